@@ -1,0 +1,12 @@
+module github.com/atip-dev/atip-exec
+
+go 1.26.0
+
+require (
+	github.com/creack/pty v1.1.24 // indirect
+	github.com/landlock-lsm/go-landlock v0.11.0 // indirect
+	github.com/rogpeppe/go-internal v1.16.0 // indirect
+	github.com/spf13/pflag v1.0.10 // indirect
+	golang.org/x/sys v0.49.0 // indirect
+	mvdan.cc/sh/v3 v3.14.1 // indirect
+)
