@@ -87,3 +87,25 @@ type Fact struct {
 
 // Effects holds a Fact for every Effect, indexed by it.
 type Effects [NumEffects]Fact
+
+// Set is a set of effects. In a policy's grants a member means that the dangerous
+// value of the effect is covered: Reversible stands for "irreversible".
+type Set uint32
+
+// SetOf builds a Set.
+func SetOf(effects ...Effect) Set {
+	var s Set
+	for _, e := range effects {
+		s |= 1 << e
+	}
+	return s
+}
+
+// Has reports whether e is in the set.
+func (s Set) Has(e Effect) bool { return s&(1<<e) != 0 }
+
+// With returns s with e added.
+func (s Set) With(e Effect) Set { return s | 1<<e }
+
+// Without returns s with e removed.
+func (s Set) Without(e Effect) Set { return s &^ (1 << e) }
