@@ -1,0 +1,188 @@
+package sandbox
+
+// Tier is a set of kernel mechanisms that were seen to work together. T0 confines
+// nothing.
+type Tier uint8
+
+// Tiers in ascending order.
+const (
+	T0 Tier = iota // no Landlock, or another operating system
+	T1             // Landlock ABI 1 to 5, and seccomp
+	T2             // Landlock ABI 6 or newer, and seccomp
+	T3             // T2 with user, mount, pid, net, ipc and uts namespaces
+)
+
+// String returns "T0" to "T3".
+func (t Tier) String() string { return [...]string{"T0", "T1", "T2", "T3"}[t&3] }
+
+// MarshalText implements encoding.TextMarshaler.
+func (t Tier) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
+
+// TierByName is the inverse of Tier.String.
+func TierByName(name string) (Tier, bool) {
+	for t := T0; t <= T3; t++ {
+		if t.String() == name {
+			return t, true
+		}
+	}
+	return T0, false
+}
+
+// Guarantee names one promise about the whole process tree of a run.
+type Guarantee string
+
+// The guarantees.
+const (
+	FilesWrite  Guarantee = "files.write"
+	FilesRead   Guarantee = "files.read"
+	FilesMeta   Guarantee = "files.meta"
+	FilesHidden Guarantee = "files.hidden"
+	WSProtect   Guarantee = "ws.protect"
+	WSCheck     Guarantee = "ws.check"
+	NetGranted  Guarantee = "net"
+	IPCUnix     Guarantee = "ipc.unix"
+	IPCAbstract Guarantee = "ipc.abstract"
+	IPCSysV     Guarantee = "ipc.sysv"
+	ProcAttach  Guarantee = "proc.attach"
+	ProcSignal  Guarantee = "proc.signal"
+	ProcTune    Guarantee = "proc.tune"
+	ProcHidden  Guarantee = "proc.hidden"
+	TreeEnd     Guarantee = "tree.end"
+	TreeKilled  Guarantee = "tree.killed"
+	TmpPrivate  Guarantee = "tmp.private"
+	Kernel      Guarantee = "kernel"
+	Privilege   Guarantee = "privilege"
+	LimitsKept  Guarantee = "limits"
+)
+
+// Guarantees lists all of them in the order in which they are reported.
+func Guarantees() []Guarantee {
+	return []Guarantee{FilesWrite, FilesRead, FilesMeta, FilesHidden, WSProtect, WSCheck, NetGranted, IPCUnix,
+		IPCAbstract, IPCSysV, ProcAttach, ProcSignal, ProcTune, ProcHidden, TreeEnd, TreeKilled, TmpPrivate,
+		Kernel, Privilege, LimitsKept}
+}
+
+// BuiltinAccept is what the built-in policy does without where the tier cannot
+// give it; otherwise a stock machine without user namespaces could build nothing.
+func BuiltinAccept() []Guarantee {
+	return []Guarantee{FilesMeta, FilesHidden, WSProtect, ProcHidden, TreeKilled}
+}
+
+// Confine says whether the kernel confines the run. Only a policy that spells it
+// out may set ConfineNone.
+type Confine uint8
+
+// The values of Confine.
+const (
+	ConfineKernel Confine = iota
+	ConfineNone
+)
+
+// String returns the policy word.
+func (c Confine) String() string {
+	if c == ConfineNone {
+		return "none"
+	}
+	return "kernel"
+}
+
+// Rights is what a grant allows on a path and, for a directory, below it.
+type Rights uint8
+
+// Rights bits. List is implied by Read; alone it allows reading directories but
+// no file in them.
+const (
+	Read Rights = 1 << iota
+	Write
+	Exec
+	Remove
+	List
+	Ioctl
+)
+
+// String lists the bits, comma-separated.
+func (r Rights) String() string {
+	out := ""
+	for i, name := range [...]string{"read", "write", "exec", "remove", "list", "ioctl"} {
+		if r&(1<<i) != 0 {
+			if out != "" {
+				out += ","
+			}
+			out += name
+		}
+	}
+	return out
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (r Rights) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
+
+// Grant gives rights on one path. Path is canonical; Why is where the grant comes
+// from: "default", "workspace", "argv[2]", a rule id.
+type Grant struct {
+	Path   string `json:"path"`
+	Dir    bool   `json:"-"`
+	Rights Rights `json:"rights"`
+	Why    string `json:"why"`
+}
+
+// Absent is a path that was asked for and is not granted.
+type Absent struct {
+	Path string `json:"path"`
+	Why  string `json:"why"`
+}
+
+// NetMode is how much network the tree gets.
+type NetMode uint8
+
+// Network modes in ascending order.
+const (
+	NetNone NetMode = iota
+	NetLoopback
+	NetAllowlist
+	NetFull
+)
+
+// String returns the policy word.
+func (m NetMode) String() string {
+	return [...]string{"none", "loopback", "allowlist", "full"}[m&3]
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (m NetMode) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
+
+// Net is the network of a run. Allow counts only in mode NetAllowlist.
+type Net struct {
+	Mode  NetMode  `json:"mode"`
+	Allow []string `json:"hosts,omitempty"`
+}
+
+// Limits are resource limits; zero inherits the caller's.
+type Limits struct {
+	OpenFiles uint64 `json:"openFiles,omitempty"`
+	Nice      int    `json:"nice,omitempty"`
+	CPU       uint64 `json:"cpu,omitempty"`      // seconds
+	FileSize  uint64 `json:"fileSize,omitempty"` // bytes
+	Memory    uint64 `json:"memory,omitempty"`   // bytes of RLIMIT_DATA
+	Processes uint64 `json:"processes,omitempty"`
+}
+
+// Profile is everything a run may touch. The zero Profile grants nothing: no path,
+// no network, no accepted gap, and the kernel must enforce it.
+type Profile struct {
+	Confine           Confine
+	Workspace         string
+	Read, Write, Exec []Grant
+	Mask              []string // secrets below a granted directory
+	Protect           []string // names in the workspace that must not change
+	Net               Net
+	Unix              []string // outside pathname sockets
+	SubprocessNo      bool
+	PlainRead         bool // needs less: every executable is known, nothing but TMPDIR is written, no network
+	Env               map[string]string
+	Limits            Limits
+	Need              []Guarantee // beyond those that always apply
+	Accept            []Guarantee
+	Absent            []Absent
+	Forced            Tier // T0: not forced
+}

@@ -1,0 +1,45 @@
+package sandbox
+
+// Receipt is what was enforced, for the status file, the audit record and explain.
+type Receipt struct {
+	Tier      Tier                    `json:"tier"`
+	ABI       int                     `json:"abi"`
+	Given     []Guarantee             `json:"given"`
+	Gaps      []Gap                   `json:"gaps"`
+	Reduced   []string                `json:"reduced"`
+	Absent    []Absent                `json:"absent"`
+	Read      []Grant                 `json:"read,omitempty"`
+	Write     []Grant                 `json:"write"`
+	Net       Net                     `json:"net"`
+	Seccomp   Program                 `json:"seccomp"`
+	Limits    map[string]LimitReceipt `json:"limits"`
+	Protected ProtectedReceipt        `json:"protected"`
+}
+
+// Gap is a guarantee this run does without.
+type Gap struct {
+	Guarantee Guarantee `json:"guarantee"`
+	Why       string    `json:"why"`
+	Fix       string    `json:"fix,omitempty"`
+}
+
+// Program identifies the system call filter.
+type Program struct {
+	Name   string `json:"program"`
+	SHA256 string `json:"sha256"`
+}
+
+// LimitReceipt is a limit and the mechanism that keeps it.
+type LimitReceipt struct {
+	Max uint64 `json:"max"`
+	By  string `json:"by"`
+}
+
+// ProtectedReceipt is the result of comparing the protected names.
+type ProtectedReceipt struct {
+	Checked int      `json:"checked"`
+	Changed []string `json:"changed"`
+}
+
+// Receipt returns the receipt of a run under this setup.
+func (s Setup) Receipt() Receipt { return Receipt{Tier: s.tier} }
