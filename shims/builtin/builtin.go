@@ -1,0 +1,115 @@
+// Package builtin is the table of curated documents that is part of the program.
+// Each NAME.json here is a plain ATIP document; the generator checks them and
+// writes them, compacted, one after the other into documents.blob, with their
+// offsets in table.go. Neither needs any work at program start.
+package builtin
+
+//go:generate go run ./gen
+
+import _ "embed"
+
+//go:embed documents.blob
+var table []byte
+
+// Entry is one curated document.
+type Entry struct {
+	Name   string // the document's name
+	Raw    []byte // its bytes; shared, not to be changed
+	Digest string // lower-case hex SHA-256 of Raw
+}
+
+// span says where a document stands in table.
+type span struct {
+	name     string
+	off, end int
+	digest   string
+}
+
+// alias leads from a file name, or a glob of file names, to a span.
+type alias struct {
+	name string
+	doc  int
+}
+
+// Find returns the document for the base name of an executable file.
+func Find(name string) (Entry, bool) {
+	lo, hi := 0, len(names)
+	for lo < hi {
+		mid := int(uint(lo+hi) >> 1)
+		if names[mid].name < name {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	if lo < len(names) && names[lo].name == name {
+		return at(names[lo].doc), true
+	}
+	for i := range globs {
+		if match(globs[i].name, name) {
+			return at(globs[i].doc), true
+		}
+	}
+	return Entry{}, false
+}
+
+// Lookup returns the document for name and how to cite it.
+func Lookup(name string) (raw []byte, source string, ok bool) {
+	e, ok := Find(name)
+	if !ok {
+		return nil, "", false
+	}
+	return e.Raw, "builtin:" + e.Name, true
+}
+
+// All returns every document in the order of their names.
+func All() []Entry {
+	all := make([]Entry, len(spans))
+	for i := range spans {
+		all[i] = at(i)
+	}
+	return all
+}
+
+// Names returns the file names and globs that lead to the document called name.
+func Names(name string) []string {
+	var out []string
+	for _, list := range [][]alias{names[:], globs[:]} {
+		for _, a := range list {
+			if spans[a.doc].name == name && a.name != name {
+				out = append(out, a.name)
+			}
+		}
+	}
+	return out
+}
+
+func at(i int) Entry {
+	s := &spans[i]
+	return Entry{Name: s.name, Raw: table[s.off:s.end:s.end], Digest: s.digest}
+}
+
+// match is a glob with * and ? over a file name.
+func match(pattern, name string) bool {
+	star, retry := -1, 0
+	p, n := 0, 0
+	for n < len(name) {
+		switch {
+		case p < len(pattern) && pattern[p] == '*':
+			star, retry = p, n
+			p++
+		case p < len(pattern) && (pattern[p] == '?' || pattern[p] == name[n]):
+			p++
+			n++
+		case star >= 0:
+			retry++
+			p, n = star+1, retry
+		default:
+			return false
+		}
+	}
+	for p < len(pattern) && pattern[p] == '*' {
+		p++
+	}
+	return p == len(pattern)
+}
