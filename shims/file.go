@@ -1,0 +1,79 @@
+package shims
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/atip-dev/atip-exec/atip"
+)
+
+// errOtherHash says that a by-name document was written for another file.
+var errOtherHash = errors.New("the document is for another file")
+
+// file is one place where a document may be.
+type file struct {
+	path       string
+	comments   bool   // JSON with comments: only where a person edits and nothing is signed
+	hash       string // digest of the executable
+	hashNeeded bool   // the document must name that digest
+	byName     bool   // a document that names another digest is absent, not wrong
+
+	raw       []byte
+	rootOwned bool
+}
+
+func (f *file) read() (err error) {
+	f.raw, f.rootOwned, err = readSafe(f.path)
+	return err
+}
+
+func (f *file) parse() (*atip.Document, error) {
+	doc, err := atip.Parse(f.raw, atip.ParseOptions{Comments: f.comments, MaxBytes: maxFile})
+	if err != nil {
+		return nil, inFile(f.path, err)
+	}
+	switch h := doc.BinaryHash(); {
+	case h == f.hash && h != "":
+	case h == "" && !f.hashNeeded:
+	case f.byName:
+		return nil, errOtherHash
+	case h == "":
+		return nil, &Error{Code: "E1105", File: f.path, Pointer: "/binary/hash", Msg: "binary.hash is missing: the document does not say which file it is for"}
+	default:
+		return nil, &Error{Code: "E1105", File: f.path, Pointer: "/binary/hash", Msg: "binary.hash " + h + " is not the digest in the file's name"}
+	}
+	return doc, nil
+}
+
+// meta is what the side file says about a fetched or probed document.
+type meta struct {
+	exists bool // somebody fetched the document
+	intact bool // and it still has the bytes that arrived
+	stale  bool
+}
+
+// readMeta reads the side file of a document. Cache facts stand beside it, never
+// in it, because rewriting a signed document breaks its signature.
+func readMeta(path string, raw []byte) meta {
+	side, _, err := readSafe(path + ".meta")
+	if err != nil || len(side) > 64<<10 {
+		return meta{}
+	}
+	var m struct {
+		V       int       `json:"v"`
+		SHA256  string    `json:"sha256"`
+		Expires time.Time `json:"expires"`
+	}
+	if json.Unmarshal(side, &m) != nil || m.V != 1 {
+		return meta{}
+	}
+	sum := sha256.Sum256(raw)
+	return meta{
+		exists: true,
+		intact: m.SHA256 == hex.EncodeToString(sum[:]),
+		stale:  !m.Expires.IsZero() && time.Now().After(m.Expires),
+	}
+}

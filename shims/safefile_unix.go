@@ -1,0 +1,80 @@
+//go:build unix
+
+package shims
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// readSafe returns the content of a metadata file and whether root owns it. An
+// absent file gives fs.ErrNotExist. Whoever else could write the file could
+// decide what a tool is believed to do, so only files that nobody but this user
+// and root can change are read; the checks are made on the opened descriptor.
+func readSafe(file string) (raw []byte, rootOwned bool, err error) {
+	// O_NONBLOCK keeps a FIFO from stopping us here; O_NOFOLLOW because the
+	// directory check below speaks of this directory, not of a link's target.
+	fd, err := syscall.Open(file, syscall.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0)
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.ENAMETOOLONG):
+		return nil, false, fs.ErrNotExist
+	case errors.Is(err, syscall.ELOOP):
+		return nil, false, unsafeFile(file, "is a symbolic link", err)
+	case err != nil:
+		return nil, false, unsafeFile(file, "cannot be opened: "+err.Error(), err)
+	}
+	f := os.NewFile(uintptr(fd), file)
+	defer f.Close()
+	var st, dir syscall.Stat_t
+	if err := syscall.Fstat(fd, &st); err != nil {
+		return nil, false, unsafeFile(file, "cannot be examined: "+err.Error(), err)
+	}
+	uid := os.Geteuid()
+	switch {
+	case st.Mode&syscall.S_IFMT != syscall.S_IFREG:
+		return nil, false, unsafeFile(file, "is not a regular file", nil)
+	case st.Nlink != 1:
+		return nil, false, unsafeFile(file, "has more than one hard link", nil)
+	case int(st.Uid) != uid && st.Uid != 0:
+		return nil, false, unsafeFile(file, "belongs to another user", nil)
+	case writableByOthers(&st):
+		return nil, false, unsafeFile(file, "is writable by others", nil)
+	case st.Size > maxFile:
+		return nil, false, &Error{Code: "E1102", File: file, Msg: "larger than 4 MiB"}
+	}
+	if err := syscall.Stat(filepath.Dir(file), &dir); err != nil {
+		return nil, false, unsafeFile(file, "its directory cannot be examined: "+err.Error(), err)
+	}
+	if writableByOthers(&dir) || int(dir.Uid) != uid && dir.Uid != 0 {
+		return nil, false, unsafeFile(file, "its directory is writable by others", nil)
+	}
+	raw = make([]byte, 0, st.Size+1)
+	for {
+		n, err := f.Read(raw[len(raw):cap(raw)])
+		raw = raw[:len(raw)+n]
+		if errors.Is(err, io.EOF) || n == 0 && err == nil {
+			return raw, st.Uid == 0 && dir.Uid == 0, nil
+		}
+		if err != nil {
+			return nil, false, unsafeFile(file, "cannot be read: "+err.Error(), err)
+		}
+		if len(raw) == cap(raw) {
+			// Longer than fstat said: somebody is writing it in place.
+			return nil, false, unsafeFile(file, "changed while it was read", nil)
+		}
+	}
+}
+
+// writableByOthers allows the group bit only for a user-private group, which by
+// convention has the number of its user (umask 002 of Red Hat and Debian).
+func writableByOthers(st *syscall.Stat_t) bool {
+	return st.Mode&0o002 != 0 || st.Mode&0o020 != 0 && st.Gid != st.Uid
+}
+
+func unsafeFile(file, msg string, err error) *Error {
+	return &Error{Code: "E1106", File: file, Msg: msg, Err: err}
+}
