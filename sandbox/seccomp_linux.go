@@ -1,7 +1,14 @@
 package sandbox
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
 	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -23,16 +30,131 @@ type seccompChoice struct {
 }
 
 // loadProgram returns the filters for c in the order in which they must be
-// installed, with their name and the SHA-256 of their unpatched bytes.
+// installed, with the names of the programs joined by "+" and the SHA-256 of their
+// unpatched bytes, as sha256sum prints it for the files of the programs put together.
 // wrapperPID and workerTID are the ids the guard shields; ticket is what our own
 // fork presents when c.fork is false, and must then not be zero.
 func loadProgram(c seccompChoice, wrapperPID, workerTID int, ticket uint32) (progs [][]unix.SockFilter, name, sha string, err error) {
-	return nil, c.name(), "", &SeccompError{Program: c.name(), Step: "load", Err: errors.New("no embedded program")}
+	names := c.programs()
+	name = strings.Join(names, "+")
+	fail := func(err error) ([][]unix.SockFilter, string, string, error) {
+		return nil, name, "", &SeccompError{Program: name, Step: "load", Err: err}
+	}
+	switch {
+	case len(filterIndex) == 0:
+		return nil, name, "", &NoFilterError{Arch: runtime.GOARCH}
+	case c.private && !(c.unix && c.metadata && c.truncate):
+		return fail(errors.New("private namespaces are combined with a restriction that has no program"))
+	case !c.private && (wrapperPID <= 0 || workerTID <= 0):
+		return fail(fmt.Errorf("nothing to guard: wrapper %d, worker %d", wrapperPID, workerTID))
+	case !c.fork && ticket == 0:
+		return fail(errors.New("the fork ticket is zero"))
+	}
+	patches := [...]struct{ placeholder, value uint32 }{
+		{PatchWrapperPID, uint32(wrapperPID)}, {PatchWorkerTID, uint32(workerTID)}, {PatchTicket, ticket},
+	}
+	digest := sha256.New()
+	for _, n := range names {
+		entry, code, err := embedded(n)
+		if err != nil {
+			return fail(err)
+		}
+		if len(names) == 1 {
+			sha = entry.sha256
+		} else {
+			digest.Write(code)
+		}
+		prog, err := decodeFilter(code)
+		if err != nil {
+			return fail(fmt.Errorf("program %s: %w", n, err))
+		}
+		for i, points := range [...][]uint16{entry.wrapper, entry.worker, entry.ticket} {
+			for _, at := range points {
+				if int(at) >= len(prog) || prog[at].K != patches[i].placeholder {
+					return fail(fmt.Errorf("program %s: no placeholder %#x at %d", n, patches[i].placeholder, at))
+				}
+				prog[at].K = patches[i].value
+			}
+		}
+		// One left over would be a guard that shields nobody.
+		for at, in := range prog {
+			for _, p := range patches {
+				if in.K == p.placeholder && p.value != p.placeholder {
+					return fail(fmt.Errorf("program %s: placeholder %#x left at %d", n, in.K, at))
+				}
+			}
+		}
+		progs = append(progs, prog)
+	}
+	if len(names) > 1 {
+		sha = hex.EncodeToString(digest.Sum(nil))
+	}
+	return progs, name, sha, nil
 }
 
-// installSeccomp installs the programs on the calling thread only, in order.
+// installSeccomp installs the programs on the calling thread only, in order. The
+// thread must have no_new_privs or CAP_SYS_ADMIN.
+//
+// TSYNC is never used: it would confine every thread of the wrapper, for good.
 func installSeccomp(progs [][]unix.SockFilter) error {
-	return &SeccompError{Step: "install", Err: errors.New("no program given")}
+	if len(progs) == 0 {
+		return &SeccompError{Step: "install", Err: errors.New("no program given")}
+	}
+	for i, prog := range progs {
+		if len(prog) == 0 || len(prog) > unix.BPF_MAXINSNS {
+			return &SeccompError{Step: "install", Err: fmt.Errorf("program %d has %d instructions", i, len(prog))}
+		}
+		fprog := unix.SockFprog{Len: uint16(len(prog)), Filter: &prog[0]}
+		_, _, errno := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&fprog)))
+		if errno != 0 {
+			return &SeccompError{Step: "install", Err: fmt.Errorf("program %d: %w", i, errno)}
+		}
+	}
+	return nil
+}
+
+// filterEntry describes an embedded program: its digest and where the placeholders
+// stand in it.
+type filterEntry struct {
+	name, sha256            string
+	wrapper, worker, ticket []uint16
+}
+
+// embedded finds a program and its bytes.
+func embedded(name string) (filterEntry, []byte, error) {
+	for _, entry := range filterIndex {
+		if entry.name == name {
+			code, err := filterFiles.ReadFile("seccomp/" + runtime.GOARCH + "/" + name + ".bpf")
+			return entry, code, err
+		}
+	}
+	return filterEntry{}, nil, fmt.Errorf("no program %q", name)
+}
+
+// decodeFilter reads the little-endian struct sock_filter that libseccomp writes.
+func decodeFilter(code []byte) ([]unix.SockFilter, error) {
+	if len(code) == 0 || len(code)%8 != 0 || len(code)/8 > unix.BPF_MAXINSNS {
+		return nil, fmt.Errorf("length of %d bytes", len(code))
+	}
+	prog := make([]unix.SockFilter, len(code)/8)
+	for i := range prog {
+		in := code[8*i:]
+		prog[i] = unix.SockFilter{Code: binary.LittleEndian.Uint16(in), Jt: in[2], Jf: in[3], K: binary.LittleEndian.Uint32(in[4:])}
+	}
+	return prog, nil
+}
+
+// programs lists the programs of c in the order in which they are installed. The
+// complete one is last: until then the thread may still make every call.
+func (c seccompChoice) programs() []string {
+	var names []string
+	if !c.fork {
+		names = append(names, "ticket")
+	}
+	if !c.truncate {
+		names = append(names, "truncate")
+	}
+	return append(names, c.name())
 }
 
 // name is the name of the main program of c.
@@ -80,3 +202,15 @@ func (e *SeccompError) FaultCode() string { return "E4102" }
 func (e *SeccompError) FaultDetails() map[string]any {
 	return map[string]any{"step": "seccomp." + e.Step, "program": e.Program}
 }
+
+// NoFilterError says that no filter was generated for this architecture, which is
+// then confined as little as one without Landlock.
+type NoFilterError struct{ Arch string }
+
+func (e *NoFilterError) Error() string { return "no seccomp filter for architecture " + e.Arch }
+
+// FaultCode is E4106: the run would be unconfined.
+func (e *NoFilterError) FaultCode() string { return "E4106" }
+
+// FaultDetails names the architecture.
+func (e *NoFilterError) FaultDetails() map[string]any { return map[string]any{"arch": e.Arch} }

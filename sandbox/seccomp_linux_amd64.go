@@ -1,0 +1,8 @@
+package sandbox
+
+import "embed"
+
+// filterFiles holds the programs of this architecture only.
+//
+//go:embed seccomp/amd64/*.bpf
+var filterFiles embed.FS

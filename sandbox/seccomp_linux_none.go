@@ -1,0 +1,12 @@
+//go:build linux && !amd64 && !arm64
+
+package sandbox
+
+import "embed"
+
+// No program has been generated and tried for this architecture, so there is
+// nothing to load: see NoFilterError.
+var (
+	filterFiles embed.FS
+	filterIndex [0]filterEntry
+)
