@@ -1,9 +1,13 @@
 package trust
 
-import "os"
+import (
+	"errors"
+	"io/fs"
+	"path/filepath"
+)
 
 // Opener opens executables. Its zero value opens too; it only caches nothing and
-// knows no swappable or system places.
+// knows no swappable places.
 type Opener struct {
 	CacheDir      string   // directory of digest records; "" neither reads nor stores
 	ReadOnlyCache bool     // believe records but store none
@@ -28,39 +32,84 @@ func DefaultSystemPaths() []string {
 // it. path is the child's PATH split into entries, cwd the child's directory.
 // Errors: *NotFoundError, *NotExecutableError, *BusyError, *ChangedError.
 func (o Opener) Open(word string, path []string, cwd string) (*File, error) {
-	return nil, &NotFoundError{Word: word, Err: ErrUnsupported}
+	found, skipped, err := lookup(word, path, cwd)
+	if err != nil {
+		return nil, err
+	}
+	b := &builder{o: o, word: word, path: path, cwd: cwd, cache: openCache(o.CacheDir, o.ReadOnlyCache)}
+	defer b.cache.close()
+	f, err := b.build(found)
+	if err != nil {
+		b.release()
+		return nil, err
+	}
+	f.id.SkippedPath = skipped
+	return f, nil
 }
 
-// File is an identified executable, held open until Close.
-type File struct{ id Identity }
-
-// Identity returns what was found.
-func (f *File) Identity() Identity { return f.id }
-
-// Start says how to start the file: by path, or, if byDescriptor, through
-// /proc/self/fd/N of file, which stays right when the path is replaced. file is
-// owned by f and closed by Close.
-func (f *File) Start() (path string, byDescriptor bool, file *os.File) { return "", false, nil }
-
-// Recheck is called just before the start: all leases are still held and the
-// files are those that were identified. Errors: *BusyError, *ChangedError.
-func (f *File) Recheck() error { return &ChangedError{Path: f.id.Canonical, Why: "not held"} }
-
-// CheckStarted compares the program that process pid runs with the identified
-// chain: "true" it is one of them; "ended" it is gone, and the path is still
-// right; "replaced" it has exec'd another program already; "unknown" it may not
-// be looked at. With an error the caller kills the process tree.
-func (f *File) CheckStarted(pid int) (string, error) {
-	return "unknown", &ChangedError{Path: f.id.Canonical, Why: "not held"}
+// lookup finds the path of word. Relative and empty PATH entries never match:
+// they would mean another file in every directory, the old "." in PATH trap.
+func lookup(word string, path []string, cwd string) (found string, skipped []string, err error) {
+	if word == "" {
+		return "", nil, &NotFoundError{Word: word, Err: errors.New("the command is empty")}
+	}
+	if hasSeparator(word) {
+		p := absolute(word, cwd)
+		if err := candidate(p); err != nil {
+			return "", nil, candidateError(word, p, err)
+		}
+		return p, nil, nil
+	}
+	denied := ""
+	for _, dir := range path {
+		if !filepath.IsAbs(dir) {
+			skipped = append(skipped, dir)
+			continue
+		}
+		for _, name := range spellings(word) {
+			p := joinDir(dir, name)
+			switch err := candidate(p); {
+			case err == nil:
+				return p, skipped, nil
+			case errors.Is(err, fs.ErrPermission) && denied == "":
+				denied = p
+			}
+		}
+	}
+	if denied != "" {
+		return "", nil, &NotExecutableError{Word: word, Path: denied, Why: "no execute permission"}
+	}
+	return "", nil, &NotFoundError{Word: word, Skipped: skipped}
 }
 
-// StartedOK is called once the program runs: binaries are given back to their
-// writers (the kernel answers ETXTBSY from here on), scripts stay held, because
-// interpreters read them as they go.
-func (f *File) StartedOK() {}
+// joinDir joins without cleaning: "/a/link/../b" must be walked as the kernel does.
+func joinDir(dir, name string) string {
+	if dir[len(dir)-1] == filepath.Separator {
+		return dir + name
+	}
+	return dir + string(filepath.Separator) + name
+}
 
-// ScriptChanged reports whether somebody asked to write a script while it ran.
-func (f *File) ScriptChanged() bool { return false }
+func absolute(p, cwd string) string {
+	if filepath.IsAbs(p) || cwd == "" {
+		return p
+	}
+	return joinDir(cwd, p)
+}
 
-// Close releases everything.
-func (f *File) Close() error { return nil }
+var (
+	errNotRegular = errors.New("not a regular file")
+	errNoExec     = fs.ErrPermission
+)
+
+func candidateError(word, p string, err error) error {
+	switch {
+	case errors.Is(err, errNotRegular):
+		return &NotExecutableError{Word: word, Path: p, Why: "not a regular file"}
+	case errors.Is(err, fs.ErrPermission):
+		return &NotExecutableError{Word: word, Path: p, Why: "permission denied"}
+	case isMissing(err):
+		return &NotFoundError{Word: word, Err: err}
+	}
+	return &NotExecutableError{Word: word, Path: p, Why: "cannot be opened", Err: err}
+}

@@ -1,0 +1,280 @@
+package trust
+
+import (
+	"bytes"
+	"encoding/hex"
+	"path/filepath"
+	"strings"
+)
+
+// Limits of chains: the kernel follows at most five "#!" levels and reads 256
+// bytes of each (BINPRM_BUF_SIZE); "env NAME" starts a fresh exec, so those are
+// bounded apart.
+const (
+	maxScriptDepth = 4
+	maxParts       = 8
+	headSize       = 256
+)
+
+// builder assembles the chain of one executable.
+type builder struct {
+	o       Opener
+	word    string
+	path    []string
+	cwd     string
+	cache   *cache
+	parts   []*held
+	caps    []string
+	dirs    []dirFact
+	manager string
+	target  string
+}
+
+func (b *builder) build(found string) (*File, error) {
+	h, err := b.add(found, RoleFile)
+	if err != nil {
+		return nil, err
+	}
+	first := h
+	for depth := 0; h != nil && h.form == FormScript; depth++ {
+		h.role = scriptRole(h)
+		if depth == maxScriptDepth {
+			return nil, &NotExecutableError{Word: b.word, Path: h.path, Why: "more than 4 levels of #! interpreters"}
+		}
+		next, err := b.interpreter(h)
+		if err != nil {
+			return nil, err
+		}
+		if next.form != FormScript && filepath.Base(next.found) == "env" && h.shebangArg != "" {
+			if next, err = b.program(h.shebangArg); err != nil {
+				return nil, err
+			}
+			depth = -1 // env makes a new exec
+		}
+		h = next
+	}
+	if err := b.resolveManager(first); err != nil {
+		return nil, err
+	}
+	return b.finish(first), nil
+}
+
+func scriptRole(h *held) string {
+	if h.role == RoleFile {
+		return RoleScript
+	}
+	return h.role
+}
+
+// add opens, holds and identifies one file.
+func (b *builder) add(found, role string) (*held, error) {
+	if len(b.parts) == maxParts {
+		return nil, &NotExecutableError{Word: b.word, Path: found, Why: "its chain of interpreters is too long"}
+	}
+	h, err := hold(b.word, found, role, b.cache)
+	if err != nil {
+		return nil, err
+	}
+	b.parts = append(b.parts, h)
+	if h.form == FormForeign {
+		b.cap(CapForeignFormat)
+	}
+	if h.class == ClassLoose && h.form != FormUnreadable {
+		b.cap(CapMutableFile)
+	}
+	h.swappable = b.swappable(h.path)
+	h.system = !h.swappable && rootOnly(h.st) && below(h.path, b.systemPaths())
+	return h, nil
+}
+
+// interpreter adds what the "#!" line of h names.
+func (b *builder) interpreter(h *held) (*held, error) {
+	line, ok := parseShebang(h.head)
+	if !ok {
+		return nil, &NotExecutableError{Word: b.word, Path: h.path, Why: "its #! line names no interpreter within 256 bytes"}
+	}
+	h.shebangArg = line.arg
+	p := absolute(line.interpreter, b.cwd)
+	if err := candidate(p); err != nil {
+		return nil, &NotExecutableError{Word: b.word, Path: h.path, Why: "its interpreter " + line.interpreter + " cannot be executed", Err: err}
+	}
+	return b.add(p, RoleInterpreter)
+}
+
+// program adds what "env ARG" will find in PATH. A name that is not there fails
+// when env looks for it; until then nothing can be said about it.
+func (b *builder) program(arg string) (*held, error) {
+	name, ok := envProgram(arg)
+	if !ok {
+		b.cap(CapUnresolvedProgram)
+		return nil, nil
+	}
+	found, _, err := lookup(name, b.path, b.cwd)
+	if err != nil {
+		b.cap(CapUnresolvedProgram)
+		return nil, nil
+	}
+	return b.add(found, RoleProgram)
+}
+
+func (b *builder) cap(name string) {
+	for _, c := range b.caps {
+		if c == name {
+			return
+		}
+	}
+	b.caps = append(b.caps, name)
+}
+
+func (b *builder) release() {
+	for _, h := range b.parts {
+		h.close()
+	}
+	b.parts = nil
+}
+
+func (b *builder) finish(first *held) *File {
+	f := &File{parts: b.parts, startPath: first.path}
+	id := Identity{
+		Word: b.word, Argv0: b.word, Found: first.found, Canonical: first.path,
+		Place: b.place(first), Size: first.st.size, Dev: first.st.dev, Ino: first.st.ino,
+		Form: first.form, Class: first.class, Swappable: first.swappable, SystemPath: first.system,
+		Effective: filepath.Base(first.path), Invoked: filepath.Base(b.word),
+		Manager: b.manager, ManagerTarget: b.target, CacheHit: true,
+	}
+	if launcher(id.Place) {
+		b.cap(CapLauncherImage)
+	}
+	switch {
+	case first.form == FormScript:
+		// The kernel hands a script the path it was started by as $0, so links
+		// must be kept; and then every directory on the way counts.
+		f.startPath = first.found
+		first.via = first.found
+		if first.swappable || (first.found != first.path && b.linksSwappable(first.found)) {
+			first.swappable, id.Swappable = true, true
+			b.cap(CapMutablePath)
+		}
+	case first.swappable && canStartByDescriptor:
+		f.byDescriptor = true
+		first.via = ""
+	default:
+		first.via = first.path
+	}
+	for _, h := range b.parts {
+		id.Chain = append(id.Chain, Part{Role: h.role, Path: h.path, Digest: h.hexDigest(), Form: h.form,
+			Class: h.class, SystemPath: h.system, Swappable: h.swappable})
+		id.CacheHit = id.CacheHit && h.hit
+	}
+	id.Digest = id.Chain[0].Digest
+	id.Caps = b.caps
+	f.id = id
+	watchFile(f)
+	return f
+}
+
+func (h *held) hexDigest() string {
+	if h.form == FormUnreadable {
+		return ""
+	}
+	return hex.EncodeToString(h.digest[:])
+}
+
+// launcher reports whether the file only starts an image that it does not contain.
+func launcher(place string) bool {
+	dir := filepath.ToSlash(filepath.Dir(place))
+	return dir == "/snap/bin" || dir == "/var/lib/snapd/snap/bin" || strings.HasSuffix(dir, "/flatpak/exports/bin")
+}
+
+// formOf tells a form by its magic; FormUnknown if there is none.
+func formOf(head []byte) Form {
+	has := func(s string) bool { return len(head) >= len(s) && string(head[:len(s)]) == s }
+	switch {
+	case has("\x7fELF"):
+		// AppImage type 2 marks the padding of e_ident.
+		if len(head) >= 11 && string(head[8:11]) == "AI\x02" {
+			return FormAppImage
+		}
+		return FormELF
+	case has("#!"):
+		return FormScript
+	case has("MZ"):
+		return FormPE
+	case has("\xcf\xfa\xed\xfe"), has("\xce\xfa\xed\xfe"), has("\xfe\xed\xfa\xcf"), has("\xfe\xed\xfa\xce"), has("\xca\xfe\xba\xbe"):
+		return FormMachO
+	}
+	return FormUnknown
+}
+
+type shebang struct{ interpreter, arg string }
+
+// parseShebang reads a "#!" line as fs/binfmt_script.c does: blanks are space and
+// tab, everything after the interpreter is one argument. Unlike the kernel it
+// wants the newline within the bytes the kernel reads, so that nothing is cut.
+func parseShebang(head []byte) (shebang, bool) {
+	if len(head) < 2 || head[0] != '#' || head[1] != '!' {
+		return shebang{}, false
+	}
+	line := head[2:]
+	end := bytes.IndexByte(line, '\n')
+	if end < 0 {
+		return shebang{}, false
+	}
+	text := strings.Trim(string(line[:end]), " \t")
+	if text == "" || strings.IndexByte(text, 0) >= 0 {
+		return shebang{}, false
+	}
+	i := strings.IndexAny(text, " \t")
+	if i < 0 {
+		return shebang{interpreter: text}, true
+	}
+	return shebang{interpreter: text[:i], arg: strings.TrimLeft(text[i:], " \t")}, true
+}
+
+// envProgram finds NAME in the single argument that a "#!" line gives to env. ok
+// is false if env would not start a plain name found in the child's PATH.
+func envProgram(arg string) (name string, ok bool) {
+	words := []string{arg}
+	if split, isSplit := splitArgument(arg); isSplit {
+		words = strings.Fields(split)
+		// env -S has quotes, escapes and variables of its own; whoever uses them
+		// gets an unresolved program rather than a wrong one.
+		if strings.ContainsAny(split, "\\\"'$#") {
+			return "", false
+		}
+	}
+	for i := 0; i < len(words); i++ {
+		w := words[i]
+		switch {
+		case w == "--":
+			if i+1 < len(words) {
+				return plainName(words[i+1])
+			}
+			return "", false
+		case w == "-" || w == "-i" || w == "--ignore-environment":
+			return "", false // without PATH the libc default is searched
+		case w == "-u" || w == "-C" || w == "--unset" || w == "--chdir":
+			return "", false
+		case strings.HasPrefix(w, "-v") && len(w) == 2, w == "--debug":
+		case strings.HasPrefix(w, "-"):
+			return "", false
+		case strings.HasPrefix(w, "PATH="):
+			return "", false
+		case strings.Contains(w, "="):
+		default:
+			return plainName(w)
+		}
+	}
+	return "", false
+}
+
+func splitArgument(arg string) (string, bool) {
+	for _, prefix := range [...]string{"-S", "--split-string=", "-vS", "--split-string "} {
+		if strings.HasPrefix(arg, prefix) {
+			return strings.TrimLeft(arg[len(prefix):], " \t"), true
+		}
+	}
+	return "", false
+}
+
+func plainName(w string) (string, bool) { return w, w != "" && !strings.HasPrefix(w, "-") }

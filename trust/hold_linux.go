@@ -1,0 +1,302 @@
+package trust
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const canStartByDescriptor = true
+
+// stat is the identity of a file's content as the kernel keeps it.
+type stat struct {
+	major, minor   uint32
+	dev, mnt, ino  uint64
+	size           int64
+	mtime, ctime   int64 // ns
+	btime          int64
+	mode, uid, gid uint32
+	nlink          uint32
+	verity         bool
+}
+
+// same compares what a replacement or a write cannot leave alone. The mount id is
+// left out: the child may see the file through another mount.
+func (s stat) same(t stat) bool {
+	return s.dev == t.dev && s.ino == t.ino && s.size == t.size && s.mtime == t.mtime && s.ctime == t.ctime
+}
+
+// statxMntIDUnique is STATX_MNT_ID_UNIQUE (Linux 6.8): never reused, unlike the
+// short id. Older kernels ignore the bit.
+const statxMntIDUnique = 0x4000
+
+func statxAt(fd int, path string, flags int) (stat, error) {
+	var x unix.Statx_t
+	mask := unix.STATX_BASIC_STATS | unix.STATX_BTIME | unix.STATX_MNT_ID | statxMntIDUnique
+	for {
+		err := unix.Statx(fd, path, flags|unix.AT_STATX_SYNC_AS_STAT, mask, &x)
+		if err == nil {
+			break
+		}
+		if err != unix.EINTR {
+			return stat{}, err
+		}
+	}
+	ns := func(t unix.StatxTimestamp) int64 { return t.Sec*1e9 + int64(t.Nsec) }
+	return stat{
+		major: x.Dev_major, minor: x.Dev_minor, dev: unix.Mkdev(x.Dev_major, x.Dev_minor), mnt: x.Mnt_id, ino: x.Ino,
+		size: int64(x.Size), mtime: ns(x.Mtime), ctime: ns(x.Ctime), btime: ns(x.Btime),
+		mode: uint32(x.Mode), uid: x.Uid, gid: x.Gid, nlink: x.Nlink,
+		verity: x.Attributes_mask&unix.STATX_ATTR_VERITY != 0 && x.Attributes&unix.STATX_ATTR_VERITY != 0,
+	}, nil
+}
+
+func statFD(fd int) (stat, error)        { return statxAt(fd, "", unix.AT_EMPTY_PATH) }
+func statPath(path string) (stat, error) { return statxAt(unix.AT_FDCWD, path, 0) }
+
+// held is one file of a chain with what keeps it from changing.
+type held struct {
+	fd         int
+	leased     bool
+	role       string
+	found      string // the path it was opened by
+	path       string // canonical
+	via        string // the path that must still lead to it at the start; "" for none
+	st         stat
+	form       Form
+	class      Class
+	digest     [32]byte
+	hit        bool
+	head       []byte
+	headBuf    [headSize]byte
+	shebangArg string
+	swappable  bool
+	system     bool
+}
+
+func hasSeparator(word string) bool   { return strings.IndexByte(word, '/') >= 0 }
+func spellings(word string) [1]string { return [1]string{word} }
+func isMissing(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || err == unix.ENOTDIR || err == unix.ENAMETOOLONG
+}
+func readLink(p string) (string, bool) { t, err := os.Readlink(p); return t, err == nil }
+func rootOnly(s stat) bool             { return s.uid == 0 && s.mode&0o022 == 0 }
+
+// candidate reports whether p is a regular file the effective user may execute.
+func candidate(p string) error {
+	var st unix.Stat_t
+	for {
+		err := unix.Stat(p, &st)
+		if err == nil {
+			break
+		}
+		if err != unix.EINTR {
+			return err
+		}
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFREG {
+		return errNotRegular
+	}
+	return unix.Faccessat2(unix.AT_FDCWD, p, unix.X_OK, unix.AT_EACCESS)
+}
+
+// replaceable reports whether somebody other than root can replace entries of
+// dir. A sticky directory counts: its files' owners can.
+func replaceable(dir string) bool {
+	var st unix.Stat_t
+	if err := unix.Stat(dir, &st); err != nil {
+		return true
+	}
+	return st.Uid != 0 || st.Mode&0o022 != 0
+}
+
+// hold opens found, takes hold of it and identifies it, in this order: open,
+// lease, statx, digest. Anything that changes it later breaks the lease or the
+// comparison with the statx.
+func hold(word, found, role string, c *cache) (*held, error) {
+	h := &held{fd: -1, role: role, found: found, via: found}
+	err := h.open()
+	if err == nil {
+		err = h.identify(c)
+	}
+	if err == nil {
+		return h, nil
+	}
+	h.close()
+	switch e := err.(type) {
+	case *NotExecutableError:
+		e.Word = word
+		return nil, e
+	case *BusyError, *ChangedError:
+		return nil, err
+	}
+	return nil, candidateError(word, found, err)
+}
+
+func (h *held) open() error {
+	// O_NONBLOCK: a FIFO put there since must not block, a foreign write lease
+	// must answer EAGAIN.
+	fd, err := openRetry(h.found, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK|unix.O_NOCTTY)
+	if err == unix.EAGAIN {
+		return &BusyError{Path: h.found}
+	}
+	if err == unix.EACCES {
+		if fd, err = openRetry(h.found, unix.O_PATH|unix.O_CLOEXEC); err == nil {
+			h.form = FormUnreadable
+		}
+	}
+	if err != nil {
+		return err
+	}
+	h.fd = fd
+	return nil
+}
+
+func openRetry(p string, flags int) (int, error) {
+	for {
+		fd, err := unix.Open(p, flags, 0)
+		if err != unix.EINTR {
+			return fd, err
+		}
+	}
+}
+
+func (h *held) identify(c *cache) error {
+	st, err := statFD(h.fd)
+	if err != nil {
+		return err
+	}
+	if st.mode&unix.S_IFMT != unix.S_IFREG {
+		return &NotExecutableError{Path: h.found, Why: "not a regular file"}
+	}
+	if h.path, err = canonical(h.fd, h.found, st); err != nil {
+		return err
+	}
+	if st.nlink == 0 {
+		return &ChangedError{Path: h.found, Why: "it was removed while it was opened"}
+	}
+	h.st = st
+	if h.form == FormUnreadable {
+		return unix.Faccessat2(h.fd, "", unix.X_OK, unix.AT_EACCESS|unix.AT_EMPTY_PATH)
+	}
+	if err := h.secure(); err != nil {
+		return err
+	}
+	n, err := unix.Pread(h.fd, h.headBuf[:], 0)
+	if err != nil {
+		return err
+	}
+	h.head = h.headBuf[:n]
+	h.form = formOf(h.head)
+	if h.form == FormUnknown || h.form == FormPE || h.form == FormMachO {
+		if !binfmtRuns(h.head, h.path) {
+			return &NotExecutableError{Path: h.path, Why: "no format this kernel can execute"}
+		}
+		h.form = FormForeign
+	}
+	return h.sum(c)
+}
+
+// secure takes the lease, unless nobody but root can write anyway, and reads the
+// stat again once it is held.
+func (h *held) secure() error {
+	if h.st.verity || h.fixed() {
+		h.class = ClassFixed
+		return nil
+	}
+	leased, err := lease(h.fd)
+	if err != nil {
+		return &BusyError{Path: h.path}
+	}
+	if leased {
+		h.leased, h.class = true, ClassLeased
+		h.st, err = statFD(h.fd)
+		return err
+	}
+	if readOnlyImage(h.fd) {
+		h.class = ClassFixed
+	}
+	return nil
+}
+
+func (h *held) fixed() bool {
+	return rootOnly(h.st) && unix.Geteuid() != 0 &&
+		unix.Faccessat2(h.fd, "", unix.W_OK, unix.AT_EACCESS|unix.AT_EMPTY_PATH) != nil
+}
+
+// readOnlyImage reports file systems that have no write path at all.
+func readOnlyImage(fd int) bool {
+	var fs unix.Statfs_t
+	if unix.Fstatfs(fd, &fs) != nil {
+		return false
+	}
+	switch uint32(fs.Type) {
+	case unix.SQUASHFS_MAGIC, unix.EROFS_SUPER_MAGIC_V1, unix.ISOFS_SUPER_MAGIC:
+		return true
+	}
+	return false
+}
+
+// canonical asks the kernel for the descriptor's path; without /proc the links
+// are walked and the result must be the same file.
+func canonical(fd int, found string, st stat) (string, error) {
+	var buf [4096]byte
+	n, err := unix.Readlink("/proc/self/fd/"+strconv.Itoa(fd), buf[:])
+	if err == nil && n > 0 && n < len(buf) && buf[0] == '/' {
+		return string(buf[:n]), nil
+	}
+	p, err := filepath.EvalSymlinks(found)
+	if err != nil {
+		return "", err
+	}
+	again, err := statPath(p)
+	if err != nil {
+		return "", err
+	}
+	if !again.same(st) {
+		return "", &ChangedError{Path: found, Why: "its path leads elsewhere now"}
+	}
+	return p, nil
+}
+
+// sum sets the digest, from the cache or by reading.
+func (h *held) sum(c *cache) error {
+	if h.class != ClassLoose {
+		if d, ok := c.get(h.st); ok {
+			h.digest, h.hit = d, true
+			return nil
+		}
+	}
+	for range 2 {
+		d, err := hashFD(h.fd, h.st.size)
+		if err != nil && err != errShort {
+			return err
+		}
+		after, serr := statFD(h.fd)
+		if serr != nil {
+			return serr
+		}
+		if err == nil && after.same(h.st) {
+			h.digest = d
+			if h.class != ClassLoose {
+				c.put(h.fd, h.st, d, h.form, time.Now())
+			}
+			return nil
+		}
+		h.st = after
+	}
+	return &BusyError{Path: h.path}
+}
+
+func (h *held) close() {
+	if h.fd >= 0 {
+		unix.Close(h.fd) // releases the lease with the last reference
+		h.fd, h.leased = -1, false
+	}
+}

@@ -1,0 +1,177 @@
+//go:build !linux
+
+package trust
+
+import (
+	"crypto/sha256"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+)
+
+// Other systems have no leases, no descriptor to start and no /proc/PID/exe:
+// every file is loose, hashed each time and started by path.
+const canStartByDescriptor = false
+
+type stat struct {
+	dev, ino uint64 // not known through the portable interface
+	size     int64
+	mtime    int64
+	mode     fs.FileMode
+}
+
+func (s stat) same(t stat) bool { return s == t }
+
+func statOf(fi fs.FileInfo) stat {
+	return stat{size: fi.Size(), mtime: fi.ModTime().UnixNano(), mode: fi.Mode()}
+}
+
+func statPath(p string) (stat, error) {
+	fi, err := os.Stat(p)
+	if err != nil {
+		return stat{}, err
+	}
+	return statOf(fi), nil
+}
+
+type held struct {
+	file        *os.File
+	role, found string
+	path, via   string
+	st          stat
+	form        Form
+	class       Class
+	digest      [32]byte
+	hit         bool
+	head        []byte
+	shebangArg  string
+	swappable   bool
+	system      bool
+}
+
+type cache struct{}
+
+func openCache(string, bool) *cache { return nil }
+func (*cache) close()               {}
+
+func hasSeparator(word string) bool { return strings.ContainsAny(word, `/`+string(filepath.Separator)) }
+
+func spellings(word string) []string {
+	if runtime.GOOS != "windows" || filepath.Ext(word) != "" {
+		return []string{word}
+	}
+	return []string{word + ".exe", word + ".com", word + ".bat", word + ".cmd"}
+}
+
+func isMissing(err error) bool         { return errors.Is(err, fs.ErrNotExist) }
+func readLink(p string) (string, bool) { t, err := os.Readlink(p); return t, err == nil }
+
+// rootOnly and replaceable need owners, which the portable interface hides: the
+// strict answers.
+func rootOnly(stat) bool      { return false }
+func replaceable(string) bool { return true }
+
+func candidate(p string) error {
+	fi, err := os.Stat(p)
+	if err != nil {
+		return err
+	}
+	if !fi.Mode().IsRegular() {
+		return errNotRegular
+	}
+	if runtime.GOOS != "windows" && fi.Mode()&0o111 == 0 {
+		return errNoExec
+	}
+	return nil
+}
+
+func hold(word, found, role string, _ *cache) (*held, error) {
+	file, err := os.Open(found)
+	if err != nil {
+		return nil, candidateError(word, found, err)
+	}
+	h := &held{file: file, role: role, found: found, via: found}
+	if err := h.identify(word); err != nil {
+		file.Close()
+		return nil, err
+	}
+	return h, nil
+}
+
+func (h *held) identify(word string) error {
+	fi, err := h.file.Stat()
+	if err != nil {
+		return candidateError(word, h.found, err)
+	}
+	if !fi.Mode().IsRegular() {
+		return &NotExecutableError{Word: word, Path: h.found, Why: "not a regular file"}
+	}
+	h.st = statOf(fi)
+	if h.path, err = filepath.EvalSymlinks(h.found); err != nil {
+		return candidateError(word, h.found, err)
+	}
+	buf := make([]byte, headSize)
+	n, err := h.file.ReadAt(buf, 0)
+	if err != nil && err != io.EOF {
+		return candidateError(word, h.found, err)
+	}
+	h.head = buf[:n]
+	if h.form = formOf(h.head); h.form == FormUnknown && runtime.GOOS != "windows" {
+		return &NotExecutableError{Word: word, Path: h.path, Why: "no format this system can execute"}
+	}
+	s := sha256.New()
+	if _, err := io.Copy(s, io.NewSectionReader(h.file, 0, h.st.size)); err != nil {
+		return candidateError(word, h.found, err)
+	}
+	s.Sum(h.digest[:0])
+	return nil
+}
+
+func (h *held) close()  { h.file.Close() }
+func (h *held) unlock() {}
+
+func (h *held) readAt(buf []byte) int {
+	n, _ := h.file.ReadAt(buf, 0)
+	return n
+}
+
+func readSmall(p string) string {
+	if fi, err := os.Stat(p); err != nil || !fi.Mode().IsRegular() || fi.Size() > maxConfig {
+		return ""
+	}
+	data, err := os.ReadFile(p)
+	if err != nil {
+		return ""
+	}
+	return string(data)
+}
+
+func watchFile(*File) {}
+func unwatch(*File)   {}
+
+// Start says how to start the file: by path.
+func (f *File) Start() (path string, byDescriptor bool, file *os.File) {
+	return f.startPath, false, f.parts[0].file
+}
+
+// Recheck is called just before the start: the paths still lead to files with
+// the same size and time.
+func (f *File) Recheck() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.starting, f.started = true, time.Time{}
+	for _, h := range f.parts {
+		if now, err := statPath(h.found); err != nil || !now.same(h.st) {
+			return &ChangedError{Path: h.path, Why: "its size, time or mode differ"}
+		}
+	}
+	return nil
+}
+
+// CheckStarted cannot look at another process here.
+func (f *File) CheckStarted(pid int) (string, error) { return "unsupported", nil }
