@@ -1,0 +1,572 @@
+package sandbox
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// The kernel decides the same rows again, on calls made by a child that has
+// installed the program, each beside the same call of a child that has not.
+
+// filterJob is what the child of a kernel test does.
+type filterJob struct {
+	Unix, Inet, Metadata, Truncate, Fork, Private bool
+	Unconfined                                    bool
+	Wrapper, Worker                               int
+	Calls                                         []kernelCall
+	Exec                                          []string // instead of Calls
+	Ticket                                        uint64   // presented by a fork
+	Probe                                         string   // "threads", "fork"
+}
+
+type kernelCall struct {
+	Name string
+	Nr   uintptr
+	Args [6]uintptr
+}
+
+func jobFor(c seccompChoice) filterJob {
+	return filterJob{Inet: c.inet, Unix: c.unix, Metadata: c.metadata, Truncate: c.truncate, Fork: c.fork,
+		Private: c.private, Wrapper: os.Getpid(), Worker: unix.Gettid()}
+}
+
+const (
+	filterJobEnv = "ATIP_TEST_FILTER_JOB"
+	testTicket   = 0x1badcafe
+)
+
+// TestFilterChild is the child of the other tests and passes when run by itself.
+func TestFilterChild(t *testing.T) {
+	text := os.Getenv(filterJobEnv)
+	if text == "" {
+		return
+	}
+	var job filterJob
+	if err := json.Unmarshal([]byte(text), &job); err != nil {
+		t.Fatal(err)
+	}
+	runtime.LockOSThread()
+	// Some controls would reach the terminal of whoever runs the tests.
+	_, _ = unix.Setsid()
+	if !job.Unconfined {
+		if err := installJob(job); err != nil {
+			t.Fatal(err)
+		}
+	}
+	switch {
+	case len(job.Exec) > 0:
+		err := syscall.Exec(job.Exec[0], job.Exec, slices.DeleteFunc(os.Environ(), func(v string) bool {
+			return strings.HasPrefix(v, filterJobEnv)
+		}))
+		t.Fatal(err)
+	case job.Probe == "threads":
+		probeThreads(t)
+	case job.Probe == "fork":
+		probeFork(job.Ticket)
+	default:
+		for _, c := range job.Calls {
+			fmt.Println("errno", int(rawCall(c)))
+		}
+	}
+	os.Exit(0)
+}
+
+func installJob(job filterJob) error {
+	c := seccompChoice{inet: job.Inet, unix: job.Unix, metadata: job.Metadata, truncate: job.Truncate, fork: job.Fork, private: job.Private}
+	progs, _, _, err := loadProgram(c, job.Wrapper, job.Worker, testTicket)
+	if err != nil {
+		return err
+	}
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return err
+	}
+	return installSeccomp(progs)
+}
+
+// rawCall makes the call; a child that it forks ends at once.
+func rawCall(c kernelCall) syscall.Errno {
+	forks := c.Name == "clone" || c.Name == "fork"
+	r1, _, errno := syscall.RawSyscall6(c.Nr, c.Args[0], c.Args[1], c.Args[2], c.Args[3], c.Args[4], c.Args[5])
+	if forks && errno == 0 && r1 == 0 {
+		syscall.RawSyscall(syscall.SYS_EXIT_GROUP, 0, 0, 0)
+	}
+	return errno
+}
+
+func probeThreads(t *testing.T) {
+	done := make(chan int)
+	for range 20 {
+		go func() {
+			runtime.LockOSThread()
+			done <- unix.Gettid()
+		}()
+	}
+	tids := map[int]bool{}
+	for range 20 {
+		tids[<-done] = true
+	}
+	if len(tids) != 20 {
+		t.Fatalf("%d threads", len(tids))
+	}
+	fmt.Println("threads")
+}
+
+func probeFork(ticket uint64) {
+	pid, err := syscall.ForkExec("/bin/true", []string{"true"}, &syscall.ProcAttr{Sys: &syscall.SysProcAttr{Cloneflags: uintptr(ticket)}})
+	if err != nil {
+		fmt.Println("fork:", err)
+		return
+	}
+	var status syscall.WaitStatus
+	_, err = syscall.Wait4(pid, &status, 0, nil)
+	fmt.Println("forked:", status.ExitStatus(), err)
+}
+
+// runFilterJob returns the output of the child and how it ended.
+func runFilterJob(t *testing.T, job filterJob) (string, syscall.WaitStatus) {
+	t.Helper()
+	text, err := json.Marshal(job)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(os.Args[0], "-test.run=^TestFilterChild$")
+	// The race detector otherwise lets each child sleep for a second at its end.
+	cmd.Env = append(os.Environ(), filterJobEnv+"="+string(text), "GORACE=atexit_sleep_ms=0")
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if cmd.ProcessState == nil {
+		t.Fatal(err)
+	}
+	status := cmd.ProcessState.Sys().(syscall.WaitStatus)
+	if stderr.Len() > 0 {
+		t.Logf("child: %s", stderr.String())
+	}
+	return string(out), status
+}
+
+// errnosOf makes the calls in a child and returns what each came back with.
+func errnosOf(t *testing.T, job filterJob) []syscall.Errno {
+	t.Helper()
+	out, status := runFilterJob(t, job)
+	var errnos []syscall.Errno
+	for line := range strings.Lines(out) {
+		var n int
+		if _, err := fmt.Sscanf(line, "errno %d", &n); err == nil {
+			errnos = append(errnos, syscall.Errno(n))
+		}
+	}
+	if len(errnos) != len(job.Calls) {
+		t.Fatalf("child ended with %#x after %d of %d calls: %s", status, len(errnos), len(job.Calls), out)
+	}
+	return errnos
+}
+
+// harmless is an argument that names nothing: no such pid, descriptor, key or
+// address, so that a control that passes the permission check changes nothing.
+const harmless = 0x3ffffff1
+
+// argsOf gives the arguments that the row does not test values with which the
+// unconfined call gets as far as it can without harm.
+func argsOf(call string) [6]uintptr {
+	switch call {
+	case "socket":
+		return [6]uintptr{unix.AF_INET, unix.SOCK_STREAM, 0}
+	case "socketpair":
+		return [6]uintptr{unix.AF_INET, unix.SOCK_STREAM, 0, harmless}
+	case "ioctl", "fcntl":
+		return [6]uintptr{0, harmless, harmless}
+	case "clone", "fork":
+		return [6]uintptr{}
+	case "kill", "tkill", "rt_sigqueueinfo":
+		return [6]uintptr{harmless, 0, harmless}
+	case "tgkill", "rt_tgsigqueueinfo":
+		return [6]uintptr{harmless, harmless, 0, harmless}
+	case "pidfd_open":
+		return [6]uintptr{harmless, 0}
+	case "mq_open":
+		return [6]uintptr{harmless, 0}
+	}
+	return [6]uintptr{harmless, harmless, harmless, harmless, harmless, harmless}
+}
+
+// hits lists arguments that meet the test.
+func (t ArgTest) hits(job filterJob) []uintptr {
+	low := func(v uint32) []uintptr {
+		switch v {
+		case PatchWrapperPID:
+			v = uint32(job.Wrapper)
+		case PatchWorkerTID:
+			v = uint32(job.Worker)
+		}
+		return []uintptr{uintptr(v), 0xdeadbeef<<32 | uintptr(v)}
+	}
+	switch t.Op {
+	case OpEqual, OpMasked:
+		return low(t.Value)
+	case OpAny:
+		var out []uintptr
+		for bit := uint32(1); bit != 0; bit <<= 1 {
+			if t.Mask&bit != 0 {
+				out = append(out, low(bit)...)
+			}
+		}
+		return out
+	case OpNot:
+		if t.Value == 0 {
+			return []uintptr{harmless}
+		}
+		return []uintptr{uintptr(t.Value) + 1, harmless}
+	case OpOutside:
+		var out []uintptr
+		for v := range uintptr(48) {
+			if t.holds(uint64(v)) {
+				out = append(out, v)
+			}
+		}
+		return append(out, 132, 262)
+	case OpOther:
+		return []uintptr{1, 0x40000, 0xdeadbeef<<32 | 1}
+	}
+	return nil // OpHigh and OpHighOther have a test of their own
+}
+
+// kernelRow is a rule as calls of this machine.
+type kernelRow struct {
+	rule  SyscallRule
+	calls []kernelCall
+}
+
+func kernelRows(t *testing.T, job filterJob, groups []string) []kernelRow {
+	numbers := callsOf(t, runtime.GOARCH)
+	var rows []kernelRow
+	for _, rule := range SyscallRules(groups...) {
+		if rule.Answer == AnswerKill || slices.ContainsFunc(rule.Tests, func(a ArgTest) bool { return a.Op >= OpHigh }) {
+			continue
+		}
+		for _, call := range rule.Calls {
+			nr, ok := numbers[call]
+			if !ok {
+				continue
+			}
+			row := kernelRow{rule: rule}
+			row.rule.Calls = []string{call}
+			combos := [][6]uintptr{argsOf(call)}
+			for _, test := range rule.Tests {
+				var next [][6]uintptr
+				for _, args := range combos {
+					for _, v := range test.hits(job) {
+						args[test.Arg] = v
+						next = append(next, args)
+					}
+				}
+				combos = next
+			}
+			for _, args := range combos {
+				row.calls = append(row.calls, kernelCall{call, uintptr(nr), args})
+			}
+			rows = append(rows, row)
+		}
+	}
+	return rows
+}
+
+func TestKernelRefusesEveryRow(t *testing.T) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	for _, c := range []seccompChoice{
+		{truncate: true, fork: true},
+		{truncate: true, fork: true, unix: true, metadata: true},
+		{truncate: true, fork: true, inet: true, metadata: true},
+		{truncate: true, fork: true, inet: true, unix: true},
+		{private: true, truncate: true, fork: true, unix: true, metadata: true},
+		{private: true, truncate: true, fork: true, unix: true, metadata: true, inet: true},
+		{},
+	} {
+		names := c.programs()
+		t.Run(strings.Join(names, "+"), func(t *testing.T) {
+			job := jobFor(c)
+			var groups []string
+			for _, p := range FilterPrograms() {
+				// Below the ticket an upper half of clone's flags is a guess and fatal;
+				// the complete program is tried without it.
+				if slices.Contains(names, p.Name) && (c.fork || len(p.Groups) == 1) {
+					groups = append(groups, p.Groups...)
+				}
+			}
+			rows := kernelRows(t, job, groups)
+			control := job
+			control.Unconfined = true
+			for _, row := range rows {
+				job.Calls = append(job.Calls, row.calls...)
+				for _, call := range row.calls {
+					if call.Name == "vfork" {
+						// Shares the stack of its caller, which Go cannot allow; the
+						// control is that of fork.
+						call.Nr, call.Args = unix.SYS_GETPID, [6]uintptr{}
+					}
+					control.Calls = append(control.Calls, call)
+				}
+			}
+			checkRows(t, rows, errnosOf(t, job), errnosOf(t, control))
+		})
+	}
+}
+
+// checkRows wants each call refused with the errno of its row and each row to be
+// refused by the filter only. Where the control comes back with that very errno
+// for every call of a row, the kernel itself lacks the call or refuses this user,
+// and the row is n/a here: the interpreter has decided it.
+func checkRows(t *testing.T, rows []kernelRow, confined, unconfined []syscall.Errno) {
+	t.Helper()
+	notApplicable := map[string]int{}
+	total := 0
+	for _, row := range rows {
+		total++
+		told := false
+		for i, call := range row.calls {
+			// Where another row of the program refuses the same call, its errno is
+			// as good; only socket has such rows.
+			if got := confined[i]; got != syscall.Errno(row.rule.Answer) && (call.Name != "socket" ||
+				got != unix.EAFNOSUPPORT && got != unix.EPROTONOSUPPORT && got != unix.EPERM) {
+				t.Errorf("%s%#x: %d (%v), want errno %d", call.Name, call.Args, got, got, row.rule.Answer)
+			}
+			told = told || unconfined[i] != confined[i]
+		}
+		if !told {
+			notApplicable[fmt.Sprintf("%s:%s", row.rule.Group, row.rule.Calls[0])]++
+		}
+		confined, unconfined = confined[len(row.calls):], unconfined[len(row.calls):]
+	}
+	names := slices.Sorted(maps.Keys(notApplicable))
+	t.Logf("%d rows, n/a without the filter too: %v", total, names)
+	for _, name := range names {
+		group, call, _ := strings.Cut(name, ":")
+		// These need a privilege or a kernel option; all others any user can make.
+		if !slices.Contains([]string{"A", "B", "C", "D", "H", "I", "G-type", "G-inet-type"}, group) {
+			t.Errorf("row %s: the control of %s is refused alike, so the row shows nothing", group, call)
+		}
+	}
+	if len(names) > total/2 {
+		t.Errorf("%d of %d rows are n/a", len(names), total)
+	}
+}
+
+// What the programs must leave alone, beside each row.
+func TestKernelLetsOrdinaryCallsPass(t *testing.T) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	job := jobFor(seccompChoice{truncate: true, fork: true})
+	numbers := callsOf(t, runtime.GOARCH)
+	rows := []struct {
+		call string
+		args [6]uintptr
+		want syscall.Errno
+	}{
+		{"kill", [6]uintptr{0, 0}, 0},
+		{"kill", [6]uintptr{harmless, 0}, unix.ESRCH},
+		{"pidfd_open", [6]uintptr{harmless, 0}, unix.ESRCH},
+		{"fcntl", [6]uintptr{0, unix.F_GETFD}, 0},
+		{"fcntl", [6]uintptr{0, unix.F_SETOWN, 0}, 0},
+		{"ioctl", [6]uintptr{0, unix.TIOCGWINSZ, harmless}, unix.ENOTTY},
+		{"personality", [6]uintptr{0xffffffff}, 0},
+		{"personality", [6]uintptr{0}, 0},
+		{"prlimit64", [6]uintptr{0, unix.RLIMIT_NOFILE, 0, 0}, 0},
+		{"prlimit64", [6]uintptr{uintptr(os.Getpid()), unix.RLIMIT_NOFILE, 0, 0}, 0},
+		{"setpriority", [6]uintptr{0, 0, 19}, 0},
+		{"unshare", [6]uintptr{unix.CLONE_FS}, 0},
+		{"clone", [6]uintptr{0}, 0},
+		{"socketpair", [6]uintptr{unix.AF_UNIX, unix.SOCK_STREAM, 0, harmless}, unix.EFAULT},
+		{"sendto", [6]uintptr{harmless, 0, 0, 0}, unix.EBADF},
+		{"mknodat", [6]uintptr{harmless, harmless, unix.S_IFIFO}, unix.EFAULT},
+	}
+	for _, row := range rows {
+		job.Calls = append(job.Calls, kernelCall{row.call, uintptr(numbers[row.call]), row.args})
+	}
+	for i, got := range errnosOf(t, job) {
+		if got != rows[i].want {
+			t.Errorf("%s%#x: %v, want %v", rows[i].call, rows[i].args, got, rows[i].want)
+		}
+	}
+}
+
+func TestForeignABIsDie(t *testing.T) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	strict := jobFor(seccompChoice{truncate: true, fork: true})
+	free := strict
+	free.Unconfined = true
+	if runtime.GOARCH == "amd64" {
+		// x32 numbers getpid differently from nothing at all: ENOSYS or a pid.
+		for _, nr := range []uintptr{x32Number | 39, x32Number | 520} {
+			call := []kernelCall{{Name: "x32", Nr: nr}}
+			strict.Calls, free.Calls = call, call
+			if _, status := runFilterJob(t, strict); !status.Signaled() || status.Signal() != unix.SIGSYS {
+				t.Errorf("x32 call %#x: %#x, want SIGSYS", nr, status)
+			}
+			errnosOf(t, free)
+		}
+		strict.Calls, free.Calls = nil, nil
+		strict.Exec = []string{writeInt80(t)}
+		free.Exec = strict.Exec
+		if _, status := runFilterJob(t, strict); !status.Signaled() || status.Signal() != unix.SIGSYS {
+			t.Errorf("int 0x80: %#x, want SIGSYS", status)
+		}
+		if _, status := runFilterJob(t, free); status.Signaled() && status.Signal() == unix.SIGSYS {
+			t.Errorf("int 0x80 dies of SIGSYS without the filter too: %#x", status)
+		}
+	}
+}
+
+// writeInt80 writes a 64-bit executable whose only act is i386's exit(42).
+func writeInt80(t *testing.T) string {
+	code := []byte{
+		0xbb, 42, 0, 0, 0, // mov ebx, 42
+		0xb8, 1, 0, 0, 0, // mov eax, 1
+		0xcd, 0x80, // int 0x80
+		0x0f, 0x0b, // ud2
+	}
+	const base, headers = 0x400000, 64 + 56
+	elf := make([]byte, headers, headers+len(code))
+	copy(elf, "\x7fELF\x02\x01\x01")
+	put := func(at int, size int, v uint64) {
+		for i := range size {
+			elf[at+i] = byte(v >> (8 * i))
+		}
+	}
+	put(16, 2, 2)            // ET_EXEC
+	put(18, 2, 62)           // EM_X86_64
+	put(20, 4, 1)            // version
+	put(24, 8, base+headers) // entry
+	put(32, 8, 64)           // program headers
+	put(52, 2, 64)           // size of this header
+	put(54, 2, 56)           // size of a program header
+	put(56, 2, 1)            // how many
+	put(64, 4, 1)            // PT_LOAD
+	put(68, 4, 5)            // readable, executable
+	put(80, 8, base)         // address
+	put(88, 8, base)         // physical
+	put(96, 8, uint64(headers+len(code)))
+	put(104, 8, uint64(headers+len(code)))
+	put(112, 8, 0x1000)
+	path := filepath.Join(t.TempDir(), "int80")
+	if err := os.WriteFile(path, append(elf, code...), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestForkTicket(t *testing.T) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	for _, row := range []struct {
+		name   string
+		fork   bool
+		ticket uint64
+		probe  string
+		want   string
+		kill   bool
+	}{
+		{name: "threads run", probe: "threads", want: "threads"},
+		{name: "no ticket", probe: "fork", want: "fork: operation not permitted"},
+		{name: "our ticket", probe: "fork", ticket: testTicket << 32, want: "forked: 0 <nil>"},
+		{name: "a guess", probe: "fork", ticket: (testTicket + 1) << 32, kill: true},
+		{name: "the placeholder", probe: "fork", ticket: PatchTicket << 32, kill: true},
+		{name: "fork granted", fork: true, probe: "fork", want: "forked: 0 <nil>"},
+		{name: "fork granted, any number", fork: true, probe: "fork", ticket: 7 << 32, want: "forked: 0 <nil>"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			job := jobFor(seccompChoice{truncate: true, fork: row.fork})
+			job.Probe, job.Ticket = row.probe, row.ticket
+			out, status := runFilterJob(t, job)
+			if row.kill != (status.Signaled() && status.Signal() == unix.SIGSYS) || !strings.Contains(out, row.want) {
+				t.Errorf("%q, status %#x", out, status)
+			}
+		})
+	}
+}
+
+func TestOrdinaryProgramsRun(t *testing.T) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	full := seccompChoice{truncate: true, fork: true, inet: true, metadata: true}
+	closed := seccompChoice{truncate: true, fork: true}
+	alone := seccompChoice{truncate: true}
+	dir := t.TempDir()
+	rows := []struct {
+		choice seccompChoice
+		argv   []string
+		want   string
+	}{
+		{closed, []string{"sh", "-c", "echo a | cat; (exit 3) || echo b $(echo c)"}, "a\nb c\n"},
+		{closed, []string{"sh", "-c", "sleep 9 & kill $!; wait $! || echo ended"}, "ended\n"},
+		{alone, []string{"sh", "-c", "echo a"}, "a\n"},
+		{full, []string{"sh", "-c", "cd " + dir + " && touch x && chmod 600 x && mv x y && ls"}, "y\n"},
+		{full, []string{"go", "env", "GOOS"}, "linux\n"},
+		{full, []string{"node", "-e", "console.log(require('child_process').execSync('echo hi')+'', require('net').createServer().listen(0,'127.0.0.1',function(){this.close()}) && 1)"}, "hi\n 1\n"},
+		{alone, []string{"node", "-e", "try{require('child_process').execSync('echo hi')}catch(e){console.log(e.code)}"}, "EPERM\n"},
+		{full, []string{"python3", "-c", "import subprocess,socket;socket.create_server(('127.0.0.1',0));print(subprocess.run(['echo','hi'],capture_output=True).stdout)"}, "b'hi\\n'\n"},
+		{closed, []string{"python3", "-c", "import asyncio\nasync def f():\n p=await asyncio.create_subprocess_exec('true');return await p.wait()\nprint(asyncio.run(f()))"}, "0\n"},
+		{closed, []string{"python3", "-c", "import socket\ntry: socket.socket()\nexcept OSError as e: print(e.errno)"}, "97\n"},
+	}
+	for _, row := range rows {
+		path, err := exec.LookPath(row.argv[0])
+		if err != nil && row.argv[0] != "sh" {
+			t.Logf("%s is not installed here", row.argv[0])
+			continue
+		}
+		if path, err = filepath.EvalSymlinks(path); err != nil {
+			t.Fatal(err)
+		}
+		for _, unconfined := range []bool{false, true} {
+			job := jobFor(row.choice)
+			job.Unconfined = unconfined
+			job.Exec = append([]string{path}, row.argv[1:]...)
+			out, status := runFilterJob(t, job)
+			if same := out == row.want && status.ExitStatus() == 0; !same && !unconfined {
+				t.Errorf("%s %q: %q, status %#x", row.choice.name(), row.argv, out, status)
+			}
+		}
+	}
+}
+
+func TestOnlyThisThreadIsConfined(t *testing.T) {
+	done := make(chan error)
+	var own int
+	go func() {
+		// Never unlocked: the thread ends with the goroutine.
+		runtime.LockOSThread()
+		own = unix.Gettid()
+		done <- installJob(jobFor(seccompChoice{truncate: true, fork: true}))
+		<-done
+	}()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	defer close(done)
+	tasks, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, task := range tasks {
+		status, err := os.ReadFile("/proc/self/task/" + task.Name() + "/status")
+		if err != nil {
+			continue // a thread of another test has ended
+		}
+		confined := strings.Contains(string(status), "\nSeccomp:\t2\n")
+		if confined != (task.Name() == fmt.Sprint(own)) {
+			t.Errorf("task %s, confined %v; installed on %d", task.Name(), confined, own)
+		}
+	}
+}
