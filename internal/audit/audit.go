@@ -8,7 +8,8 @@ import (
 	"fmt"
 )
 
-// Error says that the log cannot be written; the command must not start.
+// Error says that the log cannot be written or read. Before the start of a
+// command it means that the command must not start.
 type Error struct {
 	Op, Path string
 	Err      error
@@ -27,58 +28,38 @@ func (e *Error) FaultDetails() map[string]any {
 	return map[string]any{"op": e.Op, "path": e.Path, "cause": fmt.Sprint(e.Err)}
 }
 
-var errClosed = errors.New("the log is not open")
+// Limits of the log.
+const (
+	maxLine    = 64 << 10 // a record, with its newline
+	fieldLimit = 4 << 10  // what remains of a string that had to be cut
+	lockName   = "lock"
+	suffix     = ".jsonl"
+	dayLen     = len("20060102")
+	firstPrev  = "" // prev of the very first line
+	kindTorn   = "torn"
+)
 
-// Log is an open audit directory.
-type Log struct{ dir string }
+var (
+	errClosed    = errors.New("the log is closed")
+	errNotOurs   = errors.New("not a private regular file of this user")
+	errLocked    = errors.New("another process holds the lock for too long")
+	errNotObject = errors.New("the record is not a JSON object")
+	errTooLong   = errors.New("the record exceeds 64 KiB even with its fields cut")
+)
 
-// Open opens the log below dir, creating the directory with mode 0700.
-func Open(dir string) (*Log, error) {
-	return nil, &Error{Op: "open", Path: dir, Err: errClosed}
+// dayName reports whether name is a daily file.
+func dayName(name string) bool {
+	if len(name) != dayLen+len(suffix) || name[dayLen:] != suffix {
+		return false
+	}
+	return digits(name[:dayLen])
 }
 
-// Reserve makes sure that a full record can still be written when the run ends:
-// a full disk is an error now, before the child starts, not later.
-func (l *Log) Reserve() error { return &Error{Op: "reserve", Path: l.dir, Err: errClosed} }
-
-// Append writes one record, a map or struct that marshals to a JSON object, and
-// returns its id. Append adds v, id, t and prev; a map's own "id" is kept.
-func (l *Log) Append(rec any) (id string, err error) {
-	return "", &Error{Op: "append", Path: l.dir, Err: errClosed}
+func digits(s string) bool {
+	for i := range len(s) {
+		if s[i] < '0' || s[i] > '9' {
+			return false
+		}
+	}
+	return len(s) == dayLen
 }
-
-// Close closes the log.
-func (l *Log) Close() error { return nil }
-
-// Summary is what Verify found.
-type Summary struct {
-	Files   int     `json:"files"`
-	Records int     `json:"records"`
-	Torn    int     `json:"torn"`             // lines cut by a crash, each acknowledged by the next writer
-	Pruned  bool    `json:"pruned,omitempty"` // the first line names a predecessor that is no longer there
-	Head    string  `json:"head"`             // sha256 of the last line
-	Broken  []Break `json:"broken,omitempty"`
-}
-
-// Break is one place where the chain does not hold.
-type Break struct {
-	File string `json:"file"`
-	Line int    `json:"line"`
-	Why  string `json:"why"`
-}
-
-// OK reports whether the chain holds.
-func (s Summary) OK() bool { return len(s.Broken) == 0 }
-
-// Verify checks the whole chain below dir.
-func Verify(dir string) (Summary, error) {
-	return Summary{}, &Error{Op: "verify", Path: dir, Err: errClosed}
-}
-
-// Read calls fn for each line below dir, oldest first, until fn fails.
-func Read(dir string, fn func(line []byte) error) error {
-	return &Error{Op: "read", Path: dir, Err: errClosed}
-}
-
-// NewID returns a new identifier: time-ordered, 26 characters.
-func NewID() string { return "" }
