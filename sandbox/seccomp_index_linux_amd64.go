@@ -3,16 +3,16 @@
 package sandbox
 
 var filterIndex = [...]filterEntry{
-	{name: "t2", sha256: "ee2b9e7ec8e65c5be6d6dad43a6cc8b316590a5b70aa2ce4252322bd855807e7", wrapper: []uint16{143, 221, 236}, worker: []uint16{142, 220, 235}},
-	{name: "t2-meta", sha256: "d67c804a7ac7d648aa89d3e4be04a71b913ad2faf5bef7e46c1604b9681a743e", wrapper: []uint16{155, 247, 262}, worker: []uint16{154, 246, 261}},
-	{name: "t2-net", sha256: "d95fd02a88037936a8ab68f4ace3385738e8ce1da40d1e7ebfcf386e8fc58dc9", wrapper: []uint16{144, 222, 237}, worker: []uint16{143, 221, 236}},
-	{name: "t2-net-meta", sha256: "366e35d617ca91531d72baeca3c814c9496208ee77cb711d7f14b8c15eff0ff5", wrapper: []uint16{155, 247, 262}, worker: []uint16{154, 246, 261}},
-	{name: "t2-net-unix", sha256: "628aa7b1f1d6350c36b232cbb33e9963638801caf2736811aaa11d59aaa496ea", wrapper: []uint16{144, 222, 237}, worker: []uint16{143, 221, 236}},
-	{name: "t2-net-unix-meta", sha256: "4ac29cb12469bb14b418282de9a73bd9badcab22842e9e0de34061f0cc3ea74c", wrapper: []uint16{155, 247, 262}, worker: []uint16{154, 246, 261}},
-	{name: "t2-unix", sha256: "a37d6ad5a882e231cac75b50a9da6fd33c2358ec1adff361d9855b3d46158e70", wrapper: []uint16{144, 222, 237}, worker: []uint16{143, 221, 236}},
-	{name: "t2-unix-meta", sha256: "2779370ba2b5f7e5dbb90b91931f2394463504badf5ad07064919aa1e1fc8159", wrapper: []uint16{155, 247, 262}, worker: []uint16{154, 246, 261}},
-	{name: "t3", sha256: "54aaf66f863f678e42aab376b65c33e8305a4a5c699c448a91f1f0af5906a19f"},
-	{name: "t3-net", sha256: "f0b88d1c466d170b6b216d8498f960156cb2045c4395faebc7ba4ccdfd9cdd49"},
-	{name: "ticket", sha256: "255262d653ba8e6daa3faaad1bab8a6524fa921b14d6b6477c4354b1d06bad9e", ticket: []uint16{13}},
-	{name: "truncate", sha256: "8174be12a79e95f6a50ac24b9b3e0945b31af35abfde03e5a499b507ad28f9a1"},
+	{name: "t2", sha256: "d4c7fbd734cafdd719d1664dd4c32a79b67ed29cc83655a3084a51da7788eacb", wrapper: []uint16{100, 166, 178}, worker: []uint16{99, 165, 177}},
+	{name: "t2-meta", sha256: "1c2823095d9f9d0e94bd40b5fb29406c70314550b02bedab082e7d0188a999e4", wrapper: []uint16{112, 192, 204}, worker: []uint16{111, 191, 203}},
+	{name: "t2-net", sha256: "9f267c1745c831e2bd3f487ae58508d7578ae23e3b2084aa383361b4396d79e5", wrapper: []uint16{101, 167, 179}, worker: []uint16{100, 166, 178}},
+	{name: "t2-net-meta", sha256: "f83a8031e851b6a69611d191250c2858078da56a2d6dfc54fd05e9d033d5785a", wrapper: []uint16{112, 192, 204}, worker: []uint16{111, 191, 203}},
+	{name: "t2-net-unix", sha256: "3975cdad8b5449561068579cbc4379530cc94a0e12f15fa271070ec38cd2359b", wrapper: []uint16{101, 167, 179}, worker: []uint16{100, 166, 178}},
+	{name: "t2-net-unix-meta", sha256: "c64a8c7ae42e902fdc18f9102701dd24fc1018c4ef7fa0910125ae5e31a1c97d", wrapper: []uint16{112, 192, 204}, worker: []uint16{111, 191, 203}},
+	{name: "t2-unix", sha256: "4c0056f148302161841373dd03bb642890fcb3248ffc89831f577bc713a2d654", wrapper: []uint16{101, 167, 179}, worker: []uint16{100, 166, 178}},
+	{name: "t2-unix-meta", sha256: "c8e1ea6d4361649609634a0cc4bcb59775459dc99c192ceade910b5869d901c9", wrapper: []uint16{114, 194, 206}, worker: []uint16{113, 193, 205}},
+	{name: "t3", sha256: "d87162dacc1b34c1f8647b841235d16bac5f568e46acd3d555c4ad3ce5b22332"},
+	{name: "t3-net", sha256: "70b76226c7f1d7ff7757d4526e4055f78b8578ddd0637844f0ac2f5af558e00e"},
+	{name: "ticket", sha256: "463639f25cdc94fa70470420e0c899b74959429c6360e29cbd3d724f030f54fd", ticket: []uint16{13}},
+	{name: "truncate", sha256: "5d3dd3e90eabd6318e85266a217bfe2a94cb292b2150992e7f7e742c7d7ba088"},
 }

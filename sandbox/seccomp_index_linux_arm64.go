@@ -3,16 +3,16 @@
 package sandbox
 
 var filterIndex = [...]filterEntry{
-	{name: "t2", sha256: "d7d5f6ce05981483e35b1e92bc80224ae77f1d52672bd8f30f50f15101f23ccd", wrapper: []uint16{172, 180, 273}, worker: []uint16{171, 179, 272}},
-	{name: "t2-meta", sha256: "4dfeb3d719796d17b12f6572217ad879fd56a2261c210649b564cecd2f9ccf17", wrapper: []uint16{179, 187, 288}, worker: []uint16{178, 186, 287}},
-	{name: "t2-net", sha256: "36d3a596828ea5172f5e81000c9ddd6adac394986a28f87332318836596caf85", wrapper: []uint16{242, 250, 343}, worker: []uint16{241, 249, 342}},
-	{name: "t2-net-meta", sha256: "5070ec982186e8980cd66ea00bc2d542ea08293dc5db91e413fb551d0bd17ba0", wrapper: []uint16{247, 255, 356}, worker: []uint16{246, 254, 355}},
-	{name: "t2-net-unix", sha256: "47258d39621ef3e428a420d2ea90a9198423b163c4468394e4b0eb7cdb1338d6", wrapper: []uint16{241, 249, 342}, worker: []uint16{240, 248, 341}},
-	{name: "t2-net-unix-meta", sha256: "458eae973de1db41f43b6032080c3f8e06234f6ea29f687f63245da34a267143", wrapper: []uint16{246, 254, 355}, worker: []uint16{245, 253, 354}},
-	{name: "t2-unix", sha256: "96ba7355728b21ab465f6c89b19839785c77024ac49f3ffcc91d100b73c9acf9", wrapper: []uint16{205, 213, 306}, worker: []uint16{204, 212, 305}},
-	{name: "t2-unix-meta", sha256: "1cddd3cd9419c85943375c649d1aac6bfa466158f00575be8d6172a99adbf455", wrapper: []uint16{210, 218, 319}, worker: []uint16{209, 217, 318}},
-	{name: "t3", sha256: "cd8a39b580fa34325d69844016de2824d594cf4be38b9510d079cec4489e6aeb"},
-	{name: "t3-net", sha256: "fdd649c7e344e296331b66e3e83dee8b91384ad2a9826be07148afcd9cbdd233"},
-	{name: "ticket", sha256: "5c98c0d0ad489e36db7fe139a9afd4e0b0ef077961df5e8ba83a609563cd1b1b", ticket: []uint16{10}},
-	{name: "truncate", sha256: "e874b7cabd1fcad2fc82764cc80fcff700be51eeba1fd9359e6e5c4df6f61276"},
+	{name: "t2", sha256: "c140b146e1efc0fd56fd9807784143bcef3c6a2c9199545723a990b982702b5e", wrapper: []uint16{131, 136, 189}, worker: []uint16{130, 135, 188}},
+	{name: "t2-meta", sha256: "d292511cda2be364825b5619fad1141bd9af3d4ecfadbaa0859e7ffed2d62642", wrapper: []uint16{138, 143, 204}, worker: []uint16{137, 142, 203}},
+	{name: "t2-net", sha256: "fa814ccb89e3966535a8dc360872e31726deaaf5fef9f48939a508c01d6e01d8", wrapper: []uint16{188, 193, 246}, worker: []uint16{187, 192, 245}},
+	{name: "t2-net-meta", sha256: "f0a7f9f49a00ce891d6f2dcfed7297585e08471fb2c80c2a92643b154de00f6b", wrapper: []uint16{191, 196, 257}, worker: []uint16{190, 195, 256}},
+	{name: "t2-net-unix", sha256: "49e4a0ee3f5f6be03d5e3c8d50bd216f68dcd5e508931403f219ffebba6849b3", wrapper: []uint16{187, 192, 245}, worker: []uint16{186, 191, 244}},
+	{name: "t2-net-unix-meta", sha256: "56b3beffd7e3a3a7eb56d97194a5105c84fea8c384aa78da1abf4c2d395e5ad0", wrapper: []uint16{192, 197, 258}, worker: []uint16{191, 196, 257}},
+	{name: "t2-unix", sha256: "44c07a2522a4c37c5c5fbea542f566a2f2d4fd57f32981374075cc557e1204d9", wrapper: []uint16{155, 160, 213}, worker: []uint16{154, 159, 212}},
+	{name: "t2-unix-meta", sha256: "ce336bad435f5787b6719aadd3b323e2661f2fa0ea2f02acb0e6cdda34b25905", wrapper: []uint16{160, 165, 226}, worker: []uint16{159, 164, 225}},
+	{name: "t3", sha256: "e825a62a5700c0886e81e02f0aa16c79870ca0dbd987318b759672a181c53c05"},
+	{name: "t3-net", sha256: "761b24f276cd8c176f61adb5846eb70cb744b557c8f8e9b8d6cd11ea96418288"},
+	{name: "ticket", sha256: "2f155079be31bd742d72514d7c4151fcb299ec44f279950f1a3b5a789cbeb92d", ticket: []uint16{11}},
+	{name: "truncate", sha256: "c3c5135686e95ba3304c11da448159440154526b22245d5af97fda1729146aee"},
 }

@@ -22,6 +22,7 @@ const (
 	opAbove   = 0x25 // JMP | JGT | K
 	opAtLeast = 0x35 // JMP | JGE | K
 	opBits    = 0x45 // JMP | JSET | K
+	opAnd     = 0x54 // ALU | AND | K
 	opReturn  = 0x06 // RET | K
 
 	retAllow = 0x7fff0000
@@ -86,22 +87,24 @@ func (a *assembler) finish() ([]insn, error) {
 	return a.insns, nil
 }
 
-// foreign refuses other architectures and, on amd64, x32; foreignTail must follow.
+// foreign refuses other architectures and loads the number; foreignTail must follow.
 func (a *assembler) foreign(arch architecture) {
 	a.load(offArch)
 	a.branch(opEqual, arch.audit, "", "kill")
 	a.load(offNumber)
-	if arch.x32 {
-		a.branch(opAtLeast, x32Bit, "x32", "")
-	}
 }
 
-// foreignTail holds the endings of foreign. A number of -1 is what a tracer leaves
-// when it has cancelled a call; it goes on to target.
+// foreignTail continues with a number above all that are known: one of x32 ends
+// the process on amd64, others go on to target. So does -1, which is what a tracer
+// leaves when it has cancelled a call. The test stands here because what stands
+// before every number is paid 470 times when the kernel loads the program.
 func (a *assembler) foreignTail(arch architecture, target string) {
+	a.label("high")
+	a.branch(opEqual, 0xffffffff, "body", "")
 	if arch.x32 {
-		a.label("x32")
-		a.branch(opEqual, 0xffffffff, target, "")
+		a.branch(opAtLeast, x32Bit, "kill", target)
+	} else {
+		a.jump(target)
 	}
 	a.label("kill")
 	a.ret(retKill)
@@ -153,15 +156,14 @@ func prefixProgram(arch architecture, rules []sandbox.SyscallRule, bound bool) (
 	for _, rule := range numbered {
 		a.branch(opEqual, rule.Number, fmt.Sprintf("errno%d", rule.Answer), "")
 	}
-	a.branch(opEqual, 0xffffffff, "body", "")
-	a.branch(opAbove, sandbox.SyscallNewest, "errno38", "body")
+	a.branch(opAbove, sandbox.SyscallNewest, "high", "body")
+	a.foreignTail(arch, "errno38")
 	for _, answer := range []uint16{1, 38} {
 		a.label(fmt.Sprintf("errno%d", answer))
 		a.ret(retErrno | uint32(answer))
 	}
 	a.label("allow")
 	a.ret(retAllow)
-	a.foreignTail(arch, "body")
 	a.label("body")
 	return a.finish()
 }
@@ -208,6 +210,7 @@ func ticketProgram(arch architecture, rules []sandbox.SyscallRule) ([]insn, erro
 	if clone < 0 || ticket == 0 {
 		return nil, fmt.Errorf("rules for clone are missing")
 	}
+	a.branch(opAbove, sandbox.SyscallNewest, "high", "")
 	a.branch(opEqual, uint32(clone), "clone", "")
 	for _, p := range plain {
 		a.branch(opEqual, p.nr, fmt.Sprintf("errno%d", p.answer), "")
@@ -219,12 +222,13 @@ func ticketProgram(arch architecture, rules []sandbox.SyscallRule) ([]insn, erro
 	a.load(argHigh(0))
 	a.branch(opEqual, ticket, "allow", "")
 	a.branch(opEqual, 0, "errno1", "kill")
+	a.foreignTail(arch, "body")
 	for _, errno := range []uint16{1, 38} {
 		a.label(fmt.Sprintf("errno%d", errno))
 		a.ret(retErrno | uint32(errno))
 	}
-	a.foreignTail(arch, "allow")
 	a.label("allow")
+	a.label("body")
 	a.ret(retAllow)
 	return a.finish()
 }

@@ -29,7 +29,7 @@ type compiled struct {
 	program sandbox.FilterProgram
 	rules   []sandbox.SyscallRule
 	insns   []insn
-	prefix  int    // length of the part assembled by hand
+	emitted int    // instructions of the library, before they were simplified
 	pfc     []byte // the library's listing of the rest
 	skipped []string
 }
@@ -71,7 +71,7 @@ func compile(arch architecture, program sandbox.FilterProgram) (*compiled, error
 	}
 	if program.Name == "ticket" {
 		insns, err := ticketProgram(arch, c.rules)
-		c.insns, c.prefix = insns, len(insns)
+		c.insns = insns
 		return c, err
 	}
 	prefix, err := prefixProgram(arch, hand, len(program.Groups) > 1)
@@ -82,8 +82,16 @@ func compile(arch architecture, program sandbox.FilterProgram) (*compiled, error
 	if err != nil {
 		return nil, err
 	}
-	c.insns, c.prefix, c.pfc = append(prefix, body...), len(prefix), pfc
-	return c, nil
+	if len(prefix) > 0 {
+		start, err := treeStart(arch, body)
+		if err != nil {
+			return nil, err
+		}
+		body = body[start:]
+	}
+	c.emitted, c.pfc = len(body), pfc
+	c.insns, err = simplify(append(prefix, body...))
+	return c, err
 }
 
 // byHand reports whether libseccomp cannot express the rule.

@@ -73,13 +73,11 @@ func (c *compiled) listing() []byte {
 	fmt.Fprintf(&b, "# groups: %s\n", strings.Join(c.program.Groups, " "))
 	fmt.Fprintf(&b, "# table: sha256 %x\n", table)
 	fmt.Fprintf(&b, "# libseccomp: %s\n", libraryVersion)
-	fmt.Fprintf(&b, "# instructions: %d, of them assembled by hand %d\n", len(c.insns), c.prefix)
+	fmt.Fprintf(&b, "# instructions: %d, emitted by the library %d\n", len(c.insns), c.emitted)
 	fmt.Fprintf(&b, "# not on this architecture: %s\n", strings.Join(unique(c.skipped), " "))
-	if c.prefix > 0 {
-		b.WriteString("#\n# assembled by hand\n#\n")
-		for i, in := range c.insns[:c.prefix] {
-			fmt.Fprintf(&b, "%4d: %s\n", i, disassemble(i, in))
-		}
+	b.WriteString("#\n# the program as it is loaded\n#\n")
+	for i, in := range c.insns {
+		fmt.Fprintf(&b, "%4d: %s\n", i, disassemble(i, in))
 	}
 	b.Write(c.pfc)
 	return b.Bytes()
@@ -112,6 +110,8 @@ func disassemble(i int, in insn) string {
 		return jump("ge")
 	case opBits:
 		return jump("bits")
+	case opAnd:
+		return fmt.Sprintf("and   %#x", in.k)
 	case opReturn:
 		switch {
 		case in.k == retAllow:
