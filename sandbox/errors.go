@@ -46,10 +46,22 @@ type ExecError struct {
 	Errno syscall.Errno
 	Path  string
 	Layer string // what refused: mode, noexec, landlock, interpreter, "" if not known
+	// Interpreter is the missing program that Path needs, of layer "interpreter".
+	Interpreter string
 }
 
 // Error implements error.
-func (e *ExecError) Error() string { return fmt.Sprintf("cannot execute %s: %v", e.Path, e.Errno) }
+func (e *ExecError) Error() string {
+	switch {
+	case e.Interpreter != "":
+		return fmt.Sprintf("cannot execute %s: its interpreter %s is missing", e.Path, e.Interpreter)
+	case e.Layer == "landlock":
+		return fmt.Sprintf("cannot execute %s: it or its interpreter is outside the executable paths of the sandbox", e.Path)
+	case e.Errno == syscall.ENOEXEC:
+		return fmt.Sprintf("cannot execute %s: it is neither a program nor a script with a #! line", e.Path)
+	}
+	return fmt.Sprintf("cannot execute %s: %v", e.Path, e.Errno)
+}
 
 // Unwrap returns the errno.
 func (e *ExecError) Unwrap() error { return e.Errno }
@@ -71,5 +83,101 @@ func (e *ExecError) FaultDetails() map[string]any {
 	if e.Layer != "" {
 		d["layer"] = e.Layer
 	}
+	if e.Interpreter != "" {
+		d["interpreter"] = e.Interpreter
+	}
 	return d
+}
+
+// ForbiddenError is a policy that grants what no run may write.
+type ForbiddenError struct{ Path, Pos, Rule, Why string }
+
+// Error implements error.
+func (e *ForbiddenError) Error() string {
+	pos := e.Pos
+	if pos != "" {
+		pos += ": "
+	}
+	return fmt.Sprintf("%ssandbox must not grant %s: %s", pos, e.Path, e.Why)
+}
+
+// FaultCode implements fault.Coded.
+func (e *ForbiddenError) FaultCode() string { return "E4103" }
+
+// FaultDetails implements fault.Coded.
+func (e *ForbiddenError) FaultDetails() map[string]any {
+	return map[string]any{"path": e.Path, "position": e.Pos, "rule": e.Rule, "why": e.Why}
+}
+
+// TooLargeError is a profile with more rules than a start can carry.
+type TooLargeError struct {
+	What       string
+	Count, Max int
+}
+
+// Error implements error.
+func (e *TooLargeError) Error() string {
+	return fmt.Sprintf("sandbox profile has %d %s, at most %d can be enforced", e.Count, e.What, e.Max)
+}
+
+// FaultCode implements fault.Coded.
+func (e *TooLargeError) FaultCode() string { return "E4104" }
+
+// FaultDetails implements fault.Coded.
+func (e *TooLargeError) FaultDetails() map[string]any {
+	return map[string]any{"what": e.What, "count": e.Count, "max": e.Max}
+}
+
+// GapError is a guarantee that is needed and cannot be given here.
+type GapError struct {
+	Tier Tier // the tier asked for by policy, or the best there is
+	Gaps []Gap
+}
+
+// Error implements error.
+func (e *GapError) Error() string {
+	text := "this machine cannot enforce"
+	for i, g := range e.Gaps {
+		if i > 0 {
+			text += ","
+		}
+		text += " " + string(g.Guarantee) + " (" + g.Why + ")"
+	}
+	return text
+}
+
+// FaultCode implements fault.Coded.
+func (e *GapError) FaultCode() string { return "E4101" }
+
+// FaultDetails implements fault.Coded.
+func (e *GapError) FaultDetails() map[string]any {
+	return map[string]any{"tier": e.Tier.String(), "gaps": e.Gaps}
+}
+
+// UnconfinedError is a run that nothing would confine and no policy permits so.
+type UnconfinedError struct{ Why string }
+
+// Error implements error.
+func (e *UnconfinedError) Error() string {
+	return "nothing here can confine the command, and policy does not permit that: " + e.Why
+}
+
+// FaultCode implements fault.Coded.
+func (e *UnconfinedError) FaultCode() string { return "E4106" }
+
+// FaultDetails implements fault.Coded.
+func (e *UnconfinedError) FaultDetails() map[string]any { return map[string]any{"why": e.Why} }
+
+// LimitError is a limit that cannot be kept here.
+type LimitError struct{ Limit, Why string }
+
+// Error implements error.
+func (e *LimitError) Error() string { return "limit " + e.Limit + " cannot be kept: " + e.Why }
+
+// FaultCode implements fault.Coded.
+func (e *LimitError) FaultCode() string { return "E4006" }
+
+// FaultDetails implements fault.Coded.
+func (e *LimitError) FaultDetails() map[string]any {
+	return map[string]any{"limit": e.Limit, "why": e.Why}
 }

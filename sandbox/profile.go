@@ -172,12 +172,14 @@ type Limits struct {
 type Profile struct {
 	Confine           Confine
 	Workspace         string
+	Private           string // directory for temporary files and caches of this workspace
 	Read, Write, Exec []Grant
 	Mask              []string // secrets below a granted directory
 	Protect           []string // names in the workspace that must not change
 	Net               Net
 	Unix              []string // outside pathname sockets
 	SubprocessNo      bool
+	HostWrite         bool // a path beyond the private directory may be written
 	PlainRead         bool // needs less: every executable is known, nothing but TMPDIR is written, no network
 	Env               map[string]string
 	Limits            Limits

@@ -42,4 +42,30 @@ type ProtectedReceipt struct {
 }
 
 // Receipt returns the receipt of a run under this setup.
-func (s Setup) Receipt() Receipt { return Receipt{Tier: s.tier} }
+func (s Setup) Receipt() Receipt {
+	p := &s.profile
+	r := Receipt{Tier: s.tier, ABI: s.host.ABI, Given: list(s.given), Gaps: list(s.gaps), Reduced: list(s.reduced),
+		Absent: list(p.Absent), Write: list(p.Write), Net: p.Net, Limits: map[string]LimitReceipt{"core": {Max: 1, By: "rlimit"}},
+		Protected: ProtectedReceipt{Changed: []string{}}}
+	r.Read = append(append(r.Read, p.Exec...), p.Read...)
+	if p.Limits.OpenFiles != 0 {
+		r.Limits["openFiles"] = LimitReceipt{Max: p.Limits.OpenFiles, By: "rlimit"}
+	}
+	if s.valid && s.tier != T0 {
+		r.Seccomp = s.program()
+	} else {
+		r.Net = Net{Mode: NetFull}
+	}
+	if s.tier != T3 && s.tier != T0 && p.Net.Mode == NetLoopback {
+		r.Net = Net{Mode: NetNone}
+	}
+	return r
+}
+
+// list makes an empty list of none, which JSON readers tell from a missing one.
+func list[T any](v []T) []T {
+	if v == nil {
+		return []T{}
+	}
+	return v
+}

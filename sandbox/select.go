@@ -1,18 +1,19 @@
 package sandbox
 
-import "errors"
+import (
+	"slices"
+)
 
 // Host is what this machine was seen to enforce.
 type Host struct {
-	OS        string `json:"os"`
-	ABI       int    `json:"abi"` // Landlock; 0 is none
-	Errata    int    `json:"errata"`
-	Seccomp   bool   `json:"seccomp"`
-	Landlock  string `json:"landlock,omitempty"` // why it is missing
-	Namespace bool   `json:"namespaces"`
-	NSWhy     string `json:"namespacesWhy,omitempty"`
-	Root      bool   `json:"root"`
-	Cached    bool   `json:"-"`
+	OS       string `json:"os"`
+	ABI      int    `json:"abi"` // Landlock; 0 is none
+	Errata   int    `json:"errata"`
+	Seccomp  bool   `json:"seccomp"`
+	Landlock string `json:"landlock,omitempty"` // why it is missing
+	// Namespaces is set where a private root could be made.
+	Namespaces bool   `json:"namespaces"`
+	NSWhy      string `json:"namespacesWhy,omitempty"`
 }
 
 // Cache says where Probe may keep its answer and for which executable.
@@ -20,22 +21,229 @@ type Cache struct{ Dir, Executable string }
 
 // Enforce is what the kernel will enforce in a run of this machine; policy may
 // count a "no" only for these.
-type Enforce struct{ Files, Net bool }
+type Enforce struct {
+	Files bool // files.read and files.write
+	Net   bool
+}
 
 // Setup is a chosen tier with its mechanisms. The zero Setup starts nothing.
 type Setup struct {
-	tier  Tier
-	valid bool
+	tier    Tier
+	valid   bool
+	host    Host
+	profile Profile
+	given   []Guarantee
+	gaps    []Gap
+	reduced []string
 }
 
 // Enforceable tells, before there is a profile, what a run here will enforce.
-func Enforceable(h Host) Enforce { return Enforce{} }
+func Enforceable(h Host) Enforce {
+	ok := h.tier() >= T1
+	return Enforce{Files: ok, Net: ok}
+}
+
+// tier is the highest tier this machine can give.
+func (h Host) tier() Tier {
+	switch {
+	case h.ABI < 1 || !h.Seccomp:
+		return T0
+	case h.ABI < scopeABI:
+		return T1
+	case h.Namespaces:
+		return T3
+	}
+	return T2
+}
+
+// Landlock versions that Select asks for.
+const (
+	truncateABI    = 3
+	scopeABI       = 6
+	resolveUnixABI = 9
+)
 
 // Select chooses the lowest tier that gives what the profile needs and names every
-// gap, or fails with E4101.
+// gap. A gap that policy does not accept is a *GapError; a host that cannot confine
+// is an *UnconfinedError, unless policy spells out that it need not.
 func Select(p Profile, h Host) (Setup, error) {
-	return Setup{}, errors.New("no sandbox tier can be selected")
+	if p.Confine == ConfineNone {
+		s := Setup{tier: T0, valid: true, host: h, profile: p}
+		for _, g := range Guarantees() {
+			s.gaps = append(s.gaps, Gap{Guarantee: g, Why: "policy says confine: none"})
+		}
+		return s, nil
+	}
+	best := h.tier()
+	if best == T0 {
+		return Setup{}, &UnconfinedError{Why: h.missing()}
+	}
+	if err := limitable(p.Limits); err != nil && !slices.Contains(p.Accept, LimitsKept) {
+		return Setup{}, err
+	}
+	if p.Forced != T0 {
+		if p.Forced > best {
+			return Setup{}, &GapError{Tier: p.Forced, Gaps: []Gap{{Guarantee: Kernel, Why: h.lacks(p.Forced)}}}
+		}
+		best = p.Forced
+	}
+	s := at(p, h, best)
+	if p.Forced == T0 && best == T3 {
+		// The lower tier starts faster; it is chosen if nothing is lost by it.
+		if lower := at(p, h, T2); len(lower.gaps) == 0 {
+			s = lower
+		}
+	}
+	var missing []Gap
+	for _, g := range s.gaps {
+		if !slices.Contains(p.Accept, g.Guarantee) {
+			missing = append(missing, g)
+		}
+	}
+	if missing != nil {
+		return Setup{}, &GapError{Tier: s.tier, Gaps: missing}
+	}
+	return s, nil
+}
+
+// at is the setup of p on tier t with what it gives and lacks.
+func at(p Profile, h Host, t Tier) Setup {
+	s := Setup{tier: t, valid: true, host: h, profile: p}
+	for _, g := range Guarantees() {
+		why, fix := s.lacks(g)
+		switch {
+		case why == "":
+			s.given = append(s.given, g)
+		case s.needed(g):
+			s.gaps = append(s.gaps, Gap{Guarantee: g, Why: why, Fix: fix})
+		}
+	}
+	s.reduce()
+	return s
+}
+
+// needed reports whether the run needs g: all, except that a command which is known,
+// only reads and has no network need not be blind to names and command lines.
+func (s *Setup) needed(g Guarantee) bool {
+	if slices.Contains(s.profile.Need, g) {
+		return true
+	}
+	switch g {
+	case FilesHidden, ProcHidden, TreeKilled:
+		return !s.profile.PlainRead
+	}
+	return true
+}
+
+// lacks says why the tier does not give g, "" if it does.
+func (s *Setup) lacks(g Guarantee) (why, fix string) {
+	p := &s.profile
+	private := s.tier == T3
+	namespaces := "user namespaces are not usable here"
+	if s.host.NSWhy != "" {
+		namespaces = s.host.NSWhy
+	}
+	fix = "atip doctor says what tier T3 lacks here"
+	switch g {
+	case FilesMeta:
+		if !private && p.HostWrite {
+			return "file modes outside can change while something is writable: " + namespaces, fix
+		}
+	case FilesHidden, ProcHidden, TreeKilled:
+		if !private {
+			return namespaces, fix
+		}
+	case WSProtect:
+		if !private && p.workspaceWritable() {
+			return "protected names can change during the run: " + namespaces, fix
+		}
+	case ProcSignal:
+		if s.host.ABI < scopeABI && !private {
+			return "signals to other processes need Landlock ABI 6", "Linux 6.12 or newer"
+		}
+	case NetGranted:
+		if p.Net.Mode == NetAllowlist && !private {
+			return "an allowlist of hosts needs a network namespace: " + namespaces, "network none or full"
+		}
+	case LimitsKept:
+		if err := limitable(p.Limits); err != nil {
+			return err.Error(), ""
+		}
+	}
+	return "", ""
+}
+
+// reduce names conveniences that this tier withholds to keep its guarantees.
+func (s *Setup) reduce() {
+	if s.tier == T3 {
+		return
+	}
+	p := &s.profile
+	if p.Net.Mode == NetLoopback {
+		s.reduced = append(s.reduced, "network loopback: none")
+	}
+	if len(p.Unix) > 0 && s.host.ABI < resolveUnixABI {
+		s.reduced = append(s.reduced, "sockets: none, as this kernel cannot bound them")
+	}
+	if p.Net.Mode == NetNone || p.Net.Mode == NetLoopback || p.Net.Mode == NetFull {
+		if s.host.ABI < resolveUnixABI {
+			s.reduced = append(s.reduced, "AF_UNIX: socketpair only")
+		}
+	}
+	s.reduced = append(s.reduced, "/dev/shm: none", "inner terminals: none")
+	for _, path := range p.Mask {
+		s.reduced = append(s.reduced, "mask "+path+": none")
+	}
+}
+
+// limitable refuses limits that need to be set on the child alone.
+func limitable(l Limits) error {
+	why := "it must be set on the child alone, which this start cannot do"
+	switch {
+	case l.CPU != 0:
+		return &LimitError{Limit: "cpu", Why: why}
+	case l.FileSize != 0:
+		return &LimitError{Limit: "fileSize", Why: why}
+	case l.Memory != 0:
+		return &LimitError{Limit: "memory", Why: why}
+	case l.Processes != 0:
+		return &LimitError{Limit: "processes", Why: why}
+	}
+	return nil
+}
+
+func (p *Profile) workspaceWritable() bool {
+	for _, g := range p.Write {
+		if p.Workspace != "" && (within(g.Path, p.Workspace) || within(p.Workspace, g.Path)) {
+			return true
+		}
+	}
+	return false
+}
+
+// missing says why nothing can be confined here.
+func (h Host) missing() string {
+	switch {
+	case h.Landlock != "":
+		return h.Landlock
+	case !h.Seccomp:
+		return "system call filters are not usable here"
+	}
+	return "no sandbox on " + h.OS
+}
+
+func (h Host) lacks(t Tier) string {
+	if t == T3 && h.ABI >= scopeABI {
+		if h.NSWhy != "" {
+			return h.NSWhy
+		}
+		return "user namespaces are not usable here"
+	}
+	return "tier " + t.String() + " needs Landlock ABI 6"
 }
 
 // Tier returns the chosen tier.
 func (s Setup) Tier() Tier { return s.tier }
+
+// Env is what the run is told about its sandbox. It is information only.
+func (s Setup) Env() []string { return []string{"ATIP_EXEC_SANDBOX=" + s.tier.String()} }

@@ -1,0 +1,332 @@
+package sandbox
+
+import (
+	"bytes"
+	"context"
+	"encoding/gob"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+func init() { PinMain() }
+
+// TestMain lets the test binary also be the wrapper and the confined child: a
+// confined start changes its process for good, so none happens in the test itself.
+func TestMain(m *testing.M) {
+	switch {
+	case len(os.Args) > 2 && os.Args[1] == "act":
+		actMain(os.Args[2:])
+	case os.Getenv("SANDBOX_TEST_JOB") != "":
+		wrapperMain()
+	}
+	os.Exit(m.Run())
+}
+
+// job is what a wrapper process is to start.
+type job struct {
+	Profile      Profile
+	ABI          int // forced down, 0 as probed
+	Path         string
+	ByDescriptor bool
+	Argv, Env    []string
+	Dir          string
+	Umask        int
+	Pass         map[int]string // opened read-only
+	Stdin        string         // file, "" is /dev/null
+	Inspect      bool           // report the wrapper's own threads while the child runs
+	Busy         int            // goroutines blocked in reads
+	Open         string         // a file the wrapper opens while the child runs
+	KillAfter    time.Duration
+	Grace        time.Duration
+	Announce     bool // print the child's pid on stderr
+	CheckFails   bool
+	Timeout      time.Duration
+}
+
+// result is what the wrapper saw.
+type result struct {
+	Out     string
+	Exit    Exit
+	Tree    Tree
+	Receipt Receipt
+	Err     string
+	Code    string
+	Details map[string]any
+	Filters []string // "Seccomp" of each thread but the main one
+	Main    string
+	Opened  string
+	Rest    string // children left after the sweep
+}
+
+func wrapperMain() {
+	var j job
+	raw, err := hex.DecodeString(os.Getenv("SANDBOX_TEST_JOB"))
+	if err == nil {
+		err = gob.NewDecoder(bytes.NewReader(raw)).Decode(&j)
+	}
+	if err != nil {
+		panic(err)
+	}
+	Init()
+	r := wrapper(j)
+	if err := json.NewEncoder(os.Stdout).Encode(r); err != nil {
+		panic(err)
+	}
+	os.Exit(0)
+}
+
+func wrapper(j job) (r result) {
+	fail := func(err error) result {
+		r.Err = err.Error()
+		var coded interface {
+			FaultCode() string
+			FaultDetails() map[string]any
+		}
+		if errors.As(err, &coded) {
+			r.Code, r.Details = coded.FaultCode(), coded.FaultDetails()
+		}
+		return r
+	}
+	h, err := Probe(Cache{})
+	if err != nil {
+		return fail(err)
+	}
+	if j.ABI != 0 {
+		h.ABI = j.ABI
+	}
+	s, err := Select(j.Profile, h)
+	if err != nil {
+		return fail(err)
+	}
+	r.Receipt = s.Receipt()
+	for range j.Busy {
+		pr, _, err := os.Pipe()
+		if err != nil {
+			return fail(err)
+		}
+		go func() { _, _ = unix.Read(int(pr.Fd()), make([]byte, 1)) }()
+	}
+	pr, pw, err := os.Pipe()
+	if err != nil {
+		return fail(err)
+	}
+	c := Cmd{Path: j.Path, ByDescriptor: j.ByDescriptor, Argv: j.Argv, Env: j.Env, Dir: j.Dir, Umask: j.Umask, Stdout: pw, Stderr: pw}
+	if j.Stdin != "" {
+		if c.Stdin, err = os.Open(j.Stdin); err != nil {
+			return fail(err)
+		}
+	}
+	if j.ByDescriptor {
+		if c.File, err = os.Open(j.Path); err != nil {
+			return fail(err)
+		}
+		c.Path = "/nonexistent"
+	}
+	for fd, name := range j.Pass {
+		f, err := os.Open(name)
+		if err != nil {
+			return fail(err)
+		}
+		if c.Pass == nil {
+			c.Pass = map[int]*os.File{}
+		}
+		c.Pass[fd] = f
+	}
+	c.Check = func(pid int) (string, error) {
+		if j.CheckFails {
+			return "replaced", errors.New("the file was replaced")
+		}
+		return "true", nil
+	}
+	p, err := Start(context.Background(), j.Profile, s, c)
+	pw.Close()
+	if err != nil {
+		r.Rest = fmt.Sprint(children())
+		return fail(err)
+	}
+	if j.Announce {
+		fmt.Fprintln(os.Stderr, p.Pid())
+	}
+	if j.Inspect {
+		r.Main, r.Filters = threadFilters()
+	}
+	if j.Open != "" {
+		r.Opened = "yes"
+		if _, err := os.ReadFile(j.Open); err != nil {
+			r.Opened = err.Error()
+		}
+	}
+	out := make(chan string, 1)
+	go func() {
+		data, _ := io.ReadAll(pr)
+		out <- string(data)
+	}()
+	if j.KillAfter != 0 {
+		time.Sleep(j.KillAfter)
+		r.Tree = p.KillTree(j.Grace)
+	}
+	if r.Exit, err = p.Wait(); err != nil {
+		return fail(err)
+	}
+	if j.KillAfter == 0 {
+		r.Tree = p.Sweep()
+	}
+	r.Out = <-out
+	r.Rest = fmt.Sprint(children())
+	return r
+}
+
+// threadFilters reads the filter mode of each thread of this process.
+func threadFilters() (mainThread string, others []string) {
+	tasks, _ := os.ReadDir("/proc/self/task")
+	for _, t := range tasks {
+		mode := statusField("/proc/self/task/"+t.Name()+"/status", "Seccomp:")
+		if t.Name() == strconv.Itoa(os.Getpid()) {
+			mainThread = mode
+		} else {
+			others = append(others, mode)
+		}
+	}
+	return mainThread, others
+}
+
+func statusField(path, field string) string {
+	data, _ := os.ReadFile(path)
+	for line := range strings.Lines(string(data)) {
+		if v, ok := strings.CutPrefix(line, field); ok {
+			return strings.TrimSpace(v)
+		}
+	}
+	return ""
+}
+
+// wrapperCommand is the command of a wrapper process for j.
+func wrapperCommand(t *testing.T, j job, env ...string) *exec.Cmd {
+	t.Helper()
+	var buf bytes.Buffer
+	if err := gob.NewEncoder(&buf).Encode(j); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self(t))
+	cmd.Env = append(append(os.Environ(), env...), "SANDBOX_TEST_JOB="+hex.EncodeToString(buf.Bytes()))
+	cmd.Stderr = os.Stderr
+	return cmd
+}
+
+// confined runs j in a wrapper process of its own.
+func confined(t *testing.T, j job, env ...string) result {
+	t.Helper()
+	out, err := wrapperCommand(t, j, env...).Output()
+	if err != nil {
+		t.Fatalf("wrapper: %v\n%s", err, out)
+	}
+	var r result
+	if err := json.Unmarshal(out, &r); err != nil {
+		t.Fatalf("wrapper printed %q: %v", out, err)
+	}
+	return r
+}
+
+// UnmarshalText lets tests read receipts back.
+func (t *Tier) UnmarshalText(b []byte) error { *t, _ = TierByName(string(b)); return nil }
+
+// UnmarshalText lets tests read receipts back.
+func (r *Rights) UnmarshalText(b []byte) error {
+	for bit := Read; bit <= Ioctl; bit <<= 1 {
+		if strings.Contains(","+string(b)+",", ","+bit.String()+",") {
+			*r |= bit
+		}
+	}
+	return nil
+}
+
+// UnmarshalText lets tests read receipts back.
+func (m *NetMode) UnmarshalText(b []byte) error {
+	for *m = NetNone; m.String() != string(b) && *m < NetFull; *m++ {
+	}
+	return nil
+}
+
+func self(t testing.TB) string {
+	t.Helper()
+	path, err := os.Executable()
+	if err == nil {
+		path, err = filepath.EvalSymlinks(path)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// world is a workspace beside things that no run may touch.
+type world struct{ base, ws, out, home, private string }
+
+func newWorld(t testing.TB) world {
+	t.Helper()
+	base, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := world{base, base + "/ws", base + "/out", base + "/home", base + "/private"}
+	for _, d := range []string{w.ws, w.out + "/dir", w.out + "/empty", w.home + "/.ssh", w.private + "/tmp"} {
+		if err := os.MkdirAll(d, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, f := range []string{w.ws + "/mine", w.out + "/file", w.out + "/dir/file", w.out + "/other", w.home + "/.ssh/id_x"} {
+		if err := os.WriteFile(f, []byte("content\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return w
+}
+
+// profile is the derived default profile of the world, with more grants of effects.
+func (w world) profile(t testing.TB, change func(*Input)) Profile {
+	t.Helper()
+	in := Input{Workspace: w.ws, Cwd: w.ws, Home: w.home, Private: w.private, PathDirs: []string{"/usr/bin"},
+		Exec: []string{self(t)}, Root: os.Getuid() == 0, Policy: PolicyProfile{Accept: append(BuiltinAccept(), WSCheck)}}
+	in.Granted = in.Granted.With(1) // write
+	if change != nil {
+		change(&in)
+	}
+	p, err := Derive(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// need fails, or skips where the machine lacks a feature and ATIP_REQUIRE does not
+// name it. It is the only place of the package that skips.
+func need(t testing.TB, feature string, have bool) {
+	t.Helper()
+	if have {
+		return
+	}
+	for _, r := range strings.Split(os.Getenv("ATIP_REQUIRE"), ",") {
+		if r == feature {
+			t.Fatalf("%s is required and missing", feature)
+		}
+	}
+	t.Skipf("kernel feature %s is missing", feature)
+}
+
+func needLandlock(t testing.TB, abi int) {
+	t.Helper()
+	have, _, _ := landlockABI()
+	need(t, "landlock", have >= abi)
+}

@@ -1,0 +1,163 @@
+package sandbox
+
+import (
+	"errors"
+	"os"
+
+	ll "github.com/landlock-lsm/go-landlock/landlock/syscall"
+	"golang.org/x/sys/unix"
+)
+
+// newestABI is the last Landlock version whose rights this package knows; a newer
+// kernel is driven as this one.
+const newestABI = 10
+
+// handledFS is every file system right of an ABI. What is handled and not granted is
+// refused, so a right left out here would be a hole.
+func handledFS(abi int) uint64 {
+	last := [...]uint64{0, ll.AccessFSMakeSym, ll.AccessFSRefer, ll.AccessFSTruncate, ll.AccessFSTruncate,
+		ll.AccessFSIoctlDev, ll.AccessFSIoctlDev, ll.AccessFSIoctlDev, ll.AccessFSIoctlDev, ll.AccessFSResolveUnix,
+		ll.AccessFSResolveUnix}
+	if abi <= 0 {
+		return 0
+	}
+	return last[min(abi, newestABI)]<<1 - 1
+}
+
+// handledNet refuses TCP and, where the kernel can, UDP. The system call filter does
+// not rely on it: MPTCP and Fast Open pass these hooks.
+func handledNet(abi int) uint64 {
+	switch {
+	case abi >= 10:
+		return ll.AccessNetBindTCP | ll.AccessNetConnectTCP | ll.AccessNetBindUDP | ll.AccessNetConnectSendUDP
+	case abi >= 4:
+		return ll.AccessNetBindTCP | ll.AccessNetConnectTCP
+	}
+	return 0
+}
+
+// landlockRights maps rights to the kernel's, masked by what the ABI knows and, for a
+// file, by what a file can have: a directory right on a file is EINVAL.
+func landlockRights(r Rights, dir bool, abi int) uint64 {
+	var out uint64
+	if r&Read != 0 {
+		out |= ll.AccessFSReadFile | ll.AccessFSReadDir
+	}
+	if r&List != 0 {
+		out |= ll.AccessFSReadDir
+	}
+	if r&Exec != 0 {
+		out |= ll.AccessFSExecute
+	}
+	if r&Write != 0 {
+		out |= ll.AccessFSWriteFile | ll.AccessFSTruncate | ll.AccessFSMakeDir | ll.AccessFSMakeReg |
+			ll.AccessFSMakeSock | ll.AccessFSMakeFifo | ll.AccessFSMakeSym | ll.AccessFSRefer
+	}
+	if r&Remove != 0 {
+		out |= ll.AccessFSRemoveFile | ll.AccessFSRemoveDir
+	}
+	if r&Ioctl != 0 {
+		out |= ll.AccessFSIoctlDev
+	}
+	if !dir {
+		out &= ll.AccessFSExecute | ll.AccessFSWriteFile | ll.AccessFSReadFile | ll.AccessFSTruncate | ll.AccessFSIoctlDev
+	}
+	return out & handledFS(abi)
+}
+
+// landlockABI asks the kernel. ENOSYS means not built in, EOPNOTSUPP not enabled at boot.
+func landlockABI() (abi, errata int, why string) {
+	abi, err := ll.LandlockGetABIVersion()
+	switch {
+	case errors.Is(err, unix.ENOSYS):
+		return 0, 0, "this kernel has no Landlock (5.13 or newer is needed)"
+	case errors.Is(err, unix.EOPNOTSUPP):
+		return 0, 0, "Landlock is not enabled: add it to the kernel parameter lsm="
+	case err != nil:
+		return 0, 0, "Landlock is not usable: " + err.Error()
+	}
+	if e, err := ll.LandlockGetErrata(); err == nil {
+		errata = e
+	}
+	return abi, errata, ""
+}
+
+// buildRuleset opens all that p grants and returns the ruleset's descriptor. extra are
+// files granted by descriptor: the terminal of the run.
+func buildRuleset(p *Profile, abi int, extra []*os.File) (int, error) {
+	attr := ll.RulesetAttr{HandledAccessFS: handledFS(abi)}
+	if p.Net.Mode != NetFull {
+		attr.HandledAccessNet = handledNet(abi)
+	}
+	if abi >= 6 {
+		attr.Scoped = ll.ScopeAbstractUnixSocket | ll.ScopeSignal
+	}
+	rs, err := ll.LandlockCreateRuleset(&attr, 0)
+	if err != nil {
+		return -1, &StepError{Step: "landlock_create_ruleset", Err: err}
+	}
+	unix.CloseOnExec(rs)
+	for _, list := range [...][]Grant{p.Exec, p.Read, p.Write} {
+		for _, g := range list {
+			if err := addRule(rs, g, abi); err != nil {
+				unix.Close(rs)
+				return -1, err
+			}
+		}
+	}
+	for _, f := range extra {
+		rule := ll.PathBeneathAttr{AllowedAccess: landlockRights(Read|Write|Ioctl, false, abi), ParentFd: int(f.Fd())}
+		// A terminal that is a pipe or socket lies on no file system and needs no rule.
+		if err := ll.LandlockAddPathBeneathRule(rs, &rule, 0); err != nil && !errors.Is(err, unix.EBADFD) {
+			unix.Close(rs)
+			return -1, &StepError{Step: "landlock_add_rule", Path: f.Name(), Err: err}
+		}
+	}
+	return rs, nil
+}
+
+// addRule opens the path as the plan named it. A link on the way means that somebody
+// changed the path since, and the rule would open something else.
+func addRule(rs int, g Grant, abi int) error {
+	access := landlockRights(g.Rights, g.Dir, abi)
+	if access == 0 {
+		return nil
+	}
+	fd, err := unix.Openat2(unix.AT_FDCWD, g.Path, &unix.OpenHow{
+		Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS})
+	if errors.Is(err, unix.ENOSYS) {
+		// openat2 is filtered out by some container runtimes; the last component is
+		// still not followed, and the plan has resolved the others.
+		fd, err = unix.Open(g.Path, unix.O_PATH|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0)
+	}
+	switch {
+	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.EACCES):
+		return nil // gone since the plan: the run has less, never more
+	case errors.Is(err, unix.ELOOP), errors.Is(err, unix.ENOTDIR):
+		return &StepError{Step: "open rule", Path: g.Path, Code: "E4010", Err: err}
+	case err != nil:
+		return &StepError{Step: "open rule", Path: g.Path, Err: err}
+	}
+	defer unix.Close(fd)
+	rule := ll.PathBeneathAttr{AllowedAccess: access, ParentFd: fd}
+	if err := ll.LandlockAddPathBeneathRule(rs, &rule, 0); err != nil {
+		code := ""
+		if errors.Is(err, unix.EINVAL) {
+			code = "E4010" // was a directory when it was planned, is a file now
+		}
+		return &StepError{Step: "landlock_add_rule", Path: g.Path, Code: code, Err: err}
+	}
+	return nil
+}
+
+// restrictSelf confines the calling thread, never the others.
+func restrictSelf(rs int) error {
+	err := ll.LandlockRestrictSelf(rs, 0)
+	if errors.Is(err, unix.E2BIG) {
+		return &StepError{Step: "landlock_restrict_self", Code: "E4107", Err: errors.New("nested too deep: the kernel stacks at most 16 layers")}
+	}
+	if err != nil {
+		return &StepError{Step: "landlock_restrict_self", Err: err}
+	}
+	return nil
+}

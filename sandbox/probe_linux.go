@@ -1,0 +1,130 @@
+package sandbox
+
+import (
+	"errors"
+	"os"
+	"runtime"
+
+	"golang.org/x/sys/unix"
+)
+
+// try confines a thread that is thrown away afterwards and looks whether the kernel
+// then really refuses and allows what it should. Version numbers prove nothing:
+// container runtimes filter calls, and boot parameters leave modules out.
+func try() Host {
+	h := Host{OS: runtime.GOOS}
+	h.ABI, h.Errata, h.Landlock = landlockABI()
+	if h.ABI == 0 {
+		return h
+	}
+	type result struct {
+		landlock, seccomp error
+	}
+	done := make(chan result)
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread ends with its confinement
+		var r result
+		if unix.Gettid() == unix.Getpid() {
+			r.landlock = &StateError{Why: "the main thread is not pinned"}
+		} else if r.landlock = tryLandlock(h.ABI); r.landlock == nil {
+			r.seccomp = trySeccomp(h.ABI)
+		}
+		done <- r
+	}()
+	r := <-done
+	if r.landlock != nil {
+		h.ABI, h.Landlock = 0, "Landlock does not work here: "+r.landlock.Error()
+	}
+	h.Seccomp = r.landlock == nil && r.seccomp == nil
+	if r.seccomp != nil {
+		h.Landlock = "system call filters do not work here: " + r.seccomp.Error()
+	}
+	return h
+}
+
+// tryLandlock grants one directory and expects an open in it to pass and one beside
+// it to fail.
+func tryLandlock(abi int) error {
+	dir, err := os.MkdirTemp("", "atip-exec-probe-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	inside, outside := dir+"/in", dir+"/out"
+	for _, d := range [...]string{inside, outside} {
+		if err := os.Mkdir(d, 0o700); err != nil {
+			return err
+		}
+		if err := os.WriteFile(d+"/f", []byte("x"), 0o600); err != nil {
+			return err
+		}
+	}
+	grants := []Grant{{Path: inside, Dir: true, Rights: Read | Write | Remove}, {Path: dir, Dir: true, Rights: Remove}}
+	rs, err := buildRuleset(&Profile{Write: grants}, abi, nil)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(rs)
+	if err := noNewPrivs(); err != nil {
+		return err
+	}
+	if err := restrictSelf(rs); err != nil {
+		return err
+	}
+	return refusals(inside, outside, abi)
+}
+
+// refusals tries each act on both sides. It runs in the restricted thread.
+func refusals(inside, outside string, abi int) error {
+	acts := []struct {
+		name string
+		abi  int
+		act  func(dir string) error
+	}{
+		{"read", 1, func(d string) error { return touch(d+"/f", unix.O_RDONLY) }},
+		{"write", 1, func(d string) error { return touch(d+"/f", unix.O_WRONLY) }},
+		{"create", 1, func(d string) error { return touch(d+"/new", unix.O_WRONLY|unix.O_CREAT) }},
+		{"mkdir", 1, func(d string) error { return unix.Mkdir(d+"/d", 0o700) }},
+		{"truncate", truncateABI, func(d string) error { return unix.Truncate(d+"/f", 0) }},
+	}
+	for _, a := range acts {
+		if abi < a.abi {
+			continue
+		}
+		if err := a.act(inside); err != nil {
+			return errors.Join(errors.New(a.name+" of a granted path is refused"), err)
+		}
+		if err := a.act(outside); !errors.Is(err, unix.EACCES) {
+			return errors.New(a.name + " of a path that is not granted passes")
+		}
+	}
+	return nil
+}
+
+func touch(path string, flags int) error {
+	fd, err := unix.Open(path, flags|unix.O_CLOEXEC, 0o600)
+	if err == nil {
+		unix.Close(fd)
+	}
+	return err
+}
+
+// trySeccomp installs the strictest filter and expects it to refuse a socket.
+func trySeccomp(abi int) error {
+	progs, _, _, err := loadProgram(seccompChoice{truncate: abi >= truncateABI, fork: true}, unix.Getpid(), unix.Gettid(), 0)
+	if err != nil {
+		return err
+	}
+	if err := installSeccomp(progs); err != nil {
+		return err
+	}
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err == nil {
+		unix.Close(fd)
+		return errors.New("a refused socket was made")
+	}
+	if !errors.Is(err, unix.EAFNOSUPPORT) {
+		return err
+	}
+	return nil
+}

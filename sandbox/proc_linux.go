@@ -1,0 +1,159 @@
+package sandbox
+
+import (
+	"errors"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Proc is a started process and its descendants.
+type Proc struct {
+	pid     int
+	checked string
+	stopped func(syscall.Signal)
+	release chan<- struct{} // unparks the worker
+	done    chan struct{}   // closed when the child is reaped
+
+	// mu is held while a process is reaped or signalled, so that no signal can reach
+	// a process id that has been given to somebody else.
+	mu     sync.Mutex
+	reaped bool
+	exit   Exit
+	err    error
+
+	sweep sync.Mutex
+	tree  Tree
+}
+
+// LostError is a child whose end nobody saw.
+type LostError struct {
+	Pid int
+	Err error
+}
+
+// Error implements error.
+func (e *LostError) Error() string { return "child lost: " + e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *LostError) Unwrap() error { return e.Err }
+
+// FaultCode implements fault.Coded.
+func (e *LostError) FaultCode() string { return "E4008" }
+
+// FaultDetails implements fault.Coded.
+func (e *LostError) FaultDetails() map[string]any { return map[string]any{"pid": e.Pid} }
+
+// Pid returns the process id of the child; it is also its process group.
+func (p *Proc) Pid() int { return p.pid }
+
+// Wait returns when the child has ended. What the child left running is Sweep's.
+func (p *Proc) Wait() (Exit, error) {
+	<-p.done
+	return p.exit, p.err
+}
+
+// Done is closed when the child has ended.
+func (p *Proc) Done() <-chan struct{} { return p.done }
+
+// Signal sends sig to the child's process group.
+func (p *Proc) Signal(sig os.Signal) error {
+	s, ok := sig.(syscall.Signal)
+	if !ok {
+		return errors.ErrUnsupported
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.reaped {
+		return os.ErrProcessDone
+	}
+	return unix.Kill(-p.pid, s)
+}
+
+// reap is the only place that waits while the child lives. As a subreaper this
+// process also inherits orphans; they are reaped as they come.
+func (p *Proc) reap() {
+	for !p.reapOne() {
+	}
+	live.Store(false)
+	close(p.release)
+	close(p.done)
+}
+
+// reapOne waits for one event and reports whether the child is gone.
+func (p *Proc) reapOne() bool {
+	info, err := waitInfo(unix.P_ALL, 0, unix.WEXITED|unix.WSTOPPED|unix.WNOWAIT)
+	if errors.Is(err, unix.EINTR) {
+		return false
+	}
+	if err != nil {
+		return p.lost(err)
+	}
+	pid := int(info.pid)
+	if info.code == cldStopped || info.code == cldTrapped {
+		// Consume the report, or waitid would return it for ever.
+		_, _ = waitInfo(unix.P_PID, pid, unix.WSTOPPED|unix.WNOHANG)
+		if pid == p.pid && info.code == cldStopped && p.stopped != nil {
+			p.stopped(syscall.Signal(info.status))
+		}
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var ws unix.WaitStatus
+	var ru unix.Rusage
+	got, err := unix.Wait4(pid, &ws, 0, &ru)
+	if pid != p.pid {
+		return false
+	}
+	if err != nil || got != pid {
+		return p.lost(err)
+	}
+	p.exit = exitOf(ws, &ru)
+	p.exit.Checked = p.checked
+	p.reaped = true
+	return true
+}
+
+func (p *Proc) lost(err error) bool {
+	p.err, p.reaped = &LostError{Pid: p.pid, Err: err}, true
+	return true
+}
+
+func exitOf(ws unix.WaitStatus, ru *unix.Rusage) Exit {
+	e := Exit{User: time.Duration(ru.Utime.Nano()), Sys: time.Duration(ru.Stime.Nano()), MaxRSSKB: int64(ru.Maxrss)}
+	if ws.Signaled() {
+		e.Signal, e.Core, e.Code = ws.Signal(), ws.CoreDump(), 128+int(ws.Signal())
+	} else {
+		e.Code = ws.ExitStatus()
+	}
+	return e
+}
+
+// The values of si_code for SIGCHLD (asm-generic/siginfo.h) that are not an end.
+const (
+	cldTrapped = 4
+	cldStopped = 5
+)
+
+// childInfo is the part of siginfo_t that waitid fills, the same on all 64-bit Linux.
+type childInfo struct {
+	signo, errno, code, _ int32
+	pid                   int32
+	uid                   uint32
+	status                int32
+	_                     [100]byte
+}
+
+func waitInfo(kind, id, options int) (childInfo, error) {
+	var info childInfo
+	_, _, e := unix.Syscall6(unix.SYS_WAITID, uintptr(kind), uintptr(id), uintptr(unsafe.Pointer(&info)), uintptr(options), 0, 0)
+	if e != 0 {
+		return info, e
+	}
+	return info, nil
+}

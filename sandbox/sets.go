@@ -1,0 +1,55 @@
+package sandbox
+
+// systemRead is readable and executable for every run; it holds programs,
+// libraries and world-readable settings.
+func systemRead() []string {
+	return []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/nix", "/gnu", "/snap"}
+}
+
+// systemData is readable for every run. Of /sys only what runtimes size themselves by.
+func systemData() []string {
+	return []string{"/proc", "/sys/devices/system", "/sys/fs/cgroup", "/sys/kernel/mm",
+		"/var/lib/dpkg", "/var/lib/rpm", "/var/lib/pacman", "/var/lib/alternatives", "/var/lib/ca-certificates",
+		"/var/cache/fontconfig", "/var/cache/man"}
+}
+
+// rootEtc stands in for /etc where the run has uid 0. Root owns shadow, sudoers, host
+// keys and TLS keys, and Landlock cannot subtract, so what programs look up is
+// granted name by name; a policy adds others.
+func rootEtc() []string {
+	return []string{"ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "passwd", "group", "nsswitch.conf",
+		"hosts", "hostname", "host.conf", "gai.conf", "resolv.conf", "services", "protocols", "localtime", "timezone",
+		"os-release", "lsb-release", "debian_version", "redhat-release", "alpine-release", "ssl/certs",
+		"ssl/openssl.cnf", "ssl/cert.pem", "pki/tls", "pki/ca-trust", "crypto-policies", "ca-certificates", "gitconfig",
+		"gitattributes", "profile", "profile.d", "bash.bashrc", "bashrc", "inputrc", "terminfo", "mime.types", "magic",
+		"locale.alias", "locale.conf", "python3", "perl", "java", "fonts", "shells", "vim"}
+}
+
+// deviceNodes are open to every run. Other terminals are not: they are the user's.
+func deviceNodes() []string {
+	return []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx"}
+}
+
+// homeRead is all of the home directory that every run may read.
+func homeRead() []string {
+	return []string{".gitconfig", ".config/git/config", ".config/git/ignore", ".config/git/attributes",
+		".config/go/env", "go/pkg/mod"}
+}
+
+// homeSecrets are places that hold credentials; the prefix of a PATH entry is not
+// granted if it contains or lies in one of them.
+func homeSecrets() []string {
+	return []string{".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".netrc", ".git-credentials", ".npmrc",
+		".pypirc", ".cargo/credentials", ".config/gh", ".config/gcloud", ".vault-token", ".password-store",
+		".local/share/keyrings", ".mozilla"}
+}
+
+// sharedTemporary are directories in which other programs of the same user keep
+// files: a grant on the directory itself would hand out all of them.
+func sharedTemporary(path string) bool {
+	switch path {
+	case "/tmp", "/var/tmp", "/dev/shm", "/run", "/dev":
+		return true
+	}
+	return false
+}

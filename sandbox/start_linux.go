@@ -1,0 +1,136 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"sync/atomic"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// live guards against a second child: subreaper, death signals and the terminal
+// belong to the whole process.
+var live atomic.Bool
+
+// StateError is a start that the state of this process forbids.
+type StateError struct{ Why string }
+
+// Error implements error.
+func (e *StateError) Error() string { return "cannot start: " + e.Why }
+
+// FaultCode implements fault.Coded.
+func (e *StateError) FaultCode() string { return "E5001" }
+
+// FaultDetails implements fault.Coded.
+func (e *StateError) FaultDetails() map[string]any { return nil }
+
+// Start runs c under p with the mechanisms of s, which must have been selected for p.
+// If it fails, nothing ran: the error is a *StepError, an *ExecError, or says why the
+// start was refused. An error of c.Check is returned as it is, after the tree was killed.
+func Start(ctx context.Context, p Profile, s Setup, c Cmd) (*Proc, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if !s.valid {
+		return nil, &StateError{Why: "no sandbox setup was selected"}
+	}
+	if !reflect.DeepEqual(p, s.profile) {
+		return nil, &StateError{Why: "the sandbox setup was selected for another profile"}
+	}
+	if s.tier == T0 && p.Confine != ConfineNone {
+		return nil, &UnconfinedError{Why: "no tier was selected"}
+	}
+	if len(c.Argv) == 0 {
+		return nil, &ExecError{Errno: syscall.EINVAL, Path: c.Path}
+	}
+	if !live.CompareAndSwap(false, true) {
+		return nil, &StateError{Why: "a child of this process is running"}
+	}
+	proc, err := startWorker(&s, &c)
+	if err != nil {
+		live.Store(false)
+		return nil, err
+	}
+	return proc, nil
+}
+
+// startWorker opens all that the worker cannot open once it is confined, then hands over.
+func startWorker(s *Setup, c *Cmd) (*Proc, error) {
+	w := &worker{cmd: c, setup: s, ruleset: -1, dir: -1, started: make(chan startResult, 1)}
+	defer w.close()
+	if err := makePrivate(s.profile.Private); err != nil {
+		return nil, err
+	}
+	if err := applyLimits(s.profile.Limits); err != nil {
+		return nil, err
+	}
+	if c.Dir != "" {
+		fd, err := unix.Open(c.Dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return nil, &StepError{Step: "open working directory", Path: c.Dir, Err: err}
+		}
+		w.dir = fd
+	}
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return nil, &StepError{Step: "child subreaper", Err: err}
+	}
+	if s.tier != T0 {
+		var err error
+		if w.ruleset, err = buildRuleset(&s.profile, s.host.ABI, terminalFiles(c)); err != nil {
+			return nil, err
+		}
+		// The worker lies in the child's Landlock domain, which lets the child trace it.
+		// Not dumpable closes mem, environ, fd and ptrace; exec resets it for the child.
+		if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+			return nil, &StepError{Step: "dumpable", Err: err}
+		}
+	}
+	release := make(chan struct{})
+	w.release = release
+	go w.run()
+	r := <-w.started
+	if r.pid == 0 {
+		return nil, r.err
+	}
+	proc := &Proc{pid: r.pid, checked: r.checked, stopped: c.Stopped, release: release, done: make(chan struct{})}
+	go proc.reap()
+	if r.err != nil {
+		proc.KillTree(0)
+		return nil, r.err
+	}
+	return proc, nil
+}
+
+// terminalFiles are the terminal nodes of this run; all other terminals are the user's.
+func terminalFiles(c *Cmd) []*os.File {
+	switch {
+	case c.Terminal == Detached:
+		return nil
+	case c.Ctty != nil:
+		return []*os.File{c.Ctty}
+	case c.Stdin != nil:
+		return []*os.File{c.Stdin}
+	}
+	return nil
+}
+
+// makePrivate creates the directory for temporary files. Nobody else may own it: it is
+// writable for the run and reused by the next one.
+func makePrivate(dir string) error {
+	if dir == "" {
+		return nil
+	}
+	for _, name := range [...]string{dir, filepath.Join(dir, "tmp")} {
+		if unix.Access(name, unix.F_OK) == nil {
+			continue
+		}
+		if err := os.MkdirAll(name, 0o700); err != nil {
+			return &StepError{Step: "create private directory", Path: name, Err: errors.Unwrap(err)}
+		}
+	}
+	return nil
+}

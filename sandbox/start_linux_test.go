@@ -1,0 +1,222 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+func TestProfileZeroNeverRuns(t *testing.T) {
+	host := Host{OS: "linux", ABI: 7, Seccomp: true}
+	if _, err := Start(context.Background(), Profile{}, Setup{}, Cmd{Path: "/bin/true", Argv: []string{"true"}}); err == nil {
+		t.Error("zero setup started something")
+	}
+	if s, err := Select(Profile{}, host); err == nil {
+		t.Errorf("zero profile selected %v although policy accepts no gap", s.Tier())
+	}
+	s, err := Select(Profile{Confine: ConfineNone}, host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Start(context.Background(), Profile{}, s, Cmd{Path: "/bin/true", Argv: []string{"true"}}); err == nil {
+		t.Error("a setup of another profile started something")
+	}
+}
+
+func TestChildGetsExactlyWhatItIsGiven(t *testing.T) {
+	needLandlock(t, 1)
+	w := newWorld(t)
+	j := w.child(t, w.profile(t, nil), "argv", "environment", "fds", "where", "exe")
+	j.Argv = append(j.Argv, "", "a b", "\xff\xfe", "*")
+	j.Env = []string{"A=1", "A=2", "EMPTY=", "=odd", "X=\xff"}
+	j.Dir, j.Umask = w.ws, 0o077
+	j.Pass = map[int]string{63: w.ws + "/mine"}
+	for _, byDescriptor := range []bool{false, true} {
+		j.ByDescriptor = byDescriptor
+		r := confined(t, j)
+		got := outcomes(t, r.Out)
+		want := fmt.Sprintf("%q", j.Argv)
+		if got["argv"] != want {
+			t.Errorf("argv %s, want %s; %s", got["argv"], want, r.Err)
+		}
+		if got["environment"] != fmt.Sprintf("%q", j.Env) && got["environment"] != `["A=1" "EMPTY=" "=odd" "X=\xff"]` {
+			t.Errorf("environment %s", got["environment"])
+		}
+		if got["fds"] != "0,1,2,63" && got["fds"] != "0,1,2,63," {
+			t.Errorf("descriptors %s", got["fds"])
+		}
+		if got["where"] != w.ws+" 0077" {
+			t.Errorf("directory and umask %s", got["where"])
+		}
+		if got["exe"] != self(t) {
+			t.Errorf("exe %s", got["exe"])
+		}
+	}
+}
+
+func TestNothingRanErrors(t *testing.T) {
+	needLandlock(t, 1)
+	w := newWorld(t)
+	file := func(name, text string, mode os.FileMode) string {
+		path := w.ws + "/" + name
+		if err := os.WriteFile(path, []byte(text), mode); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	busy := file("busy", "", 0o700)
+	self, err := os.ReadFile("/usr/bin/true")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.OpenFile(busy, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.Write(self); err != nil {
+		t.Fatal(err)
+	}
+	outside := w.out + "/program"
+	if err := os.WriteFile(outside, self, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	p := w.profile(t, nil)
+	for _, tc := range []struct{ name, path, code, layer string }{
+		{"interpreter", file("script", "#!/nonexistent/sh\n", 0o700), "E3002", "interpreter"},
+		{"mode", file("plain", "#!/bin/sh\n", 0o600), "E3002", "mode"},
+		{"directory", w.ws, "E3002", "mode"},
+		{"no format", file("text", "hello\n", 0o700), "E3002", ""},
+		{"missing", w.ws + "/missing", "E3002", ""},
+		{"busy", busy, "E3301", ""},
+		{"not granted", outside, "E3002", "landlock"},
+	} {
+		r := confined(t, job{Profile: p, Path: tc.path, Argv: []string{"x"}, Env: w.env()})
+		layer, _ := r.Details["layer"].(string)
+		if r.Code != tc.code || layer != tc.layer || r.Rest != "[]" {
+			t.Errorf("%s: code %s layer %q rest %s: %s", tc.name, r.Code, layer, r.Rest, r.Err)
+		}
+	}
+	j := w.child(t, p, "wswrite:"+w.base)
+	j.Dir = w.base + "/nowhere"
+	if r := confined(t, j); r.Code != "E4102" || !strings.Contains(r.Err, "nowhere") {
+		t.Errorf("missing directory: %+v", r)
+	}
+	j.Dir, j.CheckFails = "", true
+	if r := confined(t, j); r.Err != "the file was replaced" || r.Rest != "[]" {
+		t.Errorf("failed check: %+v", r)
+	}
+}
+
+func TestPathChangedUnderThePlan(t *testing.T) {
+	needLandlock(t, 1)
+	w := newWorld(t)
+	p := w.profile(t, nil)
+	if err := os.Rename(w.ws, w.base+"/moved"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(w.home, w.ws); err != nil {
+		t.Fatal(err)
+	}
+	r := confined(t, w.child(t, p, "secret:"+w.base))
+	if r.Code != "E4010" {
+		t.Errorf("replaced workspace: %+v", r)
+	}
+}
+
+func TestOldLandlock(t *testing.T) {
+	needLandlock(t, scopeABI)
+	w := newWorld(t)
+	p := w.profile(t, func(in *Input) { in.Policy.Accept = append(in.Policy.Accept, ProcSignal) })
+	acts := []string{"truncate:" + w.base, "otrunc:" + w.base, "create:" + w.base, "secret:" + w.base}
+	for _, abi := range []int{1, 2} {
+		j := w.child(t, p, acts...)
+		j.ABI = abi
+		r := confined(t, j)
+		for name, got := range outcomes(t, r.Out) {
+			if got == "ok" {
+				t.Errorf("ABI %d: %s passes", abi, name)
+			}
+		}
+		if r.Receipt.Tier != T1 || r.Err != "" || !strings.Contains(r.Out, "secret=EACCES") {
+			t.Errorf("ABI %d: %+v", abi, r)
+		}
+	}
+	if data, err := os.ReadFile(w.out + "/file"); err != nil || len(data) == 0 {
+		t.Error("the file was emptied")
+	}
+	j := w.child(t, w.profile(t, nil), acts...)
+	j.ABI = 5
+	if r := confined(t, j); r.Code != "E4101" || !strings.Contains(r.Err, string(ProcSignal)) {
+		t.Errorf("ABI 5 without acceptance: %+v", r)
+	}
+}
+
+func TestUnconfinedMustBeSpelledOut(t *testing.T) {
+	_, err := Select(Profile{Accept: Guarantees()}, Host{OS: "linux", Landlock: "no Landlock"})
+	var u *UnconfinedError
+	if !errors.As(err, &u) || u.FaultCode() != "E4106" {
+		t.Errorf("no Landlock: %v", err)
+	}
+	w := newWorld(t)
+	r := confined(t, w.child(t, Profile{Confine: ConfineNone}, "create:"+w.base))
+	if got := outcomes(t, r.Out)["create"]; got != "ok" || r.Receipt.Tier != T0 || len(r.Receipt.Given) != 0 {
+		t.Errorf("confine none: %s %+v", got, r)
+	}
+}
+
+func TestProbeCache(t *testing.T) {
+	c := Cache{Dir: t.TempDir(), Executable: self(t)}
+	first, err := Probe(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := c.Dir + "/sandbox.json"
+	if _, err := os.Stat(path); err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		name   string
+		change func() error
+	}{
+		{"hit", func() error { return nil }},
+		{"damaged", func() error { return os.WriteFile(path, []byte("{"), 0o600) }},
+		{"stale", func() error { return os.WriteFile(path, []byte(`{"key":"x","host":{"abi":99}}`), 0o600) }},
+		{"no directory", func() error { return os.RemoveAll(c.Dir) }},
+	} {
+		if err := tc.change(); err != nil {
+			t.Fatal(err)
+		}
+		if h, err := Probe(c); err != nil || h != first {
+			t.Errorf("%s: %+v, %v; want %+v", tc.name, h, err, first)
+		}
+	}
+}
+
+func TestInheritedDescriptors(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	defer w.Close()
+	if _, err := unix.FcntlInt(r.Fd(), unix.F_SETFD, 0); err != nil {
+		t.Fatal(err)
+	}
+	defer unix.CloseOnExec(int(r.Fd()))
+	found := false
+	for _, fd := range openDescriptors() {
+		found = found || fd == int(r.Fd())
+		if fd == int(w.Fd()) || fd < 3 {
+			t.Errorf("descriptor %d is not inherited", fd)
+		}
+	}
+	if !found {
+		t.Error("an inherited descriptor is not noted")
+	}
+}

@@ -1,0 +1,119 @@
+//go:build !linux
+
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"os"
+	"runtime"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// PinMain does nothing where no thread is ever confined.
+func PinMain() {}
+
+// Init does nothing: the system's own defaults close descriptors to children.
+func Init() {}
+
+// InheritedFDs knows of none.
+func InheritedFDs() []int { return nil }
+
+// Probe reports that nothing can be enforced on this system.
+func Probe(Cache) (Host, error) { return Host{OS: runtime.GOOS}, nil }
+
+// Forget drops nothing, as nothing is kept.
+func Forget(Cache) {}
+
+func (s *Setup) program() Program { return Program{} }
+
+// StateError is a start that the state of this process forbids.
+type StateError struct{ Why string }
+
+// Error implements error.
+func (e *StateError) Error() string { return "cannot start: " + e.Why }
+
+// FaultCode implements fault.Coded.
+func (e *StateError) FaultCode() string { return "E5001" }
+
+// FaultDetails implements fault.Coded.
+func (e *StateError) FaultDetails() map[string]any { return nil }
+
+// Proc is a started process.
+type Proc struct {
+	process *os.Process
+	checked string
+	done    chan struct{}
+
+	mu     sync.Mutex
+	reaped bool
+	exit   Exit
+	err    error
+}
+
+// Start runs c without any confinement, which the setup must spell out.
+func Start(ctx context.Context, p Profile, s Setup, c Cmd) (*Proc, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if !s.valid || s.tier != T0 || p.Confine != ConfineNone {
+		return nil, &UnconfinedError{Why: "no sandbox on " + runtime.GOOS}
+	}
+	attr := &os.ProcAttr{Dir: c.Dir, Env: c.Env, Files: []*os.File{c.Stdin, c.Stdout, c.Stderr}, Sys: session(c)}
+	process, err := os.StartProcess(c.Path, c.Argv, attr)
+	if err != nil {
+		var errno syscall.Errno
+		errors.As(err, &errno)
+		return nil, &ExecError{Errno: errno, Path: c.Path}
+	}
+	proc := &Proc{process: process, checked: "unknown", done: make(chan struct{})}
+	go proc.reap()
+	if c.Check != nil {
+		if proc.checked, err = c.Check(process.Pid); err != nil {
+			proc.KillTree(0)
+			return nil, err
+		}
+	}
+	return proc, nil
+}
+
+func (p *Proc) reap() {
+	state, err := p.process.Wait()
+	p.mu.Lock()
+	p.reaped, p.err = true, err
+	if state != nil {
+		p.exit = exitOf(state)
+	}
+	p.mu.Unlock()
+	close(p.done)
+}
+
+// Pid returns the process id of the child.
+func (p *Proc) Pid() int { return p.process.Pid }
+
+// Wait returns when the child has ended.
+func (p *Proc) Wait() (Exit, error) {
+	<-p.done
+	exit := p.exit
+	exit.Checked = p.checked
+	return exit, p.err
+}
+
+// Done is closed when the child has ended.
+func (p *Proc) Done() <-chan struct{} { return p.done }
+
+// KillTree ends the child's process group: politely, and after grace without mercy.
+func (p *Proc) KillTree(grace time.Duration) Tree {
+	if grace > 0 {
+		_ = p.Signal(syscall.SIGTERM)
+		select {
+		case <-p.done:
+		case <-time.After(grace):
+		}
+	}
+	_ = p.Signal(syscall.SIGKILL)
+	<-p.done
+	return p.Sweep()
+}
