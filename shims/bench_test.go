@@ -1,0 +1,38 @@
+package shims
+
+import (
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/atip-dev/atip-exec/atip"
+)
+
+// The time must not depend on how many shims are installed.
+func BenchmarkLookupResolve(b *testing.B) {
+	for _, installed := range []int{10, 10000} {
+		dir := b.TempDir()
+		d := Dirs{Config: dir + "/c", Data: dir + "/d", Managed: dir + "/m", DataDirs: []string{dir + "/s1", dir + "/s2"}}
+		if err := os.MkdirAll(d.Data+"/shims/sha256", 0o755); err != nil {
+			b.Fatal(err)
+		}
+		for i := range installed {
+			if err := os.WriteFile(fmt.Sprintf("%s/shims/sha256/%064x.json", d.Data, i), nil, 0o644); err != nil {
+				b.Fatal(err)
+			}
+		}
+		for _, argv := range [][]string{{"rm", "-rf", "build"}, {"git", "push", "-f", "origin", "main"}, {"no-such-tool"}} {
+			b.Run(fmt.Sprintf("%s/%d", argv[0], installed), func(b *testing.B) {
+				b.ReportAllocs()
+				q := Query{Digest: hexA, Effective: argv[0], Invoked: argv[0], Believed: true}
+				for b.Loop() {
+					f, err := Lookup(q, d)
+					if err != nil {
+						b.Fatal(err)
+					}
+					f.Resolve(argv, atip.ResolveOptions{})
+				}
+			})
+		}
+	}
+}
