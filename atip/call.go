@@ -52,6 +52,9 @@ type Nested struct {
 	Language string   `json:"language,omitempty"`
 	From     string   `json:"from"`           // clause id or source of the words
 	File     string   `json:"file,omitempty"` // the text stands in this file, "-" for standard input
+	// Placeholder in a word of Argv stands for words that come from elsewhere, as
+	// xargs reads them from standard input; such words may also be appended.
+	Placeholder string `json:"placeholder,omitempty"`
 }
 
 // CodeFile names a file whose content can run code, such as .git/config.

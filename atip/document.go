@@ -1,5 +1,12 @@
 package atip
 
+import (
+	"sort"
+	"strconv"
+	"strings"
+	"sync"
+)
+
 // ParseOptions chooses how strictly and how much is read. The zero value allows
 // no comments and reads at most 4 MiB.
 type ParseOptions struct {
@@ -10,46 +17,181 @@ type ParseOptions struct {
 }
 
 // Document is the parsed metadata of one tool. It is safe for concurrent use.
-type Document struct{}
+//
+// Parse checks every byte but decodes almost nothing: a call reads the root and
+// the few nodes on its path straight from the tape.
+type Document struct {
+	src  string
+	tape []entry
+	hash string
+
+	lineOnce sync.Once
+	lines    []int // offsets of line starts, for positions in findings
+}
 
 // Parse reads an ATIP document, versions 0.1 to 0.6, native or shim. A breach of
 // strict JSON refuses all of it with a *DocError.
 func Parse(raw []byte, o ParseOptions) (*Document, error) {
-	return nil, &DocError{Code: "E1103", Msg: "document cannot be read"}
+	s, err := scan(raw, o, true, true)
+	if err != nil {
+		return nil, err
+	}
+	d := &Document{src: s.s, tape: s.tape}
+	root := d.root()
+	if !root.is(KindObject) {
+		return nil, d.refuse("E1103", root, "", "the document is not an object")
+	}
+	if err := d.checkVersion(root.get("atip")); err != nil {
+		return nil, err
+	}
+	if commands := root.get("commands"); commands.ok() && !commands.is(KindObject) {
+		return nil, d.refuse("E1103", commands, "/commands", "commands is not an object")
+	}
+	if hash := root.get("binary").get("hash"); hash.ok() {
+		hex, ok := sha256Hex(hash.str())
+		if !ok {
+			return nil, d.refuse("E1103", hash, "/binary/hash", "binary.hash is not sha256: and 64 hex digits")
+		}
+		d.hash = hex
+	}
+	return d, nil
+}
+
+func (d *Document) root() val { return val{d, 0} }
+
+func (d *Document) refuse(code string, v val, pointer, msg string) error {
+	line, col := v.pos()
+	return &DocError{Code: code, Pointer: pointer, Line: line, Col: col, Msg: msg}
+}
+
+func (d *Document) position(off int) (line, col int) {
+	d.lineOnce.Do(func() {
+		d.lines = append(d.lines, 0)
+		for i := 0; i < len(d.src); i++ {
+			if d.src[i] == '\n' {
+				d.lines = append(d.lines, i+1)
+			}
+		}
+	})
+	n := sort.SearchInts(d.lines, off+1)
+	return n, off - d.lines[n-1] + 1
+}
+
+func sha256Hex(s string) (string, bool) {
+	hex, ok := strings.CutPrefix(s, "sha256:")
+	if !ok || len(hex) != 64 {
+		return "", false
+	}
+	for i := 0; i < len(hex); i++ {
+		c := hex[i]
+		if !(c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F') {
+			return "", false
+		}
+	}
+	return strings.ToLower(hex), true
+}
+
+func (d *Document) checkVersion(v val) error {
+	if !v.ok() {
+		return d.refuse("E1104", d.root(), "/atip", "no atip version: this is not an ATIP document")
+	}
+	version := v
+	if v.is(KindObject) {
+		version = v.get("version")
+	}
+	if _, _, ok := protocolVersion(version.str()); !ok {
+		return d.refuse("E1104", v, "/atip", "atip version "+quoteShort(version.scalar())+" is not one of 0.1 to 0.6")
+	}
+	if need := v.get("minAgentVersion"); need.ok() {
+		minor, patch, ok := protocolVersion(need.str())
+		if !ok || minor > 6 || minor == 6 && patch > 0 {
+			return d.refuse("E1104", need, "/atip/minAgentVersion", "the document needs an agent of version "+quoteShort(need.scalar())+", this one reads 0.6")
+		}
+	}
+	return nil
+}
+
+// protocolVersion reads 0.N or 0.N.P with N of at least 1.
+func protocolVersion(s string) (minor, patch int, ok bool) {
+	rest, ok := strings.CutPrefix(s, "0.")
+	if !ok {
+		return 0, 0, false
+	}
+	first, second, has := strings.Cut(rest, ".")
+	if minor, ok = smallNumber(first); !ok || minor == 0 {
+		return 0, 0, false
+	}
+	if has {
+		if patch, ok = smallNumber(second); !ok {
+			return 0, 0, false
+		}
+	}
+	return minor, patch, true
+}
+
+func smallNumber(s string) (int, bool) {
+	if s == "" || len(s) > 4 || len(s) > 1 && s[0] == '0' {
+		return 0, false
+	}
+	for i := 0; i < len(s); i++ {
+		if s[i] < '0' || s[i] > '9' {
+			return 0, false
+		}
+	}
+	n, err := strconv.Atoi(s)
+	return n, err == nil
+}
+
+func (d *Document) lent(field string) string {
+	if s := d.root().get(field).str(); s != "" {
+		return s
+	}
+	return d.root().get("binary").get(field).str()
 }
 
 // Name is the tool's name; a shim's binary.name where the root has none.
-func (d *Document) Name() string { return "" }
+func (d *Document) Name() string { return d.lent("name") }
 
 // Version is the tool's version; a shim's binary.version where the root has none.
-func (d *Document) Version() string { return "" }
+func (d *Document) Version() string { return d.lent("version") }
 
 // Description is the one-line description of the tool.
-func (d *Document) Description() string { return "" }
+func (d *Document) Description() string { return d.root().get("description").str() }
 
 // Names returns the globs of x-atip-names: other names of the same program.
-func (d *Document) Names() []string { return nil }
+func (d *Document) Names() []string {
+	names, _ := d.root().get("x-atip-names").strings()
+	return names
+}
 
 // Multicall reports x-atip-multicall: the invoked name selects the command.
-func (d *Document) Multicall() bool { return false }
+func (d *Document) Multicall() bool { return d.root().get("x-atip-multicall").isTrue() }
 
 // BinaryHash is the lower-case hex SHA-256 of the one binary a shim describes, "" if none.
-func (d *Document) BinaryHash() string { return "" }
+func (d *Document) BinaryHash() string { return d.hash }
 
 // DeclaredSource is trust.source as a rank; false if missing or "native", which
-// declare what the place of the document allows.
-func (d *Document) DeclaredSource() (Rank, bool) { return Inferred, false }
+// declare what the place of the document allows. Any other word declares Inferred.
+func (d *Document) DeclaredSource() (Rank, bool) {
+	source := d.root().get("trust").get("source")
+	if !source.ok() || source.str() == "native" {
+		return Inferred, false
+	}
+	r, _ := RankByName(source.str())
+	return r, true
+}
 
-// Inferred reports trust.source "inferred": such a document may claim danger only.
-func (d *Document) Inferred() bool { return true }
+// Inferred reports trust.source "inferred" or a word that is no source: such a
+// document may claim danger only.
+func (d *Document) Inferred() bool {
+	r, ok := d.DeclaredSource()
+	return ok && r == Inferred
+}
 
-// Warnings lists what was ignored or weakened on loading.
-func (d *Document) Warnings() []Finding { return nil }
-
-// Validate checks a document as `atip validate` does: what loading tolerates is
-// an error here. file is its name, which a hash-keyed shim must match.
-func Validate(raw []byte, file string) []Finding {
-	return []Finding{{Severity: SeverityError, Code: "E1103", Message: "document cannot be read"}}
+// partial reports that commands may exist which the document does not list.
+func (d *Document) partial() bool {
+	root := d.root()
+	return root.get("partial").isTrue() || root.get("omitted").ok()
 }
 
 // RankByName is the inverse of Rank.String.
@@ -61,3 +203,6 @@ func RankByName(name string) (Rank, bool) {
 	}
 	return Inferred, false
 }
+
+// Warnings lists what was ignored or weakened on loading.
+func (d *Document) Warnings() []Finding { return nil }

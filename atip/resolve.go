@@ -1,5 +1,10 @@
 package atip
 
+import (
+	"strings"
+	"time"
+)
+
 // ResolveOptions is what Resolve must know beside the words.
 type ResolveOptions struct {
 	Provenance Provenance
@@ -13,32 +18,305 @@ type ResolveOptions struct {
 	EnvNames []string
 }
 
-// Resolve turns an argv into a Call. It never fails: at worst all is unknown.
-func (d *Document) Resolve(argv []string, o ResolveOptions) Call {
-	c := UnknownCall(argv, o.InvokedAs)
-	c.Provenance = o.Provenance
-	return c
+// resolver is one call of Resolve.
+type resolver struct {
+	d           *Document
+	argv        []string
+	start       int // first word after the tool
+	env         func(string) (string, bool)
+	envNames    []string
+	partial     bool
+	filterDepth int
+	rank        Rank
+	source      string
+	regexps     regexpCache
+
+	work     []*reading
+	readings int
 }
 
-// UnknownCall is the Call of a tool without a document: every effect unknown.
+// later queues another reading of the words.
+func (r *resolver) later(x *reading) {
+	r.readings++
+	if r.readings <= maxReadings {
+		r.work = append(r.work, x)
+	}
+}
+
+// Resolve turns an argv into a Call. It never fails: at worst all is unknown.
+func (d *Document) Resolve(argv []string, o ResolveOptions) Call {
+	call := newCall(argv, o.InvokedAs)
+	call.Provenance = o.Provenance
+	if name := d.Name(); name != "" {
+		call.Tool = name
+	} else if o.Effective != "" {
+		call.Tool = o.Effective
+	}
+	r := &resolver{
+		d: d, argv: argv, start: 1, env: o.Env, envNames: o.EnvNames,
+		partial: d.partial(), rank: o.Provenance.Rank, source: o.Provenance.Source,
+	}
+	if d.Inferred() {
+		r.rank = Inferred
+	}
+	r.filterDepth, _ = d.root().get("filter").get("depth").integer()
+	for e := range call.Effects {
+		call.Effects[e] = Fact{Source: r.source, Rank: r.rank}
+	}
+	if tooLong(argv) {
+		call.Warnings = append(call.Warnings, "more than 4096 words or 1 MiB: not resolved")
+		return call
+	}
+	start, known := d.startNode(call.InvokedAs, o.Effective)
+	done := r.readAll(start)
+	if r.readings > maxReadings {
+		call.Readings = r.readings
+		call.UnknownOptions = append(call.UnknownOptions, done[0].unknown...)
+		call.AltPaths = append(call.AltPaths, done[0].n.path())
+		call.Warnings = append(call.Warnings, "more than 16 ways to read the words: not resolved")
+		return call
+	}
+	r.fill(&call, done)
+	if !known {
+		r.anyCommand(&call)
+	}
+	return call
+}
+
+func tooLong(argv []string) bool {
+	total := 0
+	for _, w := range argv {
+		total += len(w)
+	}
+	return len(argv) > maxWords || total > maxWordBytes
+}
+
+// startNode is where reading starts. known is false if the program was called by a
+// name its document does not list: programs look at argv[0], so it could do anything
+// the document speaks of.
+func (d *Document) startNode(invoked, effective string) (start *node, known bool) {
+	root := d.rootNode()
+	name := d.Name()
+	if invoked == "" || invoked == name || name == "" && invoked == effective {
+		return root, true
+	}
+	names := d.root().get("x-atip-names")
+	listed := false
+	names.items(func(_ int, item val) { listed = listed || item.is(KindString) && globMatch(item.str(), invoked) })
+	if d.Multicall() {
+		word := invoked
+		if rest, ok := strings.CutPrefix(invoked, name+"-"); ok && name != "" {
+			word = rest
+		}
+		if child, abbreviated := root.lookup(word); child != nil && !abbreviated {
+			return child, true
+		}
+	}
+	return root, listed
+}
+
+// readAll takes every reading to its end.
+func (r *resolver) readAll(start *node) []*reading {
+	first := &reading{resolver: r, n: start, at: min(r.start, len(r.argv)), afterDash: -1}
+	r.readings = 1
+	r.work = append(r.work, first)
+	var done []*reading
+	for len(r.work) > 0 {
+		x := r.work[len(r.work)-1]
+		r.work = r.work[:len(r.work)-1]
+		x.read()
+		x.finish()
+		done = append(done, x)
+		if r.readings > maxReadings {
+			break
+		}
+	}
+	return done
+}
+
+// fill joins all readings into the call.
+func (r *resolver) fill(call *Call, done []*reading) {
+	call.Readings = len(done)
+	call.Exactness = Exact
+	best := done[0]
+	for _, x := range done[1:] {
+		if best.unresolved && !x.unresolved || best.unresolved == x.unresolved && x.n.depth > best.n.depth {
+			best = x
+		}
+	}
+	call.Path = best.n.path()
+	for i, x := range done {
+		if x.unresolved {
+			call.Exactness = Unresolved
+			addPath(call, x.n.path())
+			addPath(call, x.guess())
+		} else {
+			if x.bounded && call.Exactness == Exact {
+				call.Exactness = Bounded
+			}
+			addPath(call, x.n.path())
+		}
+		w := r.settle(x)
+		if i == 0 {
+			call.Effects = w.result
+		} else {
+			call.Effects = JoinEffects(call.Effects, w.result)
+		}
+		if !x.unresolved {
+			call.addReading(w)
+		}
+		for _, f := range x.unknown {
+			call.UnknownOptions = appendOnce(call.UnknownOptions, f)
+		}
+	}
+	if len(done) > 1 && call.Exactness == Exact {
+		call.Exactness = Bounded
+	}
+	for i := range best.words {
+		call.Positionals = append(call.Positionals, Positional{Name: best.words[i].name, Value: best.words[i].text})
+	}
+	call.addOptions(best, done)
+	r.addFields(call, best)
+}
+
+// settle weighs one reading, resolved or not.
+func (r *resolver) settle(x *reading) *weigh {
+	w := x.weigh()
+	switch {
+	case !x.unresolved:
+		if r.readings > 1 {
+			// Which words are values hangs on a fork: no narrow may count.
+			x.bounded = true
+		}
+		w.all()
+	case x.omitted:
+		w.result = r.omittedEffects()
+		w.joinRoot()
+	default:
+		w.result = r.nothing(x.n)
+		w.joinRoot()
+	}
+	return w
+}
+
+func (r *resolver) nothing(n *node) (out Effects) {
+	for e := range out {
+		out[e] = Fact{Source: r.source, Pointer: n.pointer, Rank: r.rank}
+	}
+	return out
+}
+
+// joinRoot adds the danger that the root states of the whole program.
+func (w *weigh) joinRoot() {
+	root := &w.root
+	if root.n == nil {
+		root = &w.leaf
+	}
+	for i := range w.result {
+		e := Effect(i)
+		if root.effects.stated.Has(e) && risk(e, root.effects.value[e]) > risk(e, w.result[e].Value) {
+			w.result[e] = w.fact(root.effects.value[e], root.n, "")
+		}
+	}
+}
+
+// guess is the command that an unresolved reading seems to name, so that a rule which
+// denies it still meets it.
+func (r *reading) guess() []string {
+	path := r.n.path()
+	if r.unmatched == "" {
+		return path
+	}
+	from := -1
+	for i := range r.words {
+		if r.words[i].text == r.unmatched {
+			from = i
+			break
+		}
+	}
+	if from < 0 {
+		return path
+	}
+	for _, w := range r.words[from:] {
+		if strings.HasPrefix(w.text, "-") || len(path) >= maxCommandDepth {
+			break
+		}
+		path = append(path, w.text)
+	}
+	return path
+}
+
+func addPath(call *Call, path []string) {
+	same := func(p []string) bool {
+		if len(p) != len(path) {
+			return false
+		}
+		for i := range p {
+			if p[i] != path[i] {
+				return false
+			}
+		}
+		return true
+	}
+	if same(call.Path) {
+		return
+	}
+	for _, p := range call.AltPaths {
+		if same(p) {
+			return
+		}
+	}
+	call.AltPaths = append(call.AltPaths, path)
+}
+
+func appendOnce(list []string, s string) []string {
+	for _, have := range list {
+		if have == s {
+			return list
+		}
+	}
+	return append(list, s)
+}
+
+// UnknownCall is the Call of a tool without a document: every effect unknown. The
+// words that may name a command are kept as an alternative path, which a rule that
+// denies meets and a rule that allows does not.
 func UnknownCall(argv []string, invokedAs string) Call {
+	call := newCall(argv, invokedAs)
+	var path []string
+	for i := 1; i < len(argv) && len(path) < maxCommandDepth; i++ {
+		if w := argv[i]; w != "" && w[0] != '-' {
+			path = append(path, w)
+		}
+	}
+	if len(path) > 0 {
+		call.AltPaths = [][]string{path}
+	}
+	return call
+}
+
+func newCall(argv []string, invokedAs string) Call {
 	if invokedAs == "" && len(argv) > 0 {
 		invokedAs = baseName(argv[0])
 	}
-	c := Call{
+	return Call{
 		Tool: invokedAs, InvokedAs: invokedAs, Argv: argv, Path: []string{}, Readings: 1,
 		Options: []OptionUse{}, UnknownOptions: []string{}, Positionals: []Positional{},
 		Resources: []Resource{}, Nested: []Nested{}, Secrets: []string{},
+		Provenance: Provenance{Channel: "none", Binding: "none"},
 	}
-	c.Provenance = Provenance{Channel: "none", Binding: "none"}
-	return c
 }
 
 func baseName(path string) string {
-	for i := len(path) - 1; i >= 0; i-- {
-		if path[i] == '/' {
-			return path[i+1:]
-		}
+	return path[strings.LastIndexByte(path, '/')+1:]
+}
+
+// declaredTimeout reads a duration such as 60s, 5m or 1h; 0 for anything else. The
+// standard gives typical durations as ranges (1-5s), a timeout as one value.
+func declaredTimeout(s string) time.Duration {
+	d, err := time.ParseDuration(s)
+	if err != nil || d < 0 {
+		return 0
 	}
-	return path
+	return d
 }

@@ -1,5 +1,10 @@
 package atip
 
+import (
+	"strings"
+	"unicode/utf8"
+)
+
 // Kind is the type of a JSON value.
 type Kind uint8
 
@@ -51,16 +56,112 @@ func (n *Node) Bool() (v, ok bool) {
 // case-variant keys, no lone surrogates, no U+0000, nothing after the value, at
 // most 64 levels. Errors are *DocError with code E1101 or E1102.
 func ParseTree(raw []byte, o ParseOptions) (*Node, error) {
-	return nil, &DocError{Code: "E1101", Msg: "text cannot be read"}
+	s, err := scan(raw, o, false, true)
+	if err != nil {
+		return nil, err
+	}
+	b := treeBuilder{s: s.s, tape: s.tape, nodes: make([]Node, len(s.tape)), line: 1}
+	n, _ := b.build(0)
+	return n, nil
 }
 
 // ScanStrict checks what ParseTree checks and builds nothing.
 func ScanStrict(raw []byte, o ParseOptions) error {
-	return &DocError{Code: "E1101", Msg: "text cannot be read"}
+	_, err := scan(raw, o, false, false)
+	return err
 }
 
-// StripComments replaces // and /* */ comments outside strings by spaces, so that
-// line and column of everything else stay as they are.
-func StripComments(raw []byte) ([]byte, error) {
-	return nil, &DocError{Code: "E1101", Msg: "text cannot be read"}
+type treeBuilder struct {
+	s     string
+	tape  []entry
+	nodes []Node
+	line  int
+	start int // of the line
+	at    int // how far lines have been counted; offsets only grow
+}
+
+func (b *treeBuilder) pos(off uint32) (line, col int) {
+	for ; b.at < int(off); b.at++ {
+		if b.s[b.at] == '\n' {
+			b.line++
+			b.start = b.at + 1
+		}
+	}
+	return b.line, int(off) - b.start + 1
+}
+
+func (b *treeBuilder) build(i uint32) (*Node, uint32) {
+	e := &b.tape[i]
+	n := &b.nodes[i]
+	n.Kind = e.kind
+	n.Line, n.Col = b.pos(e.off)
+	switch e.kind {
+	case KindString:
+		n.Text = entryText(b.s, e)
+	case KindNumber:
+		n.Text = b.s[e.off:e.end]
+	case KindArray:
+		for j := i + 1; j < e.next; {
+			var item *Node
+			item, j = b.build(j)
+			n.Items = append(n.Items, item)
+		}
+	case KindObject:
+		for j := i + 1; j < e.next; {
+			key := &b.tape[j]
+			line, col := b.pos(key.off)
+			item, next := b.build(j + 1)
+			item.Key, item.KeyLine, item.KeyCol = entryText(b.s, key), line, col
+			n.Items = append(n.Items, item)
+			j = next
+		}
+	}
+	return n, e.next
+}
+
+func entryText(s string, e *entry) string {
+	text := s[e.off+1 : e.end-1]
+	if e.flags&flagEscaped != 0 {
+		return unescape(text)
+	}
+	return text
+}
+
+// unescape decodes a string body that the scanner has accepted.
+func unescape(s string) string {
+	var out strings.Builder
+	out.Grow(len(s))
+	for i := 0; i < len(s); {
+		if s[i] != '\\' {
+			out.WriteByte(s[i])
+			i++
+			continue
+		}
+		switch s[i+1] {
+		case 'b':
+			out.WriteByte('\b')
+		case 'f':
+			out.WriteByte('\f')
+		case 'n':
+			out.WriteByte('\n')
+		case 'r':
+			out.WriteByte('\r')
+		case 't':
+			out.WriteByte('\t')
+		case 'u':
+			r, _ := hex4([]byte(s[i+2 : i+6]))
+			if r >= 0xd800 && r < 0xdc00 {
+				low, _ := hex4([]byte(s[i+8 : i+12]))
+				r = (r-0xd800)<<10 | (low - 0xdc00) + 0x10000
+				i += 6
+			}
+			var buf [utf8.UTFMax]byte
+			out.Write(buf[:utf8.EncodeRune(buf[:], r)])
+			i += 4
+		default:
+			out.WriteByte(s[i+1])
+		}
+		i += 2
+	}
+	return out.String()
 }

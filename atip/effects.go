@@ -1,0 +1,346 @@
+package atip
+
+// level is what one node of the chain from command to root states.
+type level struct {
+	n       *node
+	effects statement
+	base    statement
+	hasBase bool
+}
+
+// weigh is the effects of one reading, before readings are joined.
+type weigh struct {
+	*reading
+	leaf, root level
+	groups     []level // nearest first
+	result     Effects
+	nested     []Nested
+}
+
+func (r *resolver) level(n *node) level {
+	l := level{n: n, effects: readStatement(n.v.get("effects"), false, nil)}
+	if n.ext != nil && n.ext.base.ok() && r.rank > Inferred {
+		l.base, l.hasBase = readStatement(n.ext.base, true, nil), true
+	}
+	return l
+}
+
+func (r *reading) weigh() *weigh {
+	w := &weigh{reading: r, leaf: r.level(r.n)}
+	n := r.n
+	for n.parent != nil {
+		n = n.parent
+		if n.parent != nil {
+			w.groups = append(w.groups, r.level(n))
+		}
+	}
+	if n != r.n {
+		w.root = r.level(n)
+	}
+	return w
+}
+
+// chain calls f for the command, its groups and the root.
+func (w *weigh) chain(f func(*level)) {
+	f(&w.leaf)
+	for i := range w.groups {
+		f(&w.groups[i])
+	}
+	if w.root.n != nil {
+		f(&w.root)
+	}
+}
+
+func (w *weigh) fact(v Value, n *node, clause string) Fact {
+	return Fact{Value: v, Source: w.source, Pointer: n.pointer, Clause: clause, Rank: w.rank}
+}
+
+// inherited is what the command states, else its nearest group that does; never the
+// root. With bases, a base is a complete statement: an effect that effects states and
+// base omits is claimed to be harmless, one that neither states stays unknown.
+func (w *weigh) inherited(e Effect, bases bool) (Fact, bool) {
+	if f, ok := w.stated(&w.leaf, w.groups, e, bases); ok {
+		return f, true
+	}
+	for i := range w.groups {
+		if f, ok := w.stated(&w.groups[i], w.groups[i+1:], e, bases); ok {
+			return f, true
+		}
+	}
+	return Fact{}, false
+}
+
+func (w *weigh) stated(l *level, above []level, e Effect, bases bool) (Fact, bool) {
+	if bases && l.hasBase {
+		if l.base.stated.Has(e) {
+			return w.fact(l.base.value[e], l.n, "base"), true
+		}
+		known := l.effects.stated.Has(e)
+		for i := range above {
+			known = known || above[i].effects.stated.Has(e)
+		}
+		if known {
+			return w.fact(harmless(e), l.n, "base"), true
+		}
+		return Fact{}, false
+	}
+	if l.effects.stated.Has(e) {
+		return w.fact(l.effects.value[e], l.n, ""), true
+	}
+	return Fact{}, false
+}
+
+func harmless(e Effect) Value {
+	if e.Dangerous() == Yes {
+		return No
+	}
+	return Yes
+}
+
+// merged joins what the command and what the root states: a leaf may lower its
+// group, but nothing lowers the root, which speaks of the whole program.
+func (w *weigh) merged(e Effect, bases bool) (Fact, bool) {
+	f, ok := w.inherited(e, bases)
+	if w.root.n == nil {
+		return f, ok
+	}
+	r, rootOK := w.stated(&w.root, nil, e, bases)
+	return worse(e, f, ok, r, rootOK)
+}
+
+// worse is unknown if neither is stated, the stated one if one is, the dangerous one
+// if both are.
+func worse(e Effect, a Fact, aOK bool, b Fact, bOK bool) (Fact, bool) {
+	switch {
+	case !bOK:
+		return a, aOK
+	case !aOK:
+		return b, true
+	case risk(e, b.Value) > risk(e, a.Value):
+		return b, true
+	}
+	return a, true
+}
+
+// all weighs a reading whose command is known.
+func (w *weigh) all() {
+	var stated Set
+	for i := range w.result {
+		e := Effect(i)
+		f, ok := w.merged(e, true)
+		if ok {
+			stated = stated.With(e)
+		} else {
+			f = w.fact(Unknown, w.leaf.n, "")
+		}
+		w.result[e] = f
+	}
+	fired := w.applyWhen(&stated)
+	if w.bounded {
+		w.joinUpper(&stated)
+		if len(w.unknown) > 0 {
+			w.unknownOptions(&stated)
+		}
+	} else {
+		w.applyNarrow(fired, &stated)
+	}
+	w.applySublanguage(&stated)
+	w.applyEnv(&stated)
+	w.nested = w.collectNested(fired, &stated)
+	w.derive(stated)
+}
+
+// raise joins danger or doubt into one effect.
+func (w *weigh) raise(e Effect, v Value, n *node, clause string, stated *Set) {
+	if !stated.Has(e) && e >= SecretRead && v != e.Dangerous() {
+		// The standard cannot state these; what is derived for them below is
+		// the doubt already.
+		return
+	}
+	if risk(e, v) > risk(e, w.result[e].Value) || !stated.Has(e) && risk(e, v) == 2 {
+		w.result[e] = w.fact(v, n, clause)
+	}
+	*stated = stated.With(e)
+}
+
+// doubt turns every harmless value into unknown.
+func (w *weigh) doubt(n *node, clause string, stated *Set) {
+	for i := range w.result {
+		e := Effect(i)
+		if risk(e, w.result[e].Value) == 0 || !stated.Has(e) {
+			w.result[e] = w.fact(Unknown, n, clause)
+		}
+		*stated = stated.With(e)
+	}
+}
+
+// joinUpper joins the upper bound: effects, base and all that any when adds.
+func (w *weigh) joinUpper(stated *Set) {
+	for i := range w.result {
+		e := Effect(i)
+		if f, ok := w.merged(e, false); ok && risk(e, f.Value) > risk(e, w.result[e].Value) {
+			w.result[e] = f
+			*stated = stated.With(e)
+		}
+	}
+	w.chain(func(l *level) {
+		if l.n.ext == nil {
+			return
+		}
+		for i := range l.n.ext.when {
+			w.addDanger(l.n, &l.n.ext.when[i], stated)
+		}
+	})
+}
+
+func (w *weigh) addDanger(n *node, c *clause, stated *Set) {
+	add := c.body.get("add")
+	if !add.ok() {
+		return
+	}
+	st := readStatement(add, true, nil)
+	for i := range st.value {
+		if e := Effect(i); st.stated.Has(e) && risk(e, st.value[e]) > 0 {
+			w.raise(e, st.value[e], n, c.id, stated)
+		}
+	}
+}
+
+// firedClause is a when whose condition is true or may be.
+type firedClause struct {
+	n *node
+	c *clause
+}
+
+func (w *weigh) applyWhen(stated *Set) []firedClause {
+	var fired []firedClause
+	w.chain(func(l *level) {
+		if l.n.ext == nil {
+			return
+		}
+		for i := range l.n.ext.when {
+			c := &l.n.ext.when[i]
+			if w.eval(c.cond) != triFalse {
+				fired = append(fired, firedClause{l.n, c})
+			}
+		}
+	})
+	for _, f := range fired {
+		w.addDanger(f.n, f.c, stated)
+		if f.c.body.get("addAll").isTrue() {
+			w.joinUpper(stated)
+		}
+	}
+	// Doubt comes last: it must see what all others have raised, in any order.
+	for _, f := range fired {
+		if f.c.body.get("unknown").isTrue() {
+			w.doubt(f.n, f.c.id, stated)
+		}
+	}
+	return fired
+}
+
+// applyNarrow replaces the result by what the narrows that hold claim. It takes a
+// call without any doubt, a source of rank, and no when that the narrow has not seen.
+func (w *weigh) applyNarrow(fired []firedClause, stated *Set) {
+	var joined Effects
+	var have Set
+	any := false
+	w.chain(func(l *level) {
+		if l.n.ext == nil {
+			return
+		}
+		for i := range l.n.ext.narrow {
+			c := &l.n.ext.narrow[i]
+			if !w.narrowHolds(l.n, c, fired) {
+				continue
+			}
+			result, set := w.narrowed(l, c)
+			if !any {
+				joined, have, any = result, set, true
+				continue
+			}
+			for i := range joined {
+				e := Effect(i)
+				f, ok := worse(e, joined[e], have.Has(e), result[e], set.Has(e))
+				joined[e] = f
+				if ok {
+					have = have.With(e)
+				}
+			}
+		}
+	})
+	if any {
+		w.result, *stated = joined, have
+	}
+}
+
+func (w *weigh) narrowHolds(n *node, c *clause, fired []firedClause) bool {
+	if n != w.leaf.n && !c.body.get("inherit").isTrue() {
+		return false
+	}
+	minRank := Org
+	if m := c.body.get("minRank"); m.ok() {
+		minRank, _ = RankByName(m.str())
+	}
+	if w.rank < minRank || w.rank == Inferred || w.eval(c.cond) != triTrue || w.anyBadExt() {
+		return false
+	}
+	despite := c.body.get("despite")
+	for _, f := range fired {
+		if !listHas(despite, []string{f.c.id}) {
+			return false
+		}
+	}
+	return true
+}
+
+// narrowed is the complete statement of a narrow, still joined with the root's unless
+// the root itself narrows.
+func (w *weigh) narrowed(l *level, c *clause) (out Effects, have Set) {
+	st := readStatement(c.body.get("effects"), true, nil)
+	for i := range out {
+		e := Effect(i)
+		_, known := w.merged(e, true)
+		f, ok := Fact{}, false
+		switch {
+		case st.stated.Has(e):
+			f, ok = w.fact(st.value[e], l.n, c.id), true
+		case known:
+			f, ok = w.fact(harmless(e), l.n, c.id), true
+		}
+		if w.root.n != nil && l.n != w.root.n {
+			r, rootOK := w.stated(&w.root, nil, e, true)
+			f, ok = worse(e, f, ok, r, rootOK)
+		}
+		if !ok {
+			f = w.fact(Unknown, l.n, c.id)
+		} else {
+			have = have.With(e)
+		}
+		out[e] = f
+	}
+	return out, have
+}
+
+func (w *weigh) anyBadExt() bool {
+	bad := false
+	w.chain(func(l *level) { bad = bad || l.n.extBad })
+	return bad
+}
+
+// unknownOptions weighs flags the document does not know.
+func (w *weigh) unknownOptions(stated *Set) {
+	if w.suspicious {
+		for _, e := range [...]Effect{Destructive, Subprocess} {
+			if risk(e, w.result[e].Value) == 0 {
+				w.result[e] = w.fact(Unknown, w.leaf.n, "unknown-option")
+			}
+		}
+	}
+	w.chain(func(l *level) {
+		if l.n.ext != nil && l.n.ext.unknownAll {
+			w.doubt(l.n, "unknown-option", stated)
+		}
+	})
+}

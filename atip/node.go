@@ -1,0 +1,350 @@
+package atip
+
+import "strings"
+
+// Arities beside a fixed number of words.
+const (
+	arityUnknown    = -1
+	arityRest       = -2
+	arityTerminator = -3
+)
+
+// option is one declared option.
+type option struct {
+	name     string // the longest flag without dashes
+	flags    []string
+	typ      string
+	arity    int  // words it takes
+	optional bool // its value, if any, is attached: -i[SUF], --color[=WHEN]
+	enum     val
+	envVar   string
+	pending  bool // not in scope yet: the arity is what all descendants agree on
+}
+
+func (o *option) has(flag string) bool {
+	for _, f := range o.flags {
+		if f == flag {
+			return true
+		}
+	}
+	return false
+}
+
+func (o *option) boolean() bool { return o.arity == 0 && !o.optional }
+
+// argument is one declared positional.
+type argument struct {
+	name, typ          string
+	required, variadic bool
+	enum               val
+}
+
+// node is one command, or the tool itself, decoded from a document.
+type node struct {
+	d       *Document
+	v       val
+	parent  *node
+	name    string // canonical; "" for the root and for commands[""]
+	pointer string
+	depth   int // number of command names above and including this
+	conv    conventions
+
+	options   []option
+	arguments []argument
+	argsKnown bool // arguments were declared, if only as []
+	kids      val
+	broken    bool // not an object, or its commands are not: nothing is known of it
+
+	ext    *extension
+	extBad bool // an extension was there and could not be read
+
+	index   flagIndex
+	agreed  map[string]*option // flags of descendants: what they agree on
+	blank   *node              // commands[""], once asked for
+	blanked bool
+}
+
+func (d *Document) rootNode() *node { return d.newNode(nil, "", "", d.root()) }
+
+func (d *Document) newNode(parent *node, name, pointer string, v val) *node {
+	n := &node{d: d, v: v, parent: parent, name: name, pointer: pointer}
+	if parent == nil {
+		n.conv = defaultConventions()
+	} else {
+		n.conv = parent.conv
+		n.depth = parent.depth
+		if name != "" {
+			n.depth++
+		}
+	}
+	if !v.is(KindObject) {
+		n.broken = true
+		return n
+	}
+	var options, global, arguments, ext val
+	v.members(func(key string, m val) bool {
+		switch key {
+		case "options":
+			options = m
+		case "globalOptions":
+			global = m
+		case "arguments":
+			arguments = m
+		case "commands":
+			n.kids = m
+			n.broken = !m.is(KindObject)
+		case "x-atip-effects":
+			ext = m
+		}
+		return true
+	})
+	if ext.ok() {
+		n.ext = readExtension(ext, n.pointer+"/x-atip-effects")
+		n.extBad = n.ext == nil
+	}
+	if n.ext != nil {
+		n.conv.apply(n.ext)
+	}
+	n.readOptions(options, global)
+	n.readArguments(arguments)
+	return n
+}
+
+func (n *node) readOptions(lists ...val) {
+	total := 0
+	for _, list := range lists {
+		total += list.len()
+	}
+	if total == 0 {
+		return
+	}
+	n.options = make([]option, 0, total)
+	flags := make([]string, 0, 2*total)
+	for _, list := range lists {
+		list.items(func(_ int, v val) {
+			from := len(flags)
+			o := option{arity: arityUnknown}
+			bad := !v.is(KindObject)
+			v.members(func(key string, m val) bool {
+				switch key {
+				case "flags":
+					bad = bad || !m.is(KindArray)
+					m.items(func(_ int, f val) {
+						flag := f.str()
+						if len(flag) < 2 || flag[0] != '-' {
+							bad = true
+						}
+						flags = append(flags, flag)
+					})
+				case "type":
+					o.typ = m.str()
+				case "enum":
+					o.enum = m
+				case "envVar":
+					o.envVar = m.str()
+				}
+				return true
+			})
+			o.flags = flags[from:len(flags):len(flags)]
+			if bad || len(o.flags) == 0 {
+				return
+			}
+			for _, f := range o.flags {
+				if bare := strings.TrimLeft(f, "-"); len(bare) > len(o.name) {
+					o.name = bare
+				}
+			}
+			n.conv.setArity(&o)
+			n.options = append(n.options, o)
+		})
+	}
+	n.mixFlags()
+}
+
+// mixFlags forgets the arity of options that share a flag and disagree on it.
+func (n *node) mixFlags() {
+	n.index.build(n.options, func(a, b *option) {
+		if a != b && (a.arity != b.arity || a.optional != b.optional) {
+			a.arity, b.arity = arityUnknown, arityUnknown
+		}
+	})
+}
+
+func (n *node) readArguments(list val) {
+	if !list.is(KindArray) {
+		return
+	}
+	n.argsKnown = true
+	if c := list.len(); c > 0 {
+		n.arguments = make([]argument, 0, c)
+	}
+	list.items(func(_ int, v val) {
+		a := argument{required: true}
+		v.members(func(key string, m val) bool {
+			switch key {
+			case "name":
+				a.name = m.str()
+			case "type":
+				a.typ = m.str()
+			case "required":
+				a.required = !m.is(KindFalse)
+			case "variadic":
+				a.variadic = m.isTrue()
+			case "enum":
+				a.enum = m
+			}
+			return true
+		})
+		if a.name == "" {
+			n.argsKnown = false
+			return
+		}
+		n.arguments = append(n.arguments, a)
+	})
+}
+
+// own finds an option declared at this very node.
+func (n *node) own(flag string) *option { return n.index.find(n.options, flag) }
+
+// inScope finds an option of the node or of an ancestor; the nearest wins, since a
+// tool hands its words to the innermost parser first.
+func (n *node) inScope(flag string) *option {
+	for a := n; a != nil; a = a.parent {
+		if o := a.own(flag); o != nil {
+			return o
+		}
+	}
+	return nil
+}
+
+// hasKids reports subcommands other than commands[""].
+func (n *node) hasKids() bool {
+	found := false
+	n.kids.members(func(key string, _ val) bool {
+		found = key != ""
+		return !found
+	})
+	return found
+}
+
+// child is the command reached by a key of commands.
+func (n *node) child(name string, v val) *node {
+	return n.d.newNode(n, name, pointerTo(n.pointer+"/commands", name), v)
+}
+
+// bare is commands[""], the node called without a subcommand; nil if there is none.
+func (n *node) bare() *node {
+	if !n.blanked {
+		n.blanked = true
+		if v := n.kids.get(""); v.ok() {
+			n.blank = n.child("", v)
+		}
+	}
+	return n.blank
+}
+
+// lookup finds a subcommand by exact name, alias, or, where the tool takes them,
+// unique prefix.
+func (n *node) lookup(word string) (found *node, abbreviated bool) {
+	if word == "" {
+		return nil, false
+	}
+	if v := n.kids.get(word); v.ok() {
+		return n.child(word, v), false
+	}
+	var name, prefixed string
+	var at, prefixAt val
+	candidates := 0
+	n.kids.members(func(key string, m val) bool {
+		if hasAlias(m, word) {
+			name, at = key, m
+			return false
+		}
+		if n.conv.abbrevCommands && strings.HasPrefix(key, word) {
+			prefixed, prefixAt = key, m
+			candidates++
+		}
+		return true
+	})
+	if at.ok() {
+		return n.child(name, at), false
+	}
+	if candidates == 1 {
+		return n.child(prefixed, prefixAt), true
+	}
+	return nil, false
+}
+
+func hasAlias(m val, word string) bool {
+	found := false
+	for _, key := range [...]string{"aliases", "x-atip-aliases"} {
+		m.get(key).items(func(_ int, item val) { found = found || item.str() == word && item.is(KindString) })
+	}
+	return found
+}
+
+// takesArguments reports whether words that name no command can be meant for this
+// node. Undeclared arguments count only where there is no command to mistype.
+func (n *node) takesArguments(siblings bool) bool {
+	return len(n.arguments) > 0 || !n.argsKnown && !siblings
+}
+
+// path lists the canonical names from the root.
+func (n *node) path() []string {
+	out := make([]string, 0, n.depth)
+	return n.appendPath(out)
+}
+
+func (n *node) appendPath(out []string) []string {
+	if n.parent != nil {
+		out = n.parent.appendPath(out)
+		if n.name != "" {
+			out = append(out, n.name)
+		}
+	}
+	return out
+}
+
+// each visits the node and all below it.
+func (n *node) each(visit func(*node)) {
+	visit(n)
+	n.kids.members(func(key string, m val) bool {
+		n.child(key, m).each(visit)
+		return true
+	})
+}
+
+// fromDescendants is what the commands below agree on for a flag that stands before
+// the command word: its arity, as an option that is pending until the command is
+// known. conflict means they disagree.
+func (n *node) fromDescendants(flag string) (o *option, conflict bool) {
+	if n.agreed == nil {
+		n.agreed = make(map[string]*option)
+		n.kids.members(func(key string, m val) bool {
+			n.child(key, m).each(func(c *node) {
+				for i := range c.options {
+					n.agree(&c.options[i])
+				}
+			})
+			return true
+		})
+	}
+	o = n.agreed[flag]
+	if o != nil && o.arity == arityUnknown {
+		return nil, true
+	}
+	return o, false
+}
+
+func (n *node) agree(o *option) {
+	for _, f := range o.flags {
+		have := n.agreed[f]
+		if have == nil {
+			n.agreed[f] = &option{name: o.name, flags: []string{f}, arity: o.arity, optional: o.optional, pending: true}
+			continue
+		}
+		if have.arity != o.arity || have.optional != o.optional {
+			have.arity = arityUnknown
+		}
+	}
+}

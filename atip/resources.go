@@ -1,0 +1,239 @@
+package atip
+
+import "strings"
+
+// resources lists what the words of one reading name: the args of x-atip-effects, and
+// every other value of a declared file, directory or url.
+func (w *weigh) resources() []Resource {
+	c := resourceCollector{w: w, words: make([]bool, len(w.words)), uses: make([]bool, len(w.uses))}
+	w.chain(func(l *level) {
+		if l.n.ext != nil {
+			l.n.ext.args.items(func(_ int, v val) { c.fromArg(v) })
+		}
+	})
+	c.fromTypes()
+	return c.out
+}
+
+type resourceCollector struct {
+	w         *weigh
+	words     []bool // covered by an args entry
+	uses      []bool
+	selectors []string // of entries seen: the command's own come first and win
+	out       []Resource
+}
+
+func (c *resourceCollector) fromArg(v val) {
+	index, hasIndex := v.get("index").integer()
+	name, flag, key := v.get("name").str(), v.get("flag").str(), v.get("key").str()
+	selector := itoaSigned(index) + "\x00" + name + "\x00" + flag + "\x00" + key
+	for _, s := range c.selectors {
+		if s == selector {
+			return
+		}
+	}
+	c.selectors = append(c.selectors, selector)
+	w := c.w
+	access, _ := readAccess(v.get("access"))
+	v.get("accessIf").items(func(_ int, item val) {
+		if w.eval(item.get("if")) != triFalse {
+			more, _ := readAccess(item.get("access"))
+			access |= more
+		}
+	})
+	recursive := false
+	v.get("recursiveIf").items(func(_ int, cond val) { recursive = recursive || w.eval(cond) != triFalse })
+	kind := v.get("kind").str()
+	found := false
+	add := func(value, why string) {
+		found = true
+		c.add(kind, value, access, recursive, why)
+	}
+	switch {
+	case hasIndex || name != "":
+		if index < 0 {
+			index += len(w.words)
+		}
+		for i := range w.words {
+			if hasIndex && i == index || name != "" && w.words[i].name == name {
+				c.words[i] = true
+				add(w.words[i].text, "argv["+itoa(w.words[i].at)+"]")
+			}
+		}
+	case flag != "":
+		for i := range w.uses {
+			u := &w.uses[i]
+			if !u.names(flag) || u.negated {
+				continue
+			}
+			c.uses[i] = true
+			if u.opt != nil && u.opt.optional && !u.hasValue {
+				continue
+			}
+			for _, value := range u.all() {
+				add(value, u.flag)
+			}
+		}
+	case key != "":
+		for _, kv := range w.pairs {
+			if k, value, _ := strings.Cut(kv.text, "="); k == key {
+				add(value, key+"=")
+			}
+		}
+	}
+	if def := v.get("default"); def.ok() && !found {
+		add(def.str(), "default")
+	}
+}
+
+// all lists the values of a use.
+func (u *use) all() []string {
+	if len(u.values) > 0 {
+		return u.values
+	}
+	if u.hasValue {
+		return []string{u.value}
+	}
+	return nil
+}
+
+func (c *resourceCollector) fromTypes() {
+	w := c.w
+	typeOf := func(name string) string {
+		for i := range w.n.arguments {
+			if w.n.arguments[i].name == name {
+				return w.n.arguments[i].typ
+			}
+		}
+		return ""
+	}
+	for i := range w.words {
+		if !c.words[i] && w.words[i].name != "" {
+			c.typed(typeOf(w.words[i].name), w.words[i].text, "argv["+itoa(w.words[i].at)+"]")
+		}
+	}
+	for i := range w.uses {
+		u := &w.uses[i]
+		if c.uses[i] || u.opt == nil || u.negated {
+			continue
+		}
+		if listHas(w.n.conv.chdir, u.opt.flags) {
+			// The directory the tool goes to is read, whatever is done in it.
+			c.add("path", u.value, AccessRead, false, u.flag)
+			continue
+		}
+		for _, value := range u.all() {
+			c.typed(u.opt.typ, value, u.flag)
+		}
+	}
+}
+
+func (c *resourceCollector) typed(typ, value, why string) {
+	switch typ {
+	case "file", "directory":
+		c.add("path", value, c.w.fileAccess(), typ == "directory", why)
+	case "url":
+		access := AccessRead
+		if c.w.result[RemoteMutation].Value != No {
+			access |= AccessWrite
+		}
+		c.add("url", value, access, false, why)
+	}
+}
+
+// fileAccess is what may be done to a file when no args entry says it: read if write
+// and delete are "no", else all that is not excluded.
+func (w *weigh) fileAccess() Access {
+	var a Access
+	for _, p := range [...]struct {
+		e Effect
+		a Access
+	}{{Read, AccessRead}, {Write, AccessWrite}, {Delete, AccessDelete}} {
+		if w.result[p.e].Value != No {
+			a |= p.a
+		}
+	}
+	if a == 0 {
+		a = AccessRead
+	}
+	return a
+}
+
+func (c *resourceCollector) add(kind, value string, access Access, recursive bool, why string) {
+	r := Resource{Kind: kind, Value: value, Access: access, Recursive: recursive, Why: why}
+	switch kind {
+	case "path":
+		// "-" is standard input or output everywhere it is read as a file at all.
+		if access == 0 || value == "-" || value == "" {
+			return
+		}
+	case "url":
+		r.Scheme, r.Host = splitURL(value)
+		if r.Scheme == "file" {
+			c.out = append(c.out, Resource{Kind: "path", Value: value[strings.Index(value, "://")+len("://"):], Access: AccessRead, Recursive: recursive, Why: why})
+		}
+	case "host":
+		r.Host = hostOf(value)
+	}
+	c.out = append(c.out, r)
+}
+
+// splitURL finds scheme and host of a URL, of a host without scheme, and of scp's
+// user@host:path. It is lenient: what it returns is a claim about the words, the
+// network rules of the sandbox see the real address.
+func splitURL(s string) (scheme, host string) {
+	i := strings.Index(s, "://")
+	if i <= 0 {
+		return "", hostOf(s)
+	}
+	return strings.ToLower(s[:i]), hostOf(s[i+len("://"):])
+}
+
+func hostOf(s string) string {
+	if i := strings.IndexAny(s, "/?#\\"); i >= 0 {
+		s = s[:i]
+	}
+	if i := strings.LastIndexByte(s, '@'); i >= 0 {
+		s = s[i+1:]
+	}
+	if strings.HasPrefix(s, "[") {
+		if i := strings.IndexByte(s, ']'); i > 0 {
+			return strings.ToLower(s[1:i])
+		}
+	}
+	if i := strings.IndexByte(s, ':'); i >= 0 {
+		s = s[:i]
+	}
+	return strings.ToLower(strings.TrimSuffix(s, "."))
+}
+
+func itoaSigned(n int) string {
+	if n < 0 {
+		return "-" + itoa(-n)
+	}
+	return itoa(n)
+}
+
+// chdirTo joins the directories that options such as git -C name, in order.
+func (r *reading) chdirTo() string {
+	list := r.n.conv.chdir
+	if !list.ok() {
+		return ""
+	}
+	dir := ""
+	for i := range r.uses {
+		u := &r.uses[i]
+		named := false
+		list.items(func(_ int, f val) { named = named || u.names(f.str()) })
+		if !named || !u.hasValue || u.value == "" {
+			continue
+		}
+		switch {
+		case u.value[0] == '/' || dir == "":
+			dir = u.value
+		default:
+			dir += "/" + u.value
+		}
+	}
+	return dir
+}

@@ -1,0 +1,478 @@
+package atip
+
+import (
+	"encoding/binary"
+	"math/bits"
+	"strconv"
+	"unicode/utf8"
+)
+
+// Limits of a document. Beyond them nothing is read, so that a hostile document
+// costs no more than its size.
+const (
+	defaultMaxBytes = 4 << 20
+	maxDepth        = 64
+	maxString       = 64 << 10
+	maxCommandDepth = 16
+	maxCommands     = 20000
+	maxOptions      = 512
+)
+
+// entry is one value on the tape: values in the order of the text, a member's key
+// before its value. 16 bytes each, so the tape of a 58 KB document is one
+// allocation that stays in the second-level cache.
+type entry struct {
+	off, end uint32 // the bytes of the value, quotes included
+	next     uint32 // index of the entry after this value and all it holds
+	kind     Kind
+	flags    uint8
+}
+
+const (
+	flagEscaped uint8 = 1 << iota // a string that differs from its bytes
+	flagControl                   // a string that holds a control character once decoded
+	flagMixed                     // a key with other than lower-case ASCII letters
+)
+
+// place says what the keys of an object are.
+type place uint8
+
+const (
+	placeFields place = iota // names of fields: no two may be equal under case folding
+	placeData                // data, such as command names
+	placeOpaque              // below a vendor's x- field: duplicates only
+)
+
+type scanner struct {
+	b        []byte
+	s        string // the same bytes; substrings of it outlive the caller's buffer
+	tape     []entry
+	keys     []scannedKey // keys of the objects being read, innermost last
+	document bool         // an ATIP document: its fields, data keys and limits
+	data     []string
+	known    []string
+	commands int
+	nested   int // depth of "commands" objects
+	build    bool
+}
+
+type scannedKey struct {
+	text  string
+	off   int
+	mixed bool
+}
+
+func (s *scanner) fail(code string, at int, msg string) error {
+	line, col := position(s.s, at)
+	return &DocError{Code: code, Line: line, Col: col, Msg: msg}
+}
+
+func (s *scanner) bad(at int, msg string) error { return s.fail("E1101", at, msg) }
+
+// position counts lines and bytes of the line, both from 1.
+func position(src string, at int) (line, col int) {
+	line, start := 1, 0
+	for i := 0; i < at && i < len(src); i++ {
+		if src[i] == '\n' {
+			line++
+			start = i + 1
+		}
+	}
+	return line, at - start + 1
+}
+
+func scan(raw []byte, o ParseOptions, document, build bool) (*scanner, error) {
+	limit := o.MaxBytes
+	if limit <= 0 {
+		limit = defaultMaxBytes
+	}
+	if len(raw) > limit {
+		return nil, &DocError{Code: "E1102", Msg: strconv.Itoa(len(raw)) + " bytes are more than the limit of " + strconv.Itoa(limit)}
+	}
+	if o.Comments {
+		stripped, err := StripComments(raw)
+		if err != nil {
+			return nil, err
+		}
+		raw = stripped
+	}
+	s := &scanner{b: raw, s: string(raw), document: document, data: o.DataKeys, known: o.Known, build: build}
+	if build {
+		s.tape = make([]entry, 0, len(raw)/10+8)
+	}
+	if len(raw) >= 3 && raw[0] == 0xEF && raw[1] == 0xBB && raw[2] == 0xBF {
+		return nil, s.bad(0, "text starts with a byte order mark")
+	}
+	i := s.space(0)
+	if i == len(raw) {
+		return nil, s.bad(i, "text is empty")
+	}
+	i, err := s.value(i, placeFields, "", 0)
+	if err != nil {
+		return nil, err
+	}
+	if i = s.space(i); i != len(raw) {
+		return nil, s.bad(i, "data after the end of the value")
+	}
+	return s, nil
+}
+
+func (s *scanner) space(i int) int {
+	b := s.b
+	for i < len(b) && b[i] <= ' ' && (b[i] == ' ' || b[i] == '\n' || b[i] == '\t' || b[i] == '\r') {
+		i++
+	}
+	return i
+}
+
+func (s *scanner) push(e entry) int {
+	if s.build {
+		s.tape = append(s.tape, e)
+	}
+	return len(s.tape) - 1
+}
+
+// value reads one value. key is the name it stands under, that of the array for
+// elements of one.
+func (s *scanner) value(i int, p place, key string, depth int) (int, error) {
+	if i >= len(s.b) {
+		return i, s.bad(i, "text ends where a value is expected")
+	}
+	switch c := s.b[i]; c {
+	case '{':
+		return s.object(i, p, key, depth+1)
+	case '[':
+		return s.array(i, p, key, depth+1)
+	case '"':
+		end, flags, err := s.str(i)
+		if err != nil {
+			return i, err
+		}
+		if flags&flagControl != 0 && p != placeOpaque && isIdentifier(key) {
+			return i, s.bad(i, "control character in "+key)
+		}
+		s.push(entry{off: uint32(i), end: uint32(end), next: uint32(len(s.tape) + 1), kind: KindString, flags: flags})
+		return end, nil
+	case 't':
+		return s.literal(i, "true", KindTrue)
+	case 'f':
+		return s.literal(i, "false", KindFalse)
+	case 'n':
+		return s.literal(i, "null", KindNull)
+	default:
+		if c == '-' || c >= '0' && c <= '9' {
+			return s.number(i)
+		}
+		return i, s.bad(i, "unexpected "+strconv.QuoteRune(rune(c)))
+	}
+}
+
+func (s *scanner) literal(i int, word string, k Kind) (int, error) {
+	if len(s.b)-i < len(word) || s.s[i:i+len(word)] != word {
+		return i, s.bad(i, "invalid literal")
+	}
+	end := i + len(word)
+	s.push(entry{off: uint32(i), end: uint32(end), next: uint32(len(s.tape) + 1), kind: k})
+	return end, nil
+}
+
+func (s *scanner) number(start int) (int, error) {
+	b, i := s.b, start
+	digits := func() bool {
+		from := i
+		for i < len(b) && b[i] >= '0' && b[i] <= '9' {
+			i++
+		}
+		return i > from
+	}
+	if b[i] == '-' {
+		i++
+	}
+	if i < len(b) && b[i] == '0' {
+		i++
+	} else if !digits() {
+		return start, s.bad(start, "invalid number")
+	}
+	if i < len(b) && b[i] == '.' {
+		i++
+		if !digits() {
+			return start, s.bad(start, "invalid number")
+		}
+	}
+	if i < len(b) && (b[i] == 'e' || b[i] == 'E') {
+		i++
+		if i < len(b) && (b[i] == '+' || b[i] == '-') {
+			i++
+		}
+		if !digits() {
+			return start, s.bad(start, "invalid number")
+		}
+	}
+	if i-start > 64 {
+		return start, s.fail("E1102", start, "number of more than 64 characters")
+	}
+	s.push(entry{off: uint32(start), end: uint32(i), next: uint32(len(s.tape) + 1), kind: KindNumber})
+	return i, nil
+}
+
+func (s *scanner) array(start int, p place, key string, depth int) (int, error) {
+	if depth > maxDepth {
+		return start, s.fail("E1102", start, "nesting deeper than 64 levels")
+	}
+	if p == placeData {
+		p = placeFields
+	}
+	self := s.push(entry{off: uint32(start), kind: KindArray})
+	i := s.space(start + 1)
+	n := 0
+	if i < len(s.b) && s.b[i] == ']' {
+		i++
+	} else {
+		for {
+			var err error
+			if i, err = s.value(i, p, key, depth); err != nil {
+				return i, err
+			}
+			n++
+			i = s.space(i)
+			if i >= len(s.b) {
+				return i, s.bad(i, "text ends inside an array")
+			}
+			if s.b[i] == ']' {
+				i++
+				break
+			}
+			if s.b[i] != ',' {
+				return i, s.bad(i, "expected , or ] in array")
+			}
+			i = s.space(i + 1)
+		}
+	}
+	if n > maxOptions && s.document && (key == "options" || key == "globalOptions") && p == placeFields {
+		return start, s.fail("E1102", start, "more than 512 options in one list")
+	}
+	s.close(self, i)
+	return i, nil
+}
+
+func (s *scanner) close(self, end int) {
+	if s.build {
+		s.tape[self].end, s.tape[self].next = uint32(end), uint32(len(s.tape))
+	}
+}
+
+func (s *scanner) object(start int, p place, key string, depth int) (int, error) {
+	if depth > maxDepth {
+		return start, s.fail("E1102", start, "nesting deeper than 64 levels")
+	}
+	self := s.push(entry{off: uint32(start), kind: KindObject})
+	base := len(s.keys)
+	i := s.space(start + 1)
+	if i < len(s.b) && s.b[i] == '}' {
+		s.close(self, i+1)
+		return i + 1, nil
+	}
+	commands := s.document && p == placeData && key == "commands"
+	if commands {
+		if s.nested++; s.nested > maxCommandDepth {
+			return start, s.fail("E1102", start, "commands nested deeper than 16 levels")
+		}
+	}
+	for {
+		if i >= len(s.b) || s.b[i] != '"' {
+			return i, s.bad(i, "expected a quoted key")
+		}
+		end, flags, err := s.str(i)
+		if err != nil {
+			return i, err
+		}
+		if flags&flagControl != 0 {
+			return i, s.bad(i, "control character in a key")
+		}
+		s.push(entry{off: uint32(i), end: uint32(end), next: uint32(len(s.tape) + 1), kind: KindString, flags: flags})
+		name := s.s[i+1 : end-1]
+		if flags&flagEscaped != 0 {
+			name = unescape(name)
+			flags |= flagMixed
+		}
+		s.keys = append(s.keys, scannedKey{name, i, flags&flagMixed != 0})
+		if i = s.space(end); i >= len(s.b) || s.b[i] != ':' {
+			return i, s.bad(i, "expected : after a key")
+		}
+		if i, err = s.value(s.space(i+1), s.below(p, name), name, depth); err != nil {
+			return i, err
+		}
+		if i = s.space(i); i >= len(s.b) {
+			return i, s.bad(i, "text ends inside an object")
+		}
+		if s.b[i] == '}' {
+			i++
+			break
+		}
+		if s.b[i] != ',' {
+			return i, s.bad(i, "expected , or } in object")
+		}
+		i = s.space(i + 1)
+	}
+	if commands {
+		s.nested--
+		if s.commands += len(s.keys) - base; s.commands > maxCommands {
+			return start, s.fail("E1102", start, "more than 20000 commands")
+		}
+	}
+	if err := s.checkKeys(s.keys[base:], p); err != nil {
+		return i, err
+	}
+	s.keys = s.keys[:base]
+	s.close(self, i)
+	return i, nil
+}
+
+// below is the place of the value of a member.
+func (s *scanner) below(p place, name string) place {
+	switch p {
+	case placeOpaque:
+		return placeOpaque
+	case placeData:
+		return placeFields
+	}
+	if s.document {
+		return documentPlace(name)
+	}
+	for _, k := range s.data {
+		if k == name {
+			return placeData
+		}
+	}
+	return placeFields
+}
+
+// str reads the string at i and returns the index after its closing quote.
+func (s *scanner) str(start int) (end int, flags uint8, err error) {
+	b, i := s.b, start+1
+	for {
+		// Eight plain ASCII bytes at a time: a byte below 0x20, a quote, a
+		// backslash, 0x7f or a byte from 0x80 ends the stride. Upper case must be
+		// seen too, for keys.
+		for i+8 <= len(b) {
+			w := binary.LittleEndian.Uint64(b[i:])
+			const lo, hi = 0x0101010101010101, 0x8080808080808080
+			q := w ^ (lo * '"')
+			k := w ^ (lo * '\\')
+			m := (w - lo*0x20) | w | (q - lo) | (k - lo) | (w + lo)
+			if m &= hi; m != 0 {
+				n := bits.TrailingZeros64(m) >> 3
+				if hasUpper(w & (1<<(n*8) - 1)) {
+					flags |= flagMixed
+				}
+				i += n
+				break
+			}
+			if hasUpper(w) {
+				flags |= flagMixed
+			}
+			i += 8
+		}
+		if i >= len(b) {
+			return i, flags, s.bad(start, "string is not closed")
+		}
+		switch c := b[i]; {
+		case c == '"':
+			i++
+			if i-start > maxString {
+				return i, flags, s.fail("E1102", start, "string of more than 64 KiB")
+			}
+			return i, flags, nil
+		case c == '\\':
+			flags |= flagEscaped
+			n, control, msg := escape(b[i:])
+			if msg != "" {
+				return i, flags, s.bad(i, msg)
+			}
+			if control {
+				flags |= flagControl
+			}
+			i += n
+		case c < 0x20:
+			return i, flags, s.bad(i, "control character in a string")
+		case c < 0x80:
+			if c == 0x7f {
+				flags |= flagControl
+			}
+			if c >= 'A' && c <= 'Z' {
+				flags |= flagMixed
+			}
+			i++
+		default:
+			r, n := utf8.DecodeRune(b[i:])
+			if r == utf8.RuneError && n == 1 {
+				return i, flags, s.bad(i, "invalid UTF-8")
+			}
+			if r < 0xa0 {
+				flags |= flagControl
+			}
+			flags |= flagMixed
+			i += n
+		}
+	}
+}
+
+// hasUpper may report a letter that is not upper case; it never misses one. All
+// bytes of w are below 0x80.
+func hasUpper(w uint64) bool {
+	const lo, hi = 0x0101010101010101, 0x8080808080808080
+	return (w+lo*(0x80-'A'))&^(w+lo*(0x80-'Z'-1))&hi != 0
+}
+
+// escape checks the escape sequence at the start of b.
+func escape(b []byte) (n int, control bool, msg string) {
+	if len(b) < 2 {
+		return 0, false, "string is not closed"
+	}
+	switch b[1] {
+	case '"', '\\', '/':
+		return 2, false, ""
+	case 'b', 'f', 'n', 'r', 't':
+		return 2, true, ""
+	case 'u':
+		r, ok := hex4(b[2:])
+		switch {
+		case !ok:
+			return 0, false, "invalid \\u escape"
+		case r == 0:
+			return 0, false, "U+0000 in a string"
+		case r >= 0xdc00 && r < 0xe000:
+			return 0, false, "lone surrogate in a string"
+		case r >= 0xd800 && r < 0xdc00:
+			if len(b) < 12 || b[6] != '\\' || b[7] != 'u' {
+				return 0, false, "lone surrogate in a string"
+			}
+			if low, ok := hex4(b[8:]); !ok || low < 0xdc00 || low > 0xdfff {
+				return 0, false, "lone surrogate in a string"
+			}
+			return 12, false, ""
+		}
+		return 6, r < 0x20 || r >= 0x7f && r < 0xa0, ""
+	}
+	return 0, false, "invalid escape in a string"
+}
+
+func hex4(b []byte) (rune, bool) {
+	if len(b) < 4 {
+		return 0, false
+	}
+	var r rune
+	for _, c := range b[:4] {
+		switch {
+		case c >= '0' && c <= '9':
+			r = r<<4 | rune(c-'0')
+		case c >= 'a' && c <= 'f':
+			r = r<<4 | rune(c-'a'+10)
+		case c >= 'A' && c <= 'F':
+			r = r<<4 | rune(c-'A'+10)
+		default:
+			return 0, false
+		}
+	}
+	return r, true
+}

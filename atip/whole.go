@@ -1,0 +1,93 @@
+package atip
+
+// omittedEffects is what a partial document lets one assume of a command it does not
+// list.
+func (r *resolver) omittedEffects() Effects {
+	root := r.d.rootNode()
+	out := r.nothing(root)
+	fact := func(v Value) Fact {
+		return Fact{Value: v, Source: r.source, Pointer: "/omitted/safetyAssumption", Rank: r.rank}
+	}
+	switch r.d.root().get("omitted").get("safetyAssumption").str() {
+	case "known-unsafe":
+		out[Destructive] = fact(Yes)
+	case "known-safe":
+		if r.rank > Inferred {
+			out[Destructive] = fact(No)
+		}
+	case "same-as-included":
+		if joined, ok := r.join(root); ok {
+			return joined
+		}
+	}
+	return out
+}
+
+// join is the worst of all commands of the document, each at its upper bound.
+func (r *resolver) join(root *node) (out Effects, ok bool) {
+	root.each(func(n *node) {
+		if n.hasKids() || n.bare() != nil {
+			return
+		}
+		x := &reading{resolver: r, n: n, afterDash: -1, unresolved: n.broken}
+		w := x.weigh()
+		if n.broken {
+			w.result = r.nothing(n)
+		} else {
+			w.upper()
+		}
+		if !ok {
+			out, ok = w.result, true
+			return
+		}
+		out = JoinEffects(out, w.result)
+	})
+	return out, ok
+}
+
+// upper weighs a command whatever its words: effects, base and every when.
+func (w *weigh) upper() {
+	var stated Set
+	for i := range w.result {
+		e := Effect(i)
+		f, ok := w.merged(e, true)
+		if ok {
+			stated = stated.With(e)
+		} else {
+			f = w.fact(Unknown, w.leaf.n, "")
+		}
+		w.result[e] = f
+	}
+	w.joinUpper(&stated)
+	w.chain(func(l *level) {
+		if l.n.ext == nil {
+			return
+		}
+		for i := range l.n.ext.when {
+			if c := &l.n.ext.when[i]; c.body.get("unknown").isTrue() {
+				w.doubt(l.n, c.id, &stated)
+			}
+		}
+	})
+	w.derive(stated)
+}
+
+// anyCommand is the call of a program under a name its document does not list: it may
+// do what any of its commands may.
+func (r *resolver) anyCommand(call *Call) {
+	joined, ok := r.join(r.d.rootNode())
+	if !ok {
+		joined = r.nothing(r.d.rootNode())
+	}
+	call.Effects = JoinEffects(call.Effects, joined)
+	if call.Exactness == Exact {
+		call.Exactness = Bounded
+	}
+	// A rule that allows one command must not meet a program that may run another.
+	if len(call.Path) > 0 {
+		path := call.Path
+		call.Path = []string{}
+		addPath(call, path)
+	}
+	call.Warnings = append(call.Warnings, "invoked as "+quoteShort(call.InvokedAs)+", a name its document does not list: all its commands are assumed")
+}
