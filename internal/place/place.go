@@ -3,12 +3,15 @@
 package place
 
 import (
-	"errors"
+	"os"
+	"path/filepath"
+	"strings"
 
 	"github.com/atip-dev/atip-exec/atip"
 )
 
-// World is what must be known to classify paths. All paths are absolute.
+// World is what must be known to classify paths. All paths are absolute; call
+// Resolved once so that they can be compared with resolved paths.
 type World struct {
 	Workspace string // "" if there is none
 	Home      string
@@ -19,38 +22,187 @@ type World struct {
 	Runtime   string
 	Managed   string
 	Programs  []string // the executables of this project
-	TmpDirs   []string
+	TmpDirs   []string // besides /tmp, /var/tmp and /dev/shm
 	GitDirs   []string // as FindWorkspace returned them
 	// Detail asks for workspace-regenerable and workspace-tracked, which need
-	// .gitignore files and the index; without it both are "workspace".
+	// ignore files and the index; without it both are "workspace".
 	Detail bool
 }
 
-// Classify returns the first class in order that abs, with links resolved,
-// belongs to.
-func (w World) Classify(abs string, access atip.Access, recursive bool) atip.Class {
-	return atip.ClassUnknown
+// Resolved returns w with the links of all its paths resolved.
+func (w World) Resolved() World {
+	for _, p := range []*string{&w.Workspace, &w.Home, &w.Cwd, &w.Config, &w.Data, &w.State, &w.Runtime, &w.Managed} {
+		if *p != "" {
+			*p = Resolve(*p)
+		}
+	}
+	for _, list := range []*[]string{&w.Programs, &w.TmpDirs, &w.GitDirs} {
+		out := make([]string, 0, len(*list))
+		for _, p := range *list {
+			if p != "" {
+				out = append(out, Resolve(p))
+			}
+		}
+		*list = out
+	}
+	return w
 }
 
 // Fill sets Abs and Class of a path resource. A relative value counts from
-// chdir, itself relative to w.Cwd.
-func (w World) Fill(r *atip.Resource, chdir string) {}
-
-// Resolve returns p with the links of its longest existing prefix resolved.
-func Resolve(p string) string { return p }
-
-// FindWorkspace finds the work tree around cwd without running git. root is ""
-// if there is no workspace, and why says why; gitDirs are the git directories
-// that belong to it, the common one last.
-func FindWorkspace(cwd, home string, uid int) (root string, gitDirs []string, why string) {
-	return "", nil, "not looked for"
+// chdir, itself relative to w.Cwd. A glob that names no file stands for its
+// directory and everything below; a leading "~" counts as the home directory,
+// because the program may expand what the shell did not.
+func (w World) Fill(r *atip.Resource, chdir string) {
+	if r.Kind != "path" || r.Value == "" || strings.IndexByte(r.Value, 0) >= 0 {
+		return
+	}
+	base := w.Cwd
+	if chdir != "" {
+		base = w.from(base, chdir)
+	}
+	p := w.from(base, r.Value)
+	if !filepath.IsAbs(p) {
+		return
+	}
+	if parent, glob := globParent(p); glob {
+		if _, err := os.Lstat(p); err != nil {
+			p, r.Recursive = parent, true
+		}
+	}
+	r.Abs = resolve(p, w.Cwd)
+	r.Class = w.Classify(r.Abs, r.Access, r.Recursive)
 }
 
-// Dirs are our own directories. They need not exist.
-type Dirs struct{ Config, Data, State, Cache, Runtime, Home string }
+// from joins without cleaning: in "link/.." the dots count from the link's target.
+func (w World) from(base, value string) string {
+	if strings.HasPrefix(value, "~") {
+		if home, ok := w.tilde(value); ok {
+			return home
+		}
+	}
+	if filepath.IsAbs(value) {
+		return value
+	}
+	return base + string(filepath.Separator) + value
+}
 
-// DirsFromEnv derives the directories from the XDG variables. home overrides
-// $HOME; if both are empty the account database is asked.
-func DirsFromEnv(getenv func(string) string, home string) (Dirs, error) {
-	return Dirs{}, errors.New("home directory unknown")
+// tilde expands "~", "~/x" and "~user/x".
+func (w World) tilde(value string) (string, bool) {
+	name, rest, _ := strings.Cut(value[1:], "/")
+	home := w.Home
+	if name != "" {
+		home = homeOf(func(user, _ string) bool { return user == name })
+	}
+	if home == "" {
+		return "", false
+	}
+	return home + string(filepath.Separator) + rest, true
+}
+
+// globParent returns the directory that holds everything a glob can match.
+func globParent(p string) (parent string, glob bool) {
+	i := strings.IndexAny(p, "*?[")
+	if i < 0 {
+		return "", false
+	}
+	slash := strings.LastIndexByte(p[:i], filepath.Separator)
+	if slash <= 0 {
+		return string(filepath.Separator), true
+	}
+	return p[:slash], true
+}
+
+// Resolve returns p with the links of its longest existing prefix resolved, in
+// the way the kernel walks it.
+func Resolve(p string) string { return resolve(p, "") }
+
+// resolve may start at known, a path without links, if p begins with it.
+func resolve(p, known string) string {
+	const maxLinks = 40 // the kernel's MAXSYMLINKS
+	if special, ok := standardStream(p); ok {
+		return special
+	}
+	volume := filepath.VolumeName(p)
+	cur, rest := volume+string(filepath.Separator), p[len(volume):]
+	if len(known) > 1 && within(p, known) {
+		cur, rest = known, p[len(known):]
+	}
+	missing := false
+	for links := 0; rest != ""; {
+		var name string
+		name, rest = cutComponent(rest)
+		switch name {
+		case "", ".":
+			continue
+		case "..":
+			cur = filepath.Dir(cur)
+			continue
+		}
+		next := join(cur, name)
+		if missing {
+			cur = next
+			continue
+		}
+		fi, err := os.Lstat(next)
+		switch {
+		case err != nil:
+			missing = true
+		case fi.Mode()&os.ModeSymlink != 0 && links < maxLinks:
+			if target, err := os.Readlink(next); err == nil {
+				links++
+				if filepath.IsAbs(target) {
+					volume = filepath.VolumeName(target)
+					cur, target = volume+string(filepath.Separator), target[len(volume):]
+				}
+				rest = target + string(filepath.Separator) + rest
+				continue
+			}
+		}
+		cur = next
+	}
+	return cur
+}
+
+func cutComponent(p string) (name, rest string) {
+	for i := range len(p) {
+		if os.IsPathSeparator(p[i]) {
+			return p[:i], p[i+1:]
+		}
+	}
+	return p, ""
+}
+
+func join(dir, name string) string {
+	if os.IsPathSeparator(dir[len(dir)-1]) {
+		return dir + name
+	}
+	return dir + string(filepath.Separator) + name
+}
+
+// standardStream keeps the names of the child's own descriptors: followed here,
+// they would lead to ours.
+func standardStream(p string) (string, bool) {
+	switch p {
+	case "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/tty":
+		return p, true
+	}
+	for _, dir := range [...]string{"/dev/fd/", "/proc/self/fd/"} {
+		if n, ok := strings.CutPrefix(p, dir); ok && n != "" && strings.Trim(n, "0123456789") == "" {
+			return "/dev/fd/" + n, true
+		}
+	}
+	return "", false
+}
+
+// within reports whether p is dir or below it, by component.
+func within(p, dir string) bool {
+	if dir == "" || !strings.HasPrefix(p, dir) {
+		return false
+	}
+	return len(p) == len(dir) || os.IsPathSeparator(p[len(dir)]) || os.IsPathSeparator(dir[len(dir)-1])
+}
+
+// rel returns p relative to dir, which holds it; "" for dir itself.
+func rel(p, dir string) string {
+	return strings.TrimLeft(p[len(dir):], string(filepath.Separator))
 }

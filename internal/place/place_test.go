@@ -1,0 +1,356 @@
+package place
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/atip-dev/atip-exec/atip"
+)
+
+const (
+	r  = atip.AccessRead
+	wr = atip.AccessWrite
+	d  = atip.AccessDelete
+)
+
+func world() World {
+	return World{Workspace: "/home/u/p", Home: "/home/u", Cwd: "/home/u/p", Config: "/home/u/.config/agent-tools",
+		Data: "/home/u/.local/share/agent-tools", State: "/home/u/.local/state/atip-exec", Runtime: "/run/user/7/atip-exec",
+		Managed: Managed, Programs: []string{"/home/u/go/bin/atip-exec"}, GitDirs: []string{"/home/u/p/.git", "/srv/common.git"},
+		TmpDirs: []string{"/home/u/.cache/w/tmp"}}
+}
+
+func TestClassify(t *testing.T) {
+	w := world()
+	for _, row := range []struct {
+		path      string
+		access    atip.Access
+		recursive bool
+		want      atip.Class
+	}{
+		{"/home/u/.config/agent-tools/policy.json", r, false, atip.ClassPolicySelf},
+		{"/home/u/.config/agent-tools", r, false, atip.ClassPolicySelf},
+		{"/home/u/.config/agent-toolsx", r, false, atip.ClassOutside},
+		{"/home/u/.local/state/atip-exec/digest/x", wr, false, atip.ClassPolicySelf},
+		{"/home/u/.local/state", d, true, atip.ClassPolicySelf},
+		{"/home/u/.local/state", r, true, atip.ClassOutside},
+		{"/etc/agent-tools/policy.json", wr, false, atip.ClassPolicySelf},
+		{"/home/u/go/bin/atip-exec", wr, false, atip.ClassPolicySelf},
+		{"/home/u/p/.agent-tools/policy.json", wr, false, atip.ClassPolicySelf},
+		{"/home/u/p/.claude/settings.json", wr, false, atip.ClassPolicySelf},
+		{"/home/u/p/.claude/hooks/x.sh", wr, false, atip.ClassPolicySelf},
+		{"/home/u/p/.claude/notes.md", wr, false, atip.ClassWorkspace},
+		{"/home/u/p/.mcp.json", wr, false, atip.ClassPolicySelf},
+
+		{"/dev/sda", wr, false, atip.ClassDevice},
+		{"/dev/mem", r, false, atip.ClassDevice},
+		{"/dev/pts/3", wr, false, atip.ClassDevice},
+		{"/dev/null", wr, false, atip.ClassTmp},
+		{"/dev/fd/3", r, false, atip.ClassTmp},
+		{"/dev/shm/x", wr, false, atip.ClassTmp},
+
+		{"/home/u/.ssh/id_ed25519", r, false, atip.ClassSecret},
+		{"/home/u/.ssh", r, false, atip.ClassSecret},
+		{"/home/u/.sshx/config", r, false, atip.ClassOutside},
+		{"/home/u/.config/gh/hosts.yml", r, false, atip.ClassSecret},
+		{"/home/u/.config", r, true, atip.ClassSecret},
+		{"/home/u/.config", r, false, atip.ClassOutside},
+		{"/home/u/.npmrc", r, false, atip.ClassSecret},
+		{"/home/u/p/.env", r, false, atip.ClassSecret},
+		{"/home/u/p/.env.production", r, false, atip.ClassSecret},
+		{"/home/u/p/.env.example", r, false, atip.ClassWorkspace},
+		{"/home/u/p/.envrc", wr, false, atip.ClassStartup},
+		{"/home/u/p/server.key", r, false, atip.ClassSecret},
+		{"/home/u/p/id_rsa", r, false, atip.ClassSecret},
+		{"/home/u/p/id_rsa.pub", r, false, atip.ClassWorkspace},
+		{"/home/u/p/x.tfstate", r, false, atip.ClassSecret},
+		{"/etc/ssl/certs/ca.pem", r, false, atip.ClassSystem},
+		{"/etc/ssl/private/x", r, false, atip.ClassSecret},
+		{"/etc/shadow", r, false, atip.ClassSecret},
+		{"/proc/1/environ", r, false, atip.ClassSecret},
+		{"/proc/1/status", r, false, atip.ClassSystem},
+
+		{"/home/u/.bashrc", wr, false, atip.ClassStartup},
+		{"/home/u/.config/systemd/user/x.service", wr, false, atip.ClassStartup},
+		{"/home/u/.gitconfig", wr, false, atip.ClassStartup},
+		{"/home/u/p/.git/hooks/pre-commit", wr, false, atip.ClassStartup},
+		{"/home/u/p/.git/config", wr, false, atip.ClassStartup},
+		{"/srv/common.git/hooks/x", wr, false, atip.ClassStartup},
+		{"/home/u/p/.vscode/tasks.json", wr, false, atip.ClassStartup},
+		{"/home/u/p/.vscode/extensions.json", wr, false, atip.ClassWorkspace},
+		{"/etc/cron.d/x", wr, false, atip.ClassStartup},
+		{"/etc/profile.d/x.sh", wr, false, atip.ClassStartup},
+
+		{"/", r, true, atip.ClassRoot},
+		{"/usr", d, true, atip.ClassRoot},
+		{"/tmp", d, true, atip.ClassRoot},
+		{"/tmp", wr, false, atip.ClassTmp},
+		{"/home", d, true, atip.ClassRoot},
+		{"/home/u", d, true, atip.ClassRoot},
+		{"/home/u", wr, false, atip.ClassRoot},
+		{"/home/u/p", d, true, atip.ClassRoot},
+		{"/home/u/p", wr | d, true, atip.ClassRoot},
+		{"/home/u/p", wr, true, atip.ClassWorkspace},
+
+		{"/home/u/p/.git/index", wr, false, atip.ClassWorkspaceVCS},
+		{"/home/u/p/.git", d, true, atip.ClassWorkspaceVCS},
+		{"/home/u/p/sub/.git/HEAD", wr, false, atip.ClassWorkspaceVCS},
+		{"/srv/common.git/refs/heads/x", wr, false, atip.ClassWorkspaceVCS},
+		{"/home/u/p/main.go", wr, false, atip.ClassWorkspace},
+		{"/home/u/p2/main.go", wr, false, atip.ClassOutside},
+
+		{"/tmp/x", wr, false, atip.ClassTmp},
+		{"/tmpx/y", wr, false, atip.ClassOutside},
+		{"/home/u/.cache/w/tmp/x", wr, false, atip.ClassTmp},
+		{"/usr/bin/id", r, false, atip.ClassSystem},
+		{"/lib64/ld.so", r, false, atip.ClassSystem},
+		{"/var/log/syslog", r, false, atip.ClassSystem},
+		{"/srv/data", wr, false, atip.ClassOutside},
+		{"relative", wr, false, atip.ClassUnknown},
+	} {
+		if got := w.Classify(row.path, row.access, row.recursive); got != row.want {
+			t.Errorf("%s %v recursive=%v: %v, want %v", row.path, row.access, row.recursive, got, row.want)
+		}
+	}
+}
+
+func mkdir(t testing.TB, parts ...string) string {
+	t.Helper()
+	p := filepath.Join(parts...)
+	if err := os.MkdirAll(p, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func write(t testing.TB, text string, parts ...string) string {
+	t.Helper()
+	p := filepath.Join(parts...)
+	mkdir(t, filepath.Dir(p))
+	if err := os.WriteFile(p, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func link(t testing.TB, target string, parts ...string) {
+	t.Helper()
+	if err := os.Symlink(target, filepath.Join(parts...)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func tempDir(t testing.TB) string {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func TestResolve(t *testing.T) {
+	dir := tempDir(t)
+	mkdir(t, dir, "real", "sub")
+	write(t, "", dir, "real", "file")
+	link(t, "real", dir, "rel")
+	link(t, filepath.Join(dir, "real", "sub"), dir, "abs")
+	link(t, "loop", dir, "loop")
+	link(t, "real/none", dir, "dangling")
+	for _, row := range [][2]string{
+		{"rel/file", "real/file"},
+		{"rel/./new//deep", "real/new/deep"},
+		{"abs/../file", "real/file"}, // the dots count from the target
+		{"abs/none/../x", "real/sub/x"},
+		{"dangling", "real/none"},
+		{"dangling/x", "real/none/x"},
+		{"none/../real", "real"},
+		{"loop/x", "loop/x"},
+		{"real/file/x", "real/file/x"},
+		{"../" + filepath.Base(dir) + "/rel", "real"},
+	} {
+		if got := Resolve(dir + "/" + row[0]); got != filepath.Join(dir, row[1]) {
+			t.Errorf("%s: %s, want %s", row[0], got, row[1])
+		}
+	}
+	for _, row := range [][2]string{
+		{"/", "/"}, {"/..", "/"}, {"/dev/stdout", "/dev/stdout"}, {"/dev/fd/1", "/dev/fd/1"}, {"/proc/self/fd/1", "/dev/fd/1"},
+	} {
+		if got := Resolve(row[0]); got != row[1] {
+			t.Errorf("%s: %s, want %s", row[0], got, row[1])
+		}
+	}
+}
+
+func TestFill(t *testing.T) {
+	dir := tempDir(t)
+	home := mkdir(t, dir, "home")
+	ws := mkdir(t, home, "ws")
+	mkdir(t, ws, "sub")
+	mkdir(t, home, ".ssh")
+	write(t, "", ws, "a*b")
+	link(t, "../.ssh", ws, "innocent")
+	link(t, filepath.Join(home, ".ssh", "id"), ws, "key")
+	w := World{Workspace: ws, Home: home, Cwd: ws}.Resolved()
+	for _, row := range []struct {
+		value, chdir, abs string
+		recursive         bool
+		class             atip.Class
+	}{
+		{"x.go", "", ws + "/x.go", false, atip.ClassWorkspace},
+		{"x.go", "sub", ws + "/sub/x.go", false, atip.ClassWorkspace},
+		{"../x", "sub", ws + "/x", false, atip.ClassWorkspace},
+		{"..", "", home, false, atip.ClassRoot},
+		{"innocent/id_x", "", home + "/.ssh/id_x", false, atip.ClassSecret},
+		{"innocent/../.bashrc", "", home + "/.bashrc", false, atip.ClassStartup},
+		{"key", "", home + "/.ssh/id", false, atip.ClassSecret},
+		{"~/.bashrc", "", home + "/.bashrc", false, atip.ClassStartup},
+		{"~", "", home, false, atip.ClassRoot},
+		{"*.go", "", ws, true, atip.ClassWorkspace},
+		{"sub/*/x", "", ws + "/sub", true, atip.ClassWorkspace},
+		{"a*b", "", ws + "/a*b", false, atip.ClassWorkspace},
+		{"/etc/*", "", "/etc", true, atip.ClassRoot},
+		{"/*", "", "/", true, atip.ClassRoot},
+		{"/dev/stdout", "", "/dev/stdout", false, atip.ClassTmp},
+		{"", "", "", false, atip.ClassUnknown},
+		{"a\x00b", "", "", false, atip.ClassUnknown},
+	} {
+		res := atip.Resource{Kind: "path", Value: row.value, Access: r | wr}
+		w.Fill(&res, row.chdir)
+		if res.Abs != row.abs || res.Class != row.class || res.Recursive != row.recursive {
+			t.Errorf("%q in %q: %q %v recursive=%v, want %q %v %v", row.value, row.chdir, res.Abs, res.Class, res.Recursive, row.abs, row.class, row.recursive)
+		}
+	}
+	res := atip.Resource{Kind: "url", Value: "x"}
+	if w.Fill(&res, ""); res.Abs != "" {
+		t.Error("a URL got a path")
+	}
+}
+
+func repo(t testing.TB, dir string) string {
+	t.Helper()
+	mkdir(t, dir, "objects")
+	mkdir(t, dir, "refs")
+	write(t, "ref: refs/heads/main\n", dir, "HEAD")
+	write(t, "[core]\n\tbare = false\n", dir, "config")
+	return dir
+}
+
+func TestFindWorkspace(t *testing.T) {
+	home := mkdir(t, tempDir(t), "home")
+	uid := os.Getuid()
+	p := filepath.Join(home, "p")
+	git := repo(t, filepath.Join(p, ".git"))
+	mkdir(t, p, "a", "b")
+	plain := mkdir(t, home, "plain")
+	// A worktree of p and one that only claims to be.
+	tree, fake := filepath.Join(home, "tree"), filepath.Join(home, "fake")
+	wt := filepath.Join(git, "worktrees", "tree")
+	write(t, "ref: x\n", wt, "HEAD")
+	write(t, "../..\n", wt, "commondir")
+	write(t, filepath.Join(tree, ".git")+"\n", wt, "gitdir")
+	write(t, "gitdir: "+wt+"\n", tree, ".git")
+	write(t, "gitdir: "+wt+"\n", fake, ".git")
+	// A submodule, and a .git file that names somebody's repository.
+	sub := repo(t, filepath.Join(git, "modules", "sub"))
+	write(t, "[core]\n\tworktree = ../../../sub\n", sub, "config")
+	write(t, "gitdir: ../.git/modules/sub\n", p, "sub", ".git")
+	write(t, "gitdir: "+git+"\n", home, "claims", ".git")
+	write(t, "gitdir: ../plain\n", home, "norepo", ".git")
+	empty := mkdir(t, home, "empty")
+	mkdir(t, empty, ".git")
+	open := mkdir(t, home, "open")
+	repo(t, filepath.Join(open, ".git"))
+	mkdir(t, open, "inner")
+	if err := os.Chmod(open, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	state := filepath.Join(home, "state", "atip-exec")
+	for _, row := range []struct {
+		name, cwd, root string
+		git             string // comma-separated
+		uid             int
+	}{
+		{"top", p, p, git, uid},
+		{"below", p + "/a/b", p, git, uid},
+		{"no git", plain, plain, "", uid},
+		{"worktree", tree, tree, wt + "," + git, uid},
+		{"worktree without back link", fake, fake, "", uid},
+		{"submodule", p + "/sub", p + "/sub", sub, uid},
+		{"somebody's repository", home + "/claims", home + "/claims", "", uid},
+		{"no repository", home + "/norepo", home + "/norepo", "", uid},
+		{"empty .git", empty, empty, "", uid},
+		{"world-writable on the way", open + "/inner", open + "/inner", "", uid},
+		{"other owner", p + "/a", p + "/a", "", uid + 1},
+		{"home", home, "", "", uid},
+		{"above home", filepath.Dir(home), "", "", uid},
+		{"root", "/", "", "", uid},
+		{"/tmp", "/tmp", "", "", uid},
+		{"holds our state", filepath.Join(home, "state"), "", "", uid},
+		{"missing", home + "/none", "", "", uid},
+		{"no path", "", "", "", uid},
+	} {
+		if row.name == "holds our state" {
+			mkdir(t, state)
+		}
+		root, dirs, why := FindWorkspace(row.cwd, home, row.uid, state)
+		if root != row.root || strings.Join(dirs, ",") != row.git || why == "" {
+			t.Errorf("%s: %q %q (%s), want %q %q", row.name, root, dirs, why, row.root, row.git)
+		}
+	}
+	// A home that is itself a repository gives the directory, not the home.
+	repo(t, filepath.Join(home, ".git"))
+	if root, dirs, _ := FindWorkspace(plain, home, uid); root != plain || dirs != nil {
+		t.Errorf("below a home repository: %q %q", root, dirs)
+	}
+}
+
+func TestDirsFromEnv(t *testing.T) {
+	env := func(pairs ...string) func(string) string {
+		return func(name string) string {
+			for i := 0; i < len(pairs); i += 2 {
+				if pairs[i] == name {
+					return pairs[i+1]
+				}
+			}
+			return ""
+		}
+	}
+	d, err := DirsFromEnv(env("HOME", "/h", "XDG_STATE_HOME", "/s", "XDG_DATA_HOME", "relative", "XDG_RUNTIME_DIR", "/r"), "")
+	want := Dirs{Home: "/h", Config: "/h/.config/agent-tools", Data: "/h/.local/share/agent-tools", State: "/s/atip-exec",
+		Cache: "/h/.cache/atip-exec", Runtime: "/r/atip-exec"}
+	if err != nil || d != want {
+		t.Errorf("%+v, %v", d, err)
+	}
+	if d, err := DirsFromEnv(env("HOME", "/h"), "/other"); err != nil || d.Home != "/other" {
+		t.Errorf("%+v, %v", d, err)
+	}
+	if _, err := DirsFromEnv(env("HOME", "h"), ""); err == nil {
+		t.Error("a relative HOME was accepted")
+	}
+	t.Setenv("HOME", "")
+	if d, err := DirsFromEnv(env(), ""); err == nil && !filepath.IsAbs(d.Home) {
+		t.Errorf("%+v", d)
+	}
+}
+
+func BenchmarkClassify(b *testing.B) {
+	w := world()
+	b.ReportAllocs()
+	for b.Loop() {
+		w.Classify("/home/u/p/internal/place/place.go", wr, false)
+	}
+}
+
+func BenchmarkFill(b *testing.B) {
+	dir := tempDir(b)
+	mkdir(b, dir, "a", "b")
+	w := World{Workspace: dir, Home: "/home/u", Cwd: dir}.Resolved()
+	b.ReportAllocs()
+	for b.Loop() {
+		res := atip.Resource{Kind: "path", Value: "a/b/c.go", Access: wr}
+		w.Fill(&res, "")
+	}
+}
