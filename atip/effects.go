@@ -244,7 +244,6 @@ func (w *weigh) applyWhen(stated *Set) []firedClause {
 // call without any doubt, a source of rank, and no when that the narrow has not seen.
 func (w *weigh) applyNarrow(fired []firedClause, stated *Set) {
 	var joined Effects
-	var have Set
 	any := false
 	w.chain(func(l *level) {
 		if l.n.ext == nil {
@@ -252,26 +251,20 @@ func (w *weigh) applyNarrow(fired []firedClause, stated *Set) {
 		}
 		for i := range l.n.ext.narrow {
 			c := &l.n.ext.narrow[i]
-			if !w.narrowHolds(l.n, c, fired) {
-				continue
-			}
-			result, set := w.narrowed(l, c)
-			if !any {
-				joined, have, any = result, set, true
-				continue
-			}
-			for i := range joined {
-				e := Effect(i)
-				f, ok := worse(e, joined[e], have.Has(e), result[e], set.Has(e))
-				joined[e] = f
-				if ok {
-					have = have.With(e)
-				}
+			switch {
+			case !w.narrowHolds(l.n, c, fired):
+			case any:
+				joined = JoinEffects(joined, w.narrowed(l, c))
+			default:
+				joined, any = w.narrowed(l, c), true
 			}
 		}
 	})
 	if any {
-		w.result, *stated = joined, have
+		w.result, *stated = joined, SetOf()
+		for i := range joined {
+			*stated = stated.With(Effect(i))
+		}
 	}
 }
 
@@ -295,32 +288,24 @@ func (w *weigh) narrowHolds(n *node, c *clause, fired []firedClause) bool {
 	return true
 }
 
-// narrowed is the complete statement of a narrow, still joined with the root's unless
-// the root itself narrows.
-func (w *weigh) narrowed(l *level, c *clause) (out Effects, have Set) {
+// narrowed is the complete statement of a narrow: what it omits is claimed to be
+// harmless. It is still joined with the root's, unless the root itself narrows.
+func (w *weigh) narrowed(l *level, c *clause) Effects {
+	var out Effects
 	st := readStatement(c.body.get("effects"), true, nil)
 	for i := range out {
 		e := Effect(i)
-		_, known := w.merged(e, true)
-		f, ok := Fact{}, false
-		switch {
-		case st.stated.Has(e):
-			f, ok = w.fact(st.value[e], l.n, c.id), true
-		case known:
-			f, ok = w.fact(harmless(e), l.n, c.id), true
+		f := w.fact(harmless(e), l.n, c.id)
+		if st.stated.Has(e) {
+			f.Value = st.value[e]
 		}
 		if w.root.n != nil && l.n != w.root.n {
-			r, rootOK := w.stated(&w.root, nil, e, true)
-			f, ok = worse(e, f, ok, r, rootOK)
-		}
-		if !ok {
-			f = w.fact(Unknown, l.n, c.id)
-		} else {
-			have = have.With(e)
+			r, ok := w.stated(&w.root, nil, e, true)
+			f, _ = worse(e, f, true, r, ok)
 		}
 		out[e] = f
 	}
-	return out, have
+	return out
 }
 
 func (w *weigh) anyBadExt() bool {

@@ -90,6 +90,10 @@ func (w *weigh) nestedIn(out []Nested, v val, n *node, clause string, stated *Se
 		if hasIndex && index < len(w.words) {
 			file(w.words[index].text)
 		}
+		if !hasIndex && !v.get("flags").ok() {
+			// Code that no word names: a build runs what its project says.
+			file("")
+		}
 	case "stdin":
 		file("-")
 	}
