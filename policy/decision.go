@@ -70,4 +70,7 @@ type Grants struct {
 	Paths   []atip.Resource `json:"paths,omitempty"`
 	Hosts   []string        `json:"hosts,omitempty"`
 	Net     NetMode         `json:"net"`
+	// NetKnown: whoever gets network is a known tool. Only then may a sandbox that
+	// cannot tell hosts apart turn an allowlist into full network.
+	NetKnown bool `json:"netKnown,omitempty"`
 }

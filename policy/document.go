@@ -1,5 +1,11 @@
 package policy
 
+import (
+	"time"
+
+	"github.com/atip-dev/atip-exec/atip"
+)
+
 // Source is the text of one policy document and where it stands.
 type Source struct {
 	File    string
@@ -7,6 +13,100 @@ type Source struct {
 	Layer   Layer
 	Trusted bool // a project's document that a person has trusted, unchanged since
 }
+
+// Document is one parsed policy document.
+type Document struct {
+	source   Source
+	version  int
+	profile  string
+	profiles []profile
+	switches map[string]bool
+	rules    []rule
+	dflt     *Action
+	ceiling  *ceiling
+
+	// withhold are effects a delegation forbids that the kernel can forbid too:
+	// no rule's grants contain them.
+	withhold atip.Set
+
+	network           networkDoc
+	paths             PathsPolicy
+	budgets           Budgets
+	analysis          Analysis
+	sandbox           sandboxDoc
+	approval          ApprovalPolicy
+	belief            []beliefCond
+	trust             TrustPolicy
+	output            outputDoc
+	env               EnvPolicy
+	limits            LimitsPolicy
+	process           ProcessPolicy
+	delegable         *Delegable
+	userConfigAccount bool
+
+	digest   string
+	warnings []string
+}
+
+// profile is a named set of switches, rules and a default.
+type profile struct {
+	name      string
+	base      string
+	switches  map[string]bool
+	rules     []rule
+	dflt      *Action
+	line, col int
+}
+
+// ceiling bounds what the layers below may loosen.
+type ceiling struct {
+	allow                              *atip.Set // effects they may grant; nil: any
+	switches                           []string  // switches they may turn on; nil: any
+	profiles                           []string
+	lifts                              []string
+	hasSwitches, hasProfiles, hasLifts bool
+}
+
+type beliefCond struct {
+	effect atip.Effect
+	rank   atip.Rank
+}
+
+// Delegable is the most a delegation may carry.
+type Delegable struct {
+	Tools, Effects, Hosts, Paths []string
+	MaxDepth                     int
+	MaxTTL                       time.Duration
+}
+
+// Analysis holds limits for reading shell strings; zero leaves the built-in one.
+type Analysis struct {
+	MaxBytes, MaxNodes, MaxSteps, MaxNesting, MaxUnroll int
+	MaxTime                                             time.Duration
+}
+
+// Budgets is the merged budgets object.
+type Budgets struct {
+	Billable       Budget
+	RemoteMutation Budget
+	Rate           map[string]string // tool: "60/m"
+}
+
+// Budget is at most Max calls within Window. Without one, Set is false.
+type Budget struct {
+	Set    bool
+	Max    int
+	Window time.Duration
+}
+
+// File is the name the document was read under.
+func (d *Document) File() string { return d.source.File }
+
+// Layer is the layer the document speaks for.
+func (d *Document) Layer() Layer { return d.source.Layer }
+
+// Digest is the sha256 of the document's text, in hexadecimal.
+func (d *Document) Digest() string { return d.digest }
 
 // ParseError says what is wrong with a document and where. Line and Col are 1-based.
 type ParseError struct {

@@ -1,6 +1,10 @@
 package policy
 
-import "github.com/atip-dev/atip-exec/atip"
+import (
+	"time"
+
+	"github.com/atip-dev/atip-exec/atip"
+)
 
 // Request is everything a decision depends on besides the policy itself.
 type Request struct {
@@ -18,6 +22,9 @@ type Request struct {
 	// BillableLeft is how many billable calls the budget still permits. Zero makes
 	// every billable call ask, whatever the rules say.
 	BillableLeft int
+	// Now is compared with the expiry of allow rules; if it is zero, every rule
+	// that expires has expired.
+	Now time.Time
 }
 
 // Enforce is what the kernel will hold a child to in this run.

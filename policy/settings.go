@@ -15,8 +15,7 @@ type PathRule struct {
 type SandboxPolicy struct {
 	Tier         string   // "", "T0" to "T3"
 	Require      []string // guarantees: the union
-	Accept       []string // gaps: what every layer that speaks accepts
-	AcceptSet    bool     // some layer speaks; otherwise the built-in gaps are accepted
+	Accept       []string // gaps that may remain
 	Confine      string   // "" (kernel) or "none"
 	Read         []PathRule
 	Write        []PathRule

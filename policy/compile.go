@@ -1,0 +1,386 @@
+package policy
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"sort"
+
+	"github.com/atip-dev/atip-exec/atip"
+)
+
+// Set is a compiled policy. It is not changed after Compile and may be used by
+// several goroutines.
+type Set struct {
+	allow    []*rule // usable allow rules of every layer, switches applied
+	restrict []*rule // confirm and deny rules
+	dflt     Action
+	belief   [atip.NumEffects]atip.Rank
+	withhold atip.Set
+	listed   []hostPattern // network.allow of the layers that may loosen
+	secret   []string      // further globs of class secret
+	self     []string      // further globs of class policy-self
+
+	profile  string
+	switches switchSet
+	warnings []string
+	sources  []SourceInfo
+	docs     []*Document // outermost layer first
+}
+
+// SourceInfo identifies one document.
+type SourceInfo struct {
+	Layer  Layer  `json:"layer"`
+	File   string `json:"file"`
+	Digest string `json:"sha256"`
+}
+
+// Compile merges the documents of all layers. The built-in document is added if
+// it is not among them. Where a document loosens what its layer may not, that
+// part is dropped with a warning.
+func Compile(docs []*Document) (*Set, error) {
+	s := &Set{dflt: Confirm, profile: shippedProfiles[0], switches: profileSwitches(shippedProfiles[0])}
+	s.restrict = make([]*rule, 0, len(builtinConfirm)+len(builtinDeny)+16)
+	for _, d := range docs {
+		if d == nil {
+			return nil, &ParseError{Code: "E2040", File: "policy", Msg: "a document is missing"}
+		}
+		if d.source.Layer != LayerBuiltin {
+			s.docs = append(s.docs, d)
+		}
+	}
+	// One order for every permutation of the input: what is merged below depends
+	// on the layers only, but messages and lists should not wander either.
+	sort.SliceStable(s.docs, func(i, j int) bool {
+		a, b := s.docs[i], s.docs[j]
+		if a.source.Layer != b.source.Layer {
+			return a.source.Layer < b.source.Layer
+		}
+		if a.source.File != b.source.File {
+			return a.source.File < b.source.File
+		}
+		return a.digest < b.digest
+	})
+	for e := range s.belief {
+		s.belief[e] = beliefThreshold(atip.Effect(e))
+	}
+	if err := s.mergeSwitches(); err != nil {
+		return nil, err
+	}
+	for i := range builtinAllow {
+		if r := &builtinAllow[i]; r.sw == "" || s.switches&switchBit(r.sw) != 0 {
+			s.allow = append(s.allow, r)
+		}
+	}
+	for i := range builtinConfirm {
+		s.restrict = append(s.restrict, &builtinConfirm[i])
+	}
+	for i := range builtinDeny {
+		s.restrict = append(s.restrict, &builtinDeny[i])
+	}
+	for _, d := range s.docs {
+		s.add(d)
+	}
+	return s, nil
+}
+
+// add merges one document's rules and what else bears on a decision.
+func (s *Set) add(d *Document) {
+	s.sources = append(s.sources, SourceInfo{d.source.Layer, d.source.File, d.digest})
+	s.warnings = append(s.warnings, d.warnings...)
+	for i := range d.rules {
+		s.addRule(d, &d.rules[i])
+	}
+	if d.dflt != nil {
+		s.dflt = min(s.dflt, *d.dflt)
+	}
+	for _, b := range d.belief {
+		s.belief[b.effect] = max(s.belief[b.effect], b.rank)
+	}
+	s.withhold |= d.withhold
+	if d.network.set {
+		s.addNetwork(d)
+	}
+	for _, p := range d.paths.Secret {
+		s.secret = append(s.secret, p.Path)
+	}
+	for _, p := range d.paths.Protected {
+		s.self = append(s.self, p.Path)
+	}
+}
+
+func (s *Set) addRule(d *Document, r *rule) {
+	if r.decision != Allow {
+		s.restrict = append(s.restrict, r)
+		return
+	}
+	if why := s.mayAllow(d, r); why != "" {
+		s.warn(d, r.line, r.col, "allow rule "+r.id+" is ignored: "+why)
+		return
+	}
+	s.allow = append(s.allow, r)
+}
+
+// mayAllow says why an allow rule of this document has no effect, "" if it has.
+func (s *Set) mayAllow(d *Document, r *rule) string {
+	if !loosens(d) {
+		if d.source.Layer == LayerProject {
+			return "the project is not trusted"
+		}
+		return "a " + d.source.Layer.String() + " policy only tightens"
+	}
+	for _, above := range s.docs {
+		if above.source.Layer >= d.source.Layer || above.ceiling == nil || above.ceiling.allow == nil {
+			continue
+		}
+		if over := r.grants &^ *above.ceiling.allow; over != 0 {
+			return "the ceiling of " + above.source.File + " admits no " + setNames(over)
+		}
+	}
+	if d.source.Layer == LayerProject && !s.ceilingSet(LayerUser, func(c *ceiling) bool { return c.allow != nil }) {
+		if over := r.grants &^ projectGrants; over != 0 {
+			return "a project may not grant " + setNames(over) + " unless a user's ceiling admits it"
+		}
+	}
+	return ""
+}
+
+// projectGrants and projectSwitches bound a trusted project if the user's policy
+// states no ceiling.
+const projectGrants = fWrite | fDelete | fNetwork | fOpaque
+
+func projectSwitch(name string) bool { return name == "package_install" || name == "loopback" }
+
+func (s *Set) ceilingSet(l Layer, has func(*ceiling) bool) bool {
+	for _, d := range s.docs {
+		if d.source.Layer == l && d.ceiling != nil && has(d.ceiling) {
+			return true
+		}
+	}
+	return false
+}
+
+// loosens reports whether the document's layer may loosen anything.
+func loosens(d *Document) bool {
+	switch d.source.Layer {
+	case LayerBuiltin, LayerManaged, LayerUser:
+		return true
+	case LayerProject:
+		return d.source.Trusted
+	}
+	return false
+}
+
+func (s *Set) warn(d *Document, line, col int, msg string) {
+	s.warnings = append(s.warnings, position(d.source.File, line, col)+": "+msg)
+}
+
+// addNetwork turns network.deny into a rule, and keeps network.allow where the
+// layer may loosen.
+func (s *Set) addNetwork(d *Document) {
+	n := &d.network
+	if len(n.deny) > 0 {
+		s.restrict = append(s.restrict, &rule{id: "network.deny", decision: Deny, floor: Deny, onUnknown: Confirm,
+			when: when{host: n.deny}, reason: "the host is on a deny list",
+			layer: d.source.Layer, file: d.source.File, line: n.line, col: n.col})
+	}
+	if len(n.allow) == 0 {
+		return
+	}
+	if d.source.Layer != LayerManaged && d.source.Layer != LayerUser {
+		s.warn(d, n.line, n.col, "network.allow is ignored: only a user's and a managed policy may add hosts")
+		return
+	}
+	s.listed = append(s.listed, n.allow...)
+}
+
+// mergeSwitches settles the switches: each layer from the outermost in, and
+// within a layer independent of the order of its documents.
+func (s *Set) mergeSwitches() error {
+	for l := LayerManaged; int(l) < NumLayers; l++ {
+		var on, off switchSet
+		named, base := "", ^switchSet(0)
+		loose := true
+		for _, d := range s.docs {
+			if d.source.Layer != l {
+				continue
+			}
+			can := loosens(d)
+			if d.profile != "" {
+				set, err := s.profileSet(d, d.profile)
+				if err != nil {
+					return err
+				}
+				if can && l == LayerProject {
+					can = false // a project's profile narrows even when trusted
+				}
+				if can && !s.profileAdmitted(d) {
+					s.warn(d, 1, 1, "profile "+d.profile+" only narrows: a ceiling above does not admit it")
+					can = false
+				}
+				loose = loose && can
+				base &= set
+				if named == "" || d.profile < named {
+					named = d.profile
+				}
+			}
+			for name, v := range d.switches {
+				switch {
+				case !v:
+					off |= switchBit(name)
+				case s.switchAdmitted(d, name):
+					on |= switchBit(name)
+				case s.switches&switchBit(name) == 0:
+					s.warn(d, 1, 1, "switch "+name+" is ignored: "+d.source.Layer.String()+" may not turn it on here")
+				}
+			}
+		}
+		if named != "" {
+			s.profile = named
+			if loose {
+				s.switches = base
+			} else {
+				s.switches &= base
+			}
+		}
+		s.switches = (s.switches | on) &^ off
+	}
+	return nil
+}
+
+// profileSet resolves a profile to its switches, and adds the rules and default
+// of a profile that documents define.
+func (s *Set) profileSet(user *Document, name string) (switchSet, error) {
+	var chain []string
+	set := ^switchSet(0)
+	overrides := []map[string]bool{}
+	for {
+		if shippedProfile(name) {
+			set = profileSwitches(name)
+			break
+		}
+		if contains(chain, name) {
+			return 0, &ParseError{Code: "E2040", File: user.source.File, Msg: "profile " + name + " is its own base"}
+		}
+		chain = append(chain, name)
+		p, d := s.findProfile(name, user.source.Layer)
+		if p == nil {
+			return 0, &ParseError{Code: "E2040", File: user.source.File, Msg: fmt.Sprintf("unknown profile %q", name)}
+		}
+		overrides = append(overrides, p.switches)
+		for i := range p.rules {
+			// The rules speak with the voice of the layer that chose the profile, if
+			// that is below the one that wrote it: choosing is what put them in force.
+			r := p.rules[i]
+			r.layer = max(d.source.Layer, user.source.Layer)
+			chooser := d
+			if user.source.Layer > d.source.Layer {
+				chooser = user
+			}
+			s.addRule(chooser, &r)
+		}
+		if p.dflt != nil {
+			s.dflt = min(s.dflt, *p.dflt)
+		}
+		if name = p.base; name == "" {
+			name = shippedProfiles[0]
+		}
+	}
+	for i := len(overrides) - 1; i >= 0; i-- {
+		for sw, v := range overrides[i] {
+			if v {
+				set |= switchBit(sw)
+			} else {
+				set &^= switchBit(sw)
+			}
+		}
+	}
+	return set, nil
+}
+
+// findProfile looks for a defined profile; the outermost layer that defines the
+// name owns it. A layer below the one that chooses cannot supply it: a workspace
+// would otherwise fill in a name that its user's policy uses.
+func (s *Set) findProfile(name string, chooser Layer) (*profile, *Document) {
+	for _, d := range s.docs {
+		if d.source.Layer > chooser {
+			continue
+		}
+		for i := range d.profiles {
+			if d.profiles[i].name == name {
+				return &d.profiles[i], d
+			}
+		}
+	}
+	return nil, nil
+}
+
+func (s *Set) profileAdmitted(d *Document) bool {
+	for _, above := range s.docs {
+		c := above.ceiling
+		if above.source.Layer < d.source.Layer && c != nil && c.hasProfiles && !contains(c.profiles, d.profile) {
+			return false
+		}
+	}
+	return true
+}
+
+func (s *Set) switchAdmitted(d *Document, name string) bool {
+	if !loosens(d) {
+		return false
+	}
+	for _, above := range s.docs {
+		c := above.ceiling
+		if above.source.Layer < d.source.Layer && c != nil && c.hasSwitches && !contains(c.switches, name) {
+			return false
+		}
+	}
+	return d.source.Layer != LayerProject || projectSwitch(name) ||
+		s.ceilingSet(LayerUser, func(c *ceiling) bool { return c.hasSwitches })
+}
+
+// Digest identifies the documents of the set, independent of their order.
+func (s *Set) Digest() string {
+	h := sha256.New()
+	for _, x := range s.sources {
+		fmt.Fprintf(h, "%s\x00%s\x00%s\n", x.Layer, x.File, x.Digest)
+	}
+	fmt.Fprintf(h, "%s\x00%x\x00%d", s.profile, uint32(s.switches), s.dflt)
+	return "sha256:" + hex.EncodeToString(h.Sum(nil))
+}
+
+// Warnings says what of the documents was ignored, and why.
+func (s *Set) Warnings() []string { return s.warnings }
+
+// Profile names the profile in force.
+func (s *Set) Profile() string { return s.profile }
+
+// Switches returns the names of the switches that are on.
+func (s *Set) Switches() []string { return s.switches.names() }
+
+// Sources lists the documents of the set, outermost layer first.
+func (s *Set) Sources() []SourceInfo { return s.sources }
+
+// setNames lists the danger keys of a set.
+func setNames(s atip.Set) string {
+	out := ""
+	for e := range atip.NumEffects {
+		if s.Has(atip.Effect(e)) {
+			if out != "" {
+				out += ", "
+			}
+			out += dangerName(atip.Effect(e))
+		}
+	}
+	return out
+}
+
+// beliefThreshold is the rank from which a stated "no" counts although nothing
+// enforces it.
+func beliefThreshold(e atip.Effect) atip.Rank {
+	switch e {
+	case atip.Read, atip.Write, atip.Delete, atip.Network, atip.Subprocess, atip.Idempotent:
+		return atip.Community
+	}
+	return atip.Org
+}

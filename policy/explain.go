@@ -1,0 +1,134 @@
+package policy
+
+import (
+	"sort"
+	"strconv"
+	"strings"
+
+	"github.com/atip-dev/atip-exec/atip"
+)
+
+// subject names a step for a person: its tool and command.
+func (f *facts) subject() string {
+	c := &f.step.Call
+	name := c.Tool
+	if name == "" && len(c.Argv) > 0 {
+		name = baseName(c.Argv[0])
+	}
+	if len(c.Path) > 0 {
+		name += " " + strings.Join(c.Path, " ")
+	}
+	if name == "" {
+		name = "the command"
+	}
+	return name
+}
+
+func (j *judged) reason(r *rule, action Action, maybe bool, index int) Reason {
+	text := r.reason
+	if r.layer == LayerBuiltin && r.id == "opaque" && j.channel == "none" && j.step.RunsCode == CodeNone {
+		text = "nothing is known about this tool"
+	}
+	if text == "" {
+		text = "a rule says " + r.decision.String()
+	}
+	if maybe {
+		text += " (not known)"
+	}
+	return Reason{Rule: r.name(), File: r.file, Line: r.line, Col: r.col, Action: action, Maybe: maybe,
+		Text: j.subject() + ": " + text, Suggest: r.suggest, Step: index}
+}
+
+// sortReasons puts the strictest first and is independent of the order of rules.
+func sortReasons(rs []Reason) {
+	sort.SliceStable(rs, func(i, k int) bool {
+		a, b := &rs[i], &rs[k]
+		switch {
+		case a.Action != b.Action:
+			return a.Action < b.Action
+		case a.Maybe != b.Maybe:
+			return b.Maybe
+		case a.Step != b.Step:
+			return a.Step < b.Step
+		case a.Rule != b.Rule:
+			return a.Rule < b.Rule
+		case a.File != b.File:
+			return a.File < b.File
+		}
+		return a.Line < b.Line
+	})
+}
+
+// grantsOf is the union of what the steps are granted, in the sandbox's terms.
+func grantsOf(steps []judged, ds []StepDecision, union atip.Set) Grants {
+	g := Grants{Effects: union, NetKnown: true}
+	seen := map[string]bool{}
+	for i := range steps {
+		f := &steps[i].facts
+		g.addNet(f, ds[i].Grants)
+		for k := range f.step.Call.Resources {
+			r := f.step.Call.Resources[k]
+			if r.Kind != "path" {
+				continue
+			}
+			if !union.Has(atip.Write) {
+				r.Access &^= atip.AccessWrite
+			}
+			if !union.Has(atip.Delete) {
+				r.Access &^= atip.AccessDelete
+			}
+			if r.Access != 0 {
+				g.Paths = append(g.Paths, r)
+			}
+		}
+		if !ds[i].Grants.Has(atip.Network) {
+			continue
+		}
+		for _, h := range f.step.Hosts {
+			if h.Host == "" {
+				continue
+			}
+			name := h.Host
+			if h.Port != 0 {
+				name += ":" + strconv.Itoa(h.Port)
+			}
+			if !seen[name] {
+				seen[name] = true
+				g.Hosts = append(g.Hosts, name)
+			}
+		}
+	}
+	sort.Strings(g.Hosts)
+	if g.Net < NetAllowlist {
+		g.NetKnown = false
+	}
+	return g
+}
+
+// addNet widens the network mode by one step. Code of the workspace and unknown
+// tools get a loopback of their own at most, however they were granted network.
+func (g *Grants) addNet(f *facts, granted atip.Set) {
+	strange := f.step.RunsCode != CodeNone || f.channel == "none"
+	switch {
+	case strange:
+		if f.base[atip.Network] != atip.No {
+			g.Net = max(g.Net, NetLoopback)
+		}
+		if granted.Has(atip.Network) && f.known && f.base[atip.Network] == atip.Yes {
+			g.Net = NetFull // a known installer, whose metadata says that it needs it
+		}
+	case !granted.Has(atip.Network):
+	case len(f.step.Hosts) == 0:
+		g.Net = NetFull
+		g.NetKnown = g.NetKnown && f.known
+	default:
+		mode := NetAllowlist
+		for _, h := range f.step.Hosts {
+			if h.Kind == HostService || h.Host == "" {
+				mode = NetFull
+			}
+		}
+		g.Net = max(g.Net, mode)
+		g.NetKnown = g.NetKnown && f.known
+	}
+}

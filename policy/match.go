@@ -1,0 +1,493 @@
+package policy
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/atip-dev/atip-exec/atip"
+)
+
+// A condition is judged in one of two moods. In a rule that restricts, what may be
+// true counts and one matching path or host is enough. In a rule that loosens, and
+// in an exception to one that restricts, everything must be proven and every path
+// and host must match.
+
+// static judges the conditions that do not depend on what is granted.
+func (f *facts) static(w *when, proven bool) truth {
+	t := isYes
+	if w.tool != nil {
+		if t = min(t, f.toolIs(w.tool, proven)); t == isNo {
+			return t
+		}
+	}
+	if w.toolNotIn != nil {
+		t = min(t, f.toolOutside(w.toolNotIn))
+	}
+	if w.command != nil {
+		t = min(t, f.commandIs(w.command, proven))
+	}
+	if t == isNo {
+		return t
+	}
+	for i := range w.option {
+		t = min(t, f.optionIs(&w.option[i], proven))
+	}
+	if !proven {
+		if w.path != nil {
+			t = min(t, f.somePath(w.path))
+		}
+		if w.host != nil {
+			t = min(t, f.someHost(w.host))
+		}
+	}
+	return min(t, f.run(w, proven))
+}
+
+// run judges the conditions about the executable and the run.
+func (f *facts) run(w *when, proven bool) truth {
+	st := f.step
+	switch {
+	case w.level != nil && !levelIs(w.level, st.Trust.Level, proven),
+		w.reason != nil && !anyGlob(w.reason, st.Trust.Reason),
+		w.rankBelow != nil && st.Call.Provenance.Rank >= *w.rankBelow,
+		w.rankAtLeast != nil && st.Call.Provenance.Rank < *w.rankAtLeast,
+		w.metadata != nil && !contains(w.metadata, f.channel),
+		w.confidence != nil && !f.confidenceIs(w.confidence, proven),
+		w.unknownOptions != nil && *w.unknownOptions != (len(st.Call.UnknownOptions) > 0),
+		w.ci != nil && *w.ci != f.req.CI,
+		w.delegated != nil && *w.delegated != (f.req.Delegated || len(f.req.Chain) > 0),
+		w.agent != nil && !anyGlob(w.agent, f.req.Agent),
+		w.code != nil && !contains(w.code, st.RunsCode),
+		w.known != nil && *w.known != f.known,
+		w.confined != nil && *w.confined != f.req.Enforce.Full(),
+		w.trackedClean != nil && *w.trackedClean != st.TrackedClean:
+		return isNo
+	}
+	if w.cwd != nil {
+		cwd := st.Cwd
+		if cwd == "" {
+			cwd = f.req.Cwd
+		}
+		for _, g := range w.cwd {
+			if pathGlob(g, cwd) {
+				return isYes
+			}
+		}
+		return isNo
+	}
+	return isYes
+}
+
+// A lower level or confidence must never satisfy a loosening condition better, nor
+// escape a restricting one; so the lists are read as bounds.
+func levelIs(levels []string, level string, proven bool) bool {
+	low, high := 4, 0
+	for _, l := range levels {
+		low, high = min(low, levelRank(l)), max(high, levelRank(l))
+	}
+	if proven {
+		return levelRank(level) >= low
+	}
+	return levelRank(level) <= high
+}
+
+func (f *facts) confidenceIs(list []Confidence, proven bool) bool {
+	low, high := Exact, Opaque
+	for _, c := range list {
+		low, high = min(low, c), max(high, c)
+	}
+	if proven {
+		return f.confidence >= low
+	}
+	return f.confidence <= high
+}
+
+func (f *facts) toolIs(tools []string, proven bool) truth {
+	st := f.step
+	for _, t := range tools {
+		switch {
+		case strings.HasPrefix(t, "sha256:"):
+			if st.File.Digest != "" && st.File.Digest == t[7:] {
+				return isYes
+			}
+		case t[0] == '/':
+			if st.File.Canonical == t || !proven && st.File.Place == t {
+				return isYes
+			}
+		case proven:
+			// A name speaks for a file only where the workspace cannot choose it.
+			if !st.File.InWorkspace && globMatch(t, st.Call.Tool) {
+				return isYes
+			}
+		default:
+			if f.anyName(t) {
+				return isYes
+			}
+		}
+	}
+	return isNo
+}
+
+// anyName tries every name the executable could go by.
+func (f *facts) anyName(t string) bool {
+	st := f.step
+	return globMatch(t, st.Call.Tool) || globMatch(t, baseName(st.Call.InvokedAs)) ||
+		len(st.Call.Argv) > 0 && globMatch(t, baseName(st.Call.Argv[0])) ||
+		st.File.Canonical != "" && globMatch(t, baseName(st.File.Canonical)) ||
+		st.File.Place != "" && globMatch(t, baseName(st.File.Place)) ||
+		anyOf(t, st.File.Names) || anyOf(t, st.NestedTools)
+}
+
+func anyOf(pattern string, names []string) bool {
+	for _, n := range names {
+		if globMatch(pattern, baseName(n)) {
+			return true
+		}
+	}
+	return false
+}
+
+// toolOutside judges delegation.allowedTools: the tool, what wraps it and what is
+// nested in it must all be listed. Wrappers that only start another program, and
+// builtins of the shell without effects on files, need not be.
+func (f *facts) toolOutside(allowed []string) truth {
+	st := f.step
+	if !exemptTool(st.Call.Tool) && f.toolIs(allowed, true) != isYes {
+		return isYes
+	}
+	for _, list := range [...][]string{st.Via, st.NestedTools} {
+		for _, name := range list {
+			if b := baseName(name); !exemptTool(b) && !anyGlob(allowed, b) {
+				return isYes
+			}
+		}
+	}
+	return isNo
+}
+
+func exemptTool(name string) bool {
+	switch name {
+	case "env", "nice", "nohup", "timeout", "time", "stdbuf", "setsid", "ionice",
+		":", "[", "break", "cd", "continue", "echo", "exit", "export", "false", "let", "local",
+		"printf", "pwd", "read", "return", "set", "shift", "test", "true", "unset", "wait":
+		return true
+	}
+	return false
+}
+
+func (f *facts) commandIs(patterns [][]string, proven bool) truth {
+	if f.paths == nil {
+		if proven {
+			return isNo
+		}
+		for _, p := range patterns {
+			if subsequence(p, f.step.Call.Argv) {
+				return isYes
+			}
+		}
+		return isNo
+	}
+	for _, path := range f.paths {
+		hit := false
+		for _, p := range patterns {
+			hit = hit || pathHas(path, p)
+		}
+		if hit != proven {
+			return truthOf(!proven)
+		}
+	}
+	return truthOf(proven)
+}
+
+// pathHas reports whether the command path begins with these words; no words mean
+// the tool itself without a command.
+func pathHas(path, words []string) bool {
+	if len(words) == 0 {
+		return len(path) == 0
+	}
+	if len(path) < len(words) {
+		return false
+	}
+	for i, w := range words {
+		if path[i] != w {
+			return false
+		}
+	}
+	return true
+}
+
+// subsequence finds the words in an argv that no metadata explains: options and
+// their values may stand between them.
+func subsequence(words, argv []string) bool {
+	i := 0
+	for j := 1; j < len(argv) && i < len(words); j++ {
+		if argv[j] == words[i] {
+			i++
+		}
+	}
+	return i == len(words)
+}
+
+func (f *facts) optionIs(o *optionCond, proven bool) truth {
+	c := &f.step.Call
+	t := isNo
+	for i := range c.Options {
+		u := &c.Options[i]
+		if u.Name != o.name && strings.TrimLeft(u.Flag, "-") != o.name {
+			continue
+		}
+		if !o.any && !globMatch(o.value, u.Value) {
+			continue
+		}
+		if !u.Maybe {
+			return isYes
+		}
+		t = isMaybe
+	}
+	if proven {
+		return truthOf(t == isYes)
+	}
+	for _, list := range [...][]string{c.UnknownOptions, unresolvedWords(f)} {
+		for _, w := range list {
+			if name, _, _ := strings.Cut(strings.TrimLeft(w, "-"), "="); w != name && name == o.name {
+				t = max(t, isMaybe)
+			}
+		}
+	}
+	return t
+}
+
+func unresolvedWords(f *facts) []string {
+	if f.unresolved() {
+		return f.step.Call.Argv
+	}
+	return nil
+}
+
+// somePath judges a path condition of a restrictive rule.
+func (f *facts) somePath(p *pathCond) truth {
+	t := isNo
+	for i := range f.step.Call.Resources {
+		r := &f.step.Call.Resources[i]
+		if r.Kind != "path" {
+			continue
+		}
+		if p.access != 0 && r.Access&p.access == 0 || p.recursive && !r.Recursive {
+			continue
+		}
+		t = max(t, f.pathIs(p, i, r))
+	}
+	// Without confinement, an unknown program may touch any path.
+	if t == isNo && f.unresolved() && !f.req.Enforce.Files {
+		t = isMaybe
+	}
+	return t
+}
+
+// pathIs judges class, pattern and place of one path, leaving access aside.
+func (f *facts) pathIs(p *pathCond, i int, r *atip.Resource) truth {
+	t := isYes
+	if p.class != 0 && !p.class.has(f.classes[i]) {
+		if f.classes[i] != atip.ClassUnknown {
+			return isNo
+		}
+		t = isMaybe
+	}
+	if len(p.glob) > 0 {
+		hit := false
+		for _, g := range p.glob {
+			hit = hit || r.Abs != "" && pathGlob(g, r.Abs)
+		}
+		switch {
+		case hit:
+		case r.Abs == "", r.Recursive && globBelow(p.glob, r.Abs):
+			t = isMaybe
+		default:
+			return isNo
+		}
+	}
+	in := below(r.Abs, f.req.Workspace)
+	if p.in != "" && !in || p.notIn != "" && in {
+		return isNo
+	}
+	return t
+}
+
+// globBelow reports whether a pattern could match something beneath dir: an act on
+// the whole directory touches it.
+func globBelow(globs []string, dir string) bool {
+	for _, g := range globs {
+		fixed, _, _ := strings.Cut(g, "*")
+		fixed, _, _ = strings.Cut(fixed, "?")
+		if below(fixed, dir) || below(dir, strings.TrimSuffix(fixed, "/")) {
+			return true
+		}
+	}
+	return false
+}
+
+func (f *facts) someHost(list []hostPattern) truth {
+	for _, u := range f.step.Hosts {
+		for i := range list {
+			if list[i].match(u) {
+				return isYes
+			}
+		}
+	}
+	// A tool that names no host talks to its own service, if it is one that says so.
+	if len(f.step.Hosts) == 0 && f.base[atip.Network] != atip.No && f.service() {
+		for i := range list {
+			if list[i].isKind && list[i].kind == HostService {
+				return isYes
+			}
+		}
+	}
+	return isNo
+}
+
+func (f *facts) service() bool { return f.step.Call.Provenance.Rank >= atip.Org }
+
+// scope judges paths and hosts of a loosening condition: each path that is
+// written, deleted or executed, and each host, must be covered.
+func (f *facts) scope(w *when, v *values) bool {
+	return f.everyPath(w.path, v) && (v[atip.Network] == atip.No || f.everyHost(w.host))
+}
+
+func (f *facts) everyPath(p *pathCond, v *values) bool {
+	dflt := pathCond{class: scratchClasses}
+	care := atip.AccessWrite | atip.AccessDelete | atip.AccessExec
+	if p == nil {
+		p = &dflt
+	} else {
+		care |= p.access
+	}
+	// Where an effect is excluded, the words of the call touch nothing that way.
+	if v[atip.Write] == atip.No {
+		care &^= atip.AccessWrite
+	}
+	if v[atip.Delete] == atip.No {
+		care &^= atip.AccessDelete
+	}
+	named := false
+	for i := range f.step.Call.Resources {
+		r := &f.step.Call.Resources[i]
+		if r.Kind != "path" || r.Access&care == 0 {
+			continue
+		}
+		if f.pathIs(p, i, r) != isYes {
+			return false
+		}
+		if p.recursive && !r.Recursive {
+			return false
+		}
+		named = true
+	}
+	return named || !p.named
+}
+
+func (f *facts) everyHost(list []hostPattern) bool {
+	if len(f.step.Hosts) == 0 {
+		if f.service() {
+			return generic(list)
+		}
+		// Whom a tool of low rank talks to is anyone's guess.
+		return slices.ContainsFunc(list, func(h hostPattern) bool { return h.isKind && h.kind == HostPublic && h.port == 0 })
+	}
+	for _, u := range f.step.Hosts {
+		ok := list == nil && u.Kind == HostService
+		for i := range list {
+			ok = ok || list[i].match(u)
+		}
+		// network.allow extends what a rule covers when it names no particular host.
+		if !ok && generic(list) && u.Kind != HostMetadata {
+			for i := range f.set.listed {
+				ok = ok || f.set.listed[i].listed(u)
+			}
+		}
+		if !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// generic reports whether a host list names kinds that include the tool's own
+// service, or nothing at all.
+func generic(list []hostPattern) bool {
+	if list == nil {
+		return true
+	}
+	for i := range list {
+		if list[i].isKind && list[i].kind == HostService {
+			return true
+		}
+	}
+	return false
+}
+
+// holds judges a whole exception: in proven mood everything it says must be so,
+// and a path or host it speaks of must be there.
+func (f *facts) holds(w *when, v *values, proven bool) truth {
+	t := min(f.static(w, proven), effectsAre(w, v, proven))
+	if !proven || t == isNo {
+		return t
+	}
+	if w.path != nil {
+		p := *w.path
+		p.named = true
+		if p.access == 0 {
+			p.access = atip.AccessRead | atip.AccessWrite | atip.AccessDelete | atip.AccessExec | atip.AccessSecret
+		}
+		if !f.everyPath(&p, v) {
+			return isNo
+		}
+	}
+	if w.host != nil && !f.everyHost(w.host) {
+		return isNo
+	}
+	return t
+}
+
+// effectsAre judges the effect conditions under the given values.
+func effectsAre(w *when, v *values, proven bool) truth {
+	t := isYes
+	for _, c := range w.effects {
+		t = min(t, effectIs(c, v, proven))
+		if t == isNo {
+			return t
+		}
+	}
+	if w.anyEffect != 0 {
+		some := isNo
+		for e := range v {
+			effect := atip.Effect(e)
+			if !w.anyEffect.Has(effect) {
+				continue
+			}
+			switch {
+			case v[e] == atip.Yes:
+				some = isYes
+			case v[e] == atip.Unknown && effect != atip.Reversible:
+				some = max(some, isMaybe)
+			}
+		}
+		t = min(t, some)
+	}
+	return t
+}
+
+// effectIs judges one effect. Where a dangerous value loosens it is an upper
+// bound, so that a call with less danger is covered as well; unknown never is.
+func effectIs(c effectCond, v *values, proven bool) truth {
+	is := v[c.effect]
+	if is == atip.Unknown {
+		if proven {
+			return isNo
+		}
+		return isMaybe
+	}
+	if c.dangerous() {
+		return truthOf(is == atip.Yes || proven)
+	}
+	return truthOf(is == atip.No)
+}

@@ -1,0 +1,268 @@
+package policy
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+
+	"github.com/atip-dev/atip-exec/atip"
+)
+
+// Limits of one document.
+const (
+	maxDocument = 256 << 10
+	maxRules    = 1000
+)
+
+// Parse reads a document strictly: JSON with comments, and an unknown or repeated
+// key is an error. It does not run the examples: see CheckExamples.
+func Parse(src Source) (*Document, error) {
+	r := &reader{src: src}
+	root, err := atip.ParseTree(src.Raw, atip.ParseOptions{
+		Comments: true, MaxBytes: maxDocument,
+		// Their keys are file names, variables and the like, where case matters.
+		DataKeys: []string{"pins", "set", "option", "rate", "profiles"},
+	})
+	if err != nil {
+		return nil, r.refuse(err)
+	}
+	d := r.document(root)
+	if r.err != nil {
+		return nil, r.err
+	}
+	sum := sha256.Sum256(src.Raw)
+	d.digest = hex.EncodeToString(sum[:])
+	return d, nil
+}
+
+func (r *reader) document(root *atip.Node) *Document {
+	d := &Document{source: r.src}
+	d.source.Raw = nil // the tree holds all that is needed
+	own := false       // a key that is not an ATIP form
+	r.object(root, "the policy", func(key string, v *atip.Node) bool {
+		if r.atipForm(d, key, v) {
+			return true
+		}
+		own = own || key != "version"
+		return r.member(d, key, v)
+	})
+	if r.err != nil {
+		return d
+	}
+	if own && d.version == 0 {
+		r.fail(root, "version is missing: write \"version\": 1")
+	}
+	count := len(d.rules)
+	ids := make(map[string]bool, count)
+	for i := range d.rules {
+		r.unique(ids, &d.rules[i])
+	}
+	for _, p := range d.profiles {
+		count += len(p.rules)
+		for i := range p.rules {
+			r.unique(ids, &p.rules[i])
+		}
+	}
+	if count > maxRules {
+		r.fail(root, "%d rules are more than %d", count, maxRules)
+	}
+	return d
+}
+
+func (r *reader) unique(ids map[string]bool, x *rule) {
+	if x.form {
+		return
+	}
+	if ids[x.id] && r.err == nil {
+		r.err = &ParseError{Code: "E2040", File: r.src.File, Line: x.line, Col: x.col, Msg: "rule id " + x.id + " is used twice"}
+	}
+	ids[x.id] = true
+}
+
+// member reads one member of our own language.
+func (r *reader) member(d *Document, key string, v *atip.Node) bool {
+	switch key {
+	case "version":
+		d.version = int(r.integer(v, 1, 1))
+	case "profile":
+		d.profile = r.str(v)
+	case "profiles":
+		r.entries(v, func(name string, p *atip.Node) { d.profiles = append(d.profiles, r.profile(name, p)) })
+	case "switches":
+		d.switches = r.switches(v)
+	case "rules":
+		d.rules = append(d.rules, r.rules(v)...)
+	case "default":
+		d.dflt = r.defaultAction(v)
+	case "ceiling":
+		d.ceiling = r.ceiling(d, v)
+	case "delegable":
+		d.delegable = r.delegable(v)
+	case "network":
+		d.network = r.network(v)
+	case "paths":
+		r.object(v, "paths", func(k string, e *atip.Node) bool {
+			switch k {
+			case "secret":
+				d.paths.Secret = r.paths(e)
+			case "protected":
+				d.paths.Protected = r.paths(e)
+			default:
+				return false
+			}
+			return true
+		})
+	case "budgets":
+		d.budgets = r.budgets(v)
+	case "analysis":
+		d.analysis = r.analysis(v)
+	case "sandbox":
+		d.sandbox = r.sandbox(v)
+	case "approval":
+		d.approval = r.approval(v)
+	case "belief":
+		d.belief = r.belief(v)
+	case "trust":
+		d.trust = r.trust(v)
+	case "output":
+		d.output = r.output(v)
+	case "env":
+		d.env = r.env(v)
+	case "limits":
+		d.limits = r.limits(v)
+	case "process":
+		d.process = r.process(v)
+	default:
+		return false
+	}
+	return true
+}
+
+func (r *reader) defaultAction(v *atip.Node) *Action {
+	a, ok := ActionByName(r.str(v))
+	if !ok || a == Allow {
+		r.fail(v, "default must be confirm or deny, not %q", v.Text)
+	}
+	return &a
+}
+
+func (r *reader) switches(v *atip.Node) map[string]bool {
+	out := make(map[string]bool, len(v.Items))
+	r.entries(v, func(name string, e *atip.Node) {
+		if !isSwitch(name) {
+			r.failKey(e, "unknown switch %q", name)
+		}
+		out[name] = r.boolean(e)
+	})
+	return out
+}
+
+func (r *reader) switchNames(v *atip.Node) []string {
+	out := r.strings(v)
+	for i, name := range out {
+		if !isSwitch(name) {
+			r.fail(v.Items[i], "unknown switch %q", name)
+		}
+	}
+	return out
+}
+
+func (r *reader) profile(name string, v *atip.Node) profile {
+	p := profile{name: name, line: v.KeyLine, col: v.KeyCol}
+	if !validID(name) || shippedProfile(name) {
+		r.failKey(v, "%q cannot name a profile", name)
+	}
+	r.object(v, "a profile", func(key string, e *atip.Node) bool {
+		switch key {
+		case "base":
+			p.base = r.str(e)
+		case "switches":
+			p.switches = r.switches(e)
+		case "rules":
+			p.rules = r.rules(e)
+		case "default":
+			p.dflt = r.defaultAction(e)
+		default:
+			return false
+		}
+		return true
+	})
+	return p
+}
+
+func (r *reader) ceiling(d *Document, v *atip.Node) *ceiling {
+	c := &ceiling{}
+	r.object(v, "ceiling", func(key string, e *atip.Node) bool {
+		switch key {
+		case "allow":
+			s := r.grants(e)
+			c.allow = &s
+		case "switches":
+			c.switches, c.hasSwitches = r.switchNames(e), true
+		case "profiles":
+			c.profiles, c.hasProfiles = r.strings(e), true
+		case "lifts":
+			c.lifts, c.hasLifts = r.strings(e), true
+		case "userConfig":
+			d.userConfigAccount = r.oneOf(e, "any", "account") == "account"
+		default:
+			return false
+		}
+		return true
+	})
+	return c
+}
+
+func (r *reader) belief(v *atip.Node) []beliefCond {
+	var out []beliefCond
+	r.entries(v, func(key string, e *atip.Node) {
+		effect, ok := atip.EffectByKey(key)
+		if key == "irreversible" {
+			effect, ok = atip.Reversible, true
+		}
+		if !ok {
+			r.failKey(e, "unknown effect %q", key)
+			return
+		}
+		rank, ok := rankByName(r.str(e))
+		if !ok {
+			r.fail(e, "unknown rank %q", e.Text)
+		}
+		out = append(out, beliefCond{effect, rank})
+	})
+	return out
+}
+
+func rankByName(name string) (atip.Rank, bool) {
+	for k := atip.Inferred; k <= atip.Vendor; k++ {
+		if k.String() == name {
+			return k, true
+		}
+	}
+	return 0, false
+}
+
+func (r *reader) delegable(v *atip.Node) *Delegable {
+	d := &Delegable{MaxDepth: 3}
+	r.object(v, "delegable", func(key string, e *atip.Node) bool {
+		switch key {
+		case "tools":
+			d.Tools = r.strings(e)
+		case "effects":
+			r.grants(e)
+			d.Effects = r.strings(e)
+		case "hosts":
+			r.hosts(e)
+			d.Hosts = r.strings(e)
+		case "paths":
+			d.Paths = r.strings(e)
+		case "maxDepth":
+			d.MaxDepth = int(r.integer(e, 0, 8))
+		case "maxTtl":
+			d.MaxTTL = r.duration(e)
+		default:
+			return false
+		}
+		return true
+	})
+	return d
+}
