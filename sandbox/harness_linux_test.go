@@ -220,7 +220,8 @@ func wrapperCommand(t *testing.T, j job, env ...string) *exec.Cmd {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(self(t))
-	cmd.Env = append(append(os.Environ(), env...), "SANDBOX_TEST_JOB="+hex.EncodeToString(buf.Bytes()))
+	// A race-instrumented program sleeps a second before it exits.
+	cmd.Env = append(append(os.Environ(), env...), "GORACE=atexit_sleep_ms=0", "SANDBOX_TEST_JOB="+hex.EncodeToString(buf.Bytes()))
 	cmd.Stderr = os.Stderr
 	return cmd
 }

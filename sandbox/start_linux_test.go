@@ -33,7 +33,7 @@ func TestChildGetsExactlyWhatItIsGiven(t *testing.T) {
 	w := newWorld(t)
 	j := w.child(t, w.profile(t, nil), "argv", "environment", "fds", "where", "exe")
 	j.Argv = append(j.Argv, "", "a b", "\xff\xfe", "*")
-	j.Env = []string{"A=1", "A=2", "EMPTY=", "=odd", "X=\xff"}
+	j.Env = []string{"A=1", "A=2", "EMPTY=", "=odd", "X=\xff", "GORACE=atexit_sleep_ms=0"}
 	j.Dir, j.Umask = w.ws, 0o077
 	j.Pass = map[int]string{63: w.ws + "/mine"}
 	for _, byDescriptor := range []bool{false, true} {
@@ -44,7 +44,7 @@ func TestChildGetsExactlyWhatItIsGiven(t *testing.T) {
 		if got["argv"] != want {
 			t.Errorf("argv %s, want %s; %s", got["argv"], want, r.Err)
 		}
-		if got["environment"] != fmt.Sprintf("%q", j.Env) && got["environment"] != `["A=1" "EMPTY=" "=odd" "X=\xff"]` {
+		if got["environment"] != fmt.Sprintf("%q", j.Env) && got["environment"] != `["A=1" "EMPTY=" "=odd" "X=\xff" "GORACE=atexit_sleep_ms=0"]` {
 			t.Errorf("environment %s", got["environment"])
 		}
 		if got["fds"] != "0,1,2,63" && got["fds"] != "0,1,2,63," {
