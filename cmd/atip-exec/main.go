@@ -1,0 +1,16 @@
+// Command atip-exec runs a command inside the limits of its declared effects.
+package main
+
+import (
+	"os"
+
+	"github.com/atip-dev/atip-exec/internal/cli"
+	"github.com/atip-dev/atip-exec/sandbox"
+)
+
+func init() { sandbox.PinMain() }
+
+func main() {
+	sandbox.Init()
+	os.Exit(cli.Main(os.Args))
+}

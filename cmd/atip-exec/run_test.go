@@ -1,0 +1,367 @@
+package main_test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// world is a home and a workspace of its own.
+type world struct {
+	t        *testing.T
+	home, ws string
+}
+
+func newWorld(t *testing.T) world {
+	t.Helper()
+	dir := t.TempDir()
+	w := world{t: t, home: filepath.Join(dir, "home"), ws: filepath.Join(dir, "ws")}
+	for _, d := range []string{w.home, w.ws} {
+		if err := os.Mkdir(d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if out, err := exec.Command("git", "init", "-q", w.ws).CombinedOutput(); err != nil {
+		t.Fatalf("git init: %v: %s", err, out)
+	}
+	return w
+}
+
+func (w world) command(args ...string) *exec.Cmd {
+	cmd := exec.Command(filepath.Join(bin, "atip-exec"), args...)
+	cmd.Dir = w.ws
+	cmd.Env = []string{"HOME=" + w.home, "PATH=/usr/local/bin:/usr/bin:/bin:" + bin}
+	return cmd
+}
+
+// auditSummary asks `atip audit verify`.
+func (w world) auditSummary() (records, torn int) {
+	w.t.Helper()
+	cmd := exec.Command(filepath.Join(bin, "atip"), "audit", "verify", "-o", "json")
+	cmd.Env = []string{"HOME=" + w.home}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		w.t.Fatalf("audit verify: %v: %s", err, out)
+	}
+	var doc struct {
+		OK      bool
+		Summary struct{ Records, Torn int }
+	}
+	if err := json.Unmarshal(out, &doc); err != nil || !doc.OK {
+		w.t.Fatalf("audit verify: %v: %s", err, out)
+	}
+	return doc.Summary.Records, doc.Summary.Torn
+}
+
+func TestLargeStreamIsIdentical(t *testing.T) {
+	const script = `import sys
+line = b"%08d the quick brown fox jumps over the lazy dog and back\n"
+for block in range(0, 1600):
+    sys.stdout.buffer.write(b"".join(line % (block * 1000 + i) for i in range(1000)))
+`
+	w := newWorld(t)
+	if err := os.WriteFile(filepath.Join(w.ws, "big.py"), []byte(script), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	digest := func(cmd *exec.Cmd) (string, int64) {
+		h := sha256.New()
+		pipe, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		n, err := io.Copy(h, pipe)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Wait(); err != nil {
+			t.Fatal(err)
+		}
+		return fmt.Sprintf("%x", h.Sum(nil)), n
+	}
+	plain := exec.Command("python3", "big.py")
+	plain.Dir = w.ws
+	plain.Env = w.command().Env
+	want, n := digest(plain)
+	if n < 100_000_000 {
+		t.Fatalf("the stream has only %d bytes", n)
+	}
+	wrapped := w.command("--", "python3", "big.py")
+	got, _ := digest(wrapped)
+	if got != want {
+		t.Error("the stream was changed")
+	}
+	// Maxrss of the wrapper's own tree includes python; the wrapper alone is measured by the bench.
+}
+
+// TestSecretAtEveryCut writes a token in two writes, cut at each byte, on both
+// streams: neither half may pass.
+func TestSecretAtEveryCut(t *testing.T) {
+	const script = `import os, sys, time
+token = "ghp_" + "a1B2c3D4e5F6g7H8i9" + "J0k1L2m3N4o5P6q7R8"
+for fd in (1, 2):
+    for cut in range(1, len(token)):
+        os.write(fd, b"<" + token[:cut].encode())
+        time.sleep(0.002)
+        os.write(fd, token[cut:].encode() + b">\n")
+`
+	w := newWorld(t)
+	if err := os.WriteFile(filepath.Join(w.ws, "cuts.py"), []byte(script), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	cmd := w.command("--", "python3", "cuts.py")
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%v: %s", err, stderr.String())
+	}
+	for name, out := range map[string]string{"stdout": stdout.String(), "stderr": stderr.String()} {
+		lines := strings.Split(strings.TrimSpace(out), "\n")
+		if len(lines) != 39 {
+			t.Fatalf("%s has %d lines, want 39", name, len(lines))
+		}
+		for i, line := range lines {
+			if line != lines[0] || !strings.HasPrefix(line, "<[REDACTED:github-pat:") {
+				t.Errorf("%s, cut %d: %q", name, i+1, line)
+			}
+		}
+	}
+}
+
+func TestParallelRunsLeaveOneChain(t *testing.T) {
+	w := newWorld(t)
+	var running sync.WaitGroup
+	slots := make(chan struct{}, 16)
+	for range 200 {
+		running.Add(1)
+		slots <- struct{}{}
+		go func() {
+			defer running.Done()
+			defer func() { <-slots }()
+			if out, err := w.command("--", "true").CombinedOutput(); err != nil {
+				t.Errorf("%v: %s", err, out)
+			}
+		}()
+	}
+	running.Wait()
+	if records, _ := w.auditSummary(); records != 200 {
+		t.Errorf("%d records, want 200", records)
+	}
+}
+
+func TestKillNeverCorruptsTheChain(t *testing.T) {
+	w := newWorld(t)
+	random := rand.New(rand.NewSource(1))
+	for i := range 60 {
+		// The duration is a name: it tells this run's children from all others.
+		name := fmt.Sprintf("77.%04d", 1000+i)
+		cmd := w.command("--", "sleep", name)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Duration(random.Intn(12000)) * time.Microsecond)
+		cmd.Process.Kill()
+		cmd.Wait()
+		gone(t, "sleep "+name)
+	}
+	if out, err := w.command("--", "true").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	w.auditSummary()
+}
+
+// gone fails unless no process with this command line is left within a second.
+func gone(t *testing.T, line string) {
+	t.Helper()
+	for range 100 {
+		if !alive(line) {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Errorf("%q outlived its wrapper", line)
+}
+
+func alive(line string) bool {
+	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, f := range files {
+		raw, _ := os.ReadFile(f)
+		if strings.ReplaceAll(strings.TrimRight(string(raw), "\x00"), "\x00", " ") == line {
+			return true
+		}
+	}
+	return false
+}
+
+// TestReplacedExecutableNeverRuns swaps an executable under the wrapper's feet, by
+// rename and by writing in place; only the bytes that were identified may run.
+func TestReplacedExecutableNeverRuns(t *testing.T) {
+	for _, how := range []string{"rename", "write"} {
+		t.Run(how, func(t *testing.T) { replaceRace(t, how) })
+	}
+}
+
+func replaceRace(t *testing.T, how string) {
+	w := newWorld(t)
+	tool := filepath.Join(w.ws, "tool")
+	good, evil := buildTool(t, w, "good"), buildTool(t, w, "evil")
+	place := func(content []byte) error {
+		if how == "write" {
+			return os.WriteFile(tool, content, 0o755)
+		}
+		tmp := tool + ".new"
+		if err := os.WriteFile(tmp, content, 0o755); err != nil {
+			return err
+		}
+		return os.Rename(tmp, tool)
+	}
+	if err := place(good); err != nil {
+		t.Fatal(err)
+	}
+	pin := fmt.Sprintf(`{"version":1,"trust":{"pins":{%q:["sha256:%x"]}}}`, tool, sha256.Sum256(good))
+	if err := os.MkdirAll(filepath.Join(w.home, ".config/agent-tools"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(w.home, ".config/agent-tools/policy.json"), []byte(pin), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	stop, swapping := make(chan struct{}), sync.WaitGroup{}
+	swapping.Go(func() {
+		for i := 0; ; i++ {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			content := good
+			if i%2 == 0 {
+				content = evil
+			}
+			// ETXTBSY and EAGAIN are the point: the file is held.
+			_ = place(content)
+			time.Sleep(300 * time.Microsecond)
+		}
+	})
+	ran := 0
+	for range 50 {
+		out, _ := w.command("--", "./tool").CombinedOutput()
+		if bytes.Contains(out, []byte("evil ran")) {
+			t.Errorf("the replacement ran")
+		}
+		if bytes.Contains(out, []byte("good ran")) {
+			ran++
+		}
+	}
+	close(stop)
+	swapping.Wait()
+	if err := place(good); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := w.command("--", "./tool").CombinedOutput(); err != nil || !bytes.Contains(out, []byte("good ran")) {
+		t.Errorf("the pinned file does not run: %v: %s", err, out)
+	}
+	t.Logf("%d of 50 runs under attack ran the pinned file", ran)
+}
+
+func buildTool(t *testing.T, w world, name string) []byte {
+	t.Helper()
+	dir := t.TempDir()
+	src := fmt.Sprintf("package main\n\nfunc main() { println(%q) }\n", name+" ran")
+	if err := os.WriteFile(filepath.Join(dir, "main.go"), []byte(src), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	out := filepath.Join(dir, "tool")
+	build := exec.Command("go", "build", "-o", out, filepath.Join(dir, "main.go"))
+	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
+	if msg, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, msg)
+	}
+	raw, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
+}
+
+// TestOnlyOneThreadIsConfined looks at the wrapper's own threads while a child runs.
+func TestOnlyOneThreadIsConfined(t *testing.T) {
+	w := newWorld(t)
+	cmd := w.command("--", "sleep", "5.4321")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { cmd.Process.Signal(syscall.SIGTERM); cmd.Wait() }()
+	for range 100 {
+		if alive("sleep 5.4321") {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", cmd.Process.Pid))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no threads: %v", err)
+	}
+	confined := 0
+	for _, f := range files {
+		raw, err := os.ReadFile(f)
+		if err != nil {
+			continue
+		}
+		if strings.Contains(string(raw), "Seccomp:\t2") {
+			confined++
+			if strings.Contains(f, fmt.Sprintf("/task/%d/", cmd.Process.Pid)) {
+				t.Error("the main thread is confined")
+			}
+		}
+	}
+	if confined != 1 {
+		t.Errorf("%d threads are confined, want 1", confined)
+	}
+}
+
+// TestBoundedMemory lets a child write a gigabyte and looks at the wrapper alone.
+func TestBoundedMemory(t *testing.T) {
+	w := newWorld(t)
+	cmd := w.command("--", "head", "-c", "1G", "/dev/zero")
+	cmd.Stdout = io.Discard
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	peak := 0
+	done := make(chan error, 1)
+	go func() { done <- cmd.Wait() }()
+	for {
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Fatal(err)
+			}
+			if peak == 0 {
+				t.Fatal("the peak was never seen")
+			}
+			if peak > 15<<10 {
+				t.Errorf("peak memory of the wrapper: %d KiB, more than 15 MiB", peak)
+			}
+			t.Logf("peak memory of the wrapper: %d KiB", peak)
+			return
+		case <-time.After(5 * time.Millisecond):
+			raw, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", cmd.Process.Pid))
+			if _, rest, ok := strings.Cut(string(raw), "VmHWM:"); ok {
+				fmt.Sscan(rest, &peak)
+			}
+		}
+	}
+}

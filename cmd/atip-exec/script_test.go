@@ -1,0 +1,114 @@
+package main_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// bin is the directory of the real programs that every script drives.
+var bin string
+
+func TestMain(m *testing.M) {
+	os.Exit(func() int {
+		dir, err := os.MkdirTemp("", "atip-exec-bin-")
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer os.RemoveAll(dir)
+		bin = dir
+		build := exec.Command("go", "build", "-o", dir, "../atip-exec", "../atip", "./testdata/probe")
+		build.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := build.CombinedOutput(); err != nil {
+			fmt.Fprintf(os.Stderr, "%s\n%v\n", out, err)
+			return 1
+		}
+		if err := os.Chmod(dir, 0o755); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		return m.Run()
+	}())
+}
+
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata",
+		RequireExplicitExec: true,
+		Setup:               setup,
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"status": statusCmd,
+			"shell":  shellCmd,
+		},
+	})
+}
+
+// setup gives each script a home, a workspace that is a git work tree, and a PATH
+// whose first entry holds stand-ins for tools that this machine may lack.
+func setup(env *testscript.Env) error {
+	work := env.WorkDir
+	home, ws, stubs := filepath.Join(work, "home"), filepath.Join(work, "ws"), filepath.Join(work, "stubs")
+	for _, dir := range []string{home, ws, stubs, filepath.Join(home, ".ssh")} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+	}
+	if err := os.WriteFile(filepath.Join(home, ".ssh", "id_ed25519"), []byte("synthetic key\n"), 0o600); err != nil {
+		return err
+	}
+	git := exec.Command("git", "init", "-q", "-b", "main", ws)
+	git.Env = append(os.Environ(), "HOME="+home)
+	if out, err := git.CombinedOutput(); err != nil {
+		return fmt.Errorf("git init: %v: %s", err, out)
+	}
+	goroot, err := exec.Command("go", "env", "GOROOT").Output()
+	if err != nil {
+		return err
+	}
+	system := "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+	env.Setenv("HOME", home)
+	env.Setenv("PATH", strings.Join([]string{stubs, system, filepath.Join(strings.TrimSpace(string(goroot)), "bin"), bin}, ":"))
+	env.Setenv("BIN", bin)
+	env.Setenv("WS", ws)
+	env.Setenv("GOFLAGS", "")
+	env.Setenv("GOTOOLCHAIN", "local")
+	env.Setenv("GIT_CONFIG_GLOBAL", "")
+	for _, name := range []string{"XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR", "CI", "TMPDIR"} {
+		env.Setenv(name, "")
+	}
+	env.Cd = ws
+	return nil
+}
+
+// statusCmd runs a program and compares its exit status: "status 77 atip-exec …".
+func statusCmd(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: status N program args…")
+	}
+	err := ts.Exec(args[1], args[2:]...)
+	code := 0
+	if err != nil {
+		exit, ok := err.(*exec.ExitError)
+		if !ok {
+			ts.Fatalf("%v: %v", args[1:], err)
+		}
+		code = exit.ExitCode()
+	}
+	if got := fmt.Sprint(code); got != args[0] {
+		ts.Fatalf("%v: exit %s, want %s", args[1:], got, args[0])
+	}
+}
+
+// shellCmd runs one line in a plain shell: "shell 0 'yes | head -1'".
+func shellCmd(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: shell N LINE")
+	}
+	statusCmd(ts, false, []string{args[0], "bash", "-o", "pipefail", "-c", args[1]})
+}

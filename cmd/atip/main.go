@@ -1,0 +1,16 @@
+// Command atip holds every verb that is not on the path of a command.
+package main
+
+import (
+	"os"
+
+	"github.com/atip-dev/atip-exec/internal/cli/tools"
+	"github.com/atip-dev/atip-exec/sandbox"
+)
+
+func init() { sandbox.PinMain() }
+
+func main() {
+	sandbox.Init()
+	os.Exit(tools.Main(os.Args))
+}

@@ -1,0 +1,222 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/internal/run"
+)
+
+// explain prints the plan of a command, or what a code means. It starts nothing
+// and its exit status does not depend on the decision.
+func (c *Console) explain(v *Values) int {
+	if v.Has("batch") {
+		return c.batch(v)
+	}
+	if len(v.Rest) == 1 && !v.Dash && !v.Has("command") {
+		if text, ok := explainCode(v.Rest[0]); ok {
+			return c.done(c.Text(text))
+		}
+	}
+	inv, err := invocation(v)
+	if err == nil && len(inv.Argv) == 0 && !inv.IsShell {
+		err = fault.New("E1003", "explain needs a command or a code").WithFix("write the command after `--`", "atip-exec explain -- gh pr merge 42")
+	}
+	if err != nil {
+		return c.Fail(err)
+	}
+	p, err := run.MakePlan(inv, run.Here())
+	defer p.Close()
+	if err != nil {
+		return c.Fail(err)
+	}
+	return c.done(c.printPlan(p))
+}
+
+// dryRun is explain with the exit status that the run would be refused with.
+func (c *Console) dryRun(inv run.Invocation) int {
+	p, err := run.MakePlan(inv, run.Here())
+	defer p.Close()
+	if err != nil {
+		return c.Fail(err)
+	}
+	refusal := p.Refusal()
+	if c.Mode == JSON || c.Mode == JSONL {
+		m := meta(&run.Result{Plan: p}, p.Warnings)
+		m["dry_run"] = true
+		doc := map[string]any{"ok": refusal == nil, "result": map[string]any{"plan": p.Document()}, "meta": m}
+		if refusal != nil {
+			doc["error"] = fault.From(refusal)
+		}
+		if err := c.Document(doc); err != nil {
+			return c.Fail(err)
+		}
+	} else if err := c.printPlan(p); err != nil {
+		return c.Fail(err)
+	}
+	if refusal != nil {
+		return c.Fail(refusal)
+	}
+	return 0
+}
+
+func (c *Console) printPlan(p *run.Plan) error {
+	if c.Documents() {
+		return c.Document(p.Document())
+	}
+	return c.Text(PlanText(p.Document()))
+}
+
+// PlanText renders a plan for people.
+func PlanText(d run.Document) string {
+	var b strings.Builder
+	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	line("%s  %s", strings.ToUpper(d.Decision.String()), run.Quote(d.Argv))
+	line("  in %s%s", d.Cwd, workspaceNote(d))
+	for i, s := range d.Steps {
+		if len(d.Steps) > 1 {
+			line("step %d  %s%s", i+1, run.Quote(s.Argv), via(s.Via))
+		}
+		if s.Installed {
+			line("  executable  %s", s.Executable.Canonical)
+			line("              sha256 %s (%s)", s.Executable.Digest, cacheNote(s.Executable.CacheHit))
+			line("  trust       %s, %s: %s", s.Trust.Level, s.Trust.Reason, s.Trust.Action)
+		} else {
+			line("  executable  not installed")
+		}
+		line("  metadata    %s, rank %s, bound by %s", s.Metadata.Source, s.Metadata.Rank, s.Metadata.Binding)
+		line("  command     %s (%s)", strings.Join(append([]string{s.Tool}, s.Command...), " "), s.Confidence)
+		line("  effects     %s", effectsLine(s))
+		for _, key := range []string{"destructive", "reversible", "remoteMutation", "network", "write", "delete", "secretRead", "privileged", "execOpaque"} {
+			if f, ok := s.Provenance[key]; ok && f.Value.String() == dangerValue(key) {
+				line("              %s: %s by %s%s%s (rank %s)", key, f.Value, f.Source, f.Pointer, clause(f.Clause), f.Rank)
+			}
+		}
+		for _, r := range s.Resources {
+			target := r.Value
+			if r.Abs != "" {
+				target = r.Abs
+			}
+			line("  touches     %s %s (%s)", r.Access, target, r.Class)
+		}
+		for _, w := range s.Why {
+			line("  because     %s", w)
+		}
+	}
+	for _, r := range d.Reasons {
+		where := ""
+		if r.Line > 0 {
+			where = fmt.Sprintf("  %s:%d:%d", r.File, r.Line, r.Col)
+		}
+		line("rule  %s -> %s%s", r.Rule, r.Action, where)
+	}
+	for _, a := range d.Alternatives {
+		line("instead  %s", a)
+	}
+	sandboxText(&b, d)
+	if len(d.Environment.Dropped) > 0 {
+		line("environment  without %s", strings.Join(d.Environment.Dropped, " "))
+	}
+	if len(d.Environment.Credentials) > 0 {
+		line("             with credentials %s", strings.Join(d.Environment.Credentials, " "))
+	}
+	for _, w := range d.Warnings {
+		line("warning  %s", w)
+	}
+	return b.String()
+}
+
+func dangerValue(key string) string {
+	if key == "reversible" {
+		return "no"
+	}
+	return "yes"
+}
+
+func clause(id string) string {
+	if id == "" {
+		return ""
+	}
+	return " clause " + id
+}
+
+func effectsLine(s run.StepDocument) string {
+	var yes, unknown []string
+	for _, key := range []string{"write", "delete", "network", "destructive", "irreversible", "billable", "secretRead", "privileged", "persistence", "remoteMutation", "execOpaque", "subprocess"} {
+		switch s.Effects[key] {
+		case "yes":
+			yes = append(yes, key)
+		case "unknown":
+			unknown = append(unknown, key)
+		}
+	}
+	out := "none"
+	if len(yes) > 0 {
+		out = strings.Join(yes, ", ")
+	}
+	if len(unknown) > 0 {
+		out += "; unknown: " + strings.Join(unknown, ", ")
+	}
+	return out
+}
+
+func workspaceNote(d run.Document) string {
+	if d.Workspace == "" {
+		return ", no workspace"
+	}
+	return ", workspace " + d.Workspace
+}
+
+func via(words []string) string {
+	if len(words) == 0 {
+		return ""
+	}
+	return "  (inside " + strings.Join(words, ", ") + ")"
+}
+
+func cacheNote(hit bool) string {
+	if hit {
+		return "from the cache"
+	}
+	return "hashed now"
+}
+
+// explainCode answers `explain E2010` and `explain 77`.
+func explainCode(word string) (string, bool) {
+	var b strings.Builder
+	exit, err := strconv.Atoi(word)
+	for _, r := range fault.Rows() {
+		if r.Code == word || (err == nil && r.Exit == exit && exit != 0) {
+			fmt.Fprintf(&b, "%s  exit %d  %s\n  category %s, retry %t\n  next: %s\n", r.Code, r.Exit, r.Title, r.Category(), r.Retryable, r.Fix)
+		}
+	}
+	if b.Len() == 0 && err == nil && exit > 128 && exit < 193 {
+		fmt.Fprintf(&b, "%d  the command was ended by signal %d\n", exit, exit-128)
+	}
+	return b.String(), b.Len() > 0
+}
+
+func sandboxText(b *strings.Builder, d run.Document) {
+	receipt := d.Sandbox
+	fmt.Fprintf(b, "sandbox  tier %s, network %s\n", receipt.Tier, receipt.Net.Mode)
+	for _, g := range receipt.Write {
+		fmt.Fprintf(b, "  may write  %s (%s)\n", g.Path, g.Why)
+	}
+	for _, g := range receipt.Gaps {
+		fmt.Fprintf(b, "  gap        %s: %s\n", g.Guarantee, g.Why)
+	}
+	if d.Decision.String() == "allow" && len(receipt.Write) == 0 {
+		fmt.Fprintln(b, "  may write  nothing but its private directory")
+	}
+}
+
+func (c *Console) batch(v *Values) int {
+	b := run.Batch{Policies: v.All("policy"), Directory: v.Get("directory"), Machine: run.Here()}
+	if err := b.Answer(os.Stdin, c.Out); err != nil {
+		return c.Fail(err)
+	}
+	return 0
+}

@@ -1,0 +1,3 @@
+package cli
+
+//go:generate sh -c "cd ../.. && go run ./scripts/docgen"

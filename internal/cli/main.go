@@ -1,0 +1,185 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"strings"
+
+	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/internal/run"
+)
+
+// Version is the version of both programs; release builds set it with -X.
+var Version = "0.1.0-dev"
+
+// Main is atip-exec. It returns the exit status.
+func Main(argv []string) (status int) {
+	c := NewConsole()
+	defer func() {
+		if r := recover(); r != nil {
+			status = c.Fail(Panicked(r, c))
+		}
+	}()
+	return c.root(argv[1:])
+}
+
+// Panicked turns a panic into the error the user sees; the stack is printed with
+// -vv only.
+func Panicked(r any, c *Console) error {
+	if c.Verbose > 1 {
+		c.Err.Write(debug.Stack())
+	}
+	return fault.New("E5001", fmt.Sprintf("internal error: %v", r))
+}
+
+func (c *Console) root(args []string) int {
+	spec, _ := SpecOf("")
+	v, err := Parse(spec, args, os.Getenv)
+	if err != nil {
+		c.Mode = modeOf(typedValue(args, "--output", "-o"))
+		run.ReportUsage(typedValue(args, "--status-file"), args, fault.From(err))
+		return c.Fail(err)
+	}
+	c.Apply(v)
+	switch {
+	case v.Has("help"):
+		return c.done(c.Text(Help(spec)))
+	case v.Has("version"):
+		return c.version()
+	case v.Has("agent"):
+		return c.done(c.Document(AgentDocument()))
+	case !v.Dash && !v.Has("command") && len(v.Rest) > 0:
+		if verb, ok := SpecOf(v.Rest[0]); ok && v.Rest[0] != "" {
+			if verb.Program == "atip" {
+				return c.Fail(handOver(args))
+			}
+			return c.verb(verb, v, v.Rest[1:])
+		}
+	}
+	inv, err := invocation(v)
+	if err == nil && len(inv.Argv) == 0 && !inv.IsShell {
+		err = noCommand(v)
+	}
+	if err != nil {
+		run.ReportUsage(v.Get("status-file"), args, fault.From(err))
+		return c.Fail(err)
+	}
+	if v.Has("dry-run") {
+		return c.dryRun(inv)
+	}
+	return c.run(inv)
+}
+
+func (c *Console) verb(spec Spec, global *Values, args []string) int {
+	v, err := Parse(spec, args, os.Getenv)
+	if err != nil {
+		return c.Fail(err)
+	}
+	c.Apply(v)
+	if v.Has("help") {
+		return c.done(c.Text(Help(spec)))
+	}
+	switch spec.Verb {
+	case "version":
+		return c.version()
+	case "help":
+		return c.help(v.Rest)
+	}
+	// Flags typed before the verb count too.
+	for name, values := range global.set {
+		v.set[name] = append(values, v.set[name]...)
+	}
+	return c.explain(v)
+}
+
+func (c *Console) done(err error) int {
+	if err != nil {
+		return c.Fail(err)
+	}
+	return 0
+}
+
+func (c *Console) help(words []string) int {
+	if len(words) == 0 {
+		spec, _ := SpecOf("")
+		return c.done(c.Text(Help(spec)))
+	}
+	if text, ok := Topic(words[0]); ok {
+		return c.done(c.Text(text))
+	}
+	if spec, ok := SpecOf(words[0]); ok {
+		return c.done(c.Text(Help(spec)))
+	}
+	return c.Fail(fault.New("E1004", fmt.Sprintf("no help on %q", words[0])).WithFix("topics: environment, exit-codes, output, files, or a verb", "atip-exec help exit-codes"))
+}
+
+func (c *Console) version() int {
+	if c.Documents() {
+		return c.done(c.Document(map[string]any{"kind": "atip-exec.version/1", "version": Version, "go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH}))
+	}
+	return c.done(c.Text("atip-exec " + Version + " (" + runtime.Version() + " " + runtime.GOOS + "/" + runtime.GOARCH + ")\n"))
+}
+
+func noCommand(v *Values) error {
+	if v.Dash {
+		return fault.New("E1003", "no command after --").WithFix("write the command after `--`", "atip-exec -- git status")
+	}
+	return fault.New("E1003", "no command given").WithFix("write the command after `--`", "atip-exec -- git status")
+}
+
+func invocation(v *Values) (run.Invocation, error) {
+	inv := run.Invocation{
+		Argv: v.Rest, Shell: v.Get("command"), IsShell: v.Has("command"), Directory: v.Get("directory"), Policies: v.All("policy"),
+		DeclaredTimeout: v.Get("timeout") == "declared", KillAfter: v.DurationOf("kill-after"), Stdin: v.Get("stdin"), Terminal: v.Has("tty"),
+		StatusFile: v.Get("status-file"), StatusFD: v.IntOf("status-fd"), OutputMode: v.Get("output"),
+	}
+	if !inv.DeclaredTimeout {
+		inv.Timeout = v.DurationOf("timeout")
+	}
+	if inv.IsShell {
+		inv.Argv, inv.ShellArgs = nil, v.Rest
+	}
+	if len(inv.Argv) > 0 && inv.Argv[0] == "" {
+		return inv, fault.New("E1003", "the command word is empty").WithFix("write the command after `--`", "atip-exec -- git status")
+	}
+	return inv, nil
+}
+
+// handOver replaces this process by the atip beside our own executable: a verb is
+// never looked up through PATH, which the caller of an agent may have chosen.
+func handOver(args []string) error {
+	self, err := os.Readlink("/proc/self/exe")
+	if err != nil {
+		if self, err = os.Executable(); err != nil {
+			return fault.New("E4201", "cannot find our own executable: "+err.Error())
+		}
+	}
+	sibling := filepath.Join(filepath.Dir(self), "atip"+exeSuffix)
+	err = replaceProcess(sibling, append([]string{"atip"}, args...), os.Environ())
+	return fault.New("E4201", sibling+": "+err.Error()).WithFix("install `atip` beside `atip-exec`", "go install github.com/atip-dev/atip-exec/cmd/...")
+}
+
+// typedValue finds the value of a flag in words that could not be parsed, so that
+// a usage error still reaches the place the caller asked for.
+func typedValue(args []string, names ...string) string {
+	for i, word := range args {
+		if word == "--" {
+			return ""
+		}
+		for _, name := range names {
+			if word == name && i+1 < len(args) {
+				return args[i+1]
+			}
+			if value, ok := strings.CutPrefix(word, name+"="); ok {
+				return value
+			}
+		}
+	}
+	return ""
+}
+
+func itoa(n int) string { return strconv.Itoa(n) }

@@ -1,0 +1,155 @@
+package cli
+
+import (
+	"encoding/json"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/internal/tty"
+)
+
+// Mode is how output is written.
+type Mode uint8
+
+// Output modes; Auto is text on a terminal and JSON elsewhere, for our own
+// documents only: the bytes of a command always pass through.
+const (
+	Auto Mode = iota
+	Text
+	JSON
+	JSONL
+)
+
+func modeOf(name string) Mode {
+	switch name {
+	case "text":
+		return Text
+	case "json":
+		return JSON
+	case "jsonl":
+		return JSONL
+	}
+	return Auto
+}
+
+// Console is where the program prints, and how.
+type Console struct {
+	Out, Err       io.Writer
+	OutTTY, ErrTTY bool
+	Mode           Mode
+	Quiet          bool
+	Verbose        int
+	noColor        bool
+	getenv         func(string) string
+	warned         map[string]bool
+}
+
+// NewConsole prints to the standard streams of this process.
+func NewConsole() *Console {
+	return &Console{Out: os.Stdout, Err: os.Stderr, OutTTY: tty.IsTerminal(os.Stdout.Fd()), ErrTTY: tty.IsTerminal(os.Stderr.Fd()), getenv: os.Getenv}
+}
+
+// Apply takes over the output flags of a command line.
+func (c *Console) Apply(v *Values) {
+	if v.Has("output") {
+		c.Mode = modeOf(v.Get("output"))
+	} else if c.Mode == Auto && c.getenv("TYPER_AGENT_OUTPUT") == "json" {
+		c.Mode = JSON
+	}
+	c.Quiet = c.Quiet || v.Has("quiet")
+	c.Verbose += v.CountOf("verbose")
+	c.noColor = c.noColor || v.Has("no-color")
+}
+
+// jsonErrors reports whether errors are written as JSON lines.
+func (c *Console) jsonErrors() bool {
+	switch c.Mode {
+	case JSON, JSONL:
+		return true
+	case Text:
+		return false
+	}
+	return !c.ErrTTY
+}
+
+// Documents reports whether our own documents are written as JSON.
+func (c *Console) Documents() bool {
+	return c.Mode == JSON || c.Mode == JSONL || (c.Mode == Auto && !c.OutTTY)
+}
+
+// Fail prints an error on stderr and returns its exit status.
+func (c *Console) Fail(err error) int {
+	f := fault.From(err)
+	if c.jsonErrors() {
+		c.Err.Write(append(f.JSON(), '\n'))
+	} else {
+		c.errLine(f.Line(), "31")
+		if f.Suggestion.Example != "" {
+			c.errLine("  for example: "+f.Suggestion.Example, "")
+		}
+	}
+	return f.Exit
+}
+
+// Warn prints a warning once per text.
+func (c *Console) Warn(text string) {
+	if c.Quiet || c.warned[text] {
+		return
+	}
+	if c.warned == nil {
+		c.warned = map[string]bool{}
+	}
+	c.warned[text] = true
+	c.errLine("atip-exec: warning: "+text, "33")
+}
+
+// Note prints a line on stderr unless quiet.
+func (c *Console) Note(text string) {
+	if !c.Quiet {
+		c.errLine("atip-exec: "+text, "")
+	}
+}
+
+func (c *Console) errLine(text, color string) {
+	text = oneLine(text)
+	if color != "" && c.color(c.ErrTTY) {
+		text = "\x1b[" + color + "m" + text + "\x1b[0m"
+	}
+	io.WriteString(c.Err, text+"\n")
+}
+
+// color decides for one stream: --no-color, NO_COLOR, CLICOLOR_FORCE, then the terminal.
+func (c *Console) color(isTTY bool) bool {
+	switch {
+	case c.noColor || c.getenv("NO_COLOR") != "":
+		return false
+	case c.getenv("CLICOLOR_FORCE") != "" && c.getenv("CLICOLOR_FORCE") != "0":
+		return true
+	}
+	return isTTY && c.getenv("TERM") != "dumb"
+}
+
+// Document prints one JSON document on stdout.
+func (c *Console) Document(doc any) error {
+	enc := json.NewEncoder(c.Out)
+	enc.SetEscapeHTML(false)
+	if c.OutTTY {
+		enc.SetIndent("", "  ")
+	}
+	if err := enc.Encode(doc); err != nil {
+		return fault.New("E4005", "stdout: "+err.Error())
+	}
+	return nil
+}
+
+// Text prints text on stdout.
+func (c *Console) Text(text string) error {
+	if _, err := io.WriteString(c.Out, text); err != nil {
+		return fault.New("E4005", "stdout: "+err.Error())
+	}
+	return nil
+}
+
+func oneLine(s string) string { return strings.ReplaceAll(s, "\n", " ") }

@@ -1,0 +1,145 @@
+// Package cli is the command line of both programs: flags, verbs and rendering.
+// It is the only package that prints.
+package cli
+
+// Kind is how the value of a flag is read.
+type Kind uint8
+
+// Kinds of flag values.
+const (
+	Bool Kind = iota // takes no value
+	Count
+	String
+	Strings // may be given several times
+	Enum
+	Int
+	Duration
+	Path
+)
+
+// Flag describes one flag; parser, help, completion and --agent read nothing else.
+type Flag struct {
+	Name    string
+	Short   byte
+	Kind    Kind
+	Value   string   // name of the value in the help
+	Enum    []string // allowed values of an Enum
+	Env     string   // variable that gives the value if the flag does not
+	Help    string
+	Minimum int
+}
+
+// Arg is one positional argument of a verb.
+type Arg struct {
+	Name     string
+	Help     string
+	Optional bool
+	Variadic bool
+}
+
+// Effects is what a verb does itself, for --agent. Unset fields are "no".
+type Effects struct {
+	Read, Write, Network, Subprocess bool
+}
+
+// Example is a command line of the documentation; each is run by a test.
+type Example struct {
+	Line string
+	Help string
+}
+
+// Spec describes one verb, or with an empty Verb the running of a command.
+type Spec struct {
+	Verb     string
+	Program  string // atip-exec or atip
+	Summary  string
+	Long     string
+	Args     []Arg
+	Flags    []Flag
+	Examples []Example
+	Effects  Effects
+	Stops    bool // the first plain word ends the flags of this verb
+	Kind     string
+}
+
+var outputFlag = Flag{Name: "output", Short: 'o', Kind: Enum, Value: "MODE", Enum: []string{"auto", "text", "json", "jsonl"}, Env: "ATIP_EXEC_OUTPUT",
+	Help: "how results and errors are written; json and jsonl wrap the output of the command too"}
+
+var commonFlags = []Flag{
+	outputFlag,
+	{Name: "quiet", Short: 'q', Kind: Bool, Help: "no warnings and notes; errors and refusals stay"},
+	{Name: "verbose", Short: 'v', Kind: Count, Help: "say more on stderr: -v the decision, -vv the sandbox and timings"},
+	{Name: "no-color", Kind: Bool, Help: "no colour (also NO_COLOR)"},
+	{Name: "help", Short: 'h', Kind: Bool, Help: "print this help"},
+}
+
+var planFlags = []Flag{
+	{Name: "policy", Kind: Strings, Value: "FILE", Env: "ATIP_EXEC_POLICY", Help: "tighten with this policy file as well; it can never loosen"},
+	{Name: "directory", Short: 'C', Kind: Path, Value: "DIR", Help: "run in DIR"},
+	{Name: "command", Short: 'c', Kind: String, Value: "STRING", Help: "judge and run a shell string instead of an argv"},
+}
+
+var runFlags = []Flag{
+	{Name: "dry-run", Kind: Bool, Help: "print the plan and start nothing"},
+	{Name: "timeout", Kind: Duration, Value: "DUR", Help: "end the command and all it started after DUR (90, 1.5s, 5m; at most 24h), or `declared`"},
+	{Name: "kill-after", Kind: Duration, Value: "DUR", Help: "time between SIGTERM and SIGKILL at a timeout (default 2s)"},
+	{Name: "stdin", Kind: String, Value: "MODE", Help: "auto, inherit, null, or a file to read"},
+	{Name: "tty", Short: 't', Kind: Bool, Help: "give the command a terminal of its own"},
+	{Name: "status-file", Kind: Path, Value: "FILE", Help: "write the outcome as JSON to FILE, whatever happens"},
+	{Name: "status-fd", Kind: Int, Value: "N", Minimum: 3, Help: "write the outcome as one JSON line to descriptor N"},
+	{Name: "agent", Kind: Bool, Help: "print the ATIP metadata of atip-exec itself"},
+	{Name: "version", Short: 'V', Kind: Bool, Help: "print the version"},
+}
+
+// Specs lists every verb of both programs; the first is the running of a command.
+func Specs() []Spec {
+	return []Spec{
+		{Program: "atip-exec", Summary: "identify, judge and run a command inside the limits of its declared effects",
+			Args:  []Arg{{Name: "CMD", Help: "the command; everything right of it is its own"}, {Name: "ARGS", Optional: true, Variadic: true}},
+			Flags: concat(runFlags, planFlags, commonFlags), Stops: true, Kind: "atip-exec.run/1",
+			Examples: []Example{
+				{"atip-exec -- git status", "runs, confined to the work tree"},
+				{"atip-exec --dry-run -- git push --force", "prints the plan, starts nothing"},
+				{"atip-exec explain -- gh pr merge 42", "the same, as a report"},
+			}},
+		{Verb: "explain", Program: "atip-exec", Summary: "print what would happen and why; start nothing",
+			Args:  []Arg{{Name: "CMD|CODE", Help: "a command, or an error code or exit status to explain"}, {Name: "ARGS", Optional: true, Variadic: true}},
+			Flags: concat(planFlags, commonFlags, []Flag{{Name: "batch", Kind: Bool, Help: "read {\"id\",\"cmd\"|\"argv\",\"cwd\"} objects, one a line, from stdin; answer one plan a line"}}), Stops: true, Effects: Effects{Read: true}, Kind: "atip-exec.plan/1",
+			Examples: []Example{{"atip-exec explain -o json -- rm -r build", "the plan document atip-exec.plan/1"}, {"atip-exec explain E2010", "what a code means"}}},
+		{Verb: "version", Program: "atip-exec", Summary: "print the version", Flags: commonFlags, Kind: "atip-exec.version/1",
+			Examples: []Example{{"atip-exec version -o json", ""}}},
+		{Verb: "help", Program: "atip-exec", Summary: "help on a verb or a topic: environment, exit-codes, output, files", Args: []Arg{{Name: "TOPIC", Optional: true}}, Flags: commonFlags,
+			Examples: []Example{{"atip-exec help exit-codes", ""}}},
+		{Verb: "audit", Program: "atip", Summary: "read the audit records: `audit show`, `audit verify`", Args: []Arg{{Name: "show|verify"}},
+			Flags: concat([]Flag{{Name: "last", Short: 'n', Kind: Int, Value: "N", Minimum: 1, Help: "only the last N records"}}, commonFlags), Effects: Effects{Read: true}, Kind: "atip-exec.audit/1",
+			Examples: []Example{{"atip audit show -n 5", ""}, {"atip audit verify", ""}}},
+		{Verb: "validate", Program: "atip", Summary: "check metadata documents strictly", Args: []Arg{{Name: "FILE", Variadic: true}}, Flags: commonFlags, Effects: Effects{Read: true}, Kind: "atip-exec.validate/1",
+			Examples: []Example{{"atip validate mytool.json", ""}}},
+		{Verb: "list", Program: "atip", Summary: "list the tools that have metadata", Flags: commonFlags, Effects: Effects{Read: true}, Kind: "atip-exec.list/1",
+			Examples: []Example{{"atip list -o json", ""}}},
+		{Verb: "policy", Program: "atip", Summary: "`policy show [effective]`, `policy check [FILE…]`", Args: []Arg{{Name: "show|check"}, {Name: "WHAT", Optional: true, Variadic: true}}, Flags: commonFlags, Effects: Effects{Read: true}, Kind: "atip-exec.policy/1",
+			Examples: []Example{{"atip policy show", ""}, {"atip policy check", ""}}},
+		{Verb: "doctor", Program: "atip", Summary: "say what this machine can enforce and what is missing", Flags: commonFlags, Effects: Effects{Read: true}, Kind: "atip-exec.doctor/1",
+			Examples: []Example{{"atip doctor", ""}}},
+		{Verb: "redact", Program: "atip", Summary: "redact secrets in files or stdin", Args: []Arg{{Name: "FILE", Optional: true, Variadic: true}}, Flags: commonFlags, Effects: Effects{Read: true},
+			Examples: []Example{{"atip redact build.log", ""}}},
+	}
+}
+
+// SpecOf finds the spec of a verb.
+func SpecOf(verb string) (Spec, bool) {
+	for _, s := range Specs() {
+		if s.Verb == verb {
+			return s, true
+		}
+	}
+	return Spec{}, false
+}
+
+func concat(lists ...[]Flag) []Flag {
+	var out []Flag
+	for _, l := range lists {
+		out = append(out, l...)
+	}
+	return out
+}

@@ -1,0 +1,105 @@
+package tools
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/cli"
+	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/internal/place"
+	"github.com/atip-dev/atip-exec/shims"
+)
+
+const maxDocument = 4 << 20
+
+func validateVerb(c *cli.Console, v *cli.Values) (int, error) {
+	if len(v.Rest) == 0 {
+		return 0, fault.New("E1004", "validate needs a file").WithFix("name a document", "atip validate mytool.json")
+	}
+	type result struct {
+		File     string         `json:"file"`
+		Valid    bool           `json:"valid"`
+		Findings []atip.Finding `json:"findings"`
+	}
+	results, status := []result{}, 0
+	for _, file := range v.Rest {
+		raw, err := readFile(file, maxDocument)
+		if err != nil {
+			return 0, err
+		}
+		r := result{File: file, Valid: true, Findings: atip.Validate(raw, filepath.Base(file))}
+		for _, f := range r.Findings {
+			if f.Severity == "error" {
+				r.Valid, status = false, 65
+			}
+		}
+		if r.Findings == nil {
+			r.Findings = []atip.Finding{}
+		}
+		results = append(results, r)
+	}
+	if c.Documents() {
+		return status, c.Document(map[string]any{"kind": "atip-exec.validate/1", "ok": status == 0, "files": results})
+	}
+	for _, r := range results {
+		for _, f := range r.Findings {
+			if err := c.Text(fmt.Sprintf("%s:%d:%d: %s: %s (%s)\n", r.File, f.Line, f.Col, f.Severity, f.Message, f.Pointer)); err != nil {
+				return status, err
+			}
+		}
+		if r.Valid {
+			if err := c.Text(r.File + ": valid\n"); err != nil {
+				return status, err
+			}
+		}
+	}
+	return status, nil
+}
+
+// readFile reads a regular file of at most limit bytes; a FIFO is refused instead
+// of waited for.
+func readFile(path string, limit int64) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fault.New("E1005", err.Error()).With("file", path)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fault.New("E1005", path+" is not a regular file").With("file", path)
+	}
+	if info.Size() > limit {
+		return nil, fault.New("E1102", fmt.Sprintf("%s is larger than %d bytes", path, limit)).With("file", path)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fault.New("E1005", err.Error()).With("file", path)
+	}
+	defer f.Close()
+	raw, err := io.ReadAll(io.LimitReader(f, limit))
+	if err != nil {
+		return nil, fault.New("E1005", err.Error()).With("file", path)
+	}
+	return raw, nil
+}
+
+func listVerb(c *cli.Console, v *cli.Values) (int, error) {
+	dirs, err := place.DirsFromEnv(os.Getenv, "")
+	if err != nil {
+		return 0, fault.New("E1005", err.Error())
+	}
+	entries, err := shims.List(shims.DirsFromEnv(os.Getenv, dirs.Home))
+	if err != nil {
+		return 0, err
+	}
+	if c.Documents() {
+		return 0, c.Document(map[string]any{"kind": "atip-exec.list/1", "tools": entries})
+	}
+	for _, e := range entries {
+		if err := c.Text(listLine(e)); err != nil {
+			return 0, err
+		}
+	}
+	return 0, nil
+}

@@ -1,0 +1,97 @@
+package tools
+
+import (
+	"os"
+
+	"github.com/atip-dev/atip-exec/internal/cli"
+	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/internal/run"
+	"github.com/atip-dev/atip-exec/policy"
+)
+
+func policyVerb(c *cli.Console, v *cli.Values) (int, error) {
+	if len(v.Rest) == 0 {
+		return 0, fault.New("E1004", "policy: say show or check").WithFix("say which", "atip policy check")
+	}
+	switch what := v.Rest[1:]; v.Rest[0] {
+	case "show":
+		return 0, showPolicy(c, what)
+	case "check":
+		return 0, checkPolicy(c, what)
+	}
+	return 0, fault.New("E1004", "policy: unknown word "+v.Rest[0]).WithFix("say show or check", "atip policy check")
+}
+
+func showPolicy(c *cli.Console, what []string) error {
+	if len(what) > 1 || (len(what) == 1 && what[0] != "effective") {
+		return fault.New("E1004", "policy show: say effective")
+	}
+	set, err := run.Policies(run.Here())
+	if err != nil {
+		return err
+	}
+	doc := map[string]any{"kind": "atip-exec.policy/1", "profile": set.Profile(), "switches": set.Switches(), "sources": set.Sources(), "warnings": set.Warnings(), "sandbox": set.Sandbox()}
+	if c.Documents() {
+		return c.Document(doc)
+	}
+	text := "profile " + set.Profile() + "\n"
+	for _, s := range set.Switches() {
+		text += "switch  " + s + "\n"
+	}
+	for _, s := range set.Sources() {
+		text += "layer   " + s.Layer.String() + "  " + s.File + "\n"
+	}
+	return c.Text(text)
+}
+
+// checkPolicy parses the files named, or every layer in force here.
+func checkPolicy(c *cli.Console, files []string) error {
+	for _, file := range files {
+		raw, err := readFile(file, 256<<10)
+		if err != nil {
+			return err
+		}
+		if _, err := policy.Parse(policy.Source{File: file, Raw: raw, Layer: policy.LayerUser}); err != nil {
+			return err
+		}
+	}
+	if len(files) == 0 {
+		set, err := run.Policies(run.Here())
+		if err != nil {
+			return err
+		}
+		for _, w := range set.Warnings() {
+			c.Warn(w)
+		}
+		for _, s := range set.Sources() {
+			files = append(files, s.File)
+		}
+	}
+	if c.Documents() {
+		return c.Document(map[string]any{"kind": "atip-exec.policy/1", "ok": true, "files": files})
+	}
+	for _, file := range files {
+		if err := c.Text(file + ": good\n"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func redactVerb(c *cli.Console, v *cli.Values) (int, error) {
+	if len(v.Rest) == 0 {
+		return 0, run.Redact(os.Stdin, c.Out)
+	}
+	for _, file := range v.Rest {
+		f, err := os.Open(file)
+		if err != nil {
+			return 0, fault.New("E1005", err.Error()).With("file", file)
+		}
+		err = run.Redact(f, c.Out)
+		f.Close()
+		if err != nil {
+			return 0, err
+		}
+	}
+	return 0, nil
+}

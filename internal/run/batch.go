@@ -1,0 +1,89 @@
+package run
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"github.com/atip-dev/atip-exec/internal/fault"
+)
+
+const maxBatchLine = 2 << 20
+
+// Batch plans many commands and starts none: the way to test a policy over
+// thousands of command lines.
+type Batch struct {
+	Policies  []string
+	Directory string
+	Machine   Machine
+}
+
+// batchLine is one question of a batch.
+type batchLine struct {
+	ID   any      `json:"id"`
+	Cmd  *string  `json:"cmd"`
+	Argv []string `json:"argv"`
+	Cwd  string   `json:"cwd"`
+}
+
+// batchError is the answer to a line that has no plan.
+type batchError struct {
+	Kind     string       `json:"kind"`
+	ID       any          `json:"id,omitempty"`
+	Decision string       `json:"decision"`
+	Error    *fault.Fault `json:"error"`
+}
+
+// Answer reads one JSON object a line and writes one plan a line, in order. A
+// command that cannot be planned is answered with "deny" and its error.
+func (b Batch) Answer(in io.Reader, out io.Writer) error {
+	w := bufio.NewWriter(out)
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	lines := bufio.NewScanner(in)
+	lines.Buffer(make([]byte, 64<<10), maxBatchLine)
+	for n := 1; lines.Scan(); n++ {
+		if len(lines.Bytes()) == 0 {
+			continue
+		}
+		var q batchLine
+		if err := json.Unmarshal(lines.Bytes(), &q); err != nil {
+			return fault.New("E1004", fmt.Sprintf("line %d of stdin is not a JSON object: %v", n, err)).WithFix("write {\"id\":1,\"argv\":[\"ls\"]}", "")
+		}
+		if err := enc.Encode(b.plan(q)); err != nil {
+			return fault.New("E4005", "stdout: "+err.Error())
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return fault.New("E1004", "stdin: "+err.Error())
+	}
+	if err := w.Flush(); err != nil {
+		return fault.New("E4005", "stdout: "+err.Error())
+	}
+	return nil
+}
+
+func (b Batch) plan(q batchLine) any {
+	inv := Invocation{Argv: q.Argv, Policies: b.Policies, Directory: b.Directory}
+	if q.Cwd != "" {
+		inv.Directory = q.Cwd
+	}
+	if q.Cmd != nil {
+		inv.Shell, inv.IsShell = *q.Cmd, true
+	}
+	failed := func(err error) any {
+		return batchError{Kind: "atip-exec.plan/1", ID: q.ID, Decision: "deny", Error: fault.From(err)}
+	}
+	if len(inv.Argv) == 0 && !inv.IsShell {
+		return failed(fault.New("E1003", "neither cmd nor argv"))
+	}
+	p, err := MakePlan(inv, b.Machine)
+	defer p.Close()
+	if err != nil {
+		return failed(err)
+	}
+	d := p.Document()
+	d.ID = q.ID
+	return d
+}

@@ -1,0 +1,181 @@
+package run
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"syscall"
+
+	"github.com/atip-dev/atip-exec/filter"
+	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/sandbox"
+)
+
+// binding is how the child is connected to the outside. All of it is open before
+// the start: the confined thread cannot open anything later.
+type binding struct {
+	stdin, stdout, stderr *os.File // the child's ends
+	reads                 []*os.File
+	pass                  map[int]*os.File
+	terminal              sandbox.Terminal
+	ctty                  *os.File
+	foreground            bool
+	opened                []*os.File // closed once the child has them
+	restoreTTY            func()
+	resizeTTY             func()
+}
+
+func (x *execution) bind() error {
+	b := &x.binds
+	x.status.IO = &ioStatus{}
+	if err := x.bindStdin(); err != nil {
+		return err
+	}
+	for _, name := range [...]string{"stdout", "stderr"} {
+		r, w, err := os.Pipe()
+		if err != nil {
+			return fault.New("E4003", name+": "+err.Error())
+		}
+		b.reads = append(b.reads, r)
+		b.opened = append(b.opened, w)
+		if name == "stdout" {
+			b.stdout = w
+		} else {
+			b.stderr = w
+		}
+	}
+	x.status.IO.Terminal = [...]string{"detached", "handoff", "pty"}[b.terminal]
+	b.pass = x.passed()
+	for fd := range b.pass {
+		x.status.IO.Passed = append(x.status.IO.Passed, fd)
+	}
+	return nil
+}
+
+// bindStdin decides what the child reads (spec of `interactive.stdin`).
+func (x *execution) bindStdin() error {
+	p, b := x.plan, &x.binds
+	kind := stdinKind(p.machine.Stdin)
+	x.status.IO.Stdin = kind
+	null := func() error {
+		f, err := os.Open(os.DevNull)
+		if err != nil {
+			return fault.New("E4004", err.Error())
+		}
+		b.stdin, x.status.IO.Stdin = f, "null"
+		b.opened = append(b.opened, f)
+		return nil
+	}
+	needs := p.steps[0].Call.Interactive.Stdin
+	switch mode := p.inv.Stdin; mode {
+	case "", "auto":
+	case "null":
+		return null()
+	case "inherit":
+		b.stdin = p.machine.Stdin
+		return nil
+	default:
+		f, err := os.OpenFile(mode, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+		if err != nil {
+			return fault.New("E4004", "--stdin: "+err.Error())
+		}
+		if info, err := f.Stat(); err != nil || info.IsDir() {
+			f.Close()
+			return fault.New("E4004", "--stdin: "+mode+" is not a file")
+		}
+		b.stdin, x.status.IO.Stdin = f, "file"
+		b.opened = append(b.opened, f)
+		return nil
+	}
+	switch {
+	case (needs == "required" || needs == "password") && kind == "null":
+		return fault.New("E4004", fmt.Sprintf("%s reads its input from stdin, which is empty", p.steps[0].Call.Tool)).WithFix("give the input on stdin, or run with `--stdin null`", "")
+	case needs == "password" && kind != "tty":
+		return fault.New("E4004", fmt.Sprintf("%s asks for a password, and stdin is a %s", p.steps[0].Call.Tool, kind)).WithFix("run it on a terminal, or with `--stdin inherit`", "")
+	case kind == "directory":
+		// An inherited directory would be a way around every path rule.
+		return null()
+	case kind == "tty" && needs == "none":
+		return null()
+	}
+	b.stdin = p.machine.Stdin
+	return nil
+}
+
+// passed lists the descriptors that go on to the child under their numbers: read
+// ends of pipes that a word of the command names, as a shell's <(…) does.
+func (x *execution) passed() map[int]*os.File {
+	out := map[int]*os.File{}
+	for _, fd := range sandbox.InheritedFDs() {
+		for _, word := range x.plan.Argv {
+			if (word == fmt.Sprintf("/dev/fd/%d", fd) || word == fmt.Sprintf("/proc/self/fd/%d", fd)) && readOnlyPipe(fd) {
+				out[fd] = os.NewFile(uintptr(fd), word)
+			}
+		}
+	}
+	return out
+}
+
+func stdinKind(f *os.File) string {
+	info, err := f.Stat()
+	if err != nil {
+		return "null"
+	}
+	switch mode := info.Mode(); {
+	case mode.IsRegular():
+		return "file"
+	case mode.IsDir():
+		return "directory"
+	case mode&fs.ModeNamedPipe != 0:
+		return "pipe"
+	case mode&fs.ModeSocket != 0:
+		return "socket"
+	case mode&fs.ModeCharDevice != 0 && isTerminal(f):
+		return "tty"
+	}
+	return "null"
+}
+
+// started closes our copies of the child's ends and begins to copy its output.
+func (b *binding) started(x *execution) {
+	b.closeOpened()
+	writers := [...]struct {
+		name string
+		to   *filter.Writer
+	}{{"stdout", x.redact.Writer(x.out.Stdout, filter.Stdout)}, {"stderr", x.redact.Writer(x.out.Stderr, filter.Stderr)}}
+	for i, r := range b.reads {
+		x.streams = append(x.streams, startStream(writers[i].name, r, writers[i].to))
+	}
+}
+
+func (b *binding) closeOpened() {
+	for _, f := range b.opened {
+		f.Close()
+	}
+	b.opened = nil
+}
+
+func (b *binding) close() {
+	b.closeOpened()
+	for _, r := range b.reads {
+		r.Close()
+	}
+	b.restore()
+}
+
+// restore gives the terminal back as it was.
+func (b *binding) restore() {
+	if b.restoreTTY != nil {
+		b.restoreTTY()
+		b.restoreTTY = nil
+	}
+}
+
+func (b *binding) resize(os.Signal) {
+	if b.resizeTTY != nil {
+		b.resizeTTY()
+	}
+}
+
+// stopped follows a child that stopped itself.
+func (b *binding) stopped(x *execution, sig syscall.Signal) {}

@@ -1,0 +1,223 @@
+package run
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/policy"
+	"github.com/atip-dev/atip-exec/sandbox"
+)
+
+// confine derives the profile of the run from what was decided and selects the
+// mechanisms that enforce it here.
+func (p *Plan) confine() (err error) {
+	sp := p.policies.Sandbox()
+	in := sandbox.Input{
+		Workspace: p.Workspace, Cwd: p.Cwd, Home: p.dirs.Home, TmpDir: filepath.Join(p.private, "tmp"),
+		PathDirs: filepath.SplitList(p.machine.Getenv("PATH")), GitDirs: p.gitDirs, Private: p.private,
+		Granted: p.Decision.Grants.Effects, OrgBound: true, Families: p.families(), Net: p.network(),
+		Forbidden: p.forbidden(), Root: p.machine.UID == 0, Getenv: p.machine.Getenv, Files: sandbox.HostFiles(),
+	}
+	if sp.Workspace != "" {
+		in.WorkspaceNamed = "policy"
+	}
+	if in.Policy, err = policyProfile(sp, p.policies); err != nil {
+		return err
+	}
+	in.Subprocess = atip.No
+	for _, s := range p.steps {
+		in.Subprocess = worse(in.Subprocess, s.Call.Effects[atip.Subprocess].Value)
+		in.OrgBound = in.OrgBound && s.Call.Provenance.Rank >= atip.Org && s.RunsCode == policy.CodeNone
+		for _, part := range s.id.Chain {
+			in.Exec = append(in.Exec, part.Path)
+		}
+		in.Resources = append(in.Resources, s.Call.Resources...)
+		if s.Call.Provenance.Rank >= atip.Org {
+			for _, path := range s.Call.Paths {
+				in.ToolPaths = append(in.ToolPaths, p.expand(path))
+			}
+			in.CredentialFiles = append(in.CredentialFiles, s.Entitled...)
+		}
+	}
+	if len(p.steps) > 1 {
+		// Several commands in one line need a process each.
+		in.Subprocess = atip.Yes
+	}
+	for _, f := range sp.SecretFiles {
+		in.CredentialFiles = append(in.CredentialFiles, p.expand(f.Path))
+	}
+	if p.Profile, err = sandbox.Derive(in); err != nil {
+		return err
+	}
+	if p.Setup, err = sandbox.Select(p.Profile, p.host); err != nil {
+		return err
+	}
+	for _, a := range p.Profile.Absent {
+		if strings.HasPrefix(a.Why, "policy") {
+			p.Warnings = append(p.Warnings, fmt.Sprintf("sandbox: %s is not granted: %s", a.Path, a.Why))
+		}
+	}
+	return nil
+}
+
+// network turns the mode that policy granted into one this host can enforce.
+func (p *Plan) network() sandbox.Net {
+	g := p.Decision.Grants
+	switch g.Net {
+	case policy.NetLoopback:
+		return sandbox.Net{Mode: sandbox.NetLoopback}
+	case policy.NetAllowlist:
+		// Landlock knows ports, not hosts: a known tool that was granted a list gets
+		// the full network, which the receipt shows; any other gets none.
+		if g.NetKnown {
+			return sandbox.Net{Mode: sandbox.NetFull}
+		}
+	case policy.NetFull:
+		return sandbox.Net{Mode: sandbox.NetFull}
+	}
+	return sandbox.Net{}
+}
+
+// forbidden lists what no run may write: whoever writes there decides later runs.
+func (p *Plan) forbidden() []sandbox.Forbidden {
+	out := []sandbox.Forbidden{{Path: p.dirs.Config, Why: "configuration"}, {Path: p.dirs.Data, Why: "metadata"}, {Path: p.dirs.State, Why: "state"},
+		{Path: managedDir, Why: "managed policy"}, {Path: filepath.Dir(p.machine.Self), Why: "our programs"}}
+	if p.dirs.Runtime != "" {
+		out = append(out, sandbox.Forbidden{Path: p.dirs.Runtime, Why: "run-time files"})
+	}
+	return out
+}
+
+// families names the tool families whose caches this run uses: those of its
+// commands, and if it may start others those whose marker lies in the workspace.
+func (p *Plan) families() []string {
+	markers := [...]struct {
+		family string
+		tools  []string
+		files  []string
+	}{
+		{"go", []string{"go", "gofmt"}, []string{"go.mod", "go.work"}},
+		{"npm", []string{"npm", "npx", "pnpm", "yarn", "node"}, []string{"package.json"}},
+		{"pip", []string{"pip", "pip3", "uv", "python", "python3"}, []string{"pyproject.toml", "requirements.txt"}},
+		{"cargo", []string{"cargo", "rustc"}, []string{"Cargo.toml"}},
+	}
+	forks := false
+	var tools []string
+	for _, s := range p.steps {
+		tools = append(tools, s.Call.Tool, s.id.Effective)
+		forks = forks || s.Call.Effects[atip.Subprocess].Value != atip.No
+	}
+	var out []string
+	for _, m := range markers {
+		used := false
+		for _, t := range m.tools {
+			used = used || contains(tools, t)
+		}
+		for _, f := range m.files {
+			if used || !forks || p.Workspace == "" {
+				break
+			}
+			_, err := os.Lstat(filepath.Join(p.Workspace, f))
+			used = err == nil
+		}
+		if used {
+			out = append(out, m.family)
+		}
+	}
+	return out
+}
+
+func policyProfile(sp policy.SandboxPolicy, set *policy.Set) (sandbox.PolicyProfile, error) {
+	limits := set.Limits()
+	out := sandbox.PolicyProfile{Read: pathRules(sp.Read), Write: pathRules(sp.Write), Exec: pathRules(sp.Exec), Sockets: pathRules(sp.Sockets), Devices: pathRules(sp.Devices),
+		Require: guarantees(sp.Require), DeleteStrict: sp.DeleteStrict,
+		Limits: sandbox.Limits{OpenFiles: uint64(limits.OpenFiles), Nice: limits.Nice, CPU: uint64(limits.CPU.Seconds()), FileSize: uint64(limits.FileSize), Memory: uint64(limits.Memory), Processes: uint64(limits.Processes)}}
+	out.Accept = guarantees(sp.Accept)
+	if sp.Confine == "none" {
+		out.Confine = sandbox.ConfineNone
+	}
+	for _, r := range set.Paths().Protected {
+		out.Protected = append(out.Protected, r.Path)
+	}
+	if sp.Tier != "" {
+		tier, ok := sandbox.TierByName(sp.Tier)
+		if !ok {
+			return out, &policy.ParseError{Code: "E2040", File: "policy", Msg: fmt.Sprintf("sandbox.tier: %q is not T1, T2 or T3", sp.Tier)}
+		}
+		out.Tier = tier
+	}
+	return out, nil
+}
+
+func pathRules(rules []policy.PathRule) []sandbox.PathRule {
+	var out []sandbox.PathRule
+	for _, r := range rules {
+		out = append(out, sandbox.PathRule{Path: r.Path, Pos: fmt.Sprintf("%s:%d:%d", r.File, r.Line, r.Col), Rule: r.Layer.String()})
+	}
+	return out
+}
+
+func guarantees(names []string) []sandbox.Guarantee {
+	var out []sandbox.Guarantee
+	for _, n := range names {
+		out = append(out, sandbox.Guarantee(n))
+	}
+	return out
+}
+
+// worse joins two values of an effect that is dangerous when "yes".
+func worse(a, b atip.Value) atip.Value {
+	switch {
+	case a == atip.Yes || b == atip.Yes:
+		return atip.Yes
+	case a == atip.Unknown || b == atip.Unknown:
+		return atip.Unknown
+	}
+	return atip.No
+}
+
+// environment builds what the child gets: scrubbed, then the additions of policy,
+// sandbox and the tools at hand.
+func (p *Plan) environment() error {
+	ep := p.policies.Env()
+	r := environRules{pass: ep.Pass, drop: ep.Drop, set: map[string]string{}}
+	for name, value := range ep.Set {
+		r.set[name] = value
+	}
+	for name, value := range p.Profile.Env {
+		r.set[name] = value
+	}
+	for _, s := range p.steps {
+		if s.Call.Provenance.Rank >= atip.Org {
+			r.declared = append(r.declared, s.Call.Secrets...)
+		}
+		if s.Call.Tool == "git" {
+			gitEnvironment(r.set, s)
+		}
+	}
+	r.set["ATIP_EXEC_SANDBOX"] = p.Setup.Tier().String()
+	if p.inv.Directory != "" {
+		r.set["PWD"] = p.Cwd
+	}
+	p.env = scrub(p.machine.Environ, r)
+	return nil
+}
+
+// gitEnvironment closes the ways in which git starts programs that a repository
+// chose. An empty diff.external would make `git diff` fail, so named drivers are
+// left to the check of .git/config.
+func gitEnvironment(set map[string]string, s *step) {
+	config := [][2]string{{"core.fsmonitor", "false"}, {"safe.bareRepository", "explicit"}, {"protocol.ext.allow", "never"}}
+	if s.Call.Effects[atip.Write].Value == atip.No {
+		config = append(config, [2]string{"core.hooksPath", "/dev/null"}, [2]string{"log.showSignature", "false"}, [2]string{"core.pager", "cat"})
+		set["GIT_OPTIONAL_LOCKS"], set["GIT_NO_LAZY_FETCH"] = "0", "1"
+	}
+	set["GIT_TERMINAL_PROMPT"] = "0"
+	set["GIT_CONFIG_COUNT"] = fmt.Sprint(len(config))
+	for i, kv := range config {
+		set[fmt.Sprintf("GIT_CONFIG_KEY_%d", i)], set[fmt.Sprintf("GIT_CONFIG_VALUE_%d", i)] = kv[0], kv[1]
+	}
+}

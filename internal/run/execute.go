@@ -1,0 +1,362 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/filter"
+	"github.com/atip-dev/atip-exec/internal/audit"
+	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/sandbox"
+)
+
+const defaultGrace = 2 * time.Second
+
+// execution is the second half of a run: from a plan that may run to its record.
+type execution struct {
+	plan    *Plan
+	out     Output
+	status  Status
+	reports []filter.Report
+	began   time.Time
+	ran     time.Duration
+
+	log     *audit.Log
+	redact  *filter.Set
+	known   filter.Known
+	signals *signals
+	proc    *sandbox.Proc
+	streams []*stream
+	noteMu  sync.Mutex
+	killed  bool // by us
+	binds   binding
+}
+
+// run starts the child and sees it to its end. Everything that can fail is opened
+// before the start.
+func (x *execution) run() (err error) {
+	p := x.plan
+	if err := x.openLog(); err != nil {
+		return err
+	}
+	if err := x.collect(); err != nil {
+		return err
+	}
+	x.signals = watchSignals()
+	defer x.signals.close()
+	if err := x.bind(); err != nil {
+		return err
+	}
+	defer x.binds.close()
+	if err := x.intend(); err != nil {
+		return err
+	}
+	if sig := x.signals.pending(); sig != nil {
+		return cancelled(sig)
+	}
+	if err := x.start(); err != nil {
+		return err
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			x.killed = true
+			x.proc.KillTree(0)
+			err = fault.New("E5001", fmt.Sprintf("internal error: %v", r))
+		}
+	}()
+	if x.out.Start != nil {
+		x.out.Start(Started{V: 1, Run: p.Run, Argv: p.inv.words(), Cwd: p.Cwd, Pid: x.proc.Pid(), Stdin: x.status.IO.Stdin, Terminal: x.status.IO.Terminal,
+			TimeoutMS: p.timeout.LimitMS, Decision: p.Decision.Action.String(), Tier: p.Setup.Tier().String(), Gaps: p.Setup.Receipt().Gaps})
+	}
+	return x.finish()
+}
+
+func cancelled(sig os.Signal) error {
+	f := fault.New("E4009", "cancelled by "+sig.String()+" before the command was started")
+	f.Exit = 128 + signalNumber(sig)
+	return f
+}
+
+func (x *execution) openLog() (err error) {
+	if x.log != nil {
+		return nil
+	}
+	if x.log, err = audit.Open(filepath.Join(x.plan.dirs.State, "audit")); err != nil {
+		return err
+	}
+	return x.log.Reserve()
+}
+
+// collect gathers the values that must not be shown, before the child can show them.
+func (x *execution) collect() (err error) {
+	p := x.plan
+	out := p.policies.Output()
+	src := filter.Sources{Env: p.machine.Environ, ChildEnv: p.env.entries, Argv: p.inv.words(), Home: p.dirs.Home, Getenv: p.machine.Getenv}
+	for _, s := range p.steps {
+		src.AuthVars = append(src.AuthVars, s.Call.Secrets...)
+	}
+	if x.known, err = filter.Collect(src); err != nil {
+		return err
+	}
+	key, _ := filter.LoadTagKey(p.dirs.Runtime, p.dirs.State)
+	cfg, err := filterConfig(out, p.steps)
+	if err != nil {
+		return err
+	}
+	x.redact, err = filter.NewSet(cfg, x.known, key)
+	return err
+}
+
+// start launches the identified file under the profile.
+func (x *execution) start() error {
+	p, main := x.plan, x.plan.steps[0]
+	if err := main.file.Recheck(); err != nil {
+		return err
+	}
+	path, byDescriptor, file := main.file.Start()
+	cmd := sandbox.Cmd{Path: path, ByDescriptor: byDescriptor, File: file, Argv: p.Argv, Env: p.env.entries, Stdin: x.binds.stdin, Stdout: x.binds.stdout, Stderr: x.binds.stderr,
+		Pass: x.binds.pass, Terminal: x.binds.terminal, Ctty: x.binds.ctty, Foreground: x.binds.foreground, Umask: p.policies.Process().Umask, Check: main.file.CheckStarted, Stopped: x.stopped}
+	if p.inv.Directory != "" {
+		cmd.Dir = p.Cwd
+	}
+	began := time.Now()
+	proc, err := sandbox.Start(context.Background(), p.Profile, p.Setup, cmd)
+	if err != nil {
+		return err
+	}
+	x.began = time.Now()
+	x.status.Timing.StartUS = x.began.Sub(began).Microseconds()
+	x.proc = proc
+	main.file.StartedOK()
+	x.binds.started(x)
+	x.status.Child = &ChildStatus{Pid: proc.Pid()}
+	x.status.Tool.StartedBy = "path"
+	if byDescriptor {
+		x.status.Tool.StartedBy = "descriptor"
+	}
+	return nil
+}
+
+// finish waits for the child and its output, and settles the tree.
+func (x *execution) finish() error {
+	limit := x.plan.limit()
+	var timer <-chan time.Time
+	if limit > 0 {
+		t := time.NewTimer(limit)
+		defer t.Stop()
+		timer = t.C
+	}
+	count := 0
+	interrupted := make(chan struct{}, 1)
+	early := x.signals.to(func(sig os.Signal) {
+		if interrupts(sig) {
+			if count++; count == 3 {
+				select {
+				case interrupted <- struct{}{}:
+				default:
+				}
+				return
+			}
+		}
+		x.forward(sig)
+	})
+	if early != nil {
+		x.forward(early)
+	}
+	waited := make(chan error, 1)
+	var exit sandbox.Exit
+	go func() {
+		var err error
+		exit, err = x.proc.Wait()
+		waited <- err
+	}()
+	fired := false
+	var killing sync.WaitGroup
+	kill := func(grace time.Duration) {
+		x.killed = true
+		killing.Go(func() { x.proc.KillTree(grace) })
+	}
+	var werr error
+	for waiting := true; waiting; {
+		select {
+		case werr = <-waited:
+			waiting = false
+		case <-timer:
+			fired, timer = true, nil
+			x.note("timeout", limit.Milliseconds())
+			kill(x.plan.grace())
+		case <-interrupted:
+			kill(0)
+		}
+	}
+	x.ran = time.Since(x.began)
+	for _, s := range x.streams {
+		s.childEnded()
+	}
+	// The reader of our output may be slow for good reasons; only a run that was
+	// ended on purpose does not wait for it.
+	for _, s := range x.streams {
+		var patience <-chan time.Time
+		if x.killed {
+			patience = time.After(heldGrace)
+		}
+		for waiting := true; waiting; {
+			select {
+			case <-s.done:
+				waiting = false
+			case <-patience:
+				waiting = false
+			case <-timer:
+				fired, timer, patience = true, nil, time.After(heldGrace)
+				x.note("timeout", limit.Milliseconds())
+			case <-interrupted:
+				patience = time.After(0)
+			}
+		}
+	}
+	killing.Wait()
+	tree := x.proc.Sweep()
+	x.status.Tree = &tree
+	if tree.Leftovers > 0 && !x.killed {
+		x.note("leftovers", tree.Leftovers)
+	}
+	x.binds.restore()
+	x.settleStreams()
+	x.settleExit(exit)
+	return x.verdict(exit, werr, fired, limit)
+}
+
+// verdict is nil if the exit status is the child's.
+func (x *execution) verdict(exit sandbox.Exit, werr error, fired bool, limit time.Duration) error {
+	x.status.Timeout = &timeoutStatus{LimitMS: limit.Milliseconds(), Source: x.plan.timeout.Source, Fired: fired}
+	for _, s := range x.streams {
+		if s.panicked() != nil {
+			return fault.New("E5002", fmt.Sprintf("%s was discarded: its filter failed: %v", s.name, s.panicked()))
+		}
+	}
+	switch {
+	case fired:
+		return fault.New("E4001", fmt.Sprintf("timeout after %v: %s was ended", limit, Quote(x.plan.inv.words()))).With("limit_ms", limit.Milliseconds()).With("child_exit_code", exit.Code)
+	case werr != nil:
+		return fault.New("E4008", "lost track of the child: "+werr.Error())
+	}
+	for _, s := range x.streams {
+		if err := s.failure(); err != nil {
+			return fault.New("E4005", s.name+": "+err.Error()).With("child_exit_code", exit.Code)
+		}
+	}
+	return nil
+}
+
+func (x *execution) settleExit(exit sandbox.Exit) {
+	c := x.status.Child
+	c.ExitCode, c.Core = exit.Code, exit.Core
+	if exit.Signal != 0 {
+		c.Signal = signalName(exit.Signal)
+		if exit.Signal == syscall.SIGKILL && !x.killed {
+			x.note("killed", "SIGKILL")
+		}
+	}
+	x.status.Tool.ExecChecked = exit.Checked
+	t := x.status.Timing
+	t.RunMS, t.UserMS, t.SysMS, t.MaxRSSKB = x.ran.Milliseconds(), exit.User.Milliseconds(), exit.Sys.Milliseconds(), exit.MaxRSSKB
+}
+
+func (x *execution) settleStreams() {
+	for i, s := range x.streams {
+		select {
+		case <-s.done:
+		default:
+			// Its goroutine is stuck in a write; what it reports would not be final.
+			s = &stream{name: s.name, end: "error"}
+			x.streams[i] = s
+		}
+		if s.end == "held" {
+			x.note("pipe_held", s.name)
+		}
+		if s.end == "epipe" {
+			x.note("output_closed", s.name)
+		}
+		if s.to != nil {
+			x.reports = append(x.reports, s.to.Report())
+		}
+	}
+	if len(x.streams) > 0 {
+		x.status.IO.Stdout.End = x.streams[0].end
+	}
+	if len(x.streams) > 1 {
+		x.status.IO.Stderr.End = x.streams[1].end
+	}
+}
+
+// forward passes a signal on; a stop takes us along, so that the caller's shell
+// sees its job stop.
+func (x *execution) forward(sig os.Signal) {
+	switch {
+	case silent(sig):
+		x.binds.resize(sig)
+	case stops(sig):
+		x.proc.Signal(stopSignal())
+		stopSelf()
+	default:
+		x.note("signal", sig.String())
+		x.proc.Signal(sig)
+	}
+}
+
+func (x *execution) stopped(sig syscall.Signal) { x.binds.stopped(x, sig) }
+
+func (x *execution) note(code string, value any) {
+	x.noteMu.Lock()
+	defer x.noteMu.Unlock()
+	n := Note{Code: code, Value: value, At: time.Since(x.began).Milliseconds()}
+	x.status.Notes = append(x.status.Notes, n)
+	if x.out.Note != nil {
+		x.out.Note(n)
+	}
+}
+
+// limit is the strictest of the timeouts that were asked for; 0 for none.
+func (p *Plan) limit() time.Duration {
+	limit, source := time.Duration(0), ""
+	consider := func(d time.Duration, from string) {
+		if d > 0 && (limit == 0 || d < limit) {
+			limit, source = d, from
+		}
+	}
+	consider(p.inv.Timeout, "flag")
+	consider(p.policies.Limits().Timeout, "policy")
+	if p.inv.DeclaredTimeout {
+		consider(p.steps[0].Call.Timeout, "declared")
+	}
+	p.timeout = timeoutStatus{LimitMS: limit.Milliseconds(), Source: source}
+	return limit
+}
+
+func (p *Plan) grace() time.Duration {
+	if p.inv.KillAfter > 0 {
+		return p.inv.KillAfter
+	}
+	if g := p.policies.Limits().Grace; g > 0 {
+		return g
+	}
+	return defaultGrace
+}
+
+// mayHarm reports whether the run may do what an audit must be able to show even
+// if the wrapper is killed.
+func (p *Plan) mayHarm() bool {
+	for _, s := range p.steps {
+		e := s.Call.Effects
+		if e[atip.Destructive].Value != atip.No || e[atip.Billable].Value != atip.No || e[atip.RemoteMutation].Value != atip.No || e[atip.Reversible].Value == atip.No {
+			return true
+		}
+	}
+	return false
+}

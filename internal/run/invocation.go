@@ -1,0 +1,72 @@
+// Package run is the pipeline: it turns an Invocation into a Plan by pure reads,
+// and a Plan into a running, confined, audited command. It is the only package
+// that knows all the others.
+package run
+
+import (
+	"os"
+	"time"
+
+	"github.com/atip-dev/atip-exec/internal/tty"
+)
+
+// Invocation is what one command line asked for.
+type Invocation struct {
+	Argv            []string      // the command; empty if Shell is used
+	Shell           string        // text of -c
+	IsShell         bool          // -c was given, even with empty text
+	ShellArgs       []string      // $0 and the positional parameters of Shell
+	Directory       string        // -C; "" for the current directory
+	Policies        []string      // --policy files: they only tighten
+	Timeout         time.Duration // 0 for none
+	DeclaredTimeout bool          // use the duration.timeout of the metadata
+	KillAfter       time.Duration // 0 for the default of the policy
+	Stdin           string        // auto, inherit, null, or a file
+	Terminal        bool          // -t
+	StatusFile      string        // --status-file, "" for none
+	StatusFD        int           // --status-fd, 0 for none
+	OutputMode      string        // text, json or jsonl, for the record
+}
+
+// Machine is what the process was started with: the only place where the
+// environment and the standard descriptors enter the pipeline.
+type Machine struct {
+	Environ []string
+	UID     int
+	Self    string // path of our own executable
+	Stdin   *os.File
+	Stdout  *os.File
+	Stderr  *os.File
+}
+
+// Here describes this process.
+func Here() Machine {
+	self, err := os.Readlink("/proc/self/exe")
+	if err != nil {
+		self, _ = os.Executable()
+	}
+	return Machine{Environ: os.Environ(), UID: os.Geteuid(), Self: self, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
+}
+
+// Getenv returns the first value of a variable, as getenv(3) does.
+func (m Machine) Getenv(name string) string {
+	for _, entry := range m.Environ {
+		if len(entry) > len(name) && entry[len(name)] == '=' && entry[:len(name)] == name {
+			return entry[len(name)+1:]
+		}
+	}
+	return ""
+}
+
+// isTerminal reports whether f is a terminal and not another device.
+func isTerminal(f *os.File) bool { return tty.IsTerminal(f.Fd()) }
+
+// argv is what is started. A shell string runs in a bash that reads no start-up
+// file and ignores what the environment would have it do (-p: ENV, BASH_ENV,
+// SHELLOPTS, exported functions).
+func (inv Invocation) argv() []string {
+	if !inv.IsShell {
+		return inv.Argv
+	}
+	return append([]string{"/bin/bash", "--noprofile", "--norc", "-p", "-c", inv.Shell}, inv.ShellArgs...)
+}

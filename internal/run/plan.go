@@ -1,0 +1,311 @@
+package run
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/audit"
+	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/internal/place"
+	"github.com/atip-dev/atip-exec/policy"
+	"github.com/atip-dev/atip-exec/sandbox"
+	"github.com/atip-dev/atip-exec/shims"
+	"github.com/atip-dev/atip-exec/trust"
+)
+
+// Plan is everything that was decided before anything started. Making one starts
+// no process and writes nothing but caches.
+type Plan struct {
+	Run       string
+	Argv      []string
+	Cwd       string
+	Workspace string
+	Decision  policy.Decision
+	Profile   sandbox.Profile
+	Setup     sandbox.Setup
+	Warnings  []string
+
+	inv      Invocation
+	machine  Machine
+	began    time.Time
+	took     time.Duration
+	dirs     place.Dirs
+	world    place.World
+	gitDirs  []string
+	shimDirs shims.Dirs
+	policies *policy.Set
+	steps    []*step
+	host     sandbox.Host
+	env      environment
+	private  string
+	timeout  timeoutStatus
+}
+
+// MakePlan identifies, resolves and decides. The Plan is returned with an error
+// too, as far as it came, so that the failure can be recorded.
+func MakePlan(inv Invocation, m Machine) (*Plan, error) {
+	p := &Plan{Run: audit.NewID(), Argv: inv.argv(), inv: inv, machine: m, began: time.Now()}
+	defer func() { p.took = time.Since(p.began) }()
+	for _, stage := range [...]func() error{p.locate, p.loadPolicy, p.probe, p.identify, p.decide, p.confine, p.environment} {
+		if err := stage(); err != nil {
+			return p, err
+		}
+	}
+	return p, nil
+}
+
+// Close releases the executables that the plan holds.
+func (p *Plan) Close() {
+	for _, s := range p.steps {
+		if s.file != nil {
+			s.file.Close()
+		}
+	}
+}
+
+func (p *Plan) locate() (err error) {
+	if p.dirs, err = place.DirsFromEnv(p.machine.Getenv, ""); err != nil {
+		return fault.New("E1005", err.Error()).WithFix("set HOME", "HOME=/home/me atip-exec -- …")
+	}
+	if p.Cwd, err = os.Getwd(); err != nil {
+		return fault.New("E1005", "the current directory is gone: "+err.Error()).WithFix("change to a directory that exists", "cd /")
+	}
+	if dir := p.inv.Directory; dir != "" {
+		p.Cwd = join(p.Cwd, dir)
+		info, err := os.Stat(p.Cwd)
+		if err != nil {
+			return fault.New("E1005", "-C: "+err.Error()).With("directory", p.Cwd)
+		}
+		if !info.IsDir() {
+			return fault.New("E1005", "-C: "+p.Cwd+" is not a directory").With("directory", p.Cwd)
+		}
+	}
+	if real, err := filepath.EvalSymlinks(p.Cwd); err == nil {
+		p.Cwd = real
+	} else {
+		return fault.New("E1005", "the current directory cannot be resolved: "+err.Error())
+	}
+	p.shimDirs = shims.DirsFromEnv(p.machine.Getenv, p.dirs.Home)
+	return p.findWorkspace("")
+}
+
+// findWorkspace sets the workspace and all that follows from it; named is what
+// policy says, "" to look for it.
+func (p *Plan) findWorkspace(named string) error {
+	p.Workspace, p.gitDirs, _ = place.FindWorkspace(p.Cwd, p.dirs.Home, p.machine.UID)
+	if named != "" {
+		p.Workspace = p.expand(named)
+	}
+	p.world = place.World{Workspace: p.Workspace, Home: p.dirs.Home, Cwd: p.Cwd, Config: p.dirs.Config, Data: p.dirs.Data, State: p.dirs.State, Runtime: p.dirs.Runtime,
+		Managed: managedDir, Programs: p.programs(), TmpDirs: p.tmpDirs(), GitDirs: p.gitDirs, Detail: true}
+	p.private = p.privateDir()
+	return nil
+}
+
+func (p *Plan) loadPolicy() (err error) {
+	p.policies, err = loadPolicies(p.dirs, p.Workspace, p.Cwd, p.inv.Policies, p.machine.UID)
+	if err != nil {
+		return err
+	}
+	p.Warnings = append(p.Warnings, p.policies.Warnings()...)
+	if ws := p.policies.Sandbox().Workspace; ws != "" {
+		return p.findWorkspace(ws)
+	}
+	return nil
+}
+
+func (p *Plan) probe() (err error) {
+	p.host, err = sandbox.Probe(sandbox.Cache{Dir: p.dirs.State, Executable: p.machine.Self})
+	return err
+}
+
+func (p *Plan) identify() error {
+	c := &collector{plan: p, path: filepath.SplitList(p.machine.Getenv("PATH"))}
+	err := c.add(p.Argv, nil, p.Cwd, policy.Exact)
+	p.steps = c.steps
+	for _, s := range p.steps {
+		for _, w := range s.Call.Warnings {
+			p.Warnings = append(p.Warnings, s.Call.Tool+": "+w)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	// Nothing is known about a command that is not there: it is missing, not unknown.
+	if s := p.steps[0]; s.missing != nil && s.Call.Provenance.Channel == "none" {
+		return s.missing
+	}
+	return nil
+}
+
+func (p *Plan) decide() error {
+	req := policy.Request{Agent: p.agent(), Session: p.machine.Getenv("ATIP_SESSION_ID"), CI: p.machine.Getenv("CI") != "", Workspace: p.Workspace, Cwd: p.Cwd}
+	if p.policies.Sandbox().Confine != "none" {
+		can := sandbox.Enforceable(p.host)
+		req.Enforce = policy.Enforce{Files: can.Files, Net: can.Net, Secrets: can.Files, DeleteStrict: can.Files && p.policies.Sandbox().DeleteStrict}
+	}
+	for _, s := range p.steps {
+		req.Steps = append(req.Steps, s.Step)
+	}
+	p.Decision = p.policies.Decide(req)
+	p.Warnings = append(p.Warnings, p.Decision.Warnings...)
+	return nil
+}
+
+// Refusal is the error of a plan that may not run, nil if it may.
+func (p *Plan) Refusal() error {
+	switch p.Decision.Action {
+	case policy.Allow:
+		if s := p.steps[0]; s.missing != nil {
+			return s.missing
+		}
+		return nil
+	case policy.Confirm:
+		return p.refuse("E2010", "needs a person")
+	}
+	if p.Decision.Trust {
+		return p.refuse("E2101", "is not trusted")
+	}
+	return p.refuse("E2001", "is denied")
+}
+
+func (p *Plan) refuse(code, what string) error {
+	var rules, texts []string
+	suggest := ""
+	for _, r := range p.Decision.Reasons {
+		if r.Action == p.Decision.Action && !contains(rules, r.Rule) {
+			rules = append(rules, r.Rule)
+			texts = append(texts, r.Text)
+			if suggest == "" {
+				suggest = r.Suggest
+			}
+		}
+	}
+	message := Quote(p.Argv) + " " + what
+	if len(texts) > 0 {
+		message += ": " + strings.Join(texts, "; ")
+	}
+	f := fault.New(code, message+" ("+strings.Join(rules, ", ")+")").With("decision", p.Decision.Action).With("rules", rules).With("steps", p.stepDetails())
+	if len(p.Decision.Alternatives) > 0 {
+		f.With("alternatives", p.Decision.Alternatives)
+	}
+	if s := p.steps[0]; code == "E2101" {
+		f.With("level", s.verdict.Level).With("reason", s.verdict.Reason).With("digest", s.id.Digest).With("place", s.id.Place)
+	}
+	if suggest != "" {
+		f.WithFix(suggest, "")
+	}
+	return f
+}
+
+// digestDir keeps digests of executables; a run inside a run neither reads nor
+// stores there.
+func (p *Plan) digestDir() string {
+	if p.machine.Getenv("ATIP_EXEC_SANDBOX") != "" {
+		return ""
+	}
+	return filepath.Join(p.dirs.State, "digest")
+}
+
+func (p *Plan) trustPolicy() trust.Policy {
+	t := p.policies.TrustPolicy()
+	return trust.Policy{RequireTool: t.RequireTool, RequireMetadata: t.RequireMetadata, MinimumSLSALevel: t.MinimumSLSALevel, Pins: t.Pins, Revoked: t.Revoked}
+}
+
+func (p *Plan) programs() []string {
+	dir := filepath.Dir(p.machine.Self)
+	return []string{p.machine.Self, filepath.Join(dir, "atip-exec"), filepath.Join(dir, "atip")}
+}
+
+func (p *Plan) tmpDirs() []string {
+	dirs := []string{"/tmp", "/var/tmp", "/dev/shm"}
+	if t := p.machine.Getenv("TMPDIR"); filepath.IsAbs(t) && !contains(dirs, t) {
+		dirs = append(dirs, filepath.Clean(t))
+	}
+	return dirs
+}
+
+// privateDir is the directory for the TMPDIR and the caches of this workspace,
+// told apart by user, inode and path so that no two share one.
+func (p *Plan) privateDir() string {
+	root := p.Workspace
+	if root == "" {
+		root = p.Cwd
+	}
+	h := sha256.New()
+	var id [24]byte
+	binary.LittleEndian.PutUint64(id[:], uint64(p.machine.UID))
+	dev, ino := fileID(root)
+	binary.LittleEndian.PutUint64(id[8:], dev)
+	binary.LittleEndian.PutUint64(id[16:], ino)
+	h.Write(id[:])
+	h.Write([]byte(root))
+	return filepath.Join(p.dirs.Cache, "ws", hex.EncodeToString(h.Sum(nil)[:8]))
+}
+
+func (p *Plan) expand(path string) string {
+	if path == "~" || strings.HasPrefix(path, "~/") {
+		return filepath.Join(p.dirs.Home, path[1:])
+	}
+	return filepath.Clean(join(p.Cwd, path))
+}
+
+func (p *Plan) lookupEnv(name string) (string, bool) {
+	for _, entry := range p.machine.Environ {
+		if value, ok := strings.CutPrefix(entry, name+"="); ok {
+			return value, true
+		}
+	}
+	return "", false
+}
+
+func (p *Plan) agent() string {
+	for _, name := range [...]string{"ATIP_AGENT_ID", "TOOLI_CALLER", "AI_AGENT"} {
+		if v := p.machine.Getenv(name); v != "" {
+			return v
+		}
+	}
+	return "unknown"
+}
+
+// hosts says whom a step may talk to, as far as its words tell.
+func (p *Plan) hosts(s *step) []policy.HostUse {
+	var out []policy.HostUse
+	for _, r := range s.Call.Resources {
+		if (r.Kind == "url" || r.Kind == "host") && r.Host != "" && r.Scheme != "file" {
+			host, port := splitPort(r.Host)
+			out = append(out, policy.HostUseOf(host, port))
+		}
+	}
+	if len(out) > 0 || s.Call.Effects[atip.Network].Value == atip.No {
+		return out
+	}
+	switch {
+	case s.Call.Tool == "git" && s.Call.Effects[atip.Network].Value == atip.Yes:
+		// Without a URL git talks to a remote of its configuration, whose URLs the
+		// check of .git/config has seen.
+		return []policy.HostUse{{Kind: policy.HostNamed}}
+	case s.Call.Provenance.Rank >= atip.Org && s.Call.Effects[atip.Network].Value == atip.Yes:
+		return []policy.HostUse{{Kind: policy.HostService}}
+	}
+	return nil
+}
+
+func splitPort(host string) (string, int) {
+	i := strings.LastIndexByte(host, ':')
+	if i < 0 || strings.HasSuffix(host, "]") || strings.Count(host, ":") > 1 && !strings.Contains(host, "]:") {
+		return host, 0
+	}
+	port := 0
+	if _, err := fmt.Sscanf(host[i+1:], "%d", &port); err != nil {
+		return host, 0
+	}
+	return host[:i], port
+}

@@ -1,0 +1,163 @@
+package run
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sort"
+	"strings"
+
+	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/internal/place"
+	"github.com/atip-dev/atip-exec/policy"
+)
+
+const (
+	managedDir     = "/etc/agent-tools"
+	maxPolicyBytes = 256 << 10
+)
+
+// loadPolicies reads every layer and compiles them. A file that is there but
+// cannot be read or parsed stops the run: an ignored policy is a hole.
+func loadPolicies(dirs place.Dirs, workspace, cwd string, flags []string, uid int) (*policy.Set, error) {
+	docs := []*policy.Document{policy.Builtin()}
+	add := func(path string, layer policy.Layer, must bool) error {
+		raw, err := readPolicy(path, layer, uid)
+		if errors.Is(err, fs.ErrNotExist) && !must {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		doc, err := policy.Parse(policy.Source{File: path, Raw: raw, Layer: layer})
+		if err != nil {
+			return err
+		}
+		docs = append(docs, doc)
+		return nil
+	}
+	if err := add(filepath.Join(managedDir, "policy.json"), policy.LayerManaged, false); err != nil {
+		return nil, err
+	}
+	for _, path := range jsonFiles(filepath.Join(managedDir, "policy.d")) {
+		if err := add(path, policy.LayerManaged, true); err != nil {
+			return nil, err
+		}
+	}
+	if err := add(filepath.Join(dirs.Config, "policy.json"), policy.LayerUser, false); err != nil {
+		return nil, err
+	}
+	for _, dir := range projectDirs(workspace, cwd) {
+		if err := add(filepath.Join(dir, ".agent-tools", "policy.json"), policy.LayerProject, false); err != nil {
+			return nil, err
+		}
+		for _, path := range jsonFiles(filepath.Join(dir, ".agent-tools", "policy")) {
+			if err := add(path, policy.LayerProject, true); err != nil {
+				return nil, err
+			}
+		}
+	}
+	for _, path := range flags {
+		if err := add(path, policy.LayerFlag, true); err != nil {
+			return nil, err
+		}
+	}
+	return policy.Compile(docs)
+}
+
+// projectDirs lists the directories from the workspace down to cwd.
+func projectDirs(workspace, cwd string) []string {
+	if workspace == "" {
+		return nil
+	}
+	dirs := []string{workspace}
+	rel, err := filepath.Rel(workspace, cwd)
+	if err != nil || rel == "." || rel == ".." || strings.HasPrefix(rel, "../") {
+		return dirs
+	}
+	dir := workspace
+	for _, part := range strings.Split(rel, string(filepath.Separator)) {
+		dir = filepath.Join(dir, part)
+		dirs = append(dirs, dir)
+	}
+	return dirs
+}
+
+func jsonFiles(dir string) []string {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil
+	}
+	var out []string
+	for _, e := range entries {
+		if strings.HasSuffix(e.Name(), ".json") && !strings.HasPrefix(e.Name(), ".") {
+			out = append(out, filepath.Join(dir, e.Name()))
+		}
+	}
+	sort.Strings(out)
+	return out
+}
+
+// readPolicy reads a policy file that only its owner can have written. The open
+// does not block, so that a FIFO is refused instead of waited for.
+func readPolicy(path string, layer policy.Layer, uid int) ([]byte, error) {
+	unsafe := func(why string) error {
+		return fault.New("E2041", fmt.Sprintf("policy %s: %s", path, why)).With("file", path)
+	}
+	f, err := openNonblock(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, &missingPolicy{path: path, err: err}
+	}
+	if err != nil {
+		return nil, unsafe(err.Error())
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, unsafe(err.Error())
+	}
+	if !info.Mode().IsRegular() {
+		return nil, unsafe("is not a regular file")
+	}
+	// A file of the command line only tightens, so whose it is does not matter.
+	if layer != policy.LayerFlag {
+		if why := foreignWriter(info, uid); why != "" {
+			return nil, unsafe(why)
+		}
+		dir, err := os.Stat(filepath.Dir(path))
+		if err != nil {
+			return nil, unsafe(err.Error())
+		}
+		if why := foreignWriter(dir, uid); why != "" {
+			return nil, unsafe("its directory " + why)
+		}
+	}
+	raw, err := io.ReadAll(io.LimitReader(f, maxPolicyBytes+1))
+	if err != nil {
+		return nil, unsafe(err.Error())
+	}
+	if len(raw) > maxPolicyBytes {
+		return nil, unsafe(fmt.Sprintf("is larger than %d bytes", maxPolicyBytes))
+	}
+	return raw, nil
+}
+
+// missingPolicy is a policy file that was named and is not there.
+type missingPolicy struct {
+	path string
+	err  error
+}
+
+func (e *missingPolicy) Error() string { return fmt.Sprintf("policy %s: no such file", e.path) }
+
+// Unwrap returns the error of the system.
+func (e *missingPolicy) Unwrap() error { return e.err }
+
+// FaultCode implements fault.Coded.
+func (e *missingPolicy) FaultCode() string { return "E2041" }
+
+// FaultDetails implements fault.Coded.
+func (e *missingPolicy) FaultDetails() map[string]any { return map[string]any{"file": e.path} }

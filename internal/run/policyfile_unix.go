@@ -1,0 +1,28 @@
+//go:build unix
+
+package run
+
+import (
+	"io/fs"
+	"os"
+	"syscall"
+)
+
+func openNonblock(path string) (*os.File, error) {
+	return os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_CLOEXEC|syscall.O_NOCTTY, 0)
+}
+
+// foreignWriter says why somebody else may have written the file, "" if nobody can.
+func foreignWriter(info fs.FileInfo, uid int) string {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return "has no owner we can read"
+	}
+	if st.Uid != 0 && int(st.Uid) != uid {
+		return "belongs to another user"
+	}
+	if info.Mode().Perm()&0o022 != 0 && !(info.IsDir() && info.Mode()&fs.ModeSticky != 0) {
+		return "can be written by others"
+	}
+	return ""
+}

@@ -1,0 +1,38 @@
+//go:build unix
+
+package run
+
+import (
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+func signalName(sig syscall.Signal) string { return unix.SignalName(sig) }
+
+func processID() int { return os.Getpid() }
+
+func sessionID() int {
+	sid, err := unix.Getsid(0)
+	if err != nil {
+		return 0
+	}
+	return sid
+}
+
+// readOnlyPipe reports whether fd is a pipe that can only be read: anything that
+// can be written would bypass the filter.
+func readOnlyPipe(fd int) bool {
+	var st unix.Stat_t
+	if unix.Fstat(fd, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFIFO {
+		return false
+	}
+	flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)
+	return err == nil && flags&unix.O_ACCMODE == unix.O_RDONLY
+}
+
+func writable(f *os.File) bool {
+	flags, err := unix.FcntlInt(f.Fd(), unix.F_GETFL, 0)
+	return err == nil && flags&unix.O_ACCMODE != unix.O_RDONLY
+}

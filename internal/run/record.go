@@ -1,0 +1,210 @@
+package run
+
+import (
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/filter"
+	"github.com/atip-dev/atip-exec/internal/approve"
+	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/policy"
+)
+
+// record writes the audit record of a run, refused or not.
+func (x *execution) record(r *Result) error {
+	kind := "run"
+	if r.Status.State == "refused" {
+		kind = "refused"
+	}
+	if err := x.openLog(); err != nil {
+		if r.Fault != nil {
+			// Nothing ran, and why is on its way to the caller already.
+			return nil
+		}
+		return err
+	}
+	defer x.log.Close()
+	rec := x.describe(kind)
+	rec["exit"] = r.ExitCode
+	rec["state"] = r.Status.State
+	if r.Status.Child != nil {
+		rec["child"] = r.Status.Child
+	}
+	if r.Fault != nil {
+		rec["error"] = map[string]any{"code": r.Fault.Code, "message": x.clean(r.Fault.Message)}
+	}
+	rec["timing"] = r.Status.Timing
+	rec["tree"] = r.Status.Tree
+	rec["filter"] = x.filterRecord()
+	id, err := x.log.Append(rec)
+	if err != nil && r.Status.Child == nil && r.Fault != nil {
+		return nil
+	}
+	r.Status.Audit = id
+	return err
+}
+
+// intend leaves a trace before a harmful command starts: one that is killed
+// together with us would else be missing.
+func (x *execution) intend() error {
+	if !x.plan.mayHarm() {
+		return nil
+	}
+	rec := x.describe("intent")
+	rec["id"] = x.plan.Run + "-intent"
+	_, err := x.log.Append(rec)
+	return err
+}
+
+func (x *execution) describe(kind string) map[string]any {
+	p := x.plan
+	rec := map[string]any{"kind": kind, "id": p.Run, "argv": x.cleanAll(p.inv.words()), "cwd": p.Cwd, "uid": p.machine.UID,
+		"session": p.machine.Getenv("ATIP_SESSION_ID"), "agent": p.agent()}
+	if len(p.steps) > 0 {
+		main := p.steps[0]
+		rec["tool"] = map[string]any{"path": main.id.Canonical, "place": main.id.Place, "sha256": main.id.Digest, "trust": main.verdict, "metadata": main.Call.Provenance,
+			"started_by": x.status.Tool.StartedBy, "exec_checked": x.status.Tool.ExecChecked}
+	}
+	if len(p.Decision.Steps) > 0 {
+		rec["decision"] = x.decisionRecord()
+		rec["sandbox"] = p.Setup.Receipt()
+		rec["env"] = map[string]any{"passed": p.env.passed, "dropped": p.env.dropped, "credentials": p.env.credentials}
+	}
+	return rec
+}
+
+func (x *execution) decisionRecord() map[string]any {
+	p := x.plan
+	var steps []map[string]any
+	for i, s := range p.steps {
+		step := map[string]any{"argv": x.cleanAll(s.argv), "via": s.Via, "tool": s.Call.Tool, "sha256": s.id.Digest, "path": s.Call.Path, "exact": s.Call.Exactness, "effects": s.provenance(), "resources": s.Call.Resources}
+		if i < len(p.Decision.Steps) {
+			step["rules"], step["lifted"] = p.Decision.Steps[i].Rules, p.Decision.Steps[i].Lifted
+		}
+		steps = append(steps, step)
+	}
+	return map[string]any{"action": p.Decision.Action, "rules": p.rules(), "steps": steps, "policy": p.policies.Sources(), "profile": p.policies.Profile(), "switches": p.policies.Switches(), "us": p.took.Microseconds()}
+}
+
+func (x *execution) filterRecord() map[string]any {
+	rec := map[string]any{"known": map[string]any{"loaded": x.known.Loaded, "skipped": len(x.known.Skipped), "dropped": x.known.Dropped, "unreadable": x.known.Unreadable}}
+	for i, report := range x.reports {
+		rec[[...]string{"stdout", "stderr"}[i&1]] = report
+	}
+	if x.plan.redactionOff() {
+		rec["redaction"] = "off"
+	}
+	return rec
+}
+
+// clean redacts one of our own texts. Without a set, which is the case when the
+// run failed before there was one, nothing of the child's words is kept.
+func (x *execution) clean(text string) string {
+	if x.redact == nil {
+		if err := x.collect(); err != nil {
+			return "[not recorded: no redaction]"
+		}
+	}
+	out, _ := x.redact.String(text)
+	return out
+}
+
+func (x *execution) cleanAll(words []string) []string {
+	out := make([]string, len(words))
+	for i, w := range words {
+		out[i] = x.clean(w)
+	}
+	return out
+}
+
+// refuse completes the error of a run that must not start: words are redacted,
+// and a request is left where a person can find it.
+func (x *execution) refuse(err error) error {
+	f := fault.From(err)
+	if x.plan.policies != nil {
+		f.Redact(x.clean)
+	}
+	if f.Code != "E2010" {
+		return f
+	}
+	p := x.plan
+	id, werr := approve.WriteRequest(filepath.Join(p.dirs.State, "requests"), approve.Request{Bound: p.bound(), Display: x.display(f.Message), Requester: p.requester()})
+	if werr != nil {
+		// The refusal stands either way; only nobody can be asked.
+		x.warn("the request could not be written: " + werr.Error())
+		return f
+	}
+	return f.With("requestId", id)
+}
+
+func (x *execution) warn(text string) {
+	if x.out.Warn != nil {
+		x.out.Warn(text)
+	}
+}
+
+// bound is everything that an approval of this plan would cover.
+func (p *Plan) bound() map[string]any {
+	var steps []any
+	for _, s := range p.steps {
+		steps = append(steps, map[string]any{"argv": anys(s.argv), "sha256": s.id.Digest, "metadata": s.Call.Provenance.Digest, "effects": s.danger(), "resources": resourceList(s.Call.Resources)})
+	}
+	return map[string]any{"argv": anys(p.inv.words()), "cwd": p.Cwd, "steps": steps, "env": anys(p.env.passed), "policy": p.policies.Digest(), "uid": p.machine.UID,
+		"session": p.machine.Getenv("ATIP_SESSION_ID"), "agent": p.agent()}
+}
+
+func (x *execution) display(message string) approve.Display {
+	p := x.plan
+	d := approve.Display{Argv: x.cleanAll(p.inv.words()), Message: message, Rules: p.rules(), Trust: p.steps[0].verdict.Level.String(), Tool: p.steps[0].Call.Tool}
+	for _, s := range p.steps {
+		for _, e := range dangerKeys() {
+			if v := s.value(e); v != atip.No {
+				d.Effects = append(d.Effects, dangerName(e)+": "+v.String())
+			}
+		}
+		for _, r := range s.Call.Resources {
+			d.Resources = append(d.Resources, r.Access.String()+" "+r.Value)
+		}
+	}
+	return d
+}
+
+func (p *Plan) requester() approve.Requester {
+	return approve.Requester{UID: p.machine.UID, PID: processID(), Start: p.began.UTC().Format(time.RFC3339Nano), SID: sessionID(), Session: p.machine.Getenv("ATIP_SESSION_ID"), Agent: p.agent()}
+}
+
+func resourceList(rs []atip.Resource) []any {
+	out := []any{}
+	for _, r := range rs {
+		out = append(out, strings.Join([]string{r.Kind, r.Value, r.Abs, r.Access.String(), r.Class.String(), r.Host}, " "))
+	}
+	return out
+}
+
+func anys(words []string) []any {
+	out := make([]any, len(words))
+	for i, w := range words {
+		out[i] = w
+	}
+	return out
+}
+
+// filterConfig reads the output object of the policy for the filter.
+func filterConfig(out policy.OutputPolicy, steps []*step) (filter.Config, error) {
+	cfg := filter.Config{}
+	if out.Binary != "" {
+		mode, ok := filter.BinaryModeByName(out.Binary)
+		if !ok {
+			return cfg, fault.New("E2040", "output.binary: unknown mode "+out.Binary)
+		}
+		cfg.Binary = mode
+	}
+	for _, part := range out.Redact {
+		if err := applyRedact(&cfg, part, steps); err != nil {
+			return cfg, err
+		}
+	}
+	return cfg, nil
+}

@@ -1,0 +1,170 @@
+package run
+
+import (
+	"io"
+	"path/filepath"
+	"time"
+
+	"github.com/atip-dev/atip-exec/filter"
+	"github.com/atip-dev/atip-exec/internal/audit"
+	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/policy"
+	"github.com/atip-dev/atip-exec/sandbox"
+)
+
+// Output is where a run writes and whom it tells.
+type Output struct {
+	Stdout, Stderr io.Writer
+	Start          func(Started) // the child runs; nil to not be told
+	Note           func(Note)
+	Warn           func(string)
+}
+
+// Started is told once the child runs.
+type Started struct {
+	V         int           `json:"v"`
+	Run       string        `json:"run"`
+	Argv      []string      `json:"argv"`
+	Cwd       string        `json:"cwd"`
+	Pid       int           `json:"pid"`
+	Stdin     string        `json:"stdin"`
+	Terminal  string        `json:"terminal"`
+	TimeoutMS int64         `json:"timeout_ms"`
+	Decision  string        `json:"decision"`
+	Tier      string        `json:"tier"`
+	Gaps      []sandbox.Gap `json:"gaps"`
+}
+
+// Result is how a run ended.
+type Result struct {
+	ExitCode int
+	Fault    *fault.Fault // why the exit status is ours; nil if it is the child's
+	Status   Status
+	Plan     *Plan
+	Reports  []filter.Report // stdout, stderr
+	Duration time.Duration
+}
+
+// Run carries out one invocation from end to end. It never panics and always
+// writes the status that was asked for.
+func Run(inv Invocation, m Machine, out Output) *Result {
+	r := &Result{}
+	id := audit.NewID()
+	sink, err := openStatus(inv, id, inv.words())
+	if err != nil {
+		return r.fail(err)
+	}
+	p, err := MakePlan(inv, m)
+	p.Run = id
+	defer p.Close()
+	r.Plan = p
+	if out.Warn != nil {
+		for _, w := range p.Warnings {
+			out.Warn(w)
+		}
+	}
+	if err == nil {
+		err = p.statusOutside(sink)
+	}
+	if err == nil {
+		err = p.Refusal()
+	}
+	x := &execution{plan: p, out: out, status: r.base(p)}
+	if err != nil {
+		err = x.refuse(err)
+	} else {
+		err = x.run()
+	}
+	r.Status, r.Reports, r.Duration = x.status, x.reports, x.ran
+	r.settle(x, err)
+	if werr := x.record(r); werr != nil {
+		r.Fault, r.ExitCode = fault.From(werr), fault.From(werr).Exit
+		r.Status.Error, r.Status.ExitCode, r.Status.Origin = r.Fault, r.ExitCode, "atip-exec"
+	}
+	if werr := sink.write(r.Status); werr != nil && r.Fault == nil {
+		r.Fault, r.ExitCode = fault.From(werr), fault.From(werr).Exit
+	}
+	return r
+}
+
+func (r *Result) fail(err error) *Result {
+	r.Fault = fault.From(err)
+	r.ExitCode = r.Fault.Exit
+	return r
+}
+
+// settle turns what happened into the exit status and the state of the run.
+func (r *Result) settle(x *execution, err error) {
+	s := &r.Status
+	if err != nil {
+		r.fail(err)
+		s.State, s.Origin, s.Error, s.ExitCode = "failed", "atip-exec", r.Fault, r.ExitCode
+		if s.Child == nil && r.Fault.Exit == 77 {
+			s.State = "refused"
+		}
+		return
+	}
+	s.State, s.Origin = "finished", "child"
+	r.ExitCode = s.Child.ExitCode
+	s.ExitCode = r.ExitCode
+}
+
+// base is the status of a plan before anything ran.
+func (r *Result) base(p *Plan) Status {
+	s := Status{Kind: statusKind, State: "failed", Run: p.Run, Argv: p.inv.words(), Cwd: p.Cwd,
+		Timing: &timingStatus{Began: p.began.UTC().Format(time.RFC3339Nano), PlanUS: p.took.Microseconds()}}
+	if len(p.steps) == 0 {
+		return s
+	}
+	id := p.steps[0].id
+	s.Tool = &toolStatus{Path: id.Canonical, SHA256: id.Digest}
+	if len(p.Decision.Steps) > 0 {
+		s.Decision = &decisionStatus{Action: p.Decision.Action.String(), Rules: p.rules()}
+		s.Sandbox = p.Setup.Receipt()
+		s.Env = &envStatus{Dropped: p.env.dropped, Credentials: p.env.credentials}
+	}
+	return s
+}
+
+func (p *Plan) rules() []string {
+	rules := []string{}
+	for _, reason := range p.Decision.Reasons {
+		if !contains(rules, reason.Rule) {
+			rules = append(rules, reason.Rule)
+		}
+	}
+	return rules
+}
+
+// statusOutside refuses a status file that the child could write.
+func (p *Plan) statusOutside(s *statusSink) error {
+	if s == nil || s.file == "" || p.Decision.Action != policy.Allow {
+		return nil
+	}
+	dir := filepath.Dir(s.file)
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = real
+	}
+	for _, g := range p.Profile.Write {
+		if within(dir, g.Path) {
+			return fault.New("E1002", "--status-file: the command can write to "+dir).WithFix("name a file outside the workspace, or use --status-fd", "--status-fd 3 3>status.json").With("path", s.file)
+		}
+	}
+	return nil
+}
+
+// words is the command line of the child as it was typed.
+func (inv Invocation) words() []string {
+	if inv.IsShell {
+		return append([]string{"-c", inv.Shell}, inv.ShellArgs...)
+	}
+	return inv.Argv
+}
+
+// Tool is the name of the tool that a plan starts, "" if it was not found out.
+func (p *Plan) Tool() string {
+	if p == nil || len(p.steps) == 0 {
+		return ""
+	}
+	return p.steps[0].Call.Tool
+}

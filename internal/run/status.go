@@ -1,0 +1,204 @@
+package run
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/sandbox"
+)
+
+// Status is the document of --status-file and --status-fd, atip-exec.status/1. It
+// is written whatever happens; consumers ignore unknown fields.
+type Status struct {
+	Kind     string          `json:"kind"`
+	State    string          `json:"state"` // finished, refused, failed, incomplete
+	Run      string          `json:"run"`
+	Origin   string          `json:"origin"` // child, or atip-exec if the exit status is ours
+	ExitCode int             `json:"exit_code"`
+	Audit    string          `json:"audit,omitempty"`
+	Child    *ChildStatus    `json:"child"`
+	Error    *fault.Fault    `json:"error"`
+	Argv     []string        `json:"argv"`
+	Cwd      string          `json:"cwd,omitempty"`
+	Decision *decisionStatus `json:"decision,omitempty"`
+	Tool     *toolStatus     `json:"tool,omitempty"`
+	Sandbox  any             `json:"sandbox,omitempty"`
+	Filter   any             `json:"filter,omitempty"`
+	IO       *ioStatus       `json:"io,omitempty"`
+	Env      *envStatus      `json:"env,omitempty"`
+	Timing   *timingStatus   `json:"timing,omitempty"`
+	Timeout  *timeoutStatus  `json:"timeout,omitempty"`
+	Tree     *sandbox.Tree   `json:"tree,omitempty"`
+	Notes    []Note          `json:"notes,omitempty"`
+}
+
+// ChildStatus is how the child ended, as seen by wait4(2).
+type ChildStatus struct {
+	Pid      int    `json:"pid"`
+	ExitCode int    `json:"exit_code"`
+	Signal   string `json:"signal,omitempty"`
+	Core     bool   `json:"core"`
+}
+
+type decisionStatus struct {
+	Action string   `json:"action"`
+	Rules  []string `json:"rules"`
+}
+
+type toolStatus struct {
+	Path        string `json:"path"`
+	SHA256      string `json:"sha256,omitempty"`
+	StartedBy   string `json:"started_by,omitempty"`
+	ExecChecked string `json:"exec_checked,omitempty"`
+}
+
+type ioStatus struct {
+	Stdin    string       `json:"stdin"`
+	Terminal string       `json:"terminal"`
+	Stdout   streamStatus `json:"stdout"`
+	Stderr   streamStatus `json:"stderr"`
+	Passed   []int        `json:"passed_fds,omitempty"`
+}
+
+type streamStatus struct {
+	End string `json:"end"` // eof, held, epipe, error
+}
+
+type envStatus struct {
+	Dropped     []string `json:"dropped"`
+	Credentials []string `json:"credentials"`
+}
+
+type timingStatus struct {
+	Began    string `json:"began"`
+	PlanUS   int64  `json:"plan_us"`
+	StartUS  int64  `json:"start_us"`
+	RunMS    int64  `json:"run_ms"`
+	UserMS   int64  `json:"user_ms"`
+	SysMS    int64  `json:"sys_ms"`
+	MaxRSSKB int64  `json:"max_rss_kb"`
+}
+
+type timeoutStatus struct {
+	LimitMS int64  `json:"limit_ms"`
+	Source  string `json:"source"`
+	Fired   bool   `json:"fired"`
+}
+
+// Note is something worth telling that did not change the outcome.
+type Note struct {
+	Code  string `json:"code"` // timeout, kill, signal, leftovers, pipe_held, output_closed, killed
+	Value any    `json:"value,omitempty"`
+	At    int64  `json:"t_ms"`
+}
+
+// statusSink is where the status of one run goes.
+type statusSink struct {
+	file string
+	fd   *os.File
+}
+
+// openStatus makes sure that the status can be written later: "incomplete" stands
+// there until the end, and stays if the wrapper is killed.
+func openStatus(inv Invocation, run string, argv []string) (*statusSink, error) {
+	s := &statusSink{}
+	if inv.StatusFD != 0 {
+		if !inherited(inv.StatusFD) {
+			return nil, fault.New("E1002", fmt.Sprintf("--status-fd: descriptor %d is not open", inv.StatusFD)).WithFix("open it for writing in the shell", "--status-fd 3 3>status.json")
+		}
+		s.fd = os.NewFile(uintptr(inv.StatusFD), "status")
+		if _, err := s.fd.Write(nil); err != nil || !writable(s.fd) {
+			return nil, fault.New("E1002", fmt.Sprintf("--status-fd: descriptor %d is not writable", inv.StatusFD)).WithFix("open it for writing in the shell", "--status-fd 3 3>status.json")
+		}
+	}
+	if inv.StatusFile != "" {
+		abs, err := filepath.Abs(inv.StatusFile)
+		if err != nil {
+			return nil, fault.New("E3004", "--status-file: "+err.Error())
+		}
+		s.file = abs
+		if err := s.replace(Status{Kind: statusKind, State: "incomplete", Run: run, Origin: "atip-exec", Argv: argv}); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+const statusKind = "atip-exec.status/1"
+
+// write puts the final status in both places.
+func (s *statusSink) write(st Status) error {
+	if s == nil {
+		return nil
+	}
+	var first error
+	if s.fd != nil {
+		line, err := json.Marshal(st)
+		if err == nil {
+			_, err = s.fd.Write(append(line, '\n'))
+		}
+		if err != nil {
+			first = fault.New("E3004", "--status-fd: "+err.Error())
+		}
+	}
+	if s.file != "" {
+		if err := s.replace(st); err != nil && first == nil {
+			first = err
+		}
+	}
+	return first
+}
+
+func (s *statusSink) replace(st Status) error {
+	line, err := json.Marshal(st)
+	if err != nil {
+		return fault.New("E3004", "--status-file: "+err.Error())
+	}
+	if info, err := os.Lstat(s.file); err == nil && !info.Mode().IsRegular() && info.Mode()&os.ModeSymlink == 0 {
+		return fault.New("E3004", "--status-file: "+s.file+" is not a regular file")
+	}
+	tmp, err := os.CreateTemp(filepath.Dir(s.file), ".atip-exec-status-*")
+	if err != nil {
+		return fault.New("E3004", "--status-file: "+err.Error())
+	}
+	_, err = tmp.Write(append(line, '\n'))
+	if closeErr := tmp.Close(); err == nil {
+		err = closeErr
+	}
+	if err == nil {
+		err = os.Rename(tmp.Name(), s.file)
+	}
+	if err != nil {
+		os.Remove(tmp.Name())
+		return fault.New("E3004", "--status-file: "+err.Error())
+	}
+	return nil
+}
+
+// ReportUsage writes the status of a command line that could not be parsed. The
+// error itself is on stderr already, so a status that cannot be written is lost.
+func ReportUsage(file string, argv []string, f *fault.Fault) {
+	if file == "" {
+		return
+	}
+	s := &statusSink{}
+	var err error
+	if s.file, err = filepath.Abs(file); err != nil {
+		return
+	}
+	_ = s.replace(Status{Kind: statusKind, State: "failed", Origin: "atip-exec", ExitCode: f.Exit, Error: f, Argv: argv,
+		Timing: &timingStatus{Began: time.Now().UTC().Format(time.RFC3339Nano)}})
+}
+
+func inherited(fd int) bool {
+	for _, n := range sandbox.InheritedFDs() {
+		if n == fd {
+			return true
+		}
+	}
+	return false
+}

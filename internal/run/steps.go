@@ -1,0 +1,188 @@
+package run
+
+import (
+	"errors"
+	"path/filepath"
+	"strings"
+
+	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/policy"
+	"github.com/atip-dev/atip-exec/shims"
+	"github.com/atip-dev/atip-exec/trust"
+)
+
+// maxDepth is how many wrappers inside each other are looked into; what lies
+// deeper is opaque.
+const maxDepth = 8
+
+// step is one command of the run with everything that was found out about it.
+type step struct {
+	policy.Step
+	argv    []string
+	file    *trust.File // nil for a command that is not installed
+	id      trust.Identity
+	verdict trust.Verdict
+	missing error
+}
+
+// collector turns commands into steps: identify, look up, resolve, recurse.
+type collector struct {
+	plan  *Plan
+	path  []string // PATH of the child
+	steps []*step
+}
+
+// add appends the step of argv and the steps of the commands inside it.
+func (c *collector) add(argv, via []string, cwd string, confidence policy.Confidence) error {
+	s := &step{argv: argv}
+	s.Via, s.Cwd, s.Confidence = via, cwd, confidence
+	if err := c.identify(s); err != nil {
+		return err
+	}
+	if err := c.resolve(s); err != nil {
+		return err
+	}
+	c.steps = append(c.steps, s)
+	return c.nested(s)
+}
+
+func (c *collector) identify(s *step) error {
+	p := c.plan
+	opener := trust.Opener{CacheDir: p.digestDir(), Workspace: p.Workspace, Home: p.dirs.Home, TmpDirs: p.world.TmpDirs, Getenv: p.machine.Getenv, Args: s.argv[1:]}
+	if t := p.policies.TrustPolicy(); t.SystemPathsSet {
+		opener.SystemPaths = t.SystemPaths
+	}
+	file, err := opener.Open(s.argv[0], c.path, s.Cwd)
+	var notFound *trust.NotFoundError
+	if errors.As(err, &notFound) {
+		// Judged by metadata alone; the run ends before anything is started.
+		s.missing = err
+		base := filepath.Base(s.argv[0])
+		s.id = trust.Identity{Word: s.argv[0], Argv0: s.argv[0], Effective: base, Invoked: base}
+		s.verdict = trust.Verdict{Level: trust.Unsigned, Reason: "not_found", Action: trust.Allow}
+	} else if err != nil {
+		return err
+	} else {
+		s.file, s.id = file, file.Identity()
+		s.verdict = trust.Judge(s.id, p.trustPolicy())
+	}
+	s.File = policy.FileFacts{Canonical: s.id.Canonical, Place: s.id.Place, Digest: s.id.Digest, InWorkspace: within(s.id.Canonical, p.Workspace),
+		Believed: believed(s.verdict), SystemPath: s.id.SystemPath, Names: []string{s.id.Effective, s.id.Invoked}}
+	s.Trust = policy.TrustFacts{Level: s.verdict.Level.String(), Reason: s.verdict.Reason, Action: policy.Action(s.verdict.Action)}
+	return nil
+}
+
+func (c *collector) resolve(s *step) error {
+	p := c.plan
+	q := shims.Query{Digest: s.id.Digest, Effective: s.id.Effective, Invoked: s.id.Invoked, Believed: believed(s.verdict),
+		Verified: s.verdict.Level == trust.Verified, NameOnly: s.id.Manager != ""}
+	if s.missing != nil {
+		// No bytes to doubt: the curated document of that name is the best answer.
+		q.Believed = true
+	}
+	if s.id.SystemPath && s.id.Place != "" {
+		q.Borrow = filepath.Base(s.id.Place)
+	}
+	if target, ok := s.id.Target(); ok {
+		q.Believed = target.SystemPath
+	}
+	found, err := shims.Lookup(q, p.shimDirs)
+	if err != nil {
+		return err
+	}
+	s.Call = found.Resolve(s.argv, atip.ResolveOptions{Env: p.lookupEnv})
+	if name := s.Call.Tool; name != "" && !contains(s.File.Names, name) {
+		s.File.Names = append(s.File.Names, name)
+	}
+	s.RunsCode = policy.CodeNone
+	if s.File.InWorkspace {
+		s.RunsCode = policy.CodeProject
+	}
+	for i := range s.Call.Resources {
+		p.world.Fill(&s.Call.Resources[i], join(s.Cwd, s.Call.Chdir))
+	}
+	for _, f := range s.Call.CodeFiles {
+		p.checkCodeFile(s, f)
+	}
+	s.Hosts = p.hosts(s)
+	if s.Call.Provenance.Rank >= atip.Org {
+		for _, path := range s.Call.Paths {
+			if abs := p.expand(path); p.world.Classify(abs, atip.AccessRead, false) == atip.ClassSecret {
+				s.Entitled = append(s.Entitled, abs)
+			}
+		}
+	}
+	return nil
+}
+
+// nested looks into the commands inside a step.
+func (c *collector) nested(s *step) error {
+	for _, n := range s.Call.Nested {
+		switch {
+		case n.Kind == "argv" && len(n.Argv) > 0 && len(s.Via) < maxDepth:
+			via := append(append([]string{}, s.Via...), s.id.Invoked)
+			if err := c.add(n.Argv, via, join(s.Cwd, s.Call.Chdir), policy.Exact); err != nil {
+				return err
+			}
+		case n.Kind == "shell" && n.Text != "" && len(s.Via) < maxDepth:
+			via := append(append([]string{}, s.Via...), s.id.Invoked)
+			if err := c.shell(s, n.Text, via); err != nil {
+				return err
+			}
+		default:
+			s.RunsCode = max(s.RunsCode, c.codeKind(s, n))
+		}
+	}
+	return nil
+}
+
+// codeKind says whose code a nested program text is.
+func (c *collector) codeKind(s *step, n atip.Nested) policy.CodeKind {
+	switch {
+	case n.Kind == "argv" && len(n.Argv) == 0:
+		return policy.CodeNone
+	case n.Kind == "argv":
+		return policy.CodeOpaque
+	case n.Language == "project":
+		return policy.CodeProject
+	case n.Text != "" || n.File == "-":
+		return policy.CodeInline
+	case n.File != "":
+		r := atip.Resource{Kind: "path", Value: n.File, Access: atip.AccessRead}
+		c.plan.world.Fill(&r, join(s.Cwd, s.Call.Chdir))
+		switch r.Class {
+		case atip.ClassWorkspace, atip.ClassWorkspaceTracked, atip.ClassWorkspaceRegenerable, atip.ClassTmp:
+			return policy.CodeProject
+		case atip.ClassSystem:
+			return policy.CodeInline
+		}
+	}
+	return policy.CodeOpaque
+}
+
+// believed reports whether the bytes of a tool are vouched for by something else
+// than a signature: trust.Decide names these reasons.
+func believed(v trust.Verdict) bool {
+	if v.Level == trust.Verified {
+		return true
+	}
+	switch v.Reason {
+	case "pinned", "known_digest", "distro_db_match", "system_path":
+		return v.Action == trust.Allow
+	}
+	return false
+}
+
+func within(path, dir string) bool {
+	return dir != "" && path != "" && (path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/"))
+}
+
+func join(dir, rel string) string {
+	switch {
+	case rel == "":
+		return dir
+	case filepath.IsAbs(rel):
+		return rel
+	}
+	return filepath.Join(dir, rel)
+}

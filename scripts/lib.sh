@@ -1,0 +1,41 @@
+# Shared by the scripts of this folder; sourced, not run.
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+
+say() { printf '\n== %s\n' "$*"; }
+die() {
+	printf '%s: %s\n' "${0##*/}" "$*" >&2
+	exit 1
+}
+
+# need_go stops early with a clear text: everything else can be installed.
+need_go() {
+	command -v go >/dev/null || die "no Go toolchain in PATH; install Go 1.26 or newer from https://go.dev/dl/"
+}
+
+# install_missing PROGRAM=PACKAGE… installs the packages whose program is missing.
+install_missing() {
+	local pair packages=()
+	for pair in "$@"; do
+		command -v "${pair%%=*}" >/dev/null || packages+=("${pair#*=}")
+	done
+	[ ${#packages[@]} -eq 0 ] && return
+	install_packages "${packages[@]}"
+}
+
+install_packages() {
+	command -v apt-get >/dev/null || die "please install: $*"
+	local sudo=()
+	if [ "$(id -u)" -ne 0 ]; then
+		command -v sudo >/dev/null || die "please install as root: apt-get install $*"
+		sudo=(sudo)
+	fi
+	say "installing $*"
+	"${sudo[@]}" apt-get update -qq
+	DEBIAN_FRONTEND=noninteractive "${sudo[@]}" apt-get install -y -qq --no-install-recommends "$@" >/dev/null
+}
+
+# build puts both programs into bin/; neither needs a C compiler.
+build() {
+	(cd "$root" && CGO_ENABLED=0 go build -trimpath -o bin/ ./cmd/atip-exec ./cmd/atip)
+}
