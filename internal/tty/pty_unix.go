@@ -1,0 +1,304 @@
+//go:build linux || darwin || dragonfly || freebsd || netbsd || openbsd
+
+package tty
+
+import (
+	"errors"
+	"io"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/creack/pty"
+	"golang.org/x/sys/unix"
+)
+
+// Size of a terminal that nobody looks at.
+const (
+	defaultRows = 24
+	defaultCols = 80
+)
+
+// Pair is a pseudo-terminal: the command gets Slave, we keep Master.
+type Pair struct {
+	Master *os.File // read through Read, which knows the end
+	Slave  *os.File // to be closed when the command has it
+
+	outer *os.File      // the terminal in front of the user, nil for none
+	saved *unix.Termios // its settings before us
+
+	mu     sync.Mutex
+	raw    bool
+	closed bool
+	done   chan struct{} // closed by Close
+	wakeR  *os.File      // readable after Close: ends the wait for keys
+	wakeW  *os.File
+	size   chan os.Signal
+}
+
+// OpenPty opens a pseudo-terminal with the size and settings of outer. Without an
+// outer terminal nobody types: no echo, and lines end as the command ends them.
+func OpenPty(outer *os.File) (p *Pair, err error) {
+	master, slave, err := pty.Open()
+	if err != nil {
+		return nil, &Error{Op: "open", Code: code(err), Err: err}
+	}
+	p = &Pair{Master: master, Slave: slave, done: make(chan struct{})}
+	defer func() {
+		if err != nil {
+			_ = p.Close()
+		}
+	}()
+	// The command shares this description, and tools do not expect EAGAIN.
+	if err := unix.SetNonblock(int(slave.Fd()), false); err != nil {
+		return nil, &Error{Op: "set blocking", Err: err}
+	}
+	if outer != nil && IsTerminal(outer.Fd()) {
+		p.outer = outer
+		if p.saved, err = modes(int(outer.Fd())); err != nil {
+			return nil, err
+		}
+		if err := setModes(int(slave.Fd()), p.saved); err != nil {
+			return nil, err
+		}
+		return p, p.resize()
+	}
+	settings, err := modes(int(slave.Fd()))
+	if err != nil {
+		return nil, err
+	}
+	settings.Lflag &^= unix.ECHO | unix.ECHONL
+	settings.Oflag &^= unix.ONLCR
+	if err := setModes(int(slave.Fd()), settings); err != nil {
+		return nil, err
+	}
+	if err := pty.Setsize(master, &pty.Winsize{Rows: defaultRows, Cols: defaultCols}); err != nil {
+		return nil, &Error{Op: "set size", Err: err}
+	}
+	return p, nil
+}
+
+// HasOuter reports whether somebody looks at the terminal. Without, the command
+// should be told TERM=dumb unless it has a TERM.
+func (p *Pair) HasOuter() bool { return p.outer != nil }
+
+// resize copies the size of the outer terminal; the kernel tells the command.
+func (p *Pair) resize() error {
+	size, err := pty.GetsizeFull(p.outer)
+	if err == nil && (size.Rows == 0 || size.Cols == 0) {
+		size.Rows, size.Cols = defaultRows, defaultCols
+	}
+	if err == nil {
+		err = pty.Setsize(p.Master, size)
+	}
+	if err != nil {
+		return &Error{Op: "set size", Err: err}
+	}
+	return nil
+}
+
+// Relay puts the outer terminal into raw mode and starts to copy what comes from
+// stdin to the command and the size of the outer terminal to the inner. It
+// returns at once; Close ends it.
+func (p *Pair) Relay(stdin *os.File) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed || p.wakeR != nil {
+		return &Error{Op: "relay", Err: os.ErrClosed}
+	}
+	var err error
+	if p.wakeR, p.wakeW, err = os.Pipe(); err != nil {
+		return &Error{Op: "relay", Code: code(err), Err: err}
+	}
+	if err := p.setRaw(); err != nil {
+		return err
+	}
+	if p.outer != nil {
+		p.size = make(chan os.Signal, 1)
+		signal.Notify(p.size, syscall.SIGWINCH)
+		go p.followSize()
+		// It may have changed between the opening and Notify.
+		if err := p.resize(); err != nil {
+			return err
+		}
+	}
+	go p.keys(stdin, int(p.wakeR.Fd()))
+	return nil
+}
+
+func (p *Pair) followSize() {
+	for {
+		select {
+		case <-p.size:
+			_ = p.resize()
+		case <-p.done:
+			return
+		}
+	}
+}
+
+// keys copies stdin to the command. Bytes are keys: that ^C is an interrupt is for
+// the inner line discipline to decide.
+func (p *Pair) keys(stdin *os.File, wake int) {
+	in := int(stdin.Fd())
+	buffer := make([]byte, 4096)
+	midLine := false
+	for waitReadable(in, wake) {
+		n, err := unix.Read(in, buffer)
+		switch {
+		case err == unix.EINTR || err == unix.EAGAIN:
+			continue
+		case n <= 0:
+			p.endOfKeys(midLine)
+			return
+		}
+		if _, err := p.Master.Write(buffer[:n]); err != nil {
+			return
+		}
+		midLine = buffer[n-1] != '\n' && buffer[n-1] != '\r'
+	}
+}
+
+// endOfKeys tells the command that its input has ended. Closing the master would
+// be SIGHUP; in canonical mode VEOF is the end, for one read, so that it is given
+// again for whoever reads next. After an unfinished line the first VEOF only
+// delivers that line.
+func (p *Pair) endOfKeys(midLine bool) {
+	tick := time.NewTicker(250 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if eof, ok := p.eofKey(); ok {
+			keys := []byte{eof}
+			if midLine {
+				keys = []byte{eof, eof}
+			}
+			if _, err := p.Master.Write(keys); err != nil {
+				return
+			}
+			midLine = false
+		}
+		select {
+		case <-tick.C:
+		case <-p.done:
+			return
+		}
+	}
+}
+
+// eofKey returns the key that ends the input, if there is one now.
+func (p *Pair) eofKey() (key byte, ok bool) {
+	conn, err := p.Master.SyscallConn()
+	if err != nil {
+		return 0, false
+	}
+	// Not Fd, which would make Master blocking and Close wait for its reader.
+	err = conn.Control(func(fd uintptr) {
+		t, err := unix.IoctlGetTermios(int(fd), getTermios)
+		if err == nil && t.Lflag&unix.ICANON != 0 && t.Cc[unix.VEOF] != disabled {
+			key, ok = t.Cc[unix.VEOF], true
+		}
+	})
+	return key, ok && err == nil
+}
+
+// Read reads what the command prints. The end of the last process that has the
+// terminal open reads as EIO on Linux.
+func (p *Pair) Read(b []byte) (int, error) {
+	n, err := p.Master.Read(b)
+	if err != nil && errors.Is(err, syscall.EIO) {
+		err = io.EOF
+	}
+	return n, err
+}
+
+// Foreground returns the group that is in front of the inner terminal, which is
+// the one a forwarded signal is for; 0 if unknown.
+func (p *Pair) Foreground() int {
+	conn, err := p.Master.SyscallConn()
+	if err != nil {
+		return 0
+	}
+	group := 0
+	_ = conn.Control(func(fd uintptr) {
+		if g, err := foreground(int(fd)); err == nil {
+			group = g
+		}
+	})
+	return group
+}
+
+// Pause gives the outer terminal its settings back, before we are stopped.
+func (p *Pair) Pause() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.restore()
+}
+
+// Resume takes the outer terminal again after Pause.
+func (p *Pair) Resume() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed || p.outer == nil {
+		return nil
+	}
+	// In the background the terminal is somebody else's.
+	if group, err := foreground(int(p.outer.Fd())); err == nil && group != unix.Getpgrp() {
+		return nil
+	}
+	if err := p.setRaw(); err != nil {
+		return err
+	}
+	return p.resize()
+}
+
+func (p *Pair) setRaw() error {
+	if p.outer == nil {
+		return nil
+	}
+	t := *p.saved
+	// cfmakeraw, which each system spells out in termios(3).
+	t.Iflag &^= unix.IGNBRK | unix.BRKINT | unix.PARMRK | unix.ISTRIP | unix.INLCR | unix.IGNCR | unix.ICRNL | unix.IXON
+	t.Oflag &^= unix.OPOST
+	t.Lflag &^= unix.ECHO | unix.ECHONL | unix.ICANON | unix.ISIG | unix.IEXTEN
+	t.Cflag &^= unix.CSIZE | unix.PARENB
+	t.Cflag |= unix.CS8
+	t.Cc[unix.VMIN], t.Cc[unix.VTIME] = 1, 0
+	if err := setModes(int(p.outer.Fd()), &t); err != nil {
+		return err
+	}
+	p.raw = true
+	return nil
+}
+
+func (p *Pair) restore() error {
+	if !p.raw {
+		return nil
+	}
+	p.raw = false
+	return setModes(int(p.outer.Fd()), p.saved)
+}
+
+// Close ends the relay, restores the outer terminal and hangs up the inner one.
+// It may be called again, so that it can be deferred for panics.
+func (p *Pair) Close() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return nil
+	}
+	p.closed = true
+	close(p.done)
+	if p.size != nil {
+		signal.Stop(p.size)
+	}
+	if p.wakeW != nil {
+		// The read end stays open: the goroutine that waits on it uses its number.
+		_ = p.wakeW.Close()
+	}
+	err := p.restore()
+	_ = p.Slave.Close()
+	_ = p.Master.Close()
+	return err
+}
