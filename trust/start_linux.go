@@ -92,7 +92,11 @@ func (f *File) CheckStarted(pid int) (string, error) {
 	case nil:
 		for _, h := range f.parts {
 			if h.form != FormScript && exe.same(h.st) {
-				return "true", nil
+				// An interpreter says nothing about the script it was given.
+				if f.scriptsIntact() {
+					return "true", nil
+				}
+				return "", f.changed()
 			}
 		}
 		// env, sudo and most wrappers exec'd the next program before we looked.
@@ -106,5 +110,18 @@ func (f *File) CheckStarted(pid int) (string, error) {
 	default:
 		return "unknown", nil
 	}
-	return "", &ChangedError{Path: f.id.Canonical, Why: "another file was started in its place"}
+	return "", f.changed()
+}
+
+func (f *File) changed() error {
+	return &ChangedError{Path: f.id.Canonical, Why: "another file was started in its place"}
+}
+
+func (f *File) scriptsIntact() bool {
+	for _, h := range f.parts {
+		if h.form == FormScript && !h.pathIntact() {
+			return false
+		}
+	}
+	return true
 }

@@ -1,7 +1,7 @@
 package trust
 
-// Level is how far a subject is believed: the five levels of ATIP 0.6. They are
-// not ordered by their numbers; use Weaker.
+// Level is how far a subject is believed: the five levels of ATIP 0.6. Their
+// numbers are not their order; use Weaker.
 type Level uint8
 
 // Levels. The zero value is the worst.
@@ -31,10 +31,29 @@ func (l Level) String() string {
 // MarshalText implements encoding.TextMarshaler.
 func (l Level) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
 
+// rank orders levels: failed provenance is worse than none at all.
+func (l Level) rank() int {
+	switch l {
+	case ProvenanceFail:
+		return 1
+	case Unsigned:
+		return 2
+	case Unverified:
+		return 3
+	case Verified:
+		return 4
+	}
+	return 0
+}
+
+// Weaker reports whether l is believed less than other.
+func (l Level) Weaker(other Level) bool { return l.rank() < other.rank() }
+
 // Action is what a verdict asks for. The zero value denies.
 type Action uint8
 
-// Actions from the strictest to the loosest.
+// Actions from the strictest to the loosest. Confirm means: ask if the call has,
+// or may have, an effect beyond reading that this run's sandbox does not prevent.
 const (
 	Deny Action = iota
 	Confirm
@@ -77,38 +96,63 @@ func (s Subject) MarshalText() ([]byte, error) { return []byte(s.String()), nil 
 
 // Verdict is the answer about one subject.
 type Verdict struct {
-	Subject Subject  `json:"subject"`
-	Level   Level    `json:"level"`
-	Reason  string   `json:"reason"`
-	Stage   string   `json:"stage,omitempty"` // policy, artifact, bundle, root, verify, provenance
-	Action  Action   `json:"action"`
-	Caps    []string `json:"caps,omitempty"`
-	Part    string   `json:"part,omitempty"` // path of the chain part that set the action
+	Subject Subject `json:"subject"`
+	Level   Level   `json:"level"`
+	Reason  string  `json:"reason"`
+	// Stage is where it was decided: policy, artifact, bundle, root, verify or
+	// provenance.
+	Stage  string   `json:"stage,omitempty"`
+	Action Action   `json:"action"`
+	Caps   []string `json:"caps,omitempty"`
+	Part   string   `json:"part,omitempty"` // path of the chain part that set the action
 }
 
-// Facts are what is known about a subject. The zero value means that nothing was
-// found and nothing was verified.
-type Facts struct{ Subject Subject }
-
-// Policy is the "trust" object of a policy.
-type Policy struct {
-	RequireTool      bool
-	RequireMetadata  bool
-	MinimumSLSALevel int
-	Pins             map[string][]string // name or path: sha256 hex digests
-	Revoked          []string
+// Combine judges a chain: its weakest level, its strictest action, and the reason
+// of the first part that set the action. Without verdicts it denies.
+func Combine(verdicts ...Verdict) Verdict {
+	if len(verdicts) == 0 {
+		return Verdict{Reason: "nothing_judged"}
+	}
+	out := verdicts[0]
+	for _, v := range verdicts[1:] {
+		level := out.Level
+		if v.Level.Weaker(level) {
+			level = v.Level
+		}
+		if v.Action < out.Action {
+			caps := out.Caps
+			out = v
+			out.Caps = caps
+		}
+		out.Level = level
+	}
+	return out
 }
 
-// Decide is the pure decision: the same facts and policy always give the same
-// verdict.
-func Decide(f Facts, p Policy) Verdict {
-	return Verdict{Subject: f.Subject, Reason: "undecided"}
+// DeniedError says that trust alone refuses a run.
+type DeniedError struct {
+	Verdict Verdict
+	Place   string
+	Digest  string
 }
 
-// Evaluate collects the facts about the file of an identity, without any
-// signature look-up.
-func Evaluate(id Identity, p Policy) Facts { return Facts{} }
+// Err returns the refusal of a verdict that denies, nil otherwise.
+func (v Verdict) Err(id Identity) error {
+	if v.Action != Deny {
+		return nil
+	}
+	return &DeniedError{Verdict: v, Place: id.Place, Digest: id.Digest}
+}
 
-// Judge decides about every part of the chain and returns the weakest level with
-// the strictest action.
-func Judge(id Identity, p Policy) Verdict { return Decide(Evaluate(id, p), p) }
+func (e *DeniedError) Error() string {
+	return "executable \"" + e.Place + "\" is not trusted: " + e.Verdict.Level.String() + " (" + e.Verdict.Reason + ")"
+}
+
+// FaultCode implements fault.Coded.
+func (e *DeniedError) FaultCode() string { return "E2101" }
+
+// FaultDetails implements fault.Coded.
+func (e *DeniedError) FaultDetails() map[string]any {
+	return map[string]any{"level": e.Verdict.Level.String(), "reason": e.Verdict.Reason, "subject": e.Verdict.Subject.String(),
+		"digest": e.Digest, "place": e.Place, "part": e.Verdict.Part}
+}

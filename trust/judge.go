@@ -1,0 +1,79 @@
+package trust
+
+import (
+	"path/filepath"
+	"strings"
+)
+
+// Evaluate collects the facts about the file of an identity, without looking for
+// any signature.
+func Evaluate(id Identity, p Policy) Facts {
+	if len(id.Chain) == 0 {
+		return Facts{Unreadable: true}
+	}
+	return evaluatePart(id, 0, p)
+}
+
+// Judge decides about every part of the chain and returns the weakest level with
+// the strictest action.
+func Judge(id Identity, p Policy) Verdict {
+	verdicts := make([]Verdict, 0, len(id.Chain))
+	for i, part := range id.Chain {
+		v := Decide(evaluatePart(id, i, p), p)
+		v.Part = part.Path
+		verdicts = append(verdicts, v)
+	}
+	v := Combine(verdicts...)
+	v.Caps = id.Caps
+	return v
+}
+
+func evaluatePart(id Identity, i int, p Policy) Facts {
+	part := id.Chain[i]
+	f := Facts{Unreadable: part.Digest == "", SystemPath: part.SystemPath}
+	if i == 0 {
+		f.Caps = id.Caps
+	}
+	if part.Digest != "" && contains(p.Revoked, part.Digest) {
+		f.Revoked = true
+	}
+	// All shims of a version manager have equal bytes: the tool's name belongs to
+	// the program behind the shim, if that is known.
+	_, behind := id.Target()
+	names := []string{part.Path}
+	switch {
+	case i == 0 && behind:
+		names = append(names, id.Place)
+	case i == 0:
+		names = append(names, id.Place, id.Invoked, id.Effective)
+	case part.Role == RoleTarget:
+		names = append(names, id.Invoked, filepath.Base(part.Path))
+	default:
+		names = append(names, filepath.Base(part.Path))
+	}
+	// A pinned name with other bytes is a mismatch wherever it was found; several
+	// pins on one file must all hold.
+	for _, name := range names {
+		pins, ok := p.Pins[name]
+		if !ok {
+			continue
+		}
+		if part.Digest == "" || !contains(pins, part.Digest) {
+			f.Checksum, f.Pinned = ChecksumMismatch, false
+			return f
+		}
+		f.Pinned = true
+	}
+	return f
+}
+
+// contains compares digests: hex in any case, with or without "sha256:".
+func contains(digests []string, hex string) bool {
+	for _, d := range digests {
+		d, _ = strings.CutPrefix(d, "sha256:")
+		if strings.EqualFold(d, hex) {
+			return true
+		}
+	}
+	return false
+}
