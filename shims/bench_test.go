@@ -3,6 +3,7 @@ package shims
 import (
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/atip-dev/atip-exec/atip"
@@ -21,10 +22,10 @@ func BenchmarkLookupResolve(b *testing.B) {
 				b.Fatal(err)
 			}
 		}
-		for _, argv := range [][]string{{"rm", "-rf", "build"}, {"git", "push", "-f", "origin", "main"}, {"no-such-tool"}} {
-			b.Run(fmt.Sprintf("%s/%d", argv[0], installed), func(b *testing.B) {
+		for _, argv := range [][]string{{"rm", "-rf", "build"}, {"git", "push", "-f", "origin", "main"}, {"git", "--no-such-option", "push"}, {"no-such-tool"}} {
+			b.Run(fmt.Sprintf("%s/%d", strings.Join(argv[:min(2, len(argv))], "_"), installed), func(b *testing.B) {
 				b.ReportAllocs()
-				q := Query{Digest: hexA, Effective: argv[0], Invoked: argv[0], Believed: true}
+				q := Query{Digest: hexA, Effective: argv[0], Invoked: argv[0], Argv: argv, Believed: true}
 				for b.Loop() {
 					f, err := Lookup(q, d)
 					if err != nil {

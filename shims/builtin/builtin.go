@@ -16,13 +16,17 @@ type Entry struct {
 	Name   string // the document's name
 	Raw    []byte // its bytes; shared, not to be changed
 	Digest string // lower-case hex SHA-256 of Raw
+
+	span *span
 }
 
 // span says where a document stands in table.
 type span struct {
-	name     string
-	off, end int
-	digest   string
+	name         string
+	off, end     int
+	digest       string
+	head, tail   int    // where the commands of a large document begin and end
+	parts, flags [2]int // its commands and root options, as ranges of the tables
 }
 
 // alias leads from a file name, or a glob of file names, to a span.
@@ -86,7 +90,7 @@ func Names(name string) []string {
 
 func at(i int) Entry {
 	s := &spans[i]
-	return Entry{Name: s.name, Raw: table[s.off:s.end:s.end], Digest: s.digest}
+	return Entry{Name: s.name, Raw: table[s.off:s.end:s.end], Digest: s.digest, span: s}
 }
 
 // match is a glob with * and ? over a file name.
