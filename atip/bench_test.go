@@ -73,3 +73,23 @@ func BenchmarkSQL(b *testing.B) {
 		classifySQL("WITH x AS (SELECT 1) SELECT a, count(*) FROM t WHERE b = 'c' GROUP BY a")
 	}
 }
+
+func BenchmarkIndexedResolve(b *testing.B) {
+	raw := bigDocument()
+	index, err := Index(raw)
+	if err != nil {
+		b.Fatal(err)
+	}
+	argv := []string{"big", "-C", "x", "command180", "--force", "y"}
+	o := ResolveOptions{Provenance: Provenance{Rank: Org, Source: "builtin:big"}}
+	b.ReportAllocs()
+	for b.Loop() {
+		d, err := ParseIndexed(raw, index)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if c := d.Resolve(argv, o); len(c.Path) != 1 || c.Effects[Destructive].Value != Yes {
+			b.Fatal(c.Path, c.Effects[Destructive])
+		}
+	}
+}

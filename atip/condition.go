@@ -199,7 +199,7 @@ func (c *resolver) matches(m val, s string) tri {
 
 // regexp compiles each expression once per call; nil if it does not compile.
 func (c *resolver) regexp(p val, ci bool) *regexp.Regexp {
-	if re, ok := c.regexps[p.i]; ok {
+	if re, ok := c.regexps[p]; ok {
 		return re
 	}
 	expr := p.str()
@@ -213,7 +213,7 @@ func (c *resolver) regexp(p val, ci bool) *regexp.Regexp {
 	if c.regexps == nil {
 		c.regexps = make(regexpCache)
 	}
-	c.regexps[p.i] = re
+	c.regexps[p] = re
 	return re
 }
 

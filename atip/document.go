@@ -36,7 +36,11 @@ func Parse(raw []byte, o ParseOptions) (*Document, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Document{src: s.s, tape: s.tape}
+	return newDocument(s.s, s.tape)
+}
+
+func newDocument(src string, tape []entry) (*Document, error) {
+	d := &Document{src: src, tape: tape}
 	root := d.root()
 	if !root.is(KindObject) {
 		return nil, d.refuse("E1103", root, "", "the document is not an object")

@@ -3,7 +3,7 @@ package atip
 import "regexp"
 
 // regexpCache holds the expressions one call has compiled, by their place in the document.
-type regexpCache map[uint32]*regexp.Regexp
+type regexpCache map[val]*regexp.Regexp
 
 // addReading adds what one reading names and runs.
 func (call *Call) addReading(w *weigh) {

@@ -67,6 +67,7 @@ type node struct {
 func (d *Document) rootNode() *node { return d.newNode(nil, "", "", d.root()) }
 
 func (d *Document) newNode(parent *node, name, pointer string, v val) *node {
+	v = v.load()
 	n := &node{d: d, v: v, parent: parent, name: name, pointer: pointer}
 	if parent == nil {
 		n.conv = defaultConventions()
