@@ -2,12 +2,10 @@
 // person signed.
 package approve
 
-import (
-	"errors"
-	"time"
-)
+import "time"
 
-// Request asks a person to permit one plan.
+// Request asks a person to permit one plan. It is found again by its digest: the
+// same plan asked for twice is one request.
 type Request struct {
 	V         int            `json:"v"`
 	ID        string         `json:"id"`
@@ -19,7 +17,8 @@ type Request struct {
 	Requester Requester      `json:"requester"`
 }
 
-// Display is what the person is shown.
+// Display is what the person is shown. It is not bound: whoever shows it must
+// render Bound as well, and escape both.
 type Display struct {
 	Argv      []string `json:"argv"`
 	Message   string   `json:"message"`
@@ -43,19 +42,16 @@ type Requester struct {
 	Chain    []string `json:"chain,omitempty"`
 }
 
-// Digest is the digest a grant binds: sha256 over the canonical JSON of bound
-// (sorted keys, no floats).
-func Digest(bound map[string]any) (string, error) {
-	return "", errors.New("requests cannot be made by this build")
+// Error says why a request could not be stored or read. It has no code of its
+// own: the run is refused with E2010 either way, then without a request id.
+type Error struct {
+	Op   string
+	Path string
+	Err  error
 }
 
-// WriteRequest stores r in dir and returns its id. An open request with the same
-// digest is reused. ID, Created, Expires and Digest are filled in.
-func WriteRequest(dir string, r Request) (id string, err error) {
-	return "", errors.New("requests cannot be made by this build")
-}
+// Error implements error.
+func (e *Error) Error() string { return "request: " + e.Op + " " + e.Path + ": " + e.Err.Error() }
 
-// List returns the open requests of dir, oldest first.
-func List(dir string) ([]Request, error) {
-	return nil, errors.New("requests cannot be read by this build")
-}
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }

@@ -1,0 +1,193 @@
+package approve
+
+import (
+	"crypto/sha256"
+	"encoding/base32"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sort"
+	"strings"
+	"time"
+)
+
+// Bounds of the request directory.
+const (
+	maxOpen  = 64
+	lifetime = 24 * time.Hour
+	maxBytes = 1 << 20
+)
+
+// ErrFull says that as many requests as may be open are open.
+var ErrFull = errors.New("too many requests wait for a person")
+
+// WriteRequest stores r in dir and returns its id. ID, Created, Expires and Digest
+// are filled in; an open request with the same digest is kept as it is.
+func WriteRequest(dir string, r Request) (id string, err error) {
+	return writeRequest(dir, r, time.Now())
+}
+
+func writeRequest(dir string, r Request, now time.Time) (string, error) {
+	digest, err := Digest(r.Bound)
+	if err != nil {
+		return "", &Error{"digest for", dir, err}
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", &Error{"create", dir, err}
+	}
+	if err := private(dir); err != nil {
+		return "", &Error{"use", dir, err}
+	}
+	r.V, r.Digest, r.ID = 1, digest, idOf(digest)
+	r.Created, r.Expires = now.UTC().Truncate(time.Second), now.UTC().Add(lifetime).Truncate(time.Second)
+	file := filepath.Join(dir, r.ID+".json")
+	if old, err := read(file); err == nil && old.Digest == digest && now.Before(old.Expires) {
+		return old.ID, nil
+	}
+	open, err := sweep(dir, now)
+	if err != nil {
+		return "", err
+	}
+	if open >= maxOpen {
+		return "", &Error{"store in", dir, ErrFull}
+	}
+	raw, err := json.MarshalIndent(r, "", " ")
+	if err != nil {
+		return "", &Error{"encode", file, err}
+	}
+	if len(raw) > maxBytes {
+		return "", &Error{"store", file, fmt.Errorf("%d bytes are too many", len(raw))}
+	}
+	if err := replace(dir, file, append(raw, '\n')); err != nil {
+		return "", err
+	}
+	return r.ID, nil
+}
+
+// idOf derives the id from the digest, so that two processes which ask for the
+// same at once write the same file.
+func idOf(digest string) string {
+	sum := sha256.Sum256([]byte("request\x00" + digest))
+	return base32.NewEncoding("0123456789abcdefghjkmnpqrstvwxyz").WithPadding(base32.NoPadding).EncodeToString(sum[:])[:12]
+}
+
+// replace writes a file by temporary name, fsync and rename.
+func replace(dir, file string, raw []byte) error {
+	f, err := os.CreateTemp(dir, ".new-*") // 0600
+	if err != nil {
+		return &Error{"write", file, err}
+	}
+	_, err = f.Write(raw)
+	if err == nil {
+		err = f.Sync()
+	}
+	if e := f.Close(); err == nil {
+		err = e
+	}
+	if err == nil {
+		err = os.Rename(f.Name(), file)
+	}
+	if err != nil {
+		os.Remove(f.Name())
+		return &Error{"write", file, err}
+	}
+	return nil
+}
+
+// sweep removes what has expired and counts what is open.
+func sweep(dir string, now time.Time) (open int, err error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return 0, &Error{"list", dir, err}
+	}
+	for _, e := range entries {
+		file := filepath.Join(dir, e.Name())
+		info, err := e.Info()
+		if err != nil {
+			continue // gone meanwhile
+		}
+		old := now.Sub(info.ModTime()) > lifetime
+		switch {
+		case strings.HasPrefix(e.Name(), ".new-"):
+			if old {
+				os.Remove(file) // its writer died
+			}
+		case strings.HasSuffix(e.Name(), ".json"):
+			if r, err := read(file); old && (err != nil || !now.Before(r.Expires)) {
+				os.Remove(file)
+				continue
+			}
+			open++
+		}
+	}
+	return open, nil
+}
+
+// List returns the open requests of dir, oldest first. A file that is not a request
+// of ours is left out: it cannot be shown, so it cannot be granted.
+func List(dir string) ([]Request, error) { return list(dir, time.Now()) }
+
+func list(dir string, now time.Time) ([]Request, error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, &Error{"list", dir, err}
+	}
+	var out []Request
+	for _, e := range entries {
+		if !strings.HasSuffix(e.Name(), ".json") {
+			continue
+		}
+		r, err := read(filepath.Join(dir, e.Name()))
+		if err != nil || r.ID+".json" != e.Name() || !now.Before(r.Expires) {
+			continue
+		}
+		out = append(out, r)
+	}
+	sort.Slice(out, func(i, j int) bool {
+		if !out[i].Created.Equal(out[j].Created) {
+			return out[i].Created.Before(out[j].Created)
+		}
+		return out[i].ID < out[j].ID
+	})
+	return out, nil
+}
+
+// read loads one request: a regular file of ours that nobody else can write, whose
+// id, digest and bound object agree.
+func read(file string) (Request, error) {
+	var r Request
+	f, err := openRegular(file)
+	if err != nil {
+		return r, &Error{"open", file, err}
+	}
+	defer f.Close()
+	raw, err := io.ReadAll(io.LimitReader(f, maxBytes+2))
+	if err != nil {
+		return r, &Error{"read", file, err}
+	}
+	if len(raw) > maxBytes+1 {
+		return r, &Error{"read", file, errors.New("too large")}
+	}
+	d := json.NewDecoder(strings.NewReader(string(raw)))
+	d.DisallowUnknownFields()
+	d.UseNumber()
+	if err := d.Decode(&r); err != nil {
+		return r, &Error{"read", file, err}
+	}
+	bound, err := restore(r.Bound)
+	if err != nil {
+		return r, &Error{"read", file, err}
+	}
+	r.Bound = bound.(map[string]any)
+	digest, err := Digest(r.Bound)
+	if err != nil || digest != r.Digest || r.ID != idOf(digest) || r.V != 1 {
+		return r, &Error{"read", file, errors.New("the request does not agree with its digest")}
+	}
+	return r, nil
+}
