@@ -20,7 +20,9 @@ func (w world) child(t *testing.T, p Profile, acts ...string) job {
 	return job{Profile: p, Path: self(t), Argv: append([]string{"act", "act"}, acts...), Env: w.env()}
 }
 
-func (w world) env() []string { return []string{"TMPDIR=" + w.private + "/tmp", "PATH=/usr/bin:/bin", "GORACE=atexit_sleep_ms=0"} }
+func (w world) env() []string {
+	return []string{"TMPDIR=" + w.private + "/tmp", "PATH=/usr/bin:/bin", "GORACE=atexit_sleep_ms=0"}
+}
 
 // outcomes parses what actMain printed.
 func outcomes(t *testing.T, out string) map[string]string {

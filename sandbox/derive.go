@@ -115,7 +115,7 @@ func (d *deriver) optional(path string, r Rights, why string) {
 		return
 	}
 	canonical, dir, err := d.in.Files.Resolve(path)
-	if err != nil || d.unreadable(canonical) {
+	if err != nil || r != List && d.unreadable(canonical) {
 		return
 	}
 	d.set.add(Grant{Path: canonical, Dir: dir, Rights: r, Why: why})

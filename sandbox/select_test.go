@@ -1,0 +1,113 @@
+package sandbox
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func gapNames(gaps []Gap) string {
+	var out []string
+	for _, g := range gaps {
+		out = append(out, string(g.Guarantee))
+	}
+	return strings.Join(out, " ")
+}
+
+func TestSelect(t *testing.T) {
+	writable := Profile{Workspace: "/w", HostWrite: true, Write: []Grant{{Path: "/w", Dir: true, Rights: Read | Write}}}
+	with := func(p Profile, change func(*Profile)) Profile { change(&p); return p }
+	t2 := Host{OS: "linux", ABI: 7, Seccomp: true, NSWhy: "user namespaces are off"}
+	for _, tc := range []struct {
+		name    string
+		p       Profile
+		h       Host
+		tier    Tier
+		gaps    string // in the receipt, or missing
+		refused string // code
+	}{
+		{"plain read", Profile{PlainRead: true}, t2, T2, "", ""},
+		{"unknown tool, nothing accepted", Profile{}, t2, T2, "files.hidden proc.hidden tree.killed", "E4101"},
+		{"unknown tool, built-in", Profile{Accept: BuiltinAccept()}, t2, T2, "files.hidden proc.hidden tree.killed", ""},
+		{"writes, built-in", with(writable, func(p *Profile) { p.Accept = BuiltinAccept() }), t2, T2,
+			"files.meta files.hidden ws.protect proc.hidden tree.killed", ""},
+		{"required although plain", Profile{PlainRead: true, Need: []Guarantee{ProcHidden}}, t2, T2, "proc.hidden", "E4101"},
+		{"old Landlock", Profile{PlainRead: true}, Host{ABI: 5, Seccomp: true}, T1, "proc.signal", "E4101"},
+		{"old Landlock accepted", Profile{PlainRead: true, Accept: []Guarantee{ProcSignal}}, Host{ABI: 5, Seccomp: true}, T1, "proc.signal", ""},
+		{"no Landlock", Profile{Accept: Guarantees()}, Host{Landlock: "none"}, T0, "", "E4106"},
+		{"no filter", Profile{Accept: Guarantees()}, Host{ABI: 7}, T0, "", "E4106"},
+		{"other system", Profile{Accept: Guarantees()}, Host{OS: "plan9"}, T0, "", "E4106"},
+		{"unconfined", Profile{Confine: ConfineNone}, t2, T0, "", ""},
+		{"forced above the host", Profile{Forced: T3, PlainRead: true}, t2, T3, "kernel", "E4101"},
+		{"allowlist", Profile{PlainRead: true, Net: Net{Mode: NetAllowlist}}, t2, T2, "net", "E4101"},
+		{"limit", Profile{PlainRead: true, Limits: Limits{Processes: 5}}, t2, T2, "", "E4006"},
+		{"limit accepted", Profile{PlainRead: true, Limits: Limits{Processes: 5}, Accept: []Guarantee{LimitsKept}}, t2, T2, "limits", ""},
+	} {
+		s, err := Select(tc.p, tc.h)
+		var coded interface{ FaultCode() string }
+		code := ""
+		if errors.As(err, &coded) {
+			code = coded.FaultCode()
+		}
+		if code != tc.refused || (err != nil) != (tc.refused != "") {
+			t.Errorf("%s: %v, want %q", tc.name, err, tc.refused)
+			continue
+		}
+		var gap *GapError
+		if errors.As(err, &gap) {
+			if got := gapNames(gap.Gaps); got != tc.gaps {
+				t.Errorf("%s: gaps %q, want %q", tc.name, got, tc.gaps)
+			}
+			continue
+		}
+		if err == nil && (s.Tier() != tc.tier || tc.tier != T0 && gapNames(s.gaps) != tc.gaps) {
+			t.Errorf("%s: %s with gaps %q, want %s %q", tc.name, s.Tier(), gapNames(s.gaps), tc.tier, tc.gaps)
+		}
+	}
+}
+
+// TestSelectClaimsNoGap: a guarantee is given or a gap, never both.
+func TestSelectClaimsNoGap(t *testing.T) {
+	for abi := range 12 {
+		for mode := NetNone; mode <= NetFull; mode++ {
+			p := Profile{Accept: Guarantees(), HostWrite: abi%2 == 0, Net: Net{Mode: mode}, Workspace: "/w",
+				Write: []Grant{{Path: "/w", Dir: true, Rights: Write}}}
+			s, err := Select(p, Host{ABI: abi, Seccomp: true})
+			if err != nil {
+				continue
+			}
+			for _, g := range s.gaps {
+				if slices.Contains(s.given, g.Guarantee) {
+					t.Errorf("ABI %d: %s is given and a gap", abi, g.Guarantee)
+				}
+			}
+			if len(s.given)+len(s.gaps) != len(Guarantees()) {
+				t.Errorf("ABI %d: %d given, %d gaps", abi, len(s.given), len(s.gaps))
+			}
+		}
+	}
+}
+
+func TestEnforceable(t *testing.T) {
+	for _, tc := range []struct {
+		h    Host
+		want bool
+	}{{Host{}, false}, {Host{ABI: 7}, false}, {Host{Seccomp: true}, false}, {Host{ABI: 1, Seccomp: true}, true}} {
+		if got := Enforceable(tc.h); got.Files != tc.want || got.Net != tc.want {
+			t.Errorf("%+v: %+v", tc.h, got)
+		}
+	}
+}
+
+func TestReceiptListsAreNeverNull(t *testing.T) {
+	s, err := Select(Profile{Confine: ConfineNone}, Host{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := json.Marshal(s.Receipt())
+	if err != nil || strings.Contains(string(data), "null") {
+		t.Errorf("%s %v", data, err)
+	}
+}
