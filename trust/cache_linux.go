@@ -24,35 +24,25 @@ const (
 
 // cache is the digest directory of one Open. A nil cache answers nothing.
 type cache struct {
-	fd       int
+	dir      string
 	readOnly bool
 }
 
-// openCache opens dir if it is ours alone; otherwise there is no cache.
+// openCache returns the cache in dir if that is ours alone; otherwise there is
+// no cache.
 func openCache(dir string, readOnly bool) *cache {
 	if dir == "" {
 		return nil
 	}
-	const flags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
-	fd, err := openRetry(dir, flags)
-	if err == unix.ENOENT && !readOnly && os.MkdirAll(dir, 0o700) == nil {
-		fd, err = openRetry(dir, flags)
-	}
-	if err != nil {
-		return nil
-	}
 	var st unix.Stat_t
-	if unix.Fstat(fd, &st) != nil || st.Uid != uint32(unix.Geteuid()) || st.Mode&0o077 != 0 {
-		unix.Close(fd)
+	err := unix.Lstat(dir, &st)
+	if err == unix.ENOENT && !readOnly && os.MkdirAll(dir, 0o700) == nil {
+		err = unix.Lstat(dir, &st)
+	}
+	if err != nil || st.Mode&unix.S_IFMT != unix.S_IFDIR || st.Uid != uint32(euid()) || st.Mode&0o077 != 0 {
 		return nil
 	}
-	return &cache{fd: fd, readOnly: readOnly}
-}
-
-func (c *cache) close() {
-	if c != nil {
-		unix.Close(c.fd)
-	}
+	return &cache{dir: dir, readOnly: readOnly}
 }
 
 func cacheKey(s stat) (key [cacheKeyLen]byte) {
@@ -72,35 +62,36 @@ func cacheKey(s stat) (key [cacheKeyLen]byte) {
 	return key
 }
 
-func cacheName(key [cacheKeyLen]byte) string {
+func (c *cache) file(key [cacheKeyLen]byte) string {
 	sum := sha256.Sum256(key[:])
-	return hex.EncodeToString(sum[:16])
+	return c.dir + "/" + hex.EncodeToString(sum[:16])
 }
 
-// get returns the stored digest of the file with this stat.
-func (c *cache) get(s stat) (d [32]byte, ok bool) {
+// get returns the stored digest and form of the file with this stat.
+func (c *cache) get(s stat) (d [32]byte, form Form, ok bool) {
 	if c == nil {
-		return d, false
+		return d, 0, false
 	}
 	key := cacheKey(s)
-	fd, err := unix.Openat(c.fd, cacheName(key), unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	fd, err := openRetry(c.file(key), unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC)
 	if err != nil {
-		return d, false
+		return d, 0, false
 	}
 	defer unix.Close(fd)
 	var st unix.Stat_t
 	if unix.Fstat(fd, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFREG || st.Mode&0o077 != 0 ||
-		st.Uid != uint32(unix.Geteuid()) || st.Nlink != 1 || st.Size != int64(cacheLen) {
-		return d, false
+		st.Uid != uint32(euid()) || st.Nlink != 1 || st.Size != int64(cacheLen) {
+		return d, 0, false
 	}
 	var rec [cacheLen + 1]byte
 	n, err := unix.Read(fd, rec[:])
 	if err != nil || n != cacheLen || string(rec[:len(cacheMagic)]) != cacheMagic ||
 		[cacheKeyLen]byte(rec[len(cacheMagic):]) != key {
-		return d, false
+		return d, 0, false
 	}
 	copy(d[:], rec[len(cacheMagic)+cacheKeyLen:])
-	return d, true
+	form = Form(rec[cacheLen-1])
+	return d, form, form > FormUnknown && form < formCount
 }
 
 // put stores a digest, if the file system tells truthfully when a file changed.
@@ -115,15 +106,15 @@ func (c *cache) put(fd int, s stat, d [32]byte, form Form, now time.Time) {
 	rec = append(rec, key[:]...)
 	rec = append(rec, d[:]...)
 	rec = append(rec, byte(form))
-	tmp := "tmp-" + rand.Text()
-	out, err := unix.Openat(c.fd, tmp, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+	tmp := c.dir + "/tmp-" + rand.Text()
+	out, err := unix.Open(tmp, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
 	if err != nil {
 		return
 	}
 	n, err := unix.Write(out, rec)
 	unix.Close(out)
-	if err != nil || n != len(rec) || unix.Renameat(c.fd, tmp, c.fd, cacheName(key)) != nil {
-		unix.Unlinkat(c.fd, tmp, 0)
+	if err != nil || n != len(rec) || unix.Rename(tmp, c.file(key)) != nil {
+		unix.Unlink(tmp)
 	}
 }
 

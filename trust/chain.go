@@ -30,12 +30,8 @@ type builder struct {
 	target  string
 }
 
-func (b *builder) build(found string) (*File, error) {
-	h, err := b.add(found, RoleFile)
-	if err != nil {
-		return nil, err
-	}
-	first := h
+func (b *builder) build(first *held) (*File, error) {
+	h := first
 	for depth := 0; h != nil && h.form == FormScript; depth++ {
 		h.role = scriptRole(h)
 		if depth == maxScriptDepth {
@@ -94,11 +90,12 @@ func (b *builder) interpreter(h *held) (*held, error) {
 		return nil, &NotExecutableError{Word: b.word, Path: h.path, Why: "its #! line names no interpreter within 256 bytes"}
 	}
 	h.shebangArg = line.arg
-	p := absolute(line.interpreter, b.cwd)
-	if err := candidate(p); err != nil {
+	next, err := b.add(absolute(line.interpreter, b.cwd), RoleInterpreter)
+	switch err.(type) {
+	case *NotFoundError, *NotExecutableError:
 		return nil, &NotExecutableError{Word: b.word, Path: h.path, Why: "its interpreter " + line.interpreter + " cannot be executed", Err: err}
 	}
-	return b.add(p, RoleInterpreter)
+	return next, err
 }
 
 // program adds what "env ARG" will find in PATH. A name that is not there fails
@@ -109,12 +106,17 @@ func (b *builder) program(arg string) (*held, error) {
 		b.cap(CapUnresolvedProgram)
 		return nil, nil
 	}
-	found, _, err := lookup(name, b.path, b.cwd)
-	if err != nil {
+	var h *held
+	_, _, err := lookup(name, b.path, b.cwd, func(p string) (err error) {
+		h, err = b.add(p, RoleProgram)
+		return err
+	})
+	switch err.(type) {
+	case *NotFoundError, *NotExecutableError:
 		b.cap(CapUnresolvedProgram)
 		return nil, nil
 	}
-	return b.add(found, RoleProgram)
+	return h, err
 }
 
 func (b *builder) cap(name string) {

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -80,6 +81,10 @@ type held struct {
 	system     bool
 }
 
+// euid is asked once: nothing here changes it, and a system call is a tenth of an
+// identification.
+var euid = sync.OnceValue(unix.Geteuid)
+
 func hasSeparator(word string) bool   { return strings.IndexByte(word, '/') >= 0 }
 func spellings(word string) [1]string { return [1]string{word} }
 func isMissing(err error) bool {
@@ -116,12 +121,16 @@ func replaceable(dir string) bool {
 	return st.Uid != 0 || st.Mode&0o022 != 0
 }
 
-// hold opens found, takes hold of it and identifies it, in this order: open,
-// lease, statx, digest. Anything that changes it later breaks the lease or the
+// hold opens found, takes hold of it and identifies it, in this order: may it be
+// executed (before it is opened: devices act on being opened), open, lease, statx,
+// digest. Anything that changes it later breaks the lease or the
 // comparison with the statx.
 func hold(word, found, role string, c *cache) (*held, error) {
 	h := &held{fd: -1, role: role, found: found, via: found}
-	err := h.open()
+	err := unix.Faccessat2(unix.AT_FDCWD, found, unix.X_OK, unix.AT_EACCESS)
+	if err == nil {
+		err = h.open()
+	}
 	if err == nil {
 		err = h.identify(c)
 	}
@@ -142,7 +151,16 @@ func hold(word, found, role string, c *cache) (*held, error) {
 func (h *held) open() error {
 	// O_NONBLOCK: a FIFO put there since must not block, a foreign write lease
 	// must answer EAGAIN.
-	fd, err := openRetry(h.found, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK|unix.O_NOCTTY)
+	const flags = unix.O_RDONLY | unix.O_CLOEXEC | unix.O_NONBLOCK | unix.O_NOCTTY
+	// A clean path without links is canonical, which saves asking /proc.
+	if filepath.Clean(h.found) == h.found {
+		how := unix.OpenHow{Flags: flags, Resolve: unix.RESOLVE_NO_SYMLINKS}
+		if fd, err := unix.Openat2(unix.AT_FDCWD, h.found, &how); err == nil {
+			h.fd, h.path = fd, h.found
+			return nil
+		}
+	}
+	fd, err := openRetry(h.found, flags)
 	if err == unix.EAGAIN {
 		return &BusyError{Path: h.found}
 	}
@@ -168,25 +186,32 @@ func openRetry(p string, flags int) (int, error) {
 }
 
 func (h *held) identify(c *cache) error {
-	st, err := statFD(h.fd)
-	if err != nil {
-		return err
-	}
-	if st.mode&unix.S_IFMT != unix.S_IFREG {
-		return &NotExecutableError{Path: h.found, Why: "not a regular file"}
-	}
-	if h.path, err = canonical(h.fd, h.found, st); err != nil {
-		return err
-	}
-	if st.nlink == 0 {
-		return &ChangedError{Path: h.found, Why: "it was removed while it was opened"}
-	}
-	h.st = st
-	if h.form == FormUnreadable {
-		return unix.Faccessat2(h.fd, "", unix.X_OK, unix.AT_EACCESS|unix.AT_EMPTY_PATH)
-	}
 	if err := h.secure(); err != nil {
 		return err
+	}
+	if h.st.mode&unix.S_IFMT != unix.S_IFREG {
+		return &NotExecutableError{Path: h.found, Why: whyNotRegular}
+	}
+	if h.path == "" {
+		p, err := canonical(h.fd, h.found, h.st)
+		if err != nil {
+			return err
+		}
+		h.path = p
+	}
+	if h.st.nlink == 0 {
+		return &ChangedError{Path: h.found, Why: "it was removed while it was opened"}
+	}
+	if h.form == FormUnreadable {
+		return nil
+	}
+	if h.class != ClassLoose {
+		if d, form, ok := c.get(h.st); ok {
+			h.digest, h.form, h.hit = d, form, true
+			if form != FormScript {
+				return nil
+			}
+		}
 	}
 	n, err := unix.Pread(h.fd, h.headBuf[:], 0)
 	if err != nil {
@@ -200,34 +225,45 @@ func (h *held) identify(c *cache) error {
 		}
 		h.form = FormForeign
 	}
+	if h.hit {
+		return nil
+	}
 	return h.sum(c)
 }
 
-// secure takes the lease, unless nobody but root can write anyway, and reads the
-// stat again once it is held.
-func (h *held) secure() error {
-	if h.st.verity || h.fixed() {
-		h.class = ClassFixed
-		return nil
+// secure reads the stat of the file and takes the lease, unless nobody but root
+// can write anyway. With a lease the stat is the one read once it was held.
+func (h *held) secure() (err error) {
+	root := euid() == 0
+	if !root || h.form == FormUnreadable {
+		if h.st, err = statFD(h.fd); err != nil || h.form == FormUnreadable || h.st.mode&unix.S_IFMT != unix.S_IFREG {
+			return err
+		}
+		if h.st.verity || h.rootOnly() {
+			h.class = ClassFixed
+			return nil
+		}
 	}
-	leased, err := lease(h.fd)
-	if err != nil {
-		return &BusyError{Path: h.path}
+	leased, lerr := lease(h.fd)
+	if leased || root {
+		if h.st, err = statFD(h.fd); err != nil {
+			return err
+		}
 	}
-	if leased {
+	switch {
+	case lerr != nil:
+		return &BusyError{Path: h.found}
+	case leased:
 		h.leased, h.class = true, ClassLeased
-		h.st, err = statFD(h.fd)
-		return err
-	}
-	if readOnlyImage(h.fd) {
+	case h.st.verity || readOnlyImage(h.fd):
 		h.class = ClassFixed
 	}
 	return nil
 }
 
-func (h *held) fixed() bool {
-	return rootOnly(h.st) && unix.Geteuid() != 0 &&
-		unix.Faccessat2(h.fd, "", unix.W_OK, unix.AT_EACCESS|unix.AT_EMPTY_PATH) != nil
+// rootOnly asks only for other users: root may write everything it can see.
+func (h *held) rootOnly() bool {
+	return rootOnly(h.st) && unix.Faccessat2(h.fd, "", unix.W_OK, unix.AT_EACCESS|unix.AT_EMPTY_PATH) != nil
 }
 
 // readOnlyImage reports file systems that have no write path at all.
@@ -265,14 +301,8 @@ func canonical(fd int, found string, st stat) (string, error) {
 	return p, nil
 }
 
-// sum sets the digest, from the cache or by reading.
+// sum sets the digest by reading the file.
 func (h *held) sum(c *cache) error {
-	if h.class != ClassLoose {
-		if d, ok := c.get(h.st); ok {
-			h.digest, h.hit = d, true
-			return nil
-		}
-	}
 	for range 2 {
 		d, err := hashFD(h.fd, h.st.size)
 		if err != nil && err != errShort {

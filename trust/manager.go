@@ -106,10 +106,22 @@ func (b *builder) binaryShim(h *held, name string) (manager, target string) {
 		return "proto", ""
 	}
 	// rustup installs its proxies as hard links where it cannot make symlinks.
-	if st, err := statPath(joinDir(dir, "rustup")); err == nil && base != "rustup" && st.same(h.st) {
-		return "rustup", b.rustupTarget(name)
+	if rustupProxy(base) {
+		if st, err := statPath(joinDir(dir, "rustup")); err == nil && st.same(h.st) {
+			return "rustup", b.rustupTarget(name)
+		}
 	}
 	return "", ""
+}
+
+// rustupProxy knows the names rustup stands in for.
+func rustupProxy(name string) bool {
+	switch name {
+	case "cargo", "rustc", "rustdoc", "rustfmt", "cargo-fmt", "cargo-clippy", "clippy-driver", "cargo-miri", "rls", "rust-analyzer",
+		"rust-gdb", "rust-lldb", "rust-gdbgui":
+		return true
+	}
+	return false
 }
 
 // xenvShim recognises `exec "ROOT/libexec/pyenv" exec "$program" "$@"`.
@@ -179,7 +191,12 @@ func (b *builder) outside(name, shims string) string {
 			rest = append(rest, dir)
 		}
 	}
-	p, _, err := lookup(name, rest, b.cwd)
+	p, _, err := lookup(name, rest, b.cwd, func(p string) error {
+		if err := candidate(p); err != nil {
+			return candidateError(name, p, err)
+		}
+		return nil
+	})
 	if err != nil {
 		return ""
 	}

@@ -32,13 +32,16 @@ func DefaultSystemPaths() []string {
 // it. path is the child's PATH split into entries, cwd the child's directory.
 // Errors: *NotFoundError, *NotExecutableError, *BusyError, *ChangedError.
 func (o Opener) Open(word string, path []string, cwd string) (*File, error) {
-	found, skipped, err := lookup(word, path, cwd)
-	if err != nil {
-		return nil, err
-	}
 	b := &builder{o: o, word: word, path: path, cwd: cwd, cache: openCache(o.CacheDir, o.ReadOnlyCache)}
-	defer b.cache.close()
-	f, err := b.build(found)
+	var first *held
+	_, skipped, err := lookup(word, path, cwd, func(p string) (err error) {
+		first, err = b.add(p, RoleFile)
+		return err
+	})
+	var f *File
+	if err == nil {
+		f, err = b.build(first)
+	}
 	if err != nil {
 		b.release()
 		return nil, err
@@ -47,20 +50,18 @@ func (o Opener) Open(word string, path []string, cwd string) (*File, error) {
 	return f, nil
 }
 
-// lookup finds the path of word. Relative and empty PATH entries never match:
-// they would mean another file in every directory, the old "." in PATH trap.
-func lookup(word string, path []string, cwd string) (found string, skipped []string, err error) {
+// lookup finds the path of word, the first that try takes. Relative and empty
+// PATH entries never match: they would mean another file in every directory, the
+// old "." in PATH trap.
+func lookup(word string, path []string, cwd string, try func(string) error) (found string, skipped []string, err error) {
 	if word == "" {
 		return "", nil, &NotFoundError{Word: word, Err: errors.New("the command is empty")}
 	}
 	if hasSeparator(word) {
 		p := absolute(word, cwd)
-		if err := candidate(p); err != nil {
-			return "", nil, candidateError(word, p, err)
-		}
-		return p, nil, nil
+		return p, nil, try(p)
 	}
-	denied := ""
+	var denied error
 	for _, dir := range path {
 		if !filepath.IsAbs(dir) {
 			skipped = append(skipped, dir)
@@ -68,16 +69,25 @@ func lookup(word string, path []string, cwd string) (found string, skipped []str
 		}
 		for _, name := range spellings(word) {
 			p := joinDir(dir, name)
-			switch err := candidate(p); {
-			case err == nil:
+			err := try(p)
+			if err == nil {
 				return p, skipped, nil
-			case errors.Is(err, fs.ErrPermission) && denied == "":
-				denied = p
+			}
+			switch e := err.(type) {
+			case *NotFoundError:
+			case *NotExecutableError:
+				if e.Why == whyDenied && denied == nil {
+					denied = e
+				} else if e.Why != whyDenied && e.Why != whyNotRegular {
+					return "", nil, e
+				}
+			default:
+				return "", nil, err
 			}
 		}
 	}
-	if denied != "" {
-		return "", nil, &NotExecutableError{Word: word, Path: denied, Why: "no execute permission"}
+	if denied != nil {
+		return "", nil, denied
 	}
 	return "", nil, &NotFoundError{Word: word, Skipped: skipped}
 }
@@ -97,17 +107,22 @@ func absolute(p, cwd string) string {
 	return joinDir(cwd, p)
 }
 
+const (
+	whyNotRegular = "not a regular file"
+	whyDenied     = "permission denied"
+)
+
 var (
-	errNotRegular = errors.New("not a regular file")
+	errNotRegular = errors.New(whyNotRegular)
 	errNoExec     = fs.ErrPermission
 )
 
 func candidateError(word, p string, err error) error {
 	switch {
 	case errors.Is(err, errNotRegular):
-		return &NotExecutableError{Word: word, Path: p, Why: "not a regular file"}
+		return &NotExecutableError{Word: word, Path: p, Why: whyNotRegular}
 	case errors.Is(err, fs.ErrPermission):
-		return &NotExecutableError{Word: word, Path: p, Why: "permission denied"}
+		return &NotExecutableError{Word: word, Path: p, Why: whyDenied}
 	case isMissing(err):
 		return &NotFoundError{Word: word, Err: err}
 	}

@@ -57,7 +57,6 @@ type held struct {
 type cache struct{}
 
 func openCache(string, bool) *cache { return nil }
-func (*cache) close()               {}
 
 func hasSeparator(word string) bool { return strings.ContainsAny(word, `/`+string(filepath.Separator)) }
 
@@ -91,6 +90,9 @@ func candidate(p string) error {
 }
 
 func hold(word, found, role string, _ *cache) (*held, error) {
+	if err := candidate(found); err != nil {
+		return nil, candidateError(word, found, err)
+	}
 	file, err := os.Open(found)
 	if err != nil {
 		return nil, candidateError(word, found, err)
@@ -109,7 +111,7 @@ func (h *held) identify(word string) error {
 		return candidateError(word, h.found, err)
 	}
 	if !fi.Mode().IsRegular() {
-		return &NotExecutableError{Word: word, Path: h.found, Why: "not a regular file"}
+		return &NotExecutableError{Word: word, Path: h.found, Why: whyNotRegular}
 	}
 	h.st = statOf(fi)
 	if h.path, err = filepath.EvalSymlinks(h.found); err != nil {
