@@ -270,3 +270,17 @@ func TestScriptStartKeepsLink(t *testing.T) {
 		t.Errorf("start by %q, descriptor %v", path, byDescriptor)
 	}
 }
+
+func link(t testing.TB, target, p string) {
+	t.Helper()
+	if err := os.Symlink(target, p); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func hardLink(t testing.TB, old, p string) {
+	t.Helper()
+	if err := os.Link(old, p); err != nil {
+		t.Fatal(err)
+	}
+}
