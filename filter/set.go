@@ -1,27 +1,217 @@
 package filter
 
-import "io"
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+)
 
 // Set is everything a run redacts: the rules, the known values and what was
 // learned from the streams so far. It is shared by the Writers of a run.
 type Set struct {
-	cfg Config
-	key TagKey
+	cfg     Config
+	key     TagKey
+	allow   []string // digests
+	snap    atomic.Pointer[snapshot]
+	mu      sync.Mutex // guards learning
+	learned int
+	bytes   int
 }
 
-// NewSet builds a Set.
+// snapshot is one immutable state of a Set.
+type snapshot struct {
+	index   *index
+	entries []entry
+	rules   []rule
+	needles []needle
+	values  []secretValue
+}
+
+const (
+	// maxLearned and maxLearnedBytes bound what a run remembers of its streams.
+	maxLearned      = 256
+	maxLearnedBytes = 64 << 10
+	minLearned      = 12
+	maxLearnedLen   = 1024
+)
+
+// NewSet builds a Set. The zero Config redacts everything.
 func NewSet(cfg Config, known Known, key TagKey) (*Set, error) {
-	return nil, &Error{Code: "E5002", Reason: "no engine in this build"}
+	s := &Set{cfg: cfg, key: key}
+	sn := &snapshot{rules: builtinRules[:]}
+	off := func(id string) bool { return slices.Contains(cfg.DisableRules, id) }
+	for _, a := range cfg.Allow {
+		if a.Reason == "" {
+			return nil, &Error{Code: "E1501", Rule: a.Rule, Reason: "allowed without a reason"}
+		}
+		if a.SHA256 != "" {
+			s.allow = append(s.allow, strings.ToLower(a.SHA256))
+		} else {
+			s.cfg.DisableRules = append(slices.Clone(s.cfg.DisableRules), a.Rule)
+		}
+	}
+	cfg = s.cfg
+	sn.entries = make([]entry, 0, len(builtinPrefixes)+len(keywords)+4+len(known.values)*12)
+	for _, p := range &builtinPrefixes {
+		if len(cfg.DisableRules) > 0 && off(builtinRules[p.rule].id) {
+			continue
+		}
+		sn.entries = append(sn.entries, entry{text: p.text, ref: int32(p.rule)})
+	}
+	if len(cfg.Rules) > 0 {
+		sn.rules = slices.Clone(sn.rules)
+		for i := range cfg.Rules {
+			r, err := CheckRule(&cfg.Rules[i])
+			if err != nil {
+				return nil, err
+			}
+			for _, p := range cfg.Rules[i].Prefix {
+				sn.entries = append(sn.entries, entry{text: p, ref: int32(len(sn.rules))})
+			}
+			sn.rules = append(sn.rules, r.rule)
+		}
+	}
+	for i := range keywords {
+		text, o := keywordNeedle(i)
+		sn.entries = append(sn.entries, entry{text: text, ref: int32(i), kind: eName, off: o})
+	}
+	sn.entries = append(sn.entries, entry{text: "://", kind: eURL})
+	for _, head := range [...]string{armourHead, sshHead, puttyHead} {
+		sn.entries = append(sn.entries, entry{text: head, kind: eArmour})
+	}
+	s.addKnown(sn, known.values)
+	if len(sn.entries) > maxEntries {
+		return nil, &Error{Code: "E1501", Reason: "too many rules and values"}
+	}
+	sn.index = newIndex(sn.entries)
+	s.snap.Store(sn)
+	return s, nil
+}
+
+// addKnown adds the forms of all values.
+func (s *Set) addKnown(sn *snapshot, values []knownValue) {
+	seen := make(map[string]bool, len(values)*8)
+	total := 0
+	for _, kv := range values {
+		if s.allowed([]byte(kv.value)) {
+			continue
+		}
+		sn.values = append(sn.values, secretValue{name: kv.name, tag: s.tagOf([]byte(kv.value))})
+		id := int32(len(sn.values) - 1)
+		forms(kv.value, func(text string, base64 bool) {
+			for start := 0; ; start += chunk - 1 {
+				piece := text[start:]
+				last := len(text) <= maxNeedle || len(piece) <= chunk
+				if !last {
+					piece = piece[:chunk]
+				} else if start > 0 {
+					piece = text[len(text)-chunk:]
+				}
+				if !seen[piece] && total+len(piece) <= maxNeedleBytes && len(sn.entries)+20 < maxEntries {
+					seen[piece] = true
+					total += len(piece)
+					sn.needles = append(sn.needles, needle{text: piece, value: id, base64: base64 && last})
+					sn.entries = appendStarts(sn.entries, piece, int32(len(sn.needles)-1))
+				}
+				if last {
+					return
+				}
+			}
+		})
+	}
+}
+
+// maxNeedleBytes bounds all forms of all values.
+const maxNeedleBytes = 4 << 20
+
+// appendStarts appends an entry for each three bytes with which a match of text
+// may start: white space stands for any white space.
+func appendStarts(out []entry, text string, ref int32) []entry {
+	if !isSpace(text[1]) && !isSpace(text[2]) {
+		return append(out, entry{text: text, ref: ref, kind: eKnown})
+	}
+	const spaces = " \t\n\r"
+	rest := strings.TrimLeft(text[1:], spaces)
+	for i := range len(spaces) {
+		if !isSpace(text[1]) {
+			out = append(out, entry{text: text[:2] + spaces[i:i+1], ref: ref, kind: eKnown})
+			continue
+		}
+		if rest != "" {
+			out = append(out, entry{text: text[:1] + spaces[i:i+1] + rest[:1], ref: ref, kind: eKnown})
+		}
+		for j := range len(spaces) {
+			out = append(out, entry{text: text[:1] + spaces[i:i+1] + spaces[j:j+1], ref: ref, kind: eKnown})
+		}
+	}
+	return out
+}
+
+// allowed reports whether policy lets this value through.
+func (s *Set) allowed(value []byte) bool {
+	if len(s.allow) == 0 {
+		return false
+	}
+	sum := sha256.Sum256(value)
+	return slices.Contains(s.allow, hex.EncodeToString(sum[:]))
+}
+
+// learn makes a found value a known one for the rest of the run. It never leaves
+// memory.
+func (s *Set) learn(value []byte, name, tag string) {
+	if s.cfg.NoMemory || len(value) < minLearned || len(value) > maxLearnedLen || bytes.IndexByte(value, 0) >= 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	old := s.snap.Load()
+	if s.learned >= maxLearned || s.bytes+len(value) > maxLearnedBytes || len(old.entries)+20 > maxEntries {
+		return
+	}
+	text := string(value)
+	for i := range old.needles {
+		if old.needles[i].text == text {
+			return
+		}
+	}
+	if len(text) > maxNeedle {
+		return
+	}
+	s.learned++
+	s.bytes += len(text)
+	sn := &snapshot{rules: old.rules}
+	sn.values = append(slices.Clip(old.values), secretValue{name: name, tag: tag})
+	sn.needles = append(slices.Clip(old.needles), needle{text: text, value: int32(len(sn.values) - 1)})
+	sn.entries = appendStarts(slices.Clip(old.entries), text, int32(len(sn.needles)-1))
+	sn.index = newIndex(sn.entries)
+	s.snap.Store(sn)
 }
 
 // Writer returns a Writer that sends the cleaned stream to dst. If dst has a
 // method WriteAtomic, placeholders are written by it.
-func (s *Set) Writer(dst io.Writer, stream Stream) *Writer {
-	return &Writer{set: s, dst: dst, stream: stream}
+func (s *Set) Writer(dst io.Writer, stream Stream) *Writer { return newWriter(s, dst, stream) }
+
+// String cleans one text. What cannot be cleaned is left out.
+func (s *Set) String(text string) (string, []Finding) {
+	if s.cfg.Disabled || len(text) < 6 {
+		return text, nil
+	}
+	var b strings.Builder
+	w := newWriter(s, &b, Stdout)
+	w.text, w.keep = true, true
+	if _, err := io.WriteString(w, text); err != nil {
+		return "", nil
+	}
+	if w.Close() != nil {
+		return "", nil
+	}
+	return b.String(), w.findings
 }
 
-// String cleans one text.
-func (s *Set) String(text string) (string, []Finding) { return "", nil }
-
 // Digest identifies the rule table, for the audit record.
-func (s *Set) Digest() string { return "" }
+func (s *Set) Digest() string { return rulesDigest }

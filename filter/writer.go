@@ -1,12 +1,22 @@
 package filter
 
 import (
+	"errors"
 	"io"
+	"slices"
+	"strings"
 	"time"
 )
 
 // IdleAfter is how long a stream with held bytes may pause before Idle is called.
 const IdleAfter = 25 * time.Millisecond
+
+const (
+	// history is how many judged bytes stay for looks to the left.
+	history = 256
+	// piece is how much of a large write is judged at once.
+	piece = 64 << 10
+)
 
 // Writer cleans one stream. It is used by one goroutine at a time.
 //
@@ -16,23 +26,399 @@ const IdleAfter = 25 * time.Millisecond
 type Writer struct {
 	set    *Set
 	dst    io.Writer
+	atomic interface{ WriteAtomic([]byte) (int, error) }
 	stream Stream
+
+	e        engine
+	out      int   // raw bytes before are written or dropped
+	base     int64 // of view.raw[0] in the stream
+	lines    int64 // newlines before base
+	pend     []byte
+	flushed  bool // the bytes before the open region are out
+	regionAt int64
+	text     bool // never binary
+	keep     bool
+	sniff    sniffer
+	head     wideHead
+	wide     *utf16Stream
+	err      error
+	closed   bool
+
+	report   Report
+	findings []Finding
+	counts   map[Redaction]int64
+}
+
+func newWriter(s *Set, dst io.Writer, stream Stream) *Writer {
+	w := &Writer{set: s, dst: dst, stream: stream, keep: s.cfg.KeepFindings}
+	w.atomic, _ = dst.(interface{ WriteAtomic([]byte) (int, error) })
+	w.e.set = s
+	return w
 }
 
 // Write cleans p. It takes all of p or fails.
-func (w *Writer) Write(p []byte) (int, error) {
-	return 0, &Error{Code: "E5002", Reason: "no engine in this build"}
+func (w *Writer) Write(p []byte) (n int, err error) {
+	if w.err != nil {
+		return 0, w.err
+	}
+	if w.closed {
+		return 0, errClosed
+	}
+	defer w.recovered(&err)
+	w.report.BytesIn += int64(len(p))
+	if w.set.cfg.Disabled {
+		w.send(p)
+		return len(p), w.err
+	}
+	for rest := p; len(rest) > 0 && w.err == nil; {
+		part := rest[:min(len(rest), piece)]
+		rest = rest[len(part):]
+		w.route(part)
+	}
+	if w.err != nil {
+		return 0, w.err
+	}
+	return len(p), nil
+}
+
+var errClosed = errors.New("filter: write after close")
+
+// recovered turns a panic of the engine into an error that stays: nothing raw
+// leaves after it.
+func (w *Writer) recovered(err *error) {
+	if r := recover(); r != nil {
+		w.err = &Error{Code: "E5002", Reason: "internal failure, the rest of this stream is dropped"}
+		*err = w.err
+	}
+}
+
+// clean judges text and writes what is free to go.
+func (w *Writer) clean(p []byte) {
+	w.e.view.add(p)
+	w.run(false)
+	w.compact()
+}
+
+// run judges what is there and writes what is free to go.
+func (w *Writer) run(eof bool) {
+	w.e.snap = w.set.snap.Load()
+	for w.e.advance(eof) == closed {
+		w.closeRegion()
+	}
+	w.release()
+}
+
+// release writes everything before the first open position.
+func (w *Writer) release() {
+	e := &w.e
+	v := &e.view
+	if e.mode != scanning {
+		w.openRegion()
+		keep := len(v.raw)
+		if e.mode == inArmour {
+			keep = v.rawEnd(e.arm.bodyEnd)
+		}
+		w.out = max(w.out, keep)
+		w.flush()
+		return
+	}
+	to := len(v.raw)
+	if h := e.hold(); h < len(v.vis) {
+		to = v.rawAt(h)
+	}
+	w.emit(to)
+	w.flush()
+}
+
+// emit writes raw bytes up to to.
+func (w *Writer) emit(to int) {
+	if to <= w.out {
+		return
+	}
+	b := w.e.view.raw[w.out:to]
+	w.out = to
+	if len(w.pend) == 0 {
+		w.send(b)
+		return
+	}
+	w.pend = append(w.pend, b...)
+}
+
+func (w *Writer) flush() {
+	if len(w.pend) > 0 {
+		w.send(w.pend)
+		w.pend = w.pend[:0]
+	}
+}
+
+// send hands bytes to the destination.
+func (w *Writer) send(b []byte) {
+	if w.err != nil || len(b) == 0 {
+		return
+	}
+	if w.wide != nil {
+		b = w.wide.widen(b)
+	}
+	n, err := w.dst.Write(b)
+	w.report.BytesOut += int64(n)
+	if err == nil && n < len(b) {
+		err = io.ErrShortWrite
+	}
+	w.err = err
+}
+
+// sendWhole hands over a piece that must not be cut.
+func (w *Writer) sendWhole(b []byte) {
+	if w.atomic == nil || w.wide != nil {
+		w.pend = append(w.pend, b...)
+		return
+	}
+	w.flush()
+	if w.err != nil {
+		return
+	}
+	n, err := w.atomic.WriteAtomic(b)
+	w.report.BytesOut += int64(n)
+	w.err = err
+}
+
+// openRegion writes what stands before the region that is open.
+func (w *Writer) openRegion() {
+	if w.flushed {
+		return
+	}
+	w.flushed = true
+	start := w.e.view.rawAt(w.e.region.start)
+	w.regionAt = w.base + int64(start)
+	w.emit(start)
+}
+
+// closeRegion writes the placeholder of the region that closed.
+func (w *Writer) closeRegion() {
+	e := &w.e
+	r := &e.region
+	w.openRegion()
+	end := e.view.rawEnd(r.end)
+	best := &r.best
+	tag := best.tag
+	var value []byte
+	if r.hash == nil {
+		value = e.view.vis[best.start:best.end]
+	}
+	switch {
+	case best.layer == layerKnown || best.noTag:
+	case value == nil:
+		if r.hash.n >= minTagged {
+			tag = r.hash.sum()
+		}
+	default:
+		tag = w.set.tagOf(value)
+	}
+	if value != nil && w.set.allowed(value) {
+		w.flushed = false
+		w.emit(end)
+	} else {
+		w.sendWhole(appendPlaceholder(nil, best.rule, tag))
+		if w.out < end {
+			w.pend = append(w.pend, w.sequences(max(w.out, 0), end)...)
+			w.out = end
+		}
+		w.note(best, tag, w.base+int64(end))
+		if value != nil && best.learn && best.layer != layerKnown {
+			w.set.learn(value, best.rule, tag)
+			e.snap = w.set.snap.Load()
+		}
+	}
+	e.region = region{}
+	w.flushed = false
+}
+
+// sequences returns the escape sequences of a replaced stretch that the screen
+// still needs: colours from the last reset on, and movements. Erasing a line
+// after what is no longer there would erase the placeholder.
+func (w *Writer) sequences(from, to int) []byte {
+	var out []byte
+	raw := w.e.view.raw[from:to]
+	for i := 0; i < len(raw); i++ {
+		if raw[i] != esc || i+1 == len(raw) || raw[i+1] != '[' {
+			continue
+		}
+		j := i + 2
+		for j < len(raw) && raw[j] >= 0x20 && raw[j] <= 0x3f {
+			j++
+		}
+		if j == len(raw) {
+			break
+		}
+		switch seq := raw[i : j+1]; {
+		case raw[j] == 'm' && (string(seq) == "\x1b[m" || string(seq) == "\x1b[0m"):
+			out = append(out[:0], seq...)
+		case raw[j] != 'K' && raw[j] >= 0x40 && len(out) < maxSeq:
+			out = append(out, seq...)
+		}
+		i = j
+	}
+	return out
+}
+
+// note counts a finding.
+func (w *Writer) note(best *verdict, tag string, end int64) {
+	if w.counts == nil {
+		w.counts = make(map[Redaction]int64)
+	}
+	key := Redaction{Rule: best.rule, Tag: tag, Stream: w.stream.String()}
+	if _, ok := w.counts[key]; ok || len(w.counts) < maxCounts {
+		w.counts[key]++
+	} else {
+		w.counts[Redaction{Rule: best.rule, Stream: key.Stream}]++
+	}
+	if w.keep && len(w.findings) < maxFindings {
+		line := w.lines + 1
+		if at := int(w.regionAt - w.base); at > 0 {
+			line += int64(countLines(w.e.view.raw[:at]))
+		}
+		w.findings = append(w.findings, Finding{Rule: best.rule, Layer: best.layer.String(), Tag: tag,
+			Start: w.regionAt, End: end, Line: line})
+	}
+}
+
+const (
+	// maxCounts and maxFindings keep the memory of a report constant.
+	maxCounts   = 4096
+	maxFindings = 100_000
+)
+
+// compact forgets what is judged and written.
+func (w *Writer) compact() {
+	e := &w.e
+	cut := e.cursor
+	if e.mode == inArmour {
+		cut = min(e.arm.at, e.arm.bodyEnd)
+	} else if e.region.open && e.mode == scanning {
+		cut = min(cut, e.region.start)
+	}
+	for i := range e.names {
+		cut = min(cut, e.names[i].at-maxDistance)
+	}
+	if cut -= history; cut < piece/4 && len(e.view.raw) < 2*piece || cut <= 0 && len(e.view.raw) < 4*piece {
+		return
+	}
+	cut = max(cut, 0)
+	before := e.view.raw
+	var lines int
+	if w.keep {
+		keepTo := w.out
+		if cut < len(e.view.vis) {
+			keepTo = min(keepTo, e.view.rawAt(cut))
+		}
+		if e.view.state != ground {
+			keepTo = min(keepTo, e.view.seqAt)
+		}
+		lines = countLines(before[:keepTo])
+	}
+	n := e.view.drop(cut, w.out)
+	e.forget(cut)
+	w.out -= n
+	w.base += int64(n)
+	w.lines += int64(lines)
 }
 
 // Held is the number of bytes that wait for the rest of a possible secret.
-func (w *Writer) Held() int { return 0 }
+func (w *Writer) Held() int {
+	if w.err != nil || w.closed {
+		return 0
+	}
+	if w.sniff.waiting() {
+		return len(w.sniff.kept)
+	}
+	if h := &w.head; !h.done && len(h.buf) > 0 && !(h.sent && len(h.buf) == 1) {
+		return len(h.buf)
+	}
+	if w.e.mode != scanning {
+		return 0
+	}
+	return max(len(w.e.view.raw)-w.out, 0)
+}
 
 // Idle tells the Writer that the stream pauses: what is unlikely to be a secret
-// is written, such as a prompt.
-func (w *Writer) Idle() error { return nil }
+// is written, such as a prompt. The judgement goes on when bytes come.
+func (w *Writer) Idle() (err error) {
+	if w.err != nil || w.closed {
+		return w.err
+	}
+	defer w.recovered(&err)
+	if !w.head.done && len(w.head.buf) > 1 {
+		w.endHead()
+	}
+	if w.sniff.waiting() {
+		w.settle()
+	}
+	for w.err == nil && w.Held() > 0 {
+		e := &w.e
+		if e.open.outcome != more {
+			break
+		}
+		if e.region.open {
+			// A complete region waits for a candidate that starts in its last bytes.
+			if !e.open.loose || e.holdAt < e.region.end-2 {
+				break
+			}
+			e.cursor = e.region.end
+			w.closeRegion()
+			w.run(false)
+			continue
+		}
+		to := e.looseTo()
+		if to == len(e.view.vis) {
+			w.emit(len(e.view.raw))
+		} else {
+			w.emit(e.view.rawAt(to))
+		}
+		w.flush()
+		break
+	}
+	return w.err
+}
 
 // Close ends the stream. The destination stays open.
-func (w *Writer) Close() error { return nil }
+func (w *Writer) Close() (err error) {
+	if w.closed {
+		return w.err
+	}
+	defer func() { w.closed = true }()
+	if w.err != nil {
+		return w.err
+	}
+	defer w.recovered(&err)
+	w.finish()
+	return w.err
+}
+
+// endText judges what is left as the end of the stream.
+func (w *Writer) endText() {
+	w.run(true)
+	if w.e.region.open {
+		w.e.cursor = w.e.region.end
+		w.closeRegion()
+	}
+	w.emit(len(w.e.view.raw))
+	w.flush()
+}
 
 // Report says what was done; complete after Close.
-func (w *Writer) Report() Report { return Report{} }
+func (w *Writer) Report() Report {
+	r := w.report
+	r.Redacted = !w.set.cfg.Disabled && !r.Binary
+	for k, n := range w.counts {
+		k.Count = n
+		r.Redactions = append(r.Redactions, k)
+	}
+	slices.SortFunc(r.Redactions, func(a, b Redaction) int {
+		if c := strings.Compare(a.Rule, b.Rule); c != 0 {
+			return c
+		}
+		return strings.Compare(a.Tag, b.Tag)
+	})
+	r.Findings = w.findings
+	return r
+}

@@ -1,0 +1,343 @@
+package filter
+
+// engine decides, for one stream, which visible bytes are secret.
+//
+// It judges positions strictly in order and stops at the first it cannot judge
+// yet. A judgement depends on the bytes of the stream alone, never on how they
+// were cut into writes, and everything before the first open position is free
+// to go. That is the whole release rule.
+type engine struct {
+	set    *Set
+	snap   *snapshot
+	view   view
+	cursor int         // positions before are judged
+	values []candidate // announced by a name or operator, ascending
+	names  []pending   // names whose operator had not come yet
+	region region
+	mode   mode
+	until  byteSet
+	arm    armourState
+	open   verdict // what waits for more bytes, and where it starts
+	holdAt int
+}
+
+type mode uint8
+
+const (
+	scanning mode = iota
+	swallowing
+	inArmour
+)
+
+// region is a stretch to be replaced: the union of findings that overlap.
+type region struct {
+	open       bool
+	start, end int
+	best       verdict
+	hash       *tagHash // feeds the tag of a swallowed value
+}
+
+type pending struct {
+	at  int
+	ent entry
+}
+
+// step is what advance stopped for.
+type step uint8
+
+const (
+	starved step = iota // all judged, or the position at cursor needs more bytes
+	closed              // region is complete
+)
+
+// hold returns the first visible byte that may not be written yet.
+func (e *engine) hold() int {
+	if e.region.open {
+		return e.region.start
+	}
+	if e.open.outcome == more {
+		return e.holdAt
+	}
+	return len(e.view.vis)
+}
+
+// advance judges positions until a region closes or more bytes are needed.
+func (e *engine) advance(eof bool) step {
+	e.open = verdict{}
+	e.retryNames(eof)
+	for {
+		switch e.mode {
+		case swallowing:
+			if !e.eat(eof) {
+				return starved
+			}
+			return closed
+		case inArmour:
+			if !e.eatArmour(eof) {
+				return starved
+			}
+			return closed
+		}
+		if e.region.open && e.cursor >= e.region.end {
+			return closed
+		}
+		v := e.view.vis
+		n := len(v)
+		for len(e.values) > 0 && e.values[0].at < e.cursor {
+			e.values = e.values[1:]
+		}
+		stop := n
+		if len(e.values) > 0 {
+			stop = min(stop, e.values[0].at)
+		}
+		if e.region.open {
+			stop = min(stop, e.region.end)
+		}
+		if full := min(stop, n-2); e.cursor < full { // positions before n-2 have three bytes
+			e.cursor = e.snap.index.scan(v, e.cursor, full)
+		}
+		if e.region.open && e.cursor >= e.region.end {
+			return closed
+		}
+		if e.cursor >= n || !e.judge(eof) {
+			return starved
+		}
+	}
+}
+
+// judge evaluates everything that may start at cursor and moves on. It reports
+// false if that takes more bytes.
+func (e *engine) judge(eof bool) bool {
+	v, i := e.view.vis, e.cursor
+	var room [4]verdict
+	hits := room[:0]
+	open := verdict{}
+	note := func(r verdict) {
+		switch r.outcome {
+		case no:
+		case more:
+			if open.outcome == more {
+				r.loose = r.loose && open.loose
+			}
+			open = r
+		default:
+			hits = append(hits, r)
+		}
+	}
+	due := 0
+	for due < len(e.values) && e.values[due].at == i {
+		note(e.judgeValue(&e.values[due], eof))
+		due++
+	}
+	inside := e.region.open && i < e.region.end
+	tail := false
+	switch {
+	case i+3 <= len(v):
+		for _, ent := range e.snap.index.chain(v, i) {
+			if ent.kind < eName {
+				note(e.judgeEntry(i, &ent, eof))
+			} else if !e.region.open || i+3 <= e.region.end {
+				e.announce(i, ent, eof)
+			}
+		}
+	case eof:
+	case e.maybeStarts(i):
+		note(verdict{outcome: more, loose: true})
+	default:
+		tail = due == 0 && !inside
+	}
+	if open.outcome == more {
+		e.open, e.holdAt = open, i
+		return false
+	}
+	if tail {
+		e.holdTail(i)
+		return false
+	}
+	if due > 0 {
+		e.follow(due)
+	}
+	for _, r := range hits {
+		e.take(r)
+	}
+	if e.mode == scanning {
+		e.cursor = i + 1
+	}
+	return true
+}
+
+// holdTail looks for candidates behind i, one of the last two positions. The
+// cursor stays at i, where a name may start: names hold nothing back.
+func (e *engine) holdTail(i int) {
+	for k := i + 1; k < len(e.view.vis); k++ {
+		for j := range e.values {
+			if e.values[j].at != k {
+				continue
+			}
+			c := e.values[j]
+			if r := e.judgeValue(&c, false); r.outcome != no {
+				e.open, e.holdAt = verdict{outcome: more, loose: r.outcome == more && r.loose}, k
+				return
+			}
+		}
+		if e.maybeStarts(k) {
+			e.open, e.holdAt = verdict{outcome: more, loose: true}, k
+			return
+		}
+	}
+}
+
+// follow removes the first due values and schedules what comes after them, such
+// as the next cookie of a header.
+func (e *engine) follow(due int) {
+	var next [4]candidate
+	n := 0
+	for k := range e.values[:due] {
+		if c, ok := e.values[k].next(e.view.vis); ok && n < len(next) {
+			next[n] = c
+			n++
+		}
+	}
+	e.values = e.values[:copy(e.values, e.values[due:])]
+	for _, c := range next[:n] {
+		e.schedule(c)
+	}
+}
+
+// schedule enters a value that was announced.
+func (e *engine) schedule(c candidate) {
+	if c.at < e.cursor || len(e.values) >= maxScheduled {
+		return
+	}
+	k := len(e.values)
+	for k > 0 && e.values[k-1].at >= c.at {
+		if k--; e.values[k] == c {
+			return
+		}
+	}
+	e.values = append(e.values, candidate{})
+	copy(e.values[k+1:], e.values[k:])
+	e.values[k] = c
+}
+
+// maxScheduled bounds the announced values; a real line has a handful.
+const maxScheduled = 256
+
+// retryNames looks again at names that stood at the end of the buffer.
+func (e *engine) retryNames(eof bool) {
+	if len(e.names) == 0 {
+		return
+	}
+	names := e.names
+	e.names = nil
+	for _, n := range names {
+		e.announce(n.at, n.ent, eof)
+	}
+}
+
+// maybeStarts reports whether the last one or two bytes, from i on, may be the
+// beginning of a candidate.
+func (e *engine) maybeStarts(i int) bool {
+	t := e.view.vis[i:]
+	if !e.snap.index.first[t[0]] {
+		return false
+	}
+	left := leftOK(e.view.vis, i)
+	for k := range e.snap.index.entries {
+		ent := &e.snap.index.entries[k]
+		if ent.kind > eArmour || ent.text[0] != t[0] {
+			continue
+		}
+		if len(t) > 1 && ent.text[1] != t[1] && !(ent.kind == eKnown && isSpace(ent.text[1]) && isSpace(t[1])) {
+			continue
+		}
+		if ent.kind == ePrefix && !left && !e.snap.rules[ent.ref].anyLeft {
+			continue
+		}
+		return true
+	}
+	return false
+}
+
+func (e *engine) judgeEntry(i int, ent *entry, eof bool) verdict {
+	v := e.view.vis
+	switch ent.kind {
+	case eKnown:
+		nd := &e.snap.needles[ent.ref]
+		return matchKnown(v, i, nd, &e.snap.values[nd.value], eof)
+	case eArmour:
+		return matchArmour(v, i, ent.text, eof)
+	}
+	n := min(len(ent.text), len(v)-i)
+	if string(v[i:i+n]) != ent.text[:n] {
+		return verdict{}
+	}
+	r := &e.snap.rules[ent.ref]
+	if !r.anyLeft && !leftOK(v, i) {
+		return verdict{}
+	}
+	if n < len(ent.text) {
+		if eof {
+			return verdict{}
+		}
+		return verdict{outcome: more, loose: true}
+	}
+	return matchRule(v, i, n, r, eof)
+}
+
+// take adds a finding to the region.
+func (e *engine) take(r verdict) {
+	if !e.region.open {
+		e.region = region{open: true, start: r.start, end: r.end, best: r}
+	} else {
+		e.region.start = min(e.region.start, r.start)
+		e.region.end = max(e.region.end, r.end)
+		if r.layer > e.region.best.layer {
+			e.region.best = r
+		}
+	}
+	switch r.outcome {
+	case swallow:
+		e.mode, e.until = swallowing, r.until
+		e.region.end = max(e.region.end, r.end)
+		e.region.hash = e.set.newTag()
+		e.region.hash.write(e.view.vis[r.start:e.region.end])
+		e.cursor = e.region.end
+	case armoured:
+		e.startArmour(r)
+	}
+}
+
+// eat drops the rest of a swallowed value and reports whether it ended.
+func (e *engine) eat(eof bool) bool {
+	v, p := e.view.vis, e.cursor
+	for p < len(v) && e.until.has(v[p]) {
+		p++
+	}
+	e.region.hash.write(v[e.cursor:p])
+	e.cursor, e.region.end = p, p
+	if p == len(v) && !eof {
+		return false
+	}
+	e.mode = scanning
+	return true
+}
+
+// forget moves all positions by cut visible bytes.
+func (e *engine) forget(cut int) {
+	e.cursor -= cut
+	for i := range e.values {
+		e.values[i].at -= cut
+	}
+	for i := range e.names {
+		e.names[i].at -= cut
+	}
+	if e.region.open {
+		e.region.start -= cut
+		e.region.end -= cut
+		e.region.best.start -= cut
+		e.region.best.end -= cut
+	}
+	e.holdAt -= cut
+	e.arm.forget(cut)
+}

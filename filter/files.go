@@ -1,0 +1,222 @@
+package filter
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"strings"
+)
+
+// maxFile is the largest credential file that is read.
+const maxFile = 256 << 10
+
+// credentialFile is a file below the home directory, or where a variable says,
+// and how its secrets are found.
+type credentialFile struct {
+	name string // of the source in placeholders
+	path string // below HOME
+	env  string // variable that names it instead
+	read func(c *collector, name string, data []byte)
+}
+
+func credentialFiles() []credentialFile {
+	return []credentialFile{
+		{"netrc", ".netrc", "NETRC", readNetrc},
+		{"aws", ".aws/credentials", "AWS_SHARED_CREDENTIALS_FILE", readAssignments},
+		{"npmrc", ".npmrc", "NPM_CONFIG_USERCONFIG", readAssignments},
+		{"pypirc", ".pypirc", "", readAssignments},
+		{"docker", ".docker/config.json", "DOCKER_CONFIG", readDocker},
+		{"gh", ".config/gh/hosts.yml", "GH_CONFIG_DIR", readAssignments},
+		{"glab", ".config/glab-cli/config.yml", "GLAB_CONFIG_DIR", readAssignments},
+		{"kube", ".kube/config", "KUBECONFIG", readAssignments},
+		{"git-credentials", ".git-credentials", "", readURLs},
+		{"pgpass", ".pgpass", "PGPASSFILE", readPgpass},
+		{"mysql", ".my.cnf", "", readAssignments},
+		{"cargo", ".cargo/credentials.toml", "", readAssignments},
+		{"terraform", ".terraform.d/credentials.tfrc.json", "TF_CLI_CONFIG_FILE", readAssignments},
+	}
+}
+
+// files reads the credential files. Only what every user is expected to keep
+// secret is read: a project's .env could hide ordinary words from its user.
+func (c *collector) files(src *Sources) {
+	getenv := src.Getenv
+	if getenv == nil {
+		getenv = func(string) string { return "" }
+	}
+	if src.Home != "" {
+		for _, f := range credentialFiles() {
+			path := filepath.Join(src.Home, f.path)
+			if config := getenv("XDG_CONFIG_HOME"); config != "" && strings.HasPrefix(f.path, ".config/") {
+				path = filepath.Join(config, strings.TrimPrefix(f.path, ".config/"))
+			}
+			if over := getenv(f.env); f.env != "" && over != "" {
+				for _, p := range filepath.SplitList(over) {
+					if strings.HasSuffix(f.env, "_DIR") || f.env == "DOCKER_CONFIG" {
+						p = filepath.Join(p, filepath.Base(f.path))
+					}
+					c.file(f.name, p, f.read)
+				}
+				continue
+			}
+			c.file(f.name, path, f.read)
+		}
+	}
+	for _, path := range src.ExtraFiles {
+		if rest, ok := strings.CutPrefix(path, "~/"); ok && src.Home != "" {
+			path = filepath.Join(src.Home, rest)
+		}
+		c.file(filepath.Base(path), path, readExtra)
+	}
+}
+
+func (c *collector) file(name, path string, read func(*collector, string, []byte)) {
+	data, err := readOwn(path, maxFile)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		c.known.Unreadable = append(c.known.Unreadable, path)
+	default:
+		read(c, "file."+name, data)
+	}
+}
+
+func readNetrc(c *collector, name string, data []byte) {
+	words := strings.Fields(string(data))
+	for i := 0; i+1 < len(words); i++ {
+		if words[i] == "password" || words[i] == "account" {
+			c.add(name, words[i+1])
+			i++
+		}
+	}
+}
+
+func readPgpass(c *collector, name string, data []byte) {
+	for line := range strings.Lines(string(data)) {
+		line = strings.TrimRight(line, "\r\n")
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		fields, field := 0, 0
+		for i := 0; i < len(line) && fields < 4; i++ {
+			switch line[i] {
+			case '\\':
+				i++
+			case ':':
+				if fields++; fields == 4 {
+					field = i + 1
+				}
+			}
+		}
+		if fields == 4 {
+			c.add(name, strings.NewReplacer(`\:`, ":", `\\`, `\`).Replace(line[field:]))
+		}
+	}
+}
+
+func readURLs(c *collector, name string, data []byte) {
+	for line := range strings.Lines(string(data)) {
+		if password, ok := urlPassword(strings.TrimSpace(line)); ok {
+			c.add(name, password)
+			c.add(name, unpercent(password))
+		}
+	}
+}
+
+func unpercent(s string) string {
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] == '%' && i+2 < len(s) && sets[setXDigit].has(s[i+1]) && sets[setXDigit].has(s[i+2]) {
+			b.WriteByte(unhex(s[i+1])<<4 | unhex(s[i+2]))
+			i += 2
+			continue
+		}
+		b.WriteByte(s[i])
+	}
+	return b.String()
+}
+
+func unhex(c byte) byte {
+	if isDigit(c) {
+		return c - '0'
+	}
+	return (c | 0x20) - 'a' + 10
+}
+
+func readDocker(c *collector, name string, data []byte) {
+	var doc struct {
+		Auths map[string]struct {
+			Auth          string `json:"auth"`
+			Password      string `json:"password"`
+			IdentityToken string `json:"identitytoken"`
+			RegistryToken string `json:"registrytoken"`
+		} `json:"auths"`
+	}
+	if err := json.Unmarshal(data, &doc); err != nil {
+		readAssignments(c, name, data)
+		return
+	}
+	for _, a := range doc.Auths {
+		for _, v := range [...]string{a.Auth, a.Password, a.IdentityToken, a.RegistryToken} {
+			if v != "" {
+				c.add(name, v)
+			}
+		}
+		if dec, err := base64.StdEncoding.DecodeString(a.Auth); err == nil {
+			if _, password, ok := strings.Cut(string(dec), ":"); ok {
+				c.add(name, password)
+			}
+		}
+	}
+}
+
+// readAssignments finds the values of secret names in INI, TOML, YAML and JSON
+// with the reader for names and operators that streams use; what the gate thinks
+// of a value does not matter here.
+func readAssignments(c *collector, name string, data []byte) {
+	for line := range bytes.Lines(data) {
+		e := engine{}
+		e.view.vis = append(line, '\n')
+		for k := range keywords {
+			kw := keywords[k].word
+			for at := 0; at+len(kw) <= len(line); at++ {
+				if !hasFold(line[at:], kw) {
+					continue
+				}
+				info := e.readName(at, kw, true)
+				if info.outcome != found || info.class < classWeak {
+					continue
+				}
+				cand, o := readOperator(e.view.vis, &info, true)
+				if o != found {
+					continue
+				}
+				value := bytes.TrimRight(e.view.vis[cand.at:], " \t\r\n,;")
+				if q, quote, depth := readQuote(e.view.vis, cand.at); q > cand.at {
+					end, _, _ := valueEnd(e.view.vis, q, formQuoted, quote, int(depth), false, true)
+					value = e.view.vis[q:end]
+				}
+				c.add(name, string(value))
+			}
+		}
+		if i := bytes.Index(line, []byte("://")); i >= 0 {
+			if password, ok := urlPassword(string(line)); ok {
+				c.add(name, password)
+			}
+		}
+	}
+}
+
+// readExtra takes a file that policy names as one value if it is one line, and as
+// assignments otherwise.
+func readExtra(c *collector, name string, data []byte) {
+	text := strings.TrimSpace(string(data))
+	if !strings.ContainsAny(text, "\n=") {
+		c.add(name, text)
+		return
+	}
+	readAssignments(c, name, data)
+}

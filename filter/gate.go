@@ -1,0 +1,383 @@
+package filter
+
+import (
+	"bytes"
+	"math"
+	"strings"
+)
+
+// gate is what is known about the place a value stands in.
+type gate struct {
+	class  class
+	quoted bool
+	table  bool
+	scheme bool
+}
+
+// classURL is the class of passwords in URLs.
+const classURL = classExtra + 1
+
+// passes reports whether a value is a secret rather than a reference to one, a
+// placeholder or a word.
+func (s *Set) passes(val []byte, g gate) bool {
+	if len(val) < 6 || bytes.Contains(val, []byte(placeholderHead)) {
+		return false
+	}
+	if isReference(val) || isConstant(val) || isExample(val) || isNumeric(val) || isPathOrHost(val) {
+		return false
+	}
+	if isUUID(val) {
+		return g.class == classStrong || g.class == classHeader || g.class == classCookie || g.class == classSetCookie
+	}
+	if isDigest(val) {
+		return false
+	}
+	words := wordy(val)
+	if bytes.IndexByte(val, ' ') >= 0 && (words || onlyWords(val)) {
+		return false
+	}
+	switch g.class {
+	case classURL:
+		return !placeholderWord(val)
+	case classHeader, classCookie, classSetCookie:
+		return len(val) >= 8 && !words && mixed(val)
+	case classQuery:
+		return len(val) >= 16 && unlikely(val)
+	case classWeak:
+		if len(val) < 12 || words || !g.quoted && isCode(val) {
+			return false
+		}
+		digits, upper, lower := tally(val)
+		return entropy(val) >= 3.0 && (digits >= 2 || upper > 0 && lower > 0)
+	}
+	if len(val) < 8 || words || !g.quoted && isCode(val) {
+		return false
+	}
+	if g.table {
+		return unlikely(val)
+	}
+	return mixed(val)
+}
+
+// mixed reports whether a value has a digit, both cases, punctuation, or reads
+// like no word.
+func mixed(val []byte) bool {
+	digits, upper, lower := tally(val)
+	return digits > 0 || upper > 0 && lower > 0 || upper+lower < len(val) || unlikely(val)
+}
+
+func tally(val []byte) (digits, upper, lower int) {
+	for _, c := range val {
+		switch {
+		case isDigit(c):
+			digits++
+		case isUpper(c):
+			upper++
+		case isLower(c):
+			lower++
+		}
+	}
+	return
+}
+
+// isReference reports $V ${…} $(…) %V% {{…}} <…> (…) and a masked value.
+func isReference(val []byte) bool {
+	switch val[0] {
+	case '$':
+		return len(val) > 1 && (isAlpha(val[1]) || val[1] == '{' || val[1] == '(' || val[1] == '_' || val[1] == '$')
+	case '%':
+		return len(val) > 1 && (val[len(val)-1] == '%' || val[1] == '(' || len(val) == 2)
+	case '{':
+		return len(val) > 1 && (val[1] == '{' || val[1] == '%') || val[len(val)-1] == '}'
+	case '<':
+		return true
+	case '(', '[':
+		return true
+	case '#':
+		return len(val) > 1 && val[1] == '{'
+	case '@':
+		return len(val) > 1 && isAlpha(val[1])
+	case '/':
+		return len(val) > 1 && val[1] == '/'
+	}
+	same := true
+	filler := true
+	for _, c := range val {
+		same = same && c == val[0]
+		filler = filler && (c == '*' || c == 'x' || c == 'X' || c == '.' || c == '-' || c == '_' || c == '#')
+	}
+	return same || filler
+}
+
+// isConstant reports the words that stand for "no value here".
+func isConstant(val []byte) bool {
+	switch strings.ToLower(string(val)) {
+	case "undefined", "changeme", "change-me", "change_me", "redacted", "[redacted]", "filtered", "[filtered]", "sensitive",
+		"(sensitive value)", "required", "optional", "disabled", "enabled", "omitted", "placeholder", "nullptr":
+		return true
+	}
+	return hasFold(val, "your") && len(val) > 4 && (val[4] == '_' || val[4] == '-' || isUpper(val[4]) || val[4] == ' ')
+}
+
+func placeholderWord(val []byte) bool {
+	if isConstant(val) {
+		return true
+	}
+	switch strings.ToLower(string(val)) {
+	case "password", "passwd", "passwort", "secret", "username", "user_password", "yourpassword", "mypassword", "foobar",
+		"pass_word", "postgres":
+		return true
+	}
+	return false
+}
+
+// isNumeric reports numbers, dates, durations and versions.
+func isNumeric(val []byte) bool {
+	digits, letters, dots := 0, 0, 0
+	for i, c := range val {
+		switch {
+		case isDigit(c):
+			digits++
+		case c == '.':
+			dots++
+		case c == '-' || c == ':' || c == ',' || c == '+' || c == '/' || c == '_':
+		case c == 'T' || c == 'Z' || c == 'e' || c == 'E' || c == 'v' && i == 0:
+			letters++
+		case c == 'x' && i == 1 && val[0] == '0':
+			letters++
+		case c == 'h' || c == 'm' || c == 's' || c == 'u' || c == 'n' || c == 'k' || c == 'M' || c == 'G' || c == 'B' || c == 'i':
+			letters++
+		default:
+			return false
+		}
+	}
+	return letters <= 1 || letters <= 3 && dots+digits >= len(val)-4
+}
+
+// isPathOrHost reports paths of words, hosts and URLs; a URL with a password is
+// judged at its "://".
+func isPathOrHost(val []byte) bool {
+	if bytes.Contains(val, []byte("://")) {
+		return true
+	}
+	path := val[0] == '/' || val[0] == '~' || bytes.HasPrefix(val, []byte("./")) || bytes.HasPrefix(val, []byte("../")) ||
+		len(val) > 3 && isAlpha(val[0]) && val[1] == ':' && (val[2] == '\\' || val[2] == '/')
+	slash := bytes.IndexByte(val, '/') >= 0
+	if path && slash || slash {
+		for _, part := range bytes.FieldsFunc(val, func(r rune) bool { return r == '/' || r == '.' || r == '\\' }) {
+			if len(part) >= 8 && unlikely(part) && !isVersioned(part) {
+				return false
+			}
+		}
+		if path {
+			return true
+		}
+		digits, upper, lower := tally(val)
+		return digits == 0 || upper == 0 || lower == 0
+	}
+	host, port, hasPort := bytes.Cut(val, []byte(":"))
+	for _, c := range port {
+		if !isDigit(c) {
+			return false
+		}
+	}
+	labels := bytes.Split(host, []byte("."))
+	if len(labels) < 2 && !hasPort {
+		return false
+	}
+	for _, l := range labels {
+		if len(l) == 0 || len(l) >= 8 && unlikely(l) {
+			return false
+		}
+		for _, c := range l {
+			if !isLower(c) && !isDigit(c) && c != '-' {
+				return false
+			}
+		}
+	}
+	last := labels[len(labels)-1]
+	return len(last) >= 2 && isLower(last[0]) || hasPort
+}
+
+// isVersioned reports words joined with a number, as directories are.
+func isVersioned(part []byte) bool {
+	for _, w := range bytes.FieldsFunc(part, func(r rune) bool { return r == '-' || r == '_' || r >= '0' && r <= '9' }) {
+		if len(w) >= 5 && unlikely(w) {
+			return false
+		}
+	}
+	digits, _, _ := tally(part)
+	return digits*2 < len(part)
+}
+
+func isUUID(val []byte) bool {
+	if len(val) != 36 {
+		return false
+	}
+	for i, c := range val {
+		if dash := i == 8 || i == 13 || i == 18 || i == 23; dash && c != '-' || !dash && !sets[setXDigit].has(c) {
+			return false
+		}
+	}
+	return true
+}
+
+// isDigest reports sha256-… and sha256:… and their like.
+func isDigest(val []byte) bool {
+	for _, p := range [...]string{"sha1", "sha256", "sha384", "sha512", "md5", "blake2b", "blake3"} {
+		if hasFold(val, p) && len(val) > len(p) {
+			switch val[len(p)] {
+			case '-', ':', '=', '~', '/':
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// isCode reports an unquoted identifier, call, index or selector.
+func isCode(val []byte) bool {
+	digits, upper, lower := tally(val)
+	for i, c := range val {
+		switch c {
+		case '(', '[':
+			return i > 0 && (isAlnum(val[i-1]) || val[i-1] == '_')
+		case '{':
+			return i > 0 && isIdent(val[i-1])
+		}
+	}
+	if bytes.Contains(val, []byte("->")) || bytes.Contains(val, []byte("::")) {
+		return true
+	}
+	if !isAlpha(val[0]) && val[0] != '_' && val[0] != '&' && val[0] != '*' && val[0] != '!' {
+		return false
+	}
+	if digits == 0 && upper+lower+bytes.Count(val, []byte("_"))+bytes.Count(val, []byte("."))+bytes.Count(val, []byte("-")) >= len(val)-1 {
+		return !unlikely(val) || bytes.IndexByte(val, '.') > 0 && !unlikely(val[bytes.LastIndexByte(val, '.')+1:])
+	}
+	return false
+}
+
+// wordy reports whether a value is made of listed words, joined or camelCased,
+// with at most two digits at the end.
+func wordy(val []byte) bool {
+	end := len(val)
+	for end > 0 && len(val)-end < 2 && isDigit(val[end-1]) {
+		end--
+	}
+	words := 0
+	for i := 0; i < end; {
+		if !isAlpha(val[i]) {
+			switch val[i] {
+			case '-', '_', '.', ' ', '/', ':', ',', '\'':
+				i++
+				continue
+			}
+			return false
+		}
+		j := i + 1
+		for j < end && isAlpha(val[j]) && !(isUpper(val[j]) && isLower(val[j-1])) {
+			j++
+		}
+		if j-i > 2 && !inWordList(val[i:j]) {
+			return false
+		}
+		words++
+		i = j
+	}
+	return words > 0
+}
+
+// onlyWords reports prose: letters and spaces with ordinary punctuation.
+func onlyWords(val []byte) bool {
+	for _, w := range bytes.Fields(val) {
+		for i, c := range w {
+			if !isAlpha(c) && !(i == len(w)-1 && strings.IndexByte(".,:;!?)'", c) >= 0) && c != '\'' && c != '-' && c != '(' {
+				return false
+			}
+		}
+		if len(w) >= 8 && unlikely(w) {
+			return false
+		}
+	}
+	return true
+}
+
+// inWordList looks a word up, ignoring case.
+func inWordList(w []byte) bool {
+	lo, hi := 0, len(wordList)
+	for lo < hi {
+		m := int(uint(lo+hi) >> 1)
+		from := strings.LastIndexByte(wordList[:m], '\n') + 1
+		to := from + strings.IndexByte(wordList[from:], '\n')
+		switch c := compareFold(w, wordList[from:to]); {
+		case c == 0:
+			return true
+		case c < 0:
+			hi = from
+		default:
+			lo = to + 1
+		}
+	}
+	return false
+}
+
+func compareFold(w []byte, s string) int {
+	for i := range min(len(w), len(s)) {
+		if c := fold(w[i]); c != s[i] {
+			return int(c) - int(s[i])
+		}
+	}
+	return len(w) - len(s)
+}
+
+// entropy is the Shannon entropy of the bytes, in bits per byte.
+func entropy(val []byte) float64 {
+	var count [256]int
+	for _, c := range val {
+		count[c]++
+	}
+	h, n := 0.0, float64(len(val))
+	for _, c := range count {
+		if c > 0 {
+			p := float64(c) / n
+			h -= p * math.Log2(p)
+		}
+	}
+	return h
+}
+
+// bigramClass maps a byte to a row of the bigram table.
+func bigramClass(c byte) int {
+	switch {
+	case isAlpha(c):
+		return int(c|0x20-'a') + 1
+	case isDigit(c):
+		return 27
+	}
+	return 0
+}
+
+// unlikely reports whether a text reads like no word or identifier: the mean cost
+// of its letter pairs, in eighths of a bit, is above what all but a hundredth of
+// the listed words stay below.
+func unlikely(val []byte) bool {
+	if len(val) < 4 {
+		return false
+	}
+	cost, n := 0, 0
+	prev := 0
+	for i, c := range val {
+		cur := bigramClass(c)
+		if i > 0 && cur == 0 && prev == 0 {
+			continue
+		}
+		cost += int(bigramCost[prev*28+cur])
+		if i > 0 && isUpper(c) && isLower(val[i-1]) {
+			cost += 8 // seldom more than once or twice in a name
+		}
+		n++
+		prev = cur
+	}
+	return n > 0 && cost > unlikelyCost*n
+}

@@ -1,0 +1,41 @@
+package filter
+
+// looseTo returns how far the held bytes may go out at a pause: to the first
+// candidate that already looks like a secret.
+func (e *engine) looseTo() int {
+	v := e.view.vis
+	if !e.open.loose {
+		return e.holdAt
+	}
+	probe := engine{set: e.set, snap: e.snap}
+	probe.view.vis = v
+	for i := e.holdAt + 1; i < len(v); i++ {
+		for k := range e.values {
+			if e.values[k].at == i {
+				c := e.values[k]
+				if r := e.judgeValue(&c, false); r.outcome != no && !r.loose {
+					return i
+				}
+			}
+		}
+		for k := range probe.values {
+			if probe.values[k].at == i {
+				c := probe.values[k]
+				if r := probe.judgeValue(&c, false); r.outcome != no && !r.loose {
+					return i
+				}
+			}
+		}
+		if i+3 > len(v) {
+			continue // a candidate that starts here is too short to matter
+		}
+		for _, ent := range e.snap.index.chain(v, i) {
+			if ent.kind >= eName {
+				probe.announce(i, ent, false)
+			} else if r := e.judgeEntry(i, &ent, false); r.outcome != no && !r.loose {
+				return i
+			}
+		}
+	}
+	return len(v)
+}

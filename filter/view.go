@@ -1,0 +1,183 @@
+package filter
+
+import "bytes"
+
+// view is the part of a stream that is still of interest: the raw bytes and the
+// visible ones among them. Matching sees visible bytes only, so that a colour
+// code inside a token does not hide it.
+//
+// Invisible are: CSI sequences, charset selection, SO and SI, and the second half
+// of an overstrike X BS X. The payload of OSC, DCS and their like is visible, its
+// introducer and terminator are visible as ESC and so close every candidate: a
+// hyperlink is scanned like a line of its own.
+type view struct {
+	raw   []byte
+	vis   []byte
+	segs  []seg // ascending; the first covers vis[0]
+	state escState
+	seqAt int // raw index of the ESC or BS under judgement
+}
+
+// seg maps a run of visible bytes to raw ones: vis+k is at raw+k.
+type seg struct{ vis, raw int }
+
+type escState uint8
+
+const (
+	ground escState = iota
+	afterEsc
+	inCSI
+	afterCharset
+	afterBS
+)
+
+const (
+	esc = 0x1b
+	bs  = 0x08
+	so  = 0x0e
+	si  = 0x0f
+	// maxSeq is where a sequence without end is text again.
+	maxSeq = 4096
+)
+
+// show makes raw[from:to] visible.
+func (v *view) show(from, to int) {
+	if from >= to {
+		return
+	}
+	if n := len(v.segs); n == 0 || v.segs[n-1].raw+len(v.vis)-v.segs[n-1].vis != from {
+		v.segs = append(v.segs, seg{len(v.vis), from})
+	}
+	v.vis = append(v.vis, v.raw[from:to]...)
+}
+
+// add appends p.
+func (v *view) add(p []byte) {
+	i := len(v.raw)
+	v.raw = append(v.raw, p...)
+	var next [4]int // of ESC, BS, SO, SI; -1 unknown
+	for k := range next {
+		next[k] = -1
+	}
+	for i < len(v.raw) {
+		if v.state != ground {
+			i = v.sequence(i)
+			continue
+		}
+		j := len(v.raw)
+		for k, c := range [4]byte{esc, bs, so, si} {
+			if next[k] < i {
+				next[k] = len(v.raw)
+				if at := bytes.IndexByte(v.raw[i:], c); at >= 0 {
+					next[k] = i + at
+				}
+			}
+			j = min(j, next[k])
+		}
+		v.show(i, j)
+		if j == len(v.raw) {
+			return
+		}
+		switch v.raw[j] {
+		case esc:
+			v.state, v.seqAt = afterEsc, j
+		case bs:
+			v.state, v.seqAt = afterBS, j
+		}
+		i = j + 1
+	}
+}
+
+// sequence handles the byte at i inside a sequence and returns the next index.
+func (v *view) sequence(i int) int {
+	c := v.raw[i]
+	switch v.state {
+	case afterEsc:
+		switch c {
+		case '[':
+			v.state = inCSI
+			return i + 1
+		case '(', ')', '*', '+':
+			v.state = afterCharset
+			return i + 1
+		}
+		v.state = ground
+		v.show(v.seqAt, v.seqAt+1)
+		return i
+	case inCSI:
+		switch {
+		case i-v.seqAt >= maxSeq:
+			v.state = ground
+			v.show(v.seqAt, i)
+			return i
+		case c >= 0x40 && c <= 0x7e:
+			v.state = ground
+			return i + 1
+		case c >= 0x20 && c <= 0x3f:
+			return i + 1
+		}
+		v.state = ground
+		return i
+	case afterCharset:
+		v.state = ground
+		return i + 1
+	}
+	v.state = ground
+	if n := len(v.vis); n > 0 && v.vis[n-1] == c {
+		return i + 1
+	}
+	v.show(v.seqAt, v.seqAt+1)
+	return i
+}
+
+// rawAt returns the raw index of the visible byte i.
+func (v *view) rawAt(i int) int {
+	lo, hi := 0, len(v.segs)
+	for hi-lo > 1 {
+		if m := int(uint(lo+hi) >> 1); v.segs[m].vis <= i {
+			lo = m
+		} else {
+			hi = m
+		}
+	}
+	if hi == 0 {
+		return i
+	}
+	return v.segs[lo].raw + i - v.segs[lo].vis
+}
+
+// rawEnd returns the raw index after the visible byte i-1.
+func (v *view) rawEnd(i int) int {
+	if i == 0 {
+		return 0
+	}
+	return v.rawAt(i-1) + 1
+}
+
+// drop forgets the first cut visible bytes and all raw bytes before the next.
+// It returns how many raw bytes went. Raw bytes from keep on stay.
+func (v *view) drop(cut, keep int) int {
+	rawCut := keep
+	if cut < len(v.vis) {
+		rawCut = min(keep, v.rawAt(cut))
+	}
+	if v.state != ground {
+		rawCut = min(rawCut, v.seqAt)
+	}
+	k := 0
+	for k+1 < len(v.segs) && v.segs[k+1].vis <= cut {
+		k++
+	}
+	if len(v.segs) > 0 {
+		s := v.segs[k]
+		out := append(v.segs[:0], seg{0, s.raw + cut - s.vis - rawCut})
+		for _, s := range v.segs[k+1:] {
+			out = append(out, seg{s.vis - cut, s.raw - rawCut})
+		}
+		v.segs = out
+	}
+	v.vis = v.vis[:copy(v.vis, v.vis[cut:])]
+	v.raw = v.raw[:copy(v.raw, v.raw[rawCut:])]
+	v.seqAt -= rawCut
+	return rawCut
+}

@@ -1,0 +1,218 @@
+package filter
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"math/rand"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// tokens expands the templates of a test text.
+func tokens(t testing.TB, text string) string {
+	t.Helper()
+	out, err := ExpandTemplate(text, 7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func testSet(t testing.TB, cfg Config, env ...string) *Set {
+	t.Helper()
+	known, err := Collect(Sources{Env: env})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := NewSet(cfg, known, TagKey{1, 2, 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// filterCuts sends in to a Writer in writes of the given sizes, the last one
+// repeated.
+func filterCuts(t testing.TB, s *Set, in string, sizes ...int) string {
+	t.Helper()
+	var out bytes.Buffer
+	w := s.Writer(&out, Stdout)
+	for i := 0; len(in) > 0; i++ {
+		n := min(sizes[min(i, len(sizes)-1)], len(in))
+		if _, err := io.WriteString(w, in[:n]); err != nil {
+			t.Fatal(err)
+		}
+		in = in[n:]
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+func filterAll(t testing.TB, s *Set, in string) string { return filterCuts(t, s, in, len(in)+1) }
+
+var tagPattern = regexp.MustCompile(`(\[REDACTED:[A-Za-z0-9_.-]+):[0-9a-f]{6}\]`)
+
+// untag makes placeholders comparable by hand.
+func untag(s string) string { return tagPattern.ReplaceAllString(s, "$1:T]") }
+
+// records are inputs with what must come out; placeholders without tags here.
+var records = []struct{ name, in, want string }{
+	{"plain", "hello, world\n", "hello, world\n"},
+	{"github", "a ghp_{alnum:36} b\n", "a [REDACTED:github-pat:T] b\n"},
+	{"github end", "ghp_{alnum:36}", "[REDACTED:github-pat:T]"},
+	{"github short", "ghp_{alnum:20}\n", "=" /* unchanged */},
+	{"github inside a word", "xghp_{alnum:36}\n", "="},
+	{"github escaped newline", `{"a":"x\nghp_{alnum:36}\n"}`, `{"a":"x\n[REDACTED:github-pat:T]\n"}`},
+	{"github url escape", `q=%3Dghp_{alnum:36}%26`, `q=%3D[REDACTED:github-pat:T]%26`},
+	{"gitlab", "remote glpat-{alnum:20}.\n", "remote [REDACTED:gitlab-pat:T]\n"},
+	{"aws id", "id AKIA{base32:16} ok\n", "id [REDACTED:aws-access-key-id:T] ok\n"},
+	{"aws id longer", "id AKIA{base32:17} ok\n", "="},
+	{"aws secret", "aws_secret_access_key = {base64:40}\n", "aws_secret_access_key = [REDACTED:secret-key:T]\n"},
+	{"slack", "xoxb-{digit:12}-{digit:12}-{alnum:24}\n", "[REDACTED:slack-bot-token:T]\n"},
+	{"slack webhook", "post https://hooks.slack.com/services/T{upalnum:8}/B{upalnum:8}/{alnum:24} now\n", "post [REDACTED:slack-webhook:T] now\n"},
+	{"stripe", "key: sk_live_{alnum:24}\n", "key: [REDACTED:stripe-secret-key:T]\n"},
+	{"npm", "//registry.npmjs.org/:_authToken=npm_{alnum:36}\n", "//registry.npmjs.org/:_authToken=[REDACTED:npm-token:T]\n"},
+	{"google", "AIza{alnum:35}\n", "[REDACTED:google-api-key:T]\n"},
+	{"openai", "sk-proj-{token:80}\n", "[REDACTED:openai-project-key:T]\n"},
+	{"anthropic", "sk-ant-api03-{token:93}AA\n", "[REDACTED:anthropic-key:T]\n"},
+	{"jwt", "t eyJhbGciOiJIUzI1NiJ9.{base64url:40}.{base64url:43} u\n", "t [REDACTED:jwt:T] u\n"},
+	{"url password", "git clone https://bob:{alnum:12}@example.org/x.git\n", "git clone https://bob:[REDACTED:url-password]@example.org/x.git\n"},
+	{"url password with at", "https://bob:p@ss#w?rd{digit:3}@h/\n", "https://bob:[REDACTED:url-password]@h/\n"},
+	{"url plain", "see http://localhost:3000/a?b=c@d\n", "="},
+	{"url host", "http://localhost:3000", "="},
+	{"url variable", "https://bob:$PASSWORD@example.org/\n", "="},
+	{"bearer", "Authorization: Bearer {token:40}\r\nNext: x\n", "Authorization: Bearer [REDACTED:authorization:T]\r\nNext: x\n"},
+	{"bearer variable", "curl -H \"Authorization: Bearer $NAME\" x\n", "="},
+	{"bearer prose", "Authorization: Bearer token is required\n", "="},
+	{"basic", "> authorization: basic {base64:24}==\n", "> authorization: basic [REDACTED:authorization:T]\n"},
+	{"cookie", "Cookie: lang=en; sid={alnum:32}; theme=dark\n", "Cookie: lang=en; sid=[REDACTED:cookie:T]; theme=dark\n"},
+	{"set-cookie", "Set-Cookie: sid={alnum:32}; Path=/; HttpOnly\n", "Set-Cookie: sid=[REDACTED:cookie:T]; Path=/; HttpOnly\n"},
+	{"query", "GET /x?a=1&sig={alnum:40}&b=2\n", "GET /x?a=1&sig=[REDACTED:sig:T]&b=2\n"},
+	{"query token", "GET /x?token={alnum:40}#frag\n", "GET /x?token=[REDACTED:token:T]#frag\n"},
+	{"password", "password: hunter2{alnum:6}\n", "password: [REDACTED:password]\n"},
+	{"password quoted", `password = "a b{alnum:8}"` + "\n", `password = "[REDACTED:password]"` + "\n"},
+	{"password word", "password: <password>\n", "="},
+	{"password prompt", "Password: ", "="},
+	{"password in code", "password = getPassword(user)\n", "="},
+	{"password type", "password: string;\n", "="},
+	{"password file", "password_file=/etc/{alnum:12}\n", "="},
+	{"nested json", `{"s":"{\"password\":\"{alnum:16}\"}"}`, `{"s":"{\"password\":\"[REDACTED:password]\"}"}`},
+	{"json", `{"api_key": "{alnum:32}", "n": 123456789012}`, `{"api_key": "[REDACTED:api-key:T]", "n": 123456789012}`},
+	{"max tokens", "max_tokens: 4096000000000\n", "="},
+	{"token waiting", "token: waiting", "="},
+	{"cli", "tool --password {alnum:16} --verbose\n", "tool --password [REDACTED:password] --verbose\n"},
+	{"cli equals", "tool --api-key={alnum:32} x\n", "tool --api-key=[REDACTED:api-key:T] x\n"},
+	{"xml", "<password>{alnum:16}</password>\n", "<password>[REDACTED:password]</password>\n"},
+	{"netrc", "machine h login bob password {alnum:14}\n", "machine h login bob password [REDACTED:password]\n"},
+	{"export", "export DB_PASSWORD='{alnum:14}'\n", "export DB_PASSWORD='[REDACTED:password]'\n"},
+	{"camel", "clientSecret: '{alnum:24}',\n", "clientSecret: '[REDACTED:secret:T]',\n"},
+	{"git id", "commit {hex:40}\n", "="},
+	{"go.sum", "golang.org/x/sys v0.1.0 h1:{base64:43}=\n", "="},
+	{"sri", `"integrity": "sha512-{base64:86}=="` + "\n", "="},
+	{"uuid", "token: 123e4567-e89b-12d3-a456-426614174000\n", "="},
+	{"colour in token", "x \x1b[31mghp_\x1b[1m{alnum:36}\x1b[0m y\n", "x \x1b[31m[REDACTED:github-pat:T]\x1b[1m\x1b[0m y\n"},
+	{"grep colour", "\x1b[01;31m\x1b[Kghp_\x1b[m\x1b[K{alnum:36}\n", "\x1b[01;31m\x1b[K[REDACTED:github-pat:T]\x1b[m\n"},
+	{"overstrike", "g\bgh\bhp\bp_\b_{alnum:36}\n", "[REDACTED:github-pat:T]\n"},
+	{"environ", "A=b\x00API_TOKEN={alnum:24}\x00C=d\x00", "A=b\x00API_TOKEN=[REDACTED:token:T]\x00C=d\x00"},
+	{"begin alone", "-----BEGIN RSA PRIVATE KEY-----\nis the header\n", "="},
+	{"dashes", strings.Repeat("-", 80) + "\n", "="},
+	{"certificate", "-----BEGIN CERTIFICATE-----\n{base64:64}\n{base64:20}\n-----END CERTIFICATE-----\n", "="},
+	{"key", pemText("\n", ""), "a\n[REDACTED:private-key:T]\nb\n"},
+	{"key crlf", pemText("\r\n", ""), "a\r\n[REDACTED:private-key:T]\r\nb\r\n"},
+	{"key indented", pemText("\n", "    "), "    a\n    [REDACTED:private-key:T]\n    b\n"},
+	{"key diff", pemText("\n", "+"), "+a\n+[REDACTED:private-key:T]\n+b\n"},
+	{"key json", `{"k":"` + strings.ReplaceAll(pemText("\n", ""), "\n", `\n`) + `"}`, `{"k":"a\n[REDACTED:private-key:T]\nb\n"}`},
+	{"key cut", "-----BEGIN PRIVATE KEY-----\n{base64:64}\n{base64:64}\ngo build ./... finished\nok\n", "[REDACTED:private-key:T]\ngo build ./... finished\nok\n"},
+	{"key headers", "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,00\n\n{base64:64}\n{base64:30}\n-----END RSA PRIVATE KEY-----\nz\n", "[REDACTED:private-key:T]\nz\n"},
+	{"placeholder", "password: [REDACTED:password]\n", "="},
+	{"memory", "api_key = {alnum:32}\nlater\n", "api_key = [REDACTED:api-key:T]\nlater\n"},
+	{"double", "ghp_{alnum:36} ghp_{alnum:40}\n", "[REDACTED:github-pat:T] [REDACTED:github-pat:T]\n"},
+	{"git status", "On branch main\nnothing to commit, working tree clean\n", "="},
+}
+
+func pemText(nl, indent string) string {
+	var b strings.Builder
+	for _, l := range []string{"a", "-----BEGIN OPENSSH PRIVATE KEY-----", "{base64:64}", "{base64:64}", "{base64:41}=",
+		"-----END OPENSSH PRIVATE KEY-----", "b"} {
+		b.WriteString(indent + l + nl)
+	}
+	return b.String()
+}
+
+// expandRecord expands a record whose text has braces of its own.
+func expandRecord(t testing.TB, text string) string {
+	t.Helper()
+	return regexp.MustCompile(`\{\w+:\d+\}`).ReplaceAllStringFunc(text, func(m string) string { return tokens(t, m) })
+}
+
+func TestRecords(t *testing.T) {
+	for _, r := range records {
+		t.Run(r.name, func(t *testing.T) {
+			s := testSet(t, Config{})
+			in := expandRecord(t, r.in)
+			want := r.want
+			if want == "=" {
+				want = in
+			}
+			got := filterAll(t, s, in)
+			if untag(got) != want {
+				t.Errorf("in   %q\ngot  %q\nwant %q", in, got, want)
+			}
+			if again := filterAll(t, testSet(t, Config{}), got); again != got {
+				t.Errorf("a second pass changes it:\nonce  %q\ntwice %q", got, again)
+			}
+		})
+	}
+}
+
+// TestEveryCut is what streaming has to hold: the output does not depend on how
+// the input was cut.
+func TestEveryCut(t *testing.T) {
+	secret := tokens(t, "{alnum:24}")
+	all := "head\n"
+	for _, r := range records {
+		in := expandRecord(t, r.in)
+		all += in + "\n"
+		want := filterAll(t, testSet(t, Config{}), in)
+		s := testSet(t, Config{NoMemory: true})
+		want = filterAll(t, s, in)
+		for cut := 1; cut < len(in); cut++ {
+			if got := filterCuts(t, s, in, cut, len(in)); got != want {
+				t.Fatalf("%s cut at %d:\ngot  %q\nwant %q", r.name, cut, got, want)
+			}
+		}
+	}
+	all += "deploy " + secret + " done\n"
+	want := filterAll(t, testSet(t, Config{}, "DEPLOY_TOKEN="+secret), all)
+	if strings.Contains(want, secret) {
+		t.Fatal("known value left in the text")
+	}
+	rng := rand.New(rand.NewSource(1))
+	for _, sizes := range [][]int{{1}, {7}, {64}, {4095}, {65537}, {1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 144, 3}} {
+		if got := filterCuts(t, testSet(t, Config{}, "DEPLOY_TOKEN="+secret), all, sizes...); got != want {
+			t.Fatalf("writes of %v differ: %s", sizes, firstDifference(got, want))
+		}
+	}
+	for range 20 {
+		var sizes []int
+		for range 400 {
+			sizes = append(sizes, 1+rng.Intn(60))
+		}
+		if got := filterCuts(t, testSet(t, Config{}, "DEPLOY_TOKEN="+secret), all, sizes...); got != want {
+			t.Fatalf("random writes differ: %s", firstDifference(got, want))
+		}
+	}
+}
+
+func firstDifference(got, want string) string {
+	i := 0
+	for i < len(got) && i < len(want) && got[i] == want[i] {
+		i++
+	}
+	clip := func(s string) string { return s[max(0, min(i-40, len(s))):min(len(s), i+80)] }
+	return fmt.Sprintf("at %d\ngot  %q\nwant %q", i, clip(got), clip(want))
+}
