@@ -25,7 +25,7 @@ func BenchmarkLookupResolve(b *testing.B) {
 		for _, argv := range [][]string{{"rm", "-rf", "build"}, {"git", "push", "-f", "origin", "main"}, {"git", "--no-such-option", "push"}, {"no-such-tool"}} {
 			b.Run(fmt.Sprintf("%s/%d", strings.Join(argv[:min(2, len(argv))], "_"), installed), func(b *testing.B) {
 				b.ReportAllocs()
-				q := Query{Digest: hexA, Effective: argv[0], Invoked: argv[0], Argv: argv, Believed: true}
+				q := Query{Digest: hexA, Effective: argv[0], Invoked: argv[0], Believed: true}
 				for b.Loop() {
 					f, err := Lookup(q, d)
 					if err != nil {

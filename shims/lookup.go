@@ -27,10 +27,6 @@ type Query struct {
 	Borrow   string
 	Believed bool // pinned, known digest, distribution or system path
 	Verified bool // signature verified
-	// Argv is the call that will be resolved, nil if it is not known. With it, only
-	// those commands of a large builtin document are parsed that it can name, so
-	// the Found must not be asked about another argv.
-	Argv []string
 	// NameOnly marks a version manager's shim. All of them have equal bytes, so
 	// the digest must not choose metadata.
 	NameOnly bool
@@ -283,12 +279,7 @@ func (l *lookup) builtin() error {
 		return nil
 	}
 	l.found.name = name
-	raw := e.Raw
-	if known, ok := builtin.Find(l.invoked()); ok && known.Name == e.Name {
-		// Under a foreign name the whole document speaks, not one command.
-		raw = e.Cut(l.q.Argv)
-	}
-	doc, err := atip.Parse(raw, atip.ParseOptions{})
+	doc, err := e.Parse()
 	if err != nil {
 		return inFile("builtin:"+e.Name, err)
 	}
@@ -299,14 +290,6 @@ func (l *lookup) builtin() error {
 	l.found.Document = doc
 	l.found.Provenance = atip.Provenance{Channel: "builtin", Rank: rank, Binding: "name", Source: "builtin:" + e.Name, Digest: e.Digest}
 	return nil
-}
-
-// invoked is the base name by which Resolve will take the program to be called.
-func (l *lookup) invoked() string {
-	if l.q.Invoked == "" && len(l.q.Argv) > 0 {
-		return filepath.Base(l.q.Argv[0])
-	}
-	return l.q.Invoked
 }
 
 // take reads f as the deciding source if it exists. Its author is a person, so a

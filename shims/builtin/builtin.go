@@ -6,7 +6,11 @@ package builtin
 
 //go:generate go run ./gen
 
-import _ "embed"
+import (
+	_ "embed"
+
+	"github.com/atip-dev/atip-exec/atip"
+)
 
 //go:embed documents.blob
 var table []byte
@@ -16,17 +20,24 @@ type Entry struct {
 	Name   string // the document's name
 	Raw    []byte // its bytes; shared, not to be changed
 	Digest string // lower-case hex SHA-256 of Raw
+	Index  []byte // of atip.Index, nil for a small document
+}
 
-	span *span
+// Parse reads the document. A large one is read by its index: to scan every byte
+// of all that git can do takes longer than the rest of a decision, and was done
+// when the table was generated.
+func (e Entry) Parse() (*atip.Document, error) {
+	if e.Index != nil {
+		return atip.ParseIndexed(e.Raw, e.Index)
+	}
+	return atip.Parse(e.Raw, atip.ParseOptions{})
 }
 
 // span says where a document stands in table.
 type span struct {
-	name         string
-	off, end     int
-	digest       string
-	head, tail   int    // where the commands of a large document begin and end
-	parts, flags [2]int // its commands and root options, as ranges of the tables
+	name          string
+	off, end, idx int // table[off:end] is the document, table[end:idx] its index
+	digest        string
 }
 
 // alias leads from a file name, or a glob of file names, to a span.
@@ -90,7 +101,11 @@ func Names(name string) []string {
 
 func at(i int) Entry {
 	s := &spans[i]
-	return Entry{Name: s.name, Raw: table[s.off:s.end:s.end], Digest: s.digest, span: s}
+	e := Entry{Name: s.name, Raw: table[s.off:s.end:s.end], Digest: s.digest}
+	if s.idx > s.end {
+		e.Index = table[s.end:s.idx:s.idx]
+	}
+	return e
 }
 
 // match is a glob with * and ? over a file name.
