@@ -1,10 +1,62 @@
 package place
 
 import (
+	"path/filepath"
+	"sync"
+
 	"github.com/atip-dev/atip-exec/atip"
 )
 
-// detail tells what a build can make again and what the history can give back.
+// detail tells what a build makes again from what only the history gives back.
+// Anything that cannot be read leaves the plain class.
 func (w World) detail(abs string) atip.Class {
+	name := filepath.ToSlash(rel(abs, w.Workspace))
+	if name == "" || len(w.GitDirs) == 0 {
+		return atip.ClassWorkspace
+	}
+	if underBuildDir(name) {
+		ignored := ignoredByGit(w.Workspace, w.GitDirs, w.Home, name, isDir(abs))
+		if ignored && !tracked(w.GitDirs[0], name) {
+			return atip.ClassWorkspaceRegenerable
+		}
+	}
+	if tracked(w.GitDirs[0], name) {
+		return atip.ClassWorkspaceTracked
+	}
 	return atip.ClassWorkspace
+}
+
+// underBuildDir reports whether a component is a directory that builds fill.
+func underBuildDir(name string) bool {
+	for name != "" {
+		var c string
+		if c, name = cutComponent(name); buildDir(c) {
+			return true
+		}
+	}
+	return false
+}
+
+func buildDir(c string) bool {
+	switch c {
+	case "node_modules", "dist", "build", "target", "out", "coverage", ".next", ".cache", "__pycache__":
+		return true
+	}
+	return false
+}
+
+// indexes keeps the parsed indexes of this process: a call has many resources and
+// one repository.
+var indexes sync.Map // git directory: *index
+
+func tracked(gitDir, name string) bool {
+	v, ok := indexes.Load(gitDir)
+	if !ok {
+		idx, err := readIndex(filepath.Join(gitDir, "index"))
+		if err != nil {
+			idx = &index{}
+		}
+		v, _ = indexes.LoadOrStore(gitDir, idx)
+	}
+	return v.(*index).has(name)
 }
