@@ -7,11 +7,15 @@ import "strings"
 func (w *weigh) derive(stated Set) {
 	n := w.leaf.n
 	if !stated.Has(RemoteMutation) {
-		w.result[RemoteMutation] = w.fact(w.remoteMutation(), n, "derived")
+		v := w.remoteMutation()
+		if v == No && w.doubted {
+			v = Unknown
+		}
+		w.result[RemoteMutation] = w.fact(v, n, "derived")
 	}
 	// An extension that could not be read may have said more.
 	rest := No
-	if w.anyBadExt() {
+	if w.doubted || w.anyBadExt() {
 		rest = Unknown
 	}
 	// secretRead and persistence follow from the classes of the resources, which

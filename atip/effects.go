@@ -15,6 +15,7 @@ type weigh struct {
 	groups     []level // nearest first
 	result     Effects
 	nested     []Nested
+	doubted    bool
 }
 
 func (r *resolver) level(n *node) level {
@@ -139,7 +140,7 @@ func (w *weigh) all() {
 	if w.bounded {
 		w.joinUpper(&stated)
 		if len(w.unknown) > 0 {
-			w.unknownOptions(&stated)
+			w.unknownOptions()
 		}
 	} else {
 		w.applyNarrow(fired, &stated)
@@ -163,14 +164,13 @@ func (w *weigh) raise(e Effect, v Value, n *node, clause string, stated *Set) {
 	*stated = stated.With(e)
 }
 
-// doubt turns every harmless value into unknown.
-func (w *weigh) doubt(n *node, clause string, stated *Set) {
+// doubt turns every harmless value into unknown, those that are derived later too.
+func (w *weigh) doubt(n *node, clause string) {
+	w.doubted = true
 	for i := range w.result {
-		e := Effect(i)
-		if risk(e, w.result[e].Value) == 0 || !stated.Has(e) {
+		if e := Effect(i); risk(e, w.result[e].Value) == 0 {
 			w.result[e] = w.fact(Unknown, n, clause)
 		}
-		*stated = stated.With(e)
 	}
 }
 
@@ -234,7 +234,7 @@ func (w *weigh) applyWhen(stated *Set) []firedClause {
 	// Doubt comes last: it must see what all others have raised, in any order.
 	for _, f := range fired {
 		if f.c.body.get("unknown").isTrue() {
-			w.doubt(f.n, f.c.id, stated)
+			w.doubt(f.n, f.c.id)
 		}
 	}
 	return fired
@@ -315,7 +315,7 @@ func (w *weigh) anyBadExt() bool {
 }
 
 // unknownOptions weighs flags the document does not know.
-func (w *weigh) unknownOptions(stated *Set) {
+func (w *weigh) unknownOptions() {
 	if w.suspicious {
 		for _, e := range [...]Effect{Destructive, Subprocess} {
 			if risk(e, w.result[e].Value) == 0 {
@@ -325,7 +325,7 @@ func (w *weigh) unknownOptions(stated *Set) {
 	}
 	w.chain(func(l *level) {
 		if l.n.ext != nil && l.n.ext.unknownAll {
-			w.doubt(l.n, "unknown-option", stated)
+			w.doubt(l.n, "unknown-option")
 		}
 	})
 }

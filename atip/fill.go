@@ -52,7 +52,10 @@ func (call *Call) addOptions(best *reading, done []*reading) {
 
 func (u *use) public() OptionUse {
 	out := OptionUse{Flag: u.flag, Value: u.value, Maybe: u.maybe}
-	if u.opt != nil {
+	switch {
+	case u.negated:
+		out.Name = u.flag[len("--"):] // no rule on --x may meet --no-x
+	case u.opt != nil:
 		out.Name = u.opt.name
 	}
 	return out

@@ -30,7 +30,9 @@ func at(rank Rank) ResolveOptions {
 	return ResolveOptions{Provenance: Provenance{Channel: "shim", Rank: rank, Source: "test"}}
 }
 
-func resolve(d *Document, rank Rank, line string) Call { return d.Resolve(strings.Fields(line), at(rank)) }
+func resolve(d *Document, rank Rank, line string) Call {
+	return d.Resolve(strings.Fields(line), at(rank))
+}
 
 // effects lists the values of the keys in want, in its order.
 func effectsOf(c Call, want string) string {

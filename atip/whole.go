@@ -65,7 +65,7 @@ func (w *weigh) upper() {
 		}
 		for i := range l.n.ext.when {
 			if c := &l.n.ext.when[i]; c.body.get("unknown").isTrue() {
-				w.doubt(l.n, c.id, &stated)
+				w.doubt(l.n, c.id)
 			}
 		}
 	})
