@@ -52,7 +52,8 @@ type job struct {
 	Grace        time.Duration
 	Announce     bool // print the child's pid on stderr
 	CheckFails   bool
-	Timeout      time.Duration
+	Prepare      bool
+	Home         string
 }
 
 // result is what the wrapper saw.
@@ -143,6 +144,9 @@ func wrapper(j job) (r result) {
 			c.Pass = map[int]*os.File{}
 		}
 		c.Pass[fd] = f
+	}
+	if j.Prepare {
+		c.Prepared = Prepare(j.Home, []string{"/usr/bin"})
 	}
 	c.Check = func(pid int) (string, error) {
 		if j.CheckFails {

@@ -89,20 +89,23 @@ func buildRuleset(p *Profile, abi int, extra []*os.File) (int, error) {
 	if p.Net.Mode != NetFull {
 		attr.HandledAccessNet = handledNet(abi)
 	}
-	if abi >= 6 {
+	if abi >= scopeABI {
 		attr.Scoped = ll.ScopeAbstractUnixSocket | ll.ScopeSignal
 	}
 	rs, err := ll.LandlockCreateRuleset(&attr, 0)
 	if err != nil {
 		return -1, &StepError{Step: "landlock_create_ruleset", Err: err}
 	}
-	unix.CloseOnExec(rs)
-	for _, list := range [...][]Grant{p.Exec, p.Read, p.Write} {
-		for _, g := range list {
-			if err := addRule(rs, g, abi); err != nil {
-				unix.Close(rs)
-				return -1, err
-			}
+	return fillRuleset(rs, p.grants(), abi, extra)
+}
+
+// fillRuleset adds rules; if one fails, it closes the ruleset. The kernel opens every
+// ruleset with CLOEXEC.
+func fillRuleset(rs int, grants []Grant, abi int, extra []*os.File) (int, error) {
+	for _, g := range grants {
+		if err := addRule(rs, g, abi); err != nil {
+			unix.Close(rs)
+			return -1, err
 		}
 	}
 	for _, f := range extra {

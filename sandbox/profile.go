@@ -188,3 +188,9 @@ type Profile struct {
 	Absent            []Absent
 	Forced            Tier // T0: not forced
 }
+
+// grants are all grants of the profile.
+func (p *Profile) grants() []Grant {
+	all := make([]Grant, 0, len(p.Exec)+len(p.Read)+len(p.Write))
+	return append(append(append(all, p.Exec...), p.Read...), p.Write...)
+}

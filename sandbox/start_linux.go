@@ -80,7 +80,12 @@ func startWorker(s *Setup, c *Cmd) (*Proc, error) {
 	}
 	if s.tier != T0 {
 		var err error
-		if w.ruleset, err = buildRuleset(&s.profile, s.host.ABI, terminalFiles(c)); err != nil {
+		if rs, rest, ok := c.Prepared.take(&s.profile, s.host.ABI); ok {
+			w.ruleset, err = fillRuleset(rs, rest, s.host.ABI, terminalFiles(c))
+		} else {
+			w.ruleset, err = buildRuleset(&s.profile, s.host.ABI, terminalFiles(c))
+		}
+		if err != nil {
 			return nil, err
 		}
 		// The worker lies in the child's Landlock domain, which lets the child trace it.

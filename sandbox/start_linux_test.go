@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"strings"
 	"testing"
@@ -219,4 +220,38 @@ func TestInheritedDescriptors(t *testing.T) {
 	if !found {
 		t.Error("an inherited descriptor is not noted")
 	}
+}
+
+// TestPreparedChangesNothing: rules built ahead of the decision allow what the profile
+// allows, also where it allows less than they do.
+func TestPreparedChangesNothing(t *testing.T) {
+	needLandlock(t, truncateABI)
+	w := newWorld(t)
+	acts := []string{"create:" + w.base, "secret:" + w.base, "wswrite:" + w.base, "fork", "udp"}
+	for name, change := range map[string]func(*Input){
+		"default":       nil,
+		"no subprocess": func(in *Input) { in.Subprocess = 1 },
+		"no write":      func(in *Input) { in.Granted = 0 },
+		"network":       func(in *Input) { in.Net.Mode = NetFull },
+	} {
+		j := w.child(t, w.profile(t, change), acts...)
+		want := outcomes(t, confined(t, j).Out)
+		j.Prepare, j.Home = true, w.home
+		r := confined(t, j)
+		if got := outcomes(t, r.Out); len(got) != len(acts) || !maps.Equal(got, want) {
+			t.Errorf("%s: prepared %v, else %v; %s", name, got, want, r.Err)
+		}
+	}
+	prepared := Prepare(w.home, []string{"/usr/bin"})
+	defer prepared.Close()
+	prepared.Files()
+	narrow, plain := w.profile(t, func(in *Input) { in.Subprocess = 1 }), w.profile(t, nil)
+	if _, _, ok := prepared.take(&narrow, prepared.abi); ok {
+		t.Error("rules that allow execution are used for a run that may not execute")
+	}
+	rs, rest, ok := prepared.take(&plain, prepared.abi)
+	if !ok || len(rest) > 4 {
+		t.Errorf("used %v, built again %v", ok, rest)
+	}
+	unix.Close(rs)
 }

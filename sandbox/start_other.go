@@ -21,6 +21,18 @@ func Init() {}
 // InheritedFDs knows of none.
 func InheritedFDs() []int { return nil }
 
+// Prepared is nothing where no ruleset is ever built.
+type Prepared struct{}
+
+// Prepare does nothing.
+func Prepare(string, []string) *Prepared { return &Prepared{} }
+
+// Files is the file system of this machine.
+func (p *Prepared) Files() Files { return HostFiles() }
+
+// Close does nothing.
+func (p *Prepared) Close() {}
+
 // Probe reports that nothing can be enforced on this system.
 func Probe(Cache) (Host, error) { return Host{OS: runtime.GOOS}, nil }
 
