@@ -207,6 +207,3 @@ func RankByName(name string) (Rank, bool) {
 	}
 	return Inferred, false
 }
-
-// Warnings lists what was ignored or weakened on loading.
-func (d *Document) Warnings() []Finding { return nil }
