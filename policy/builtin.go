@@ -48,6 +48,9 @@ var (
 	listing = []string{"ls", "stat", "tree", "du", "test", "[", "realpath", "readlink", "dirname", "basename", "find", "fd", "eza", "exa", "lsd"}
 	// Tools that change modes, owners or attributes of everything below a path.
 	modes = []string{"chmod", "chown", "chgrp", "setfacl", "chattr", "chcon", "setfattr"}
+	// Tools that destroy only what their arguments name. Another tool that says it is
+	// destructive may mean something that is no file.
+	removing = []string{"rm", "rmdir", "unlink", "shred", "find", "fd"}
 	// Tools that overwrite or move single files, as a redirection does.
 	placing = []string{"cp", "mv", "ln", "install", "tee", "touch", "mkdir"}
 )
@@ -74,10 +77,10 @@ var builtinAllow = [...]rule{
 			path: &pathCond{class: scratchClasses}},
 		reason: "local git that destroys nothing and runs no hook"},
 	{id: "regenerable_delete", decision: Allow, sw: "regenerable_delete", grants: fWrite | fDelete | fDestructive | fIrrevocable,
-		when:   when{confined: &yes, path: &pathCond{class: cRegen, named: true}},
+		when:   when{confined: &yes, tool: removing, path: &pathCond{class: cRegen, named: true}},
 		reason: "deletes only what can be built again"},
 	{id: "regenerable_delete_exact", decision: Allow, sw: "regenerable_delete", grants: fWrite | fDelete | fDestructive | fIrrevocable,
-		when:   when{known: &yes, confidence: exactOnly, path: &pathCond{class: cRegen, named: true}},
+		when:   when{known: &yes, confidence: exactOnly, tool: removing, path: &pathCond{class: cRegen, named: true}},
 		reason: "deletes only what can be built again"},
 	{id: "project_code", decision: Allow, sw: "project_code", grants: fCode, notDeclared: fDestructive,
 		when:   when{confined: &yes, code: []CodeKind{CodeProject}, path: &pathCond{class: scratchClasses}},
@@ -100,7 +103,7 @@ var builtinAllow = [...]rule{
 		reason: "a known tool that fetches from its own service into the workspace"},
 
 	{id: "tracked_delete", decision: Allow, sw: "tracked_delete", grants: fWrite | fDelete | fDestructive | fIrrevocable,
-		when: when{trackedClean: &yes, confined: &yes,
+		when: when{trackedClean: &yes, confined: &yes, tool: removing,
 			path: &pathCond{class: 1<<atip.ClassWorkspaceTracked | cRegen, named: true}},
 		reason: "deletes tracked files that are as in the index"},
 	{id: "loopback", decision: Allow, sw: "loopback", grants: fNetwork | fWrite | fRemote,

@@ -19,6 +19,9 @@ type judged struct {
 	facts
 	restrict []candidate
 	allow    []*rule
+
+	own    atip.Set // what it has been granted so far
+	others atip.Set // what its neighbours have
 }
 
 // Decide judges a request. The steps of a request share one sandbox, so each is
@@ -36,17 +39,21 @@ func (s *Set) Decide(req Request) Decision {
 	for i := range steps {
 		steps[i] = s.prepare(&req, &req.Steps[i])
 	}
-	d := Decision{Action: Allow, Warnings: s.warnings, Steps: make([]StepDecision, len(steps))}
+	d := Decision{Action: Allow, Steps: make([]StepDecision, len(steps))}
 	union, settled := atip.Set(0), false
 	for round := 0; round < 3 && !settled; round++ {
 		d.Reasons = d.Reasons[:0]
-		next := union
+		settled = true
 		for i := range steps {
-			d.Steps[i] = s.one(&steps[i], union, i, &d.Reasons)
-			next |= d.Steps[i].Grants
+			d.Steps[i] = s.one(&steps[i], i, &d.Reasons)
 		}
-		settled = next == union
-		union = next
+		for i := range steps {
+			j := &steps[i]
+			settled = settled && d.Steps[i].Grants&^j.own == 0
+			j.own |= d.Steps[i].Grants
+			union |= j.own
+		}
+		shareOut(steps)
 	}
 	if !settled {
 		d.Action = Confirm
@@ -75,6 +82,18 @@ func (s *Set) Decide(req Request) Decision {
 	return d
 }
 
+// shareOut tells each step what the others are granted.
+func shareOut(steps []judged) {
+	for i := range steps {
+		steps[i].others = 0
+		for k := range steps {
+			if k != i {
+				steps[i].others |= steps[k].own
+			}
+		}
+	}
+}
+
 // prepare finds the rules that can bear on a step, whatever is granted.
 func (s *Set) prepare(req *Request, step *Step) judged {
 	j := judged{facts: newFacts(s, req, step)}
@@ -94,24 +113,26 @@ func (s *Set) prepare(req *Request, step *Step) judged {
 	return j
 }
 
-// one judges a step under the union of grants.
-func (s *Set) one(j *judged, union atip.Set, index int, reasons *[]Reason) StepDecision {
-	v := j.under(union)
-	d := StepDecision{Values: v, Danger: v.danger()}
+// one judges a step. An allow rule must cover what the step can do with the rule's
+// grants and its neighbours'; what several rules grant it together is then covered
+// by them together, because an effect is out of the kernel's hold under a union of
+// grants only if it is under one of them. A restrictive rule sees everything.
+func (s *Set) one(j *judged, index int, reasons *[]Reason) StepDecision {
+	var d StepDecision
 	if j.step.Trust.Action == Deny {
 		*reasons = append(*reasons, Reason{Rule: "builtin/trust", Step: index, Text: "the executable is not to be trusted: " + j.step.Trust.Reason})
 		d.Rules = []string{"builtin/trust"}
 		return d
 	}
 	var matched []*rule
-	var granted atip.Set
 	for _, a := range j.allow {
-		if j.covers(a, union) {
+		if j.covers(a, j.others) {
 			matched = append(matched, a)
-			granted |= a.grants
 		}
 	}
-	d.Action = Allow
+	granted := j.possible() & grantedBy(matched) &^ s.withhold
+	v := j.under(j.others | j.own | granted)
+	d.Values, d.Danger, d.Action = v, v.danger(), Allow
 	for _, c := range j.restrict {
 		action, maybe, applies := j.restricts(c, &v, matched)
 		if !applies {
@@ -143,13 +164,17 @@ func (s *Set) one(j *judged, union atip.Set, index int, reasons *[]Reason) StepD
 			least = min(least, bits.OnesCount32(uint32(a.grants)))
 		}
 		for _, a := range matched {
-			// Of the built-in rows only the narrowest tell why.
-			if a.layer != LayerBuiltin || bits.OnesCount32(uint32(a.grants)) == least {
-				d.Rules = append(d.Rules, a.name())
-				*reasons = append(*reasons, j.reason(a, Allow, false, index))
+			if a.layer == LayerBuiltin {
+				// Of the built-in rows the narrowest tells why.
+				if bits.OnesCount32(uint32(a.grants)) != least {
+					continue
+				}
+				least = -1
 			}
+			d.Rules = append(d.Rules, a.name())
+			*reasons = append(*reasons, j.reason(a, Allow, false, index))
 		}
-		d.Grants = j.possible() & granted &^ s.withhold
+		d.Grants = granted
 	case Confirm:
 		d.Grants = j.possible() & dangerKeys &^ s.withhold
 	}
@@ -157,13 +182,40 @@ func (s *Set) one(j *judged, union atip.Set, index int, reasons *[]Reason) StepD
 	return d
 }
 
+// grantedBy is what matching allow rules grant. Each built-in row covers all danger
+// by itself, given that the kernel withholds what it does not grant, so only what
+// they agree on is needed. A person's rule is a wish: its grants are added whole.
+func grantedBy(matched []*rule) atip.Set {
+	agreed, wished, some := ^atip.Set(0), atip.Set(0), false
+	for _, a := range matched {
+		if a.layer == LayerBuiltin {
+			agreed, some = agreed&a.grants, true
+		} else {
+			wished |= a.grants
+		}
+	}
+	if !some {
+		agreed = 0
+	}
+	return agreed | wished
+}
+
+// held are the effects the kernel can withhold one by one; removal only if policy
+// parts it from writing.
+const held = fWrite | fNetwork | fSecretRead | fPersistence
+
 // possible is what the step does or may do. A stated "no" is held to even where it
 // is not believed: the kernel enforces it.
 func (f *facts) possible() atip.Set {
 	var s atip.Set
+	held := held
+	if f.req.Enforce.DeleteStrict {
+		held |= fDelete
+	}
 	for e := range f.base {
 		stated := f.step.Call.Effects[e].Value
-		denied := f.step.RunsCode == CodeNone && stated != atip.Unknown && stated != atip.Effect(e).Dangerous()
+		denied := held.Has(atip.Effect(e)) && f.step.RunsCode == CodeNone && f.step.Confidence != Opaque &&
+			stated != atip.Unknown && stated != atip.Effect(e).Dangerous()
 		if f.base[e] == atip.Yes || f.base[e] == atip.Unknown && !denied && atip.Effect(e) != atip.Reversible {
 			s = s.With(atip.Effect(e))
 		}
@@ -172,11 +224,11 @@ func (f *facts) possible() atip.Set {
 }
 
 // covers reports whether an allow rule covers all danger of the step.
-func (j *judged) covers(a *rule, union atip.Set) bool {
+func (j *judged) covers(a *rule, others atip.Set) bool {
 	if !a.expires.IsZero() && !j.req.Now.Before(a.expires) || !a.expires.IsZero() && j.req.Now.IsZero() {
 		return false
 	}
-	v := j.under(union | a.grants)
+	v := j.under(others | a.grants)
 	danger := v.danger()
 	if danger&^a.grants != 0 || effectsAre(&a.when, &v, true) != isYes {
 		return false

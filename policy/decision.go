@@ -4,12 +4,13 @@ import "github.com/atip-dev/atip-exec/atip"
 
 // Decision is the outcome for a request. Its zero value denies and grants nothing.
 type Decision struct {
-	Action   Action         `json:"action"`
-	Steps    []StepDecision `json:"steps"`
-	Reasons  []Reason       `json:"reasons"`
-	Grants   Grants         `json:"grants"`
-	Lifted   []Lift         `json:"lifted,omitempty"`
-	Warnings []string       `json:"warnings,omitempty"`
+	Action  Action         `json:"action"`
+	Steps   []StepDecision `json:"steps"`
+	Reasons []Reason       `json:"reasons"`
+	Grants  Grants         `json:"grants"`
+	Lifted  []Lift         `json:"lifted,omitempty"`
+	// Warnings are about this request; those about documents are the Set's.
+	Warnings []string `json:"warnings,omitempty"`
 	// Trust is set if the verdict on an executable alone denies (E2101).
 	Trust bool `json:"trust,omitempty"`
 	// Alternatives are ways to reach the same without asking, such as running the

@@ -361,6 +361,7 @@ func (f *facts) everyPath(p *pathCond, v *values) bool {
 	} else {
 		care |= p.access
 	}
+	touch := care
 	// Where an effect is excluded, the words of the call touch nothing that way.
 	if v[atip.Write] == atip.No {
 		care &^= atip.AccessWrite
@@ -371,16 +372,14 @@ func (f *facts) everyPath(p *pathCond, v *values) bool {
 	named := false
 	for i := range f.step.Call.Resources {
 		r := &f.step.Call.Resources[i]
-		if r.Kind != "path" || r.Access&care == 0 {
+		if r.Kind != "path" {
 			continue
 		}
-		if f.pathIs(p, i, r) != isYes {
+		ok := f.pathIs(p, i, r) == isYes && (!p.recursive || r.Recursive)
+		if !ok && r.Access&care != 0 {
 			return false
 		}
-		if p.recursive && !r.Recursive {
-			return false
-		}
-		named = true
+		named = named || ok && r.Access&touch != 0
 	}
 	return named || !p.named
 }
