@@ -10,9 +10,25 @@ import (
 	"unicode/utf8"
 )
 
+// Encoded is a record that is a JSON object already, without v, id, t and prev. It
+// may have been encoded while there was time, before its last fields were known.
+type Encoded struct {
+	ID     string
+	Object []byte
+}
+
 // body marshals rec to the inside of a JSON object and takes out an id, which
 // together with v, t and prev is written by the log itself.
 func body(rec any) (id string, inner []byte, err error) {
+	if e, ok := rec.(Encoded); ok {
+		if !json.Valid(e.Object) || e.Object[0] != '{' {
+			return "", nil, errNotObject
+		}
+		if e.ID == "" {
+			e.ID = NewID()
+		}
+		return e.ID, e.Object[1 : len(e.Object)-1], nil
+	}
 	if m, ok := rec.(map[string]any); ok {
 		id, _ = m["id"].(string)
 		copied := make(map[string]any, len(m))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/atip-dev/atip-exec/filter"
 	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/internal/tty"
 	"github.com/atip-dev/atip-exec/sandbox"
 )
 
@@ -15,14 +16,10 @@ import (
 // the start: the confined thread cannot open anything later.
 type binding struct {
 	stdin, stdout, stderr *os.File // the child's ends
-	reads                 []*os.File
+	reads                 []source
 	pass                  map[int]*os.File
-	terminal              sandbox.Terminal
-	ctty                  *os.File
-	foreground            bool
+	terminal              terminal
 	opened                []*os.File // closed once the child has them
-	restoreTTY            func()
-	resizeTTY             func()
 }
 
 func (x *execution) bind() error {
@@ -31,7 +28,13 @@ func (x *execution) bind() error {
 	if err := x.bindStdin(); err != nil {
 		return err
 	}
+	if err := x.bindTerminal(); err != nil {
+		return err
+	}
 	for _, name := range [...]string{"stdout", "stderr"} {
+		if name == "stdout" && b.stdout != nil {
+			continue
+		}
 		r, w, err := os.Pipe()
 		if err != nil {
 			return fault.New("E4003", name+": "+err.Error())
@@ -44,7 +47,7 @@ func (x *execution) bind() error {
 			b.stderr = w
 		}
 	}
-	x.status.IO.Terminal = [...]string{"detached", "handoff", "pty"}[b.terminal]
+	x.status.IO.Terminal = b.terminal.mode.String()
 	b.pass = x.passed()
 	for fd := range b.pass {
 		x.status.IO.Passed = append(x.status.IO.Passed, fd)
@@ -142,7 +145,7 @@ func (b *binding) started(x *execution) {
 	writers := [...]struct {
 		name string
 		to   *filter.Writer
-	}{{"stdout", x.redact.Writer(x.out.Stdout, filter.Stdout)}, {"stderr", x.redact.Writer(x.out.Stderr, filter.Stderr)}}
+	}{{"stdout", x.redact.Writer(x.out.Stdout, outputOf(b.terminal.mode))}, {"stderr", x.redact.Writer(x.out.Stderr, filter.Stderr)}}
 	for i, r := range b.reads {
 		x.streams = append(x.streams, startStream(writers[i].name, r, writers[i].to))
 	}
@@ -160,22 +163,14 @@ func (b *binding) close() {
 	for _, r := range b.reads {
 		r.Close()
 	}
-	b.restore()
+	b.terminal.restore(true)
 }
 
-// restore gives the terminal back as it was.
-func (b *binding) restore() {
-	if b.restoreTTY != nil {
-		b.restoreTTY()
-		b.restoreTTY = nil
+// outputOf names what comes from the first descriptor: a terminal has the echo of
+// its keys in it.
+func outputOf(mode tty.Mode) filter.Stream {
+	if mode == tty.Pty {
+		return filter.PTY
 	}
+	return filter.Stdout
 }
-
-func (b *binding) resize(os.Signal) {
-	if b.resizeTTY != nil {
-		b.resizeTTY()
-	}
-}
-
-// stopped follows a child that stopped itself.
-func (b *binding) stopped(x *execution, sig syscall.Signal) {}

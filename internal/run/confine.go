@@ -83,10 +83,13 @@ func (p *Plan) network() sandbox.Net {
 
 // forbidden lists what no run may write: whoever writes there decides later runs.
 func (p *Plan) forbidden() []sandbox.Forbidden {
-	out := []sandbox.Forbidden{{Path: p.dirs.Config, Why: "configuration"}, {Path: p.dirs.Data, Why: "metadata"}, {Path: p.dirs.State, Why: "state"},
-		{Path: managedDir, Why: "managed policy"}, {Path: filepath.Dir(p.machine.Self), Why: "our programs"}}
+	out := []sandbox.Forbidden{{Path: p.dirs.Config, Why: "configuration"}, {Path: p.dirs.Data, Why: "metadata"}, {Path: p.dirs.State, Why: "state", Unreadable: true},
+		{Path: managedDir, Why: "managed policy"}}
+	for _, program := range p.programs()[1:] {
+		out = append(out, sandbox.Forbidden{Path: program, Why: "our programs", Program: true})
+	}
 	if p.dirs.Runtime != "" {
-		out = append(out, sandbox.Forbidden{Path: p.dirs.Runtime, Why: "run-time files"})
+		out = append(out, sandbox.Forbidden{Path: p.dirs.Runtime, Why: "run-time files", Unreadable: true})
 	}
 	return out
 }

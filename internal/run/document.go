@@ -119,13 +119,17 @@ type EnvDocument struct {
 // Document renders the plan for machines.
 func (p *Plan) Document() Document {
 	d := Document{Kind: "atip-exec.plan/1", Decision: p.Decision.Action, Argv: p.inv.words(), Cwd: p.Cwd, Workspace: p.Workspace, Steps: []StepDocument{},
-		Reasons: p.Decision.Reasons, Alternatives: p.Decision.Alternatives, Sandbox: p.Setup.Receipt(), Warnings: p.Warnings, Pending: []string{},
+		Reasons: p.Decision.Reasons, Alternatives: p.Decision.Alternatives, Sandbox: p.Setup.Receipt(), Pending: []string{},
 		Environment: EnvDocument{Passed: p.env.passed, Dropped: p.env.dropped, Credentials: p.env.credentials}, Policy: p.policies.Sources()}
 	if d.Reasons == nil {
 		d.Reasons = []policy.Reason{}
 	}
-	if d.Warnings == nil {
-		d.Warnings = []string{}
+	// What metadata warns of concerns its author: a plan shows it, a run does not.
+	d.Warnings = append([]string{}, p.Warnings...)
+	for _, s := range p.steps {
+		for _, w := range s.Call.Warnings {
+			d.Warnings = append(d.Warnings, s.Call.Tool+": "+w)
+		}
 	}
 	if len(p.steps) > 0 {
 		d.TimeoutMS = p.limit().Milliseconds()

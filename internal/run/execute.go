@@ -27,8 +27,14 @@ type execution struct {
 	began   time.Time
 	ran     time.Duration
 
+	watched    chan *signals // the signals, once they are taken over
+	collected  chan error    // the end of collect
+	collecting bool          // collect was started
+	described  chan []byte   // the record's static part, built while the child runs
+
 	log     *audit.Log
-	redact  *filter.Set
+	redact     *filter.Set
+	collectErr error
 	known   filter.Known
 	signals *signals
 	proc    *sandbox.Proc
@@ -45,15 +51,15 @@ func (x *execution) run() (err error) {
 	if err := x.openLog(); err != nil {
 		return err
 	}
-	if err := x.collect(); err != nil {
-		return err
-	}
-	x.signals = watchSignals()
+	x.signals = <-x.watched
 	defer x.signals.close()
 	if err := x.bind(); err != nil {
 		return err
 	}
 	defer x.binds.close()
+	if err := x.redaction(); err != nil {
+		return err
+	}
 	if err := x.intend(); err != nil {
 		return err
 	}
@@ -93,11 +99,24 @@ func (x *execution) openLog() (err error) {
 	return x.log.Reserve()
 }
 
-// collect gathers the values that must not be shown, before the child can show them.
+// redaction waits until the values that must not be shown are collected.
+func (x *execution) redaction() error {
+	if x.collecting {
+		x.collecting = false
+		x.collectErr = <-x.collected
+	}
+	return x.collectErr
+}
+
+// collect gathers the values that must not be shown, before the child can show
+// them. What the child gets beyond the caller's environment comes from policy.
 func (x *execution) collect() (err error) {
 	p := x.plan
 	out := p.policies.Output()
-	src := filter.Sources{Env: p.machine.Environ, ChildEnv: p.env.entries, Argv: p.inv.words(), Home: p.dirs.Home, Getenv: p.machine.Getenv}
+	src := filter.Sources{Env: p.machine.Environ, Argv: p.inv.words(), Home: p.dirs.Home, Getenv: p.machine.Getenv}
+	for name, value := range p.policies.Env().Set {
+		src.ChildEnv = append(src.ChildEnv, name+"="+value)
+	}
 	for _, s := range p.steps {
 		src.AuthVars = append(src.AuthVars, s.Call.Secrets...)
 	}
@@ -121,7 +140,8 @@ func (x *execution) start() error {
 	}
 	path, byDescriptor, file := main.file.Start()
 	cmd := sandbox.Cmd{Path: path, ByDescriptor: byDescriptor, File: file, Argv: p.Argv, Env: p.env.entries, Stdin: x.binds.stdin, Stdout: x.binds.stdout, Stderr: x.binds.stderr,
-		Pass: x.binds.pass, Terminal: x.binds.terminal, Ctty: x.binds.ctty, Foreground: x.binds.foreground, Umask: p.policies.Process().Umask, Check: main.file.CheckStarted, Stopped: x.stopped}
+		Pass: x.binds.pass, Umask: p.policies.Process().Umask, Check: main.file.CheckStarted, Stopped: func(sig syscall.Signal) { x.binds.terminal.stopped(x, sig) }}
+	x.binds.terminal.apply(&cmd, p.machine.Stdin)
 	if p.inv.Directory != "" {
 		cmd.Dir = p.Cwd
 	}
@@ -134,7 +154,12 @@ func (x *execution) start() error {
 	x.status.Timing.StartUS = x.began.Sub(began).Microseconds()
 	x.proc = proc
 	main.file.StartedOK()
+	if err := x.binds.terminal.started(proc.Pid(), x.status.IO.Stdin); err != nil {
+		x.warn(err.Error())
+	}
 	x.binds.started(x)
+	x.described = make(chan []byte, 1)
+	go func() { x.described <- x.static("run") }()
 	x.status.Child = &ChildStatus{Pid: proc.Pid()}
 	x.status.Tool.StartedBy = "path"
 	if byDescriptor {
@@ -226,7 +251,7 @@ func (x *execution) finish() error {
 	if tree.Leftovers > 0 && !x.killed {
 		x.note("leftovers", tree.Leftovers)
 	}
-	x.binds.restore()
+	x.binds.terminal.restore(exit.Signal != 0)
 	x.settleStreams()
 	x.settleExit(exit)
 	return x.verdict(exit, werr, fired, limit)
@@ -294,23 +319,6 @@ func (x *execution) settleStreams() {
 		x.status.IO.Stderr.End = x.streams[1].end
 	}
 }
-
-// forward passes a signal on; a stop takes us along, so that the caller's shell
-// sees its job stop.
-func (x *execution) forward(sig os.Signal) {
-	switch {
-	case silent(sig):
-		x.binds.resize(sig)
-	case stops(sig):
-		x.proc.Signal(stopSignal())
-		stopSelf()
-	default:
-		x.note("signal", sig.String())
-		x.proc.Signal(sig)
-	}
-}
-
-func (x *execution) stopped(sig syscall.Signal) { x.binds.stopped(x, sig) }
 
 func (x *execution) note(code string, value any) {
 	x.noteMu.Lock()

@@ -43,6 +43,7 @@ type Plan struct {
 	policies *policy.Set
 	steps    []*step
 	host     sandbox.Host
+	probed   chan error
 	env      environment
 	private  string
 	timeout  timeoutStatus
@@ -51,9 +52,18 @@ type Plan struct {
 // MakePlan identifies, resolves and decides. The Plan is returned with an error
 // too, as far as it came, so that the failure can be recorded.
 func MakePlan(inv Invocation, m Machine) (*Plan, error) {
-	p := &Plan{Run: audit.NewID(), Argv: inv.argv(), inv: inv, machine: m, began: time.Now()}
+	return newPlan(inv, m).make(func() {})
+}
+
+func newPlan(inv Invocation, m Machine) *Plan {
+	return &Plan{Run: audit.NewID(), Argv: inv.argv(), inv: inv, machine: m, began: time.Now()}
+}
+
+// make runs the stages; identified is called when it is known what would run and
+// while the rest is still being planned.
+func (p *Plan) make(identified func()) (*Plan, error) {
 	defer func() { p.took = time.Since(p.began) }()
-	for _, stage := range [...]func() error{p.locate, p.loadPolicy, p.probe, p.identify, p.decide, p.confine, p.environment} {
+	for _, stage := range [...]func() error{p.locate, p.probe, p.loadPolicy, p.identify, func() error { identified(); return nil }, p.decide, p.confine, p.environment} {
 		if err := stage(); err != nil {
 			return p, err
 		}
@@ -121,20 +131,21 @@ func (p *Plan) loadPolicy() (err error) {
 	return nil
 }
 
-func (p *Plan) probe() (err error) {
-	p.host, err = sandbox.Probe(sandbox.Cache{Dir: p.dirs.State, Executable: p.machine.Self})
-	return err
+// probe asks what this machine can enforce, while the executable is identified.
+func (p *Plan) probe() error {
+	p.probed = make(chan error, 1)
+	go func() {
+		var err error
+		p.host, err = sandbox.Probe(sandbox.Cache{Dir: p.dirs.State, Executable: p.machine.Self})
+		p.probed <- err
+	}()
+	return nil
 }
 
 func (p *Plan) identify() error {
 	c := &collector{plan: p, path: filepath.SplitList(p.machine.Getenv("PATH"))}
 	err := c.add(p.Argv, nil, p.Cwd, policy.Exact)
 	p.steps = c.steps
-	for _, s := range p.steps {
-		for _, w := range s.Call.Warnings {
-			p.Warnings = append(p.Warnings, s.Call.Tool+": "+w)
-		}
-	}
 	if err != nil {
 		return err
 	}
@@ -146,6 +157,9 @@ func (p *Plan) identify() error {
 }
 
 func (p *Plan) decide() error {
+	if err := <-p.probed; err != nil {
+		return err
+	}
 	req := policy.Request{Agent: p.agent(), Session: p.machine.Getenv("ATIP_SESSION_ID"), CI: p.machine.Getenv("CI") != "", Workspace: p.Workspace, Cwd: p.Cwd}
 	if p.policies.Sandbox().Confine != "none" {
 		can := sandbox.Enforceable(p.host)

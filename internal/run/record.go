@@ -1,15 +1,19 @@
 package run
 
 import (
+	"encoding/json"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/filter"
 	"github.com/atip-dev/atip-exec/internal/approve"
+	"github.com/atip-dev/atip-exec/internal/audit"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/policy"
+	"github.com/atip-dev/atip-exec/sandbox"
 )
 
 // record writes the audit record of a run, refused or not.
@@ -26,19 +30,21 @@ func (x *execution) record(r *Result) error {
 		return err
 	}
 	defer x.log.Close()
-	rec := x.describe(kind)
-	rec["exit"] = r.ExitCode
-	rec["state"] = r.Status.State
+	var static []byte
+	if x.described != nil {
+		static = <-x.described
+	} else {
+		static = x.static(kind)
+	}
+	rec := map[string]any{"exit": r.ExitCode, "state": r.Status.State, "timing": r.Status.Timing, "tree": r.Status.Tree, "filter": x.filterRecord(),
+		"started_by": x.status.Tool.startedBy(), "exec_checked": x.status.Tool.execChecked()}
 	if r.Status.Child != nil {
 		rec["child"] = r.Status.Child
 	}
 	if r.Fault != nil {
 		rec["error"] = map[string]any{"code": r.Fault.Code, "message": x.clean(r.Fault.Message)}
 	}
-	rec["timing"] = r.Status.Timing
-	rec["tree"] = r.Status.Tree
-	rec["filter"] = x.filterRecord()
-	id, err := x.log.Append(rec)
+	id, err := x.log.Append(audit.Encoded{ID: x.plan.Run, Object: merge(static, rec)})
 	if err != nil && r.Status.Child == nil && r.Fault != nil {
 		return nil
 	}
@@ -58,21 +64,45 @@ func (x *execution) intend() error {
 	return err
 }
 
+// static encodes what is known of a record before the child ends.
+func (x *execution) static(kind string) []byte {
+	raw, err := json.Marshal(x.describe(kind))
+	if err != nil {
+		raw, _ = json.Marshal(map[string]any{"kind": kind, "undescribed": err.Error()})
+	}
+	return raw
+}
+
+// merge adds the fields of rec to an encoded object.
+func merge(object []byte, rec map[string]any) []byte {
+	more, err := json.Marshal(rec)
+	if err != nil {
+		return object
+	}
+	return append(append(object[:len(object)-1:len(object)-1], ','), more[1:]...)
+}
+
 func (x *execution) describe(kind string) map[string]any {
 	p := x.plan
-	rec := map[string]any{"kind": kind, "id": p.Run, "argv": x.cleanAll(p.inv.words()), "cwd": p.Cwd, "uid": p.machine.UID,
+	rec := map[string]any{"kind": kind, "argv": x.cleanAll(p.inv.words()), "cwd": p.Cwd, "uid": p.machine.UID,
 		"session": p.machine.Getenv("ATIP_SESSION_ID"), "agent": p.agent()}
 	if len(p.steps) > 0 {
 		main := p.steps[0]
-		rec["tool"] = map[string]any{"path": main.id.Canonical, "place": main.id.Place, "sha256": main.id.Digest, "trust": main.verdict, "metadata": main.Call.Provenance,
-			"started_by": x.status.Tool.StartedBy, "exec_checked": x.status.Tool.ExecChecked}
+		rec["tool"] = map[string]any{"path": main.id.Canonical, "place": main.id.Place, "sha256": main.id.Digest, "trust": main.verdict, "metadata": main.Call.Provenance}
 	}
 	if len(p.Decision.Steps) > 0 {
 		rec["decision"] = x.decisionRecord()
-		rec["sandbox"] = p.Setup.Receipt()
+		rec["sandbox"] = p.granted()
 		rec["env"] = map[string]any{"passed": p.env.passed, "dropped": p.env.dropped, "credentials": p.env.credentials}
 	}
 	return rec
+}
+
+// granted is the receipt without what every run may read.
+func (p *Plan) granted() sandbox.Receipt {
+	r := p.Setup.Receipt()
+	r.Read = slices.DeleteFunc(slices.Clone(r.Read), func(g sandbox.Grant) bool { return g.Why == "default" })
+	return r
 }
 
 func (x *execution) decisionRecord() map[string]any {
@@ -102,8 +132,8 @@ func (x *execution) filterRecord() map[string]any {
 // clean redacts one of our own texts. Without a set, which is the case when the
 // run failed before there was one, nothing of the child's words is kept.
 func (x *execution) clean(text string) string {
-	if x.redact == nil {
-		if err := x.collect(); err != nil {
+	if x.redact == nil || x.collecting {
+		if err := x.redaction(); err != nil || x.redact == nil {
 			return "[not recorded: no redaction]"
 		}
 	}
@@ -123,6 +153,9 @@ func (x *execution) cleanAll(words []string) []string {
 // and a request is left where a person can find it.
 func (x *execution) refuse(err error) error {
 	f := fault.From(err)
+	if len(x.plan.Warnings) > 0 {
+		f.With("warnings", x.plan.Warnings)
+	}
 	if x.plan.policies != nil {
 		f.Redact(x.clean)
 	}
@@ -133,8 +166,7 @@ func (x *execution) refuse(err error) error {
 	id, werr := approve.WriteRequest(filepath.Join(p.dirs.State, "requests"), approve.Request{Bound: p.bound(), Display: x.display(f.Message), Requester: p.requester()})
 	if werr != nil {
 		// The refusal stands either way; only nobody can be asked.
-		x.warn("the request could not be written: " + werr.Error())
-		return f
+		return f.With("requestError", werr.Error())
 	}
 	return f.With("requestId", id)
 }

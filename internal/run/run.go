@@ -54,25 +54,31 @@ func Run(inv Invocation, m Machine, out Output) *Result {
 	if err != nil {
 		return r.fail(err)
 	}
-	p, err := MakePlan(inv, m)
-	p.Run = id
+	x := &execution{out: out, watched: make(chan *signals, 1), collected: make(chan error, 1)}
+	// Taking over signals costs a thread and a handshake for each; it is done while
+	// the plan is made, and a signal that comes meanwhile cancels the run.
+	go func() { x.watched <- watchSignals() }()
+	p := newPlan(inv, m)
+	p.Run, x.plan, r.Plan = id, p, p
 	defer p.Close()
-	r.Plan = p
-	if out.Warn != nil {
-		for _, w := range p.Warnings {
-			out.Warn(w)
-		}
-	}
+	_, err = p.make(func() {
+		x.collecting = true
+		go func() { x.collected <- x.collect() }()
+	})
 	if err == nil {
 		err = p.statusOutside(sink)
 	}
 	if err == nil {
 		err = p.Refusal()
 	}
-	x := &execution{plan: p, out: out, status: r.base(p)}
+	x.status = r.base(p)
 	if err != nil {
+		// A refusal is one line on stderr; warnings go into its details.
 		err = x.refuse(err)
 	} else {
+		for _, w := range p.Warnings {
+			x.warn(w)
+		}
 		err = x.run()
 	}
 	r.Status, r.Reports, r.Duration = x.status, x.reports, x.ran

@@ -20,11 +20,13 @@ type signals struct {
 // started us with nohup must find it undisturbed.
 func watchSignals() *signals {
 	s := &signals{ch: make(chan os.Signal, 16), stop: make(chan struct{})}
+	var wanted []os.Signal
 	for _, sig := range forwarded() {
 		if !signal.Ignored(sig) {
-			signal.Notify(s.ch, sig)
+			wanted = append(wanted, sig)
 		}
 	}
+	signal.Notify(s.ch, wanted...)
 	go s.loop()
 	return s
 }

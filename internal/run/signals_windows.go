@@ -10,3 +10,6 @@ func silent(os.Signal) bool         { return false }
 func stops(os.Signal) bool          { return false }
 func stopSelf()                     {}
 func stopSignal() os.Signal         { return os.Interrupt }
+
+func continues(os.Signal) bool        { return false }
+func signalGroup(int, os.Signal) bool { return false }

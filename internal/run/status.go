@@ -56,6 +56,20 @@ type toolStatus struct {
 	ExecChecked string `json:"exec_checked,omitempty"`
 }
 
+func (t *toolStatus) startedBy() string {
+	if t == nil {
+		return ""
+	}
+	return t.StartedBy
+}
+
+func (t *toolStatus) execChecked() string {
+	if t == nil {
+		return ""
+	}
+	return t.ExecChecked
+}
+
 type ioStatus struct {
 	Stdin    string       `json:"stdin"`
 	Terminal string       `json:"terminal"`

@@ -18,7 +18,7 @@ const (
 
 // stream copies one output of the child through the filter, in its own goroutine.
 type stream struct {
-	from *os.File // read end of a pipe, or the master of a terminal
+	from source
 	to   *filter.Writer
 	name string
 
@@ -31,7 +31,7 @@ type stream struct {
 	panic any
 }
 
-func startStream(name string, from *os.File, to *filter.Writer) *stream {
+func startStream(name string, from source, to *filter.Writer) *stream {
 	s := &stream{from: from, to: to, name: name, done: make(chan struct{})}
 	go s.copy()
 	return s
@@ -74,7 +74,6 @@ func (s *stream) copy() {
 				continue
 			}
 		default:
-			// EIO is how the master of a terminal says that its last slave is closed.
 			s.end = "eof"
 		}
 		if cerr := s.to.Close(); cerr != nil {
