@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand"
+	"strings"
 	"testing"
 )
 
@@ -12,8 +13,10 @@ import (
 // paths, digests, versions, durations, progress, some colour.
 func buildLog(size int, colour bool) []byte {
 	rng := rand.New(rand.NewSource(42))
-	words := []string{"internal", "server", "client", "token", "parser", "keyring", "auth", "pass", "build", "config", "module",
-		"signal", "session", "author", "keyboard", "secretary", "cookie", "path", "design", "registry", "credential"}
+	words := strings.Fields(`internal server client token parser keyring auth pass build config module signal session author
+		memory process thread buffer socket packet stream reader writer index table column schema query cache store engine
+		runtime compiler linker assembler object library header source target release debug profile trace metric logger event
+		handler router request response header body encode decode path design registry credential`)
 	w := func() string { return words[rng.Intn(len(words))] }
 	hex := func(n int) string {
 		b := make([]byte, n)

@@ -1,5 +1,7 @@
 package filter
 
+import "encoding/binary"
+
 // engine decides, for one stream, which visible bytes are secret.
 //
 // It judges positions strictly in order and stops at the first it cannot judge
@@ -109,6 +111,10 @@ func (e *engine) advance(eof bool) step {
 // false if that takes more bytes.
 func (e *engine) judge(eof bool) bool {
 	v, i := e.view.vis, e.cursor
+	if i+3 <= len(v) && !e.announceAll(i, eof) && (len(e.values) == 0 || e.values[0].at != i) {
+		e.cursor = i + 1
+		return true
+	}
 	var room [4]verdict
 	hits := room[:0]
 	open := verdict{}
@@ -133,11 +139,11 @@ func (e *engine) judge(eof bool) bool {
 	tail := false
 	switch {
 	case i+3 <= len(v):
-		for _, ent := range e.snap.index.chain(v, i) {
-			if ent.kind < eName {
-				note(e.judgeEntry(i, &ent, eof))
-			} else if !e.region.open || i+3 <= e.region.end {
-				e.announce(i, ent, eof)
+		x := e.snap.index
+		from, to := x.chain(v, i)
+		for k := from; k < to; k++ {
+			if ent := &x.entries[k]; ent.kind < eName {
+				note(e.judgeEntry(i, ent, eof))
 			}
 		}
 	case eof:
@@ -164,6 +170,27 @@ func (e *engine) judge(eof bool) bool {
 		e.cursor = i + 1
 	}
 	return true
+}
+
+// announceAll handles the names and URLs at i, and reports whether there may be
+// anything else.
+func (e *engine) announceAll(i int, eof bool) bool {
+	v, x := e.view.vis, e.snap.index
+	other := false
+	from, to := x.chain(v, i)
+	for k := from; k < to; k++ {
+		if i+8 <= len(v) && !x.screens[k].pass(v, i, binary.LittleEndian.Uint64(v[i:])) {
+			continue
+		}
+		ent := &x.entries[k]
+		switch {
+		case ent.kind < eName:
+			other = true
+		case !e.region.open || i+3 <= e.region.end:
+			e.announce(i, ent, eof)
+		}
+	}
+	return other
 }
 
 // holdTail looks for candidates behind i, one of the last two positions. The
@@ -231,7 +258,7 @@ func (e *engine) retryNames(eof bool) {
 	names := e.names
 	e.names = nil
 	for _, n := range names {
-		e.announce(n.at, n.ent, eof)
+		e.announce(n.at, &n.ent, eof)
 	}
 }
 

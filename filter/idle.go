@@ -29,10 +29,12 @@ func (e *engine) looseTo() int {
 		if i+3 > len(v) {
 			continue // a candidate that starts here is too short to matter
 		}
-		for _, ent := range e.snap.index.chain(v, i) {
+		from, to := e.snap.index.chain(v, i)
+		for k := from; k < to; k++ {
+			ent := &e.snap.index.entries[k]
 			if ent.kind >= eName {
 				probe.announce(i, ent, false)
-			} else if r := e.judgeEntry(i, &ent, false); r.outcome != no && !r.loose {
+			} else if r := e.judgeEntry(i, ent, false); r.outcome != no && !r.loose {
 				return i
 			}
 		}

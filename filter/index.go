@@ -1,6 +1,9 @@
 package filter
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	mathbits "math/bits"
+)
 
 // entryKind says what stands behind a needle of the index.
 type entryKind uint8
@@ -28,9 +31,11 @@ type entry struct {
 // their number as long as the table stays sparse.
 type index struct {
 	shift   uint
-	table   []uint16 // hash to 1 + first entry of its chain
+	hit     []byte   // by hash: whether there is a chain
+	table   []uint16 // by hash: 1 + first entry of its chain
 	entries []entry  // chains lie side by side
-	hashes  []uint16 // of the entries
+	screens []screen // of the entries
+	hashes  []uint32 // of the entries
 	first   [256]bool
 }
 
@@ -47,18 +52,20 @@ func foldTri(a, b, c byte) uint32 {
 
 // newIndex builds an index of entries; each text has three bytes or more.
 func newIndex(in []entry) *index {
-	x := &index{shift: 32 - 13}
-	if len(in) > 1500 {
-		x.shift = 32 - 16
+	x := &index{shift: 32 - 14}
+	if len(in) > 2000 {
+		x.shift = 32 - 17
 	}
+	x.hit = make([]byte, 1<<(32-x.shift))
 	x.table = make([]uint16, 1<<(32-x.shift))
 	x.entries = make([]entry, 0, len(in))
-	x.hashes = make([]uint16, 0, len(in))
+	x.hashes = make([]uint32, len(in))
+	x.screens = make([]screen, len(in))
 	// A counting sort: first the length of each chain, then its place.
-	keys := make([]uint16, len(in))
+	keys := make([]uint32, len(in))
 	for i := range in {
 		t := in[i].text
-		keys[i] = uint16(x.hash(foldTri(t[0], t[1], t[2])))
+		keys[i] = x.hash(foldTri(t[0], t[1], t[2]))
 		x.table[keys[i]]++
 		if in[i].kind <= eArmour {
 			x.first[t[0]] = true
@@ -74,7 +81,6 @@ func newIndex(in []entry) *index {
 		}
 	}
 	x.entries = x.entries[:len(in)]
-	x.hashes = x.hashes[:len(in)]
 	fill := starts
 	for i := range in {
 		head := x.table[keys[i]] &^ placed
@@ -82,9 +88,11 @@ func newIndex(in []entry) *index {
 		fill[head-1]++
 		x.entries[slot-1] = in[i]
 		x.hashes[slot-1] = keys[i]
+		x.screens[slot-1] = in[i].screen()
+		x.hit[keys[i]] = 1
 	}
-	for i := range x.table {
-		x.table[i] &^= placed
+	for _, k := range keys {
+		x.table[k] &^= placed
 	}
 	return x
 }
@@ -96,10 +104,45 @@ const placed = 1 << 15
 // maxEntries is how many needles an index can hold.
 const maxEntries = placed - 2
 
-// scan returns the first position in [from, to) at which a chain starts, or to.
-// Two bytes after to-1 exist.
+// screen rejects most false hits with one comparison of the eight bytes there.
+type screen struct {
+	mask, fold, want uint64
+	tail             int // a keyword: its length, after which no letter follows
+}
+
+// pass compares w, the eight bytes at i.
+func (s *screen) pass(v []byte, i int, w uint64) bool {
+	if (w|s.fold)&s.mask != s.want {
+		return false
+	}
+	return s.tail == 0 || i+s.tail >= len(v) || !isLower(v[i+s.tail])
+}
+
+func (ent *entry) screen() screen {
+	text := ent.text
+	var s screen
+	if ent.kind == eName {
+		text = keywords[ent.ref].word[ent.off:]
+		s.fold = foldMask
+		if word := keywords[ent.ref].word; word != "key" { // key_base, keydata
+			s.tail = len(word) - int(ent.off)
+		}
+	}
+	for i := range min(len(text), 8) {
+		if ent.kind == eKnown && i > 2 && (isSpace(text[i]) || isSpace(text[i-1])) {
+			break // white space is elastic
+		}
+		s.want |= uint64(text[i]) << (8 * i)
+		s.mask |= 0xff << (8 * i)
+	}
+	s.want |= s.fold & s.mask
+	return s
+}
+
+// scan returns the first position in [from, to) at which an entry may start, or
+// to. Two bytes after to-1 exist.
 func (x *index) scan(v []byte, from, to int) int {
-	t, shift := x.table, x.shift&31
+	t, shift := x.hit, x.shift&31
 	i := from
 	for i+8 <= len(v) && i < to {
 		w := binary.LittleEndian.Uint64(v[i:]) | foldMask
@@ -109,42 +152,56 @@ func (x *index) scan(v []byte, from, to int) int {
 		d := t[uint32(w>>24&0xffffff)*hashMul>>shift]
 		e := t[uint32(w>>32&0xffffff)*hashMul>>shift]
 		f := t[uint32(w>>40&0xffffff)*hashMul>>shift]
-		if a|b|c|d|e|f != 0 {
-			switch {
-			case a != 0:
-			case b != 0:
-				i++
-			case c != 0:
-				i += 2
-			case d != 0:
-				i += 3
-			case e != 0:
-				i += 4
-			default:
-				i += 5
+		if a|b|c|d|e|f == 0 {
+			i += 6
+			continue
+		}
+		bits := uint(a) | uint(b)<<1 | uint(c)<<2 | uint(d)<<3 | uint(e)<<4 | uint(f)<<5
+		for ; bits != 0; bits &= bits - 1 {
+			k := i + mathbits.TrailingZeros(bits)
+			if k >= to {
+				return to
 			}
-			return min(i, to)
+			if x.screened(v, k) {
+				return k
+			}
 		}
 		i += 6
 	}
 	for ; i < to; i++ {
-		if t[x.hash(foldTri(v[i], v[i+1], v[i+2]))] != 0 {
+		if t[x.hash(foldTri(v[i], v[i+1], v[i+2]))] != 0 && x.screened(v, i) {
 			return i
 		}
 	}
 	return to
 }
 
-// chain returns the entries that may start with the three bytes at i.
-func (x *index) chain(v []byte, i int) []entry {
+// screened reports whether an entry of the chain at i passes its screen.
+func (x *index) screened(v []byte, i int) bool {
+	if i+8 > len(v) {
+		return true
+	}
+	w := binary.LittleEndian.Uint64(v[i:])
+	h := x.hash(uint32(w|foldMask) & 0xffffff)
+	for k := int(x.table[h]) - 1; k < len(x.hashes) && x.hashes[k] == h; k++ {
+		if x.screens[k].pass(v, i, w) {
+			return true
+		}
+	}
+	return false
+}
+
+// chain returns the range of the entries that may start with the three bytes at i.
+func (x *index) chain(v []byte, i int) (from, to int) {
 	h := x.hash(foldTri(v[i], v[i+1], v[i+2]))
-	head := int(x.table[h])
-	if head == 0 {
-		return nil
+	from = int(x.table[h])
+	if from == 0 {
+		return 0, 0
 	}
-	end := head
-	for end <= len(x.hashes) && uint32(x.hashes[end-1]) == h {
-		end++
+	from--
+	to = from
+	for to < len(x.hashes) && x.hashes[to] == h {
+		to++
 	}
-	return x.entries[head-1 : end-1]
+	return from, to
 }

@@ -28,7 +28,7 @@ type candidate struct {
 const maxDistance = 40
 
 // announce looks at a name or a "://" at i and schedules the value behind it.
-func (e *engine) announce(i int, ent entry, eof bool) {
+func (e *engine) announce(i int, ent *entry, eof bool) {
 	if ent.kind == eURL {
 		e.schedule(candidate{at: i + len("://"), form: formURL, class: classStrong, rule: "url-password", noTag: true})
 		return
@@ -48,11 +48,11 @@ func (e *engine) announce(i int, ent entry, eof bool) {
 		e.schedule(c)
 	case o == more && len(e.names) < maxScheduled:
 		for _, n := range e.names {
-			if n.at == i && n.ent == ent {
+			if n.at == i && n.ent == *ent {
 				return
 			}
 		}
-		e.names = append(e.names, pending{i, ent})
+		e.names = append(e.names, pending{i, *ent})
 	}
 }
 

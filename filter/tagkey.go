@@ -1,15 +1,126 @@
 package filter
 
-import "crypto/rand"
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+)
 
 // TagKey keys the tags of placeholders: equal values get equal tags within a
 // login, and nobody without the key can test a guess against a tag.
 type TagKey [32]byte
 
-// LoadTagKey reads the key of this login or makes one. If neither directory can
-// be used it returns a random key, good for this run, and the error that says why.
+const (
+	keyDir  = "atip-exec"
+	keyFile = "redact.key"
+	// keyAge is how long a key lives where no runtime directory ends it.
+	keyAge = 24 * time.Hour
+)
+
+// TagKeyError says that no key could be kept: tags are good for this run only.
+type TagKeyError struct {
+	Path string
+	Err  error
+}
+
+func (e *TagKeyError) Error() string {
+	return fmt.Sprintf("tag key %s: %v; tags of this run are not comparable with others", e.Path, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *TagKeyError) Unwrap() error { return e.Err }
+
+// FaultCode implements fault.Coded.
+func (e *TagKeyError) FaultCode() string { return "E3001" }
+
+// FaultDetails implements fault.Coded.
+func (e *TagKeyError) FaultDetails() map[string]any { return map[string]any{"path": e.Path} }
+
+// LoadTagKey reads the key of this login or makes one. runtimeDir is
+// $XDG_RUNTIME_DIR, stateDir $XDG_STATE_HOME; the second is used only if the first
+// is empty. On error it returns a random key, good for this run, and the error
+// that says why: a warning, not a reason to stop.
 func LoadTagKey(runtimeDir, stateDir string) (TagKey, error) {
+	dir, boot := runtimeDir, ""
+	if dir == "" {
+		dir, boot = stateDir, bootID()
+	}
+	var k TagKey
+	if dir == "" {
+		rand.Read(k[:])
+		return k, &TagKeyError{Path: keyFile, Err: errors.New("neither a runtime nor a state directory is known")}
+	}
+	dir = filepath.Join(dir, keyDir)
+	path := filepath.Join(dir, keyFile)
+	k, err := loadTagKey(dir, path, boot, runtimeDir == "")
+	if err != nil {
+		rand.Read(k[:])
+		return k, &TagKeyError{Path: path, Err: err}
+	}
+	return k, nil
+}
+
+// loadTagKey reads or makes the key file: the key, then the boot id if the key
+// has to end with the boot.
+func loadTagKey(dir, path, boot string, ends bool) (TagKey, error) {
+	for try := 0; ; try++ {
+		k, stale, err := readTagKey(path, boot, ends)
+		if err == nil && !stale {
+			return k, nil
+		}
+		if err != nil && !errors.Is(err, os.ErrNotExist) || try == 3 {
+			return k, err
+		}
+		if err := privateDir(dir); err != nil {
+			return k, err
+		}
+		if err := makeTagKey(dir, path, boot, stale); err != nil {
+			return k, err
+		}
+	}
+}
+
+// privateDir makes the directory and makes sure that it is ours alone.
+func privateDir(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	return checkOwn(dir)
+}
+
+// makeTagKey writes a key under a temporary name and links it into place: the
+// first of several writers wins, and no reader sees half a key.
+func makeTagKey(dir, path, boot string, replace bool) error {
+	f, err := os.CreateTemp(dir, ".redact-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
 	var k TagKey
 	rand.Read(k[:])
-	return k, &Error{Code: "E3001", Reason: "no key store in this build"}
+	_, err = f.Write(append(k[:], boot...))
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		return err
+	}
+	if replace {
+		return os.Rename(f.Name(), path)
+	}
+	if err := os.Link(f.Name(), path); err != nil && !errors.Is(err, os.ErrExist) {
+		return err
+	}
+	return nil
+}
+
+func bootID() string {
+	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil || len(b) > 64 {
+		return ""
+	}
+	return string(b)
 }
