@@ -32,16 +32,16 @@ type execution struct {
 	collecting bool          // collect was started
 	described  chan []byte   // the record's static part, built while the child runs
 
-	log     *audit.Log
+	log        *audit.Log
 	redact     *filter.Set
 	collectErr error
-	known   filter.Known
-	signals *signals
-	proc    *sandbox.Proc
-	streams []*stream
-	noteMu  sync.Mutex
-	killed  bool // by us
-	binds   binding
+	known      filter.Known
+	signals    *signals
+	proc       *sandbox.Proc
+	streams    []*stream
+	noteMu     sync.Mutex
+	killed     bool // by us
+	binds      binding
 }
 
 // run starts the child and sees it to its end. Everything that can fail is opened
@@ -101,9 +101,13 @@ func (x *execution) openLog() (err error) {
 
 // redaction waits until the values that must not be shown are collected.
 func (x *execution) redaction() error {
-	if x.collecting {
+	switch {
+	case x.collecting:
 		x.collecting = false
 		x.collectErr = <-x.collected
+	case x.redact == nil && x.collectErr == nil:
+		// The plan failed early; its words still pass through the filter.
+		x.collectErr = x.collect()
 	}
 	return x.collectErr
 }
@@ -112,10 +116,15 @@ func (x *execution) redaction() error {
 // them. What the child gets beyond the caller's environment comes from policy.
 func (x *execution) collect() (err error) {
 	p := x.plan
-	out := p.policies.Output()
 	src := filter.Sources{Env: p.machine.Environ, Argv: p.inv.words(), Home: p.dirs.Home, Getenv: p.machine.Getenv}
-	for name, value := range p.policies.Env().Set {
-		src.ChildEnv = append(src.ChildEnv, name+"="+value)
+	cfg := filter.Config{}
+	if p.policies != nil {
+		for name, value := range p.policies.Env().Set {
+			src.ChildEnv = append(src.ChildEnv, name+"="+value)
+		}
+		if cfg, err = filterConfig(p.policies.Output(), p.steps); err != nil {
+			return err
+		}
 	}
 	for _, s := range p.steps {
 		src.AuthVars = append(src.AuthVars, s.Call.Secrets...)
@@ -124,10 +133,6 @@ func (x *execution) collect() (err error) {
 		return err
 	}
 	key, _ := filter.LoadTagKey(p.dirs.Runtime, p.dirs.State)
-	cfg, err := filterConfig(out, p.steps)
-	if err != nil {
-		return err
-	}
 	x.redact, err = filter.NewSet(cfg, x.known, key)
 	return err
 }

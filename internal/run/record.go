@@ -132,10 +132,8 @@ func (x *execution) filterRecord() map[string]any {
 // clean redacts one of our own texts. Without a set, which is the case when the
 // run failed before there was one, nothing of the child's words is kept.
 func (x *execution) clean(text string) string {
-	if x.redact == nil || x.collecting {
-		if err := x.redaction(); err != nil || x.redact == nil {
-			return "[not recorded: no redaction]"
-		}
+	if err := x.redaction(); err != nil || x.redact == nil {
+		return "[not recorded: no redaction]"
 	}
 	out, _ := x.redact.String(text)
 	return out
@@ -156,9 +154,7 @@ func (x *execution) refuse(err error) error {
 	if len(x.plan.Warnings) > 0 {
 		f.With("warnings", x.plan.Warnings)
 	}
-	if x.plan.policies != nil {
-		f.Redact(x.clean)
-	}
+	f.Redact(x.clean)
 	if f.Code != "E2010" {
 		return f
 	}

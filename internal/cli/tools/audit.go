@@ -20,6 +20,9 @@ func auditVerb(c *cli.Console, v *cli.Values) (int, error) {
 		return 0, fault.New("E1005", err.Error())
 	}
 	dir := filepath.Join(dirs.State, "audit")
+	if _, err := os.Stat(dir); os.IsNotExist(err) {
+		return 0, fault.New("E1005", "no audit log at "+dir+": nothing has run yet, or it was removed").With("directory", dir).WithFix("run something first", "atip-exec -- true")
+	}
 	switch {
 	case len(v.Rest) == 1 && v.Rest[0] == "show":
 		return 0, showAudit(c, dir, v.IntOf("last"))

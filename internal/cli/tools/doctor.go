@@ -91,7 +91,9 @@ func stateChecks(dirs place.Dirs, m run.Machine) []check {
 		out = append(out, check{"policy", "ok", itoa(len(set.Sources())) + " documents, profile " + set.Profile(), ""})
 	}
 	auditDir := filepath.Join(dirs.State, "audit")
-	if sum, err := audit.Verify(auditDir); err != nil {
+	if _, err := os.Stat(auditDir); os.IsNotExist(err) {
+		out = append(out, check{"audit", "ok", "no records yet", ""})
+	} else if sum, err := audit.Verify(auditDir); err != nil {
 		out = append(out, check{"audit", "warn", err.Error(), ""})
 	} else if !sum.OK() {
 		out = append(out, check{"audit", "fail", "the chain is broken", "atip audit verify"})
