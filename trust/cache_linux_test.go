@@ -174,3 +174,22 @@ func TestLeaseLostWhileWaiting(t *testing.T) {
 		t.Error("passed although it was written")
 	}
 }
+
+func TestPruneCache(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "digest")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	old := write(t, filepath.Join(dir, "old"), "x", 0o600)
+	write(t, filepath.Join(dir, "new"), "x", 0o600)
+	if err := os.Chtimes(old, now, now.Add(-pruneAge-time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := PruneCache(dir, now); n != 1 || err != nil || len(records(t, dir)) != 1 {
+		t.Errorf("removed %d, %v, left %q", n, err, records(t, dir))
+	}
+	if n, err := PruneCache(filepath.Join(dir, "none"), now); n != 0 || err != nil {
+		t.Errorf("a missing cache: %d, %v", n, err)
+	}
+}

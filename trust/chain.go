@@ -164,8 +164,7 @@ func (b *builder) finish(first *held) *File {
 		first.via = first.path
 	}
 	for _, h := range b.parts {
-		id.Chain = append(id.Chain, Part{Role: h.role, Path: h.path, Digest: h.hexDigest(), Form: h.form,
-			Class: h.class, SystemPath: h.system, Swappable: h.swappable})
+		id.Chain = append(id.Chain, h.part())
 		id.CacheHit = id.CacheHit && h.hit
 	}
 	id.Digest = id.Chain[0].Digest
@@ -173,6 +172,10 @@ func (b *builder) finish(first *held) *File {
 	f.id = id
 	watchFile(f)
 	return f
+}
+
+func (h *held) part() Part {
+	return Part{Role: h.role, Path: h.path, Digest: h.hexDigest(), Form: h.form, Class: h.class, SystemPath: h.system, Swappable: h.swappable}
 }
 
 func (h *held) hexDigest() string {

@@ -95,6 +95,13 @@ func rootOnly(s stat) bool             { return s.uid == 0 && s.mode&0o022 == 0 
 
 // candidate reports whether p is a regular file the effective user may execute.
 func candidate(p string) error {
+	if err := regular(p); err != nil {
+		return err
+	}
+	return unix.Faccessat2(unix.AT_FDCWD, p, unix.X_OK, unix.AT_EACCESS)
+}
+
+func regular(p string) error {
 	var st unix.Stat_t
 	for {
 		err := unix.Stat(p, &st)
@@ -108,7 +115,7 @@ func candidate(p string) error {
 	if st.Mode&unix.S_IFMT != unix.S_IFREG {
 		return errNotRegular
 	}
-	return unix.Faccessat2(unix.AT_FDCWD, p, unix.X_OK, unix.AT_EACCESS)
+	return nil
 }
 
 // replaceable reports whether somebody other than root can replace entries of
@@ -127,7 +134,7 @@ func replaceable(dir string) bool {
 // comparison with the statx.
 func hold(word, found, role string, c *cache) (*held, error) {
 	h := &held{fd: -1, role: role, found: found, via: found}
-	err := unix.Faccessat2(unix.AT_FDCWD, found, unix.X_OK, unix.AT_EACCESS)
+	err := h.permitted()
 	if err == nil {
 		err = h.open()
 	}
@@ -146,6 +153,15 @@ func hold(word, found, role string, c *cache) (*held, error) {
 		return nil, err
 	}
 	return nil, candidateError(word, found, err)
+}
+
+// permitted asks for execute permission; a file that an interpreter is to run
+// needs none, but must not be anything that acts on being opened.
+func (h *held) permitted() error {
+	if h.role == RoleArgument {
+		return regular(h.found)
+	}
+	return unix.Faccessat2(unix.AT_FDCWD, h.found, unix.X_OK, unix.AT_EACCESS)
 }
 
 func (h *held) open() error {
@@ -219,7 +235,7 @@ func (h *held) identify(c *cache) error {
 	}
 	h.head = h.headBuf[:n]
 	h.form = formOf(h.head)
-	if h.form == FormUnknown || h.form == FormPE || h.form == FormMachO {
+	if h.role != RoleArgument && (h.form == FormUnknown || h.form == FormPE || h.form == FormMachO) {
 		if !binfmtRuns(h.head, h.path) {
 			return &NotExecutableError{Path: h.path, Why: "no format this kernel can execute"}
 		}

@@ -100,9 +100,14 @@ func joinDir(dir, name string) string {
 	return dir + string(filepath.Separator) + name
 }
 
+// absolute puts p below cwd. Only leading "./" is taken off: "link/.." means the
+// parent of the link's target.
 func absolute(p, cwd string) string {
 	if filepath.IsAbs(p) || cwd == "" {
 		return p
+	}
+	for len(p) > 2 && p[:2] == "./" {
+		p = p[2:]
 	}
 	return joinDir(cwd, p)
 }

@@ -10,7 +10,7 @@ import (
 // readSmall returns the text of a small regular file, "" for anything else: the
 // files of version managers lie in work trees, where a FIFO may wait.
 func readSmall(p string) string {
-	if candidateKind(p) != nil {
+	if regular(p) != nil {
 		return ""
 	}
 	fd, err := openRetry(p, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK|unix.O_NOCTTY)
@@ -27,17 +27,6 @@ func readSmall(p string) string {
 		return ""
 	}
 	return string(data)
-}
-
-func candidateKind(p string) error {
-	fi, err := os.Stat(p)
-	if err != nil {
-		return err
-	}
-	if !fi.Mode().IsRegular() {
-		return errNotRegular
-	}
-	return nil
 }
 
 func (h *held) readAt(buf []byte) int {

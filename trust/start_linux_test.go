@@ -320,3 +320,68 @@ func TestUnreadable(t *testing.T) {
 		t.Errorf("exit %d, %v", code, err)
 	}
 }
+
+// A wrapper such as env is often another program by the time we look.
+func TestExecCheckNeverKillsWrappers(t *testing.T) {
+	dir := t.TempDir()
+	o := Opener{CacheDir: filepath.Join(dir, "digest")}
+	for range 200 {
+		f := open(t, o, "env", systemPath(), "/")
+		if err := f.Recheck(); err != nil {
+			t.Fatal(err)
+		}
+		path, _, _ := f.Start()
+		cmd := exec.Command(path, "true")
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.CheckStarted(cmd.Process.Pid); err != nil {
+			t.Fatal(err)
+		}
+		f.StartedOK()
+		if err := cmd.Wait(); err != nil {
+			t.Fatal(err)
+		}
+		f.Close()
+	}
+}
+
+func TestHoldArgument(t *testing.T) {
+	dir := t.TempDir()
+	script := write(t, filepath.Join(dir, "script.py"), "print(1)\n", 0o644)
+	o := Opener{TmpDirs: []string{dir}}
+	f := open(t, o, "sh", systemPath(), dir)
+	if err := o.HoldArgument(f, "script.py", dir); err != nil {
+		t.Fatal(err)
+	}
+	id := f.Identity()
+	part := id.Chain[len(id.Chain)-1]
+	if part.Role != RoleArgument || part.Digest != fileDigest(t, script) || !id.HasCap(CapCodeArgument) {
+		t.Errorf("%+v", id)
+	}
+	if err := f.Recheck(); err != nil {
+		t.Error(err)
+	}
+	f.Close()
+	f = open(t, o, "sh", systemPath(), dir)
+	if err := o.HoldArgument(f, "script.py", dir); err != nil {
+		t.Fatal(err)
+	}
+	write(t, script+".new", "print(2)\n", 0o644)
+	if err := os.Rename(script+".new", script); err != nil {
+		t.Fatal(err)
+	}
+	var changed *ChangedError
+	if err := f.Recheck(); !errors.As(err, &changed) {
+		t.Errorf("the replaced argument passes: %v", err)
+	}
+	if err := unix.Mkfifo(filepath.Join(dir, "fifo"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f = open(t, o, "sh", systemPath(), dir)
+	for _, bad := range []string{"none", "fifo", "."} {
+		if err := o.HoldArgument(f, bad, dir); err == nil {
+			t.Errorf("%s was accepted", bad)
+		}
+	}
+}

@@ -90,7 +90,7 @@ func candidate(p string) error {
 }
 
 func hold(word, found, role string, _ *cache) (*held, error) {
-	if err := candidate(found); err != nil {
+	if err := candidate(found); err != nil && !(role == RoleArgument && errors.Is(err, errNoExec)) {
 		return nil, candidateError(word, found, err)
 	}
 	file, err := os.Open(found)
@@ -123,7 +123,7 @@ func (h *held) identify(word string) error {
 		return candidateError(word, h.found, err)
 	}
 	h.head = buf[:n]
-	if h.form = formOf(h.head); h.form == FormUnknown && runtime.GOOS != "windows" {
+	if h.form = formOf(h.head); h.form == FormUnknown && h.role != RoleArgument && runtime.GOOS != "windows" {
 		return &NotExecutableError{Word: word, Path: h.path, Why: "no format this system can execute"}
 	}
 	s := sha256.New()

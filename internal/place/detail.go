@@ -1,6 +1,7 @@
 package place
 
 import (
+	"os"
 	"path/filepath"
 	"sync"
 
@@ -45,18 +46,26 @@ func buildDir(c string) bool {
 	return false
 }
 
-// indexes keeps the parsed indexes of this process: a call has many resources and
-// one repository.
+// indexes keeps the parsed indexes of this process while they are unchanged: a
+// call has many resources and one repository.
 var indexes sync.Map // git directory: *index
 
 func tracked(gitDir, name string) bool {
-	v, ok := indexes.Load(gitDir)
-	if !ok {
-		idx, err := readIndex(filepath.Join(gitDir, "index"))
-		if err != nil {
-			idx = &index{}
-		}
-		v, _ = indexes.LoadOrStore(gitDir, idx)
+	file := filepath.Join(gitDir, "index")
+	fi, err := os.Stat(file)
+	if err != nil {
+		return false
 	}
-	return v.(*index).has(name)
+	if v, ok := indexes.Load(gitDir); ok {
+		if idx := v.(*index); idx.size == fi.Size() && idx.time.Equal(fi.ModTime()) {
+			return idx.has(name)
+		}
+	}
+	idx, err := readIndex(file)
+	if err != nil {
+		idx = &index{}
+	}
+	idx.size, idx.time = fi.Size(), fi.ModTime()
+	indexes.Store(gitDir, idx)
+	return idx.has(name)
 }

@@ -5,10 +5,15 @@ import (
 	"errors"
 	"sort"
 	"strings"
+	"time"
 )
 
 // index is what a git index names, sorted bytewise as git keeps it.
-type index struct{ names []string }
+type index struct {
+	names []string
+	size  int64 // of the file, with its time
+	time  time.Time
+}
 
 // maxIndex bounds the file: above it nothing is known to be tracked.
 const maxIndex = 16 << 20
