@@ -1,6 +1,9 @@
 package atip
 
-import "strings"
+import (
+	"strings"
+	"unicode/utf8"
+)
 
 // find looks a flag up where the reading stands. Before the command word it also
 // asks all commands below: conflict means that they disagree on its arity.
@@ -244,9 +247,10 @@ func (r *reading) notBundled(w string) {
 
 func (r *reading) cluster(w string) {
 	body := w[1:]
-	for i, letter := range body {
-		flag := "-" + string(letter)
-		rest := body[i+len(string(letter)):]
+	for i, n := 0, 0; i < len(body); i += n {
+		n = letterLen(body[i:])
+		flag := "-" + body[i:i+n]
+		rest := body[i+n:]
 		o, conflict := r.find(flag)
 		if o == nil {
 			if conflict && rest == "" {
@@ -298,13 +302,15 @@ func (r *reading) laterLetters(first use, rest string) {
 	r.bounded = true
 	r.add(first)
 	takesWord := true
-	for j, letter := range rest {
-		o, _ := r.find("-" + string(letter))
+	for rest != "" {
+		n := letterLen(rest)
+		flag, tail := "-"+rest[:n], rest[n:]
+		rest = tail
+		o, _ := r.find(flag)
 		if o == nil {
 			continue
 		}
-		u := use{opt: o, flag: "-" + string(letter), maybe: true}
-		tail := rest[j+len(string(letter)):]
+		u := use{opt: o, flag: flag, maybe: true}
 		if o.arity != 0 || o.optional {
 			u.value, u.hasValue = tail, tail != ""
 			r.add(u)
@@ -322,8 +328,10 @@ func (r *reading) laterLetters(first use, rest string) {
 // bareCluster reads letters without a dash, as tar and ps take them: options that
 // take words take them in order from what follows.
 func (r *reading) bareCluster(w string) {
-	for _, letter := range w {
-		flag := "-" + string(letter)
+	for w != "" {
+		n := letterLen(w)
+		flag := "-" + w[:n]
+		w = w[n:]
 		o, _ := r.find(flag)
 		if o == nil {
 			r.noteUnknown(flag)
@@ -332,6 +340,13 @@ func (r *reading) bareCluster(w string) {
 		}
 		r.take(use{opt: o, flag: flag})
 	}
+}
+
+// letterLen is the length of the letter that s begins with. Words need not be valid
+// UTF-8; a stray byte is a letter of its own.
+func letterLen(s string) int {
+	_, n := utf8.DecodeRuneInString(s)
+	return n
 }
 
 func isDigits(s string) bool {

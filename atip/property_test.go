@@ -202,6 +202,7 @@ func FuzzResolve(f *testing.F) {
 		}
 		f.Add(raw, "t -C x push -nf --forc=1 -- a")
 	}
+	f.Add([]byte(tool(opt("-a", "boolean"), files, `"parse":{}`)), "t -\xff -a\xff\xfe x")
 	f.Add([]byte(tool(opt("-o", "string"), files, `"parse":{"bareCluster":true,"arity":{"-o":"terminator"}},"exec":[{"from":"rest","kind":"argv","skip":-1,"index":-9}]`)), "t xo {} + ; y")
 	f.Add([]byte(tool(opt("-c", "string"), files, `"sublanguage":[{"from":"optionValue","flags":["-c"],"language":"sql"}]`)), "t -c drop")
 	f.Fuzz(func(t *testing.T, raw []byte, line string) {
