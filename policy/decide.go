@@ -214,7 +214,7 @@ func (f *facts) possible() atip.Set {
 	}
 	for e := range f.base {
 		stated := f.step.Call.Effects[e].Value
-		denied := held.Has(atip.Effect(e)) && f.step.RunsCode == CodeNone && f.step.Confidence != Opaque &&
+		denied := held.Has(atip.Effect(e)) && f.blocked(atip.Effect(e), 0) && f.step.RunsCode == CodeNone && f.step.Confidence != Opaque &&
 			stated != atip.Unknown && stated != atip.Effect(e).Dangerous()
 		if f.base[e] == atip.Yes || f.base[e] == atip.Unknown && !denied && atip.Effect(e) != atip.Reversible {
 			s = s.With(atip.Effect(e))

@@ -90,7 +90,11 @@ func (r *reader) member(d *Document, key string, v *atip.Node) bool {
 	case "switches":
 		d.switches = r.switches(v)
 	case "rules":
-		d.rules = append(d.rules, r.rules(v)...)
+		if rules := r.rules(v); d.rules == nil {
+			d.rules = rules // the usual case, without copying
+		} else {
+			d.rules = append(d.rules, rules...)
+		}
 	case "default":
 		d.dflt = r.defaultAction(v)
 	case "ceiling":

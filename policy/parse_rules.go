@@ -24,7 +24,6 @@ func (r *reader) rules(v *atip.Node) []rule {
 
 func (r *reader) rule(v *atip.Node) rule {
 	x := rule{layer: r.src.Layer, file: r.src.File, line: v.Line, col: v.Col, onUnknown: Confirm}
-	seen := map[string]*atip.Node{}
 	// The decision changes how conditions are read, so it is read first.
 	if d := v.Get("decision"); d != nil {
 		a, ok := ActionByName(r.str(d))
@@ -35,32 +34,31 @@ func (r *reader) rule(v *atip.Node) rule {
 	}
 	x.floor = x.decision
 	r.object(v, "a rule", func(key string, e *atip.Node) bool {
-		seen[key] = e
 		return r.ruleMember(&x, key, e)
 	})
 	if r.err != nil {
 		return x
 	}
 	for _, key := range [...]string{"id", "decision", "when"} {
-		if seen[key] == nil {
+		if v.Get(key) == nil {
 			r.fail(v, "rule %s has no %q", x.id, key)
 		}
 	}
 	for _, key := range [...]string{"grants", "lifts", "expires", "notDeclared", "switch"} {
-		if seen[key] != nil && x.decision != Allow {
-			r.failKey(seen[key], "%q belongs to allow rules only", key)
+		if m := v.Get(key); m != nil && x.decision != Allow {
+			r.failKey(m, "%q belongs to allow rules only", key)
 		}
 	}
 	for _, key := range [...]string{"floor", "onUnknown", "unlessAllowed", "needsDigest"} {
-		if seen[key] != nil && x.decision == Allow {
-			r.failKey(seen[key], "%q belongs to confirm and deny rules only", key)
+		if m := v.Get(key); m != nil && x.decision == Allow {
+			r.failKey(m, "%q belongs to confirm and deny rules only", key)
 		}
 	}
-	if x.decision == Allow && seen["grants"] == nil {
+	if x.decision == Allow && v.Get("grants") == nil {
 		r.fail(v, "allow rule %s has no \"grants\": list the effects it may cover, [] for none", x.id)
 	}
 	if x.decision != Allow && x.floor < x.decision {
-		r.fail(seen["floor"], "floor %s is stricter than the decision", x.floor)
+		r.fail(v.Get("floor"), "floor %s is stricter than the decision", x.floor)
 	}
 	return x
 }
