@@ -86,7 +86,7 @@ func (e *engine) advance(eof bool) step {
 		v := e.view.vis
 		n := len(v)
 		for len(e.values) > 0 && e.values[0].at < e.cursor {
-			e.values = e.values[1:]
+			e.values = e.values[:copy(e.values, e.values[1:])]
 		}
 		stop := n
 		if len(e.values) > 0 {

@@ -32,6 +32,9 @@ func (s *Set) passes(val []byte, g gate) bool {
 	if isDigest(val) {
 		return false
 	}
+	if g.quoted && (val[0] == ' ' || val[0] == ',' || val[0] == ')' || val[0] == ';' || val[0] == '}') {
+		return false // the quote closed a string that ends with the name
+	}
 	words := wordy(val)
 	if bytes.IndexByte(val, ' ') >= 0 && (words || onlyWords(val)) {
 		return false
@@ -42,9 +45,10 @@ func (s *Set) passes(val []byte, g gate) bool {
 	case classHeader, classCookie, classSetCookie:
 		return len(val) >= 8 && !words && mixed(val)
 	case classQuery:
-		return len(val) >= 16 && unlikely(val)
+		return len(val) >= 16 && unlikely(val) && bytes.IndexAny(val, "+(){}") < 0 && !bytes.Contains(val, []byte("%0A")) &&
+			!bytes.Contains(val, []byte("%20"))
 	case classWeak:
-		if len(val) < 12 || words || !g.quoted && isCode(val) {
+		if len(val) < 12 || words || !g.quoted && (isCode(val) || bytes.IndexAny(val, "(){}[]<>;,") >= 0) {
 			return false
 		}
 		digits, upper, lower := tally(val)
@@ -246,7 +250,8 @@ func isCode(val []byte) bool {
 			return i > 0 && isIdent(val[i-1])
 		}
 	}
-	if bytes.Contains(val, []byte("->")) || bytes.Contains(val, []byte("::")) {
+	if bytes.Contains(val, []byte("->")) || bytes.Contains(val, []byte("::")) || bytes.Contains(val, []byte("&&")) ||
+		bytes.Contains(val, []byte("),")) {
 		return true
 	}
 	if !isAlpha(val[0]) && val[0] != '_' && val[0] != '&' && val[0] != '*' && val[0] != '!' {

@@ -1,6 +1,9 @@
 package filter
 
-import "bytes"
+import (
+	"bytes"
+	"strings"
+)
 
 // judgeValue judges the value of a name, from its opening quote on.
 func (e *engine) judgeValue(c *candidate, eof bool) verdict {
@@ -66,6 +69,13 @@ func (e *engine) judgeValue(c *candidate, eof bool) verdict {
 	}
 	c.then = end
 	val := v[p:end]
+	if f == formQuoted && (end == len(v) || v[end] == '\n') {
+		// The quote did not close on its line: it may have closed a string before.
+		g.quoted = false
+		if len(val) > 0 && val[0] == '+' {
+			return verdict{}
+		}
+	}
 	if done {
 		val = trimValue(val, f)
 	}
@@ -139,23 +149,27 @@ func valueEnd(v []byte, p int, f form, quote byte, depth int, line, eof bool) (i
 	stops := "\n\r\x00\x1b"
 	switch f {
 	case formQuoted:
-		stops = "\n\x00"
-		if quote != 0 {
-			stops += string(quote)
+		switch quote {
+		case '"':
+			stops = "\n\x00\""
+		case '\'':
+			stops = "\n\x00'"
+		default:
+			stops = "\n\x00`"
 		}
 	case formPlain, formTable:
-		stops += " \t\"'`<|"
+		stops = "\n\r\x00\x1b \t\"'`<|"
 	case formQuery:
-		stops += " \t\"'`<>&#|"
+		stops = "\n\r\x00\x1b \t\"'`<>&#|"
 	case formXML:
-		stops += "<"
+		stops = "\n\r\x00\x1b<"
 	case formHeader:
-		stops += "\"'"
-		if !line {
-			stops += " "
+		stops = "\n\r\x00\x1b\"' "
+		if line {
+			stops = "\n\r\x00\x1b\"'"
 		}
 	case formCookie:
-		stops += "\"'; "
+		stops = "\n\r\x00\x1b\"'; "
 	}
 	all := byteSet{^uint64(0), ^uint64(0), ^uint64(0), ^uint64(0)}
 	until := all.without(stops)
@@ -168,7 +182,7 @@ func valueEnd(v []byte, p int, f form, quote byte, depth int, line, eof bool) (i
 			if q+1 == len(v) && !eof {
 				return q, until, false
 			}
-			if q+1 < len(v) && bytes.IndexByte([]byte(`nrt"'\u`), v[q+1]) >= 0 {
+			if q+1 < len(v) && strings.IndexByte(`nrt"'\u`, v[q+1]) >= 0 {
 				return q, until, true
 			}
 			continue
@@ -214,7 +228,7 @@ func nextParam(v []byte, q int, eof bool) outcome {
 
 // trimValue strips what does not belong to an unquoted value.
 func trimValue(val []byte, f form) []byte {
-	if f == formQuoted {
+	if f == formQuoted || f == formXML || f == formCookie {
 		return val
 	}
 	for len(val) > 0 {

@@ -1,0 +1,94 @@
+package filter
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+// oracle finds known values and prefix tokens the slow way: every needle and
+// every rule at every offset of the whole text, no index, no state.
+func oracle(s *Set, in string) []span {
+	snap := s.snap.Load()
+	v := []byte(in)
+	var out []span
+	for i := range v {
+		for k := range snap.needles {
+			r := matchKnown(v, i, &snap.needles[k], &snap.values[snap.needles[k].value], true)
+			if r.outcome == found {
+				out = append(out, span{i, r.end})
+			}
+		}
+		for _, p := range &builtinPrefixes {
+			r := &builtinRules[p.rule]
+			if strings.HasPrefix(in[i:], p.text) && (r.anyLeft || leftOK(v, i)) {
+				if m := matchRule(v, i, len(p.text), r, true); m.outcome == found {
+					out = append(out, span{i, m.end})
+				}
+			}
+		}
+	}
+	return out
+}
+
+func FuzzWriter(f *testing.F) {
+	secret := tokens(f, "{alnum:24}")
+	second := "p4ss w0rd/" + tokens(f, "{token:16}") + "&\"'\nx"
+	for _, r := range records {
+		f.Add([]byte(expandRecord(f, r.in)), uint16(7), uint8(3))
+	}
+	f.Add([]byte("x "+secret+" y "+second), uint16(3), uint8(0))
+	f.Add([]byte("password=\"ab\\\"cd"), uint16(1), uint8(0))
+	f.Add([]byte("a\x1b[3\x08\x08\x1b]8;;http://a:b@c\x07"), uint16(1), uint8(0))
+	known, err := Collect(Sources{Env: []string{"A_TOKEN=" + secret, "B_SECRET=" + second}})
+	if err != nil {
+		f.Fatal(err)
+	}
+	s, err := NewSet(Config{NoMemory: true}, known, TagKey{9})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, in []byte, cut uint16, rest uint8) {
+		if len(in) > 1<<14 {
+			return
+		}
+		text := string(in)
+		want := filterAll(t, s, text)
+		// Cut anywhere, the output is the same.
+		if len(in) > 0 {
+			c := 1 + int(cut)%len(in)
+			if got := filterCuts(t, s, text, c, 1+int(rest)); got != want {
+				t.Fatalf("cut at %d, then by %d: %s", c, 1+int(rest), firstDifference(got, want))
+			}
+		}
+		var out bytes.Buffer
+		w := s.Writer(&out, Stdout)
+		for i := 0; i < len(in); i += 100 {
+			w.Write(in[i:min(i+100, len(in))])
+			if h := w.Held(); h > 16<<10 {
+				t.Fatalf("%d bytes held", h)
+			}
+			// At pauses more may leave, but never the body of a value.
+			w.Idle()
+		}
+		w.Close()
+		if w.Report().Binary || w.wide != nil {
+			return
+		}
+		// What the slow matcher finds is not in the output.
+		if !bytes.ContainsAny(in, "\x1b\b\x0e\x0f") {
+			for _, sp := range oracle(s, text) {
+				if sp.to-sp.from >= 12 && strings.Contains(want, text[sp.from:sp.to]) && !strings.Contains(want, "[REDACTED") {
+					t.Fatalf("%q is left in %q", text[sp.from:sp.to], want)
+				}
+			}
+		}
+		if strings.Contains(want, secret) {
+			t.Fatalf("a known value is left in %q", want)
+		}
+		if json.Valid(in) && bytes.ContainsAny(in, "{[") && !json.Valid([]byte(want)) {
+			t.Fatalf("JSON broke:\nin  %s\nout %s", in, want)
+		}
+	})
+}
