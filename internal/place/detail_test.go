@@ -1,6 +1,8 @@
 package place
 
 import (
+	"bytes"
+	"encoding/binary"
 	"fmt"
 	"os"
 	"os/exec"
@@ -48,8 +50,8 @@ func TestAgainstGit(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := strings.Split(strings.TrimRight(git(t, top, "ls-files", "-z"), "\x00"), "\x00")
-		if strings.Join(idx.names, "\n") != strings.Join(want, "\n") {
-			t.Errorf("version %d: %q, want %q", version, idx.names, want)
+		if got := bytes.Join(idx.names, []byte("\n")); string(got) != strings.Join(want, "\n") {
+			t.Errorf("version %d: %q, want %q", version, got, want)
 		}
 	}
 	for _, name := range names {
@@ -86,7 +88,7 @@ func FuzzIndex(f *testing.F) {
 			return
 		}
 		for _, name := range idx.names {
-			if !idx.has(name) {
+			if !idx.has(string(name)) {
 				t.Fatalf("%q is in the index and is not found", name)
 			}
 		}
@@ -109,4 +111,28 @@ func FuzzIgnore(f *testing.F) {
 			t.Fatalf("%q does not match itself", name)
 		}
 	})
+}
+
+// bigIndex is a version 2 index with n entries, as a large repository has.
+func bigIndex(n int) []byte {
+	data := append([]byte("DIRC"), 0, 0, 0, 2)
+	data = binary.BigEndian.AppendUint32(data, uint32(n))
+	for i := range n {
+		start := len(data)
+		data = append(data, make([]byte, 62)...)
+		data = fmt.Appendf(data, "drivers/some/directory/file%07d.c", i)
+		data = append(data, make([]byte, 8-(len(data)-start)%8)...)
+	}
+	return data
+}
+
+func BenchmarkIndex100k(b *testing.B) {
+	data := bigIndex(100_000)
+	b.SetBytes(int64(len(data)))
+	for b.Loop() {
+		idx, err := parseIndex(data)
+		if err != nil || !idx.has("drivers/some/directory/file0050000.c") {
+			b.Fatal(err)
+		}
+	}
 }

@@ -1,16 +1,19 @@
 package place
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
-	"sort"
+	"slices"
 	"strings"
 	"time"
 )
 
-// index is what a git index names, sorted bytewise as git keeps it.
+// index is what a git index names, sorted bytewise as git keeps it. The names
+// are parts of the file's bytes: a large repository has 100,000 of them, and they
+// are read for every command.
 type index struct {
-	names []string
+	names [][]byte
 	size  int64 // of the file, with its time
 	time  time.Time
 }
@@ -45,8 +48,8 @@ func parseIndex(data []byte) (*index, error) {
 	if version < 2 || version > 4 || uint64(count)*(fixedLen+1) > uint64(len(data)) {
 		return nil, errIndex
 	}
-	idx := &index{names: make([]string, 0, count)}
-	prev := ""
+	idx := &index{names: make([][]byte, 0, count)}
+	var prev []byte
 	for rest := data[headerLen:]; count > 0; count-- {
 		if len(rest) < fixedLen {
 			return nil, errIndex
@@ -66,16 +69,15 @@ func parseIndex(data []byte) (*index, error) {
 			}
 			at, cut = at+used, n
 		}
-		end := at
-		for end < len(rest) && rest[end] != 0 {
-			end++
-		}
-		if end == len(rest) {
+		length := bytes.IndexByte(rest[at:], 0)
+		if length < 0 {
 			return nil, errIndex
 		}
-		name := string(rest[at:end])
+		end := at + length
+		name := rest[at:end:end]
 		if version == 4 {
-			name = prev[:len(prev)-cut] + name
+			kept := prev[: len(prev)-cut : len(prev)-cut]
+			name = append(kept, name...)
 			end++
 		} else {
 			end = (end + 8) &^ 7 // the entry is padded with one to eight NULs
@@ -83,11 +85,12 @@ func parseIndex(data []byte) (*index, error) {
 		if end > len(rest) {
 			return nil, errIndex
 		}
+		// Stages of a conflict repeat a name.
+		if bytes.Compare(prev, name) > 0 {
+			return nil, errIndex
+		}
 		idx.names = append(idx.names, name)
 		prev, rest = name, rest[end:]
-	}
-	if !sort.StringsAreSorted(idx.names) {
-		return nil, errIndex
 	}
 	return idx, nil
 }
@@ -109,10 +112,15 @@ func offsetVarint(b []byte) (n, used int) {
 
 // has reports whether name, or anything below it, is tracked.
 func (x *index) has(name string) bool {
-	if i := sort.SearchStrings(x.names, name); i < len(x.names) && x.names[i] == name {
+	if i := x.search(name); i < len(x.names) && string(x.names[i]) == name {
 		return true
 	}
 	dir := name + "/"
-	i := sort.SearchStrings(x.names, dir)
-	return i < len(x.names) && strings.HasPrefix(x.names[i], dir)
+	i := x.search(dir)
+	return i < len(x.names) && bytes.HasPrefix(x.names[i], []byte(dir))
+}
+
+func (x *index) search(name string) int {
+	i, _ := slices.BinarySearchFunc(x.names, name, func(have []byte, want string) int { return strings.Compare(string(have), want) })
+	return i
 }

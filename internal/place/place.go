@@ -31,20 +31,32 @@ type World struct {
 
 // Resolved returns w with the links of all its paths resolved.
 func (w World) Resolved() World {
-	for _, p := range []*string{&w.Workspace, &w.Home, &w.Cwd, &w.Config, &w.Data, &w.State, &w.Runtime, &w.Managed} {
+	home, realHome := w.Home, ""
+	if home != "" {
+		realHome = Resolve(home)
+	}
+	// Nearly all of them lie below the home directory, which is walked once.
+	one := func(p string) string {
+		if realHome != "" && p != home && within(p, home) {
+			return resolve(join(realHome, rel(p, home)), realHome)
+		}
+		return Resolve(p)
+	}
+	for _, p := range []*string{&w.Workspace, &w.Cwd, &w.Config, &w.Data, &w.State, &w.Runtime, &w.Managed} {
 		if *p != "" {
-			*p = Resolve(*p)
+			*p = one(*p)
 		}
 	}
 	for _, list := range []*[]string{&w.Programs, &w.TmpDirs, &w.GitDirs} {
 		out := make([]string, 0, len(*list))
 		for _, p := range *list {
 			if p != "" {
-				out = append(out, Resolve(p))
+				out = append(out, one(p))
 			}
 		}
 		*list = out
 	}
+	w.Home = realHome
 	return w
 }
 

@@ -354,3 +354,21 @@ func BenchmarkFill(b *testing.B) {
 		w.Fill(&res, "")
 	}
 }
+
+func TestResolvedWorld(t *testing.T) {
+	dir := tempDir(t)
+	mkdir(t, dir, "disk", "u", ".ssh")
+	link(t, "disk", dir, "home")
+	home := filepath.Join(dir, "home", "u")
+	w := World{Home: home, Cwd: home, Config: home + "/.config/agent-tools", Workspace: home + "/p", TmpDirs: []string{"", home + "/t"}, GitDirs: []string{home + "/p/.git"}}.Resolved()
+	real := filepath.Join(dir, "disk", "u")
+	want := World{Home: real, Cwd: real, Config: real + "/.config/agent-tools", Workspace: real + "/p", TmpDirs: []string{real + "/t"}, GitDirs: []string{real + "/p/.git"}}
+	if w.Home != want.Home || w.Cwd != want.Cwd || w.Config != want.Config || w.Workspace != want.Workspace || w.TmpDirs[0] != want.TmpDirs[0] ||
+		len(w.TmpDirs) != 1 || w.GitDirs[0] != want.GitDirs[0] {
+		t.Errorf("%+v", w)
+	}
+	res := atip.Resource{Kind: "path", Value: ".ssh/id", Access: r}
+	if w.Fill(&res, ""); res.Class != atip.ClassSecret {
+		t.Errorf("%+v", res)
+	}
+}
