@@ -128,3 +128,36 @@ func (o Override) apply(a Action) Action {
 	}
 	return a
 }
+
+// Policy is what Decide needs of the "trust" object of a policy. Its zero value
+// requires no signature and allows nothing more for it.
+type Policy struct {
+	RequireTool      bool
+	RequireMetadata  bool
+	MinimumSLSALevel int
+	Pins             map[string][]string // name or path: sha256 hex digests
+	Revoked          []string            // sha256 hex digests
+	OnUnsigned       Override
+	OnUnverified     Override
+}
+
+func (p Policy) required(s Subject) bool {
+	if s == Metadata {
+		return p.RequireMetadata
+	}
+	return p.RequireTool
+}
+
+// OverrideByName reads the names used in policies; anything else, also "", leaves
+// the action alone.
+func OverrideByName(name string) Override {
+	switch name {
+	case "deny":
+		return OverrideDeny
+	case "confirm":
+		return OverrideConfirm
+	case "allow":
+		return OverrideAllow
+	}
+	return OverrideUnset
+}

@@ -54,15 +54,15 @@ func evaluatePart(id Identity, i int, p Policy) Facts {
 	// A pinned name with other bytes is a mismatch wherever it was found; several
 	// pins on one file must all hold.
 	for _, name := range names {
-		for _, pins := range []map[string][]string{p.Pins, p.Only} {
-			if digests, ok := pins[name]; ok && (part.Digest == "" || !contains(digests, part.Digest)) {
-				f.Checksum, f.Pinned = ChecksumMismatch, false
-				return f
-			}
+		digests, ok := p.Pins[name]
+		if !ok {
+			continue
 		}
-		if _, ok := p.Pins[name]; ok {
-			f.Pinned = true
+		if part.Digest == "" || !contains(digests, part.Digest) {
+			f.Checksum, f.Pinned = ChecksumMismatch, false
+			return f
 		}
+		f.Pinned = true
 	}
 	return f
 }
