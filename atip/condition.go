@@ -157,6 +157,9 @@ func (c *extensionChecker) match(v val, at string) {
 // matches applies a match to one string. A regular expression that does not compile
 // may match anything.
 func (c *resolver) matches(m val, s string) tri {
+	if !c.spend(len(s)/16 + 1) {
+		return triMaybe
+	}
 	ci := m.get("ci").isTrue()
 	fold := func(x string) string {
 		if ci {
@@ -265,6 +268,9 @@ func (u *use) names(flag string) bool {
 }
 
 func (r *reading) optionPresent(flag string) tri {
+	if !r.spend(len(r.uses) + 1) {
+		return triMaybe
+	}
 	out, negated := triFalse, false
 	for i := range r.uses {
 		u := &r.uses[i]
@@ -298,6 +304,9 @@ func affirmative(value string) bool {
 
 func (r *reading) evalOptionValue(m val) tri {
 	flags, match := m.get("flags"), m.get("match")
+	if !r.spend((len(r.uses) + 1) * (flags.len() + 1)) {
+		return triMaybe
+	}
 	out := triFalse
 	seen, other := false, false
 	for i := range r.uses {
@@ -340,6 +349,9 @@ func (r *reading) evalAnyArg(m val) tri {
 	if hasIndex && index < 0 {
 		index += len(r.words)
 	}
+	if !r.spend(len(r.words) + 1) {
+		return triMaybe
+	}
 	out := triFalse
 	for i := range r.words {
 		if i < from || hasIndex && i != index || name != "" && r.words[i].name != name {
@@ -355,6 +367,9 @@ func (r *reading) evalAnyArg(m val) tri {
 
 func (r *reading) evalKeyValue(m val) tri {
 	key, match := m.get("key").str(), m.get("match")
+	if !r.spend(len(r.pairs) + 1) {
+		return triMaybe
+	}
 	out := triFalse
 	for _, kv := range r.pairs {
 		name, value, _ := strings.Cut(kv.text, "=")

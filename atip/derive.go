@@ -190,16 +190,7 @@ func (w *weigh) hasStatedText() bool {
 func (r *reading) valuesOf(flags val) []string {
 	var out []string
 	for i := range r.uses {
-		u := &r.uses[i]
-		named := false
-		flags.items(func(_ int, f val) { named = named || u.names(f.str()) })
-		switch {
-		case !named || u.negated:
-		case len(u.values) > 0:
-			out = append(out, u.values...)
-		case u.hasValue:
-			out = append(out, u.value)
-		}
+		out = append(out, r.valuesOfUse(&r.uses[i], flags)...)
 	}
 	return out
 }

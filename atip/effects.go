@@ -19,7 +19,9 @@ type weigh struct {
 }
 
 func (r *resolver) level(n *node) level {
-	l := level{n: n, effects: readStatement(n.v.get("effects"), false, nil)}
+	stated := n.v.get("effects")
+	r.spend(stated.size())
+	l := level{n: n, effects: readStatement(stated, false, nil)}
 	if n.ext != nil && n.ext.base.ok() && r.rank > Inferred {
 		l.base, l.hasBase = readStatement(n.ext.base, true, nil), true
 	}

@@ -100,6 +100,7 @@ func checkExtension(v val, pointer string, report problem) (*extension, bool) {
 	})
 	if clauses > maxClauses {
 		c.bad(v, pointer, "more than 64 clauses")
+		return nil, false
 	}
 	c.ids(x)
 	x.terminators = c.terminators

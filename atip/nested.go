@@ -19,6 +19,9 @@ func (w *weigh) collectNested(fired []firedClause, stated *Set) []Nested {
 }
 
 func (w *weigh) nestedIn(out []Nested, v val, n *node, clause string, stated *Set) []Nested {
+	if !w.spend(len(w.words) + 1) {
+		return out
+	}
 	from := v.get("from").str()
 	base := Nested{Kind: v.get("kind").str(), Language: v.get("language").str(), From: clause}
 	if clause == "" {
@@ -102,16 +105,14 @@ func (w *weigh) nestedIn(out []Nested, v val, n *node, clause string, stated *Se
 
 func (r *reading) valuesOfUse(u *use, flags val) []string {
 	named := false
-	flags.items(func(_ int, f val) { named = named || u.names(f.str()) })
-	switch {
-	case !named || u.negated:
+	if !r.spend(flags.len() + 1) {
 		return nil
-	case len(u.values) > 0:
-		return u.values
-	case u.hasValue:
-		return []string{u.value}
 	}
-	return nil
+	flags.items(func(_ int, f val) { named = named || u.names(f.str()) })
+	if !named || u.negated {
+		return nil
+	}
+	return u.all()
 }
 
 // restWords are the positionals from index, after those to skip and up to a
@@ -150,7 +151,7 @@ func (w *weigh) substituted(words []string, placeholder string) [][]string {
 			starts = append(starts, w.words[i].text)
 		}
 	}
-	if len(starts)*len(words) > maxWords {
+	if len(starts)*len(words) > maxWords || !w.spend(len(starts)*len(words)) {
 		return [][]string{words}
 	}
 	var out [][]string

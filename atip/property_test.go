@@ -224,3 +224,32 @@ func FuzzResolve(f *testing.F) {
 		Validate(raw, "x.json")
 	})
 }
+
+// Whatever the product of words and clauses, a call ends; too much work resolves to
+// nothing.
+func TestBoundedWork(t *testing.T) {
+	var flags []string
+	for i := range 4000 {
+		flags = append(flags, fmt.Sprintf("--f%d", i))
+	}
+	list, err := json.Marshal(flags)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var when []string
+	for i := range 60 {
+		when = append(when, fmt.Sprintf(`{"id":"w%d","if":{"anyOption":%s},"add":{"destructive":true}}`, i, list))
+	}
+	d := parse(t, tool(opt("-a", "boolean"), files, `"base":{},"when":[`+strings.Join(when, ",")+`]`))
+	argv := append([]string{"t"}, slices.Repeat([]string{"-a"}, 4000)...)
+	c := d.Resolve(argv, at(Org))
+	if c.Exactness != Unresolved || c.Effects[Destructive].Value == No || len(c.Warnings) == 0 {
+		t.Errorf("%s, destructive %s, %v", c.Exactness, c.Effects[Destructive].Value, c.Warnings)
+	}
+	if c := d.Resolve(argv[:10], at(Org)); c.Exactness != Exact {
+		t.Errorf("ten words: %s", c.Exactness)
+	}
+	if c := d.Resolve(slices.Repeat([]string{"t"}, maxWords+1), at(Org)); c.Exactness != Unresolved {
+		t.Errorf("too many words: %s", c.Exactness)
+	}
+}

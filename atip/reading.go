@@ -7,6 +7,7 @@ const (
 	maxReadings  = 16
 	maxWords     = 4096
 	maxWordBytes = 1 << 20
+	maxWork      = 1 << 23 // steps of comparing words with what a document names
 )
 
 // use is one option as it stands in the words.
@@ -53,6 +54,7 @@ type reading struct {
 
 // fork returns a copy that shares nothing that either will write.
 func (r *reading) fork() *reading {
+	r.spend(len(r.uses) + len(r.words))
 	c := *r
 	c.uses = append([]use(nil), r.uses...)
 	c.words = append([]word(nil), r.words...)

@@ -33,6 +33,14 @@ type resolver struct {
 
 	work     []*reading
 	readings int
+	spent    int
+}
+
+// spend counts steps, so that no document makes a call take longer than a bound,
+// whatever the product of its clauses and the words. false: there are none left.
+func (r *resolver) spend(steps int) bool {
+	r.spent += steps
+	return r.spent <= maxWork
 }
 
 // later queues another reading of the words.
@@ -63,6 +71,7 @@ func (d *Document) Resolve(argv []string, o ResolveOptions) Call {
 	for e := range call.Effects {
 		call.Effects[e] = Fact{Source: r.source, Rank: r.rank}
 	}
+	nothing := call
 	if tooLong(argv) {
 		call.Warnings = append(call.Warnings, "more than 4096 words or 1 MiB: not resolved")
 		return call
@@ -79,6 +88,12 @@ func (d *Document) Resolve(argv []string, o ResolveOptions) Call {
 	r.fill(&call, done)
 	if !known {
 		r.anyCommand(&call)
+	}
+	if r.spent > maxWork {
+		nothing.AltPaths = append([][]string{call.Path}, call.AltPaths...)
+		nothing.UnknownOptions = call.UnknownOptions
+		nothing.Warnings = append(nothing.Warnings, "words and document together are too large: not resolved")
+		return nothing
 	}
 	return call
 }

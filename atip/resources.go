@@ -34,6 +34,9 @@ func (c *resourceCollector) fromArg(v val) {
 	}
 	c.selectors = append(c.selectors, selector)
 	w := c.w
+	if !w.spend(len(w.words) + len(w.uses) + len(c.selectors)) {
+		return
+	}
 	access, _ := readAccess(v.get("access"))
 	v.get("accessIf").items(func(_ int, item val) {
 		if w.eval(item.get("if")) != triFalse {

@@ -71,6 +71,14 @@ func (v val) items(f func(n int, item val)) {
 	}
 }
 
+// size is the number of entries of a value, itself included.
+func (v val) size() int {
+	if v.d == nil {
+		return 0
+	}
+	return int(v.d.tape[v.i].next - v.i)
+}
+
 func (v val) len() int {
 	n := 0
 	switch v.kind() {
