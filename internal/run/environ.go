@@ -26,14 +26,13 @@ type environRules struct {
 // scrub drops what would load code into the child or hand it a credential it did
 // not declare. Of two entries with one name the first counts, as for getenv(3).
 func scrub(environ []string, r environRules) environment {
-	var out environment
-	seen := make(map[string]bool, len(environ))
-	for _, entry := range environ {
+	room := len(environ) + len(r.set)
+	out := environment{entries: make([]string, 0, room), passed: make([]string, 0, room)}
+	for i, entry := range environ {
 		name, value, ok := strings.Cut(entry, "=")
-		if !ok || name == "" || seen[name] {
+		if !ok || name == "" || named(environ[:i], name) {
 			continue
 		}
-		seen[name] = true
 		if _, replaced := r.set[name]; replaced {
 			continue
 		}
@@ -68,6 +67,16 @@ func scrub(environ []string, r environRules) environment {
 	sort.Strings(out.dropped)
 	sort.Strings(out.passed)
 	return out
+}
+
+// named reports whether an entry has this name.
+func named(entries []string, name string) bool {
+	for _, e := range entries {
+		if len(e) > len(name) && e[len(name)] == '=' && e[:len(name)] == name {
+			return true
+		}
+	}
+	return false
 }
 
 // loadsCode names the variables by which a loader, an interpreter or a tool

@@ -21,7 +21,7 @@ const module = "github.com/atip-dev/atip-exec"
 var arrows = map[string][]string{
 	"atip":          {},
 	"shims":         {"atip", "shims/builtin"},
-	"shims/builtin": {},
+	"shims/builtin": {"atip"},
 	"trust":         {},
 	"policy":        {"atip"},
 	"sandbox":       {"atip", "github.com/landlock-lsm/go-landlock"},
@@ -140,7 +140,7 @@ var linked = []string{
 }
 
 // heavy standard packages cost start-up time or bring a network stack.
-var heavy = []string{"net", "net/http", "net/netip", "crypto/tls", "crypto/x509", "text/template", "html/template", "log/slog", "testing", "flag"}
+var heavy = []string{"net", "net/http", "crypto/tls", "crypto/x509", "text/template", "html/template", "log/slog", "testing", "flag"}
 
 func TestLinkedPackages(t *testing.T) {
 	cmd := exec.Command("go", "list", "-deps", "-f", "{{.ImportPath}} {{.Standard}}", module+"/cmd/atip-exec")

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/atip-dev/atip-exec/atip"
@@ -84,26 +85,33 @@ func (p *Plan) locate() (err error) {
 	if p.dirs, err = place.DirsFromEnv(p.machine.Getenv, ""); err != nil {
 		return fault.New("E1005", err.Error()).WithFix("set HOME", "HOME=/home/me atip-exec -- …")
 	}
-	if p.Cwd, err = os.Getwd(); err != nil {
-		return fault.New("E1005", "the current directory is gone: "+err.Error()).WithFix("change to a directory that exists", "cd /")
+	// getcwd(2) gives the path without links, which is the one that rules mean.
+	if p.Cwd, err = syscall.Getwd(); err != nil || !filepath.IsAbs(p.Cwd) {
+		return fault.New("E1005", fmt.Sprintf("the current directory is gone: %v", err)).WithFix("change to a directory that exists", "cd /")
 	}
 	if dir := p.inv.Directory; dir != "" {
-		p.Cwd = join(p.Cwd, dir)
-		info, err := os.Stat(p.Cwd)
-		if err != nil {
-			return fault.New("E1005", "-C: "+err.Error()).With("directory", p.Cwd)
+		if err := p.enter(dir); err != nil {
+			return err
 		}
-		if !info.IsDir() {
-			return fault.New("E1005", "-C: "+p.Cwd+" is not a directory").With("directory", p.Cwd)
-		}
-	}
-	if real, err := filepath.EvalSymlinks(p.Cwd); err == nil {
-		p.Cwd = real
-	} else {
-		return fault.New("E1005", "the current directory cannot be resolved: "+err.Error())
 	}
 	p.shimDirs = shims.DirsFromEnv(p.machine.Getenv, p.dirs.Home)
 	return p.findWorkspace("")
+}
+
+// enter changes the directory of the plan, for -C.
+func (p *Plan) enter(dir string) error {
+	dir = join(p.Cwd, dir)
+	info, err := os.Stat(dir)
+	if err != nil {
+		return fault.New("E1005", "-C: "+err.Error()).With("directory", dir)
+	}
+	if !info.IsDir() {
+		return fault.New("E1005", "-C: "+dir+" is not a directory").With("directory", dir)
+	}
+	if p.Cwd, err = filepath.EvalSymlinks(dir); err != nil {
+		return fault.New("E1005", "-C: "+err.Error()).With("directory", dir)
+	}
+	return nil
 }
 
 // findWorkspace sets the workspace and all that follows from it; named is what
