@@ -60,8 +60,12 @@ func (s *Set) narrowed(chain []Restrict) (*Set, string) {
 				}
 				list = append(list, p)
 			}
-			add(rule{id: "delegation.hosts", onUnknown: Confirm, when: when{effects: []effectCond{{atip.Network, true}}},
-				unless: []when{{host: list}}, reason: "the host was not delegated"})
+			x := rule{id: "delegation.hosts", onUnknown: Confirm, when: when{effects: []effectCond{{atip.Network, true}}},
+				reason: "the host was not delegated"}
+			if len(list) > 0 {
+				x.unless = []when{{host: list}}
+			}
+			add(x)
 		}
 		if c.Paths != nil {
 			var globs []string
@@ -73,14 +77,18 @@ func (s *Set) narrowed(chain []Restrict) (*Set, string) {
 				globs = append(globs, p, p+"/**")
 			}
 			modify := atip.AccessWrite | atip.AccessDelete
-			add(rule{id: "delegation.paths", onUnknown: Confirm, when: when{path: &pathCond{access: modify}},
-				unless: []when{{path: &pathCond{access: modify, glob: globs}}}, reason: "the path was not delegated"})
+			x := rule{id: "delegation.paths", onUnknown: Confirm, when: when{path: &pathCond{access: modify}},
+				reason: "the path was not delegated"}
+			if len(globs) > 0 {
+				x.unless = []when{{path: &pathCond{access: modify, glob: globs}}}
+			}
+			add(x)
 		}
 	}
 	if n.switches != s.switches {
 		kept := n.allow[:0]
 		for _, a := range n.allow {
-			if a.sw == "" || n.switches&switchBit(a.sw) != 0 {
+			if n.switches.has(a.sw) {
 				kept = append(kept, a)
 			}
 		}

@@ -68,7 +68,7 @@ func Compile(docs []*Document) (*Set, error) {
 		return nil, err
 	}
 	for i := range builtinAllow {
-		if r := &builtinAllow[i]; r.sw == "" || s.switches&switchBit(r.sw) != 0 {
+		if r := &builtinAllow[i]; s.switches.has(r.sw) {
 			s.allow = append(s.allow, r)
 		}
 	}

@@ -162,9 +162,9 @@ func (r *reader) switches(v *atip.Node) map[string]bool {
 
 func (r *reader) switchNames(v *atip.Node) []string {
 	out := r.strings(v)
-	for i, name := range out {
+	for _, name := range out {
 		if !isSwitch(name) {
-			r.fail(v.Items[i], "unknown switch %q", name)
+			r.fail(v, "unknown switch %q", name)
 		}
 	}
 	return out

@@ -113,7 +113,7 @@ func (r *reader) ruleMember(x *rule, key string, e *atip.Node) bool {
 func (r *reader) builtinMember(x *rule, key string, e *atip.Node) bool {
 	switch key {
 	case "switch":
-		x.sw = r.str(e)
+		x.sw = r.switchNames(e)
 	case "unlessAllowed":
 		x.unlessAllowed = r.strings(e)
 	case "needsDigest":

@@ -13,6 +13,7 @@ import (
 func (r *reader) when(v *atip.Node, proven bool) when {
 	var w when
 	r.object(v, "a condition", func(key string, e *atip.Node) bool {
+		r.notEmpty(e)
 		switch key {
 		case "tool":
 			w.tool = r.tools(e)
@@ -39,12 +40,20 @@ func (r *reader) when(v *atip.Node, proven bool) when {
 	return w
 }
 
+// notEmpty refuses an empty list: nobody can tell whether it means all or nothing.
+func (r *reader) notEmpty(v *atip.Node) {
+	if v.Kind == atip.KindArray && len(v.Items) == 0 {
+		r.fail(v, "%s is an empty list", label(v))
+	}
+}
+
 // whenFacts reads the conditions that are about the executable and the run.
 func (r *reader) whenFacts(w *when, key string, e *atip.Node, proven bool) bool {
 	flag := func() *bool { b := r.boolean(e); return &b }
 	switch key {
 	case "trust":
 		r.object(e, "trust", func(k string, o *atip.Node) bool {
+			r.notEmpty(o)
 			switch k {
 			case "level":
 				w.level = r.strings(o)
@@ -214,6 +223,7 @@ func (c effectCond) dangerous() bool { return atip.Of(c.value) == c.effect.Dange
 func (r *reader) pathCond(v *atip.Node) *pathCond {
 	p := &pathCond{}
 	r.object(v, "path", func(key string, e *atip.Node) bool {
+		r.notEmpty(e)
 		switch key {
 		case "class":
 			r.items(e, func(c *atip.Node) {

@@ -195,7 +195,7 @@ func propertyCases() int {
 	if testing.Short() {
 		return 2000
 	}
-	return 15000
+	return 5000
 }
 
 // worse makes one thing about a request worse; "" if it could not.

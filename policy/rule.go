@@ -53,7 +53,7 @@ type rule struct {
 	notDeclared atip.Set
 
 	// Of the built-in document only.
-	sw            string   // the switch that turns this allow rule on
+	sw            []string // the switches that must all be on for this allow rule
 	unlessAllowed []string // built-in allow rules that cancel this row; "*" for any
 	needsDigest   bool     // lifted only by a rule that names the executable's digest
 

@@ -68,6 +68,16 @@ func profileSwitches(name string) switchSet {
 	return set
 }
 
+// has reports whether all of the named switches are on.
+func (s switchSet) has(names []string) bool {
+	for _, n := range names {
+		if s&switchBit(n) == 0 {
+			return false
+		}
+	}
+	return true
+}
+
 func (s switchSet) names() []string {
 	var out []string
 	for i := range switchTable {
