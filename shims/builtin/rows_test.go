@@ -80,6 +80,9 @@ func TestRows(t *testing.T) {
 		name := strings.TrimSuffix(file, ".json")
 		t.Run(name, func(t *testing.T) {
 			doc := document(t, file)
+			for _, w := range doc.Warnings() {
+				t.Errorf("%s:%d: %s: %s", file, w.Line, w.Pointer, w.Message)
+			}
 			raw, err := os.ReadFile(name + "_test.jsonl")
 			if err != nil {
 				t.Fatal(err)
