@@ -135,3 +135,7 @@ func ruleNames(d Decision) []string {
 	}
 	return out
 }
+
+func optionUse(name, value string) atip.OptionUse {
+	return atip.OptionUse{Name: name, Flag: "--" + name, Value: value}
+}

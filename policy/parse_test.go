@@ -76,6 +76,7 @@ func TestParseTakes(t *testing.T) {
 		`{"registry":{"name":"x"},"policy":{"organization":"Acme"}}`,
 		"// comment\n{\"$schema\":\"x\",\"x-note\":{\"a\":1},/* c */\"version\":1}",
 		`{"version":1,"rules":[]}`, `{}`,
+		`{"version":1,"rules":[{"id":"a","decision":"deny","when":{},"match":[{"argv":["git","it's"],"rank":"org"}]}]}`,
 	} {
 		if _, err := Parse(Source{File: "p", Raw: []byte(text), Layer: LayerUser}); err != nil {
 			t.Errorf("%s: %v", text, err)
