@@ -155,7 +155,11 @@ func (b *builder) finish(first *held) *File {
 		first.via = first.found
 		if first.swappable || (first.found != first.path && b.linksSwappable(first.found)) {
 			first.swappable, id.Swappable = true, true
-			b.cap(CapMutablePath)
+			if f.byDescriptor = b.o.ScriptDescriptor && canStartByDescriptor; f.byDescriptor {
+				first.via = ""
+			} else {
+				b.cap(CapMutablePath)
+			}
 		}
 	case first.swappable && canStartByDescriptor:
 		f.byDescriptor = true

@@ -33,8 +33,23 @@ func (f *File) StartedOK() {
 	f.started = time.Now()
 	if len(f.parts) == 1 {
 		f.parts[0].unlock()
+		return
+	}
+	for _, h := range f.parts {
+		if h.wanted() { // the request came while nothing could be given up
+			time.AfterFunc(scriptGrace, f.yield)
+			return
+		}
 	}
 }
+
+// scriptGrace is how long a started script stays held against a waiting writer:
+// its interpreter has to open it first.
+const scriptGrace = time.Second
+
+// Inherit reports whether the descriptor of Start must stay open in the child
+// under its own number: the interpreter of a script opens it by that.
+func (f *File) Inherit() bool { return f.byDescriptor && f.id.Form == FormScript }
 
 // ScriptChanged reports whether somebody asked to write a part of the chain while
 // it ran.

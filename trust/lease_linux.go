@@ -37,6 +37,9 @@ func leaseHeld(fd int) bool {
 	return err == nil && t == unix.F_RDLCK
 }
 
+// wanted reports whether a writer waits for the lease.
+func (h *held) wanted() bool { return h.leased && !leaseHeld(h.fd) }
+
 func (h *held) unlock() {
 	if h.leased && h.fd >= 0 {
 		unix.FcntlInt(uintptr(h.fd), unix.F_SETLEASE, unix.F_UNLCK)
@@ -97,10 +100,6 @@ func unwatch(f *File) {
 	}
 }
 
-// scriptGrace is how long a started script stays held against a waiting writer:
-// its interpreter has to open it first.
-const scriptGrace = time.Second
-
 // yield gives leases back that a writer waits for, so that an editor does not
 // hang for /proc/sys/fs/lease-break-time (45 s). It does so while a person is
 // asked, when Recheck will notice, and while a script runs; never between.
@@ -115,7 +114,7 @@ func (f *File) yield() {
 		return
 	}
 	for _, h := range f.parts {
-		if h.leased && !leaseHeld(h.fd) {
+		if h.wanted() {
 			h.unlock()
 			f.broken = f.broken || f.starting
 		}

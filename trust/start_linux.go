@@ -107,7 +107,7 @@ func (f *File) CheckStarted(pid int) (string, error) {
 		if f.pathsIntact() {
 			return "ended", nil
 		}
-	default:
+	default: // EACCES: not dumpable, or another user's by now
 		return "unknown", nil
 	}
 	return "", f.changed()

@@ -385,3 +385,48 @@ func TestHoldArgument(t *testing.T) {
 		}
 	}
 }
+
+// A script started through its descriptor is the one that was hashed, whatever
+// its path leads to by then; started by path it would be the other.
+func TestScriptByDescriptor(t *testing.T) {
+	dir := t.TempDir()
+	script := write(t, filepath.Join(dir, "script"), "#!/bin/sh\nexit 7\n", 0o755)
+	start := func(o Opener) (f *File, code int) {
+		f = open(t, o, script, nil, "/")
+		if err := f.Recheck(); err != nil {
+			t.Fatal(err)
+		}
+		write(t, script+".new", "#!/bin/sh\nexit 9\n", 0o755)
+		if err := os.Rename(script+".new", script); err != nil {
+			t.Fatal(err)
+		}
+		path, byDescriptor, file := f.Start()
+		files := []uintptr{0, 1, 2}
+		if byDescriptor {
+			path = fdPath(file)
+			for len(files) < int(file.Fd()) {
+				files = append(files, ^uintptr(0))
+			}
+			files = append(files, file.Fd())
+		}
+		pid, err := syscall.ForkExec(path, []string{"script"}, &syscall.ProcAttr{Dir: "/", Files: files})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var ws syscall.WaitStatus
+		for {
+			if _, err := syscall.Wait4(pid, &ws, 0, nil); err != syscall.EINTR {
+				break
+			}
+		}
+		return f, ws.ExitStatus()
+	}
+	f, code := start(Opener{TmpDirs: []string{dir}, ScriptDescriptor: true})
+	if !f.Inherit() || f.Identity().HasCap(CapMutablePath) || code != 7 {
+		t.Errorf("inherit %v, caps %q, exit %d", f.Inherit(), f.Identity().Caps, code)
+	}
+	write(t, script, "#!/bin/sh\nexit 7\n", 0o755)
+	if f, code := start(Opener{TmpDirs: []string{dir}}); f.Inherit() || code != 9 {
+		t.Errorf("control: exit %d", code)
+	}
+}

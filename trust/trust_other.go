@@ -137,6 +137,10 @@ func (h *held) identify(word string) error {
 func (h *held) close()  { h.file.Close() }
 func (h *held) unlock() {}
 
+func (h *held) wanted() bool { return false }
+
+func (f *File) yield() {}
+
 func (h *held) readAt(buf []byte) int {
 	n, _ := h.file.ReadAt(buf, 0)
 	return n
