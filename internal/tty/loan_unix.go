@@ -62,8 +62,6 @@ func (l *Loan) resume(group int) error {
 // Stopped is called when sig has stopped the command's group, and returns when it
 // has been continued: we take the terminal, stop with our whole job as the caller's
 // shell expects, and give it again when the shell has put us in front.
-//
-// SIGTSTP must have its default action then; it is reset here, for good.
 func (l *Loan) Stopped(group int, sig syscall.Signal) error {
 	inFront, err := foreground(l.fd)
 	if err != nil {
@@ -87,13 +85,9 @@ func (l *Loan) Stopped(group int, sig syscall.Signal) error {
 		}
 	}
 	if jobControl() {
-		signal.Reset(syscall.SIGTSTP)
-		// The whole job: a pipeline stops as one. The kernel discards the signal
-		// where nobody could continue us.
-		if err := unix.Kill(0, unix.SIGTSTP); err != nil {
-			return &Error{Op: "stop", Err: err}
+		if err := stopJob(); err != nil {
+			return err
 		}
-		stopThread()
 	}
 	if inFront, err = foreground(l.fd); err == nil && inFront == l.own {
 		l.front = true
@@ -109,15 +103,43 @@ func (l *Loan) Stopped(group int, sig syscall.Signal) error {
 	return l.resume(group)
 }
 
-// jobControl reports whether our parent is in our session: else nobody would
-// continue us after a stop.
+// stopJob stops every process of our group, as a pipeline stops as one, and returns
+// when we have been continued. It sends SIGSTOP: for SIGTSTP a Go program that ever
+// asked to be notified of it keeps a handler, and would run on.
+func stopJob() error {
+	continued := make(chan os.Signal, 1)
+	signal.Notify(continued, syscall.SIGCONT)
+	defer signal.Stop(continued)
+	if err := unix.Kill(0, unix.SIGSTOP); err != nil {
+		return &Error{Op: "stop", Err: err}
+	}
+	// kill may return before another processor has stopped this thread.
+	<-continued
+	return nil
+}
+
+// jobControl reports whether a shell could continue us after a stop: whether the
+// nearest ancestor outside our group is in our session. Where there is none the
+// kernel calls the group orphaned and discards SIGTSTP.
 func jobControl() bool {
-	ours, err := unix.Getsid(0)
+	session, err := unix.Getsid(0)
 	if err != nil {
 		return false
 	}
-	parents, err := unix.Getsid(unix.Getppid())
-	return err == nil && ours == parents
+	own := unix.Getpgrp()
+	for pid := unix.Getppid(); pid > 1; {
+		if s, err := unix.Getsid(pid); err != nil || s != session {
+			return false
+		}
+		group, err := unix.Getpgid(pid)
+		if err != nil || group != own {
+			return err == nil
+		}
+		if pid, err = parentOf(pid); err != nil {
+			return false
+		}
+	}
+	return false
 }
 
 // Return takes the terminal back at the end, if the command's group or what it put

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime"
 	"sync"
 	"syscall"
 	"time"
@@ -45,6 +46,10 @@ func OpenPty(outer *os.File) (p *Pair, err error) {
 	if err != nil {
 		return nil, &Error{Op: "open", Code: code(err), Err: err}
 	}
+	if master, err = pollable(master); err != nil {
+		_ = slave.Close()
+		return nil, err
+	}
 	p = &Pair{Master: master, Slave: slave, done: make(chan struct{})}
 	defer func() {
 		if err != nil {
@@ -74,10 +79,21 @@ func OpenPty(outer *os.File) (p *Pair, err error) {
 	if err := setModes(int(slave.Fd()), settings); err != nil {
 		return nil, err
 	}
-	if err := pty.Setsize(master, &pty.Winsize{Rows: defaultRows, Cols: defaultCols}); err != nil {
-		return nil, &Error{Op: "set size", Err: err}
+	return p, p.setSize(&unix.Winsize{Row: defaultRows, Col: defaultCols})
+}
+
+// pollable returns f under another number, non-blocking, so that a close ends a
+// read: package pty leaves its files blocking.
+func pollable(f *os.File) (*os.File, error) {
+	defer f.Close()
+	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 3)
+	if err == nil {
+		err = unix.SetNonblock(fd, true)
 	}
-	return p, nil
+	if err != nil {
+		return nil, &Error{Op: "open", Code: code(err), Err: err}
+	}
+	return os.NewFile(uintptr(fd), f.Name()), nil
 }
 
 // HasOuter reports whether somebody looks at the terminal. Without, the command
@@ -86,17 +102,35 @@ func (p *Pair) HasOuter() bool { return p.outer != nil }
 
 // resize copies the size of the outer terminal; the kernel tells the command.
 func (p *Pair) resize() error {
-	size, err := pty.GetsizeFull(p.outer)
-	if err == nil && (size.Rows == 0 || size.Cols == 0) {
-		size.Rows, size.Cols = defaultRows, defaultCols
+	size, err := unix.IoctlGetWinsize(int(p.outer.Fd()), unix.TIOCGWINSZ)
+	if err != nil {
+		return &Error{Op: "get size", Err: err}
 	}
-	if err == nil {
-		err = pty.Setsize(p.Master, size)
+	if size.Row == 0 || size.Col == 0 {
+		size.Row, size.Col = defaultRows, defaultCols
 	}
+	return p.setSize(size)
+}
+
+func (p *Pair) setSize(size *unix.Winsize) error {
+	err := p.control(func(fd int) error { return unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, size) })
 	if err != nil {
 		return &Error{Op: "set size", Err: err}
 	}
 	return nil
+}
+
+// control runs f on the master. Not with Fd, which would make it blocking.
+func (p *Pair) control(f func(fd int) error) error {
+	conn, err := p.Master.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var inner error
+	if err := conn.Control(func(fd uintptr) { inner = f(int(fd)) }); err != nil {
+		return err
+	}
+	return inner
 }
 
 // Relay puts the outer terminal into raw mode and starts to copy what comes from
@@ -124,7 +158,7 @@ func (p *Pair) Relay(stdin *os.File) error {
 			return err
 		}
 	}
-	go p.keys(stdin, int(p.wakeR.Fd()))
+	go p.keys(stdin, int(stdin.Fd()), int(p.wakeR.Fd()))
 	return nil
 }
 
@@ -141,8 +175,9 @@ func (p *Pair) followSize() {
 
 // keys copies stdin to the command. Bytes are keys: that ^C is an interrupt is for
 // the inner line discipline to decide.
-func (p *Pair) keys(stdin *os.File, wake int) {
-	in := int(stdin.Fd())
+func (p *Pair) keys(stdin *os.File, in, wake int) {
+	defer runtime.KeepAlive(stdin)
+	defer p.wakeR.Close()
 	buffer := make([]byte, 4096)
 	midLine := false
 	for waitReadable(in, wake) {
@@ -189,16 +224,12 @@ func (p *Pair) endOfKeys(midLine bool) {
 
 // eofKey returns the key that ends the input, if there is one now.
 func (p *Pair) eofKey() (key byte, ok bool) {
-	conn, err := p.Master.SyscallConn()
-	if err != nil {
-		return 0, false
-	}
-	// Not Fd, which would make Master blocking and Close wait for its reader.
-	err = conn.Control(func(fd uintptr) {
-		t, err := unix.IoctlGetTermios(int(fd), getTermios)
+	err := p.control(func(fd int) error {
+		t, err := unix.IoctlGetTermios(fd, getTermios)
 		if err == nil && t.Lflag&unix.ICANON != 0 && t.Cc[unix.VEOF] != disabled {
 			key, ok = t.Cc[unix.VEOF], true
 		}
+		return err
 	})
 	return key, ok && err == nil
 }
@@ -216,16 +247,14 @@ func (p *Pair) Read(b []byte) (int, error) {
 // Foreground returns the group that is in front of the inner terminal, which is
 // the one a forwarded signal is for; 0 if unknown.
 func (p *Pair) Foreground() int {
-	conn, err := p.Master.SyscallConn()
+	group := 0
+	err := p.control(func(fd int) (err error) {
+		group, err = foreground(fd)
+		return err
+	})
 	if err != nil {
 		return 0
 	}
-	group := 0
-	_ = conn.Control(func(fd uintptr) {
-		if g, err := foreground(int(fd)); err == nil {
-			group = g
-		}
-	})
 	return group
 }
 
@@ -294,7 +323,7 @@ func (p *Pair) Close() error {
 		signal.Stop(p.size)
 	}
 	if p.wakeW != nil {
-		// The read end stays open: the goroutine that waits on it uses its number.
+		// The read end is closed by the goroutine that waits on it.
 		_ = p.wakeW.Close()
 	}
 	err := p.restore()

@@ -13,6 +13,8 @@ const (
 	getTermios = unix.TIOCGETA
 	setTermios = unix.TIOCSETA
 
+	// waitsForKeys says whether waitReadable waits.
+	waitsForKeys = false
 	// disabled in a control character stands for none (_POSIX_VDISABLE).
 	disabled = 0xff
 )
@@ -29,4 +31,6 @@ func withoutTTOU(f func() error) error {
 // itself blocks.
 func waitReadable(in, wake int) bool { return true }
 
-func stopThread() {}
+// parentOf does not know: a parent in our own group counts as one without job
+// control, so that the command goes on instead of stopping for good.
+func parentOf(int) (int, error) { return 0, unix.ENOSYS }

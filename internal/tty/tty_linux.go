@@ -1,7 +1,11 @@
 package tty
 
 import (
+	"bytes"
+	"os"
 	"runtime"
+	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -10,6 +14,8 @@ const (
 	getTermios = unix.TCGETS
 	setTermios = unix.TCSETS
 
+	// waitsForKeys says whether waitReadable waits.
+	waitsForKeys = true
 	// disabled in a control character stands for none (_POSIX_VDISABLE).
 	disabled = 0
 )
@@ -52,10 +58,16 @@ func waitReadable(in, wake int) bool {
 	}
 }
 
-// stopThread makes the calling thread itself take the stop, so that it does not
-// run on while the kernel hands the signal to another thread.
-func stopThread() {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	_ = unix.Tgkill(unix.Getpid(), unix.Gettid(), unix.SIGTSTP)
+// parentOf returns the parent of another process.
+func parentOf(pid int) (int, error) {
+	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return 0, err
+	}
+	// The name in parentheses may hold anything; state and parent follow the last.
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	if len(fields) < 2 {
+		return 0, unix.EINVAL
+	}
+	return strconv.Atoi(fields[1])
 }
