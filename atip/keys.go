@@ -1,6 +1,7 @@
 package atip
 
 import (
+	"strconv"
 	"strings"
 	"unicode"
 )
@@ -97,11 +98,13 @@ func foldKey(s string) string {
 	}, s)
 }
 
+// quoteShort quotes a part of a document for a message: escaped, since documents come
+// from anywhere and messages go to terminals.
 func quoteShort(s string) string {
 	if len(s) > 60 {
-		s = s[:60] + "..."
+		s = strings.ToValidUTF8(s[:60], "") + "..."
 	}
-	return `"` + strings.ToValidUTF8(s, "\uFFFD") + `"`
+	return strconv.Quote(s)
 }
 
 // documentPlace says what the keys below a field of an ATIP document are.

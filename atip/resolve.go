@@ -66,6 +66,7 @@ func (d *Document) Resolve(argv []string, o ResolveOptions) Call {
 	}
 	if d.Inferred() {
 		r.rank = Inferred
+		call.Provenance.Rank = Inferred
 	}
 	r.filterDepth, _ = d.root().get("filter").get("depth").integer()
 	for e := range call.Effects {
@@ -312,8 +313,9 @@ func UnknownCall(argv []string, invokedAs string) Call {
 
 func newCall(argv []string, invokedAs string) Call {
 	if invokedAs == "" && len(argv) > 0 {
-		invokedAs = baseName(argv[0])
+		invokedAs = argv[0]
 	}
+	invokedAs = baseName(invokedAs)
 	return Call{
 		Tool: invokedAs, InvokedAs: invokedAs, Argv: argv, Path: []string{}, Readings: 1,
 		Options: []OptionUse{}, UnknownOptions: []string{}, Positionals: []Positional{},

@@ -195,6 +195,7 @@ func (c *validator) extension(n *node, v val) {
 	}
 	c.flagsExist(n, v, pointer)
 	for i := range x.narrow {
+		covered(x.narrow[i].body.get("effects"), x.narrow[i].pointer+"/effects")
 		x.narrow[i].body.get("despite").items(func(_ int, id val) {
 			if !n.hasWhen(id.str()) {
 				c.note(schema(), id, x.narrow[i].pointer+"/despite", "id", "no when has the id "+quoteShort(id.str()))

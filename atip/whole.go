@@ -68,8 +68,25 @@ func (w *weigh) upper() {
 				w.doubt(l.n, c.id)
 			}
 		}
+		if l.n.ext.runsWords() {
+			// Which words it runs is known for a call only.
+			w.result[ExecOpaque] = w.atLeastUnknown(ExecOpaque, l.n, &stated)
+		}
 	})
 	w.derive(stated)
+}
+
+// runsWords reports whether words of a call may be run as code.
+func (x *extension) runsWords() bool {
+	if x.exec.len() > 0 || x.sublanguage.len() > 0 {
+		return true
+	}
+	for i := range x.when {
+		if x.when[i].body.get("exec").len() > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // anyCommand is the call of a program under a name its document does not list: it may
