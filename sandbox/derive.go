@@ -59,6 +59,8 @@ type Input struct {
 	Families                     []string // cache families in use: go npm pip cargo
 	Net                          Net
 	Forbidden                    []Forbidden
+	ProtectAllow                 []string // protected names that the call was approved to change
+	Check                        bool     // Guard and Settle are called around the run
 	Policy                       PolicyProfile
 	Root                         bool // the run has uid 0
 	Getenv                       func(string) string
@@ -205,6 +207,7 @@ func (d *deriver) workspace() error {
 			d.refuse(canonical, why)
 		} else {
 			d.set.add(Grant{Path: canonical, Dir: true, Rights: r, Why: "git"})
+			d.p.GitDirs = append(d.p.GitDirs, canonical)
 		}
 	}
 	return nil
@@ -340,6 +343,8 @@ func (d *deriver) finish() (Profile, error) {
 	}
 	d.p.PlainRead = d.in.OrgBound && !d.hosts && d.p.Net.Mode == NetNone && d.p.Confine == ConfineKernel
 	d.p.HostWrite = d.hosts
+	d.p.Check = d.in.Check
+	d.protect()
 	return d.p, nil
 }
 

@@ -175,7 +175,9 @@ type Profile struct {
 	Private           string // directory for temporary files and caches of this workspace
 	Read, Write, Exec []Grant
 	Mask              []string // secrets below a granted directory
-	Protect           []string // names in the workspace that must not change
+	Protect           []string // names in the workspace that must not change; a directory ends in "/"
+	GitDirs           []string // granted git directories outside the workspace
+	Check             bool     // they are compared and put back after the run
 	Net               Net
 	Unix              []string // outside pathname sockets
 	SubprocessNo      bool

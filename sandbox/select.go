@@ -157,6 +157,10 @@ func (s *Setup) lacks(g Guarantee) (why, fix string) {
 		if !private && p.workspaceWritable() {
 			return "protected names can change during the run: " + namespaces, fix
 		}
+	case WSCheck:
+		if p.workspaceWritable() && !p.Check {
+			return "protected names are not compared after the run", ""
+		}
 	case ProcSignal:
 		if s.host.ABI < scopeABI && !private {
 			return "signals to other processes need Landlock ABI 6", "Linux 6.12 or newer"

@@ -44,6 +44,9 @@ func Start(ctx context.Context, p Profile, s Setup, c Cmd) (*Proc, error) {
 	if s.tier == T0 && p.Confine != ConfineNone {
 		return nil, &UnconfinedError{Why: "no tier was selected"}
 	}
+	if p.Check && len(p.Protect) > 0 && c.Guard == nil {
+		return nil, &StateError{Why: "the protected names were not noted, although the setup promises it"}
+	}
 	if len(c.Argv) == 0 {
 		return nil, &ExecError{Errno: syscall.EINVAL, Path: c.Path}
 	}

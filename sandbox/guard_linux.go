@@ -1,0 +1,328 @@
+package sandbox
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Bounds of what is kept to be put back; beyond them a change is only reported.
+const (
+	maxCopy    = 256 << 10
+	maxCopies  = 4 << 20
+	maxEntries = 4096
+)
+
+// Protection is what the protected names were before a run. The directories are held
+// open, so that putting a file back cannot be led elsewhere by a planted link.
+type Protection struct {
+	dir     string // of this workspace, in the state directory
+	run     string
+	roots   []*os.Root
+	pending *os.File
+	copied  int
+	record
+}
+
+// record is the part that outlives a killed wrapper.
+type record struct {
+	Roots   []string `json:"roots"`
+	Names   []string `json:"names"`
+	Entries []entry  `json:"entries"`
+}
+
+// entry is one protected name, or one file below one that is a directory.
+type entry struct {
+	Root int         `json:"root"`
+	Rel  string      `json:"rel"`
+	Kind fs.FileMode `json:"kind"` // type bits; absentKind if there is none
+	Mode fs.FileMode `json:"mode,omitempty"`
+	ID   string      `json:"id,omitempty"`
+	Link string      `json:"link,omitempty"`
+	Copy string      `json:"copy,omitempty"`
+}
+
+const absentKind fs.FileMode = 1 // no type bit
+
+// Guard notes the protected names of a profile before its run and first settles the
+// runs in this workspace whose wrapper was killed. It returns nil if nothing of p is
+// writable that could hold one.
+func Guard(p Profile, stateDir, run string) (*Protection, []Change, error) {
+	if !p.Check || len(p.Protect) == 0 {
+		return nil, nil, nil
+	}
+	sum := sha256.Sum256([]byte(p.Workspace))
+	g := &Protection{dir: filepath.Join(stateDir, "protect", hex.EncodeToString(sum[:8])), run: run}
+	for _, d := range [...]string{"pre", "pending"} {
+		if err := os.MkdirAll(filepath.Join(g.dir, d), 0o700); err != nil {
+			return nil, nil, &StepError{Step: "create", Path: filepath.Join(g.dir, d), Code: "E4102", Err: errors.Unwrap(err)}
+		}
+	}
+	settled := settleDead(g.dir)
+	g.Roots, g.Names = append([]string{p.Workspace}, p.GitDirs...), p.Protect
+	if err := g.open(); err != nil {
+		return nil, settled, err
+	}
+	g.Names = append(g.Names, g.gitExtras()...)
+	g.Entries = g.snapshot(true)
+	g.followLinks()
+	if err := g.remember(); err != nil {
+		g.close()
+		return nil, settled, err
+	}
+	return g, settled, nil
+}
+
+func (g *Protection) open() error {
+	for _, path := range g.Roots {
+		r, err := os.OpenRoot(path)
+		if err != nil {
+			g.close()
+			return &StepError{Step: "open protected directory", Path: path, Err: err}
+		}
+		g.roots = append(g.roots, r)
+	}
+	return nil
+}
+
+func (g *Protection) close() {
+	for _, r := range g.roots {
+		r.Close()
+	}
+	if g.pending != nil {
+		g.pending.Close()
+	}
+}
+
+// remember writes the record under a lock that the kernel drops with the wrapper: a
+// record that can be locked belongs to a run that never settled.
+func (g *Protection) remember() error {
+	path := filepath.Join(g.dir, "pending", g.run+".json")
+	data, err := json.Marshal(g.record)
+	if err != nil {
+		return &StepError{Step: "record protected names", Path: path, Err: err}
+	}
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return &StepError{Step: "record protected names", Path: path, Err: errors.Unwrap(err)}
+	}
+	g.pending = f
+	if err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err == nil {
+		_, err = f.Write(data)
+	}
+	if err != nil {
+		return &StepError{Step: "record protected names", Path: path, Err: err}
+	}
+	return nil
+}
+
+// settleDead settles records of runs whose wrapper is gone.
+func settleDead(dir string) []Change {
+	names, err := os.ReadDir(filepath.Join(dir, "pending"))
+	if err != nil {
+		return nil
+	}
+	var out []Change
+	for _, n := range names {
+		path := filepath.Join(dir, "pending", n.Name())
+		f, err := os.OpenFile(path, os.O_RDWR|unix.O_NOFOLLOW, 0)
+		if err != nil {
+			continue
+		}
+		if unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil {
+			f.Close() // its run is alive
+			continue
+		}
+		g := &Protection{dir: dir, run: strings.TrimSuffix(n.Name(), ".json"), pending: f}
+		if json.NewDecoder(f).Decode(&g.record) == nil && g.open() == nil {
+			out = append(out, g.Settle().Changes...)
+			continue
+		}
+		// Cut off while it was written, so its run had not begun.
+		_ = os.Remove(path)
+		g.close()
+	}
+	return out
+}
+
+// locate splits a protected path into root and name below it.
+func (g *Protection) locate(path string) (root int, rel string, ok bool) {
+	root = -1
+	for i, r := range g.Roots {
+		if within(path, r) && path != r && (root < 0 || len(r) > len(g.Roots[root])) {
+			root = i
+		}
+	}
+	if root < 0 {
+		return 0, "", false
+	}
+	return root, path[len(g.Roots[root])+1:], true
+}
+
+// snapshot looks at all names, and below those that are directories.
+func (g *Protection) snapshot(copies bool) []entry {
+	var out []entry
+	seen := map[string]bool{}
+	for _, name := range g.Names {
+		clean := strings.TrimSuffix(name, "/")
+		root, rel, ok := g.locate(clean)
+		if ok && !seen[clean] {
+			seen[clean] = true
+			out = g.look(out, root, rel, name != clean, copies)
+		}
+	}
+	return out
+}
+
+func (g *Protection) look(out []entry, root int, rel string, tree, copies bool) []entry {
+	if len(out) >= maxEntries {
+		return out
+	}
+	e := entry{Root: root, Rel: rel, Kind: absentKind}
+	r := g.roots[root]
+	fi, err := r.Lstat(rel)
+	if err != nil {
+		return append(out, e)
+	}
+	e.Kind, e.Mode, e.ID = fi.Mode().Type(), fi.Mode().Perm(), identity(fi)
+	switch {
+	case e.Kind == fs.ModeSymlink:
+		e.Link, _ = r.Readlink(rel)
+	case e.Kind == 0 && copies:
+		e.Copy = g.keep(r, e, fi.Size())
+	case e.Kind == fs.ModeDir && tree:
+		out = append(out, e)
+		f, err := r.Open(rel)
+		if err != nil {
+			return out
+		}
+		names, _ := f.Readdirnames(maxEntries)
+		f.Close()
+		for _, n := range names {
+			if !inertName(rel, n) {
+				out = g.look(out, root, rel+"/"+n, true, copies)
+			}
+		}
+		return out
+	}
+	return append(out, e)
+}
+
+// followLinks adds what the links lead to: it can be written without touching the link.
+// Only links from before the run count, or a planted one could have anything moved away.
+func (g *Protection) followLinks() {
+	known := len(g.Names)
+	for _, e := range g.Entries {
+		if e.Kind != fs.ModeSymlink {
+			continue
+		}
+		target, err := filepath.EvalSymlinks(filepath.Join(g.Roots[e.Root], e.Rel))
+		if root, rel, ok := g.locate(target); err == nil && ok && !within("/"+e.Rel, "/"+rel) {
+			if fi, err := g.roots[root].Lstat(rel); err == nil && fi.IsDir() {
+				target += "/"
+			}
+			g.Names = append(g.Names, target)
+		}
+	}
+	if len(g.Names) > known {
+		g.Entries = g.snapshot(true)
+	}
+}
+
+// inertName are the examples that git puts beside hooks and never runs.
+func inertName(dir, name string) bool {
+	return strings.HasSuffix(name, ".sample") && filepath.Base(dir) == "hooks"
+}
+
+// identity changes with any change of the file: a ctime cannot be set.
+func identity(fi fs.FileInfo) string {
+	st, ok := fi.Sys().(*unixStat)
+	if !ok {
+		return ""
+	}
+	return fmt.Sprintf("%d:%d:%d:%d:%d", st.Dev, st.Ino, st.Size, st.Mtim.Nano(), st.Ctim.Nano())
+}
+
+// keep copies a file unless the same state of it was copied before.
+func (g *Protection) keep(r *os.Root, e entry, size int64) string {
+	sum := sha256.Sum256([]byte(g.Roots[e.Root] + "\x00" + e.Rel + "\x00" + e.ID))
+	name := hex.EncodeToString(sum[:16])
+	path := filepath.Join(g.dir, "pre", name)
+	if fi, err := os.Lstat(path); err == nil && fi.Size() == size {
+		return name
+	}
+	if size > maxCopy || g.copied+int(size) > maxCopies {
+		return ""
+	}
+	data, err := r.ReadFile(e.Rel)
+	if err != nil || len(data) > maxCopy {
+		return ""
+	}
+	g.copied += len(data)
+	temp := path + "." + strconv.Itoa(os.Getpid())
+	if os.WriteFile(temp, data, 0o600) != nil || os.Rename(temp, path) != nil {
+		_ = os.Remove(temp)
+		return ""
+	}
+	return name
+}
+
+// gitExtras are the protected names that only the git directory itself tells: hooks and
+// configuration of submodules, and the directory that core.hooksPath names.
+func (g *Protection) gitExtras() []string {
+	var out []string
+	for _, name := range g.Names {
+		dir, ok := strings.CutSuffix(name, "/config")
+		root, rel, in := g.locate(dir)
+		if !ok || !in {
+			continue
+		}
+		out = g.modules(out, root, rel+"/modules", 0)
+		data, err := g.roots[root].ReadFile(rel + "/config")
+		if err != nil {
+			continue
+		}
+		keys, err := gitKeys(string(data))
+		if err != nil {
+			continue
+		}
+		for _, hooks := range keys["core.hookspath"] {
+			if hooks = strings.Trim(hooks, `"`); !filepath.IsAbs(hooks) {
+				hooks = filepath.Join(filepath.Dir(dir), hooks)
+			}
+			out = append(out, filepath.Clean(hooks)+"/")
+		}
+	}
+	return out
+}
+
+func (g *Protection) modules(out []string, root int, rel string, depth int) []string {
+	if depth > 8 || len(out) > 512 {
+		return out
+	}
+	f, err := g.roots[root].Open(rel)
+	if err != nil {
+		return out
+	}
+	names, _ := f.Readdirnames(256)
+	f.Close()
+	for _, n := range names {
+		sub := rel + "/" + n
+		if _, err := g.roots[root].Lstat(sub + "/HEAD"); err == nil {
+			at := g.Roots[root] + "/" + sub
+			out = append(out, at+"/hooks/", at+"/config")
+			sub += "/modules"
+		}
+		out = g.modules(out, root, sub, depth+1)
+	}
+	return out
+}

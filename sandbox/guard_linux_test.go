@@ -1,0 +1,219 @@
+package sandbox
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// repository is a world whose workspace is a git work tree with agent settings.
+func repository(t *testing.T) (world, Profile) {
+	t.Helper()
+	w := newWorld(t)
+	for name, text := range map[string]string{
+		".git/HEAD": "ref: refs/heads/main\n", ".git/config": "[core]\n\tbare = false\n[alias]\n\tx = !true\n",
+		".git/hooks/pre-commit": "#!/bin/sh\nexit 0\n", ".git/hooks/a.sample": "x", ".claude/settings.json": "{}",
+		"src/file": "source\n", ".git/modules/m/HEAD": "x", ".git/modules/m/hooks/h": "hook",
+		"shared/rules.md": "rules\n",
+	} {
+		path := w.ws + "/" + name
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o754); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("shared", w.ws+"/.cursor"); err != nil {
+		t.Fatal(err)
+	}
+	return w, w.profile(t, func(in *Input) { in.Check = true })
+}
+
+func guarded(t *testing.T, p Profile, state, run string) *Protection {
+	t.Helper()
+	g, settled, err := Guard(p, state, run)
+	if err != nil || g == nil || len(settled) != 0 {
+		t.Fatalf("guard %v, settled %v, %v", g, settled, err)
+	}
+	return g
+}
+
+func TestProtectedNames(t *testing.T) {
+	for _, tc := range []struct{ name, shell, want string }{
+		{"nothing", `echo x >src/file; echo y >new; touch .git/index; mkdir -p .git/objects/aa`, ""},
+		{"new settings", `mkdir .vscode; echo '{}' >.vscode/tasks.json`, "new .vscode/tasks.json quarantined"},
+		{"new mcp", `echo '{}' >.mcp.json`, "new .mcp.json quarantined"},
+		{"new tree", `mkdir -p .gemini/a; echo x >.gemini/a/b`, "new .gemini/a/b quarantined"},
+		{"empty tree", `mkdir .gemini`, ""},
+		{"changed settings", `echo evil >.claude/settings.json`, "changed .claude/settings.json restored"},
+		{"removed settings", `rm -r .claude`, "removed .claude/settings.json restored"},
+		{"new file in a tree", `echo x >.claude/hook.sh`, "new .claude/hook.sh quarantined"},
+		{"new hook", `echo x >.git/hooks/post-checkout`, "new .git/hooks/post-checkout quarantined"},
+		{"sample", `echo x >.git/hooks/b.sample`, ""},
+		{"overwritten hook", `echo evil >.git/hooks/pre-commit`, "changed .git/hooks/pre-commit restored"},
+		{"mode of a hook", `chmod 777 .git/hooks/pre-commit`, "changed .git/hooks/pre-commit restored"},
+		{"replaced by the same", `cp -p .git/hooks/pre-commit h; mv h .git/hooks/pre-commit`, ""},
+		{"hooks moved away", `mv .git/hooks .git/h; ln -s /tmp .git/hooks`,
+			"changed .git/hooks restored; removed .git/hooks/pre-commit restored"},
+		{"hook of a submodule", `echo evil >.git/modules/m/hooks/h`, "changed .git/modules/m/hooks/h restored"},
+		{"behind a link", `echo evil >shared/rules.md`, "changed shared/rules.md restored"},
+		{"link replaced", `rm .cursor; mkdir .cursor; echo x >.cursor/y`, "changed .cursor restored"},
+		{"planted link", `ln -s src .codex`, "new .codex quarantined"},
+		{"planted link outside", `ln -s ../home .codex`, "new .codex quarantined"},
+		{"fifo", `mkfifo .envrc`, "new .envrc quarantined"},
+		{"inert configuration", `printf '[remote "o"]\n\turl = https://h/r\n' >>.git/config`, ""},
+		{"executable configuration", `printf '[core]\n\tfsmonitor = evil\n' >>.git/config`, "changed .git/config restored"},
+		{"remote helper", `printf '[remote "o"]\n\turl = ext::sh -c x\n' >>.git/config`, "changed .git/config restored"},
+		{"include", `printf '[include]\n\tpath = x\n' >>.git/config`, "changed .git/config restored"},
+		{"worktree config", `echo x >.git/config.worktree`, "new .git/config.worktree quarantined"},
+		{"git file", `mv .git g; echo 'gitdir: g' >.git`, "changed .git restored"},
+		{"unreadable", `echo x >.mcp.json; chmod 0 .mcp.json`, "new .mcp.json quarantined"},
+	} {
+		w, p := repository(t)
+		state := w.base + "/state"
+		g := guarded(t, p, state, "run1")
+		before, _ := os.ReadFile(w.ws + "/.git/hooks/pre-commit")
+		cmd := exec.Command("/bin/sh", "-ec", tc.shell)
+		cmd.Dir = w.ws
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v %s", tc.name, err, out)
+		}
+		s := g.Settle()
+		var got []string
+		for _, c := range s.Changes {
+			got = append(got, c.What+" "+strings.TrimPrefix(c.Path, w.ws+"/")+" "+c.Action)
+			if c.Kept != "" {
+				if _, err := os.Lstat(c.Kept); err != nil {
+					t.Errorf("%s: %v", tc.name, err)
+				}
+			}
+		}
+		list := strings.Join(got, "; ")
+		if list != tc.want && !(tc.name == "git file" && strings.HasPrefix(list, tc.want)) {
+			t.Errorf("%s: %q, want %q; %+v", tc.name, list, tc.want, s.Changes)
+		}
+		after, _ := os.ReadFile(w.ws + "/.git/hooks/pre-commit")
+		fi, err := os.Stat(w.ws + "/.git/hooks/pre-commit")
+		if string(before) != string(after) || err != nil || fi.Mode().Perm() != 0o754 {
+			t.Errorf("%s: the hook is %q, %v", tc.name, after, err)
+		}
+		if data, _ := os.ReadFile(w.ws + "/src/file"); len(data) == 0 {
+			t.Errorf("%s: the source is gone", tc.name)
+		}
+		if left, _ := filepath.Glob(state + "/protect/*/pending/*"); len(left) != 0 {
+			t.Errorf("%s: pending %v", tc.name, left)
+		}
+	}
+}
+
+// TestKilledWrapperIsSettledByTheNextRun: the record of a run is locked while it lives.
+func TestKilledWrapperIsSettledByTheNextRun(t *testing.T) {
+	w, p := repository(t)
+	state := w.base + "/state"
+	dead := guarded(t, p, state, "dead")
+	if err := os.WriteFile(w.ws+"/.mcp.json", []byte("{}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	alive := guarded(t, p, state, "alive") // settles nothing: dead's lock is held
+	dead.close()                           // as the kernel does for a killed process
+	g, settled, err := Guard(p, state, "next")
+	if err != nil || len(settled) != 1 || settled[0].Action != "quarantined" {
+		t.Fatalf("settled %+v, %v", settled, err)
+	}
+	if _, err := os.Lstat(w.ws + "/.mcp.json"); err == nil {
+		t.Error("the planted file stays")
+	}
+	g.Settle()
+	alive.Settle()
+}
+
+func TestNoGuardWithoutWrite(t *testing.T) {
+	w, _ := repository(t)
+	p := w.profile(t, func(in *Input) { in.Check, in.Granted = true, 0 })
+	if g, _, err := Guard(p, w.base+"/state", "r"); g != nil || err != nil {
+		t.Errorf("guard of a run that writes nothing: %v %v", g, err)
+	}
+	var none *Protection
+	if s := none.Settle(); s.Checked != 0 {
+		t.Error("a missing guard settles something")
+	}
+}
+
+func TestInertGitConfig(t *testing.T) {
+	for text, want := range map[string]bool{
+		"": true, "[user]\nname = x": true, "[core]\n\tbare = false": true, "[CORE]\nBare = true ; c": true,
+		"[core]\nhooksPath = x": false, "[core] fsmonitor = x": false, "[core]\\\nbare = x": false, "[user]name=x#\\\n": false, "[user][core]pager=x": false, "[alias]\nx = !y": false,
+		"[branch \"a.b\"]\nremote = o\nmerge = refs/heads/x": true, "[branch \"a\"]\nx = y": false,
+		"[remote \"o\"]\nurl = git@h:r\nfetch = +a:b": true, "[remote \"o\"]\nurl = --upload-pack=x": false,
+		"[remote \"o\"]\nurl = \"ext::x\"": false, "[remote \"o\"]\nuploadpack = x": false,
+		"[include]\npath = x": false, "[includeIf \"x\"]\npath = x": false, "[filter \"x\"]\nclean = y": false,
+		"[extensions]\nworktreeConfig = true": false, "[url \"x\"]\ninsteadOf = y": false, "nonsense": false, "[a": false,
+		"[remote \"o\"]\nurl = https://h/\\\nr": false, "[core \"x\"]\nbare = true": false, "[user] name = x\n[core]\neditor = y": false,
+	} {
+		if got := inertChange("", text); got != want {
+			t.Errorf("%q: inert %v", text, got)
+		}
+	}
+	if inertChange("[core]\nfsmonitor = false\n", "") {
+		t.Error("a removed key that is not inert counts as inert")
+	}
+}
+
+// FuzzInertGitConfig: git itself is the oracle. Whatever it reads from a text that
+// counts as inert is an inert key.
+func FuzzInertGitConfig(f *testing.F) {
+	for _, s := range []string{"[core]\nfsmonitor=x", "[remote \"a\"]\nurl=ext::x", "[core]\n\\\nbare=x",
+		"[user]\nname=a # \\\n[core]\npager=x", "[a \"]\"]b", "[user][core]pager=x", "[user] name=a\n[core \"a\"] bare\n",
+		"[user]\r\nname=x\r\n[core]\npager=x", "[remote \"o\"]\nurl=\"e\"xt::x", "[remote \"o\"]\nurl=a\\\"b", "\ufeff[user]\nname=x",
+		"[remote \"o\"]url=\"-\"x\n", "[Core]BARE=1;x\n[user.x]y=z"} {
+		f.Add(s)
+	}
+	git, err := exec.LookPath("git")
+	if err != nil {
+		git = ""
+	}
+	dir := f.TempDir()
+	f.Fuzz(func(t *testing.T, text string) {
+		if !inertChange("", text) || git == "" {
+			return
+		}
+		file := dir + "/config"
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		out, err := exec.Command(git, "config", "-f", file, "--no-includes", "--list", "-z").Output()
+		if err != nil {
+			return // git runs nothing with a file it cannot read
+		}
+		for _, item := range strings.Split(string(out), "\x00") {
+			if key, value, _ := strings.Cut(item, "\n"); item != "" && !inert(key, value) {
+				t.Errorf("%q: git reads %s = %q", text, key, value)
+			}
+		}
+	})
+}
+
+func BenchmarkGuard(b *testing.B) {
+	w := newWorld(b)
+	for _, d := range []string{"/.git/hooks", "/.claude"} {
+		if err := os.MkdirAll(w.ws+d, 0o755); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for _, f := range []string{"/.git/config", "/.git/hooks/x", "/.claude/settings.json"} {
+		if err := os.WriteFile(w.ws+f, nil, 0o644); err != nil {
+			b.Fatal(err)
+		}
+	}
+	p := w.profile(b, func(in *Input) { in.Check = true })
+	for b.Loop() {
+		g, _, err := Guard(p, w.base+"/state", "run")
+		if err != nil {
+			b.Fatal(err)
+		}
+		g.Settle()
+	}
+}
