@@ -82,9 +82,14 @@ func TestAppendReadVerify(t *testing.T) {
 			t.Errorf("%q: %v, %v", name, fi.Mode(), err)
 		}
 	}
-	if _, err := l.Append([]int{1}); err == nil {
-		t.Error("a record that is no object was written")
+	appendTo(t, l, Encoded{Object: []byte(`{"kind":"run","text":"a\nb"}`)})
+	verify(t, dir, 5, 0)
+	for _, bad := range []any{[]int{1}, Encoded{}, Encoded{Object: []byte("[]")}, Encoded{Object: []byte("{\n}")}, Encoded{Object: []byte("{} ")}, Encoded{Object: []byte(`{"a":}`)}} {
+		if _, err := l.Append(bad); err == nil {
+			t.Errorf("%v was written", bad)
+		}
 	}
+	verify(t, dir, 5, 0)
 }
 
 func TestEveryChangeShows(t *testing.T) {

@@ -21,7 +21,8 @@ type Encoded struct {
 // together with v, t and prev is written by the log itself.
 func body(rec any) (id string, inner []byte, err error) {
 	if e, ok := rec.(Encoded); ok {
-		if !json.Valid(e.Object) || e.Object[0] != '{' {
+		// A newline between its tokens would make two lines of one record.
+		if !json.Valid(e.Object) || e.Object[0] != '{' || e.Object[len(e.Object)-1] != '}' || bytes.IndexByte(e.Object, '\n') >= 0 {
 			return "", nil, errNotObject
 		}
 		if e.ID == "" {
