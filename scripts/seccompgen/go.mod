@@ -6,6 +6,10 @@ require github.com/seccomp/libseccomp-golang v0.11.1
 
 require github.com/atip-dev/atip-exec v0.0.0
 
-require golang.org/x/sys v0.49.0 // indirect
+require (
+	github.com/landlock-lsm/go-landlock v0.11.0 // indirect
+	golang.org/x/sys v0.49.0 // indirect
+	kernel.org/pub/linux/libs/security/libcap/psx v1.2.77 // indirect
+)
 
 replace github.com/atip-dev/atip-exec => ../..
