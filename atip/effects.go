@@ -271,7 +271,9 @@ func (w *weigh) applyNarrow(fired []firedClause, stated *Set) {
 }
 
 func (w *weigh) narrowHolds(n *node, c *clause, fired []firedClause) bool {
-	if n != w.leaf.n && !c.body.get("inherit").isTrue() {
+	// commands[""] is its parent called without a subcommand.
+	own := n == w.leaf.n || w.leaf.n.name == "" && w.leaf.n.parent == n
+	if !own && !c.body.get("inherit").isTrue() {
 		return false
 	}
 	minRank := Org

@@ -14,16 +14,15 @@ func (s *scanner) checkKeys(keys []scannedKey, p place) error {
 		return s.checkManyKeys(keys, p)
 	}
 	for i, k := range keys {
+		text := s.keyText(k)
 		for _, l := range keys[:i] {
-			if k.text == l.text {
-				return s.bad(k.off, "duplicate key "+quoteShort(k.text))
+			other := s.keyText(l)
+			if text == other {
+				return s.bad(int(k.off), "duplicate key "+quoteShort(text))
 			}
-			if p == placeFields && (k.mixed || l.mixed) && strings.EqualFold(k.text, l.text) {
-				return s.bad(k.off, "keys "+quoteShort(l.text)+" and "+quoteShort(k.text)+" differ in case only")
+			if p == placeFields && (k.flags|l.flags)&flagMixed != 0 && strings.EqualFold(text, other) {
+				return s.bad(int(k.off), "keys "+quoteShort(other)+" and "+quoteShort(text)+" differ in case only")
 			}
-		}
-		if err := s.checkKnown(k, p); err != nil {
-			return err
 		}
 	}
 	return nil
@@ -33,43 +32,48 @@ func (s *scanner) checkKeys(keys []scannedKey, p place) error {
 func (s *scanner) checkManyKeys(keys []scannedKey, p place) error {
 	seen := make(map[string]string, len(keys))
 	for _, k := range keys {
-		folded := k.text
-		if p == placeFields && k.mixed {
-			folded = foldKey(k.text)
+		text := s.keyText(k)
+		folded := text
+		if p == placeFields && k.flags&flagMixed != 0 {
+			folded = foldKey(text)
 		}
 		if other, ok := seen[folded]; ok {
-			if other == k.text {
-				return s.bad(k.off, "duplicate key "+quoteShort(k.text))
+			if other == text {
+				return s.bad(int(k.off), "duplicate key "+quoteShort(text))
 			}
-			return s.bad(k.off, "keys "+quoteShort(other)+" and "+quoteShort(k.text)+" differ in case only")
+			return s.bad(int(k.off), "keys "+quoteShort(other)+" and "+quoteShort(text)+" differ in case only")
 		}
-		seen[folded] = k.text
-		if err := s.checkKnown(k, p); err != nil {
-			return err
-		}
+		seen[folded] = text
 	}
 	return nil
 }
 
-func (s *scanner) checkKnown(k scannedKey, p place) error {
-	if p != placeFields {
-		return nil
+// keyBit spreads keys over the bits of a word: keys of one object that hit no bit twice
+// differ, and most objects need no further comparison.
+func keyBit(key string) uint64 {
+	if key == "" {
+		return 1
 	}
+	return 1 << ((uint(len(key))*7 + uint(key[0])*3 + uint(key[len(key)-1])) & 63)
+}
+
+// checkKnown refuses a key that is a field but for its case.
+func (s *scanner) checkKnown(k scannedKey, text string) error {
 	var known string
 	if s.document {
-		known = foldsToField(k)
+		known = foldsToField(text, k.flags&flagMixed != 0)
 	} else {
 		for _, name := range s.known {
-			if k.text == name {
+			if text == name {
 				return nil
 			}
-			if strings.EqualFold(k.text, name) {
+			if strings.EqualFold(text, name) {
 				known = name
 			}
 		}
 	}
 	if known != "" {
-		return s.bad(k.off, "key "+quoteShort(k.text)+" differs from "+quoteShort(known)+" in case only")
+		return s.bad(int(k.off), "key "+quoteShort(text)+" differs from "+quoteShort(known)+" in case only")
 	}
 	return nil
 }
@@ -135,20 +139,23 @@ func isIdentifier(field string) bool {
 	return false
 }
 
-// foldsToField returns the field that k equals under case folding only. A key of
+// foldsToField returns the field that key equals under case folding only. A key of
 // lower-case letters can only be near a field that has upper-case ones.
-func foldsToField(k scannedKey) string {
-	if !k.mixed {
-		return camelField(k.text)
+func foldsToField(key string, mixed bool) string {
+	if !mixed {
+		if len(key) < len("addall") {
+			return ""
+		}
+		return camelField(key)
 	}
-	folded := foldKey(k.text)
+	folded := foldKey(key)
 	if f := camelField(folded); f != "" {
-		if f == k.text {
+		if f == key {
 			return ""
 		}
 		return f
 	}
-	if isLowerField(folded) && folded != k.text {
+	if isLowerField(folded) && folded != key {
 		return folded
 	}
 	return ""

@@ -56,10 +56,19 @@ type scanner struct {
 	build    bool
 }
 
+// scannedKey is a key of an object being read. It holds no pointer, so that keeping
+// keys costs no work of the garbage collector.
 type scannedKey struct {
-	text  string
-	off   int
-	mixed bool
+	off, end uint32
+	flags    uint8
+}
+
+func (s *scanner) keyText(k scannedKey) string {
+	text := s.s[k.off+1 : k.end-1]
+	if k.flags&flagEscaped != 0 {
+		return unescape(text)
+	}
+	return text
 }
 
 func (s *scanner) fail(code string, at int, msg string) error {
@@ -97,6 +106,7 @@ func scan(raw []byte, o ParseOptions, document, build bool) (*scanner, error) {
 		raw = stripped
 	}
 	s := &scanner{b: raw, s: string(raw), document: document, data: o.DataKeys, known: o.Known, build: build}
+	s.keys = make([]scannedKey, 0, 64)
 	if build {
 		s.tape = make([]entry, 0, len(raw)/10+8)
 	}
@@ -278,6 +288,8 @@ func (s *scanner) object(start int, p place, key string, depth int) (int, error)
 			return start, s.fail("E1102", start, "commands nested deeper than 16 levels")
 		}
 	}
+	var seen uint64
+	repeated := false // some key may equal another
 	for {
 		if i >= len(s.b) || s.b[i] != '"' {
 			return i, s.bad(i, "expected a quoted key")
@@ -290,12 +302,20 @@ func (s *scanner) object(start int, p place, key string, depth int) (int, error)
 			return i, s.bad(i, "control character in a key")
 		}
 		s.push(entry{off: uint32(i), end: uint32(end), next: uint32(len(s.tape) + 1), kind: KindString, flags: flags})
-		name := s.s[i+1 : end-1]
 		if flags&flagEscaped != 0 {
-			name = unescape(name)
 			flags |= flagMixed
 		}
-		s.keys = append(s.keys, scannedKey{name, i, flags&flagMixed != 0})
+		k := scannedKey{uint32(i), uint32(end), flags}
+		name := s.keyText(k)
+		s.keys = append(s.keys, k)
+		bit := keyBit(name)
+		repeated = repeated || seen&bit != 0 || flags&flagMixed != 0
+		seen |= bit
+		if p == placeFields {
+			if err := s.checkKnown(k, name); err != nil {
+				return i, err
+			}
+		}
 		if i = s.space(end); i >= len(s.b) || s.b[i] != ':' {
 			return i, s.bad(i, "expected : after a key")
 		}
@@ -320,8 +340,10 @@ func (s *scanner) object(start int, p place, key string, depth int) (int, error)
 			return start, s.fail("E1102", start, "more than 20000 commands")
 		}
 	}
-	if err := s.checkKeys(s.keys[base:], p); err != nil {
-		return i, err
+	if repeated {
+		if err := s.checkKeys(s.keys[base:], p); err != nil {
+			return i, err
+		}
 	}
 	s.keys = s.keys[:base]
 	s.close(self, i)
