@@ -23,12 +23,13 @@ type stat struct {
 	size     int64
 	mtime    int64
 	mode     fs.FileMode
+	root     bool // only root can write it
 }
 
 func (s stat) same(t stat) bool { return s == t }
 
 func statOf(fi fs.FileInfo) stat {
-	return stat{size: fi.Size(), mtime: fi.ModTime().UnixNano(), mode: fi.Mode()}
+	return stat{size: fi.Size(), mtime: fi.ModTime().UnixNano(), mode: fi.Mode(), root: ownedByRoot(fi)}
 }
 
 func statPath(p string) (stat, error) {
@@ -58,6 +59,9 @@ type cache struct{}
 
 func openCache(string, bool) *cache { return nil }
 
+// PruneCache has nothing to do: no digest is cached here.
+func PruneCache(dir string, now time.Time) (removed int, err error) { return 0, nil }
+
 func hasSeparator(word string) bool { return strings.ContainsAny(word, `/`+string(filepath.Separator)) }
 
 func spellings(word string) []string {
@@ -70,10 +74,12 @@ func spellings(word string) []string {
 func isMissing(err error) bool         { return errors.Is(err, fs.ErrNotExist) }
 func readLink(p string) (string, bool) { t, err := os.Readlink(p); return t, err == nil }
 
-// rootOnly and replaceable need owners, which the portable interface hides: the
-// strict answers.
-func rootOnly(stat) bool      { return false }
-func replaceable(string) bool { return true }
+func rootOnly(s stat) bool { return s.root }
+
+func replaceable(dir string) bool {
+	fi, err := os.Stat(dir)
+	return err != nil || !ownedByRoot(fi)
+}
 
 func candidate(p string) error {
 	fi, err := os.Stat(p)
