@@ -83,26 +83,14 @@ func (b *Bound) add(p []byte, whole bool) (int, error) {
 		b.show(p)
 		return b.done(len(p))
 	}
-	rest := p
-	if !b.over {
-		if b.total <= b.head {
-			b.showHead(p)
-			return b.done(len(p))
-		}
-		b.over = true
-		if room := int(b.head - b.shown); room > 0 && !whole {
-			cut := lineCut(p[:room])
-			if cut == 0 && b.shown == 0 {
-				cut = runeCut(p, room)
-			}
-			b.showHead(p[:cut])
-			rest = p[cut:]
-		}
-	}
 	if whole {
-		b.whole = append(b.whole, span{len(b.ring), len(b.ring) + len(rest)})
+		b.whole = append(b.whole, span{len(b.ring), len(b.ring) + len(p)})
 	}
-	b.ring = append(b.ring, rest...)
+	b.ring = append(b.ring, p...)
+	if !b.over {
+		b.showHead()
+		return b.done(len(p))
+	}
 	b.trim(2)
 	return b.done(len(p))
 }
@@ -127,9 +115,55 @@ func (b *Bound) show(p []byte) {
 	b.err = err
 }
 
-func (b *Bound) showHead(p []byte) {
-	b.first = append(b.first, p...)
-	b.show(p)
+// lastLines is how much before the end of the head only whole lines are shown,
+// so that the cut can lie between two.
+const lastLines = 1024
+
+// showHead shows what belongs to the head. What is in the ring then is not shown.
+func (b *Bound) showHead() {
+	room := int(b.head - b.shown)
+	if len(b.ring) <= room {
+		n := len(b.ring)
+		if b.total > b.head-min(lastLines, b.head/4) {
+			n = lineCut(b.ring)
+		}
+		b.take(n)
+		return
+	}
+	b.over = true
+	n := lineCut(b.ring[:room])
+	if n == 0 && b.shown == 0 {
+		n = runeCut(b.ring, room)
+		for _, s := range b.whole {
+			if s.from < n && n < s.to {
+				n = s.from
+			}
+		}
+	}
+	b.take(n)
+}
+
+// take moves n bytes from the ring to the head.
+func (b *Bound) take(n int) {
+	b.show(b.ring[:n])
+	b.first = append(b.first, b.ring[:n]...)
+	b.cut(n)
+}
+
+// cut forgets the first n bytes of the ring and returns how many placeholders
+// went with them.
+func (b *Bound) cut(n int) int64 {
+	k := 0
+	for k < len(b.whole) && b.whole[k].to <= n {
+		k++
+	}
+	b.whole = slices.Delete(b.whole, 0, k)
+	for i := range b.whole {
+		b.whole[i].from -= n
+		b.whole[i].to -= n
+	}
+	b.ring = b.ring[:copy(b.ring, b.ring[n:])]
+	return int64(k)
 }
 
 // room is how much of the tail is shown.
@@ -153,17 +187,7 @@ func (b *Bound) trim(slack int) {
 	b.spill(b.ring[:cut])
 	b.omitted += int64(cut)
 	b.lost += int64(countLines(b.ring[:cut]))
-	k := 0
-	for k < len(b.whole) && b.whole[k].to <= cut {
-		k++
-	}
-	b.masks += int64(k)
-	b.whole = slices.Delete(b.whole, 0, k)
-	for i := range b.whole {
-		b.whole[i].from -= cut
-		b.whole[i].to -= cut
-	}
-	b.ring = b.ring[:copy(b.ring, b.ring[cut:])]
+	b.masks += b.cut(cut)
 }
 
 // niceCut moves a cut forward to the next line, or to a rune in a long line.
@@ -251,7 +275,7 @@ func (b *Bound) open() error {
 
 // Close writes the notice and the tail. The destination stays open.
 func (b *Bound) Close() error {
-	if b.max <= 0 || !b.over || b.err != nil {
+	if b.max <= 0 || b.err != nil {
 		return b.err
 	}
 	b.trim(1)
@@ -275,7 +299,7 @@ func (b *Bound) Close() error {
 			decimal(b.masks) + " redactions]\n")
 	}
 	b.show(b.ring)
-	b.ring, b.over = nil, false
+	b.ring, b.whole = nil, nil
 	return b.err
 }
 

@@ -5,3 +5,5 @@
 // guard against a program that wants to leak: docs/limits.md lists what it does
 // not see. The guards are the sandbox and the rule which credentials a tool gets.
 package filter
+
+//go:generate go run ../scripts/rulegen ..

@@ -59,7 +59,9 @@ func forms(value string, add func(text string, base64 bool)) {
 // textForms adds the quotings and escapings of a value with punctuation.
 func textForms(v string, put func(string)) {
 	if b, err := json.Marshal(v); err == nil { // with \u003c for <
-		put(string(b[1 : len(b)-1]))
+		safe := string(b[1 : len(b)-1])
+		put(safe)
+		put(strings.ReplaceAll(strings.ReplaceAll(safe, `\`, `\\`), `"`, `\"`)) // JSON in JSON
 	}
 	var j strings.Builder
 	enc := json.NewEncoder(&j)
@@ -81,7 +83,7 @@ func textForms(v string, put func(string)) {
 	put(strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;", "'", "&apos;").Replace(v))
 	put(strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&#34;", "'", "&#39;").Replace(v))
 	put(strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(v))
-	for _, keep := range [...]string{"-_.~", "-_.!~*'()", "-_.*+", "-_.~/", "-_.~:/?#[]@!$&'()*+,;="} {
+	for _, keep := range [...]string{"-_.~", "-_.!~*'()", "-_.*+", "-_.~/", "-_.~$&+=:@", "-_.~:/?#[]@!$&'()*+,;="} {
 		put(percent(v, keep, "0123456789ABCDEF"))
 		put(percent(v, keep, "0123456789abcdef"))
 	}

@@ -50,7 +50,7 @@ func FuzzWriter(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, in []byte, cut uint16, rest uint8) {
-		if len(in) > 1<<14 {
+		if len(in) > 1<<11 {
 			return
 		}
 		text := string(in)
