@@ -49,6 +49,9 @@ func build(dir string) (blob, source []byte, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	if len(files) == 0 {
+		return nil, nil, fmt.Errorf("no documents in %s", dir)
+	}
 	slices.Sort(files)
 	var problems []string
 	var names, globs []name
@@ -62,6 +65,13 @@ func build(dir string) (blob, source []byte, err error) {
 		id := strings.TrimSuffix(filepath.Base(file), ".json")
 		for _, f := range atip.Validate(raw, file) {
 			problems = append(problems, fmt.Sprintf("%s:%d:%d: %s: %s %s", file, f.Line, f.Col, f.Pointer, f.Code, f.Message))
+		}
+		lints, err := lint(raw)
+		if err != nil {
+			lints = []string{err.Error()}
+		}
+		for _, l := range lints {
+			problems = append(problems, file+": "+l)
 		}
 		doc, err := atip.Parse(raw, atip.ParseOptions{})
 		if err != nil {
