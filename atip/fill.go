@@ -1,10 +1,5 @@
 package atip
 
-import "regexp"
-
-// regexpCache holds the expressions one call has compiled, by their place in the document.
-type regexpCache map[val]*regexp.Regexp
-
 // addReading adds what one reading names and runs.
 func (call *Call) addReading(w *weigh) {
 	for _, x := range w.resources() {
