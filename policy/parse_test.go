@@ -39,6 +39,8 @@ func TestParseRefuses(t *testing.T) {
 		{"label as exception", rule(`{"id":"a","decision":"deny","when":{},"unless":[{"agent":"x"}]}`), "1:72", "label"},
 		{"class", rule(`{"id":"a","decision":"deny","when":{"path":{"class":"home"}}}`), "1:75", "path class"},
 		{"glob", rule(`{"id":"a","decision":"deny","when":{"path":{"glob":"src/*"}}}`), "1:74", "path pattern"},
+		{"empty glob", rule(`{"id":"a","decision":"deny","when":{"path":{"glob":""}}}`), "1:74", "empty"},
+		{"empty list", rule(`{"id":"a","decision":"deny","when":{"host":[]}}`), "1:66", "empty"},
 		{"host", rule(`{"id":"a","decision":"deny","when":{"host":"*"}}`), "1:66", "not a host"},
 		{"tool with space", rule(`{"id":"a","decision":"deny","when":{"tool":"gh pr"}}`), "1:66", "not a tool"},
 		{"digest", rule(`{"id":"a","decision":"deny","when":{"tool":"sha256:AB"}}`), "1:66", "not a digest"},
@@ -110,7 +112,7 @@ func FuzzParse(f *testing.F) {
 }
 
 func FuzzHost(f *testing.F) {
-	for _, s := range []string{"127.1", "0x7f000001", "[::ffff:10.0.0.1]", "2852039166", "docs.rs.", "a%00b", "64:ff9b::a9fe:a9fe"} {
+	for _, s := range []string{"127.1", "0x7f000001", "[::ffff:10.0.0.1]", "2852039166", "docs.rs.", "a%00b", "64:ff9b::a9fe:a9fe", "..", "a]."} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

@@ -240,7 +240,7 @@ func (r *reader) pathCond(v *atip.Node) *pathCond {
 		case "glob":
 			p.glob = r.strings(e)
 			for _, g := range p.glob {
-				if g[0] != '/' && !strings.HasPrefix(g, "**/") {
+				if !strings.HasPrefix(g, "/") && !strings.HasPrefix(g, "**/") {
 					r.fail(e, "%q: a path pattern begins with / or **/", g)
 				}
 			}

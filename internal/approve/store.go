@@ -2,7 +2,6 @@ package approve
 
 import (
 	"crypto/sha256"
-	"encoding/base32"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -71,7 +70,13 @@ func writeRequest(dir string, r Request, now time.Time) (string, error) {
 // same at once write the same file.
 func idOf(digest string) string {
 	sum := sha256.Sum256([]byte("request\x00" + digest))
-	return base32.NewEncoding("0123456789abcdefghjkmnpqrstvwxyz").WithPadding(base32.NoPadding).EncodeToString(sum[:])[:12]
+	// Without letters that look like digits, as people read ids aloud.
+	const letters = "0123456789abcdefghjkmnpqrstvwxyz"
+	id := make([]byte, 12)
+	for i := range id {
+		id[i] = letters[sum[i]%32]
+	}
+	return string(id)
 }
 
 // replace writes a file by temporary name, fsync and rename.
