@@ -174,7 +174,7 @@ func (c *validator) extension(n *node, v val) {
 	}
 	r := &resolver{d: c.d, rank: Org}
 	w := (&reading{resolver: r, n: n, afterDash: -1}).weigh()
-	covered := func(effects val, at string) {
+	covered := func(effects val, at string, all bool) {
 		st := readStatement(effects, true, nil)
 		for i := range st.value {
 			e := Effect(i)
@@ -184,18 +184,18 @@ func (c *validator) extension(n *node, v val) {
 			f, ok := w.merged(e, false)
 			if ok && f.Value != e.Dangerous() {
 				c.note(schema(), effects, at, "bound", e.String()+" goes beyond what effects states")
-			} else if !ok {
+			} else if !ok && all {
 				c.note(advised(), effects, at, "bound", e.String()+" is not stated by effects")
 			}
 		}
 	}
-	covered(x.base, pointer+"/base")
+	covered(x.base, pointer+"/base", true)
 	for i := range x.when {
-		covered(x.when[i].body.get("add"), x.when[i].pointer+"/add")
+		covered(x.when[i].body.get("add"), x.when[i].pointer+"/add", true)
 	}
 	c.flagsExist(n, v, pointer)
 	for i := range x.narrow {
-		covered(x.narrow[i].body.get("effects"), x.narrow[i].pointer+"/effects")
+		covered(x.narrow[i].body.get("effects"), x.narrow[i].pointer+"/effects", false)
 		x.narrow[i].body.get("despite").items(func(_ int, id val) {
 			if !n.hasWhen(id.str()) {
 				c.note(schema(), id, x.narrow[i].pointer+"/despite", "id", "no when has the id "+quoteShort(id.str()))
