@@ -1,9 +1,6 @@
 package trust
 
-import (
-	"errors"
-	"fmt"
-)
+import "fmt"
 
 // NotFoundError says that a word names no executable file.
 type NotFoundError struct {
@@ -89,6 +86,3 @@ func (e *ChangedError) FaultCode() string { return "E3302" }
 func (e *ChangedError) FaultDetails() map[string]any {
 	return map[string]any{"reason": "executable_changed", "path": e.Path, "why": e.Why}
 }
-
-// ErrUnsupported says that this system cannot open executables for a run.
-var ErrUnsupported = errors.New("not supported on this system")

@@ -63,16 +63,17 @@ func (b *builder) resolveManager(first *held) error {
 
 // scriptShim knows the shims that are shell scripts.
 func (b *builder) scriptShim(h *held, name string) (manager, target string) {
-	text := h.text(maxConfig)
-	if x, root, ok := xenvShim(text); ok {
-		return x.name, b.xenvTarget(x, root, name)
-	}
-	if plugin, ok := asdfShim(text); ok {
-		root := b.o.getenv("ASDF_DATA_DIR")
-		if root == "" {
-			root = filepath.Dir(filepath.Dir(h.path))
+	// The text of a shim is copied easily; only in a directory of shims does it
+	// mean that a manager wrote it.
+	if dir := filepath.Dir(h.path); filepath.Base(dir) == "shims" {
+		home := filepath.Dir(dir)
+		text := h.text(maxConfig)
+		if x, root, ok := xenvShim(text); ok && realDir(root) == home {
+			return x.name, b.xenvTarget(x, root, name)
 		}
-		return "asdf", b.asdfTarget(plugin, root, name)
+		if plugin, ok := asdfShim(text); ok {
+			return "asdf", b.asdfTarget(plugin, home, name)
+		}
 	}
 	if strings.Contains(filepath.ToSlash(h.path), "/corepack/") {
 		return "corepack", ""
@@ -201,6 +202,14 @@ func (b *builder) outside(name, shims string) string {
 		return ""
 	}
 	return p
+}
+
+func realDir(p string) string {
+	real, err := filepath.EvalSymlinks(p)
+	if err != nil {
+		return ""
+	}
+	return real
 }
 
 // asdfShim recognises the comment asdf writes into its shims.

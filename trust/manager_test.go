@@ -67,6 +67,14 @@ func TestXenvShims(t *testing.T) {
 			}
 		})
 	}
+	// The same text elsewhere is a script like any other.
+	write(t, filepath.Join(project, "shims", "python3"), pyenvShim(root), 0o755)
+	write(t, filepath.Join(project, "python3"), pyenvShim(root), 0o755)
+	for _, word := range []string{"./python3", "./shims/python3"} {
+		if id := open(t, Opener{}, word, path, project).Identity(); id.Manager != "" || id.ManagerTarget != "" {
+			t.Errorf("%s counts as a shim: %q", word, id.ManagerTarget)
+		}
+	}
 	// Equal bytes, different tools.
 	a := open(t, Opener{}, "python3", path, project).Identity()
 	b := open(t, Opener{}, "black", path, project).Identity()
