@@ -186,7 +186,7 @@ func readAssignments(c *collector, name string, data []byte) {
 				if !hasFold(line[at:], kw) {
 					continue
 				}
-				info := e.readName(at, kw, true)
+				info := e.readName(at, kw, noPattern, true)
 				if info.outcome != found || info.class < classWeak {
 					continue
 				}

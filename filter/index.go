@@ -14,15 +14,16 @@ const (
 	eArmour                  // the begin line of a private key
 	eName                    // a word that names a secret; the match may lie inside it
 	eURL                     // "://"
+	eFlag                    // " -p" and " -u" of the few tools that take secrets there
 )
 
 // entry is one needle. Candidates (prefix, known, armour) start where the needle
 // starts; names and URLs only announce a candidate further right.
 type entry struct {
 	text string
-	ref  int32 // index of the rule or needle, or the name's keyword
+	ref  int32 // index of the rule, the known value's needle, or the policy's name
 	kind entryKind
-	off  uint8 // where in a keyword the needle stands
+	off  uint8 // the three bytes that are looked for stand here
 }
 
 // index finds the positions at which a needle may start. It hashes the three
@@ -64,7 +65,7 @@ func newIndex(in []entry) *index {
 	// A counting sort: first the length of each chain, then its place.
 	keys := make([]uint32, len(in))
 	for i := range in {
-		t := in[i].text
+		t := in[i].text[in[i].off:]
 		keys[i] = x.hash(foldTri(t[0], t[1], t[2]))
 		x.table[keys[i]]++
 		if in[i].kind <= eArmour {
@@ -119,13 +120,12 @@ func (s *screen) pass(v []byte, i int, w uint64) bool {
 }
 
 func (ent *entry) screen() screen {
-	text := ent.text
+	text := ent.text[ent.off:]
 	var s screen
 	if ent.kind == eName {
-		text = keywords[ent.ref].word[ent.off:]
 		s.fold = foldMask
-		if word := keywords[ent.ref].word; word != "key" { // key_base, keydata
-			s.tail = len(word) - int(ent.off)
+		if ent.text != "key" { // key_base, keydata
+			s.tail = len(text)
 		}
 	}
 	for i := range min(len(text), 8) {

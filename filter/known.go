@@ -1,6 +1,7 @@
 package filter
 
 import (
+	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -217,8 +218,42 @@ func (c *collector) argv(argv []string) {
 			c.add("argv."+name, value)
 		} else if password, ok := urlPassword(a); ok {
 			c.add("argv.url", password)
+		} else if name, value := flagSecret(argv, i); value != "" {
+			c.add("argv."+name, value)
 		}
 	}
+}
+
+// flagSecret returns the password in a short option of the tools that readFlag
+// knows.
+func flagSecret(argv []string, i int) (name, value string) {
+	tool, a, next := filepath.Base(argv[0]), argv[i], ""
+	if i+1 < len(argv) {
+		next = argv[i+1]
+	}
+	switch tool {
+	case "curl":
+		if a == "-u" {
+			_, value, _ = strings.Cut(next, ":")
+		}
+		return "-u", value
+	case "sshpass":
+		if a == "-p" {
+			return "-p", next
+		}
+		value, _ = strings.CutPrefix(a, "-p")
+	case "docker", "podman", "helm":
+		if a == "-p" && slices.Contains(argv[:i], "login") {
+			value = next
+		}
+		return "-p", value
+	case "mysql", "mysqldump", "mariadb":
+		value, _ = strings.CutPrefix(a, "-p")
+	}
+	if !strings.HasPrefix(a, "-p") {
+		value = ""
+	}
+	return "-p", value
 }
 
 // secretOption reports whether the last words of an option name a secret.
@@ -228,7 +263,7 @@ func secretOption(name string) bool {
 	for k := range keywords {
 		kw := keywords[k].word
 		if at := len(name) - len(kw); at > 0 {
-			if info := e.readName(at, kw, true); info.outcome == found && info.class >= classWeak {
+			if info := e.readName(at, kw, noPattern, true); info.outcome == found && info.class >= classWeak {
 				return true
 			}
 		}

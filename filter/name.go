@@ -48,10 +48,15 @@ var keywords = [...]struct {
 	{"code", 0},
 }
 
-// keywordNeedle is the part of a keyword that the index looks for.
-func keywordNeedle(k int) (string, uint8) {
-	kw := keywords[k]
-	return kw.word[kw.off : kw.off+3], kw.off
+// noPattern is the ref of a keyword of ours.
+const noPattern = -1
+
+// patternWord is the part of a policy's name pattern by which it is looked for:
+// the literal text at its end.
+func patternWord(pattern string) (string, bool) {
+	word := strings.ToLower(pattern[strings.LastIndexByte(pattern, '*')+1:])
+	word = strings.TrimLeft(word, "_-./")
+	return word, len(word) >= 3
 }
 
 // nameInfo is a name that ends with a keyword.
@@ -70,7 +75,7 @@ func isIdent(c byte) bool { return isAlnum(c) || c == '_' || c == '-' || c == '.
 const maxName = 64
 
 // readName judges whether the keyword at ks ends a name that says secret.
-func (e *engine) readName(ks int, kw string, eof bool) nameInfo {
+func (e *engine) readName(ks int, kw string, pattern int, eof bool) nameInfo {
 	v := e.view.vis
 	n := min(len(kw), len(v)-ks)
 	for i := range n {
@@ -132,7 +137,13 @@ func (e *engine) readName(ks int, kw string, eof bool) nameInfo {
 		return nameInfo{} // the rule in a placeholder of ours
 	}
 	info := nameInfo{start: start, end: end, outcome: found}
-	info.class, info.rule, info.noTag = classify(v, start, ks, end, kw, base)
+	if pattern != noPattern {
+		if globFold(e.set.cfg.Names[pattern], string(v[start:end])) {
+			info.class, info.rule = classExtra, "policy-name"
+		}
+	} else {
+		info.class, info.rule, info.noTag = classify(v, start, ks, end, kw, base)
+	}
 	if info.class == classNone {
 		return nameInfo{}
 	}

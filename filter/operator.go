@@ -12,6 +12,7 @@ const (
 	formCookie             // to ; the end of the line or a quote
 	formTable              // as formPlain; the value must look random
 	formURL                // the authority of a URL
+	formUser               // user:value, to white space or a quote
 )
 
 // candidate is a value that a name, an operator or "://" announced.
@@ -37,11 +38,15 @@ func (e *engine) announce(i int, ent *entry, eof bool) {
 	if ks < 0 {
 		return
 	}
-	info := e.readName(ks, keywords[ent.ref].word, eof)
 	var c candidate
-	o := info.outcome
-	if o == found {
-		c, o = readOperator(e.view.vis, &info, eof)
+	var o outcome
+	if ent.kind == eFlag {
+		c, o = readFlag(e.view.vis, i, ent.text, eof)
+	} else {
+		info := e.readName(ks, ent.text, int(ent.ref), eof)
+		if o = info.outcome; o == found {
+			c, o = readOperator(e.view.vis, &info, eof)
+		}
 	}
 	switch {
 	case o == found:

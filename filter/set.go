@@ -56,7 +56,7 @@ func NewSet(cfg Config, known Known, key TagKey) (*Set, error) {
 		}
 	}
 	cfg = s.cfg
-	sn.entries = make([]entry, 0, len(builtinPrefixes)+len(keywords)+4+len(known.values)*12)
+	sn.entries = make([]entry, 0, len(builtinPrefixes)+len(keywords)+len(cfg.Names)+8+len(known.values)*12)
 	for _, p := range &builtinPrefixes {
 		if len(cfg.DisableRules) > 0 && off(builtinRules[p.rule].id) {
 			continue
@@ -77,10 +77,16 @@ func NewSet(cfg Config, known Known, key TagKey) (*Set, error) {
 		}
 	}
 	for i := range keywords {
-		text, o := keywordNeedle(i)
-		sn.entries = append(sn.entries, entry{text: text, ref: int32(i), kind: eName, off: o})
+		sn.entries = append(sn.entries, entry{text: keywords[i].word, ref: noPattern, kind: eName, off: keywords[i].off})
 	}
-	sn.entries = append(sn.entries, entry{text: "://", kind: eURL})
+	for i, pattern := range cfg.Names {
+		word, ok := patternWord(pattern)
+		if !ok {
+			return nil, &Error{Code: "E1501", Reason: "name " + pattern + " does not end with three literal bytes"}
+		}
+		sn.entries = append(sn.entries, entry{text: word, ref: int32(i), kind: eName})
+	}
+	sn.entries = append(sn.entries, entry{text: "://", kind: eURL}, entry{text: " -p", kind: eFlag}, entry{text: " -u", kind: eFlag})
 	for _, head := range [...]string{armourHead, sshHead, puttyHead} {
 		sn.entries = append(sn.entries, entry{text: head, kind: eArmour})
 	}

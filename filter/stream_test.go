@@ -333,6 +333,13 @@ func TestConfig(t *testing.T) {
 	if out := filterAll(t, s, "a "+token+" b"); out != "a "+token+" b" {
 		t.Errorf("%q", out)
 	}
+	s = testSet(t, Config{Names: []string{"*_SIGNING_SALT"}})
+	if out := untag(filterAll(t, s, tokens(t, "APP_SIGNING_SALT={alnum:20}\nSALT=1{alnum:20}\n"))); !strings.HasPrefix(out, "APP_SIGNING_SALT=[REDACTED:policy-name:T]\nSALT=1") {
+		t.Errorf("%q", out)
+	}
+	if _, err := NewSet(Config{Names: []string{"a*"}}, Known{}, TagKey{}); err == nil {
+		t.Error("a name without an end is accepted")
+	}
 	rule := Rule{ID: "x-acme", Prefix: []string{"acme_"}, Body: []Shape{{Set: "hex", Min: 16}}, Examples: []string{"acme_{hex:16}"}, Counter: []string{"acme_{hex:10}"}}
 	s = testSet(t, Config{Rules: []Rule{rule}})
 	if out := untag(filterAll(t, s, tokens(t, "k acme_{hex:16}\n"))); out != "k [REDACTED:x-acme:T]\n" {

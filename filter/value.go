@@ -26,7 +26,7 @@ func (e *engine) judgeValue(c *candidate, eof bool) verdict {
 	}
 	if q, qc, d := readQuote(v, p); q > p {
 		p, quote, depth = q, qc, int(d)
-		if f != formHeader && f != formCookie {
+		if f != formHeader && f != formCookie && f != formUser {
 			f = formQuoted
 		}
 	} else if v[p] == '\\' && slashesToEnd(v, p) && !eof {
@@ -60,6 +60,17 @@ func (e *engine) judgeValue(c *candidate, eof bool) verdict {
 		}
 	case formTable:
 		g.table = true
+	case formUser:
+		q, o := userValue(v, p, eof)
+		if o != found {
+			return verdict{outcome: o, loose: true}
+		}
+		if p = q; p >= len(v) {
+			return undecided(eof, true)
+		}
+		if f = formPlain; quote != 0 {
+			f = formQuoted
+		}
 	}
 	end, until, done := valueEnd(v, p, f, quote, depth, g.scheme, eof)
 	if !done && end-p < maxValue {

@@ -131,6 +131,14 @@ var records = []struct{ name, in, want string }{
 	{"placeholder", "password: [REDACTED:password]\n", "="},
 	{"memory", "api_key = {alnum:32}\nlater\n", "api_key = [REDACTED:api-key:T]\nlater\n"},
 	{"double", "ghp_{alnum:36} ghp_{alnum:40}\n", "[REDACTED:github-pat:T] [REDACTED:github-pat:T]\n"},
+	{"sshpass", "+ sshpass -p {alnum:14} ssh host\n", "+ sshpass -p [REDACTED:password] ssh host\n"},
+	{"mysql", "+ mysql -h db -u root -p{alnum:14} -e x\n", "+ mysql -h db -u root -p[REDACTED:password] -e x\n"},
+	{"curl", "curl -s -u bob:{alnum:14} https://h/\n", "curl -s -u bob:[REDACTED:password] https://h/\n"},
+	{"docker login", "docker login -u bob -p {alnum:14} r\n", "docker login -u bob -p [REDACTED:password] r\n"},
+	{"mkdir", "mkdir -p /srv/{alnum:14}/x\n", "="},
+	{"putty", "PuTTY-User-Key-File-3: ssh-rsa\nPublic-Lines: 1\n{base64:64}\nPrivate-Lines: 2\n{base64:64}\n{base64:48}\nPrivate-MAC: {hex:64}\n", "PuTTY-User-Key-File-3: ssh-rsa\nPublic-Lines: 1\n{base64:64}\n[REDACTED:private-key:T]\nPrivate-MAC: {hex:64}\n"},
+	{"ssh2", "---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----\nComment: \"x\"\n{base64:70}\n{base64:20}\n---- END SSH2 ENCRYPTED PRIVATE KEY ----\nz\n", "[REDACTED:private-key:T]\nz\n"},
+	{"pem base64", "key LS0tLS1CRUdJTiBQUklWQVRFIEtFWS0tLS0tCk{base64:100} z\n", "key [REDACTED:pem-base64:T] z\n"},
 	{"git status", "On branch main\nnothing to commit, working tree clean\n", "="},
 }
 
@@ -154,7 +162,7 @@ func TestRecords(t *testing.T) {
 		t.Run(r.name, func(t *testing.T) {
 			s := testSet(t, Config{})
 			in := expandRecord(t, r.in)
-			want := r.want
+			want := expandRecord(t, r.want)
 			if want == "=" {
 				want = in
 			}
