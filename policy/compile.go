@@ -61,6 +61,7 @@ func Compile(docs []*Document) (*Set, error) {
 		}
 		return a.digest < b.digest
 	})
+	s.sources = append(s.sources, SourceInfo{LayerBuiltin, "builtin", builtinDigest})
 	for e := range s.belief {
 		s.belief[e] = beliefThreshold(atip.Effect(e))
 	}
