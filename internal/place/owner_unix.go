@@ -7,14 +7,33 @@ import (
 	"syscall"
 )
 
+// The calls below go to the kernel directly: a path has many components and
+// os.FileInfo costs as much again.
+
 // safeDir reports whether dir belongs to uid and others cannot write to it.
 func safeDir(dir string, uid int) bool {
-	fi, err := os.Lstat(dir)
-	if err != nil || !fi.IsDir() || fi.Mode().Perm()&0o002 != 0 {
-		return false
+	st, err := lstat(dir)
+	return err == nil && st.Mode&syscall.S_IFMT == syscall.S_IFDIR && st.Mode&0o002 == 0 && int(st.Uid) == uid
+}
+
+func lstat(p string) (st syscall.Stat_t, err error) {
+	for {
+		if err = syscall.Lstat(p, &st); err != syscall.EINTR {
+			return st, err
+		}
 	}
-	st, ok := fi.Sys().(*syscall.Stat_t)
-	return ok && int(st.Uid) == uid
+}
+
+// lookAt tells what p itself is.
+func lookAt(p string) (link, missing bool) {
+	st, err := lstat(p)
+	return err == nil && st.Mode&syscall.S_IFMT == syscall.S_IFLNK, err != nil
+}
+
+// sameFile reports whether two paths lead to one file.
+func sameFile(a, b string) bool {
+	var x, y syscall.Stat_t
+	return syscall.Stat(a, &x) == nil && syscall.Stat(b, &y) == nil && x.Dev == y.Dev && x.Ino == y.Ino
 }
 
 func openNonblock(p string) (*os.File, error) {

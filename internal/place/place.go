@@ -35,13 +35,7 @@ func (w World) Resolved() World {
 	if home != "" {
 		realHome = Resolve(home)
 	}
-	// Nearly all of them lie below the home directory, which is walked once.
-	one := func(p string) string {
-		if realHome != "" && p != home && within(p, home) {
-			return resolve(join(realHome, rel(p, home)), realHome)
-		}
-		return Resolve(p)
-	}
+	one := func(p string) string { return resolveBelow(p, home, realHome) }
 	for _, p := range []*string{&w.Workspace, &w.Cwd, &w.Config, &w.Data, &w.State, &w.Runtime, &w.Managed} {
 		if *p != "" {
 			*p = one(*p)
@@ -128,6 +122,15 @@ func globParent(p string) (parent string, glob bool) {
 // the way the kernel walks it.
 func Resolve(p string) string { return resolve(p, "") }
 
+// resolveBelow is Resolve for a path that probably lies below home: what is known
+// of that, realHome, is not walked again.
+func resolveBelow(p, home, realHome string) string {
+	if realHome != "" && p != home && within(p, home) {
+		return resolve(join(realHome, rel(p, home)), realHome)
+	}
+	return Resolve(p)
+}
+
 // resolve may start at known, a path without links, if p begins with it.
 func resolve(p, known string) string {
 	const maxLinks = 40 // the kernel's MAXSYMLINKS
@@ -155,11 +158,11 @@ func resolve(p, known string) string {
 			cur = next
 			continue
 		}
-		fi, err := os.Lstat(next)
+		link, gone := lookAt(next)
 		switch {
-		case err != nil:
+		case gone:
 			missing = true
-		case fi.Mode()&os.ModeSymlink != 0 && links < maxLinks:
+		case link && links < maxLinks:
 			if target, err := os.Readlink(next); err == nil {
 				links++
 				if filepath.IsAbs(target) {

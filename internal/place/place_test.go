@@ -372,3 +372,18 @@ func TestResolvedWorld(t *testing.T) {
 		t.Errorf("%+v", res)
 	}
 }
+
+func BenchmarkFindWorkspace(b *testing.B) {
+	home := mkdir(b, tempDir(b), "home")
+	p := mkdir(b, home, "p", "a")
+	repo(b, filepath.Join(home, "p", ".git"))
+	d, err := DirsFromEnv(func(string) string { return "" }, home)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		if root, _, why := FindWorkspace(p, home, os.Getuid(), d.Own()...); root == "" {
+			b.Fatal(why)
+		}
+	}
+}

@@ -20,10 +20,15 @@ func FindWorkspace(cwd, home string, uid int, own ...string) (root string, gitDi
 	if fi, err := os.Stat(cwd); err != nil || !fi.IsDir() {
 		return "", nil, "the current directory does not exist"
 	}
+	realHome := ""
 	if home != "" {
-		home = Resolve(home)
+		realHome = Resolve(home)
 	}
-	forbidden := func(dir string) string { return forbiddenRoot(dir, home, own) }
+	var resolved []string
+	for _, p := range own {
+		resolved = append(resolved, resolveBelow(p, home, realHome))
+	}
+	forbidden := func(dir string) string { return forbiddenRoot(dir, realHome, resolved) }
 	top, dirs, note := gitTop(cwd, uid)
 	if top != "" {
 		if no := forbidden(top); no == "" {
@@ -49,13 +54,13 @@ func forbiddenRoot(dir, home string, own []string) string {
 	case home != "" && within(home, dir):
 		return "above the home directory"
 	}
-	for _, tmp := range []string{"/tmp", "/var/tmp", "/dev/shm", os.Getenv("TMPDIR")} {
-		if tmp != "" && dir == Resolve(tmp) {
+	for _, tmp := range [...]string{"/tmp", "/var/tmp", "/dev/shm", os.Getenv("TMPDIR")} {
+		if tmp != "" && sameFile(tmp, dir) {
 			return "a directory for temporary files"
 		}
 	}
 	for _, p := range own {
-		if p = Resolve(p); within(p, dir) || within(dir, p) {
+		if within(p, dir) || within(dir, p) {
 			return "a directory that holds or lies in this program's own files"
 		}
 	}
@@ -70,12 +75,14 @@ func gitTop(cwd string, uid int) (top string, gitDirs []string, note string) {
 			return "", nil, "current directory: " + dir + " is not only ours"
 		}
 		dotGit := join(dir, ".git")
-		fi, err := os.Lstat(dotGit)
+		_, missing := lookAt(dotGit)
 		switch {
-		case err != nil:
-		case fi.IsDir() && isRepository(dotGit) && safeDir(dotGit, uid):
-			return dir, []string{dotGit}, "git work tree"
-		case fi.Mode().IsRegular():
+		case missing:
+		case safeDir(dotGit, uid):
+			if isRepository(dotGit) {
+				return dir, []string{dotGit}, "git work tree"
+			}
+		case isRegular(dotGit):
 			if dirs, err := linkedGitDirs(dir, dotGit, uid); err == nil {
 				return dir, dirs, "git work tree with linked git directory"
 			} else {
@@ -89,10 +96,15 @@ func gitTop(cwd string, uid int) (top string, gitDirs []string, note string) {
 }
 
 func isRepository(dir string) bool {
-	if _, err := os.Lstat(join(dir, "HEAD")); err != nil {
+	if _, missing := lookAt(join(dir, "HEAD")); missing {
 		return false
 	}
 	return isDir(join(dir, "objects")) && isDir(join(dir, "refs"))
+}
+
+func isRegular(p string) bool {
+	fi, err := os.Lstat(p)
+	return err == nil && fi.Mode().IsRegular()
 }
 
 func isDir(p string) bool {
