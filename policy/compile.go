@@ -216,7 +216,7 @@ func (s *Set) mergeSwitches() error {
 					can = false // a project's profile narrows even when trusted
 				}
 				if can && !s.profileAdmitted(d) {
-					s.warn(d, 1, 1, "profile "+d.profile+" only narrows: a ceiling above does not admit it")
+					s.warn(d, d.profileAt.line, d.profileAt.col, "profile "+d.profile+" only narrows: a ceiling above does not admit it")
 					can = false
 				}
 				loose = loose && can
@@ -232,7 +232,7 @@ func (s *Set) mergeSwitches() error {
 				case s.switchAdmitted(d, name):
 					on |= switchBit(name)
 				case s.switches&switchBit(name) == 0:
-					s.warn(d, 1, 1, "switch "+name+" is ignored: "+d.source.Layer.String()+" may not turn it on here")
+					s.warn(d, d.switchAt[name].line, d.switchAt[name].col, "switch "+name+" is ignored: "+d.source.Layer.String()+" may not turn it on here")
 				}
 			}
 		}
@@ -261,12 +261,12 @@ func (s *Set) profileSet(user *Document, name string) (switchSet, error) {
 			break
 		}
 		if contains(chain, name) {
-			return 0, &ParseError{Code: "E2040", File: user.source.File, Msg: "profile " + name + " is its own base"}
+			return 0, &ParseError{Code: "E2040", File: user.source.File, Line: user.profileAt.line, Col: user.profileAt.col, Msg: "profile " + name + " is its own base"}
 		}
 		chain = append(chain, name)
 		p, d := s.findProfile(name, user.source.Layer)
 		if p == nil {
-			return 0, &ParseError{Code: "E2040", File: user.source.File, Msg: fmt.Sprintf("unknown profile %q", name)}
+			return 0, &ParseError{Code: "E2040", File: user.source.File, Line: user.profileAt.line, Col: user.profileAt.col, Msg: fmt.Sprintf("unknown profile %q", name)}
 		}
 		overrides = append(overrides, p.switches)
 		for i := range p.rules {

@@ -16,14 +16,16 @@ type Source struct {
 
 // Document is one parsed policy document.
 type Document struct {
-	source   Source
-	version  int
-	profile  string
-	profiles []profile
-	switches map[string]bool
-	rules    []rule
-	dflt     *Action
-	ceiling  *ceiling
+	source    Source
+	version   int
+	profile   string
+	profileAt at
+	switchAt  map[string]at
+	profiles  []profile
+	switches  map[string]bool
+	rules     []rule
+	dflt      *Action
+	ceiling   *ceiling
 
 	// withhold are effects a delegation forbids that the kernel can forbid too:
 	// no rule's grants contain them.
@@ -47,6 +49,9 @@ type Document struct {
 	digest   string
 	warnings []string
 }
+
+// at is a place in a document.
+type at struct{ line, col int }
 
 // profile is a named set of switches, rules and a default.
 type profile struct {

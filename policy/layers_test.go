@@ -96,8 +96,9 @@ func TestUnknownProfile(t *testing.T) {
 		// A workspace cannot supply what its user's policy names.
 		{mustParse(t, LayerUser, `{"version":1,"profile":"mine"}`), untrusted(t, `{"version":1,"profiles":{"mine":{"switches":{"remote_change":true}}}}`)},
 	} {
-		if _, err := Compile(docs); err == nil {
-			t.Error("compiled")
+		_, err := Compile(docs)
+		if pe, ok := err.(*ParseError); !ok || pe.Line != 1 || pe.Col != 24 || pe.Code != "E2040" {
+			t.Errorf("%v", err)
 		}
 	}
 }

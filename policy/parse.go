@@ -84,11 +84,14 @@ func (r *reader) member(d *Document, key string, v *atip.Node) bool {
 	case "version":
 		d.version = int(r.integer(v, 1, 1))
 	case "profile":
-		d.profile = r.str(v)
+		d.profile, d.profileAt = r.str(v), at{v.Line, v.Col}
 	case "profiles":
 		r.entries(v, func(name string, p *atip.Node) { d.profiles = append(d.profiles, r.profile(name, p)) })
 	case "switches":
-		d.switches = r.switches(v)
+		d.switches, d.switchAt = r.switches(v), make(map[string]at, len(v.Items))
+		for _, m := range v.Items {
+			d.switchAt[m.Key] = at{m.KeyLine, m.KeyCol}
+		}
 	case "rules":
 		if rules := r.rules(v); d.rules == nil {
 			d.rules = rules // the usual case, without copying
