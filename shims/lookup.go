@@ -263,8 +263,7 @@ func (l *lookup) byName() error {
 // one program with many names, or be reached by a link that the administrator made.
 func (l *lookup) builtin() error {
 	name := l.q.Effective
-	if multicall(name) && l.q.Invoked != "" && l.q.Invoked != name {
-		// busybox and its like look at argv[0]: the applet's document describes it.
+	if l.q.Invoked != name && applet(name, l.q.Invoked) {
 		if _, ok := builtin.Find(l.q.Invoked); ok {
 			name = l.q.Invoked
 		}
@@ -345,14 +344,33 @@ func provenance(doc *atip.Document, f *file, channel, binding string, top atip.R
 	return atip.Provenance{Channel: channel, Rank: rank, Binding: binding, Source: channel + ":" + f.path, Digest: hex.EncodeToString(sum[:])}
 }
 
-// multicall names the programs that choose what to do by argv[0] and whose
-// applets have documents of their own in the embedded table.
-func multicall(name string) bool {
-	switch name {
-	case "busybox", "busybox.static", "toybox", "coreutils", "systemctl", "kmod":
+// applet reports whether a program is another tool when called by another name, so
+// that the document of that tool describes it. Only names which the program is
+// known to look for count: under any other, xz is xz.
+func applet(program, name string) bool {
+	switch program {
+	case "busybox", "busybox.static", "toybox", "coreutils":
 		return true
+	case "systemctl":
+		switch name {
+		case "halt", "init", "poweroff", "reboot", "shutdown", "telinit":
+			return true
+		}
+	case "kmod":
+		switch name {
+		case "insmod", "lsmod", "modprobe", "rmmod":
+			return true
+		}
+	case "pgrep":
+		return name == "pkill"
+	case "xz":
+		return name == "xzcat" || name == "lzcat"
+	case "zstd":
+		return name == "zstdcat"
+	case "lz4":
+		return name == "lz4cat"
 	}
-	return strings.HasPrefix(name, "gnu-coreutils")
+	return false
 }
 
 // isName reports whether name can be a file name below our directories.

@@ -190,6 +190,30 @@ func TestSources(t *testing.T) {
 					t.Error("rm of busybox is not rm", f.Provenance.Source)
 				}
 			}},
+		{name: "pkill is a link to pgrep", q: Query{Digest: hexA, Effective: "pgrep", Invoked: "pkill", Believed: true}, channel: "builtin", rank: atip.Org,
+			check: func(t *testing.T, f Found) {
+				if destructive(f, "pkill", "x") != atip.Yes {
+					t.Error("pkill only looks")
+				}
+			}},
+		{name: "pgrep under a foreign name", q: Query{Digest: hexA, Effective: "pgrep", Invoked: "look", Believed: true}, channel: "builtin", rank: atip.Org,
+			check: func(t *testing.T, f Found) {
+				if destructive(f, "look", "x") != atip.Yes || destructive(f, "pgrep", "x") != atip.No {
+					t.Error("a foreign name may be pkill")
+				}
+			}},
+		{name: "zcat is not a name of xz", q: Query{Digest: hexA, Effective: "xz", Invoked: "zcat", Believed: true}, channel: "builtin", rank: atip.Org,
+			check: func(t *testing.T, f Found) {
+				if destructive(f, "zcat", "x") != atip.Yes {
+					t.Error("a link called zcat made xz harmless")
+				}
+			}},
+		{name: "sh is dash", q: Query{Digest: hexA, Effective: "dash", Invoked: "sh", Believed: true}, channel: "builtin", rank: atip.Org,
+			check: func(t *testing.T, f Found) {
+				if c := f.Resolve([]string{"sh", "-c", "exit 7"}, atip.ResolveOptions{}); c.Exactness != atip.Exact || len(c.Nested) != 1 {
+					t.Errorf("%+v", c)
+				}
+			}},
 		{name: "link with a harmless name", q: Query{Digest: hexA, Effective: "rm", Invoked: "ls", Believed: true}, channel: "builtin", rank: atip.Org,
 			check: func(t *testing.T, f Found) {
 				if destructive(f, "./ls", "x") != atip.Yes {

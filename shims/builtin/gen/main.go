@@ -54,8 +54,8 @@ func build(dir string) (blob, source []byte, err error) {
 	}
 	slices.Sort(files)
 	var problems []string
-	var names, globs []name
-	owner := map[string]string{}
+	var claims []name
+	ids := map[string]int{}
 	var spans strings.Builder
 	for i, file := range files {
 		raw, err := os.ReadFile(file)
@@ -63,6 +63,7 @@ func build(dir string) (blob, source []byte, err error) {
 			return nil, nil, err
 		}
 		id := strings.TrimSuffix(filepath.Base(file), ".json")
+		ids[id] = i
 		for _, f := range atip.Validate(raw, file) {
 			problems = append(problems, fmt.Sprintf("%s:%d:%d: %s: %s %s", file, f.Line, f.Col, f.Pointer, f.Code, f.Message))
 		}
@@ -85,17 +86,8 @@ func build(dir string) (blob, source []byte, err error) {
 			problems = append(problems, fmt.Sprintf("%s: trust.source is not org", file))
 		}
 		for _, n := range append([]string{id}, doc.Names()...) {
-			if other, taken := owner[n]; taken && other != id {
-				problems = append(problems, fmt.Sprintf("%s: name %q also belongs to %s", file, n, other))
-				continue
-			} else if taken {
-				continue
-			}
-			owner[n] = id
-			if strings.ContainsAny(n, "*?") {
-				globs = append(globs, name{n, i})
-			} else {
-				names = append(names, name{n, i})
+			if c := (name{n, i}); !slices.Contains(claims, c) {
+				claims = append(claims, c)
 			}
 		}
 		// The offsets are those of the compact form: look-up scans every byte.
@@ -119,6 +111,7 @@ func build(dir string) (blob, source []byte, err error) {
 	if len(problems) > 0 {
 		return nil, nil, fmt.Errorf("%d problems\n%s", len(problems), strings.Join(problems, "\n"))
 	}
+	names, globs := table(claims, ids)
 	byText := func(a, b name) int { return strings.Compare(a.text, b.text) }
 	slices.SortFunc(names, byText)
 	// A longer glob says more, so it is asked first.
@@ -142,4 +135,24 @@ func build(dir string) (blob, source []byte, err error) {
 		out.WriteString("}\n")
 	}
 	return blob, out.Bytes(), nil
+}
+
+// table decides which document a file name leads to. Several may list a name, since
+// a link of that name may lead to each: sh is bash or dash, and both must know that
+// they are called so. A file of that name is then the document called so, if any.
+func table(claims []name, ids map[string]int) (names, globs []name) {
+	count := map[string]int{}
+	for _, c := range claims {
+		count[c.text]++
+	}
+	for _, c := range claims {
+		switch id, is := ids[c.text]; {
+		case is && id != c.doc, !is && count[c.text] > 1:
+		case strings.ContainsAny(c.text, "*?"):
+			globs = append(globs, c)
+		default:
+			names = append(names, c)
+		}
+	}
+	return names, globs
 }
