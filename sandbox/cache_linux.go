@@ -23,16 +23,22 @@ type remembered struct {
 // this boot, kernel, user, executable and set of namespaces; a cache that is stale,
 // damaged or cannot be written changes nothing but the time.
 func Probe(c Cache) (Host, error) {
+	h := probe(c)
+	h.state = c.Dir
+	return h, nil
+}
+
+func probe(c Cache) Host {
 	if c.Dir == "" {
-		return try(), nil
+		return try()
 	}
 	path, key := filepath.Join(c.Dir, "sandbox.json"), probeKey(c)
 	if h, ok := recall(path, key); ok {
-		return h, nil
+		return h
 	}
 	h := try()
 	remember(path, remembered{Key: key, Host: h})
-	return h, nil
+	return h
 }
 
 // Forget drops the answer, for a start that failed where it promised otherwise.

@@ -32,8 +32,6 @@ type Cmd struct {
 	Foreground   bool     // Handoff: put the child in front
 	Umask        int      // bits added to the inherited umask
 
-	// Guard is the result of Guard, needed if the profile says Check and protects names.
-	Guard *Protection
 	// Prepared is what Prepare began, nil for nothing.
 	Prepared *Prepared
 	// Check compares the started file with the identified one, on the worker, right

@@ -60,7 +60,6 @@ type Input struct {
 	Net                          Net
 	Forbidden                    []Forbidden
 	ProtectAllow                 []string // protected names that the call was approved to change
-	Check                        bool     // Guard and Settle are called around the run
 	Policy                       PolicyProfile
 	Root                         bool // the run has uid 0
 	Getenv                       func(string) string
@@ -343,7 +342,6 @@ func (d *deriver) finish() (Profile, error) {
 	}
 	d.p.PlainRead = d.in.OrgBound && !d.hosts && d.p.Net.Mode == NetNone && d.p.Confine == ConfineKernel
 	d.p.HostWrite = d.hosts
-	d.p.Check = d.in.Check
 	d.protect()
 	return d.p, nil
 }

@@ -9,8 +9,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -22,14 +24,15 @@ const (
 	maxEntries = 4096
 )
 
-// Protection is what the protected names were before a run. The directories are held
+// protection is what the protected names were before a run. The directories are held
 // open, so that putting a file back cannot be led elsewhere by a planted link.
-type Protection struct {
+type protection struct {
 	dir     string // of this workspace, in the state directory
 	run     string
 	roots   []*os.Root
 	pending *os.File
 	copied  int
+	earlier []Change // of runs whose wrapper was killed
 	record
 }
 
@@ -53,36 +56,41 @@ type entry struct {
 
 const absentKind fs.FileMode = 1 // no type bit
 
-// Guard notes the protected names of a profile before its run and first settles the
-// runs in this workspace whose wrapper was killed. It returns nil if nothing of p is
+// guardNames notes the protected names of a profile before its run, and first settles
+// the runs in this workspace whose wrapper was killed. It returns nil if nothing is
 // writable that could hold one.
-func Guard(p Profile, stateDir, run string) (*Protection, []Change, error) {
-	if !p.Check || len(p.Protect) == 0 {
-		return nil, nil, nil
+func guardNames(p Profile, stateDir string) (*protection, error) {
+	if len(p.Protect) == 0 || stateDir == "" || p.Confine == ConfineNone {
+		return nil, nil
 	}
 	sum := sha256.Sum256([]byte(p.Workspace))
-	g := &Protection{dir: filepath.Join(stateDir, "protect", hex.EncodeToString(sum[:8])), run: run}
+	g := &protection{dir: filepath.Join(stateDir, "protect", hex.EncodeToString(sum[:8])), run: runName()}
 	for _, d := range [...]string{"pre", "pending"} {
 		if err := os.MkdirAll(filepath.Join(g.dir, d), 0o700); err != nil {
-			return nil, nil, &StepError{Step: "create", Path: filepath.Join(g.dir, d), Code: "E4102", Err: errors.Unwrap(err)}
+			return nil, &StepError{Step: "create", Path: filepath.Join(g.dir, d), Err: errors.Unwrap(err)}
 		}
 	}
-	settled := settleDead(g.dir)
-	g.Roots, g.Names = append([]string{p.Workspace}, p.GitDirs...), p.Protect
+	g.earlier = settleDead(g.dir)
+	g.Roots, g.Names = append([]string{p.Workspace}, p.GitDirs...), slices.Clone(p.Protect)
 	if err := g.open(); err != nil {
-		return nil, settled, err
+		return nil, err
 	}
 	g.Names = append(g.Names, g.gitExtras()...)
 	g.Entries = g.snapshot(true)
 	g.followLinks()
 	if err := g.remember(); err != nil {
 		g.close()
-		return nil, settled, err
+		return nil, err
 	}
-	return g, settled, nil
+	return g, nil
 }
 
-func (g *Protection) open() error {
+// runName is unique on this machine and sorts by time.
+func runName() string {
+	return time.Now().UTC().Format("20060102T150405.000000") + "-" + strconv.Itoa(os.Getpid())
+}
+
+func (g *protection) open() error {
 	for _, path := range g.Roots {
 		r, err := os.OpenRoot(path)
 		if err != nil {
@@ -94,7 +102,7 @@ func (g *Protection) open() error {
 	return nil
 }
 
-func (g *Protection) close() {
+func (g *protection) close() {
 	for _, r := range g.roots {
 		r.Close()
 	}
@@ -105,7 +113,7 @@ func (g *Protection) close() {
 
 // remember writes the record under a lock that the kernel drops with the wrapper: a
 // record that can be locked belongs to a run that never settled.
-func (g *Protection) remember() error {
+func (g *protection) remember() error {
 	path := filepath.Join(g.dir, "pending", g.run+".json")
 	data, err := json.Marshal(g.record)
 	if err != nil {
@@ -142,9 +150,9 @@ func settleDead(dir string) []Change {
 			f.Close() // its run is alive
 			continue
 		}
-		g := &Protection{dir: dir, run: strings.TrimSuffix(n.Name(), ".json"), pending: f}
+		g := &protection{dir: dir, run: strings.TrimSuffix(n.Name(), ".json"), pending: f}
 		if json.NewDecoder(f).Decode(&g.record) == nil && g.open() == nil {
-			out = append(out, g.Settle().Changes...)
+			out = append(out, g.settle().Changes...)
 			continue
 		}
 		// Cut off while it was written, so its run had not begun.
@@ -155,7 +163,7 @@ func settleDead(dir string) []Change {
 }
 
 // locate splits a protected path into root and name below it.
-func (g *Protection) locate(path string) (root int, rel string, ok bool) {
+func (g *protection) locate(path string) (root int, rel string, ok bool) {
 	root = -1
 	for i, r := range g.Roots {
 		if within(path, r) && path != r && (root < 0 || len(r) > len(g.Roots[root])) {
@@ -169,7 +177,7 @@ func (g *Protection) locate(path string) (root int, rel string, ok bool) {
 }
 
 // snapshot looks at all names, and below those that are directories.
-func (g *Protection) snapshot(copies bool) []entry {
+func (g *protection) snapshot(copies bool) []entry {
 	var out []entry
 	seen := map[string]bool{}
 	for _, name := range g.Names {
@@ -183,7 +191,7 @@ func (g *Protection) snapshot(copies bool) []entry {
 	return out
 }
 
-func (g *Protection) look(out []entry, root int, rel string, tree, copies bool) []entry {
+func (g *protection) look(out []entry, root int, rel string, tree, copies bool) []entry {
 	if len(out) >= maxEntries {
 		return out
 	}
@@ -219,7 +227,7 @@ func (g *Protection) look(out []entry, root int, rel string, tree, copies bool) 
 
 // followLinks adds what the links lead to: it can be written without touching the link.
 // Only links from before the run count, or a planted one could have anything moved away.
-func (g *Protection) followLinks() {
+func (g *protection) followLinks() {
 	known := len(g.Names)
 	for _, e := range g.Entries {
 		if e.Kind != fs.ModeSymlink {
@@ -253,7 +261,7 @@ func identity(fi fs.FileInfo) string {
 }
 
 // keep copies a file unless the same state of it was copied before.
-func (g *Protection) keep(r *os.Root, e entry, size int64) string {
+func (g *protection) keep(r *os.Root, e entry, size int64) string {
 	sum := sha256.Sum256([]byte(g.Roots[e.Root] + "\x00" + e.Rel + "\x00" + e.ID))
 	name := hex.EncodeToString(sum[:16])
 	path := filepath.Join(g.dir, "pre", name)
@@ -278,7 +286,7 @@ func (g *Protection) keep(r *os.Root, e entry, size int64) string {
 
 // gitExtras are the protected names that only the git directory itself tells: hooks and
 // configuration of submodules, and the directory that core.hooksPath names.
-func (g *Protection) gitExtras() []string {
+func (g *protection) gitExtras() []string {
 	var out []string
 	for _, name := range g.Names {
 		dir, ok := strings.CutSuffix(name, "/config")
@@ -305,7 +313,7 @@ func (g *Protection) gitExtras() []string {
 	return out
 }
 
-func (g *Protection) modules(out []string, root int, rel string, depth int) []string {
+func (g *protection) modules(out []string, root int, rel string, depth int) []string {
 	if depth > 8 || len(out) > 512 {
 		return out
 	}

@@ -29,14 +29,14 @@ func repository(t *testing.T) (world, Profile) {
 	if err := os.Symlink("shared", w.ws+"/.cursor"); err != nil {
 		t.Fatal(err)
 	}
-	return w, w.profile(t, func(in *Input) { in.Check = true })
+	return w, w.profile(t, nil)
 }
 
-func guarded(t *testing.T, p Profile, state, run string) *Protection {
+func guarded(t *testing.T, p Profile, state string) *protection {
 	t.Helper()
-	g, settled, err := Guard(p, state, run)
-	if err != nil || g == nil || len(settled) != 0 {
-		t.Fatalf("guard %v, settled %v, %v", g, settled, err)
+	g, err := guardNames(p, state)
+	if err != nil || g == nil {
+		t.Fatalf("guard %v, %v", g, err)
 	}
 	return g
 }
@@ -74,14 +74,14 @@ func TestProtectedNames(t *testing.T) {
 	} {
 		w, p := repository(t)
 		state := w.base + "/state"
-		g := guarded(t, p, state, "run1")
+		g := guarded(t, p, state)
 		before, _ := os.ReadFile(w.ws + "/.git/hooks/pre-commit")
 		cmd := exec.Command("/bin/sh", "-ec", tc.shell)
 		cmd.Dir = w.ws
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("%s: %v %s", tc.name, err, out)
 		}
-		s := g.Settle()
+		s := g.settle()
 		var got []string
 		for _, c := range s.Changes {
 			got = append(got, c.What+" "+strings.TrimPrefix(c.Path, w.ws+"/")+" "+c.Action)
@@ -113,32 +113,55 @@ func TestProtectedNames(t *testing.T) {
 func TestKilledWrapperIsSettledByTheNextRun(t *testing.T) {
 	w, p := repository(t)
 	state := w.base + "/state"
-	dead := guarded(t, p, state, "dead")
+	dead := guarded(t, p, state)
 	if err := os.WriteFile(w.ws+"/.mcp.json", []byte("{}"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	alive := guarded(t, p, state, "alive") // settles nothing: dead's lock is held
-	dead.close()                           // as the kernel does for a killed process
-	g, settled, err := Guard(p, state, "next")
-	if err != nil || len(settled) != 1 || settled[0].Action != "quarantined" {
-		t.Fatalf("settled %+v, %v", settled, err)
+	alive := guarded(t, p, state) // settles nothing: dead's lock is held
+	dead.close()                  // as the kernel does for a killed process
+	g := guarded(t, p, state)
+	if len(g.earlier) != 1 || g.earlier[0].Action != "quarantined" || len(alive.earlier) != 0 {
+		t.Fatalf("settled %+v and %+v", g.earlier, alive.earlier)
 	}
 	if _, err := os.Lstat(w.ws + "/.mcp.json"); err == nil {
 		t.Error("the planted file stays")
 	}
-	g.Settle()
-	alive.Settle()
+	g.settle()
+	alive.settle()
 }
 
 func TestNoGuardWithoutWrite(t *testing.T) {
 	w, _ := repository(t)
-	p := w.profile(t, func(in *Input) { in.Check, in.Granted = true, 0 })
-	if g, _, err := Guard(p, w.base+"/state", "r"); g != nil || err != nil {
+	p := w.profile(t, func(in *Input) { in.Granted = 0 })
+	if g, err := guardNames(p, w.base+"/state"); g != nil || err != nil {
 		t.Errorf("guard of a run that writes nothing: %v %v", g, err)
 	}
-	var none *Protection
-	if s := none.Settle(); s.Checked != 0 {
+	var none *protection
+	if s := none.settle(); s.Checked != 0 {
 		t.Error("a missing guard settles something")
+	}
+}
+
+// TestRunPutsProtectedNamesBack plants from inside the sandbox, by a process that
+// outlives the child.
+func TestRunPutsProtectedNamesBack(t *testing.T) {
+	needLandlock(t, 1)
+	w, p := repository(t)
+	j := w.shell(p, "cd "+w.ws+`; echo evil >.git/hooks/pre-commit; (while :; do echo evil >.mcp.json; done) >/dev/null 2>&1 & sleep 0.1`)
+	j.State = w.base + "/state"
+	r := confined(t, j)
+	if len(r.Settlement.Changes) != 2 || r.Rest != "[]" || r.Err != "" {
+		t.Errorf("settlement %+v, left %s, %s", r.Settlement, r.Rest, r.Err)
+	}
+	if data, _ := os.ReadFile(w.ws + "/.git/hooks/pre-commit"); strings.Contains(string(data), "evil") {
+		t.Error("the hook stays")
+	}
+	if _, err := os.Lstat(w.ws + "/.mcp.json"); err == nil {
+		t.Error("the settings stay")
+	}
+	j.State = w.ws + "/mine/x"
+	if r := confined(t, j); r.Code != "E4102" {
+		t.Errorf("no place for the record: %+v", r)
 	}
 }
 
@@ -208,12 +231,12 @@ func BenchmarkGuard(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-	p := w.profile(b, func(in *Input) { in.Check = true })
+	p := w.profile(b, nil)
 	for b.Loop() {
-		g, _, err := Guard(p, w.base+"/state", "run")
+		g, err := guardNames(p, w.base+"/state")
 		if err != nil {
 			b.Fatal(err)
 		}
-		g.Settle()
+		g.settle()
 	}
 }

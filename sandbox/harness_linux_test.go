@@ -54,21 +54,23 @@ type job struct {
 	CheckFails   bool
 	Prepare      bool
 	Home         string
+	State        string
 }
 
 // result is what the wrapper saw.
 type result struct {
-	Out     string
-	Exit    Exit
-	Tree    Tree
-	Receipt Receipt
-	Err     string
-	Code    string
-	Details map[string]any
-	Filters []string // "Seccomp" of each thread but the main one
-	Main    string
-	Opened  string
-	Rest    string // children left after the sweep
+	Out        string
+	Exit       Exit
+	Tree       Tree
+	Receipt    Receipt
+	Err        string
+	Code       string
+	Details    map[string]any
+	Filters    []string // "Seccomp" of each thread but the main one
+	Main       string
+	Opened     string
+	Settlement Settlement
+	Rest       string // children left after the sweep
 }
 
 func wrapperMain() {
@@ -100,7 +102,7 @@ func wrapper(j job) (r result) {
 		}
 		return r
 	}
-	h, err := Probe(Cache{})
+	h, err := Probe(Cache{Dir: j.State})
 	if err != nil {
 		return fail(err)
 	}
@@ -187,6 +189,7 @@ func wrapper(j job) (r result) {
 	if j.KillAfter == 0 {
 		r.Tree = p.Sweep()
 	}
+	r.Settlement = p.Settlement()
 	r.Out = <-out
 	r.Rest = fmt.Sprint(children())
 	return r

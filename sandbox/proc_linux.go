@@ -26,8 +26,10 @@ type Proc struct {
 	exit   Exit
 	err    error
 
-	sweep sync.Mutex
-	tree  Tree
+	sweep      sync.Mutex
+	tree       Tree
+	guard      *protection
+	settlement Settlement
 }
 
 // LostError is a child whose end nobody saw.

@@ -177,7 +177,6 @@ type Profile struct {
 	Mask              []string // secrets below a granted directory
 	Protect           []string // names in the workspace that must not change; a directory ends in "/"
 	GitDirs           []string // granted git directories outside the workspace
-	Check             bool     // they are compared and put back after the run
 	Net               Net
 	Unix              []string // outside pathname sockets
 	SubprocessNo      bool

@@ -14,6 +14,8 @@ type Host struct {
 	// Namespaces is set where a private root could be made.
 	Namespaces bool   `json:"namespaces"`
 	NSWhy      string `json:"namespacesWhy,omitempty"`
+
+	state string // where protected names are kept during a run
 }
 
 // Cache says where Probe may keep its answer and for which executable.
@@ -158,8 +160,8 @@ func (s *Setup) lacks(g Guarantee) (why, fix string) {
 			return "protected names can change during the run: " + namespaces, fix
 		}
 	case WSCheck:
-		if p.workspaceWritable() && !p.Check {
-			return "protected names are not compared after the run", ""
+		if p.workspaceWritable() && s.host.state == "" {
+			return "there is no state directory to keep protected names in", ""
 		}
 	case ProcSignal:
 		if s.host.ABI < scopeABI && !private {

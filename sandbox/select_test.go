@@ -17,9 +17,11 @@ func gapNames(gaps []Gap) string {
 }
 
 func TestSelect(t *testing.T) {
-	writable := Profile{Workspace: "/w", HostWrite: true, Check: true, Write: []Grant{{Path: "/w", Dir: true, Rights: Read | Write}}}
+	writable := Profile{Workspace: "/w", HostWrite: true, Write: []Grant{{Path: "/w", Dir: true, Rights: Read | Write}}}
 	with := func(p Profile, change func(*Profile)) Profile { change(&p); return p }
-	t2 := Host{OS: "linux", ABI: 7, Seccomp: true, NSWhy: "user namespaces are off"}
+	t2 := Host{OS: "linux", ABI: 7, Seccomp: true, NSWhy: "user namespaces are off", state: "/state"}
+	stateless := t2
+	stateless.state = ""
 	for _, tc := range []struct {
 		name    string
 		p       Profile
@@ -33,7 +35,7 @@ func TestSelect(t *testing.T) {
 		{"unknown tool, built-in", Profile{Accept: BuiltinAccept()}, t2, T2, "files.hidden proc.hidden tree.killed", ""},
 		{"writes, built-in", with(writable, func(p *Profile) { p.Accept = BuiltinAccept() }), t2, T2,
 			"files.meta files.hidden ws.protect proc.hidden tree.killed", ""},
-		{"writes unchecked", with(writable, func(p *Profile) { p.Accept, p.Check = BuiltinAccept(), false }), t2, T2, "ws.check", "E4101"},
+		{"writes unchecked", with(writable, func(p *Profile) { p.Accept = BuiltinAccept() }), stateless, T2, "ws.check", "E4101"},
 		{"required although plain", Profile{PlainRead: true, Need: []Guarantee{ProcHidden}}, t2, T2, "proc.hidden", "E4101"},
 		{"old Landlock", Profile{PlainRead: true}, Host{ABI: 5, Seccomp: true}, T1, "proc.signal", "E4101"},
 		{"old Landlock accepted", Profile{PlainRead: true, Accept: []Guarantee{ProcSignal}}, Host{ABI: 5, Seccomp: true}, T1, "proc.signal", ""},

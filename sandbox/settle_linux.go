@@ -13,35 +13,10 @@ import (
 
 type unixStat = syscall.Stat_t
 
-// Change is a protected name that differs after a run.
-type Change struct {
-	Path   string `json:"path"`
-	What   string `json:"what"`   // new, changed, removed
-	Action string `json:"action"` // quarantined, restored, reported
-	Code   string `json:"code"`   // E4111 put back, E4112 could not be put back
-	Kept   string `json:"kept,omitempty"`
-	Err    string `json:"error,omitempty"`
-}
-
-// Settlement is what Settle found and did.
-type Settlement struct {
-	Checked int
-	Changes []Change
-}
-
-// Receipt is the settlement as receipts carry it.
-func (s Settlement) Receipt() ProtectedReceipt {
-	r := ProtectedReceipt{Checked: s.Checked, Changed: []string{}}
-	for _, c := range s.Changes {
-		r.Changed = append(r.Changed, c.Path)
-	}
-	return r
-}
-
-// Settle compares the protected names with what they were, moves new content to the
+// settle compares the protected names with what they were, moves new content to the
 // quarantine and puts the old back. Call it when the whole tree is dead: what still
 // runs could undo it.
-func (g *Protection) Settle() Settlement {
+func (g *protection) settle() Settlement {
 	if g == nil {
 		return Settlement{}
 	}
@@ -51,7 +26,7 @@ func (g *Protection) Settle() Settlement {
 		before[g.path(e)] = e
 	}
 	now := g.snapshot(false)
-	s := Settlement{Checked: len(g.Entries)}
+	s := Settlement{Checked: len(g.Entries), Changes: g.earlier}
 	moved := ""
 	for _, e := range now {
 		if moved != "" && within(g.path(e), moved) {
@@ -84,10 +59,10 @@ func (g *Protection) Settle() Settlement {
 	return s
 }
 
-func (g *Protection) path(e entry) string { return g.Roots[e.Root] + "/" + e.Rel }
+func (g *protection) path(e entry) string { return g.Roots[e.Root] + "/" + e.Rel }
 
 // compare decides about one name.
-func (g *Protection) compare(old, now entry) (Change, bool) {
+func (g *protection) compare(old, now entry) (Change, bool) {
 	c := Change{Path: g.path(now), Code: "E4111"}
 	config := filepath.Base(now.Rel) == "config" && g.gitConfig(c.Path)
 	switch {
@@ -130,7 +105,7 @@ func (g *Protection) compare(old, now entry) (Change, bool) {
 }
 
 // named reports whether path stands in the list itself.
-func (g *Protection) named(path string) bool {
+func (g *protection) named(path string) bool {
 	for _, n := range g.Names {
 		if n == path {
 			return true
@@ -140,7 +115,7 @@ func (g *Protection) named(path string) bool {
 }
 
 // gitConfig reports whether a path is the configuration of a git directory.
-func (g *Protection) gitConfig(path string) bool {
+func (g *protection) gitConfig(path string) bool {
 	return g.named(path) && g.named(strings.TrimSuffix(path, "config")+"hooks/")
 }
 
@@ -153,13 +128,13 @@ func repositoryOf(rel string) (string, bool) {
 	return rel[:i+len(".git")], true
 }
 
-func (g *Protection) missing(root int, rel string) bool {
+func (g *protection) missing(root int, rel string) bool {
 	_, err := g.roots[root].Lstat(rel)
 	return err != nil
 }
 
 // same reports whether only the time of a file changed, or its inode.
-func (g *Protection) same(old, now entry) bool {
+func (g *protection) same(old, now entry) bool {
 	if old.Mode != now.Mode || old.Copy == "" {
 		return false
 	}
@@ -171,7 +146,7 @@ func (g *Protection) same(old, now entry) bool {
 	return err == nil && string(before) == string(after)
 }
 
-func (g *Protection) inert(old, now entry) bool {
+func (g *protection) inert(old, now entry) bool {
 	var before []byte
 	if old.Copy != "" {
 		var err error
@@ -185,7 +160,7 @@ func (g *Protection) inert(old, now entry) bool {
 	return err == nil && inertChange(string(before), string(after))
 }
 
-func (g *Protection) read(e entry) ([]byte, error) {
+func (g *protection) read(e entry) ([]byte, error) {
 	f, err := g.roots[e.Root].Open(e.Rel)
 	if err != nil {
 		return nil, err
@@ -199,7 +174,7 @@ func (g *Protection) read(e entry) ([]byte, error) {
 }
 
 // repair moves what is there now to the quarantine and puts the old state back.
-func (g *Protection) repair(c Change, old, now entry) Change {
+func (g *protection) repair(c Change, old, now entry) Change {
 	fail := func(err error) Change {
 		c.Action, c.Code, c.Err = "reported", "E4112", err.Error()
 		return c
@@ -234,7 +209,7 @@ func (g *Protection) repair(c Change, old, now entry) Change {
 	return c
 }
 
-func (g *Protection) putBack(r *os.Root, old entry) error {
+func (g *protection) putBack(r *os.Root, old entry) error {
 	data, err := os.ReadFile(filepath.Join(g.dir, "pre", old.Copy))
 	if err != nil {
 		return err
@@ -266,7 +241,7 @@ func (g *Protection) putBack(r *os.Root, old entry) error {
 
 // quarantine copies a name out of the workspace and removes it there. Links and special
 // files are kept as a text that says what they were.
-func (g *Protection) quarantine(e entry) (string, error) {
+func (g *protection) quarantine(e entry) (string, error) {
 	r := g.roots[e.Root]
 	kept := filepath.Join(g.dir, "quarantine", g.run, strconv.Itoa(e.Root), e.Rel)
 	if e.Kind != 0 && e.Kind != fs.ModeDir {

@@ -44,9 +44,6 @@ func Start(ctx context.Context, p Profile, s Setup, c Cmd) (*Proc, error) {
 	if s.tier == T0 && p.Confine != ConfineNone {
 		return nil, &UnconfinedError{Why: "no tier was selected"}
 	}
-	if p.Check && len(p.Protect) > 0 && c.Guard == nil {
-		return nil, &StateError{Why: "the protected names were not noted, although the setup promises it"}
-	}
 	if len(c.Argv) == 0 {
 		return nil, &ExecError{Errno: syscall.EINVAL, Path: c.Path}
 	}
@@ -68,6 +65,11 @@ func startWorker(s *Setup, c *Cmd) (*Proc, error) {
 	if err := makePrivate(s.profile.Private); err != nil {
 		return nil, err
 	}
+	guard, err := guardNames(s.profile, s.host.state)
+	if err != nil {
+		return nil, err
+	}
+	w.guard = guard
 	if err := applyLimits(s.profile.Limits); err != nil {
 		return nil, err
 	}
@@ -82,7 +84,6 @@ func startWorker(s *Setup, c *Cmd) (*Proc, error) {
 		return nil, &StepError{Step: "child subreaper", Err: err}
 	}
 	if s.tier != T0 {
-		var err error
 		if rs, rest, ok := c.Prepared.take(&s.profile, s.host.ABI); ok {
 			w.ruleset, err = fillRuleset(rs, rest, s.host.ABI, terminalFiles(c))
 		} else {
@@ -104,7 +105,9 @@ func startWorker(s *Setup, c *Cmd) (*Proc, error) {
 	if r.pid == 0 {
 		return nil, r.err
 	}
-	proc := &Proc{pid: r.pid, checked: r.checked, stopped: c.Stopped, release: release, done: make(chan struct{})}
+	w.guard = nil // the process has it now
+	proc := &Proc{pid: r.pid, checked: r.checked, stopped: c.Stopped, release: release, guard: guard,
+		done: make(chan struct{})}
 	go proc.reap()
 	if r.err != nil {
 		proc.KillTree(0)

@@ -29,19 +29,6 @@ func TestProfileZeroNeverRuns(t *testing.T) {
 	}
 }
 
-func TestCheckNeedsGuard(t *testing.T) {
-	p := Profile{Check: true, Protect: []string{"/w/.mcp.json"}, Confine: ConfineNone}
-	s, err := Select(p, Host{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = Start(context.Background(), p, s, Cmd{Path: "/bin/true", Argv: []string{"true"}})
-	var state *StateError
-	if !errors.As(err, &state) {
-		t.Errorf("started without a guard: %v", err)
-	}
-}
-
 func TestChildGetsExactlyWhatItIsGiven(t *testing.T) {
 	needLandlock(t, 1)
 	w := newWorld(t)

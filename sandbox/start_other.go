@@ -102,6 +102,9 @@ func (p *Proc) reap() {
 	close(p.done)
 }
 
+// Settlement is empty: a run that is not confined can change everything.
+func (p *Proc) Settlement() Settlement { return Settlement{} }
+
 // Pid returns the process id of the child.
 func (p *Proc) Pid() int { return p.process.Pid }
 

@@ -48,7 +48,7 @@ func (p *Proc) group(sig unix.Signal) {
 	}
 }
 
-// Sweep ends what the child left behind. Orphans come to this process, its
+// Sweep ends what the child left behind and puts protected names back. Orphans come to this process, its
 // subreaper, also those that made a session of their own. Call it after Wait.
 func (p *Proc) Sweep() Tree {
 	p.sweep.Lock()
@@ -57,7 +57,19 @@ func (p *Proc) Sweep() Tree {
 		return p.tree
 	}
 	p.tree = p.sweepOrphans()
+	if p.guard != nil {
+		// Now that the tree is dead: what still ran could undo it.
+		p.settlement = p.guard.settle()
+		p.guard = nil
+	}
 	return p.tree
+}
+
+// Settlement is what became of the protected names. Sweep compares them.
+func (p *Proc) Settlement() Settlement {
+	p.sweep.Lock()
+	defer p.sweep.Unlock()
+	return p.settlement
 }
 
 func (p *Proc) sweepOrphans() Tree {

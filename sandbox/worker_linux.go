@@ -19,6 +19,7 @@ type worker struct {
 	ruleset int
 	dir     int
 	null    *os.File
+	guard   *protection
 	started chan startResult
 	release <-chan struct{} // closed when the child is reaped
 }
@@ -38,6 +39,7 @@ func (w *worker) close() {
 	if w.null != nil {
 		w.null.Close()
 	}
+	w.guard.settle() // nothing ran
 }
 
 // run never unlocks its thread: when it returns, the runtime ends the thread and with

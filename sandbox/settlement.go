@@ -1,0 +1,26 @@
+package sandbox
+
+// Change is a protected name that differs after a run.
+type Change struct {
+	Path   string `json:"path"`
+	What   string `json:"what"`   // new, changed, removed
+	Action string `json:"action"` // quarantined, restored, reported
+	Code   string `json:"code"`   // E4111 put back, E4112 could not be put back
+	Kept   string `json:"kept,omitempty"`
+	Err    string `json:"error,omitempty"`
+}
+
+// Settlement is what the comparison of the protected names found and did.
+type Settlement struct {
+	Checked int
+	Changes []Change // also of earlier runs whose wrapper was killed
+}
+
+// Receipt is the settlement as receipts carry it.
+func (s Settlement) Receipt() ProtectedReceipt {
+	r := ProtectedReceipt{Checked: s.Checked, Changed: []string{}}
+	for _, c := range s.Changes {
+		r.Changed = append(r.Changed, c.Path)
+	}
+	return r
+}
