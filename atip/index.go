@@ -90,24 +90,40 @@ func ParseIndexed(raw, index []byte) (*Document, error) {
 	if len(body)%entryBytes != 0 {
 		return nil, bad
 	}
-	tape := make([]entry, len(body)/entryBytes)
+	tape := entriesOf(body)
 	for i := range tape {
-		p := body[i*entryBytes : i*entryBytes+entryBytes]
-		e := entry{
-			off: binary.LittleEndian.Uint32(p), end: binary.LittleEndian.Uint32(p[4:]),
-			next: binary.LittleEndian.Uint32(p[8:]), kind: Kind(p[12]), flags: p[13],
-		}
+		e := &tape[i]
 		if e.off >= e.end || int(e.end) > len(raw) || int(e.next) <= i || int(e.next) > len(tape) ||
 			e.kind > KindObject || e.kind == KindString && e.end-e.off < 2 {
 			return nil, bad
 		}
-		tape[i] = e
 	}
 	if !wellFormed(tape) {
 		return nil, bad
 	}
 	return newDocument(unsafe.String(unsafe.SliceData(raw), len(raw)), tape)
 }
+
+// entriesOf reads entries. On a little-endian machine they stand in memory as they do
+// in the index, which halves the cost of a large root.
+func entriesOf(body []byte) []entry {
+	tape := make([]entry, len(body)/entryBytes)
+	if binary.NativeEndian.Uint16([]byte{1, 0}) == 1 {
+		copy(unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(tape))), len(body)), body)
+		return tape
+	}
+	for i := range tape {
+		p := body[i*entryBytes:]
+		tape[i] = entry{
+			off: binary.LittleEndian.Uint32(p), end: binary.LittleEndian.Uint32(p[4:]),
+			next: binary.LittleEndian.Uint32(p[8:]), kind: Kind(p[12]), flags: p[13],
+		}
+	}
+	return tape
+}
+
+// The layout of an entry is that of the index.
+var _ [entryBytes]byte = [unsafe.Sizeof(entry{})]byte{}
 
 // wellFormed checks that members come in pairs and that no value reaches beyond the
 // one that holds it.

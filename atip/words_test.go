@@ -249,3 +249,13 @@ func TestMalformedExtension(t *testing.T) {
 		t.Error("an extension of version 2 is read")
 	}
 }
+
+func TestAnchoredPrefix(t *testing.T) {
+	for expr, want := range map[string]string{
+		"^file:": "file:", "^a+": "", "^ab?c": "a", "^ab{2}": "", "^ab(": "", "^ab**": "", "^ab.*$": "ab", "^a$": "a", "^ab|c": "", "ab": "", "^": "", "^?": "", "^[+:]": "", "^(a)": "", `^a\.b`: "", "^@/dev/.*": "@/dev/", "^ab*": "a", "^é": "",
+	} {
+		if got := anchoredPrefix(expr); got != want {
+			t.Errorf("%s: %q, want %q", expr, got, want)
+		}
+	}
+}
