@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/place"
 	"github.com/atip-dev/atip-exec/policy"
 	"github.com/atip-dev/atip-exec/sandbox"
 )
@@ -19,7 +20,7 @@ func (p *Plan) confine() (err error) {
 		Workspace: p.Workspace, Cwd: p.Cwd, Home: p.dirs.Home, TmpDir: filepath.Join(p.private, "tmp"),
 		PathDirs: filepath.SplitList(p.machine.Getenv("PATH")), GitDirs: p.gitDirs, Private: p.private,
 		Granted: p.Decision.Grants.Effects, OrgBound: true, Families: p.families(), Net: p.network(),
-		Forbidden: p.forbidden(), Root: p.machine.UID == 0, Getenv: p.machine.Getenv, Files: sandbox.HostFiles(),
+		Forbidden: p.forbidden(), Root: p.machine.UID == 0, Getenv: p.machine.Getenv, Files: p.prepared.Files(),
 	}
 	if sp.Workspace != "" {
 		in.WorkspaceNamed = "policy"
@@ -84,7 +85,7 @@ func (p *Plan) network() sandbox.Net {
 // forbidden lists what no run may write: whoever writes there decides later runs.
 func (p *Plan) forbidden() []sandbox.Forbidden {
 	out := []sandbox.Forbidden{{Path: p.dirs.Config, Why: "configuration"}, {Path: p.dirs.Data, Why: "metadata"}, {Path: p.dirs.State, Why: "state", Unreadable: true},
-		{Path: managedDir, Why: "managed policy"}}
+		{Path: place.Managed, Why: "managed policy"}}
 	for _, program := range p.programs()[1:] {
 		out = append(out, sandbox.Forbidden{Path: program, Why: "our programs", Program: true})
 	}

@@ -69,6 +69,22 @@ func scrub(environ []string, r environRules) environment {
 	return out
 }
 
+// passedLoaders lists the variables of loaders and interpreters that policy passes
+// on: no digest covers the code they bring.
+func (p *Plan) passedLoaders() []string {
+	pass := p.policies.Env().Pass
+	if len(pass) == 0 {
+		return nil
+	}
+	var out []string
+	for _, entry := range p.machine.Environ {
+		if name, _, ok := strings.Cut(entry, "="); ok && loadsCode(name) && matchesName(pass, name) {
+			out = append(out, entry)
+		}
+	}
+	return out
+}
+
 // named reports whether an entry has this name.
 func named(entries []string, name string) bool {
 	for _, e := range entries {

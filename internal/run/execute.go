@@ -40,7 +40,8 @@ type execution struct {
 	proc       *sandbox.Proc
 	streams    []*stream
 	noteMu     sync.Mutex
-	killed     bool // by us
+	killed     bool               // by us
+	protected  sandbox.Settlement // what the run changed of the protected names
 	binds      binding
 }
 
@@ -146,6 +147,10 @@ func (x *execution) start() error {
 	path, byDescriptor, file := main.file.Start()
 	cmd := sandbox.Cmd{Path: path, ByDescriptor: byDescriptor, File: file, Argv: p.Argv, Env: p.env.entries, Stdin: x.binds.stdin, Stdout: x.binds.stdout, Stderr: x.binds.stderr,
 		Pass: x.binds.pass, Umask: p.policies.Process().Umask, Check: main.file.CheckStarted, Stopped: func(sig syscall.Signal) { x.binds.terminal.stopped(x, sig) }}
+	if main.file.Inherit() {
+		cmd.Pass[int(file.Fd())] = file
+	}
+	cmd.Prepared = p.prepared
 	x.binds.terminal.apply(&cmd, p.machine.Stdin)
 	if p.inv.Directory != "" {
 		cmd.Dir = p.Cwd
@@ -253,6 +258,10 @@ func (x *execution) finish() error {
 	killing.Wait()
 	tree := x.proc.Sweep()
 	x.status.Tree = &tree
+	x.settleProtected(x.proc.Settlement())
+	if x.plan.steps[0].file.ScriptChanged() {
+		x.note("script_changed_while_running", x.plan.steps[0].id.Canonical)
+	}
 	if tree.Leftovers > 0 && !x.killed {
 		x.note("leftovers", tree.Leftovers)
 	}
@@ -282,6 +291,26 @@ func (x *execution) verdict(exit sandbox.Exit, werr error, fired bool, limit tim
 		}
 	}
 	return nil
+}
+
+// settleProtected reports protected names of the workspace that the run changed: a
+// hook or an editor setting planted there would run later, outside any sandbox.
+func (x *execution) settleProtected(s sandbox.Settlement) {
+	x.protected = s
+	for _, c := range s.Changes {
+		did := c.What
+		if did == "new" {
+			did = "created"
+		}
+		text := "the run " + did + " " + c.Path + ", a protected name; it was " + c.Action + " [" + c.Code + "]"
+		if c.Kept != "" {
+			text += "; what it wrote is kept in " + c.Kept
+		}
+		x.warn(text)
+	}
+	receipt := x.plan.Setup.Receipt()
+	receipt.Protected = s.Receipt()
+	x.status.Sandbox = receipt
 }
 
 func (x *execution) settleExit(exit sandbox.Exit) {

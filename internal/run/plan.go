@@ -45,6 +45,7 @@ type Plan struct {
 	steps    []*step
 	host     sandbox.Host
 	probed   chan error
+	prepared *sandbox.Prepared // the part of the confinement that no decision changes
 	env      environment
 	private  string
 	timeout  timeoutStatus
@@ -74,6 +75,9 @@ func (p *Plan) make(identified func()) (*Plan, error) {
 
 // Close releases the executables that the plan holds.
 func (p *Plan) Close() {
+	if p.prepared != nil {
+		p.prepared.Close()
+	}
 	for _, s := range p.steps {
 		if s.file != nil {
 			s.file.Close()
@@ -94,6 +98,7 @@ func (p *Plan) locate() (err error) {
 			return err
 		}
 	}
+	p.prepared = sandbox.Prepare(p.dirs.Home, filepath.SplitList(p.machine.Getenv("PATH")))
 	p.shimDirs = shims.DirsFromEnv(p.machine.Getenv, p.dirs.Home)
 	return p.findWorkspace("")
 }
@@ -117,12 +122,13 @@ func (p *Plan) enter(dir string) error {
 // findWorkspace sets the workspace and all that follows from it; named is what
 // policy says, "" to look for it.
 func (p *Plan) findWorkspace(named string) error {
-	p.Workspace, p.gitDirs, _ = place.FindWorkspace(p.Cwd, p.dirs.Home, p.machine.UID)
+	p.Workspace, p.gitDirs, _ = place.FindWorkspace(p.Cwd, p.dirs.Home, p.machine.UID, p.dirs.Own()...)
 	if named != "" {
 		p.Workspace = p.expand(named)
 	}
-	p.world = place.World{Workspace: p.Workspace, Home: p.dirs.Home, Cwd: p.Cwd, Config: p.dirs.Config, Data: p.dirs.Data, State: p.dirs.State, Runtime: p.dirs.Runtime,
-		Managed: managedDir, Programs: p.programs(), TmpDirs: p.tmpDirs(), GitDirs: p.gitDirs, Detail: true}
+	world := place.World{Workspace: p.Workspace, Home: p.dirs.Home, Cwd: p.Cwd, Config: p.dirs.Config, Data: p.dirs.Data, State: p.dirs.State, Runtime: p.dirs.Runtime,
+		Managed: place.Managed, Programs: p.programs(), TmpDirs: p.tmpDirs(), GitDirs: p.gitDirs}
+	p.world = world.Resolved()
 	p.private = p.privateDir()
 	return nil
 }
@@ -238,7 +244,9 @@ func (p *Plan) digestDir() string {
 
 func (p *Plan) trustPolicy() trust.Policy {
 	t := p.policies.TrustPolicy()
-	return trust.Policy{RequireTool: t.RequireTool, RequireMetadata: t.RequireMetadata, MinimumSLSALevel: t.MinimumSLSALevel, Pins: t.Pins, Revoked: t.Revoked}
+	out := trust.Policy{RequireTool: t.RequireTool, RequireMetadata: t.RequireMetadata, MinimumSLSALevel: t.MinimumSLSALevel, Pins: t.Pins, Revoked: t.Revoked}
+	out.OnUnsigned, out.OnUnverified = trust.OverrideByName(t.OnUnsigned), trust.OverrideByName(t.OnUnverified)
+	return out
 }
 
 func (p *Plan) programs() []string {

@@ -15,10 +15,7 @@ import (
 	"github.com/atip-dev/atip-exec/policy"
 )
 
-const (
-	managedDir     = "/etc/agent-tools"
-	maxPolicyBytes = 256 << 10
-)
+const maxPolicyBytes = 256 << 10
 
 // loadPolicies reads every layer and compiles them. A file that is there but
 // cannot be read or parsed stops the run: an ignored policy is a hole.
@@ -39,10 +36,10 @@ func loadPolicies(dirs place.Dirs, workspace, cwd string, flags []string, uid in
 		docs = append(docs, doc)
 		return nil
 	}
-	if err := add(filepath.Join(managedDir, "policy.json"), policy.LayerManaged, false); err != nil {
+	if err := add(filepath.Join(place.Managed, "policy.json"), policy.LayerManaged, false); err != nil {
 		return nil, err
 	}
-	for _, path := range jsonFiles(filepath.Join(managedDir, "policy.d")) {
+	for _, path := range jsonFiles(filepath.Join(place.Managed, "policy.d")) {
 		if err := add(path, policy.LayerManaged, true); err != nil {
 			return nil, err
 		}

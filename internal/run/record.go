@@ -40,6 +40,7 @@ func (x *execution) record(r *Result) error {
 		"started_by": x.status.Tool.startedBy(), "exec_checked": x.status.Tool.execChecked()}
 	if r.Status.Child != nil {
 		rec["child"] = r.Status.Child
+		rec["protected"] = x.protected.Receipt()
 	}
 	if r.Fault != nil {
 		rec["error"] = map[string]any{"code": r.Fault.Code, "message": x.clean(r.Fault.Message)}

@@ -49,9 +49,11 @@ func (c *collector) add(argv, via []string, cwd string, confidence policy.Confid
 func (c *collector) identify(s *step) error {
 	p := c.plan
 	opener := trust.Opener{CacheDir: p.digestDir(), Workspace: p.Workspace, Home: p.dirs.Home, TmpDirs: p.world.TmpDirs, Getenv: p.machine.Getenv, Args: s.argv[1:]}
-	if t := p.policies.TrustPolicy(); t.SystemPathsSet {
+	t := p.policies.TrustPolicy()
+	if t.SystemPathsSet {
 		opener.SystemPaths = t.SystemPaths
 	}
+	opener.ScriptDescriptor = t.Scripts == "descriptor"
 	file, err := opener.Open(s.argv[0], c.path, s.Cwd)
 	var notFound *trust.NotFoundError
 	if errors.As(err, &notFound) {
@@ -63,7 +65,7 @@ func (c *collector) identify(s *step) error {
 	} else if err != nil {
 		return err
 	} else {
-		s.file, s.id = file, file.Identity()
+		s.file, s.id = file, file.Identity().WithEnvironment(p.passedLoaders())
 		s.verdict = trust.Judge(s.id, p.trustPolicy())
 	}
 	s.File = policy.FileFacts{Canonical: s.id.Canonical, Place: s.id.Place, Digest: s.id.Digest, InWorkspace: within(s.id.Canonical, p.Workspace),
@@ -98,8 +100,11 @@ func (c *collector) resolve(s *step) error {
 	if s.File.InWorkspace {
 		s.RunsCode = policy.CodeProject
 	}
+	world := p.world
+	// What can be built again and what git tracks matters only to who destroys it.
+	world.Detail = s.Call.Effects[atip.Delete].Value != atip.No || s.Call.Effects[atip.Destructive].Value != atip.No
 	for i := range s.Call.Resources {
-		p.world.Fill(&s.Call.Resources[i], join(s.Cwd, s.Call.Chdir))
+		world.Fill(&s.Call.Resources[i], join(s.Cwd, s.Call.Chdir))
 	}
 	for _, f := range s.Call.CodeFiles {
 		p.checkCodeFile(s, f)
