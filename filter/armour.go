@@ -26,7 +26,7 @@ type armourState struct {
 	width   int // of the first body line
 	size    int // bytes read
 	short   bool
-	inLine  bool // in the middle of a long line
+	marker  byte // that begins each line of a diff or quotation
 }
 
 func (a *armourState) forget(cut int) {
@@ -42,7 +42,8 @@ type armourLine struct {
 	whole    bool
 }
 
-func readArmourLine(v []byte, p int, eof bool) armourLine {
+// A line of more than limit bytes counts as several.
+func readArmourLine(v []byte, p int, marker byte, eof bool) armourLine {
 	limit := p + 2*maxRun
 	q := p
 	for q < len(v) && q < limit && v[q] != '\n' && v[q] != 0 {
@@ -52,10 +53,10 @@ func readArmourLine(v []byte, p int, eof bool) armourLine {
 				r++
 			}
 			if r == len(v) && !eof {
-				return strip(v, armourLine{from: p, to: q, next: q})
+				return strip(v, marker, armourLine{from: p, to: q, next: q})
 			}
 			if r < len(v) && v[r] == 'n' {
-				return strip(v, armourLine{p, q, r + 1, true})
+				return strip(v, marker, armourLine{p, q, r + 1, true})
 			}
 			if r < len(v) && v[r] == 'r' {
 				// \r\n, escaped; a bare \r ends a line as well
@@ -64,12 +65,12 @@ func readArmourLine(v []byte, p int, eof bool) armourLine {
 					s++
 				}
 				if s == len(v) && !eof {
-					return strip(v, armourLine{from: p, to: q, next: q})
+					return strip(v, marker, armourLine{from: p, to: q, next: q})
 				}
 				if s > r+1 && s < len(v) && v[s] == 'n' {
-					return strip(v, armourLine{p, q, s + 1, true})
+					return strip(v, marker, armourLine{p, q, s + 1, true})
 				}
-				return strip(v, armourLine{p, q, r + 1, true})
+				return strip(v, marker, armourLine{p, q, r + 1, true})
 			}
 			q = r
 			continue
@@ -77,29 +78,45 @@ func readArmourLine(v []byte, p int, eof bool) armourLine {
 		q++
 	}
 	if q < len(v) && v[q] == '\n' {
-		return strip(v, armourLine{p, q, q + 1, true})
+		return strip(v, marker, armourLine{p, q, q + 1, true})
 	}
-	return strip(v, armourLine{p, q, q, eof || q == limit || q < len(v)})
+	return strip(v, marker, armourLine{p, q, q, eof || q == limit || q < len(v)})
 }
 
-func strip(v []byte, l armourLine) armourLine {
-	trim := func(c byte) bool {
-		return c == ' ' || c == '\t' || c == '\r' || c == '"' || c == '\'' || c == ',' || c == '\\'
-	}
-	for l.from < l.to && trim(v[l.from]) {
-		l.from++
-	}
-	if l.from < l.to && (v[l.from] == '>' || v[l.from] == '|' || v[l.from] == '-' && !bytes.HasPrefix(v[l.from:l.to], []byte("----")) ||
-		v[l.from] == '+' && l.from+1 < l.to && (v[l.from+1] == '-' || v[l.from+1] == ' ' || (l.to-l.from)%4 == 1)) {
-		l.from++
-		for l.from < l.to && trim(v[l.from]) {
+func strip(v []byte, marker byte, l armourLine) armourLine {
+	trim := func() {
+		for l.from < l.to && isFringe(v[l.from]) {
 			l.from++
 		}
 	}
-	for l.to > l.from && (trim(v[l.to-1]) || v[l.to-1] == '+' && l.to-2 >= l.from && v[l.to-2] == ' ') {
+	trim()
+	if marker != 0 && l.from < l.to && v[l.from] == marker {
+		l.from++
+		trim()
+	}
+	for l.to > l.from && (isFringe(v[l.to-1]) || v[l.to-1] == '+' && l.to-2 >= l.from && v[l.to-2] == ' ') {
 		l.to--
 	}
 	return l
+}
+
+// isFringe reports what stands around a line inside a string or a list.
+func isFringe(c byte) bool {
+	return c == ' ' || c == '\t' || c == '\r' || c == '"' || c == '\'' || c == ',' || c == '\\'
+}
+
+// markerOf returns the diff or quotation mark before the begin line at i.
+func markerOf(v []byte, i int) byte {
+	for i > 0 && (v[i-1] == ' ' || v[i-1] == '\t') {
+		i--
+	}
+	if i > 0 {
+		switch c := v[i-1]; c {
+		case '+', '-', '>', '|':
+			return c
+		}
+	}
+	return 0
 }
 
 // body returns the length of the base64 run the line starts with.
@@ -168,8 +185,9 @@ func matchArmour(v []byte, i int, head string, eof bool) verdict {
 			return wait
 		}
 	}
+	marker := markerOf(v, i)
 	for first := true; ; first = false {
-		l := readArmourLine(v, p, eof)
+		l := readArmourLine(v, p, marker, eof)
 		b := l.body(v)
 		switch {
 		case b >= minBody:
@@ -209,7 +227,7 @@ func headerSoFar(t []byte) bool {
 // startArmour begins to read a committed key; r.end is the start of its body.
 func (e *engine) startArmour(r verdict) {
 	e.mode = inArmour
-	e.arm = armourState{at: r.end, bodyEnd: r.end, size: r.end - r.start}
+	e.arm = armourState{at: r.end, bodyEnd: r.end, size: r.end - r.start, marker: markerOf(e.view.vis, r.start)}
 	e.region.hash = e.set.newTag()
 	e.cursor = max(e.cursor, r.end)
 }
@@ -219,76 +237,57 @@ func (e *engine) startArmour(r verdict) {
 // shorter, and so is the first line of what follows a key cut short.
 func (e *engine) eatArmour(eof bool) bool {
 	v, a := e.view.vis, &e.arm
-	for {
-		if a.size > maxArmour {
+	for a.size <= maxArmour {
+		l := readArmourLine(v, a.at, a.marker, eof)
+		if end, o := endLine(v[l.from:l.to], l.whole); o == more {
+			return false
+		} else if o == found {
+			a.bodyEnd = l.from + end
 			break
 		}
-		l := readArmourLine(v, a.at, eof)
-		b := l.body(v)
-		if bytes.HasPrefix(v[l.from:l.to], []byte("-----END")) || bytes.HasPrefix(v[l.from:l.to], []byte("---- END")) {
-			end := bytes.Index(v[min(l.from+8, l.to):l.to], []byte("----"))
-			if end < 0 && !l.whole {
-				return false
-			}
-			a.bodyEnd = l.to
-			if end >= 0 {
-				a.bodyEnd = l.from + 8 + end
-				for a.bodyEnd < l.to && v[a.bodyEnd] == '-' {
-					a.bodyEnd++
-				}
-				if a.bodyEnd == len(v) && !eof && a.bodyEnd-(l.from+8+end) < 5 {
-					return false
-				}
-			}
-			break
-		}
-		if !l.whole && l.to-l.from < maxRun {
+		if !l.whole {
 			return false
 		}
-		if l.from == l.to { // a blank line or an escaped one
-			if l.next == a.at || a.size-0 > maxArmour {
+		if l.from == l.to { // a blank line
+			if l.next == a.at {
 				break
 			}
 			a.size += l.next - a.at
 			a.at = l.next
 			continue
 		}
-		if b == 0 || b < l.to-l.from && !(v[l.from+b] == ' ' || v[l.from+b] == '-' && v[l.from+b-1] != ' ') {
+		b := l.body(v)
+		if b == 0 {
 			break
 		}
 		if b < l.to-l.from {
-			// Several body lines joined by spaces, or the end line right behind.
-			if b < minBody && a.width == 0 {
+			// Lines joined by spaces, or the end line right behind the body.
+			if c := v[l.from+b]; c != ' ' && c != '-' {
 				break
 			}
 			l.to, l.next = l.from+b, l.from+b
-			if b < minBody && !bytes.HasPrefix(bytes.TrimLeft(v[l.to:], " "), []byte("-----END")) {
-				if len(v)-l.to < 64 && !eof {
+			if b < minBody {
+				o := e.endAhead(l.next, eof)
+				if o == more {
 					return false
 				}
-				break
+				if o == no {
+					break
+				}
 			}
 		} else if a.short {
 			break // two short lines: the first was the last
 		} else if a.width == 0 {
 			a.width = b
 		} else if b < a.width {
-			a.short = true
-			if b < minBody && !eof && !l.whole {
+			o := e.endAhead(l.next, eof)
+			if o == more {
 				return false
 			}
-			if !endFollows(v, l.next, eof) {
-				if len(v)-l.next < 64 && !eof {
-					a.short = false
-					return false
-				}
-				if b < minBody {
-					break
-				}
+			if o == no && b < minBody {
+				break // a word of the log behind a key that was cut
 			}
-		}
-		if !l.whole && b >= maxRun {
-			l.next = l.to
+			a.short = true
 		}
 		e.region.hash.write(v[l.from:l.to])
 		a.size += l.next - a.at
@@ -299,8 +298,38 @@ func (e *engine) eatArmour(eof bool) bool {
 	return true
 }
 
-// endFollows reports whether the next line is an end line.
-func endFollows(v []byte, p int, eof bool) bool {
-	l := readArmourLine(v, p, eof)
-	return bytes.HasPrefix(v[l.from:l.to], []byte("---"))
+// endLine reports whether a line is an end line, and the length of that.
+func endLine(line []byte, whole bool) (int, outcome) {
+	head, dashes := "-----END", "-----"
+	if bytes.HasPrefix(line, []byte("---- ")) {
+		head, dashes = "---- END", "----"
+	}
+	if !bytes.HasPrefix(line, []byte(head)) {
+		return 0, no
+	}
+	i := bytes.Index(line[len(head):], []byte(dashes))
+	switch {
+	case i >= 0:
+		return len(head) + i + len(dashes), found
+	case whole:
+		return len(line), found
+	}
+	return 0, more
+}
+
+// lookAhead is how much of the next line decides whether it is the end line.
+const lookAhead = 64
+
+// endAhead reports whether an end line begins at p.
+func (e *engine) endAhead(p int, eof bool) outcome {
+	v := e.view.vis
+	if len(v)-p < lookAhead && !eof {
+		return more
+	}
+	window := v[p:min(len(v), p+lookAhead)]
+	l := readArmourLine(window, 0, e.arm.marker, true)
+	if bytes.HasPrefix(window[l.from:l.to], []byte("----")) {
+		return found
+	}
+	return no
 }

@@ -30,6 +30,9 @@ const maxDistance = 40
 
 // announce looks at a name or a "://" at i and schedules the value behind it.
 func (e *engine) announce(i int, ent *entry, eof bool) {
+	if ent.kind != eName && string(e.view.vis[i:i+len(ent.text)]) != ent.text {
+		return // only the hash is the same
+	}
 	if ent.kind == eURL {
 		e.schedule(candidate{at: i + len("://"), form: formURL, class: classStrong, rule: "url-password", noTag: true})
 		return

@@ -15,6 +15,9 @@ func (e *engine) judgeValue(c *candidate, eof bool) verdict {
 	if p >= len(v) {
 		return undecided(eof, true)
 	}
+	if v[p] == bs || v[p] == esc {
+		return verdict{} // such a byte left while it was not yet known to be visible
+	}
 	f, quote, depth := c.form, byte(0), 0
 	if v[p] == '$' || isAlpha(v[p]) { // r"…", b'…', $'…'
 		if p+1 == len(v) && !eof {
