@@ -75,6 +75,13 @@ func builtinRows() []builtinRow {
 		{"gh repo delete", tool("gh repo delete", "network", "remoteMutation", "destructive", "!reversible"), Confirm, Confirm, "builtin/destructive"},
 		{"kubectl delete ns", tool("kubectl delete ns", "network", "remoteMutation", "destructive"), Confirm, Confirm, "builtin/destructive"},
 		{"curl", tool("curl", "network").host("example.com", 443), Confirm, Confirm, "builtin/url"},
+		{"curl, host unknown", tool("curl", "network"), Confirm, Confirm, "builtin/url"},
+		{"curl without network", tool("curl --version"), Allow, Allow, "builtin/read"},
+		{"openssl, called a service", func() Step {
+			s := tool("openssl s_client", "network")
+			s.Hosts = []HostUse{{Kind: HostService}}
+			return s
+		}(), Confirm, Confirm, "builtin/url"},
 		{"curl loopback", tool("curl", "network").host("127.0.0.1", 8080), Confirm, Confirm, "builtin/url"},
 		{"curl metadata", tool("curl", "network").host("169.254.169.254", 80), Deny, Deny, "builtin/metadata_host"},
 		{"curl metadata, decimal", tool("curl", "network").host("2852039166", 80), Deny, Deny, "builtin/metadata_host"},

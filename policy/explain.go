@@ -84,7 +84,7 @@ func grantsOf(steps []judged, ds []StepDecision, union atip.Set) Grants {
 		if !ds[i].Grants.Has(atip.Network) {
 			continue
 		}
-		for _, h := range f.step.Hosts {
+		for _, h := range f.hosts {
 			if h.Host == "" {
 				continue
 			}
@@ -118,13 +118,13 @@ func (g *Grants) addNet(f *facts, granted atip.Set) {
 			g.Net = NetFull // a known installer, whose metadata says that it needs it
 		}
 	case !granted.Has(atip.Network):
-	case len(f.step.Hosts) == 0:
+	case len(f.hosts) == 0:
 		g.Net = NetFull
 		g.NetKnown = g.NetKnown && f.known
 	default:
 		mode := NetAllowlist
-		for _, h := range f.step.Hosts {
-			if h.Kind == HostService || h.Host == "" {
+		for _, h := range f.hosts {
+			if h.Host == "" { // its own service, or wherever the person sees it go
 				mode = NetFull
 			}
 		}

@@ -36,6 +36,7 @@ type facts struct {
 	confidence Confidence // of the words and of their resolution
 	known      bool
 	channel    string
+	hosts      []HostUse
 	classes    []atip.Class // per resource, with the policy's own globs applied
 	paths      [][]string   // every reading of the command path; nil if unresolved
 }
@@ -57,6 +58,7 @@ func newFacts(s *Set, req *Request, step *Step) facts {
 		f.paths = append(make([][]string, 0, 1+len(c.AltPaths)), c.Path)
 		f.paths = append(f.paths, c.AltPaths...)
 	}
+	f.hosts = f.hostUses()
 	for e := range atip.NumEffects {
 		f.base[e] = f.believed(atip.Effect(e))
 	}
@@ -75,6 +77,35 @@ func newFacts(s *Set, req *Request, step *Step) facts {
 		}
 	}
 	return f
+}
+
+// hostUses is the hosts of the step, made strict: a client that goes wherever it is
+// told has no service of its own, so where its host is not known it is any host.
+func (f *facts) hostUses() []HostUse {
+	hosts := f.step.Hosts
+	if !genericClient(f.step.Call.Tool) && !genericClient(baseName(f.step.Call.InvokedAs)) {
+		return hosts
+	}
+	if len(hosts) == 0 {
+		return []HostUse{{}}
+	}
+	out := append([]HostUse(nil), hosts...)
+	for i := range out {
+		if out[i].Kind == HostService {
+			out[i].Kind = HostPublic
+		}
+	}
+	return out
+}
+
+func genericClient(tool string) bool {
+	switch tool {
+	case "curl", "wget", "http", "https", "httpie", "xh", "aria2c", "nc", "ncat", "netcat", "socat", "telnet", "openssl",
+		"ssh", "scp", "sftp", "rsync", "ftp", "lftp", "dig", "nslookup", "host", "whois", "ping", "ping6", "traceroute",
+		"tracepath", "mtr", "psql", "mysql", "mariadb", "redis-cli", "mongo", "mongosh", "ldapsearch":
+		return true
+	}
+	return false
 }
 
 // ownEffects are those on which a tool cannot speak for code that it runs.

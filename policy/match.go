@@ -327,7 +327,7 @@ func globBelow(globs []string, dir string) bool {
 }
 
 func (f *facts) someHost(list []hostPattern) truth {
-	for _, u := range f.step.Hosts {
+	for _, u := range f.hosts {
 		for i := range list {
 			if list[i].match(u) {
 				return isYes
@@ -335,7 +335,7 @@ func (f *facts) someHost(list []hostPattern) truth {
 		}
 	}
 	// A tool that names no host talks to its own service, if it is one that says so.
-	if len(f.step.Hosts) == 0 && f.base[atip.Network] != atip.No && f.service() {
+	if len(f.hosts) == 0 && f.base[atip.Network] != atip.No && f.service() {
 		for i := range list {
 			if list[i].isKind && list[i].kind == HostService {
 				return isYes
@@ -385,14 +385,14 @@ func (f *facts) everyPath(p *pathCond, v *values) bool {
 }
 
 func (f *facts) everyHost(list []hostPattern) bool {
-	if len(f.step.Hosts) == 0 {
+	if len(f.hosts) == 0 {
 		if f.service() {
 			return generic(list)
 		}
 		// Whom a tool of low rank talks to is anyone's guess.
 		return slices.ContainsFunc(list, func(h hostPattern) bool { return h.isKind && h.kind == HostPublic && h.port == 0 })
 	}
-	for _, u := range f.step.Hosts {
+	for _, u := range f.hosts {
 		ok := list == nil && u.Kind == HostService
 		for i := range list {
 			ok = ok || list[i].match(u)
