@@ -21,36 +21,3 @@ func TestScrub(t *testing.T) {
 		t.Errorf("credentials %q", out.credentials)
 	}
 }
-
-func TestUnsafeGitKey(t *testing.T) {
-	tests := []struct{ config, want string }{
-		{"[core]\n\trepositoryformatversion = 0\n\tbare = false\n[user]\n\tname = x\n", ""},
-		{"[remote \"o\"]\n\turl = https://h/r\n\tfetch = +refs/heads/*:refs/remotes/o/*\n", ""},
-		{"[core]\n\tfsmonitor = touch x\n", "core.fsmonitor"},
-		{"[diff \"x\"]\n\ttextconv = cat\n", "diff.x.textconv"},
-		{"[include]\n\tpath = other\n", "include.path"},
-		{"[alias]\n\tst = !sh\n", "alias.st"},
-		{"[remote \"o\"]\n\turl = ext::sh -c x\n", "remote.o.url"},
-		{"[remote \"o\"]\n\turl = --upload-pack=x\n", "remote.o.url"},
-		{"[core]\n\thooksPath = h\n", "core.hookspath"},
-		{"[user]\n\tname = a \\\n", "a continued line"},
-		{"[core\n", "a malformed section"},
-		{"[CORE]\n\tFsMonitor = x\n", "core.fsmonitor"},
-	}
-	for _, tt := range tests {
-		if got := unsafeGitKey([]byte(tt.config), nil); got != tt.want {
-			t.Errorf("%q: %q, want %q", tt.config, got, tt.want)
-		}
-	}
-}
-
-func FuzzUnsafeGitKey(f *testing.F) {
-	f.Add([]byte("[core]\n\tfsmonitor = x\n"))
-	f.Fuzz(func(t *testing.T, raw []byte) {
-		safe := unsafeGitKey(raw, nil) == ""
-		withHook := append(append([]byte{}, raw...), "\n[core]\n\tfsmonitor = x\n"...)
-		if safe && unsafeGitKey(withHook, nil) == "" {
-			t.Errorf("%q hides a key that runs a program", raw)
-		}
-	})
-}
