@@ -3,12 +3,8 @@ package sandbox
 import (
 	"errors"
 	"fmt"
-	"net"
-	"os"
 	"os/exec"
-	"strings"
 	"syscall"
-	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -208,55 +204,5 @@ func kernelProbes() []escapeProbe {
 			return nil
 		}},
 		{name: "terminal", want: []string{"ENXIO", "EACCES"}, only: mayNeedKernel, act: func(scene) error { return opens("/dev/tty", unix.O_RDWR) }},
-	}
-}
-
-// channelProbes send something to somebody outside. The listeners of the world are
-// those of listen.
-func channelProbes() []escapeProbe {
-	refused := []string{"EAFNOSUPPORT"}
-	dial := func(network string, address func(scene) string) func(scene) error {
-		return func(s scene) error {
-			c, err := net.DialTimeout(network, address(s), 5*time.Second)
-			if err == nil {
-				return c.Close()
-			}
-			return err
-		}
-	}
-	port := func(s scene) string {
-		data, _ := os.ReadFile(s.base + "/ws/port")
-		return string(data)
-	}
-	socket := func(family, kind, protocol int) func(scene) error {
-		return func(scene) error { return sock(family, kind, protocol) }
-	}
-	return []escapeProbe{
-		{name: "tcp", want: refused, act: dial("tcp", port)},
-		{name: "udp", want: refused, act: dial("udp", port)},
-		{name: "tcp-listen", want: refused, act: func(scene) error {
-			l, err := net.Listen("tcp", "127.0.0.1:0")
-			if err == nil {
-				err = l.Close()
-			}
-			return err
-		}},
-		{name: "mptcp", want: refused, only: mayNeedKernel, act: socket(unix.AF_INET, unix.SOCK_STREAM, unix.IPPROTO_MPTCP)},
-		{name: "icmp", want: refused, only: mayNeedKernel, act: socket(unix.AF_INET, unix.SOCK_DGRAM, unix.IPPROTO_ICMP)},
-		{name: "netlink", want: refused, act: socket(unix.AF_NETLINK, unix.SOCK_RAW, 0)},
-		{name: "packet", want: refused, only: mayNeedKernel, act: socket(unix.AF_PACKET, unix.SOCK_RAW, 0)},
-		{name: "vsock", want: refused, only: mayNeedKernel, act: socket(unix.AF_VSOCK, unix.SOCK_STREAM, 0)},
-		{name: "algorithm", want: refused, only: mayNeedKernel, act: socket(unix.AF_ALG, unix.SOCK_SEQPACKET, 0)},
-		{name: "unix-path", want: refused, act: dial("unix", func(s scene) string { return s.base + "/s" })},
-		{name: "unix-abstract", want: refused, act: dial("unix", func(s scene) string { return "@" + s.base })},
-		{name: "unix-datagram", want: refused, act: socket(unix.AF_UNIX, unix.SOCK_DGRAM, 0)},
-		{name: "fifo", act: func(s scene) error { return opens(s.base+"/fifo", unix.O_RDWR) }},
-		{name: "shell-network", want: []string{"refused"}, only: mayNeedKernel, act: func(s scene) error {
-			host, p, _ := strings.Cut(port(s), ":")
-			if err := exec.Command("bash", "-c", "exec 3<>/dev/tcp/"+host+"/"+p).Run(); err != nil {
-				return errors.New("refused")
-			}
-			return nil
-		}},
 	}
 }
