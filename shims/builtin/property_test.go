@@ -84,6 +84,9 @@ func TestAddedWordLowersNothing(t *testing.T) {
 				w := words[n%len(words)]
 				r.Argv = append(slices.Clone(argv), w)
 				after := resolve(doc, r)
+				if after.Exactness == atip.Unresolved {
+					continue // all is unknown, which no rule takes for harmless
+				}
 				if !slices.Equal(before.Path, after.Path) || len(after.Nested) > len(before.Nested) {
 					continue // another command; or one inside, which is judged by itself
 				}
