@@ -150,18 +150,18 @@ func (e *engine) judge(eof bool) bool {
 	case e.maybeStarts(i):
 		note(verdict{outcome: more, loose: true})
 	default:
-		tail = due == 0 && !inside
+		tail = !inside && len(hits) == 0
 	}
 	if open.outcome == more {
 		e.open, e.holdAt = open, i
 		return false
 	}
+	if due > 0 {
+		e.follow(due)
+	}
 	if tail {
 		e.holdTail(i)
 		return false
-	}
-	if due > 0 {
-		e.follow(due)
 	}
 	for _, r := range hits {
 		e.take(r)
