@@ -37,3 +37,21 @@ func BenchmarkLookupResolve(b *testing.B) {
 		}
 	}
 }
+
+// A look-up and resolution stays within 200 allocations, whatever the document.
+func TestAllocations(t *testing.T) {
+	for _, argv := range [][]string{{"rm", "-rf", "x"}, {"git", "push", "-f"}, {"gh", "pr", "merge", "42"}, {"kubectl", "delete", "ns", "x"}, {"docker", "run", "x"}, {"no-such-tool"}} {
+		q := Query{Digest: hexA, Effective: argv[0], Invoked: argv[0], Believed: true}
+		d := Dirs{Config: "/nonexistent/c", Data: "/nonexistent/d", Managed: "/nonexistent/m"}
+		n := testing.AllocsPerRun(5, func() {
+			f, err := Lookup(q, d)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f.Resolve(argv, atip.ResolveOptions{})
+		})
+		if n > 200 {
+			t.Errorf("%q: %v allocations", argv, n)
+		}
+	}
+}
