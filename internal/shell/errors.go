@@ -1,0 +1,38 @@
+package shell
+
+import "fmt"
+
+// SyntaxError says that a text is no shell text.
+type SyntaxError struct {
+	Line, Col int // 1-based; 0 if the whole text is meant
+	Msg       string
+}
+
+// Error implements error.
+func (e *SyntaxError) Error() string {
+	if e.Line == 0 {
+		return "shell text: " + e.Msg
+	}
+	return fmt.Sprintf("shell text:%d:%d: %s", e.Line, e.Col, e.Msg)
+}
+
+// FaultCode is the code of the error table.
+func (e *SyntaxError) FaultCode() string { return "E1601" }
+
+// FaultDetails is the position.
+func (e *SyntaxError) FaultDetails() map[string]any {
+	return map[string]any{"line": e.Line, "col": e.Col}
+}
+
+// PrintError says that the printed form of a text reads differently from itself:
+// what was judged would not be what runs. It is a bug of ours.
+type PrintError struct{ Msg string }
+
+// Error implements error.
+func (e *PrintError) Error() string { return "shell text: " + e.Msg }
+
+// FaultCode is the code of the error table.
+func (e *PrintError) FaultCode() string { return "E5001" }
+
+// FaultDetails is empty.
+func (e *PrintError) FaultDetails() map[string]any { return nil }

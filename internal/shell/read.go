@@ -1,0 +1,6 @@
+package shell
+
+// Read reads a text.
+func Read(text string, o Options) (*Script, error) {
+	return nil, &SyntaxError{Msg: "it cannot be read"}
+}

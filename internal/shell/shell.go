@@ -1,0 +1,118 @@
+// Package shell reads a shell string: it lists every command the string can run,
+// with its words folded as far as they are constant, and the flows of data between
+// them. It starts nothing and guesses nothing: what it cannot read it says so.
+package shell
+
+// Dialect is the language a text is written in.
+type Dialect uint8
+
+// Dialects. Bash is what -c runs.
+const (
+	Bash Dialect = iota
+	POSIX
+	Mksh
+)
+
+// Hole stands in a word for text that is not known before the run. No argument of
+// a process can contain it. HoleSplit after it says that the unknown text was not
+// quoted: it may be no word, or several.
+const (
+	Hole      = "\x00"
+	HoleSplit = "\x00\x01"
+)
+
+// Options is what must be known besides the text.
+type Options struct {
+	Dialect Dialect
+	Cwd     string // absolute; "" if it is not known
+	Home    string
+	Name    string   // $0
+	Args    []string // $1, $2, ...
+	// ArgsUnknown: Args says nothing about the positional parameters.
+	ArgsUnknown bool
+	// Getenv looks up a variable as the shell will see it; nil: nothing is known.
+	Getenv func(string) (string, bool)
+	// IsDir reports whether an absolute path is a directory; nil: never.
+	IsDir func(string) bool
+	// ReadFile reads what `source` runs; nil: nothing can be read.
+	ReadFile func(path string) ([]byte, error)
+	// Stdin is the whole standard input, if it is known.
+	Stdin *string
+	// Depth is how many shells this text is nested in.
+	Depth int
+}
+
+// Script is a text as read.
+type Script struct {
+	// Text is the printed form of the text. It is what was judged, so it is what
+	// must run.
+	Text     string
+	Commands []Command
+	Flows    []Flow
+	// Simple: one external command of constant words without a redirection or an
+	// assignment, so that no shell is needed to start it.
+	Simple bool
+	// Declares: the text defines functions, so that a name may be one.
+	Functions []string
+}
+
+// Kind says what a command is.
+type Kind uint8
+
+// Kinds of command. The zero value is the one nothing is known of.
+const (
+	Opaque   Kind = iota // it cannot be known what runs
+	External             // a program
+	Builtin              // of the shell, without effects but those of its redirections
+)
+
+// Command is one command that may run. A command whose words have several values
+// is listed once for each.
+type Command struct {
+	Kind Kind
+	Why  string   // why it is opaque
+	Argv []string // may be empty for a redirection alone; words may hold Holes
+	// Globs lists words of Argv that are unquoted patterns and begin as one: a file
+	// named like an option would become one.
+	Globs []string
+	// Bounded: the words are one of several values, or their number may differ.
+	Bounded    bool
+	Cwds       []string // the directories it may run in, at most four
+	CwdUnknown bool
+	Redirects  []Redirect
+	Stdin      *string  // what it reads on descriptor 0, if that is constant
+	Env        []Assign // variables that differ from the shell's own environment
+	Pipeline   int      // commands of one pipeline or loop have the same number
+	Line, Col  int
+}
+
+// Assign is a variable a command gets. Value may hold Holes.
+type Assign struct{ Name, Value string }
+
+// Redirect is a file that a command's descriptor is connected to.
+type Redirect struct {
+	Path  string // may hold Holes
+	Read  bool
+	Write bool
+	// Content is what is written, if it is constant: the output of echo, printf or
+	// a here-document.
+	Content *string
+}
+
+// FlowKind says how data gets from one command to another.
+type FlowKind uint8
+
+// Kinds of flow.
+const (
+	FlowStdin    FlowKind = iota // through a pipe
+	FlowWord                     // into an argument or a file name of its own
+	FlowCode                     // into what is run: a command word, eval, source
+	FlowSocket                   // a socket of the shell: /dev/tcp; From is To
+	FlowForkBomb                 // the command starts itself again; From is To
+)
+
+// Flow is a flow of data; the indices are into Commands.
+type Flow struct {
+	From, To int
+	Kind     FlowKind
+}
