@@ -53,7 +53,7 @@ func foldTri(a, b, c byte) uint32 {
 
 // newIndex builds an index of entries; each text has three bytes or more.
 func newIndex(in []entry) *index {
-	x := &index{shift: 32 - 14}
+	x := &index{shift: 32 - 13}
 	if len(in) > 2000 {
 		x.shift = 32 - 17
 	}

@@ -9,8 +9,8 @@ type needle struct {
 
 // secretValue is what a placeholder says about a known value.
 type secretValue struct {
-	name string
-	tag  string
+	name  string
+	value string // for its tag, which is made when it is found
 }
 
 const (
@@ -127,7 +127,7 @@ func matchKnown(v []byte, i int, nd *needle, val *secretValue, eof bool) verdict
 		}
 		// The stream ended inside it: what is there is a piece of the value.
 	}
-	out := verdict{outcome: found, layer: layerKnown, start: i, end: p, rule: val.name, tag: val.tag, noTag: val.tag == ""}
+	out := verdict{outcome: found, layer: layerKnown, start: i, end: p, rule: val.name, known: val.value}
 	if !nd.base64 {
 		return out
 	}

@@ -107,7 +107,7 @@ func (s *Set) addKnown(sn *snapshot, values []knownValue) {
 		if s.allowed([]byte(kv.value)) {
 			continue
 		}
-		sn.values = append(sn.values, secretValue{name: kv.name, tag: s.tagOf([]byte(kv.value))})
+		sn.values = append(sn.values, secretValue{name: kv.name, value: kv.value})
 		id := int32(len(sn.values) - 1)
 		forms(kv.value, func(text string, base64 bool) {
 			for start := 0; ; start += chunk - 1 {
@@ -169,7 +169,7 @@ func (s *Set) allowed(value []byte) bool {
 
 // learn makes a found value a known one for the rest of the run. It never leaves
 // memory.
-func (s *Set) learn(value []byte, name, tag string) {
+func (s *Set) learn(value []byte, name string, tagged bool) {
 	if s.cfg.NoMemory || len(value) < minLearned || len(value) > maxLearnedLen || bytes.IndexByte(value, 0) >= 0 {
 		return
 	}
@@ -191,7 +191,11 @@ func (s *Set) learn(value []byte, name, tag string) {
 	s.learned++
 	s.bytes += len(text)
 	sn := &snapshot{rules: old.rules}
-	sn.values = append(slices.Clip(old.values), secretValue{name: name, tag: tag})
+	val := secretValue{name: name}
+	if tagged {
+		val.value = text
+	}
+	sn.values = append(slices.Clip(old.values), val)
 	sn.needles = append(slices.Clip(old.needles), needle{text: text, value: int32(len(sn.values) - 1)})
 	sn.entries = appendStarts(slices.Clip(old.entries), text, int32(len(sn.needles)-1))
 	sn.index = newIndex(sn.entries)

@@ -35,7 +35,7 @@ type verdict struct {
 	layer      layer
 	start, end int // visible bytes, for found and swallow
 	rule       string
-	tag        string  // of a known value
+	known      string  // the known value
 	noTag      bool    // could be guessed against its tag
 	learn      bool    // certain enough to be looked for from now on
 	until      byteSet // swallow: the rest runs as long as its bytes are in here

@@ -200,13 +200,15 @@ func (w *Writer) closeRegion() {
 	w.openRegion()
 	end := e.view.rawEnd(r.end)
 	best := &r.best
-	tag := best.tag
+	tag := ""
 	var value []byte
 	if r.hash == nil {
 		value = e.view.vis[best.start:best.end]
 	}
 	switch {
-	case best.layer == layerKnown || best.noTag:
+	case best.noTag:
+	case best.layer == layerKnown:
+		tag = w.set.tagOf([]byte(best.known))
 	case value == nil:
 		if r.hash.n >= minTagged {
 			tag = r.hash.sum()
@@ -225,7 +227,7 @@ func (w *Writer) closeRegion() {
 		}
 		w.note(best, tag, w.base+int64(end))
 		if value != nil && best.learn && best.layer != layerKnown {
-			w.set.learn(value, best.rule, tag)
+			w.set.learn(value, best.rule, tag != "")
 			e.snap = w.set.snap.Load()
 		}
 	}
