@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"runtime"
 	"sync"
 	"syscall"
 	"time"
@@ -135,20 +134,26 @@ func (p *Pair) control(f func(fd int) error) error {
 
 // Relay puts the outer terminal into raw mode and starts to copy what comes from
 // stdin to the command and the size of the outer terminal to the inner. It
-// returns at once; Close ends it.
+// returns at once; Close ends it. The caller may close stdin.
 func (p *Pair) Relay(stdin *os.File) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed || p.wakeR != nil {
 		return &Error{Op: "relay", Err: os.ErrClosed}
 	}
-	var err error
-	if p.wakeR, p.wakeW, err = os.Pipe(); err != nil {
+	in, err := unix.FcntlInt(stdin.Fd(), unix.F_DUPFD_CLOEXEC, 3)
+	if err != nil {
 		return &Error{Op: "relay", Code: code(err), Err: err}
 	}
 	if err := p.setRaw(); err != nil {
+		_ = unix.Close(in)
 		return err
 	}
+	if p.wakeR, p.wakeW, err = os.Pipe(); err != nil {
+		_ = unix.Close(in)
+		return &Error{Op: "relay", Code: code(err), Err: err}
+	}
+	go p.keys(in, int(p.wakeR.Fd()))
 	if p.outer != nil {
 		p.size = make(chan os.Signal, 1)
 		signal.Notify(p.size, syscall.SIGWINCH)
@@ -158,7 +163,6 @@ func (p *Pair) Relay(stdin *os.File) error {
 			return err
 		}
 	}
-	go p.keys(stdin, int(stdin.Fd()), int(p.wakeR.Fd()))
 	return nil
 }
 
@@ -175,8 +179,8 @@ func (p *Pair) followSize() {
 
 // keys copies stdin to the command. Bytes are keys: that ^C is an interrupt is for
 // the inner line discipline to decide.
-func (p *Pair) keys(stdin *os.File, in, wake int) {
-	defer runtime.KeepAlive(stdin)
+func (p *Pair) keys(in, wake int) {
+	defer unix.Close(in)
 	defer p.wakeR.Close()
 	buffer := make([]byte, 4096)
 	midLine := false

@@ -193,6 +193,7 @@ func runInPty(t *testing.T, stdin *os.File, argv ...string) (string, error) {
 	if err := p.Relay(stdin); err != nil {
 		t.Fatal(err)
 	}
+	stdin.Close() // the relay has its own
 	if err := p.Master.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
 		t.Fatal(err)
 	}
@@ -225,7 +226,6 @@ func TestEndOfInput(t *testing.T) {
 		if out != row.want || err != nil {
 			t.Errorf("%q into %q: %q, %v, want %q", row.input, row.script, out, err, row.want)
 		}
-		r.Close()
 	}
 }
 
