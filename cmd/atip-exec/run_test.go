@@ -67,7 +67,7 @@ func (w world) auditSummary() (records, torn int) {
 func TestLargeStreamIsIdentical(t *testing.T) {
 	const script = `import sys
 line = b"%08d the quick brown fox jumps over the lazy dog and back\n"
-for block in range(0, 1600):
+for block in range(0, 1700):
     sys.stdout.buffer.write(b"".join(line % (block * 1000 + i) for i in range(1000)))
 `
 	w := newWorld(t)

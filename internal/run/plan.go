@@ -49,6 +49,7 @@ type Plan struct {
 	env      environment
 	private  string
 	timeout  timeoutStatus
+	names    []string // variables of the child, for conditions of metadata
 }
 
 // MakePlan identifies, resolves and decides. The Plan is returned with an error
@@ -288,12 +289,30 @@ func (p *Plan) expand(path string) string {
 }
 
 func (p *Plan) lookupEnv(name string) (string, bool) {
+	if !contains(p.envNames(), name) {
+		return "", false
+	}
 	for _, entry := range p.machine.Environ {
 		if value, ok := strings.CutPrefix(entry, name+"="); ok {
 			return value, true
 		}
 	}
 	return "", false
+}
+
+// envNames lists the variables that the child will have: what scrub drops cannot
+// make a tool run anything.
+func (p *Plan) envNames() []string {
+	if p.names == nil {
+		pass := p.policies.Env().Pass
+		for _, entry := range p.machine.Environ {
+			name, _, ok := strings.Cut(entry, "=")
+			if ok && (!loadsCode(name) || matchesName(pass, name)) {
+				p.names = append(p.names, name)
+			}
+		}
+	}
+	return p.names
 }
 
 func (p *Plan) agent() string {

@@ -92,7 +92,7 @@ func (c *collector) resolve(s *step) error {
 	if err != nil {
 		return err
 	}
-	s.Call = found.Resolve(s.argv, atip.ResolveOptions{Env: p.lookupEnv})
+	s.Call = found.Resolve(s.argv, atip.ResolveOptions{Env: p.lookupEnv, EnvNames: p.envNames()})
 	if name := s.Call.Tool; name != "" && !contains(s.File.Names, name) {
 		s.File.Names = append(s.File.Names, name)
 	}
@@ -105,6 +105,7 @@ func (c *collector) resolve(s *step) error {
 	world.Detail = s.Call.Effects[atip.Delete].Value != atip.No || s.Call.Effects[atip.Destructive].Value != atip.No
 	for i := range s.Call.Resources {
 		world.Fill(&s.Call.Resources[i], join(s.Cwd, s.Call.Chdir))
+		s.raise(s.Call.Resources[i])
 	}
 	for _, f := range s.Call.CodeFiles {
 		p.checkCodeFile(s, f)
@@ -118,6 +119,18 @@ func (c *collector) resolve(s *step) error {
 		}
 	}
 	return nil
+}
+
+// raise adds the effects that follow from what a path is: metadata knows the
+// option, not where the file lies.
+func (s *step) raise(r atip.Resource) {
+	fact := atip.Fact{Value: atip.Yes, Source: "path " + r.Abs, Rank: atip.Vendor}
+	if r.Class == atip.ClassSecret && r.Access&(atip.AccessRead|atip.AccessSecret) != 0 {
+		s.Call.Effects[atip.SecretRead] = fact
+	}
+	if r.Class == atip.ClassStartup && r.Access&atip.AccessWrite != 0 {
+		s.Call.Effects[atip.Persistence] = fact
+	}
 }
 
 // nested looks into the commands inside a step.
