@@ -54,6 +54,9 @@ var (
 	removing = []string{"rm", "rmdir", "unlink", "shred", "find", "fd"}
 	// Tools that overwrite or move single files, as a redirection does.
 	placing = []string{"cp", "mv", "ln", "install", "tee", "touch", "mkdir"}
+	// Tools that put another form of a file in its place.
+	rewriting = []string{"gzip", "gunzip", "bzip2", "bunzip2", "xz", "unxz", "zstd", "unzstd", "lz4", "ar", "ranlib", "strip",
+		"black", "ruff", "isort", "yapf", "autopep8", "prettier", "gofmt", "goimports", "rustfmt", "clang-format", "shfmt"}
 )
 
 var builtinAllow = [...]rule{
@@ -70,6 +73,9 @@ var builtinAllow = [...]rule{
 	{id: "workspace_copy", decision: Allow, sw: []string{"workspace_write"}, grants: fWrite | fDelete | fDestructive | fIrrevocable,
 		when:   when{confined: &yes, tool: placing, path: &pathCond{class: cFiles, named: true}},
 		reason: "copies or moves files of the workspace"},
+	{id: "workspace_rewrite", decision: Allow, sw: []string{"workspace_write"}, grants: fWrite | fDelete | fDestructive | fIrrevocable,
+		when:   when{confined: &yes, tool: rewriting, code: []CodeKind{CodeNone}, path: &pathCond{class: cFiles, named: true}},
+		reason: "formats or compresses files of the workspace"},
 	{id: "git_local", decision: Allow, sw: []string{"git_local"}, grants: fWrite | fDelete | fOpaque, notDeclared: fOpaque,
 		when:   when{confined: &yes, tool: []string{"git"}, path: &pathCond{class: scratchClasses}},
 		reason: "local git that destroys nothing"},
@@ -232,7 +238,9 @@ var builtinDeny = [...]rule{
 
 	// Nothing lifts the rows below: no rule, no grant.
 	{id: "root_tree", decision: Deny, onUnknown: Confirm,
-		when:   when{path: &pathCond{class: 1 << atip.ClassRoot, access: atip.AccessDelete, recursive: true}},
+		when: when{path: &pathCond{class: 1 << atip.ClassRoot, access: atip.AccessDelete, recursive: true}},
+		// A search of the workspace deletes what it finds there, which may be little.
+		unless: []when{{tool: []string{"find", "fd"}, path: &pathCond{in: "workspace"}}},
 		reason: "it deletes a home, a workspace or the whole system"},
 	{id: "root_tree_mode", decision: Deny, onUnknown: Confirm,
 		when:   when{tool: modes, path: &pathCond{class: 1 << atip.ClassRoot, access: aModify, recursive: true}},
@@ -257,7 +265,7 @@ var builtinDeny = [...]rule{
 
 // builtinDigest is the sha256 of BuiltinText. It is written here so that no command
 // computes it, and because a change of these tables should be seen: a test holds it.
-const builtinDigest = "ceea6b38a822a76557aef2405e1f299fb0a3a33f07c2aa4cc9f4fb19a5ff2ee5"
+const builtinDigest = "7b062cc7f25b6910158d8b244f75b5022988b3eae9f1ad8d489d7fec6c01f21c"
 
 // Builtin is the built-in policy, a document of the same language.
 func Builtin() *Document {

@@ -97,6 +97,16 @@ func builtinRows() []builtinRow {
 		{"./x.sh", unknown("./x.sh").code(CodeProject), Allow, Confirm, "builtin/project_code"},
 		{"unknown tool", unknown("frobnicate --all"), Confirm, Confirm, "builtin/opaque"},
 		{"opaque words", Step{Call: tool("ls").Call, Trust: TrustFacts{Action: Allow}, Confidence: Opaque}, Confirm, Confirm, "builtin/opaque"},
+		{"rm behind sudo", func() Step {
+			s := tool("rm x", "delete", "destructive").on("delete:workspace:" + ws + "/x")
+			s.Via = []string{"sudo"}
+			return s
+		}(), Deny, Deny, "builtin/system"},
+		{"find . -delete", tool("find -delete", "delete", "destructive").on("delete+rec:root:" + ws), Confirm, Confirm, "builtin/destructive"},
+		{"find ~ -delete", tool("find -delete", "delete", "destructive").on("delete+rec:root:/home/u"), Deny, Deny, "builtin/root_tree"},
+		{"find . ~ -delete", tool("find -delete", "delete", "destructive").on("delete+rec:root:"+ws, "delete+rec:root:/home/u"), Deny, Deny, "builtin/root_tree"},
+		{"black", tool("black", "write", "destructive").on("write+rec:workspace:" + ws), Allow, Confirm, "builtin/workspace_rewrite"},
+		{"gzip outside", tool("gzip", "write", "delete", "destructive").on("write+delete:outside:/home/u/x"), Confirm, Confirm, "builtin/outside"},
 		{"sudo rm", tool("sudo", "privileged", "destructive"), Deny, Deny, "builtin/system"},
 		{"sudo", tool("sudo ls", "privileged"), Confirm, Confirm, "builtin/privileged"},
 		{"crontab", tool("crontab", "persistence", "write"), Deny, Deny, "builtin/persistence_effect"},

@@ -133,6 +133,7 @@ func (s *Set) one(j *judged, index int, reasons *[]Reason) StepDecision {
 	granted := j.possible() & grantedBy(matched) &^ s.withhold
 	v := j.under(j.others | j.own | granted)
 	d.Values, d.Danger, d.Action = v, v.danger(), Allow
+	var why []Reason
 	for _, c := range j.restrict {
 		action, maybe, applies := j.restricts(c, &v, matched)
 		if !applies {
@@ -149,8 +150,11 @@ func (s *Set) one(j *judged, index int, reasons *[]Reason) StepDecision {
 			left = min(left, s.dflt)
 		}
 		d.Action = min(d.Action, left)
-		d.Rules = append(d.Rules, c.rule.name())
-		*reasons = append(*reasons, j.reason(c.rule, left, maybe, index))
+		why = append(why, j.reason(c.rule, left, maybe, index))
+	}
+	for _, r := range plain(why, d.Action) {
+		d.Rules = append(d.Rules, r.Rule)
+		*reasons = append(*reasons, r)
 	}
 	if d.Action == Allow && len(matched) == 0 {
 		d.Action = s.dflt

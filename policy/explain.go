@@ -39,6 +39,26 @@ func (j *judged) reason(r *rule, action Action, maybe bool, index int) Reason {
 		Text: j.subject() + ": " + text, Suggest: r.suggest, Step: index}
 }
 
+// plain leaves out what is only possible and built-in where something certain gives
+// the same decision: code that nobody knows may do anything, and saying so for each
+// effect hides the point.
+func plain(why []Reason, action Action) []Reason {
+	certain := false
+	for i := range why {
+		certain = certain || !why[i].Maybe && why[i].Action == action
+	}
+	if !certain {
+		return why
+	}
+	kept := why[:0]
+	for _, r := range why {
+		if !r.Maybe || !strings.HasPrefix(r.Rule, "builtin/") {
+			kept = append(kept, r)
+		}
+	}
+	return kept
+}
+
 // sortReasons puts the strictest first and is independent of the order of rules.
 func sortReasons(rs []Reason) {
 	sort.SliceStable(rs, func(i, k int) bool {

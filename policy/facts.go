@@ -62,6 +62,11 @@ func newFacts(s *Set, req *Request, step *Step) facts {
 	for e := range atip.NumEffects {
 		f.base[e] = f.believed(atip.Effect(e))
 	}
+	for _, via := range step.Via {
+		if raisesRights(baseName(via)) {
+			f.base[atip.Privileged] = atip.Yes
+		}
+	}
 	if step.RunsCode != CodeNone {
 		// The tool's "no" speaks for the tool, not for the code it is handed.
 		for e := range f.base {
@@ -110,6 +115,15 @@ func genericClient(tool string) bool {
 
 // ownEffects are those on which a tool cannot speak for code that it runs.
 const ownEffects = dangerKeys &^ (fIrrevocable | fPrivileged)
+
+// raisesRights reports whether what this wrapper runs has another user's rights.
+func raisesRights(tool string) bool {
+	switch tool {
+	case "sudo", "doas", "su", "pkexec", "runuser":
+		return true
+	}
+	return false
+}
 
 func resolved(e atip.Exactness) Confidence {
 	switch e {
