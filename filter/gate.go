@@ -20,7 +20,8 @@ const classURL = classExtra + 1
 // passes reports whether a value is a secret rather than a reference to one, a
 // placeholder or a word.
 func (s *Set) passes(val []byte, g gate) bool {
-	if len(val) < 6 || bytes.Contains(val, []byte(placeholderHead)) {
+	if len(val) < 6 || bytes.Contains(val, []byte(placeholderHead)) ||
+		bytes.HasPrefix(val, []byte(placeholderHead[1:])) {
 		return false
 	}
 	if isReference(val) || isConstant(val) || isExample(val) || isNumeric(val) || isPathOrHost(val) {
@@ -257,7 +258,13 @@ func isCode(val []byte) bool {
 	if !isAlpha(val[0]) && val[0] != '_' && val[0] != '&' && val[0] != '*' && val[0] != '!' {
 		return false
 	}
-	if digits == 0 && upper+lower+bytes.Count(val, []byte("_"))+bytes.Count(val, []byte("."))+bytes.Count(val, []byte("-")) >= len(val)-1 {
+	joints := 0
+	for _, c := range val {
+		if strings.IndexByte("_.-:=?&|!,;", c) >= 0 {
+			joints++
+		}
+	}
+	if digits == 0 && upper+lower+joints >= len(val)-1 {
 		return !unlikely(val) || bytes.IndexByte(val, '.') > 0 && !unlikely(val[bytes.LastIndexByte(val, '.')+1:])
 	}
 	return false

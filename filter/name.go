@@ -136,6 +136,9 @@ func (e *engine) readName(ks int, kw string, pattern int, eof bool) nameInfo {
 	if bytes.HasSuffix(v[:start], []byte(placeholderHead)) {
 		return nameInfo{} // the rule in a placeholder of ours
 	}
+	if bytes.HasPrefix(v[start:], []byte("//")) && start > 0 && v[start-1] == ':' && bytes.IndexByte(v[start+2:end], '/') < 0 {
+		return nameInfo{} // the user of a URL
+	}
 	info := nameInfo{start: start, end: end, outcome: found}
 	if pattern != noPattern {
 		if globFold(e.set.cfg.Names[pattern], string(v[start:end])) {

@@ -4,15 +4,16 @@ package filter
 type form uint8
 
 const (
-	formPlain  form = iota // unquoted: to white space or a delimiter
-	formQuoted             // to the same quote at the same depth
-	formQuery              // to & # or white space
-	formXML                // to <
-	formHeader             // to the end of the line or a quote
-	formCookie             // to ; the end of the line or a quote
-	formTable              // as formPlain; the value must look random
-	formURL                // the authority of a URL
-	formUser               // user:value, to white space or a quote
+	formPlain    form = iota // unquoted: to white space or a delimiter
+	formQuoted               // to the same quote at the same depth
+	formQuery                // to & # or white space
+	formXML                  // to <
+	formHeader               // to the end of the line or a quote
+	formCookie               // to ; the end of the line or a quote
+	formTable                // as formPlain; the value must look random
+	formURL                  // the authority of a URL
+	formArgument             // the next argument of a call; it has to be quoted
+	formUser                 // user:value, to white space or a quote
 )
 
 // candidate is a value that a name, an operator or "://" announced.
@@ -73,6 +74,7 @@ func readOperator(v []byte, info *nameInfo, eof bool) (candidate, outcome) {
 	}
 	p := info.end
 	limit := p + maxDistance
+	closed := false
 	if p < len(v) && (v[p] == '\\' || v[p] == '"' || v[p] == '\'') {
 		q, _, _ := readQuote(v, p)
 		if q == p {
@@ -81,7 +83,7 @@ func readOperator(v []byte, info *nameInfo, eof bool) (candidate, outcome) {
 			}
 			return c, no
 		}
-		p = q
+		p, closed = q, true
 	}
 	if p < len(v) && v[p] == ']' {
 		p++
@@ -111,6 +113,9 @@ func readOperator(v []byte, info *nameInfo, eof bool) (candidate, outcome) {
 			return c, no
 		}
 		p++
+	case v[p] == ',' && closed: // define('DB_PASSWORD', '…')
+		c.form = formArgument
+		p++
 	case v[p] == '>' && info.start > 0 && v[info.start-1] == '<':
 		p++
 		c.form = formXML
@@ -135,6 +140,17 @@ func readOperator(v []byte, info *nameInfo, eof bool) (candidate, outcome) {
 	}
 	if p == limit || v[p] == '\n' || v[p] == '\r' {
 		return c, no
+	}
+	if v[p] == '[' && c.class == classHeader { // a list of one, as in dumps of headers
+		if p++; p == len(v) {
+			return c, wait
+		}
+	}
+	if c.form == formArgument {
+		if v[p] != '"' && v[p] != '\'' {
+			return c, no
+		}
+		c.form = formPlain
 	}
 	c.at = p
 	return headerForm(c), found

@@ -45,7 +45,7 @@ func (e *engine) judgeValue(c *candidate, eof bool) verdict {
 		if o == more {
 			return verdict{outcome: more, loose: len(v)-p < loosePrefix || !e.set.passes(v[p:], gate{class: classHeader})}
 		}
-		g.scheme = q > p
+		g.scheme = wholeLine(v[p:q])
 		p = q
 		if p >= len(v) {
 			return undecided(eof, true)
@@ -139,6 +139,16 @@ func skipScheme(v []byte, p int, eof bool) (int, outcome) {
 	return q, found
 }
 
+// wholeLine reports the schemes whose parameters run to the end of the line.
+func wholeLine(scheme []byte) bool {
+	for _, s := range [...]string{"digest ", "aws4-", "oauth ", "hawk ", "signature "} {
+		if hasFold(scheme, s) {
+			return true
+		}
+	}
+	return false
+}
+
 // cookieValue skips "name=" of a cookie pair.
 func cookieValue(v []byte, p int, eof bool) (int, outcome) {
 	for p < len(v) && v[p] == ' ' {
@@ -202,7 +212,7 @@ func valueEnd(v []byte, p int, f form, quote byte, depth int, line, eof bool) (i
 			continue
 		}
 		if until.has(c) {
-			if c == '&' && f == formPlain {
+			if (c == '&' || c == ';') && f == formPlain {
 				if o := nextParam(v, q, eof); o != no {
 					return q, until, o == found
 				}
@@ -225,7 +235,7 @@ func valueEnd(v []byte, p int, f form, quote byte, depth int, line, eof bool) (i
 	return len(v), until, eof
 }
 
-// nextParam reports whether "&name=" stands at q.
+// nextParam reports whether "&name=" or ";name=" stands at q.
 func nextParam(v []byte, q int, eof bool) outcome {
 	p := q + 1
 	for p < len(v) && p-q < 32 && isIdent(v[p]) {

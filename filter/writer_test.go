@@ -54,6 +54,9 @@ func filterCuts(t testing.TB, s *Set, in string, sizes ...int) string {
 
 func filterAll(t testing.TB, s *Set, in string) string { return filterCuts(t, s, in, len(in)+1) }
 
+// placeholder matches ours.
+var placeholder = regexp.MustCompile(`\[REDACTED:[^\]]*\]`)
+
 var tagPattern = regexp.MustCompile(`(\[REDACTED:[A-Za-z0-9_.-]+):[0-9a-f]{6}\]`)
 
 // untag makes placeholders comparable by hand.
