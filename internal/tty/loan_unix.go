@@ -63,6 +63,10 @@ func (l *Loan) resume(group int) error {
 // has been continued: we take the terminal, stop with our whole job as the caller's
 // shell expects, and give it again when the shell has put us in front.
 func (l *Loan) Stopped(group int, sig syscall.Signal) error {
+	if group <= 0 {
+		// 0 would mean our own group to kill.
+		return &Error{Op: "stop", Err: unix.EINVAL}
+	}
 	inFront, err := foreground(l.fd)
 	if err != nil {
 		// Without a terminal nobody could continue it.

@@ -301,6 +301,9 @@ func TestNotATerminal(t *testing.T) {
 	if err := GiveForeground(int(null.Fd()), 0); err == nil {
 		t.Error("group 0 was put in front")
 	}
+	if err := (&Loan{}).Stopped(0, syscall.SIGTSTP); err == nil {
+		t.Error("group 0 was taken for stopped")
+	}
 }
 
 const jobEnv = "ATIP_TEST_TTY_JOB"
