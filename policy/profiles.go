@@ -1,0 +1,150 @@
+package policy
+
+import "fmt"
+
+func projectSwitch(name string) bool { return name == "package_install" || name == "loopback" }
+
+// mergeSwitches settles the switches: each layer from the outermost in, and
+// within a layer independent of the order of its documents.
+func (s *Set) mergeSwitches() error {
+	for l := LayerManaged; int(l) < NumLayers; l++ {
+		var on, off switchSet
+		named, base := "", ^switchSet(0)
+		loose := true
+		for _, d := range s.docs {
+			if d.source.Layer != l {
+				continue
+			}
+			can := loosens(d)
+			if d.profile != "" {
+				set, err := s.profileSet(d, d.profile)
+				if err != nil {
+					return err
+				}
+				if can && l == LayerProject {
+					can = false // a project's profile narrows even when trusted
+				}
+				if can && !s.profileAdmitted(d) {
+					s.warn(d, d.profileAt.line, d.profileAt.col, "profile "+d.profile+" only narrows: a ceiling above does not admit it")
+					can = false
+				}
+				loose = loose && can
+				base &= set
+				if named == "" || d.profile < named {
+					named = d.profile
+				}
+			}
+			for name, v := range d.switches {
+				switch {
+				case !v:
+					off |= switchBit(name)
+				case s.switchAdmitted(d, name):
+					on |= switchBit(name)
+				case s.switches&switchBit(name) == 0:
+					s.warn(d, d.switchAt[name].line, d.switchAt[name].col, "switch "+name+" is ignored: "+d.source.Layer.String()+" may not turn it on here")
+				}
+			}
+		}
+		if named != "" {
+			s.profile = named
+			if loose {
+				s.switches = base
+			} else {
+				s.switches &= base
+			}
+		}
+		s.switches = (s.switches | on) &^ off
+	}
+	return nil
+}
+
+// profileSet resolves a profile to its switches, and adds the rules and default
+// of a profile that documents define.
+func (s *Set) profileSet(user *Document, name string) (switchSet, error) {
+	var chain []string
+	set := ^switchSet(0)
+	overrides := []map[string]bool{}
+	for {
+		if shippedProfile(name) {
+			set = profileSwitches(name)
+			break
+		}
+		if contains(chain, name) {
+			return 0, &ParseError{Code: "E2040", File: user.source.File, Line: user.profileAt.line, Col: user.profileAt.col, Msg: "profile " + name + " is its own base"}
+		}
+		chain = append(chain, name)
+		p, d := s.findProfile(name, user.source.Layer)
+		if p == nil {
+			return 0, &ParseError{Code: "E2040", File: user.source.File, Line: user.profileAt.line, Col: user.profileAt.col, Msg: fmt.Sprintf("unknown profile %q", name)}
+		}
+		overrides = append(overrides, p.switches)
+		for i := range p.rules {
+			// The rules speak with the voice of the layer that chose the profile, if
+			// that is below the one that wrote it: choosing is what put them in force.
+			r := p.rules[i]
+			r.layer = max(d.source.Layer, user.source.Layer)
+			chooser := d
+			if user.source.Layer > d.source.Layer {
+				chooser = user
+			}
+			s.addRule(chooser, &r)
+		}
+		if p.dflt != nil {
+			s.dflt = min(s.dflt, *p.dflt)
+		}
+		if name = p.base; name == "" {
+			name = shippedProfiles[0]
+		}
+	}
+	for i := len(overrides) - 1; i >= 0; i-- {
+		for sw, v := range overrides[i] {
+			if v {
+				set |= switchBit(sw)
+			} else {
+				set &^= switchBit(sw)
+			}
+		}
+	}
+	return set, nil
+}
+
+// findProfile looks for a defined profile; the outermost layer that defines the
+// name owns it. A layer below the one that chooses cannot supply it: a workspace
+// would otherwise fill in a name that its user's policy uses.
+func (s *Set) findProfile(name string, chooser Layer) (*profile, *Document) {
+	for _, d := range s.docs {
+		if d.source.Layer > chooser {
+			continue
+		}
+		for i := range d.profiles {
+			if d.profiles[i].name == name {
+				return &d.profiles[i], d
+			}
+		}
+	}
+	return nil, nil
+}
+
+func (s *Set) profileAdmitted(d *Document) bool {
+	for _, above := range s.docs {
+		c := above.ceiling
+		if above.source.Layer < d.source.Layer && c != nil && c.hasProfiles && !contains(c.profiles, d.profile) {
+			return false
+		}
+	}
+	return true
+}
+
+func (s *Set) switchAdmitted(d *Document, name string) bool {
+	if !loosens(d) {
+		return false
+	}
+	for _, above := range s.docs {
+		c := above.ceiling
+		if above.source.Layer < d.source.Layer && c != nil && c.hasSwitches && !contains(c.switches, name) {
+			return false
+		}
+	}
+	return d.source.Layer != LayerProject || projectSwitch(name) ||
+		s.ceilingSet(LayerUser, func(c *ceiling) bool { return c.hasSwitches })
+}
