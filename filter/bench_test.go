@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand"
+	"os"
 	"strings"
 	"testing"
 )
@@ -98,6 +99,31 @@ func BenchmarkWriterBuildLogColour(b *testing.B) {
 }
 func BenchmarkWriterManyValues(b *testing.B) {
 	benchWriter(b, buildLog(8<<20, false), someEnv(1000)...)
+}
+
+// BenchmarkPipeCopy is the floor: the same log through a pipe in 64 KiB pieces.
+func BenchmarkPipeCopy(b *testing.B) {
+	log := buildLog(8<<20, false)
+	b.SetBytes(int64(len(log)))
+	for b.Loop() {
+		r, w, err := os.Pipe()
+		if err != nil {
+			b.Fatal(err)
+		}
+		go func() {
+			w.Write(log)
+			w.Close()
+		}()
+		buf := make([]byte, piece)
+		for {
+			n, err := r.Read(buf)
+			if err != nil {
+				break
+			}
+			io.Discard.Write(buf[:n])
+		}
+		r.Close()
+	}
 }
 
 func BenchmarkCollectNewSet(b *testing.B) {

@@ -9,7 +9,8 @@ import (
 // gate is what is known about the place a value stands in.
 type gate struct {
 	class  class
-	quoted bool
+	quoted bool // between quotes
+	opened bool // behind one
 	table  bool
 	scheme bool
 }
@@ -33,7 +34,7 @@ func (s *Set) passes(val []byte, g gate) bool {
 	if isDigest(val) {
 		return false
 	}
-	if g.quoted && (val[0] == ' ' || val[0] == ',' || val[0] == ')' || val[0] == ';' || val[0] == '}') {
+	if g.opened && (val[0] == ' ' || val[0] == ',' || val[0] == ')' || val[0] == ';' || val[0] == '}') {
 		return false // the quote closed a string that ends with the name
 	}
 	words := wordy(val)
@@ -44,7 +45,7 @@ func (s *Set) passes(val []byte, g gate) bool {
 	case classURL:
 		return !placeholderWord(val)
 	case classHeader, classCookie, classSetCookie:
-		return len(val) >= 8 && !words && mixed(val)
+		return len(val) >= 8 && !words && mixed(val) && (g.quoted || !isCode(val))
 	case classQuery:
 		return len(val) >= 16 && unlikely(val) && bytes.IndexAny(val, "+(){}") < 0 && !bytes.Contains(val, []byte("%0A")) &&
 			!bytes.Contains(val, []byte("%20"))
@@ -264,7 +265,7 @@ func isCode(val []byte) bool {
 			joints++
 		}
 	}
-	if digits == 0 && upper+lower+joints >= len(val)-1 {
+	if (digits == 0 || bytes.IndexByte(val, '.') > 0 && digits*8 <= len(val)) && digits+upper+lower+joints >= len(val)-1 {
 		return !unlikely(val) || bytes.IndexByte(val, '.') > 0 && !unlikely(val[bytes.LastIndexByte(val, '.')+1:])
 	}
 	return false

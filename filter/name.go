@@ -136,6 +136,9 @@ func (e *engine) readName(ks int, kw string, pattern int, eof bool) nameInfo {
 	if bytes.HasSuffix(v[:start], []byte(placeholderHead)) {
 		return nameInfo{} // the rule in a placeholder of ours
 	}
+	if bytes.HasSuffix(v[:start], []byte("::")) {
+		return nameInfo{} // a type, such as AWS::IAM::AccessKey
+	}
 	if bytes.HasPrefix(v[start:], []byte("//")) && start > 0 && v[start-1] == ':' && bytes.IndexByte(v[start+2:end], '/') < 0 {
 		return nameInfo{} // the user of a URL
 	}

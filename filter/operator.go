@@ -95,6 +95,12 @@ func readOperator(v []byte, info *nameInfo, eof bool) (candidate, outcome) {
 	if p == len(v) || p+1 == len(v) && (v[p] == '=' || v[p] == ':') && !eof {
 		return c, wait
 	}
+	if v[p] != ':' && c.class == classHeader {
+		c.class = classWeak // a variable of that name
+	}
+	if v[p] == ':' && string(v[info.start:info.end]) == "PASS" {
+		return c, no // a test result
+	}
 	switch {
 	case v[p] == '=' && p+1 < len(v) && v[p+1] == '>':
 		p += 2

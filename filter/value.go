@@ -38,7 +38,7 @@ func (e *engine) judgeValue(c *candidate, eof bool) verdict {
 	if p >= len(v) {
 		return undecided(eof, true)
 	}
-	g := gate{class: c.class, quoted: quote != 0}
+	g := gate{class: c.class, quoted: quote != 0, opened: quote != 0}
 	switch f {
 	case formHeader:
 		q, o := skipScheme(v, p, eof)
@@ -97,7 +97,7 @@ func (e *engine) judgeValue(c *candidate, eof bool) verdict {
 		return verdict{}
 	}
 	r := verdict{outcome: found, layer: layerContext, start: p, end: p + len(val), rule: c.rule, noTag: c.noTag,
-		learn: c.class == classHeader || c.class == classStrong && len(val) >= 12}
+		learn: len(val) >= 12 && (c.class == classHeader || c.class == classStrong) && mayLearn(val)}
 	if !done {
 		r.outcome, r.until = swallow, until
 	}
@@ -119,6 +119,13 @@ func (c *candidate) next(v []byte) (candidate, bool) {
 	n := *c
 	n.at, n.then = c.then+1, 0
 	return n, true
+}
+
+// mayLearn reports whether a value is so unlike a word or code that looking for it
+// elsewhere cannot hit ordinary text.
+func mayLearn(val []byte) bool {
+	digits, _, _ := tally(val)
+	return digits > 0 && bytes.IndexAny(val, "(){}[]<>; ") < 0
 }
 
 // skipScheme skips the scheme of an Authorization header.
@@ -309,7 +316,7 @@ func (e *engine) judgeURL(c *candidate, eof bool) verdict {
 			return verdict{}
 		}
 	}
-	r.learn = at-r.start >= 12
+	r.learn = at-r.start >= 12 && mayLearn(v[r.start:at])
 	if q-p >= maxValue {
 		r.end = q
 	}
