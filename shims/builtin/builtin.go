@@ -1,7 +1,20 @@
 // Package builtin is the table of curated documents that is part of the program.
-// Each NAME.json here is a plain ATIP document; the generator checks them and
-// writes them, compacted, one after the other into documents.blob, with their
-// offsets in table.go. Neither needs any work at program start.
+//
+// Each NAME.json here is a plain ATIP document and NAME_test.jsonl its test: one
+// call per line, with what the document must say about it. To add a tool, write
+// both and run "go generate ./shims/builtin". The generator refuses what would
+// load only with a warning and writes the documents, compacted, one after the
+// other into documents.blob and their offsets into table.go; neither needs any
+// work at program start. The tests then hold that
+//
+//   - each row says what it must, and each clause is noticed by some row;
+//   - no word added to a call lowers an effect, unless a narrow says so;
+//   - reading a large document by its index says the same as reading all of it.
+//
+// A document describes a program by its effective name. If the program looks at
+// the name it is called by, x-atip-names lists all such names, and effects states
+// the worst that it does under any of them: under a name that is not listed all
+// of effects is assumed.
 package builtin
 
 //go:generate go run ./gen

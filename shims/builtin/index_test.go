@@ -13,9 +13,10 @@ import (
 )
 
 // A document read by its index must say the same as the whole one about every argv
-// of the rows, and with words put before and after its command; the rows take turns
-// at those, since all together take a minute.
+// of the rows, and with words put before and after its command; a tenth
+// of the rows each, since all together take a minute.
 func TestIndexChangesNothing(t *testing.T) {
+	t.Parallel()
 	rows := 0
 	for _, e := range All() {
 		if e.Index == nil {
@@ -42,7 +43,14 @@ func TestIndexChangesNothing(t *testing.T) {
 			}
 			rows++
 			argv, w := r.Argv, words[rows*7%len(words)]
-			for _, r.Argv = range [][]string{argv, append([]string{argv[0], w}, argv[1:]...), append(slices.Clone(argv), w)} {
+			argvs := [][]string{argv}
+			switch rows % 10 {
+			case 0:
+				argvs = append(argvs, append([]string{argv[0], w}, argv[1:]...))
+			case 5:
+				argvs = append(argvs, append(slices.Clone(argv), w))
+			}
+			for _, r.Argv = range argvs {
 				if got, want := resolve(indexed, r), resolve(whole, r); !reflect.DeepEqual(got, want) {
 					t.Errorf("%q:\nindexed %s %+v\nwhole   %s %+v", r.Argv, show(got), got.Effects, show(want), want.Effects)
 				}
