@@ -59,6 +59,9 @@ func Lookup(q Query, d Dirs) (Found, error) {
 			if done, err := tier(&l); err != nil {
 				return Found{}, err
 			} else if done {
+				if e, ok := builtin.Find(q.Effective); ok {
+					l.found.Lost = append(l.found.Lost, l.ofBuiltin(e))
+				}
 				return l.found, nil
 			}
 		}
@@ -282,13 +285,18 @@ func (l *lookup) builtin() error {
 	if err != nil {
 		return inFile("builtin:"+e.Name, err)
 	}
+	l.found.Document, l.found.Provenance = doc, l.ofBuiltin(e)
+	return nil
+}
+
+// ofBuiltin believes a curated document about a program only as far as the file is
+// believed to be that program.
+func (l *lookup) ofBuiltin(e builtin.Entry) atip.Provenance {
 	rank := atip.User
 	if l.q.Verified || l.q.Believed {
 		rank = atip.Org
 	}
-	l.found.Document = doc
-	l.found.Provenance = atip.Provenance{Channel: "builtin", Rank: rank, Binding: "name", Source: "builtin:" + e.Name, Digest: e.Digest}
-	return nil
+	return atip.Provenance{Channel: "builtin", Rank: rank, Binding: "name", Source: "builtin:" + e.Name, Digest: e.Digest}
 }
 
 // take reads f as the deciding source if it exists. Its author is a person, so a

@@ -148,7 +148,11 @@ func TestSources(t *testing.T) {
 		{name: "broken shim that was fetched", q: Query{Digest: hexA, Effective: "cat"}, arrange: func(w world) { w.fetched(shim(w.d.Data), doc("cat", "", hexB, false), future) },
 			channel: "none", warns: true},
 		{name: "shim beats builtin", q: Query{Digest: hexA, Effective: "cat", Believed: true}, arrange: func(w world) { w.put(shim(w.d.Data), doc("cat", "", hexA, true)) },
-			channel: "shim", rank: atip.User},
+			channel: "shim", rank: atip.User, check: func(t *testing.T, f Found) {
+				if len(f.Lost) != 1 || f.Lost[0].Source != "builtin:cat" {
+					t.Error("what lost is not said:", f.Lost)
+				}
+			}},
 		{name: "builtin, believed", q: Query{Digest: hexA, Effective: "cat", Believed: true}, channel: "builtin", rank: atip.Org},
 		{name: "builtin, not believed", q: Query{Digest: hexA, Effective: "cat"}, channel: "builtin", rank: atip.User},
 		{name: "user by name", q: believed, arrange: func(w world) { w.put(w.d.Data+"/shims/mytool.json", "// mine\n"+doc("mytool", "", "", true)) },
