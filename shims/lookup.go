@@ -5,8 +5,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"io/fs"
-	"path/filepath"
-	"strings"
 
 	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/shims/builtin"
@@ -15,34 +13,6 @@ import (
 // maxFile is the most that is read of a local document; a larger one is refused
 // before any of it is read.
 const maxFile = 4 << 20
-
-// Query is what identification found out about an executable.
-type Query struct {
-	Digest    string // lower-case hex SHA-256 of the file, "" if it could not be read
-	Effective string // base name of the resolved file
-	Invoked   string // base name as typed
-	// Borrow is the base name of a root-owned link, in a directory that this user
-	// cannot write, which leads to the file: vi for /usr/bin/vim.basic. Its
-	// metadata serves if the file's own name has none.
-	Borrow   string
-	Believed bool // pinned, known digest, distribution or system path
-	Verified bool // signature verified
-	// NameOnly marks a version manager's shim. All of them have equal bytes, so
-	// the digest must not choose metadata.
-	NameOnly bool
-}
-
-// Found is the answer of a look-up. The zero value is "no metadata".
-type Found struct {
-	Document   *atip.Document // nil: none
-	Raise      *atip.Document // what it says "yes" to joins in
-	Provenance atip.Provenance
-	Lost       []atip.Provenance // sources seen that did not decide
-	Warnings   []string
-
-	raiseFrom atip.Provenance
-	name      string // effective name to resolve by
-}
 
 // Lookup asks the sources in order. An error means that a file which a person
 // wrote is broken or unsafe, and that the command must not run. A broken document
@@ -72,31 +42,6 @@ func Lookup(q Query, d Dirs) (Found, error) {
 		return Found{}, err
 	}
 	return l.found, nil
-}
-
-// Resolve says what argv does according to the document found, joined with what
-// the raising document adds. argv[0] is the word that was typed.
-func (f Found) Resolve(argv []string, o atip.ResolveOptions) atip.Call {
-	if o.InvokedAs == "" && len(argv) > 0 {
-		o.InvokedAs = filepath.Base(argv[0])
-	}
-	if f.name != "" {
-		o.Effective = f.name
-	}
-	if f.Document == nil {
-		c := atip.UnknownCall(argv, o.InvokedAs)
-		c.Provenance = f.Provenance
-		c.Warnings = append(c.Warnings, f.Warnings...)
-		return c
-	}
-	o.Provenance = f.Provenance
-	c := f.Document.Resolve(argv, o)
-	if f.Raise != nil {
-		o.Provenance = f.raiseFrom
-		c = atip.JoinDanger(c, f.Raise.Resolve(argv, o))
-	}
-	c.Warnings = append(c.Warnings, f.Warnings...)
-	return c
 }
 
 type lookup struct {
@@ -350,51 +295,4 @@ func provenance(doc *atip.Document, f *file, channel, binding string, top atip.R
 	}
 	sum := sha256.Sum256(f.raw)
 	return atip.Provenance{Channel: channel, Rank: rank, Binding: binding, Source: channel + ":" + f.path, Digest: hex.EncodeToString(sum[:])}
-}
-
-// applet reports whether a program is another tool when called by another name, so
-// that the document of that tool describes it. Only names which the program is
-// known to look for count: under any other, xz is xz.
-func applet(program, name string) bool {
-	switch program {
-	case "busybox", "busybox.static", "toybox", "coreutils":
-		return true
-	case "systemctl":
-		switch name {
-		case "halt", "init", "poweroff", "reboot", "shutdown", "telinit":
-			return true
-		}
-	case "kmod":
-		switch name {
-		case "insmod", "lsmod", "modprobe", "rmmod":
-			return true
-		}
-	case "pgrep":
-		return name == "pkill"
-	case "xz":
-		return name == "xzcat" || name == "lzcat"
-	case "zstd":
-		return name == "zstdcat"
-	case "lz4":
-		return name == "lz4cat"
-	}
-	return false
-}
-
-// isName reports whether name can be a file name below our directories.
-func isName(name string) bool {
-	return name != "" && name != "." && name != ".." && len(name) <= 200 && !strings.ContainsAny(name, "/\x00")
-}
-
-// isDigest reports whether s is a lower-case hexadecimal SHA-256.
-func isDigest(s string) bool {
-	if len(s) != 64 {
-		return false
-	}
-	for i := range len(s) {
-		if c := s[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
-			return false
-		}
-	}
-	return true
 }
