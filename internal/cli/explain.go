@@ -29,20 +29,20 @@ func (c *Console) explain(v *Values) int {
 		return c.Fail(err)
 	}
 	p, err := run.MakePlan(inv, run.Here())
-	defer p.Close()
 	if err != nil {
 		return c.Fail(err)
 	}
+	defer p.Close()
 	return c.done(c.printPlan(p))
 }
 
 // dryRun is explain with the exit status that the run would be refused with.
 func (c *Console) dryRun(inv run.Invocation) int {
 	p, err := run.MakePlan(inv, run.Here())
-	defer p.Close()
 	if err != nil {
 		return c.Fail(err)
 	}
+	defer p.Close()
 	refusal := p.Refusal()
 	if c.Mode == JSON || c.Mode == JSONL {
 		m := meta(&run.Result{Plan: p}, p.Warnings)

@@ -79,10 +79,10 @@ func (b Batch) plan(q batchLine) any {
 		return failed(fault.New("E1003", "neither cmd nor argv"))
 	}
 	p, err := MakePlan(inv, b.Machine)
-	defer p.Close()
 	if err != nil {
 		return failed(err)
 	}
+	defer p.Close()
 	d := p.Document()
 	d.ID = q.ID
 	return d

@@ -52,10 +52,14 @@ type Plan struct {
 	names    []string // variables of the child, for conditions of metadata
 }
 
-// MakePlan identifies, resolves and decides. The Plan is returned with an error
-// too, as far as it came, so that the failure can be recorded.
+// MakePlan identifies, resolves and decides. The caller closes the plan.
 func MakePlan(inv Invocation, m Machine) (*Plan, error) {
-	return newPlan(inv, m).make(func() {})
+	p := newPlan(inv, m)
+	if err := p.make(func() {}); err != nil {
+		p.Close()
+		return nil, err
+	}
+	return p, nil
 }
 
 func newPlan(inv Invocation, m Machine) *Plan {
@@ -64,14 +68,14 @@ func newPlan(inv Invocation, m Machine) *Plan {
 
 // make runs the stages; identified is called when it is known what would run and
 // while the rest is still being planned.
-func (p *Plan) make(identified func()) (*Plan, error) {
+func (p *Plan) make(identified func()) error {
 	defer func() { p.took = time.Since(p.began) }()
 	for _, stage := range [...]func() error{p.locate, p.probe, p.loadPolicy, p.identify, func() error { identified(); return nil }, p.decide, p.confine, p.environment} {
 		if err := stage(); err != nil {
-			return p, err
+			return err
 		}
 	}
-	return p, nil
+	return nil
 }
 
 // Close releases the executables that the plan holds.
@@ -211,7 +215,14 @@ func (p *Plan) refuse(code, what string) error {
 	for _, r := range p.Decision.Reasons {
 		if r.Action == p.Decision.Action && !contains(rules, r.Rule) {
 			rules = append(rules, r.Rule)
-			texts = append(texts, r.Text)
+			text := r.Text
+			if len(p.steps) == 1 {
+				// The command stands at the head of the message already.
+				if _, rest, ok := strings.Cut(text, ": "); ok {
+					text = rest
+				}
+			}
+			texts = append(texts, text)
 			if suggest == "" {
 				suggest = r.Suggest
 			}
@@ -328,6 +339,9 @@ func (p *Plan) agent() string {
 func (p *Plan) hosts(s *step) []policy.HostUse {
 	var out []policy.HostUse
 	for _, r := range s.Call.Resources {
+		if s.Call.Tool == "git" && r.Kind == "url" && r.Scheme == "" && !strings.ContainsAny(r.Value, ":/") {
+			continue // the name of a remote
+		}
 		if (r.Kind == "url" || r.Kind == "host") && r.Host != "" && r.Scheme != "file" {
 			host, port := splitPort(r.Host)
 			out = append(out, policy.HostUseOf(host, port))

@@ -61,7 +61,7 @@ func Run(inv Invocation, m Machine, out Output) *Result {
 	p := newPlan(inv, m)
 	p.Run, x.plan, r.Plan = id, p, p
 	defer p.Close()
-	_, err = p.make(func() {
+	err = p.make(func() {
 		x.collecting = true
 		go func() { x.collected <- x.collect() }()
 	})
