@@ -38,7 +38,8 @@ func BinaryModeByName(name string) (BinaryMode, bool) {
 // Allow names a finding that is let through, with the reason an audit shows.
 type Allow struct {
 	SHA256 string `json:"sha256,omitempty"` // lower-case hex digest of the whole found value
-	Rule   string `json:"rule,omitempty"`   // or a rule, for the tool of this run
+	Rule   string `json:"rule,omitempty"`   // or a rule,
+	Tool   string `json:"tool,omitempty"`   // for this tool
 	Reason string `json:"reason"`
 }
 
@@ -76,7 +77,8 @@ type Need struct {
 
 // Config is what policy says about output. The zero Config redacts everything.
 type Config struct {
-	Disabled     bool // user or managed policy switched redaction off
+	Tool         string // resolved metadata name; "" if its executable lies in the workspace
+	Disabled     bool   // user or managed policy switched redaction off
 	Binary       BinaryMode
 	Rules        []Rule   // in addition to the built-in ones
 	DisableRules []string // ids, for the tool of this run

@@ -127,7 +127,9 @@ func (e *engine) judge(eof bool) bool {
 			}
 			open = r
 		default:
-			hits = append(hits, r)
+			if !e.set.off(&r) {
+				hits = append(hits, r)
+			}
 		}
 	}
 	due := 0

@@ -44,23 +44,21 @@ const (
 func NewSet(cfg Config, known Known, key TagKey) (*Set, error) {
 	s := &Set{cfg: cfg, key: key}
 	sn := &snapshot{rules: builtinRules[:]}
-	off := func(id string) bool { return slices.Contains(cfg.DisableRules, id) }
 	for _, a := range cfg.Allow {
 		if a.Reason == "" {
 			return nil, &Error{Code: "E1501", Rule: a.Rule, Reason: "allowed without a reason"}
 		}
-		if a.SHA256 != "" {
+		switch {
+		case a.SHA256 != "":
 			s.allow = append(s.allow, strings.ToLower(a.SHA256))
-		} else {
+		case a.Rule == "" || a.Tool == "":
+			return nil, &Error{Code: "E1501", Rule: a.Rule, Reason: "allowed neither by digest nor by rule and tool"}
+		case a.Tool == cfg.Tool:
 			s.cfg.DisableRules = append(slices.Clone(s.cfg.DisableRules), a.Rule)
 		}
 	}
-	cfg = s.cfg
 	sn.entries = make([]entry, 0, len(builtinPrefixes)+len(keywords)+len(cfg.Names)+8+len(known.values)*12)
 	for _, p := range &builtinPrefixes {
-		if len(cfg.DisableRules) > 0 && off(builtinRules[p.rule].id) {
-			continue
-		}
 		sn.entries = append(sn.entries, entry{text: p.text, ref: int32(p.rule)})
 	}
 	if len(cfg.Rules) > 0 {
@@ -165,6 +163,12 @@ func (s *Set) allowed(value []byte) bool {
 	}
 	sum := sha256.Sum256(value)
 	return slices.Contains(s.allow, hex.EncodeToString(sum[:]))
+}
+
+// off reports whether policy switched the rule of a finding off. Known values have
+// no rule.
+func (s *Set) off(r *verdict) bool {
+	return len(s.cfg.DisableRules) > 0 && r.layer != layerKnown && slices.Contains(s.cfg.DisableRules, r.rule)
 }
 
 // learn makes a found value a known one for the rest of the run. It never leaves

@@ -295,15 +295,16 @@ func TestPanic(t *testing.T) {
 	w := s.Writer(&out, Stdout)
 	io.WriteString(w, "before\n")
 	w.set = nil
-	_, err := io.WriteString(w, "ghp_ after\n")
+	for range 2 {
+		if n, err := io.WriteString(w, "ghp_ after\n"); n != 11 || err != nil {
+			t.Errorf("%d %v: the child must be able to finish", n, err)
+		}
+	}
 	var e *Error
-	if !errors.As(err, &e) || e.FaultCode() != "E5002" {
+	if err := w.Close(); !errors.As(err, &e) || e.FaultCode() != "E5002" {
 		t.Errorf("%v", err)
 	}
-	if _, err := io.WriteString(w, "more\n"); err == nil {
-		t.Error("goes on after a panic")
-	}
-	if w.Close() == nil || out.String() != "before\n" {
+	if out.String() != "before\n" {
 		t.Errorf("%q", out.String())
 	}
 }
@@ -328,6 +329,17 @@ func TestConfig(t *testing.T) {
 	s := testSet(t, Config{Allow: []Allow{{SHA256: sum, Reason: "published"}}})
 	if out := filterAll(t, s, "a "+token+" b"); out != "a "+token+" b" {
 		t.Errorf("%q", out)
+	}
+	byRule := Config{Allow: []Allow{{Rule: "github-pat", Tool: "gh", Reason: "its job"}}}
+	if out := filterAll(t, testSet(t, byRule), token+"\n"); strings.Contains(out, token) {
+		t.Error("a rule is let through for another tool")
+	}
+	byRule.Tool = "gh"
+	if out := filterAll(t, testSet(t, byRule), token+"\n"); !strings.Contains(out, token) {
+		t.Errorf("%q", out)
+	}
+	if _, err := NewSet(Config{Allow: []Allow{{Rule: "jwt", Reason: "x"}}}, Known{}, TagKey{}); err == nil {
+		t.Error("a rule is let through for every tool")
 	}
 	s = testSet(t, Config{DisableRules: []string{"github-pat"}})
 	if out := filterAll(t, s, "a "+token+" b"); out != "a "+token+" b" {

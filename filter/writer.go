@@ -41,7 +41,8 @@ type Writer struct {
 	sniff    sniffer
 	head     wideHead
 	wide     *utf16Stream
-	err      error
+	err      error // of dst
+	failed   error // of the engine
 	closed   bool
 
 	report   Report
@@ -56,7 +57,9 @@ func newWriter(s *Set, dst io.Writer, stream Stream) *Writer {
 	return w
 }
 
-// Write cleans p. It takes all of p or fails.
+// Write cleans p. It takes all of p or fails. It does not fail when the engine
+// does: then the rest of the stream is dropped, so that the child can finish what
+// it is doing, and Close says so.
 func (w *Writer) Write(p []byte) (n int, err error) {
 	if w.err != nil {
 		return 0, w.err
@@ -64,7 +67,14 @@ func (w *Writer) Write(p []byte) (n int, err error) {
 	if w.closed {
 		return 0, errClosed
 	}
-	defer w.recovered(&err)
+	if w.failed != nil {
+		return len(p), nil
+	}
+	defer func() {
+		if w.recovered(recover()) {
+			n, err = len(p), nil
+		}
+	}()
 	w.report.BytesIn += int64(len(p))
 	if w.set.cfg.Disabled {
 		w.send(p)
@@ -85,11 +95,12 @@ var errClosed = errors.New("filter: write after close")
 
 // recovered turns a panic of the engine into an error that stays: nothing raw
 // leaves after it.
-func (w *Writer) recovered(err *error) {
-	if r := recover(); r != nil {
-		w.err = &Error{Code: "E5002", Reason: "internal failure, the rest of this stream is dropped"}
-		*err = w.err
+func (w *Writer) recovered(r any) bool {
+	if r == nil {
+		return false
 	}
+	w.failed = &Error{Code: "E5002", Reason: "internal failure, the rest of this stream is dropped"}
+	return true
 }
 
 // clean judges text and writes what is free to go.
@@ -327,7 +338,7 @@ func (w *Writer) compact() {
 
 // Held is the number of bytes that wait for the rest of a possible secret.
 func (w *Writer) Held() int {
-	if w.err != nil || w.closed {
+	if w.err != nil || w.failed != nil || w.closed {
 		return 0
 	}
 	if w.sniff.waiting() {
@@ -345,10 +356,10 @@ func (w *Writer) Held() int {
 // Idle tells the Writer that the stream pauses: what is unlikely to be a secret
 // is written, such as a prompt. The judgement goes on when bytes come.
 func (w *Writer) Idle() (err error) {
-	if w.err != nil || w.closed {
+	if w.err != nil || w.failed != nil || w.closed {
 		return w.err
 	}
-	defer w.recovered(&err)
+	defer func() { w.recovered(recover()) }()
 	if !w.head.done && len(w.head.buf) > 1 {
 		w.endHead()
 	}
@@ -382,17 +393,22 @@ func (w *Writer) Idle() (err error) {
 	return w.err
 }
 
-// Close ends the stream. The destination stays open.
+// Close ends the stream. The destination stays open. An *Error with E5002 means
+// that the engine failed and the rest of the stream was dropped.
 func (w *Writer) Close() (err error) {
-	if w.closed {
-		return w.err
+	if !w.closed && w.err == nil && w.failed == nil {
+		defer func() {
+			if w.recovered(recover()) {
+				err = w.failed
+			}
+		}()
+		w.closed = true
+		w.finish()
 	}
-	defer func() { w.closed = true }()
-	if w.err != nil {
-		return w.err
+	w.closed = true
+	if w.failed != nil {
+		return w.failed
 	}
-	defer w.recovered(&err)
-	w.finish()
 	return w.err
 }
 
