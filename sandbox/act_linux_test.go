@@ -102,6 +102,13 @@ func act(name, arg string) error {
 			c.Close()
 		}
 		return err
+	case "self":
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return err
+		}
+		go func() { _, _ = l.Accept() }()
+		return act("tcp", l.Addr().String())
 	case "udp":
 		return sock(unix.AF_INET, unix.SOCK_DGRAM, 0)
 	case "tcp6":
@@ -204,6 +211,8 @@ func processAct(name, arg string) error {
 	}
 	return errors.New("unknown act")
 }
+
+func itoa(n int) string { return strconv.Itoa(n) }
 
 // eachTask returns the first success of f as nil, else the last error.
 func eachTask(pid int, f func(tid int) error) error {

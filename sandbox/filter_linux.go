@@ -3,6 +3,11 @@ package sandbox
 // filter chooses the system call filter of the setup.
 func (s *Setup) filter() seccompChoice {
 	p := &s.profile
+	if s.tier == T3 {
+		// Sockets are bounded by the network namespace and the private root, metadata by
+		// read-only mounts, and other processes are not there.
+		return seccompChoice{inet: p.Net.Mode != NetNone, unix: true, metadata: true, truncate: true, fork: !p.SubprocessNo, private: true}
+	}
 	return seccompChoice{
 		inet:     p.Net.Mode == NetFull,
 		unix:     len(p.Unix) > 0 && s.host.ABI >= resolveUnixABI,

@@ -161,7 +161,7 @@ func TestRunPutsProtectedNamesBack(t *testing.T) {
 	}
 	j.State = w.ws + "/mine/x"
 	if r := confined(t, j); r.Code != "E4102" {
-		t.Errorf("no place for the record: %+v", r)
+		t.Errorf("no place for the record: %+v", r.brief())
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 // then really refuses and allows what it should. Version numbers prove nothing:
 // container runtimes filter calls, and boot parameters leave modules out.
 func try() Host {
-	h := Host{OS: runtime.GOOS}
+	h := Host{OS: runtime.GOOS, Root: os.Geteuid() == 0}
 	h.ABI, h.Errata, h.Landlock = landlockABI()
 	if h.ABI == 0 {
 		return h
@@ -39,7 +39,36 @@ func try() Host {
 	if r.seccomp != nil {
 		h.Landlock = "system call filters do not work here: " + r.seccomp.Error()
 	}
+	if h.Seccomp && h.ABI >= scopeABI {
+		if err := tryNamespaces(h.ABI); err != nil {
+			h.NSWhy = "a private root cannot be made here: " + err.Error()
+		} else {
+			h.Namespaces = true
+		}
+	}
 	return h
+}
+
+// tryNamespaces lets a stage make the private root of an empty run. Some systems allow
+// the namespace and refuse the mounts in it, so nothing less would tell.
+func tryNamespaces(abi int) error {
+	d := deriver{in: Input{Files: HostFiles(), Root: true}}
+	d.system()
+	p := Profile{Exec: d.set.compact()}
+	w := &worker{cmd: &Cmd{}, ruleset: -1, dir: -1, try: true, setup: &Setup{tier: T3, valid: true, profile: p, host: Host{ABI: abi}}}
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		defer w.close()
+		link, err := w.forkStage()
+		if err == nil {
+			err = link.ready()
+			link.kill()
+			unix.Close(link.fd)
+		}
+		done <- err
+	}()
+	return <-done
 }
 
 // tryLandlock grants one directory and expects an open in it to pass and one beside

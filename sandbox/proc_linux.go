@@ -26,6 +26,10 @@ type Proc struct {
 	exit   Exit
 	err    error
 
+	stage  *stageLink // with namespaces
+	ended  bool       // the child is a zombie that its init keeps
+	killed bool       // by KillTree
+
 	sweep      sync.Mutex
 	tree       Tree
 	guard      *protection
@@ -151,9 +155,13 @@ type childInfo struct {
 	_                     [100]byte
 }
 
-func waitInfo(kind, id, options int) (childInfo, error) {
+func waitInfo(kind, id, options int) (childInfo, error) { return waitUsage(kind, id, options, nil) }
+
+// waitUsage is waitid with what the C library hides: the resources used, also for a
+// child that is left waitable.
+func waitUsage(kind, id, options int, ru *unix.Rusage) (childInfo, error) {
 	var info childInfo
-	_, _, e := unix.Syscall6(unix.SYS_WAITID, uintptr(kind), uintptr(id), uintptr(unsafe.Pointer(&info)), uintptr(options), 0, 0)
+	_, _, e := unix.Syscall6(unix.SYS_WAITID, uintptr(kind), uintptr(id), uintptr(unsafe.Pointer(&info)), uintptr(options), uintptr(unsafe.Pointer(ru)), 0)
 	if e != 0 {
 		return info, e
 	}

@@ -121,7 +121,7 @@ func (r Rights) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 // from: "default", "workspace", "argv[2]", a rule id.
 type Grant struct {
 	Path   string `json:"path"`
-	Dir    bool   `json:"-"`
+	Dir    bool   `json:"dir,omitempty"`
 	Rights Rights `json:"rights"`
 	Why    string `json:"why"`
 }

@@ -10,6 +10,7 @@ type Host struct {
 	ABI      int    `json:"abi"` // Landlock; 0 is none
 	Errata   int    `json:"errata"`
 	Seccomp  bool   `json:"seccomp"`
+	Root     bool   `json:"root"`               // runs have uid 0
 	Landlock string `json:"landlock,omitempty"` // why it is missing
 	// Namespaces is set where a private root could be made.
 	Namespaces bool   `json:"namespaces"`
@@ -80,9 +81,6 @@ func Select(p Profile, h Host) (Setup, error) {
 	if best == T0 {
 		return Setup{}, &UnconfinedError{Why: h.missing()}
 	}
-	if err := limitable(p.Limits); err != nil && !slices.Contains(p.Accept, LimitsKept) {
-		return Setup{}, err
-	}
 	if p.Forced != T0 {
 		if p.Forced > best {
 			return Setup{}, &GapError{Tier: p.Forced, Gaps: []Gap{{Guarantee: Kernel, Why: h.lacks(p.Forced)}}}
@@ -91,21 +89,31 @@ func Select(p Profile, h Host) (Setup, error) {
 	}
 	s := at(p, h, best)
 	if p.Forced == T0 && best == T3 {
-		// The lower tier starts faster; it is chosen if nothing is lost by it.
-		if lower := at(p, h, T2); len(lower.gaps) == 0 {
+		// The lower tier starts faster and disturbs less. It is chosen if policy accepts
+		// what it lacks; who wants more says so with require or tier.
+		if lower := at(p, h, T2); len(lower.refused()) == 0 {
 			s = lower
 		}
 	}
-	var missing []Gap
+	missing := s.refused()
+	if missing == nil {
+		return s, nil
+	}
+	if err := limitable(p.Limits, s.tier, h.Root); err != nil && len(missing) == 1 && missing[0].Guarantee == LimitsKept {
+		return Setup{}, err
+	}
+	return Setup{}, &GapError{Tier: s.tier, Gaps: missing}
+}
+
+// refused are the gaps that policy does not accept.
+func (s *Setup) refused() []Gap {
+	var out []Gap
 	for _, g := range s.gaps {
-		if !slices.Contains(p.Accept, g.Guarantee) {
-			missing = append(missing, g)
+		if !slices.Contains(s.profile.Accept, g.Guarantee) {
+			out = append(out, g)
 		}
 	}
-	if missing != nil {
-		return Setup{}, &GapError{Tier: s.tier, Gaps: missing}
-	}
-	return s, nil
+	return out
 }
 
 // at is the setup of p on tier t with what it gives and lacks.
@@ -168,11 +176,11 @@ func (s *Setup) lacks(g Guarantee) (why, fix string) {
 			return "signals to other processes need Landlock ABI 6", "Linux 6.12 or newer"
 		}
 	case NetGranted:
-		if p.Net.Mode == NetAllowlist && !private {
-			return "an allowlist of hosts needs a network namespace: " + namespaces, "network none or full"
+		if p.Net.Mode == NetAllowlist {
+			return "an allowlist of hosts needs the proxy, which this build does not have", "network none or full"
 		}
 	case LimitsKept:
-		if err := limitable(p.Limits); err != nil {
+		if err := limitable(p.Limits, s.tier, s.host.Root); err != nil {
 			return err.Error(), ""
 		}
 	}
@@ -202,18 +210,11 @@ func (s *Setup) reduce() {
 	}
 }
 
-// limitable refuses limits that need to be set on the child alone.
-func limitable(l Limits) error {
-	why := "it must be set on the child alone, which this start cannot do"
-	switch {
-	case l.CPU != 0:
-		return &LimitError{Limit: "cpu", Why: why}
-	case l.FileSize != 0:
-		return &LimitError{Limit: "fileSize", Why: why}
-	case l.Memory != 0:
-		return &LimitError{Limit: "memory", Why: why}
-	case l.Processes != 0:
-		return &LimitError{Limit: "processes", Why: why}
+// limitable refuses a limit that cannot be kept. Processes are counted per user of the
+// whole machine, except in a user namespace, and never for root (setrlimit(2)).
+func limitable(l Limits, t Tier, root bool) error {
+	if l.Processes != 0 && (t != T3 || root) {
+		return &LimitError{Limit: "processes", Why: "only a user namespace of an ordinary user counts them"}
 	}
 	return nil
 }

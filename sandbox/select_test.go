@@ -20,6 +20,7 @@ func TestSelect(t *testing.T) {
 	writable := Profile{Workspace: "/w", HostWrite: true, Write: []Grant{{Path: "/w", Dir: true, Rights: Read | Write}}}
 	with := func(p Profile, change func(*Profile)) Profile { change(&p); return p }
 	t2 := Host{OS: "linux", ABI: 7, Seccomp: true, NSWhy: "user namespaces are off", state: "/state"}
+	t3 := Host{OS: "linux", ABI: 7, Seccomp: true, Namespaces: true, state: "/state"}
 	stateless := t2
 	stateless.state = ""
 	for _, tc := range []struct {
@@ -46,6 +47,13 @@ func TestSelect(t *testing.T) {
 		{"forced above the host", Profile{Forced: T3, PlainRead: true}, t2, T3, "kernel", "E4101"},
 		{"allowlist", Profile{PlainRead: true, Net: Net{Mode: NetAllowlist}}, t2, T2, "net", "E4101"},
 		{"limit", Profile{PlainRead: true, Limits: Limits{Processes: 5}}, t2, T2, "", "E4006"},
+		{"limit that T3 keeps", Profile{PlainRead: true, Limits: Limits{Processes: 5}}, t3, T3, "", ""},
+		{"limit of root", Profile{PlainRead: true, Limits: Limits{Processes: 5}}, Host{ABI: 7, Seccomp: true, Namespaces: true, Root: true}, T3, "", "E4006"},
+		{"other limits", Profile{PlainRead: true, Limits: Limits{CPU: 5, FileSize: 1, Memory: 1}}, t2, T2, "", ""},
+		{"accepted gaps keep T2", Profile{Accept: BuiltinAccept()}, t3, T2, "files.hidden proc.hidden tree.killed", ""},
+		{"required gap takes T3", Profile{Accept: []Guarantee{FilesHidden}}, t3, T3, "", ""},
+		{"forced", Profile{Forced: T3, PlainRead: true}, t3, T3, "", ""},
+		{"allowlist at T3", Profile{PlainRead: true, Net: Net{Mode: NetAllowlist}}, t3, T3, "net", "E4101"},
 		{"limit accepted", Profile{PlainRead: true, Limits: Limits{Processes: 5}, Accept: []Guarantee{LimitsKept}}, t2, T2, "limits", ""},
 	} {
 		s, err := Select(tc.p, tc.h)

@@ -83,7 +83,8 @@ func startWorker(s *Setup, c *Cmd) (*Proc, error) {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return nil, &StepError{Step: "child subreaper", Err: err}
 	}
-	if s.tier != T0 {
+	w.staged = s.staged()
+	if s.tier != T0 && !w.staged {
 		if rs, rest, ok := c.Prepared.take(&s.profile, s.host.ABI); ok {
 			w.ruleset, err = fillRuleset(rs, rest, s.host.ABI, terminalFiles(c))
 		} else {
@@ -105,15 +106,42 @@ func startWorker(s *Setup, c *Cmd) (*Proc, error) {
 	if r.pid == 0 {
 		return nil, r.err
 	}
+	if w.staged {
+		if r.pid, r.err = r.stage.await(w); r.pid == 0 {
+			r.stage.kill()
+			unix.Close(r.stage.fd)
+			close(release)
+			return nil, r.err
+		}
+		r.checked = "unknown"
+		if c.Check != nil {
+			r.checked, r.err = c.Check(r.pid)
+		}
+	}
 	w.guard = nil // the process has it now
 	proc := &Proc{pid: r.pid, checked: r.checked, stopped: c.Stopped, release: release, guard: guard,
 		done: make(chan struct{})}
-	go proc.reap()
+	if r.stage != nil && r.stage.ns {
+		proc.stage = r.stage
+		proc.stage.tell()
+		go proc.reapStage()
+	} else {
+		if r.stage != nil {
+			unix.Close(r.stage.fd)
+		}
+		go proc.reap()
+	}
 	if r.err != nil {
 		proc.KillTree(0)
 		return nil, r.err
 	}
 	return proc, nil
+}
+
+// staged reports whether a thread of the wrapper cannot do it.
+func (s *Setup) staged() bool {
+	l := s.profile.Limits
+	return s.tier == T3 || s.tier != T0 && (l.CPU != 0 || l.FileSize != 0 || l.Memory != 0)
 }
 
 // terminalFiles are the terminal nodes of this run; all other terminals are the user's.

@@ -106,11 +106,11 @@ func TestNothingRanErrors(t *testing.T) {
 	j := w.child(t, p, "wswrite:"+w.base)
 	j.Dir = w.base + "/nowhere"
 	if r := confined(t, j); r.Code != "E4102" || !strings.Contains(r.Err, "nowhere") {
-		t.Errorf("missing directory: %+v", r)
+		t.Errorf("missing directory: %+v", r.brief())
 	}
 	j.Dir, j.CheckFails = "", true
 	if r := confined(t, j); r.Err != "the file was replaced" || r.Rest != "[]" {
-		t.Errorf("failed check: %+v", r)
+		t.Errorf("failed check: %+v", r.brief())
 	}
 }
 
@@ -126,7 +126,7 @@ func TestPathChangedUnderThePlan(t *testing.T) {
 	}
 	r := confined(t, w.child(t, p, "secret:"+w.base))
 	if r.Code != "E4010" {
-		t.Errorf("replaced workspace: %+v", r)
+		t.Errorf("replaced workspace: %+v", r.brief())
 	}
 }
 
@@ -145,7 +145,7 @@ func TestOldLandlock(t *testing.T) {
 			}
 		}
 		if r.Receipt.Tier != T1 || r.Err != "" || !strings.Contains(r.Out, "secret=EACCES") {
-			t.Errorf("ABI %d: %+v", abi, r)
+			t.Errorf("ABI %d: %+v", abi, r.brief())
 		}
 	}
 	if data, err := os.ReadFile(w.out + "/file"); err != nil || len(data) == 0 {
@@ -154,7 +154,7 @@ func TestOldLandlock(t *testing.T) {
 	j := w.child(t, w.profile(t, nil), acts...)
 	j.ABI = 5
 	if r := confined(t, j); r.Code != "E4101" || !strings.Contains(r.Err, string(ProcSignal)) {
-		t.Errorf("ABI 5 without acceptance: %+v", r)
+		t.Errorf("ABI 5 without acceptance: %+v", r.brief())
 	}
 }
 
@@ -167,7 +167,7 @@ func TestUnconfinedMustBeSpelledOut(t *testing.T) {
 	w := newWorld(t)
 	r := confined(t, w.child(t, Profile{Confine: ConfineNone}, "create:"+w.base))
 	if got := outcomes(t, r.Out)["create"]; got != "ok" || r.Receipt.Tier != T0 || len(r.Receipt.Given) != 0 {
-		t.Errorf("confine none: %s %+v", got, r)
+		t.Errorf("confine none: %s %+v", got, r.brief())
 	}
 }
 

@@ -26,6 +26,12 @@ func (p *Proc) KillTree(grace time.Duration) Tree {
 		case <-timer.C:
 		}
 	}
+	p.mu.Lock()
+	p.killed = true
+	if p.stage != nil && !p.reaped {
+		_ = unix.Kill(p.stage.pid, unix.SIGKILL) // all of its namespace go with it
+	}
+	p.mu.Unlock()
 	// Stopped first, a group that forks faster than it dies stands still.
 	p.group(unix.SIGSTOP)
 	p.group(unix.SIGKILL)
@@ -56,7 +62,11 @@ func (p *Proc) Sweep() Tree {
 	if p.tree.Method != "" && p.tree.Survivors == 0 {
 		return p.tree
 	}
-	p.tree = p.sweepOrphans()
+	if p.stage != nil {
+		p.tree = p.sweepStage()
+	} else {
+		p.tree = p.sweepOrphans()
+	}
 	if p.guard != nil {
 		// Now that the tree is dead: what still ran could undo it.
 		p.settlement = p.guard.settle()
@@ -163,12 +173,32 @@ func childrenByParent() []int {
 		if err != nil {
 			continue
 		}
-		// "pid (comm) state ppid": comm may hold spaces and brackets.
-		if i := strings.LastIndexByte(string(data), ')'); i >= 0 {
-			if f := strings.Fields(string(data[i+1:])); len(f) > 1 && f[1] == self {
-				out = append(out, pid)
-			}
+		if f := statFields(data); len(f) > 1 && f[1] == self {
+			out = append(out, pid)
 		}
 	}
 	return out
+}
+
+// statFields are the fields of /proc/PID/stat after the name: state, parent and so on.
+// The name may hold spaces and brackets.
+func statFields(data []byte) []string {
+	i := strings.LastIndexByte(string(data), ')')
+	if i < 0 {
+		return nil
+	}
+	return strings.Fields(string(data[i+1:]))
+}
+
+// processState is the letter of ps(1), 0 for no process.
+func processState(pid string) byte {
+	data, err := os.ReadFile("/proc/" + pid + "/stat")
+	if err != nil {
+		return 0
+	}
+	f := statFields(data)
+	if len(f) == 0 {
+		return 0
+	}
+	return f[0][0]
 }

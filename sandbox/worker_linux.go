@@ -20,6 +20,8 @@ type worker struct {
 	dir     int
 	null    *os.File
 	guard   *protection
+	staged  bool // through a stage
+	try     bool // make the root, start nothing
 	started chan startResult
 	release <-chan struct{} // closed when the child is reaped
 }
@@ -28,6 +30,7 @@ type startResult struct {
 	pid     int
 	checked string
 	err     error
+	stage   *stageLink
 }
 
 func (w *worker) close() {
@@ -47,7 +50,11 @@ func (w *worker) close() {
 // signal of a child fires when the thread that forked it ends (golang/go#27505).
 func (w *worker) run() {
 	runtime.LockOSThread()
-	r := w.start()
+	start := w.start
+	if w.staged {
+		start = w.startStage
+	}
+	r := start()
 	w.started <- r
 	if r.pid != 0 {
 		<-w.release

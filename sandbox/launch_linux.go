@@ -1,0 +1,322 @@
+package sandbox
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// stagePatience bounds how long a stage may take before it speaks.
+const stagePatience = 10 * time.Second
+
+// startStage starts the child through a stage: for namespaces, which a thread of the
+// wrapper cannot enter, and for limits that would hit the wrapper itself.
+func (w *worker) startStage() startResult {
+	control, err := w.forkStage()
+	if err != nil {
+		return startResult{err: err}
+	}
+	return startResult{pid: control.pid, stage: control}
+}
+
+// stageLink is the wrapper's end of a stage.
+type stageLink struct {
+	fd  int
+	pid int // of the stage, here
+	ns  bool
+}
+
+// forkStage runs on a locked thread that stays, as the stage dies with it.
+func (w *worker) forkStage() (*stageLink, error) {
+	attr, err := w.attributes()
+	if err != nil {
+		return nil, err
+	}
+	ns := w.setup.tier == T3
+	if ns {
+		attr.Sys, err = namespaces(w.setup.profile.Net.Mode)
+		if err != nil {
+			return nil, err
+		}
+	}
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, &StepError{Step: "stage socket", Err: err}
+	}
+	defer unix.Close(pair[1])
+	link := &stageLink{fd: pair[0], ns: ns}
+	fail := func(err error) (*stageLink, error) {
+		unix.Close(pair[0])
+		return nil, err
+	}
+	plan := w.stagePlan(len(attr.Files))
+	memory, err := sealedPlan(plan)
+	if err != nil {
+		return fail(err)
+	}
+	defer unix.Close(memory)
+	first := ^uintptr(0)
+	if plan.FD >= 0 {
+		first = w.cmd.File.Fd()
+	}
+	control := len(attr.Files) + 1
+	attr.Files = append(attr.Files, first, uintptr(pair[1]), uintptr(memory))
+	attr.Env = nil
+	if link.pid, err = syscall.ForkExec("/proc/self/exe", []string{stageName, strconv.Itoa(control)}, attr); err != nil {
+		return fail(&StepError{Step: "start stage", Err: err})
+	}
+	// The maps of a user namespace can be written only while this process is dumpable;
+	// from now on the child must not look into it. A trial has no child.
+	if !w.try {
+		if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+			link.kill()
+			return fail(&StepError{Step: "dumpable", Err: err})
+		}
+	}
+	timeout := unix.NsecToTimeval(int64(stagePatience))
+	_ = unix.SetsockoptTimeval(link.fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &timeout)
+	return link, nil
+}
+
+func (w *worker) stagePlan(next int) *stagePlan {
+	c, s := w.cmd, w.setup
+	plan := &stagePlan{V: wireVersion, Profile: s.profile, Tier: s.tier, ABI: s.host.ABI, Path: c.Path, FD: -1,
+		Try: w.try, Argv: toBytes(c.Argv), Env: toBytes(c.Env), Dir: c.Dir, Umask: c.Umask, Terminal: c.Terminal, Foreground: c.Foreground}
+	if c.ByDescriptor && c.File != nil {
+		plan.FD = next
+	}
+	for fd := range c.Pass {
+		plan.Pass = append(plan.Pass, fd)
+	}
+	if s.tier == T3 {
+		plan.Links = rootLinks()
+		if plan.Dir == "" {
+			// The inherited directory lies on a mount that the private root does not have.
+			plan.Dir, _ = os.Getwd()
+		}
+	}
+	return plan
+}
+
+// sealedPlan writes the plan into a memory file that nobody can change.
+func sealedPlan(plan *stagePlan) (int, error) {
+	data, err := encodePlan(plan)
+	if err != nil {
+		return -1, &StepError{Step: "encode plan", Err: err}
+	}
+	fd, err := unix.MemfdCreate("atip-exec plan", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	if err != nil {
+		return -1, &StepError{Step: "plan memory", Err: err}
+	}
+	for rest := data; len(rest) > 0; {
+		n, err := unix.Write(fd, rest)
+		if err != nil {
+			unix.Close(fd)
+			return -1, &StepError{Step: "write plan", Err: err}
+		}
+		rest = rest[n:]
+	}
+	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, allSeals); err != nil {
+		unix.Close(fd)
+		return -1, &StepError{Step: "seal plan", Err: err}
+	}
+	return fd, nil
+}
+
+// namespaces are the attributes of a stage with a private root.
+func namespaces(mode NetMode) (*syscall.SysProcAttr, error) {
+	sys := &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL,
+		Cloneflags: unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS,
+		// Otherwise a uid that is mapped to itself loses everything at execve.
+		AmbientCaps: []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_SETPCAP}}
+	if mode != NetFull {
+		sys.Cloneflags |= unix.CLONE_NEWNET
+	}
+	var err error
+	if sys.UidMappings, err = identityMap("/proc/self/uid_map", os.Geteuid()); err != nil {
+		return nil, err
+	}
+	sys.GidMappings, err = identityMap("/proc/self/gid_map", os.Getegid())
+	return sys, err
+}
+
+// identityMap maps every id to itself: for a user only the own one, for root all that
+// there are here, so that owners of files look as they are.
+func identityMap(path string, own int) ([]syscall.SysProcIDMap, error) {
+	if os.Geteuid() != 0 {
+		return []syscall.SysProcIDMap{{ContainerID: own, HostID: own, Size: 1}}, nil
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, &StepError{Step: "read id map", Path: path, Err: unwrapPath(err)}
+	}
+	var out []syscall.SysProcIDMap
+	for line := range strings.Lines(string(data)) {
+		f := strings.Fields(line)
+		if len(f) != 3 {
+			continue
+		}
+		start, err1 := strconv.Atoi(f[0])
+		size, err2 := strconv.Atoi(f[2])
+		if err1 == nil && err2 == nil {
+			out = append(out, syscall.SysProcIDMap{ContainerID: start, HostID: start, Size: size})
+		}
+	}
+	return out, nil
+}
+
+// receive reads one message; io ends with errClosed.
+func (l *stageLink) receive() (stageMessage, error) {
+	buf := make([]byte, 16<<10)
+	for {
+		n, err := unix.Read(l.fd, buf)
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case errors.Is(err, unix.EAGAIN):
+			return stageMessage{}, errors.New("the stage does not answer")
+		case err != nil:
+			return stageMessage{}, err
+		case n == 0:
+			return stageMessage{}, errClosed
+		}
+		var m stageMessage
+		return m, json.Unmarshal(buf[:n], &m)
+	}
+}
+
+var errClosed = errors.New("the stage has ended")
+
+// kill ends the stage and, with it, its namespace.
+func (l *stageLink) kill() {
+	_ = unix.Kill(l.pid, unix.SIGKILL)
+	for {
+		_, err := unix.Wait4(l.pid, nil, 0, nil)
+		if !errors.Is(err, unix.EINTR) {
+			return
+		}
+	}
+}
+
+// await waits until the child runs. In place, that is when execve closes the socket.
+func (l *stageLink) await(w *worker) (child int, err error) {
+	m, err := l.receive()
+	switch {
+	case !l.ns && errors.Is(err, errClosed):
+		return l.pid, nil
+	case err != nil:
+		return 0, &StepError{Step: "stage", Err: err}
+	case m.Kind == "started" && l.ns:
+		list := childrenOf(l.pid)
+		if len(list) != 1 {
+			return 0, &StepError{Step: "find child", Err: errors.New(strconv.Itoa(len(list)) + " children of the stage")}
+		}
+		none := unix.Timeval{}
+		_ = unix.SetsockoptTimeval(l.fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &none)
+		return list[0], nil
+	case m.Kind == "fail" && m.Step == "execute":
+		return 0, w.execError(syscall.Errno(m.Errno))
+	}
+	return 0, m.failed()
+}
+
+// ready is the answer to a trial.
+func (l *stageLink) ready() error {
+	m, err := l.receive()
+	if err != nil {
+		return err
+	}
+	if m.Kind == "ready" {
+		return nil
+	}
+	return m.failed()
+}
+
+// failed is the error that a message stands for.
+func (m stageMessage) failed() error {
+	if m.Kind != "fail" {
+		return &StepError{Step: "stage", Err: errors.New("unexpected " + m.Kind)}
+	}
+	cause := error(syscall.Errno(m.Errno))
+	if m.Errno == 0 {
+		cause = errors.New(m.Text)
+	}
+	return &StepError{Step: m.Step, Path: m.Path, Err: cause}
+}
+
+// tell writes one byte, which is all that the wrapper has to say.
+func (l *stageLink) tell() { _, _ = unix.Write(l.fd, []byte{1}) }
+
+// childrenOf lists the direct children of another process.
+func childrenOf(pid int) []int {
+	tasks, err := os.ReadDir(filepath.Join("/proc", strconv.Itoa(pid), "task"))
+	if err != nil {
+		return nil
+	}
+	var out []int
+	for _, t := range tasks {
+		data, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "task", t.Name(), "children"))
+		for _, f := range strings.Fields(string(data)) {
+			if n, err := strconv.Atoi(f); err == nil {
+				out = append(out, n)
+			}
+		}
+	}
+	return out
+}
+
+// reapStage follows the child of a stage with namespaces until it has ended.
+func (p *Proc) reapStage() {
+	defer close(p.done)
+	for {
+		m, err := p.stage.receive()
+		p.mu.Lock()
+		switch {
+		case err != nil && p.killed:
+			p.exit, p.reaped = Exit{Code: 128 + int(unix.SIGKILL), Signal: unix.SIGKILL, Checked: p.checked}, true
+		case err != nil:
+			p.err, p.reaped = &LostError{Pid: p.pid, Err: err}, true
+		case m.Kind == "exit":
+			ru := unix.Rusage{Utime: unix.NsecToTimeval(m.UserNS), Stime: unix.NsecToTimeval(m.SysNS), Maxrss: m.MaxRSSKB}
+			p.exit = exitOf(unix.WaitStatus(m.Status), &ru)
+			p.exit.Checked = p.checked
+			p.ended = true
+		}
+		done := p.reaped || p.ended
+		p.mu.Unlock()
+		if done {
+			return
+		}
+		if m.Kind == "stopped" && p.stopped != nil {
+			p.stopped(syscall.Signal(m.Signal))
+		}
+	}
+}
+
+// sweepStage ends the namespace with its init. The kernel kills what is left in it.
+func (p *Proc) sweepStage() Tree {
+	t := Tree{Method: "namespace"}
+	if p.err == nil && !p.killed {
+		timeout := unix.NsecToTimeval(int64(sweepFor))
+		_ = unix.SetsockoptTimeval(p.stage.fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &timeout)
+		p.stage.tell()
+		if m, err := p.stage.receive(); err == nil && m.Kind == "left" {
+			t.Leftovers = m.Left
+		}
+	}
+	p.mu.Lock()
+	p.reaped = true // the process id is free once the stage is gone
+	p.mu.Unlock()
+	p.stage.kill()
+	unix.Close(p.stage.fd)
+	live.Store(false)
+	close(p.release)
+	return t
+}

@@ -1,0 +1,308 @@
+package sandbox
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// privateRoot builds the root of a T3 run in this process's own mount namespace: what
+// is not granted is not there. Each step names itself, so that a failure can be told.
+type privateRoot struct {
+	profile *Profile
+	links   []link
+	cwd     string // made, if nothing granted brings it
+	base    string // where the new root is put together
+	binds   []bind
+	err     error
+}
+
+// bind is a detached copy of a granted path.
+type bind struct {
+	path string
+	fd   int
+	dir  bool
+}
+
+// step runs f unless an earlier step failed.
+func (r *privateRoot) step(name, path string, f func() error) {
+	if r.err != nil {
+		return
+	}
+	if err := f(); err != nil {
+		r.err = &StepError{Step: name, Path: path, Err: err}
+	}
+}
+
+// makeRoot replaces the root of the calling process.
+func makeRoot(p *Profile, links []link, cwd string) error {
+	r := &privateRoot{profile: p, links: links, cwd: cwd, base: "/tmp"}
+	if unix.Access(r.base, unix.F_OK) != nil {
+		r.base = "/usr"
+	}
+	r.step("make mounts private", "/", func() error { return unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "") })
+	r.clone()
+	r.step("mount root", r.base, func() error {
+		return unix.Mount("atip-exec", r.base, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=755,size=16m")
+	})
+	r.attach()
+	r.devices()
+	r.proc()
+	r.protect()
+	r.step("make root read-only", "/", func() error {
+		return unix.MountSetattr(unix.AT_FDCWD, r.base, 0, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
+	})
+	r.step("enter root", "/", func() error { return unix.Chdir(r.base) })
+	// The new root is stacked over the old one at the same place, and the old detached
+	// from there (pivot_root(2), "pivot_root(".", ".")").
+	r.step("pivot root", "/", func() error { return unix.PivotRoot(".", ".") })
+	r.step("detach old root", "/", func() error { return unix.Unmount(".", unix.MNT_DETACH) })
+	r.step("enter root", "/", func() error { return unix.Chdir("/") })
+	for _, path := range [...]string{"/", "/proc/sys"} {
+		r.step("verify read-only", path, func() error { return readOnly(path) })
+	}
+	return r.err
+}
+
+func readOnly(path string) error {
+	var st unix.Statfs_t
+	if err := unix.Statfs(path, &st); err != nil {
+		return err
+	}
+	if st.Flags&unix.ST_RDONLY == 0 {
+		return errors.New("it is writable")
+	}
+	return nil
+}
+
+// clone takes detached copies of all granted paths while the old root is there. They
+// must be recursive: mounts inherited from another user namespace are locked together.
+func (r *privateRoot) clone() {
+	grants := r.profile.grants()
+	slices.SortFunc(grants, func(a, b Grant) int { return strings.Compare(a.Path, b.Path) })
+	for _, g := range grants {
+		if within(g.Path, "/proc") || g.Path == "/dev/ptmx" || g.Rights == List || r.inherits(g, grants) {
+			continue
+		}
+		attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NOSUID}
+		if !within(g.Path, "/dev") {
+			attr.Attr_set |= unix.MOUNT_ATTR_NODEV
+		}
+		if g.Rights&(Write|Remove) == 0 {
+			attr.Attr_set |= unix.MOUNT_ATTR_RDONLY
+		}
+		r.take(g.Path, g.Path, g.Dir, attr)
+	}
+	if w := r.profile.Private; w != "" {
+		for _, path := range [...]string{"/tmp", "/var/tmp"} {
+			r.take(w+"/tmp", path, true, unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV})
+		}
+	}
+}
+
+// inherits reports whether g comes along with a directory above it in the same mode.
+func (r *privateRoot) inherits(g Grant, grants []Grant) bool {
+	const writing = Write | Remove
+	nearest := Grant{}
+	for _, a := range grants {
+		if a.Dir && a.Path != g.Path && within(g.Path, a.Path) && a.Rights != List && len(a.Path) > len(nearest.Path) {
+			nearest = a
+		}
+	}
+	return nearest.Path != "" && (nearest.Rights&writing == 0) == (g.Rights&writing == 0)
+}
+
+func (r *privateRoot) take(from, to string, dir bool, attr unix.MountAttr) {
+	r.step("copy mount", from, func() error {
+		fd, err := unix.OpenTree(unix.AT_FDCWD, from, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE|unix.AT_SYMLINK_NOFOLLOW)
+		if errors.Is(err, unix.ENOENT) {
+			return nil // gone since the plan: the run has less
+		}
+		if err != nil {
+			return err
+		}
+		r.binds = append(r.binds, bind{path: to, fd: fd, dir: dir})
+		return unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &attr)
+	})
+}
+
+// attach mounts the copies, shortest path first, and makes the links of the old root.
+func (r *privateRoot) attach() {
+	slices.SortStableFunc(r.binds, func(a, b bind) int { return strings.Compare(a.path, b.path) })
+	for _, b := range r.binds {
+		r.step("mount", b.path, func() error {
+			if err := r.point(b.path, b.dir); err != nil {
+				return err
+			}
+			return unix.MoveMount(b.fd, "", unix.AT_FDCWD, r.base+b.path, unix.MOVE_MOUNT_F_EMPTY_PATH)
+		})
+		unix.Close(b.fd)
+	}
+	for _, l := range r.links {
+		r.step("link", l.Name, func() error {
+			if err := unix.Symlink(l.Target, r.base+l.Name); err != nil && !errors.Is(err, unix.EEXIST) {
+				return err
+			}
+			return nil
+		})
+	}
+	for _, dir := range [...]string{"/proc", "/run", "/tmp", "/var/tmp", "/dev", "/root", "/home"} {
+		r.step("make directory", dir, func() error { return os.MkdirAll(r.base+dir, 0o755) })
+	}
+	// A directory of which only the names may be listed, and a working directory that is
+	// not granted, are there and empty.
+	for _, g := range r.profile.Read {
+		if g.Rights == List {
+			r.step("make directory", g.Path, func() error { return unwrapPath(os.MkdirAll(r.base+g.Path, 0o755)) })
+		}
+	}
+	if r.cwd != "" && unix.Access(r.base+r.cwd, unix.F_OK) != nil {
+		r.step("make directory", r.cwd, func() error { return unwrapPath(os.MkdirAll(r.base+r.cwd, 0o755)) })
+	}
+}
+
+// point makes what a mount is put on, unless a mount above has brought it.
+func (r *privateRoot) point(path string, dir bool) error {
+	target := r.base + path
+	if unix.Access(target, unix.F_OK) == nil {
+		return nil
+	}
+	if dir {
+		return unwrapPath(os.MkdirAll(target, 0o755))
+	}
+	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
+		return unwrapPath(err)
+	}
+	fd, err := unix.Open(target, unix.O_CREAT|unix.O_CLOEXEC|unix.O_RDONLY, 0o600)
+	if err == nil {
+		unix.Close(fd)
+	}
+	return err
+}
+
+// unwrapPath leaves out the path of an error, which the step names already.
+func unwrapPath(err error) error {
+	var p *os.PathError
+	if errors.As(err, &p) {
+		return p.Err
+	}
+	return err
+}
+
+func (r *privateRoot) devices() {
+	dev := r.base + "/dev"
+	r.step("make directory", "/dev/pts", func() error { return unwrapPath(os.MkdirAll(dev+"/pts", 0o755)) })
+	r.step("make directory", "/dev/shm", func() error { return unwrapPath(os.MkdirAll(dev+"/shm", 0o755)) })
+	r.step("mount", "/dev/pts", func() error {
+		return unix.Mount("devpts", dev+"/pts", "devpts", unix.MS_NOSUID|unix.MS_NOEXEC, "newinstance,ptmxmode=0666,mode=0620")
+	})
+	r.step("mount", "/dev/shm", func() error {
+		return unix.Mount("tmpfs", dev+"/shm", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=1777,size=256m")
+	})
+	for _, l := range [...]link{{"/fd", "/proc/self/fd"}, {"/stdin", "/proc/self/fd/0"}, {"/stdout", "/proc/self/fd/1"},
+		{"/stderr", "/proc/self/fd/2"}, {"/ptmx", "pts/ptmx"}} {
+		r.step("link", "/dev"+l.Name, func() error { return unix.Symlink(l.Target, dev+l.Name) })
+	}
+}
+
+// proc mounts a fresh proc. What it offers for writing to the whole machine is bound
+// read-only, root or not; what shows kernel memory or keys is covered.
+func (r *privateRoot) proc() {
+	proc := r.base + "/proc"
+	r.step("mount", "/proc", func() error {
+		return unix.Mount("proc", proc, "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "")
+	})
+	for _, name := range [...]string{"sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "scsi"} {
+		r.over(proc+"/"+name, proc+"/"+name, unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV|unix.MOUNT_ATTR_NOEXEC)
+	}
+	for _, name := range [...]string{"kcore", "keys", "key-users", "kmsg", "timer_list", "sched_debug", "latency_stats",
+		"kpagecount", "kpageflags", "kpagecgroup"} {
+		r.over(r.base+"/dev/null", proc+"/"+name, unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NOSUID)
+	}
+}
+
+// over binds from onto to, if there is such a name here.
+func (r *privateRoot) over(from, to string, attr uint64) {
+	if unix.Access(to, unix.F_OK) != nil || unix.Access(from, unix.F_OK) != nil {
+		return
+	}
+	r.step("cover", strings.TrimPrefix(to, r.base), func() error {
+		fd, err := unix.OpenTree(unix.AT_FDCWD, from, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE)
+		if err != nil {
+			return err
+		}
+		defer unix.Close(fd)
+		if err := unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &unix.MountAttr{Attr_set: attr}); err != nil {
+			return err
+		}
+		return unix.MoveMount(fd, "", unix.AT_FDCWD, to, unix.MOVE_MOUNT_F_EMPTY_PATH)
+	})
+}
+
+// protect pins the protected names that are there: each is bound read-only, and each
+// directory above it onto itself, because only a mount point cannot be renamed away.
+// The configuration of git is left to the check: ordinary git commands write it.
+func (r *privateRoot) protect() {
+	ws, pinned := r.profile.Workspace, map[string]bool{}
+	for _, name := range r.profile.Protect {
+		path := strings.TrimSuffix(name, "/")
+		fi, err := os.Lstat(r.base + path)
+		if err != nil || !within(path, ws) || fi.Mode()&os.ModeSymlink != 0 || filepath.Base(path) == "config" ||
+			filepath.Base(path) == ".git" && fi.IsDir() {
+			continue
+		}
+		var above []string
+		for dir := filepath.Dir(path); dir != ws && within(dir, ws); dir = filepath.Dir(dir) {
+			above = append(above, dir)
+		}
+		slices.Reverse(above)
+		for _, dir := range above {
+			if !pinned[dir] {
+				pinned[dir] = true
+				r.over(r.base+dir, r.base+dir, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV)
+			}
+		}
+		if !pinned[path] {
+			pinned[path] = true
+			r.over(r.base+path, r.base+path, unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV)
+		}
+	}
+}
+
+// insideGrants is the write set with what a private root adds: its own directories.
+func insideGrants(p *Profile) []Grant {
+	const all = Read | Write | Remove
+	// The host's /dev/ptmx would make a terminal of the host.
+	out := slices.DeleteFunc(slices.Clone(p.Write), func(g Grant) bool { return g.Path == "/dev/ptmx" })
+	// All that is in the root is granted, so its names may be listed.
+	out = append(out, []Grant{{"/", true, List, "private root"}, {"/dev/pts", true, Read | Write | Ioctl, "private root"}, {"/dev/shm", true, all, "private root"}}...)
+	if p.Private != "" {
+		exec := Exec
+		if p.SubprocessNo {
+			exec = 0
+		}
+		out = append(out, Grant{"/tmp", true, all | exec, "private root"}, Grant{"/var/tmp", true, all | exec, "private root"})
+	}
+	return out
+}
+
+// rootLinks are the symbolic links of the root directory, such as /bin to usr/bin.
+func rootLinks() []link {
+	entries, err := os.ReadDir("/")
+	if err != nil {
+		return nil
+	}
+	var out []link
+	for _, e := range entries {
+		if e.Type()&os.ModeSymlink != 0 {
+			if target, err := os.Readlink("/" + e.Name()); err == nil {
+				out = append(out, link{Name: "/" + e.Name(), Target: target})
+			}
+		}
+	}
+	return out
+}

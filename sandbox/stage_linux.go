@@ -1,0 +1,396 @@
+package sandbox
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"os/signal"
+	"runtime"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// stageName is argv[0] of the stage: this executable, started once more to do what
+// cannot be done by a thread of the wrapper.
+const stageName = "atip-exec:stage"
+
+// exitProtocol is the status of a stage that was not started by a wrapper.
+const exitProtocol = 70
+
+// stage is the process between wrapper and child. Without namespaces it becomes the
+// child; with them it is init of the child's process namespace.
+type stage struct {
+	control int
+	plan    *stagePlan
+}
+
+// stageMain never returns.
+func stageMain() {
+	s, err := openStage()
+	if err != nil {
+		os.Stderr.WriteString("atip-exec: stage: " + err.Error() + "\n")
+		os.Exit(exitProtocol)
+	}
+	if s.plan.Tier == T3 {
+		err = s.asInit()
+	} else {
+		err = s.inPlace()
+	}
+	s.send(failure(err))
+	os.Exit(1)
+}
+
+func openStage() (*stage, error) {
+	if len(os.Args) != 2 {
+		return nil, errors.New("it is started by atip-exec only")
+	}
+	control, err := strconv.Atoi(os.Args[1])
+	if err != nil || control < 3 {
+		return nil, errors.New("no control socket")
+	}
+	unix.CloseOnExec(control)
+	unix.CloseOnExec(control + 1)
+	peer, err := unix.GetsockoptUcred(control, unix.SOL_SOCKET, unix.SO_PEERCRED)
+	if err != nil || int(peer.Uid) != os.Getuid() {
+		return nil, errors.New("the control socket is not ours")
+	}
+	data, err := readSealed(control + 1)
+	if err != nil {
+		return nil, err
+	}
+	plan, err := decodePlan(data)
+	if err != nil {
+		return nil, err
+	}
+	return &stage{control: control, plan: plan}, nil
+}
+
+const allSeals = unix.F_SEAL_SEAL | unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_WRITE
+
+// readSealed reads a memory file that nobody can change any more.
+func readSealed(fd int) ([]byte, error) {
+	seals, err := unix.FcntlInt(uintptr(fd), unix.F_GET_SEALS, 0)
+	if err != nil || seals&allSeals != allSeals {
+		return nil, errors.New("the plan is not sealed")
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil || st.Size > maxPlan {
+		return nil, errors.New("the plan has no proper size")
+	}
+	data := make([]byte, st.Size)
+	n, err := unix.Pread(fd, data, 0)
+	unix.Close(fd)
+	if err != nil || n != len(data) {
+		return nil, errors.New("the plan cannot be read")
+	}
+	return data, nil
+}
+
+func (s *stage) send(m stageMessage) {
+	data, err := json.Marshal(m)
+	if err == nil {
+		_, _ = unix.Write(s.control, data) // a wrapper that is gone ends us by death signal
+	}
+}
+
+// failure tells the wrapper what it would have returned itself.
+func failure(err error) stageMessage {
+	m := stageMessage{Kind: "fail", Text: err.Error()}
+	var step *StepError
+	var exec *ExecError
+	var errno syscall.Errno
+	if errors.As(err, &errno) {
+		m.Errno = int(errno)
+	}
+	switch {
+	case errors.As(err, &exec):
+		m.Step = "execute"
+	case errors.As(err, &step):
+		m.Step, m.Path, m.Text = step.Step, step.Path, step.Err.Error()
+	}
+	return m
+}
+
+func (s *stage) setup() *Setup {
+	return &Setup{tier: s.plan.Tier, valid: true, profile: s.plan.Profile, host: Host{ABI: s.plan.ABI, Seccomp: true}}
+}
+
+// inPlace confines the main thread and becomes the child. The other threads of this
+// process end with the execve.
+func (s *stage) inPlace() error {
+	p := s.plan
+	if err := s.place(); err != nil {
+		return err
+	}
+	if err := childLimits(p.Profile.Limits); err != nil {
+		return err
+	}
+	rs, err := buildRuleset(&p.Profile, p.ABI, s.terminal())
+	if err != nil {
+		return err
+	}
+	choice, ticket := s.setup().filter(), uint32(0)
+	if !choice.fork {
+		if ticket, err = newTicket(); err != nil {
+			return err
+		}
+	}
+	wrapper := os.Getppid()
+	progs, _, _, err := loadProgram(choice, wrapper, wrapper, ticket)
+	if err != nil {
+		return err
+	}
+	path, argv, env := s.path(), toStrings(p.Argv), toStrings(p.Env)
+	if err := errors.Join(dropCapabilities(), noNewPrivs(), restrictSelf(rs)); err != nil {
+		return err
+	}
+	if err := installSeccomp(progs); err != nil {
+		return err
+	}
+	err = syscall.Exec(path, argv, env)
+	var errno syscall.Errno
+	errors.As(err, &errno)
+	return &ExecError{Errno: errno, Path: p.Path}
+}
+
+func (s *stage) path() string {
+	if s.plan.FD >= 0 {
+		unix.CloseOnExec(s.plan.FD)
+		return "/proc/self/fd/" + strconv.Itoa(s.plan.FD)
+	}
+	return s.plan.Path
+}
+
+// terminal is the terminal of the run; descriptor 0 in every mode that has one.
+func (s *stage) terminal() []*os.File {
+	if s.plan.Terminal == Detached {
+		return nil
+	}
+	return []*os.File{os.Stdin}
+}
+
+func (s *stage) place() error {
+	if s.plan.Dir != "" {
+		if err := unix.Chdir(s.plan.Dir); err != nil {
+			return &StepError{Step: "change directory", Path: s.plan.Dir, Err: err}
+		}
+	}
+	if s.plan.Umask != 0 {
+		old := unix.Umask(0o777)
+		unix.Umask(old | s.plan.Umask&0o777)
+	}
+	if nice := s.plan.Profile.Limits.Nice; nice > 0 {
+		now, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
+		if err == nil {
+			err = unix.Setpriority(unix.PRIO_PROCESS, 0, min(19, 20-now+nice))
+		}
+		if err != nil {
+			return &StepError{Step: "set priority", Err: err}
+		}
+	}
+	return nil
+}
+
+// asInit builds the private root, starts the child by a worker thread, as the wrapper
+// would, and stays as init of the namespace: when it ends, the kernel ends all others.
+func (s *stage) asInit() error {
+	ignoreSignals()
+	if err := loopbackUp(s.plan.Profile.Net.Mode); err != nil {
+		return err
+	}
+	if err := makeRoot(&s.plan.Profile, s.plan.Links, s.plan.Dir); err != nil {
+		return err
+	}
+	if s.plan.Try {
+		s.send(stageMessage{Kind: "ready"})
+		os.Exit(0)
+	}
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+		return &StepError{Step: "dumpable", Err: err}
+	}
+	if err := childLimits(s.plan.Profile.Limits); err != nil {
+		return err
+	}
+	setup := s.setup()
+	setup.profile.Write = insideGrants(&setup.profile)
+	w := &worker{cmd: s.command(), setup: setup, ruleset: -1, dir: -1, started: make(chan startResult, 1), release: make(chan struct{})}
+	var err error
+	if w.cmd.Dir != "" {
+		if w.dir, err = unix.Open(w.cmd.Dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0); err != nil {
+			return &StepError{Step: "open working directory", Path: w.cmd.Dir, Err: err}
+		}
+	}
+	rules := setup.profile
+	if rules.Net.Mode != NetNone {
+		rules.Net.Mode = NetFull // the namespace bounds it, not Landlock's idea of TCP
+	}
+	if w.ruleset, err = buildRuleset(&rules, s.plan.ABI, s.terminal()); err != nil {
+		return err
+	}
+	go w.run()
+	r := <-w.started
+	if r.err != nil {
+		return r.err
+	}
+	s.send(stageMessage{Kind: "started"})
+	// Until the wrapper has seen the child, its process id must not be reaped.
+	if !s.heard() {
+		os.Exit(1)
+	}
+	s.watch(r.pid)
+	// The child stays a zombie until the wrapper is done with its process id.
+	s.heard()
+	s.send(stageMessage{Kind: "left", Left: len(othersAlive(r.pid))})
+	os.Exit(0)
+	return nil
+}
+
+// heard waits for a word of the wrapper; false is its end.
+func (s *stage) heard() bool {
+	var b [1]byte
+	for {
+		n, err := unix.Read(s.control, b[:])
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		return err == nil && n == 1
+	}
+}
+
+// watch reports what becomes of the child until it has ended, and reaps orphans.
+func (s *stage) watch(child int) {
+	for {
+		var ru unix.Rusage
+		info, err := waitUsage(unix.P_ALL, 0, unix.WEXITED|unix.WSTOPPED|unix.WNOWAIT, &ru)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil {
+			return
+		}
+		pid := int(info.pid)
+		switch {
+		case info.code == cldStopped || info.code == cldTrapped:
+			_, _ = waitInfo(unix.P_PID, pid, unix.WSTOPPED|unix.WNOHANG)
+			if pid == child && info.code == cldStopped {
+				s.send(stageMessage{Kind: "stopped", Signal: int(info.status)})
+			}
+		case pid == child:
+			s.send(stageMessage{Kind: "exit", Status: waitStatus(info), UserNS: ru.Utime.Nano(), SysNS: ru.Stime.Nano(), MaxRSSKB: ru.Maxrss})
+			return
+		default:
+			_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil)
+		}
+	}
+}
+
+// waitStatus puts siginfo together to what wait4 would have returned.
+func waitStatus(info childInfo) uint32 {
+	const cldExited, cldDumped = 1, 3
+	switch info.code {
+	case cldExited:
+		return uint32(info.status) & 0xff << 8
+	case cldDumped:
+		return uint32(info.status)&0x7f | 0x80
+	}
+	return uint32(info.status) & 0x7f
+}
+
+// othersAlive lists what still runs in the namespace beside this process and the child.
+func othersAlive(child int) []int {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil
+	}
+	var out []int
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil || pid == child || pid == os.Getpid() {
+			continue
+		}
+		if state := processState(e.Name()); state != 'Z' && state != 'X' && state != 0 {
+			out = append(out, pid)
+		}
+	}
+	return out
+}
+
+// ignoreSignals handles every signal by doing nothing. The kernel shields init only from
+// signals without a handler, and the Go runtime installs handlers for all of them.
+func ignoreSignals() {
+	drain := make(chan os.Signal, 64)
+	for n := 1; n <= 64; n++ {
+		if sig := syscall.Signal(n); !signal.Ignored(sig) && sig != syscall.SIGURG {
+			signal.Notify(drain, sig)
+		}
+	}
+	go func() {
+		for range drain {
+		}
+	}()
+}
+
+// command is the child as the worker starts it. Descriptors have their final numbers.
+func (s *stage) command() *Cmd {
+	p := s.plan
+	c := &Cmd{Path: p.Path, Argv: toStrings(p.Argv), Env: toStrings(p.Env), Dir: p.Dir, Umask: p.Umask, Terminal: p.Terminal,
+		Foreground: p.Foreground, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
+	if p.FD >= 0 {
+		unix.CloseOnExec(p.FD)
+		c.ByDescriptor, c.File = true, os.NewFile(uintptr(p.FD), p.Path)
+	}
+	if p.Terminal == Handoff {
+		c.Ctty = os.Stdin
+	}
+	for _, fd := range p.Pass {
+		if c.Pass == nil {
+			c.Pass = make(map[int]*os.File)
+		}
+		c.Pass[fd] = os.NewFile(uintptr(fd), "fd "+strconv.Itoa(fd))
+	}
+	return c
+}
+
+// loopbackUp turns on lo, the only interface of a new network namespace.
+func loopbackUp(mode NetMode) error {
+	if mode == NetFull || mode == NetNone {
+		return nil
+	}
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return &StepError{Step: "loopback", Err: err}
+	}
+	defer unix.Close(fd)
+	req, err := unix.NewIfreq("lo")
+	if err == nil {
+		req.SetUint16(unix.IFF_UP | unix.IFF_RUNNING)
+		err = unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, req)
+	}
+	if err != nil {
+		return &StepError{Step: "loopback", Err: err}
+	}
+	runtime.KeepAlive(req)
+	return nil
+}
+
+// childLimits sets limits that would hit the wrapper's own writes if it set them.
+func childLimits(l Limits) error {
+	for _, r := range [...]struct {
+		name     string
+		resource int
+		max      uint64
+	}{
+		{"cpu", unix.RLIMIT_CPU, l.CPU}, {"fileSize", unix.RLIMIT_FSIZE, l.FileSize},
+		{"memory", unix.RLIMIT_DATA, l.Memory}, {"processes", unix.RLIMIT_NPROC, l.Processes},
+	} {
+		if r.max == 0 {
+			continue
+		}
+		if err := unix.Setrlimit(r.resource, &unix.Rlimit{Cur: r.max, Max: r.max}); err != nil {
+			return &LimitError{Limit: r.name, Why: err.Error()}
+		}
+	}
+	return nil
+}

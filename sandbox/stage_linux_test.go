@@ -1,0 +1,297 @@
+package sandbox
+
+import (
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+func needNamespaces(t testing.TB) {
+	t.Helper()
+	needLandlock(t, scopeABI)
+	h := try()
+	if !h.Namespaces {
+		t.Log(h.NSWhy)
+	}
+	need(t, "namespaces", h.Namespaces)
+}
+
+// third is the profile of the world with tier T3.
+func (w world) third(t testing.TB, change func(*Input)) Profile {
+	t.Helper()
+	return w.profile(t, func(in *Input) {
+		in.Policy.Tier = T3
+		in.Exec = append(in.Exec, "/usr/bin/bash")
+		if change != nil {
+			change(in)
+		}
+	})
+}
+
+func TestPrivateRoot(t *testing.T) {
+	needNamespaces(t)
+	denied := map[string]string{
+		"create": "ENOENT", "append": "ENOENT", "truncate": "ENOENT", "otrunc": "ENOENT", "read": "ENOENT", "list": "ENOENT",
+		"mkdir": "ENOENT", "rmdir": "ENOENT", "unlink": "ENOENT", "renameout": "ENOENT", "steal": "ENOENT", "renamein": "ENOENT",
+		"link": "ENOENT", "symlink": "ENOENT", "mkfifo": "ENOENT", "chmod": "ENOENT", "secret": "ENOENT", "secretlink": "ENOENT",
+		"secretroot": "ENOENT",
+	}
+	w := newWorld(t)
+	r := confined(t, w.child(t, w.third(t, nil), w.acts(denied)...))
+	got := outcomes(t, r.Out)
+	for name, errno := range denied {
+		if got[name] != errno || r.Receipt.Tier != T3 {
+			t.Errorf("%s: %q, want %s; %s %s", name, got[name], errno, r.Receipt.Tier, r.Err)
+		}
+		if got := newWorld(t).unconfinedOne(t, name); got != "ok" {
+			t.Errorf("%s unconfined: %s", name, got)
+		}
+	}
+	w = newWorld(t)
+	r = confined(t, w.child(t, w.third(t, nil), "wswrite:"+w.base, "wsreplace:"+w.base, "tmpwrite", "hosttmp", "fork", "socketpair", "unix", "capabilities", "nnp"))
+	got = outcomes(t, r.Out)
+	for name, v := range got {
+		if v != "ok" {
+			t.Errorf("%s: %s", name, v)
+		}
+	}
+	if len(got) != 9 || r.Err != "" || r.Tree.Method != "namespace" {
+		t.Errorf("%+v", r.brief())
+	}
+	// The temporary file went to the private directory.
+	if _, err := os.Stat(w.ws + "/made"); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestPrivateNetworkAndProcesses(t *testing.T) {
+	needNamespaces(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	victim := exec.Command("/usr/bin/sleep", "60")
+	if err := victim.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { victim.Process.Kill(); victim.Wait() }()
+	w := newWorld(t)
+	acts := []string{"tcp:" + l.Addr().String(), "udp", "raw", "self", "kill0:" + itoa(victim.Process.Pid)}
+	r := confined(t, w.child(t, w.third(t, func(in *Input) { in.Net.Mode = NetLoopback }), acts...))
+	got := outcomes(t, r.Out)
+	// The host's service is not reached, a server of its own is.
+	if got["tcp"] != "ECONNREFUSED" || got["udp"] != "ok" || got["raw"] != "EPERM" || got["self"] != "ok" || got["kill0"] != "ESRCH" {
+		t.Errorf("loopback: %v %s", got, r.Err)
+	}
+	r = confined(t, w.child(t, w.third(t, nil), acts...))
+	if got = outcomes(t, r.Out); got["tcp"] != "EAFNOSUPPORT" || got["udp"] != "EAFNOSUPPORT" || got["self"] != "EAFNOSUPPORT" {
+		t.Errorf("none: %v %s", got, r.Err)
+	}
+	r = confined(t, w.child(t, w.third(t, func(in *Input) { in.Net.Mode = NetFull }), acts...))
+	if got = outcomes(t, r.Out); got["tcp"] != "ok" || got["kill0"] != "ESRCH" {
+		t.Errorf("full: %v %s", got, r.Err)
+	}
+}
+
+func TestPrivateRootDetails(t *testing.T) {
+	needNamespaces(t)
+	for text, want := range map[string]string{
+		"echo $$": "", // small, checked below
+		"cat /proc/sys/kernel/hostname >/dev/null && echo x >/proc/sys/kernel/hostname": "denied",
+		"touch /x": "denied", "touch /etc/x": "denied", "touch /usr/x": "denied",
+		"ls /home /root /run; ls -A " + "/dev/shm": "", "ls / >/dev/null && echo listed": "listed",
+		"echo x >/dev/shm/f && cat /dev/shm/f": "x",
+		"cat /proc/kcore":                      "",
+		"id -u":                                itoa(os.Getuid()),
+		"exit 7":                               "",
+		"stat -c %u /usr":                      "",
+		"echo $PWD; pwd":                       "",
+		"ps -e 2>/dev/null | wc -l":            "",
+		"echo a | cat; (exit 3) || echo b":     "a\nb",
+		"python3 -c 'import multiprocessing as m; print(m.Pool(2).map(abs,[-1]))'":                              "[1]",
+		"tty=$(python3 -c 'import os; m,s=os.openpty(); print(os.ttyname(s))') && echo $tty":                    "/dev/pts/0",
+		"bash -c 'sleep 9 & kill %1; wait; echo done'":                                                          "done",
+		"setsid bash -c 'trap \"\" TERM; sleep 60' >/dev/null 2>&1 & sleep 0.1; echo swept":                     "swept",
+		"git init -q . && git -c user.email=a -c user.name=a commit -q --allow-empty -m x; git log --format=%s": "x",
+	} {
+		w := newWorld(t)
+		p := w.third(t, func(in *Input) { in.Exec = append(in.Exec, "/usr/bin/bash") })
+		j := w.shell(p, "cd "+w.ws+"; "+text)
+		j.Env = append(j.Env, "HOME="+w.home)
+		r := confined(t, j)
+		out := strings.TrimSpace(r.Out)
+		switch want {
+		case "denied":
+			if r.Exit.Code == 0 || r.Err != "" {
+				t.Errorf("%s: status %d, %q %s", text, r.Exit.Code, out, r.Err)
+			}
+		case "":
+			if r.Err != "" || strings.Contains(out, "denied") {
+				t.Errorf("%s: %q %s", text, out, r.Err)
+			}
+		default:
+			if out != want || r.Err != "" {
+				t.Errorf("%s: %q, want %q; %d %s", text, out, want, r.Exit.Code, r.Err)
+			}
+		}
+		if text == "exit 7" && r.Exit.Code != 7 || strings.HasSuffix(text, "swept") && r.Tree.Leftovers == 0 {
+			t.Errorf("%s: %+v %+v", text, r.Exit, r.Tree)
+		}
+		if r.Rest != "[]" {
+			t.Errorf("%s: left %s", text, r.Rest)
+		}
+	}
+}
+
+func TestPrivateTreeEndsWithTheWrapper(t *testing.T) {
+	needNamespaces(t)
+	w := newWorld(t)
+	mark := "6" + itoa(os.Getpid())
+	j := w.shell(w.third(t, nil), "setsid sleep "+mark+" & sleep "+mark)
+	j.Announce = true
+	cmd := wrapperCommand(t, j)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	running := func() int {
+		out, _ := exec.Command("pgrep", "-fx", "sleep "+mark).Output()
+		return len(strings.Fields(string(out)))
+	}
+	for range 200 {
+		if running() == 2 {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	if n := running(); n != 2 {
+		t.Errorf("%d processes run", n)
+	}
+	cmd.Process.Kill()
+	cmd.Wait()
+	for range 300 {
+		if running() == 0 {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Errorf("%d processes outlive the wrapper", running())
+}
+
+func TestPrivateKillTreeAndSignals(t *testing.T) {
+	needNamespaces(t)
+	w := newWorld(t)
+	j := w.shell(w.third(t, nil), `trap "" TERM; setsid sleep 60 & while :; do sleep 1; done`)
+	j.KillAfter, j.Grace = 300*time.Millisecond, 100*time.Millisecond
+	if r := confined(t, j); r.Exit.Signal != unix.SIGKILL || r.Rest != "[]" || r.Err != "" {
+		t.Errorf("ignoring TERM: %+v", r.brief())
+	}
+	j = w.shell(w.third(t, nil), `trap "exit 9" TERM; while :; do sleep 0.05; done`)
+	j.KillAfter, j.Grace = 300*time.Millisecond, 10*time.Second
+	if r := confined(t, j); r.Exit.Code != 9 || r.Rest != "[]" {
+		t.Errorf("heeding TERM: %+v", r.brief())
+	}
+	if r := confined(t, w.shell(w.third(t, nil), "kill -TERM $$")); r.Exit.Code != 143 {
+		t.Errorf("own TERM: %+v", r.brief())
+	}
+}
+
+func TestLimitsThroughTheStage(t *testing.T) {
+	needLandlock(t, 1)
+	w := newWorld(t)
+	text := "cd " + w.ws + "; ulimit -f; ulimit -t; head -c 3000000 /dev/zero >big; echo $?"
+	for _, tier := range []Tier{T0, T3} {
+		if tier == T3 {
+			needNamespaces(t)
+		}
+		p := w.profile(t, func(in *Input) {
+			in.Policy.Tier, in.Policy.Limits = tier, Limits{FileSize: 1 << 20, CPU: 50}
+		})
+		r := confined(t, w.shell(p, text))
+		if got := strings.Fields(r.Out); len(got) < 3 || got[0] != "2048" || got[1] != "50" || got[len(got)-1] != "153" {
+			t.Errorf("%s: %q %s", tier, r.Out, r.Err)
+		}
+		j := w.child(t, p, "argv", "environment", "fds", "where", "exe", "secret:"+w.base, "fork", "udp", "capabilities", "nnp", "wrappermem", "wrapperkill")
+		j.Argv = append(j.Argv, "", "\xff")
+		j.Env, j.Dir, j.Umask, j.Pass = []string{"X=\xff", "GORACE=atexit_sleep_ms=0"}, w.ws, 0o77, map[int]string{63: w.ws + "/mine"}
+		for _, j.ByDescriptor = range []bool{false, true} {
+			r = confined(t, j)
+			got := outcomes(t, r.Out)
+			if got["fds"] != "0,1,2,63" || got["where"] != w.ws+" 0077" || got["exe"] != self(t) || got["fork"] != "ok" ||
+				!strings.HasSuffix(got["argv"], `"" "\xff"]`) || !strings.HasPrefix(got["environment"], `["X=\xff"`) ||
+				got["secret"] == "ok" || got["udp"] != "EAFNOSUPPORT" || got["capabilities"] != "ok" || got["nnp"] != "ok" ||
+				got["wrappermem"] == "ok" ||
+				// The kernel drops what a namespace sends to its init; that init lived on shows.
+				(got["wrapperkill"] == "ok") != (tier == T3) {
+				t.Errorf("%s: %v %s", tier, got, r.Err)
+			}
+		}
+		r = confined(t, job{Profile: p, Path: w.out + "/file", Argv: []string{"x"}})
+		if r.Code != "E3002" || r.Rest != "[]" {
+			t.Errorf("%s: not executable: %+v", tier, r.brief())
+		}
+	}
+}
+
+// TestStageByHand: nobody but a wrapper gets anything out of it.
+func TestStageByHand(t *testing.T) {
+	for _, args := range [][]string{{stageName}, {stageName, "3"}, {stageName, "x"}, {stageName, "3", "4"}} {
+		cmd := exec.Command(self(t))
+		cmd.Args = args
+		null, err := os.Open(os.DevNull)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd.ExtraFiles = []*os.File{null, null}
+		_ = cmd.Run()
+		null.Close()
+		if code := cmd.ProcessState.ExitCode(); code != exitProtocol {
+			t.Errorf("%v: status %d", args, code)
+		}
+	}
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fd, err := unix.MemfdCreate("x", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := unix.Write(fd, []byte(`{"v":1,"tier":"T2","argv":["YQ=="],"path":"/bin/true"}`)); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self(t))
+	cmd.Args = []string{stageName, "3"}
+	cmd.ExtraFiles = []*os.File{os.NewFile(uintptr(pair[1]), "socket"), os.NewFile(uintptr(fd), "plan")}
+	out, _ := cmd.CombinedOutput()
+	if code := cmd.ProcessState.ExitCode(); code != exitProtocol || !strings.Contains(string(out), "sealed") {
+		t.Errorf("unsealed: status %d %s", code, out)
+	}
+	unix.Close(pair[0])
+}
+
+func TestProtectedNamesArePinned(t *testing.T) {
+	needNamespaces(t)
+	w, p := repository(t)
+	p.Forced = T3
+	r := confined(t, w.shell(p, "cd "+w.ws+`; echo evil >.git/hooks/x; mv .git g; echo evil >.claude/settings.json; rm -r .claude
+		git config a.b c; echo y >new; mv new src/; echo z >>.git/config; ls -d .git/hooks .claude`))
+	for _, name := range []string{".git/hooks/pre-commit", ".claude/settings.json", "src/new", ".git/config"} {
+		if _, err := os.Stat(w.ws + "/" + name); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, name := range []string{".git/hooks/x", "g"} {
+		if _, err := os.Lstat(w.ws + "/" + name); err == nil {
+			t.Errorf("%s was made: %s", name, r.Out)
+		}
+	}
+	if data, _ := os.ReadFile(w.ws + "/.claude/settings.json"); string(data) != "{}" || r.Err != "" {
+		t.Errorf("settings %q, %s", data, r.Err)
+	}
+}
