@@ -12,5 +12,7 @@ func init() { sandbox.PinMain() }
 
 func main() {
 	sandbox.Init()
-	os.Exit(cli.Main(os.Args))
+	// The main goroutine is pinned: each time it waited, the work would change threads.
+	go func() { os.Exit(cli.Main(os.Args)) }()
+	select {}
 }
