@@ -74,7 +74,7 @@ var builtinAllow = [...]rule{
 		when:   when{confined: &yes, tool: placing, path: &pathCond{class: cFiles, named: true}},
 		reason: "copies or moves files of the workspace"},
 	{id: "workspace_rewrite", decision: Allow, sw: []string{"workspace_write"}, grants: fWrite | fDelete | fDestructive | fIrrevocable,
-		when:   when{confined: &yes, tool: rewriting, code: []CodeKind{CodeNone}, path: &pathCond{class: cFiles, named: true}},
+		when:   when{confined: &yes, tool: rewriting, code: []CodeKind{CodeNone}, path: &pathCond{class: cFiles, access: atip.AccessRead, named: true}},
 		reason: "formats or compresses files of the workspace"},
 	{id: "git_local", decision: Allow, sw: []string{"git_local"}, grants: fWrite | fDelete | fOpaque, notDeclared: fOpaque,
 		when:   when{confined: &yes, tool: []string{"git"}, path: &pathCond{class: scratchClasses}},
@@ -178,7 +178,7 @@ var builtinConfirm = [...]rule{
 		when: when{anyEffect: fPrivileged}, unless: []when{{metadata: noDoc}},
 		reason: "it asks for the rights of another user"},
 	{id: "outside", decision: Confirm, floor: Allow, unlessAllowed: anyAllow,
-		when:   when{path: &pathCond{class: cAway, access: aModify}},
+		when:   when{path: &pathCond{class: cAway, access: aModify, notIn: "workspace"}},
 		reason: "it writes or deletes outside the workspace"},
 	{id: "opaque", decision: Confirm, floor: Allow, unlessAllowed: anyAllow,
 		when:   when{anyEffect: fOpaque},
@@ -265,7 +265,7 @@ var builtinDeny = [...]rule{
 
 // builtinDigest is the sha256 of BuiltinText. It is written here so that no command
 // computes it, and because a change of these tables should be seen: a test holds it.
-const builtinDigest = "7b062cc7f25b6910158d8b244f75b5022988b3eae9f1ad8d489d7fec6c01f21c"
+const builtinDigest = "e71cfb87b0e8c8e75f9db73003f62dc2c1d8ee38b2506a78dba066834271ef4f"
 
 // Builtin is the built-in policy, a document of the same language.
 func Builtin() *Document {

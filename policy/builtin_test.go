@@ -106,6 +106,8 @@ func builtinRows() []builtinRow {
 		{"find ~ -delete", tool("find -delete", "delete", "destructive").on("delete+rec:root:/home/u"), Deny, Deny, "builtin/root_tree"},
 		{"find . ~ -delete", tool("find -delete", "delete", "destructive").on("delete+rec:root:"+ws, "delete+rec:root:/home/u"), Deny, Deny, "builtin/root_tree"},
 		{"black", tool("black", "write", "destructive").on("write+rec:workspace:" + ws), Allow, Confirm, "builtin/workspace_rewrite"},
+		{"gofmt", tool("gofmt -w", "write", "destructive").on("read:workspace:" + ws + "/x.go"), Allow, Confirm, "builtin/workspace_rewrite"},
+		{"gofmt elsewhere", tool("gofmt -w", "write", "destructive").on("read:outside:/home/u/x.go"), Confirm, Confirm, "builtin/destructive"},
 		{"gzip outside", tool("gzip", "write", "delete", "destructive").on("write+delete:outside:/home/u/x"), Confirm, Confirm, "builtin/outside"},
 		{"sudo rm", tool("sudo", "privileged", "destructive"), Deny, Deny, "builtin/system"},
 		{"sudo", tool("sudo ls", "privileged"), Confirm, Confirm, "builtin/privileged"},
