@@ -10,6 +10,7 @@ import (
 	"github.com/atip-dev/atip-exec/internal/place"
 	"github.com/atip-dev/atip-exec/policy"
 	"github.com/atip-dev/atip-exec/sandbox"
+	"github.com/atip-dev/atip-exec/trust"
 )
 
 // confine derives the profile of the run from what was decided and selects the
@@ -31,6 +32,11 @@ func (p *Plan) confine() (err error) {
 	in.Subprocess = atip.No
 	for _, s := range p.steps {
 		in.Subprocess = worse(in.Subprocess, s.Call.Effects[atip.Subprocess].Value)
+		if s.id.Form != trust.FormELF {
+			// What metadata says of a tool holds for its program, not for the script that
+			// a distribution or a version manager puts in front of it.
+			in.Subprocess = atip.Yes
+		}
 		in.OrgBound = in.OrgBound && s.Call.Provenance.Rank >= atip.Org && s.RunsCode == policy.CodeNone
 		for _, part := range s.id.Chain {
 			in.Exec = append(in.Exec, part.Path)
