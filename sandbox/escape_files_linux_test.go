@@ -17,7 +17,7 @@ func opens(path string, flags int) error { return touch(path, flags) }
 
 // fileProbes write or read outside the workspace.
 func fileProbes() []escapeProbe {
-	refer := []string{"EACCES", "EXDEV"}
+	refer, own := []string{"EACCES", "EXDEV"}, []string{"ok"}
 	return []escapeProbe{
 		{name: "openat2", act: func(s scene) error {
 			fd, err := unix.Openat2(unix.AT_FDCWD, s.out+"/new", &unix.OpenHow{Flags: unix.O_WRONLY | unix.O_CREAT, Mode: 0o600})
@@ -104,7 +104,7 @@ func fileProbes() []escapeProbe {
 		}},
 		{name: "chdir-and-relative", act: func(s scene) error {
 			if err := unix.Chdir(s.out); err != nil {
-				return fmt.Errorf("chdir: %s", err)
+				return err
 			}
 			defer unix.Chdir("/")
 			return opens("new", unix.O_WRONLY|unix.O_CREAT)
@@ -154,8 +154,8 @@ func fileProbes() []escapeProbe {
 		{name: "write-cgroup", only: mayNeedKernel, act: func(scene) error { return opens("/sys/fs/cgroup/cgroup.procs", unix.O_WRONLY) }},
 		{name: "device-kmsg", only: mayNeedRoot, act: func(scene) error { return opens("/dev/kmsg", unix.O_RDONLY) }},
 		{name: "device-mem", only: mayNeedKernel, act: func(scene) error { return opens("/dev/mem", unix.O_RDONLY) }},
-		{name: "host-tmp", act: func(scene) error { return opens("/tmp", unix.O_TMPFILE|unix.O_RDWR) }},
-		{name: "host-shm", only: mayNeedKernel, act: func(scene) error { return opens("/dev/shm", unix.O_TMPFILE|unix.O_RDWR) }},
+		{name: "host-tmp", private: own, act: func(scene) error { return opens("/tmp", unix.O_TMPFILE|unix.O_RDWR) }},
+		{name: "host-shm", private: own, only: mayNeedKernel, act: func(scene) error { return opens("/dev/shm", unix.O_TMPFILE|unix.O_RDWR) }},
 		{name: "watch-and-map", act: func(s scene) error {
 			f, err := os.Open(s.out + "/secret")
 			if err != nil {

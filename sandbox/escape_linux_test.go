@@ -27,7 +27,10 @@ import (
 type escapeProbe struct {
 	name string
 	act  func(s scene) error
-	want []string // the errnos that count as denied; nil is EACCES
+	want []string // the errnos that count as denied at T2; nil is EACCES
+	// private is what the probe may report at T3 beside them and what a path that is
+	// not there gives: "ok" for what it then does to something of its own.
+	private []string
 	// only says why the control may fail: "" never, "root" as a user, "kernel" where
 	// the kernel lacks the call or the privilege is missing in the machine itself.
 	only string
@@ -161,6 +164,16 @@ func (w world) escapeEnv(family string, victim int) []string {
 
 func TestEscapes(t *testing.T) {
 	needLandlock(t, scopeABI)
+	tryEscapes(t, T2)
+}
+
+func TestEscapesFromPrivateRoot(t *testing.T) {
+	needLandlock(t, scopeABI)
+	needNamespaces(t)
+	tryEscapes(t, T3)
+}
+
+func tryEscapes(t *testing.T, tier Tier) {
 	families := escapeFamilies()
 	for _, family := range slices.Sorted(maps.Keys(families)) {
 		t.Run(family, func(t *testing.T) {
@@ -181,14 +194,19 @@ func TestEscapes(t *testing.T) {
 				maps.Copy(before, snapshot(t, w.ws))
 			}
 			status := processSnapshot(t, victim)
-			j := w.child(t, w.profile(t, families[family].change))
+			p := w.profile(t, families[family].change)
+			p.Forced = tier
+			j := w.child(t, p)
 			j.Argv = []string{"sandbox.test", "-test.run=^TestEscapeChild$"}
 			j.Env = w.escapeEnv(family, victim)
 			r := confined(t, j)
 			if r.Err != "" || r.Exit.Code != 0 {
 				t.Fatalf("confined: %s, status %d\n%s", r.Err, r.Exit.Code, r.Out)
 			}
-			judge(t, probes, outcomes(t, r.Out), outcomes(t, string(raw)))
+			if r.Receipt.Tier != tier {
+				t.Fatalf("tried at %v", r.Receipt.Tier)
+			}
+			judge(t, tier, probes, outcomes(t, r.Out), outcomes(t, string(raw)))
 			after := snapshot(t, w.out)
 			if families[family].change != nil {
 				maps.Copy(after, snapshot(t, w.ws))
@@ -203,13 +221,16 @@ func TestEscapes(t *testing.T) {
 	}
 }
 
-func judge(t *testing.T, probes []escapeProbe, inside, outside map[string]string) {
+func judge(t *testing.T, tier Tier, probes []escapeProbe, inside, outside map[string]string) {
 	t.Helper()
 	var notApplicable []string
 	for _, p := range probes {
 		want := p.want
 		if want == nil {
 			want = []string{"EACCES"}
+		}
+		if tier == T3 {
+			want = append([]string{"ENOENT", "EROFS", "EACCES", "EXDEV", "ESRCH"}, append(want, p.private...)...)
 		}
 		got, free := inside[p.name], outside[p.name]
 		if free == "ENOENT" && p.only == mayNeedKernel {
