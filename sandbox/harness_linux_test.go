@@ -26,8 +26,6 @@ func init() { PinMain() }
 // confined start changes its process for good, so none happens in the test itself.
 func TestMain(m *testing.M) {
 	switch {
-	case os.Args[0] == stageName:
-		stageMain()
 	case len(os.Args) > 2 && os.Args[1] == "act":
 		actMain(os.Args[2:])
 	case os.Getenv("SANDBOX_TEST_JOB") != "":

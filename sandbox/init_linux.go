@@ -17,14 +17,10 @@ func PinMain() { runtime.LockOSThread() }
 // inherited is written by Init alone, before any other goroutine exists.
 var inherited []int
 
-// Init prepares the process; it is the first statement of main. In the stage of a
-// confined start it does not return. Else it notes the
+// Init prepares the process; it is the first statement of main. It notes the
 // descriptors the caller left open and closes them to children, because no sandbox
 // revokes what is already open, and keeps core dumps off the disk.
 func Init() {
-	if len(os.Args) > 0 && os.Args[0] == stageName {
-		stageMain()
-	}
 	inherited = openDescriptors()
 	// ENOSYS before Linux 5.9, EINVAL before 5.11.
 	if unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC) != nil {
