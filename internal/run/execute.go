@@ -163,6 +163,7 @@ func (x *execution) start() error {
 	x.began = time.Now()
 	x.status.Timing.StartUS = x.began.Sub(began).Microseconds()
 	x.proc = proc
+	x.signals.started()
 	main.file.StartedOK()
 	if err := x.binds.terminal.started(proc.Pid(), x.status.IO.Stdin); err != nil {
 		x.warn(err.Error())
@@ -204,23 +205,15 @@ func (x *execution) finish() error {
 	if early != nil {
 		x.forward(early)
 	}
-	waited := make(chan error, 1)
-	var exit sandbox.Exit
-	go func() {
-		var err error
-		exit, err = x.proc.Wait()
-		waited <- err
-	}()
 	fired := false
 	var killing sync.WaitGroup
 	kill := func(grace time.Duration) {
 		x.killed = true
 		killing.Go(func() { x.proc.KillTree(grace) })
 	}
-	var werr error
 	for waiting := true; waiting; {
 		select {
-		case werr = <-waited:
+		case <-x.proc.Done():
 			waiting = false
 		case <-timer:
 			fired, timer = true, nil
@@ -230,6 +223,7 @@ func (x *execution) finish() error {
 			kill(0)
 		}
 	}
+	exit, werr := x.proc.Wait()
 	x.ran = time.Since(x.began)
 	for _, s := range x.streams {
 		s.childEnded()

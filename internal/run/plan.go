@@ -179,7 +179,7 @@ func (p *Plan) decide() error {
 	if err := <-p.probed; err != nil {
 		return err
 	}
-	req := policy.Request{Agent: p.agent(), Session: p.machine.Getenv("ATIP_SESSION_ID"), CI: p.machine.Getenv("CI") != "", Workspace: p.Workspace, Cwd: p.Cwd}
+	req := policy.Request{Agent: p.agent(), Session: p.machine.Getenv("ATIP_SESSION_ID"), CI: p.machine.Getenv("CI") != "", Workspace: p.Workspace, Cwd: p.Cwd, Now: p.began}
 	if p.policies.Sandbox().Confine != "none" {
 		can := sandbox.Enforceable(p.host)
 		req.Enforce = policy.Enforce{Files: can.Files, Net: can.Net, Secrets: can.Files, DeleteStrict: can.Files && p.policies.Sandbox().DeleteStrict}

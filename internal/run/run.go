@@ -55,7 +55,7 @@ func Run(inv Invocation, m Machine, out Output) *Result {
 		return r.fail(err)
 	}
 	x := &execution{out: out, watched: make(chan *signals, 1), collected: make(chan error, 1)}
-	// Taking over signals costs a thread and a handshake for each; it is done while
+	// Taking over signals costs threads and a handshake for each; it is done while
 	// the plan is made, and a signal that comes meanwhile cancels the run.
 	go func() { x.watched <- watchSignals() }()
 	p := newPlan(inv, m)

@@ -7,12 +7,19 @@ import (
 	"syscall"
 )
 
-// forwarded lists the signals that concern the child. SIGPIPE is caught so that a
-// closed output is an error of a write and not our end.
-func forwarded() []os.Signal {
-	return []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2,
-		syscall.SIGTSTP, syscall.SIGCONT, syscall.SIGPIPE}
+// endings lists the signals that cancel a run or are passed to its child. A closed
+// output raises none: see cli, which writes through descriptors of its own.
+func endings() []os.Signal {
+	return []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT}
 }
+
+// forwarded lists the other signals that concern the child.
+func forwarded() []os.Signal {
+	return []os.Signal{syscall.SIGTSTP, syscall.SIGCONT, syscall.SIGUSR1, syscall.SIGUSR2}
+}
+
+// raise sends this process a signal that is not caught any more.
+func raise(sig os.Signal) { syscall.Kill(os.Getpid(), sig.(syscall.Signal)) }
 
 // ends reports whether a signal that arrives before the start cancels the run.
 func ends(sig os.Signal) bool {
@@ -27,9 +34,6 @@ func signalNumber(sig os.Signal) int {
 }
 
 func interrupts(sig os.Signal) bool { return sig == syscall.SIGINT || sig == syscall.SIGTERM }
-
-// silent reports whether a signal is only caught, never passed on.
-func silent(sig os.Signal) bool { return sig == syscall.SIGPIPE }
 
 func continues(sig os.Signal) bool { return sig == syscall.SIGCONT }
 

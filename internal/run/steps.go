@@ -78,6 +78,10 @@ func (c *collector) resolve(s *step) error {
 	p := c.plan
 	q := shims.Query{Digest: s.id.Digest, Effective: s.id.Effective, Invoked: s.id.Invoked, Believed: believed(s.verdict),
 		Verified: s.verdict.Level == trust.Verified, NameOnly: s.id.Manager != ""}
+	if q.NameOnly {
+		// All shims of a manager are one program; the name says which tool is meant.
+		q.Effective = s.id.Invoked
+	}
 	if s.missing != nil {
 		// No bytes to doubt: the curated document of that name is the best answer.
 		q.Believed = true

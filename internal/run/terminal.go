@@ -109,7 +109,6 @@ func (t *terminal) stopped(x *execution, sig syscall.Signal) {
 func (x *execution) forward(sig os.Signal) {
 	t := &x.binds.terminal
 	switch {
-	case silent(sig):
 	case stops(sig) && t.loan != nil:
 		// The child stops, and what follows is the business of stopped.
 		x.proc.Signal(sig)

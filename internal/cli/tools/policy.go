@@ -23,8 +23,11 @@ func policyVerb(c *cli.Console, v *cli.Values) (int, error) {
 }
 
 func showPolicy(c *cli.Console, what []string) error {
+	if len(what) == 1 && what[0] == "builtin" {
+		return c.Text(policy.BuiltinText())
+	}
 	if len(what) > 1 || (len(what) == 1 && what[0] != "effective") {
-		return fault.New("E1004", "policy show: say effective")
+		return fault.New("E1004", "policy show: say builtin or effective")
 	}
 	set, err := run.Policies(run.Here())
 	if err != nil {
@@ -51,8 +54,16 @@ func checkPolicy(c *cli.Console, files []string) error {
 		if err != nil {
 			return err
 		}
-		if _, err := policy.Parse(policy.Source{File: file, Raw: raw, Layer: policy.LayerUser}); err != nil {
+		doc, err := policy.Parse(policy.Source{File: file, Raw: raw, Layer: policy.LayerUser})
+		if err != nil {
 			return err
+		}
+		set, err := policy.Compile([]*policy.Document{policy.Builtin(), doc})
+		if err != nil {
+			return err
+		}
+		for _, w := range set.Warnings() {
+			c.Warn(w)
 		}
 	}
 	if len(files) == 0 {
