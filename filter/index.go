@@ -2,7 +2,7 @@ package filter
 
 import (
 	"encoding/binary"
-	mathbits "math/bits"
+	"math/bits"
 )
 
 // entryKind says what stands behind a needle of the index.
@@ -32,7 +32,8 @@ type entry struct {
 // their number as long as the table stays sparse.
 type index struct {
 	shift   uint
-	hit     []byte   // by hash: whether there is a chain
+	hit     []byte // by hash: the classes of the fourth bytes of the chain
+	class   [256]byte
 	table   []uint16 // by hash: 1 + first entry of its chain
 	entries []entry  // chains lie side by side
 	screens []screen // of the entries
@@ -43,6 +44,10 @@ type index struct {
 const (
 	foldMask = 0x2020202020202020
 	hashMul  = 0x9E3779B1
+	// A small table stays in the first-level cache; a thousand known values need
+	// the large one.
+	smallShift = 32 - 13
+	largeShift = 32 - 17
 )
 
 func (x *index) hash(tri uint32) uint32 { return tri * hashMul >> x.shift }
@@ -53,10 +58,11 @@ func foldTri(a, b, c byte) uint32 {
 
 // newIndex builds an index of entries; each text has three bytes or more.
 func newIndex(in []entry) *index {
-	x := &index{shift: 32 - 13}
+	x := &index{shift: smallShift}
 	if len(in) > 2000 {
-		x.shift = 32 - 17
+		x.shift = largeShift
 	}
+	x.class = x.classes()
 	x.hit = make([]byte, 1<<(32-x.shift))
 	x.table = make([]uint16, 1<<(32-x.shift))
 	x.entries = make([]entry, 0, len(in))
@@ -90,7 +96,7 @@ func newIndex(in []entry) *index {
 		x.entries[slot-1] = in[i]
 		x.hashes[slot-1] = keys[i]
 		x.screens[slot-1] = in[i].screen()
-		x.hit[keys[i]] = 1
+		x.hit[keys[i]] |= x.screens[slot-1].fourths()
 	}
 	for _, k := range keys {
 		x.table[k] &^= placed
@@ -109,6 +115,14 @@ const maxEntries = placed - 2
 type screen struct {
 	mask, fold, want uint64
 	tail             int // a keyword: its length, after which no letter follows
+}
+
+// fourths returns the classes of the byte behind the first three.
+func (s *screen) fourths() byte {
+	if s.mask&(0xff<<24) == 0 {
+		return 0xff
+	}
+	return fourth(byte(s.want >> 24))
 }
 
 // pass compares w, the eight bytes at i.
@@ -139,37 +153,79 @@ func (ent *entry) screen() screen {
 	return s
 }
 
-// scan returns the first position in [from, to) at which an entry may start, or
-// to. Two bytes after to-1 exist.
-func (x *index) scan(v []byte, from, to int) int {
-	t, shift := x.hit, x.shift&31
-	i := from
-	for i+8 <= len(v) && i < to {
-		w := binary.LittleEndian.Uint64(v[i:]) | foldMask
-		a := t[uint32(w&0xffffff)*hashMul>>shift]
-		b := t[uint32(w>>8&0xffffff)*hashMul>>shift]
-		c := t[uint32(w>>16&0xffffff)*hashMul>>shift]
-		d := t[uint32(w>>24&0xffffff)*hashMul>>shift]
-		e := t[uint32(w>>32&0xffffff)*hashMul>>shift]
-		f := t[uint32(w>>40&0xffffff)*hashMul>>shift]
-		if a|b|c|d|e|f == 0 {
-			i += 6
-			continue
-		}
-		bits := uint(a) | uint(b)<<1 | uint(c)<<2 | uint(d)<<3 | uint(e)<<4 | uint(f)<<5
-		for ; bits != 0; bits &= bits - 1 {
-			k := i + mathbits.TrailingZeros(bits)
-			if k >= to {
-				return to
-			}
-			if x.screened(v, k) {
-				return k
-			}
-		}
-		i += 6
+// fourth is the class of a fourth byte: a hit counts only if an entry of the
+// chain goes on with a byte of that class, case folded. It is why "ion_" is not
+// looked at in every word that ends with ion.
+func fourth(c byte) byte { return 1 << ((c | 0x20) & 7) }
+
+func (x *index) classes() (out [256]byte) {
+	for c := range out {
+		out[c] = fourth(byte(c))
 	}
-	for ; i < to; i++ {
-		if t[x.hash(foldTri(v[i], v[i+1], v[i+2]))] != 0 && x.screened(v, i) {
+	return out
+}
+
+// scan returns the first position in [from, to) at which an entry may start, or
+// to. Two bytes after to-1 exist. The two loops differ in the size of the table,
+// which has to be constant for the compiler to drop the bounds checks.
+func (x *index) scan(v []byte, from, to int) int {
+	i := from
+	if x.shift == smallShift {
+		t, cls := (*[1 << (32 - smallShift)]byte)(x.hit), &x.class
+		for i+8 <= len(v) && i < to {
+			w := binary.LittleEndian.Uint64(v[i:])
+			u := w | foldMask
+			a := t[uint32(u&0xffffff)*hashMul>>smallShift] & cls[byte(w>>24)]
+			b := t[uint32(u>>8&0xffffff)*hashMul>>smallShift] & cls[byte(w>>32)]
+			c := t[uint32(u>>16&0xffffff)*hashMul>>smallShift] & cls[byte(w>>40)]
+			d := t[uint32(u>>24&0xffffff)*hashMul>>smallShift] & cls[byte(w>>48)]
+			e := t[uint32(u>>32&0xffffff)*hashMul>>smallShift] & cls[byte(w>>56)]
+			if a|b|c|d|e != 0 {
+				if k := x.firstHit(v, i, to, uint(a), uint(b), uint(c), uint(d), uint(e)); k >= 0 {
+					return k
+				}
+			}
+			i += 5
+		}
+	} else {
+		t, cls := (*[1 << (32 - largeShift)]byte)(x.hit), &x.class
+		for i+8 <= len(v) && i < to {
+			w := binary.LittleEndian.Uint64(v[i:])
+			u := w | foldMask
+			a := t[uint32(u&0xffffff)*hashMul>>largeShift] & cls[byte(w>>24)]
+			b := t[uint32(u>>8&0xffffff)*hashMul>>largeShift] & cls[byte(w>>32)]
+			c := t[uint32(u>>16&0xffffff)*hashMul>>largeShift] & cls[byte(w>>40)]
+			d := t[uint32(u>>24&0xffffff)*hashMul>>largeShift] & cls[byte(w>>48)]
+			e := t[uint32(u>>32&0xffffff)*hashMul>>largeShift] & cls[byte(w>>56)]
+			if a|b|c|d|e != 0 {
+				if k := x.firstHit(v, i, to, uint(a), uint(b), uint(c), uint(d), uint(e)); k >= 0 {
+					return k
+				}
+			}
+			i += 5
+		}
+	}
+	return x.firstScreened(v, min(i, to), to)
+}
+
+// firstHit screens the positions of a group whose class matched; -1 is none.
+func (x *index) firstHit(v []byte, i, to int, a, b, c, d, e uint) int {
+	// Adding 0xff carries into bit 8 unless the class is empty.
+	set := (a+0xff)>>8 | (b+0xff)>>8<<1 | (c+0xff)>>8<<2 | (d+0xff)>>8<<3 | (e+0xff)>>8<<4
+	for ; set != 0; set &= set - 1 {
+		if k := i + bits.TrailingZeros(set); k >= to {
+			return to
+		} else if x.screened(v, k) {
+			return k
+		}
+	}
+	return -1
+}
+
+// firstScreened is scan, one position after the other.
+func (x *index) firstScreened(v []byte, from, to int) int {
+	for i := from; i < to; i++ {
+		if x.screened(v, i) {
 			return i
 		}
 	}
@@ -178,11 +234,14 @@ func (x *index) scan(v []byte, from, to int) int {
 
 // screened reports whether an entry of the chain at i passes its screen.
 func (x *index) screened(v []byte, i int) bool {
+	h := x.hash(foldTri(v[i], v[i+1], v[i+2]))
+	if x.hit[h] == 0 {
+		return false
+	}
 	if i+8 > len(v) {
 		return true
 	}
 	w := binary.LittleEndian.Uint64(v[i:])
-	h := x.hash(uint32(w|foldMask) & 0xffffff)
 	for k := int(x.table[h]) - 1; k < len(x.hashes) && x.hashes[k] == h; k++ {
 		if x.screens[k].pass(v, i, w) {
 			return true
