@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"io"
 	"os"
 	"os/exec"
 )
@@ -19,3 +20,6 @@ func replaceProcess(path string, argv, env []string) error {
 	}
 	return err
 }
+
+// unbroken is w: there is no signal for a closed pipe.
+func unbroken(w io.Writer) io.Writer { return w }

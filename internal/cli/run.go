@@ -15,6 +15,7 @@ const maxCaptured = 1 << 20
 
 // run carries out a command and prints what the output mode asks for.
 func (c *Console) run(inv run.Invocation) int {
+	c.Out, c.Err = unbroken(c.Out), unbroken(c.Err)
 	switch c.Mode {
 	case JSON:
 		return c.runEnvelope(inv)
