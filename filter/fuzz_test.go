@@ -73,6 +73,9 @@ func FuzzWriter(f *testing.F) {
 			w.Idle()
 		}
 		w.Close()
+		if strings.Contains(out.String(), secret) {
+			t.Fatalf("with pauses a known value is left in %q", out.String())
+		}
 		if w.Report().Binary || w.wide != nil {
 			return
 		}

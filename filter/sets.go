@@ -48,30 +48,32 @@ const (
 	setWord
 	setToken
 	setTokenDot
+	setTokenTilde
 	setPath
 	setAny64 // both base64 alphabets and the padding
 	setCount
 )
 
 var sets = [setCount]byteSet{
-	setDigit:     {bitsDigit},
-	setHex:       {bitsDigit, 0x7e << 32},
-	setHEX:       {bitsDigit, 0x7e},
-	setXDigit:    {bitsDigit, 0x7e<<32 | 0x7e},
-	setLower:     {0, bitsLower},
-	setUpper:     {0, bitsUpper},
-	setLoAlnum:   {bitsDigit, bitsLower},
-	setUpAlnum:   {bitsDigit, bitsUpper},
-	setAlnum:     {bitsDigit, bitsLetter},
-	setBase32:    {0x00fc000000000000, bitsUpper},
-	setBase58:    {bitsDigit &^ (1 << '0'), bitsLetter &^ (1<<('O'-64) | 1<<('I'-64) | 1<<('l'-64))},
-	setBase64:    {bitsDigit | bitsPlus | bitsSlash, bitsLetter},
-	setBase64Pad: {bitsDigit | bitsPlus | bitsSlash | bitsEqual, bitsLetter},
-	setWord:      {bitsDigit, bitsLetter | bitsScore},
-	setToken:     {bitsDigit | bitsDash, bitsLetter | bitsScore},
-	setTokenDot:  {bitsDigit | bitsDash | bitsDot, bitsLetter | bitsScore},
-	setPath:      {bitsDigit | bitsDash | bitsDot | bitsSlash, bitsLetter | bitsScore},
-	setAny64:     {bitsDigit | bitsPlus | bitsSlash | bitsEqual | bitsDash, bitsLetter | bitsScore},
+	setDigit:      {bitsDigit},
+	setHex:        {bitsDigit, 0x7e << 32},
+	setHEX:        {bitsDigit, 0x7e},
+	setXDigit:     {bitsDigit, 0x7e<<32 | 0x7e},
+	setLower:      {0, bitsLower},
+	setUpper:      {0, bitsUpper},
+	setLoAlnum:    {bitsDigit, bitsLower},
+	setUpAlnum:    {bitsDigit, bitsUpper},
+	setAlnum:      {bitsDigit, bitsLetter},
+	setBase32:     {0x00fc000000000000, bitsUpper},
+	setBase58:     {bitsDigit &^ (1 << '0'), bitsLetter &^ (1<<('O'-64) | 1<<('I'-64) | 1<<('l'-64))},
+	setBase64:     {bitsDigit | bitsPlus | bitsSlash, bitsLetter},
+	setBase64Pad:  {bitsDigit | bitsPlus | bitsSlash | bitsEqual, bitsLetter},
+	setWord:       {bitsDigit, bitsLetter | bitsScore},
+	setToken:      {bitsDigit | bitsDash, bitsLetter | bitsScore},
+	setTokenDot:   {bitsDigit | bitsDash | bitsDot, bitsLetter | bitsScore},
+	setTokenTilde: {bitsDigit | bitsDash | bitsDot, bitsLetter | bitsScore | 1<<('~'-64)},
+	setPath:       {bitsDigit | bitsDash | bitsDot | bitsSlash, bitsLetter | bitsScore},
+	setAny64:      {bitsDigit | bitsPlus | bitsSlash | bitsEqual | bitsDash, bitsLetter | bitsScore},
 }
 
 // setByName is the inverse of the names in rules/*.jsonc.
@@ -109,6 +111,8 @@ func setByName(name string) (setID, bool) {
 		return setToken, true
 	case "tokendot":
 		return setTokenDot, true
+	case "tokentilde":
+		return setTokenTilde, true
 	case "path":
 		return setPath, true
 	}

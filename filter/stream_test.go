@@ -7,6 +7,7 @@ import (
 	"io"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"unicode/utf16"
 )
@@ -166,6 +167,31 @@ func TestMemoryBetweenStreams(t *testing.T) {
 	if len(r.Redactions) != 1 || r.Redactions[0].Count != 2 || r.Redactions[0].Stream != "stdout" || r.Redactions[0].Tag == "" {
 		t.Errorf("%+v", r.Redactions)
 	}
+}
+
+func TestStreamsAtOnce(t *testing.T) {
+	v := tokens(t, "{alnum:24}")
+	s := testSet(t, Config{}, "DEPLOY_TOKEN="+v)
+	var in strings.Builder
+	for i := range uint64(200) {
+		token, _ := ExpandTemplate("ghp_{alnum:36}", i)
+		in.WriteString("a " + token + " b " + v + " c\n")
+	}
+	want := strings.Repeat("a [REDACTED:github-pat:T] b [REDACTED:env.DEPLOY_TOKEN:T] c\n", 200)
+	var wait sync.WaitGroup
+	for _, stream := range []Stream{Stdout, Stderr} {
+		wait.Add(1)
+		go func() {
+			defer wait.Done()
+			var out bytes.Buffer
+			w := s.Writer(&out, stream)
+			writeAll(w, in.String(), 13)
+			if untag(out.String()) != want {
+				t.Errorf("%v: %s", stream, firstDifference(untag(out.String()), want))
+			}
+		}()
+	}
+	wait.Wait()
 }
 
 func TestUTF16(t *testing.T) {

@@ -148,6 +148,8 @@ func setConst(name string) string {
 		return "setUpAlnum"
 	case "tokendot":
 		return "setTokenDot"
+	case "tokentilde":
+		return "setTokenTilde"
 	case "base64pad":
 		return "setBase64Pad"
 	}
