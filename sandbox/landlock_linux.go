@@ -82,11 +82,11 @@ func landlockABI() (abi, errata int, why string) {
 	return abi, errata, ""
 }
 
-// buildRuleset opens all that p grants and returns the ruleset's descriptor. extra are
-// files granted by descriptor: the terminal of the run.
-func buildRuleset(p *Profile, abi int, extra []*os.File) (int, error) {
+// createRuleset makes an empty ruleset: it refuses all that this ABI can refuse. The
+// kernel opens every ruleset with CLOEXEC.
+func createRuleset(mode NetMode, abi int) (int, error) {
 	attr := ll.RulesetAttr{HandledAccessFS: handledFS(abi)}
-	if p.Net.Mode != NetFull {
+	if mode != NetFull {
 		attr.HandledAccessNet = handledNet(abi)
 	}
 	if abi >= scopeABI {
@@ -96,14 +96,23 @@ func buildRuleset(p *Profile, abi int, extra []*os.File) (int, error) {
 	if err != nil {
 		return -1, &StepError{Step: "landlock_create_ruleset", Err: err}
 	}
+	return rs, nil
+}
+
+// buildRuleset opens all that p grants and returns the ruleset's descriptor. extra are
+// files granted by descriptor: the terminal of the run.
+func buildRuleset(p *Profile, abi int, extra []*os.File) (int, error) {
+	rs, err := createRuleset(p.Net.Mode, abi)
+	if err != nil {
+		return -1, err
+	}
 	return fillRuleset(rs, p.grants(), abi, extra)
 }
 
-// fillRuleset adds rules; if one fails, it closes the ruleset. The kernel opens every
-// ruleset with CLOEXEC.
+// fillRuleset adds rules; if one fails, it closes the ruleset.
 func fillRuleset(rs int, grants []Grant, abi int, extra []*os.File) (int, error) {
 	for _, g := range grants {
-		if err := addRule(rs, g, abi); err != nil {
+		if err := addRules([]int{rs}, []Grant{g}, abi); err != nil {
 			unix.Close(rs)
 			return -1, err
 		}
@@ -119,13 +128,11 @@ func fillRuleset(rs int, grants []Grant, abi int, extra []*os.File) (int, error)
 	return rs, nil
 }
 
-// addRule opens the path as the plan named it. A link on the way means that somebody
-// changed the path since, and the rule would open something else.
-func addRule(rs int, g Grant, abi int) error {
-	access := landlockRights(g.Rights, g.Dir, abi)
-	if access == 0 {
-		return nil
-	}
+// addRules opens a path as the plan named it and adds a rule to each ruleset; the
+// grants differ only in their rights. A link on the way means that somebody changed the
+// path since, and the rule would open something else.
+func addRules(rulesets []int, grants []Grant, abi int) error {
+	g := grants[0]
 	fd, err := unix.Openat2(unix.AT_FDCWD, g.Path, &unix.OpenHow{
 		Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS})
 	if errors.Is(err, unix.ENOSYS) {
@@ -142,13 +149,19 @@ func addRule(rs int, g Grant, abi int) error {
 		return &StepError{Step: "open rule", Path: g.Path, Err: err}
 	}
 	defer unix.Close(fd)
-	rule := ll.PathBeneathAttr{AllowedAccess: access, ParentFd: fd}
-	if err := ll.LandlockAddPathBeneathRule(rs, &rule, 0); err != nil {
-		code := ""
-		if errors.Is(err, unix.EINVAL) {
-			code = "E4010" // was a directory when it was planned, is a file now
+	for i, rs := range rulesets {
+		rule := ll.PathBeneathAttr{AllowedAccess: landlockRights(grants[i].Rights, g.Dir, abi), ParentFd: fd}
+		if rule.AllowedAccess == 0 {
+			continue // ENOMSG; a device of this kind needs a right that the ABI lacks
 		}
-		return &StepError{Step: "landlock_add_rule", Path: g.Path, Code: code, Err: err}
+		err := ll.LandlockAddPathBeneathRule(rs, &rule, 0)
+		if errors.Is(err, unix.EINVAL) {
+			// A directory when it was planned, a file now.
+			return &StepError{Step: "landlock_add_rule", Path: g.Path, Code: "E4010", Err: err}
+		}
+		if err != nil {
+			return &StepError{Step: "landlock_add_rule", Path: g.Path, Err: err}
+		}
 	}
 	return nil
 }

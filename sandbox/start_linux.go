@@ -53,6 +53,11 @@ func Start(ctx context.Context, p Profile, s Setup, c Cmd) (*Proc, error) {
 	proc, err := startWorker(&s, &c)
 	if err != nil {
 		live.Store(false)
+		var exec *ExecError
+		if s.tier != T0 && !errors.As(err, &exec) {
+			// The machine may have changed under the answer of the probe; the next run asks anew.
+			Forget(Cache{Dir: s.host.state})
+		}
 		return nil, err
 	}
 	return proc, nil
