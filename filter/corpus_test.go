@@ -121,6 +121,7 @@ var benign = []string{
 	"eos_token: <|endoftext|>\n", "pad_token_id: 50256\n", "total_tokens=128000000000\n", "Author: Bob <bob@example.org>\n", "authority: https://example.org/auth\n",
 	"auth: oauth2-proxy-configuration\n", "signature: func(a int, b string) error\n", "Signature: Good signature from Alice Example\n",
 	"def win_getpass(prompt='Password: ', stream=None):\n", "authorization = self._get_param(\"authorization\")\n",
+	"[\"--account-key\",\"--sas-token\",\"--ftp-password\",\"--warc-header\"]\n", "[\"trust\", \"password\", \"scram-sha-256\", \"gss\"]\n",
 	"see https://user@example.org/path and mailto:a@b.org\n", "git@github.com:org/repo.git\n", "ssh://git@github.com/org/repo.git\n", "postgres://localhost:5432/db\n",
 	"https://example.org/search?q=a&page=2&key=name&code=404\n", "at Object.<anonymous> (/srv/app/node_modules/x/index.js:10:5)\n", "goroutine 1 [running]:\n\truntime.main()\n",
 	"0x00007ffd5a3c1e40 in main () from /lib/x86_64-linux-gnu/libc.so.6\n", "12:34:56.789 [main] INFO c.e.App - Started App in 1.234 seconds\n",

@@ -103,6 +103,10 @@ func isReference(val []byte) bool {
 		return len(val) > 1 && val[1] == '{'
 	case '@':
 		return len(val) > 1 && isAlpha(val[1])
+	case '-':
+		if len(val) > 2 && val[1] == '-' && isAlpha(val[2]) {
+			return true // the next option
+		}
 	case '/':
 		return len(val) > 1 && val[1] == '/'
 	}

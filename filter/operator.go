@@ -119,7 +119,7 @@ func readOperator(v []byte, info *nameInfo, eof bool) (candidate, outcome) {
 			return c, no
 		}
 		p++
-	case v[p] == ',' && closed: // define('DB_PASSWORD', '…')
+	case v[p] == ',' && closed && info.start > 1 && v[info.start-2] == '(': // define('DB_PASSWORD', '…')
 		c.form = formArgument
 		p++
 	case v[p] == '>' && info.start > 0 && v[info.start-1] == '<':
