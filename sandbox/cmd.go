@@ -37,8 +37,9 @@ type Cmd struct {
 	// Check compares the started file with the identified one, on the worker, right
 	// after the fork. An error kills the tree and fails the start.
 	Check func(pid int) (string, error)
-	// Stopped is called when the child is stopped by a signal.
-	Stopped func(syscall.Signal)
+	// Stopped is called when the child pid is stopped by a signal, perhaps before
+	// Start returns.
+	Stopped func(pid int, sig syscall.Signal)
 }
 
 // Exit is how the child ended.

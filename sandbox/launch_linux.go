@@ -295,7 +295,7 @@ func (p *Proc) reapStage() {
 			return
 		}
 		if m.Kind == "stopped" && p.stopped != nil {
-			p.stopped(syscall.Signal(m.Signal))
+			p.stopped(p.pid, syscall.Signal(m.Signal))
 		}
 	}
 }

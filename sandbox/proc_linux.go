@@ -15,7 +15,7 @@ import (
 type Proc struct {
 	pid     int
 	checked string
-	stopped func(syscall.Signal)
+	stopped func(int, syscall.Signal)
 	release chan<- struct{} // unparks the worker
 	done    chan struct{}   // closed when the child is reaped
 
@@ -104,7 +104,7 @@ func (p *Proc) reapOne() bool {
 		// Consume the report, or waitid would return it for ever.
 		_, _ = waitInfo(unix.P_PID, pid, unix.WSTOPPED|unix.WNOHANG)
 		if pid == p.pid && info.code == cldStopped && p.stopped != nil {
-			p.stopped(syscall.Signal(info.status))
+			p.stopped(p.pid, syscall.Signal(info.status))
 		}
 		return false
 	}

@@ -21,6 +21,7 @@ import (
 type world struct {
 	t        *testing.T
 	home, ws string
+	path     string // in front of PATH
 }
 
 func newWorld(t *testing.T) world {

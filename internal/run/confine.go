@@ -212,6 +212,10 @@ func (p *Plan) environment() error {
 	if p.inv.Directory != "" {
 		r.set["PWD"] = p.Cwd
 	}
+	if p.inv.Terminal && p.machine.Getenv("TERM") == "" && !isTerminal(p.machine.Stdin) {
+		// Nobody looks at the terminal that the command gets.
+		r.set["TERM"] = "dumb"
+	}
 	p.env = scrub(p.machine.Environ, r)
 	return nil
 }

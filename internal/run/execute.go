@@ -146,7 +146,7 @@ func (x *execution) start() error {
 	}
 	path, byDescriptor, file := main.file.Start()
 	cmd := sandbox.Cmd{Path: path, ByDescriptor: byDescriptor, File: file, Argv: p.Argv, Env: p.env.entries, Stdin: x.binds.stdin, Stdout: x.binds.stdout, Stderr: x.binds.stderr,
-		Pass: x.binds.pass, Umask: p.policies.Process().Umask, Check: main.file.CheckStarted, Stopped: func(sig syscall.Signal) { x.binds.terminal.stopped(x, sig) }}
+		Pass: x.binds.pass, Umask: p.policies.Process().Umask, Check: main.file.CheckStarted, Stopped: func(pid int, sig syscall.Signal) { x.binds.terminal.stopped(x, pid, sig) }}
 	if main.file.Inherit() {
 		cmd.Pass[int(file.Fd())] = file
 	}
@@ -165,7 +165,7 @@ func (x *execution) start() error {
 	x.proc = proc
 	x.signals.started()
 	main.file.StartedOK()
-	if err := x.binds.terminal.started(proc.Pid(), x.status.IO.Stdin); err != nil {
+	if err := x.binds.terminal.started(); err != nil {
 		x.warn(err.Error())
 	}
 	x.binds.started(x)

@@ -28,7 +28,6 @@ type terminal struct {
 	pair *tty.Pair // Pty
 	loan *tty.Loan // Handoff
 	keys *os.File  // what is relayed to a Pty
-	pid  int
 }
 
 // bindTerminal decides which terminal the child gets and opens it.
@@ -54,10 +53,7 @@ func (x *execution) bindTerminal() (err error) {
 			return err
 		}
 		t.keys = b.stdin
-		if x.status.IO.Stdin != "null" {
-			b.stdin = t.pair.Slave
-		}
-		b.stdout = t.pair.Slave
+		b.stdin, b.stdout = t.pair.Slave, t.pair.Slave
 		b.opened = append(b.opened, t.pair.Slave)
 		b.reads = append(b.reads, master{t.pair})
 	}
@@ -75,9 +71,8 @@ func (t *terminal) apply(cmd *sandbox.Cmd, stdin *os.File) {
 }
 
 // started begins to relay once the child has its terminal.
-func (t *terminal) started(pid int, stdin string) error {
-	t.pid = pid
-	if t.mode == tty.Pty && stdin != "null" {
+func (t *terminal) started() error {
+	if t.mode == tty.Pty {
 		return t.pair.Relay(t.keys)
 	}
 	return nil
@@ -96,9 +91,9 @@ func (t *terminal) restore(signalled bool) {
 }
 
 // stopped is called when the child was stopped by a signal.
-func (t *terminal) stopped(x *execution, sig syscall.Signal) {
+func (t *terminal) stopped(x *execution, pid int, sig syscall.Signal) {
 	if t.loan != nil {
-		if err := t.loan.Stopped(t.pid, sig); err != nil {
+		if err := t.loan.Stopped(pid, sig); err != nil {
 			x.warn(err.Error())
 		}
 	}
