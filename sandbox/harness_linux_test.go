@@ -55,6 +55,7 @@ type job struct {
 	Prepare      bool
 	Home         string
 	State        string
+	Pty          bool // a terminal on standard input and output
 }
 
 // result is what the wrapper saw.
@@ -153,6 +154,15 @@ func wrapper(j job) (r result) {
 		}
 		c.Pass[fd] = f
 	}
+	if j.Pty {
+		master, slave, err := openPty()
+		if err != nil {
+			return fail(err)
+		}
+		c.Stdin, c.Stdout, c.Ctty, c.Terminal = slave, slave, slave, Pty
+		defer slave.Close()
+		pr = master // ends when the last terminal descriptor is closed
+	}
 	if j.Prepare {
 		c.Prepared = Prepare(j.Home, []string{"/usr/bin"})
 	}
@@ -164,6 +174,9 @@ func wrapper(j job) (r result) {
 	}
 	p, err := Start(context.Background(), j.Profile, s, c)
 	pw.Close()
+	if j.Pty {
+		c.Ctty.Close()
+	}
 	if err != nil {
 		r.Rest = fmt.Sprint(children())
 		return fail(err)
@@ -199,6 +212,23 @@ func wrapper(j job) (r result) {
 	r.Out = <-out
 	r.Rest = fmt.Sprint(children())
 	return r
+}
+
+// openPty makes a terminal; a package for it would be a second importer.
+func openPty() (master, slave *os.File, err error) {
+	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	n, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
+	if err == nil {
+		err = unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	slave, err = os.OpenFile("/dev/pts/"+strconv.Itoa(n), os.O_RDWR|unix.O_NOCTTY, 0)
+	return os.NewFile(uintptr(fd), "/dev/ptmx"), slave, err
 }
 
 // threadFilters reads the filter mode of each thread of this process.

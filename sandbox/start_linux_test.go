@@ -259,3 +259,35 @@ func TestPreparedChangesNothing(t *testing.T) {
 		unix.Close(rs)
 	}
 }
+
+// TestTerminal: the run's own terminal can be opened again, others cannot.
+func TestTerminal(t *testing.T) {
+	needLandlock(t, 5)
+	master, other, err := openPty()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer master.Close()
+	defer other.Close()
+	w := newWorld(t)
+	text := `test -t 0 && test -t 1 && ! test -t 2 && echo terminal; echo again >/dev/tty; stty size >/dev/null && echo ioctl
+		(: <>` + other.Name() + `) 2>&1 && echo stolen; exit 3`
+	tiers := []Tier{T0}
+	if try().Namespaces {
+		tiers = append(tiers, T3)
+	}
+	for _, tier := range tiers {
+		j := w.shell(w.profile(t, func(in *Input) { in.Policy.Tier = tier }), text)
+		j.Pty = true
+		r := confined(t, j)
+		if got := strings.ReplaceAll(r.Out, "\r", ""); !strings.HasPrefix(got, "terminal\nagain\nioctl\n") || strings.Contains(got, "stolen") || r.Exit.Code != 3 {
+			t.Errorf("%s: %q, status %d, %s", r.Receipt.Tier, got, r.Exit.Code, r.Err)
+		}
+	}
+	// The name of the terminal, where it is the host's.
+	j := w.shell(w.profile(t, nil), `: <>"$(tty)" && echo by name`)
+	j.Pty = true
+	if r := confined(t, j); !strings.Contains(r.Out, "by name") {
+		t.Errorf("own terminal by name: %q %s", r.Out, r.Err)
+	}
+}
