@@ -188,7 +188,7 @@ func (e *engine) announceAll(i int, eof bool) bool {
 		switch {
 		case ent.kind < eName:
 			other = true
-		case !e.region.open || i+len("://") <= e.region.end:
+		case !e.region.open || i+3 <= e.region.end:
 			e.announce(i, ent, eof)
 		}
 	}

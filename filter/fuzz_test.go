@@ -38,6 +38,9 @@ func FuzzWriter(f *testing.F) {
 	for _, r := range records {
 		f.Add([]byte(expandRecord(f, r.in)), uint16(7), uint8(3))
 	}
+	for _, o := range outputs {
+		f.Add([]byte(strings.NewReplacer("‹", "", "›", "").Replace(expandRecord(f, o.text))), uint16(11), uint8(2))
+	}
 	f.Add([]byte("x "+secret+" y "+second), uint16(3), uint8(0))
 	f.Add([]byte("password=\"ab\\\"cd"), uint16(1), uint8(0))
 	f.Add([]byte("a\x1b[3\x08\x08\x1b]8;;http://a:b@c\x07"), uint16(1), uint8(0))

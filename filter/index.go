@@ -14,6 +14,7 @@ const (
 	eArmour                  // the begin line of a private key
 	eName                    // a word that names a secret; the match may lie inside it
 	eURL                     // "://"
+	eData                    // "data:" of a Kubernetes object
 	eFlag                    // " -p" and " -u" of the few tools that take secrets there
 )
 

@@ -13,6 +13,7 @@ const (
 	formTable                // as formPlain; the value must look random
 	formURL                  // the authority of a URL
 	formArgument             // the next argument of a call; it has to be quoted
+	formData                 // a pair of a Kubernetes Secret
 	formUser                 // user:value, to white space or a quote
 )
 
@@ -31,11 +32,26 @@ const maxDistance = 40
 
 // announce looks at a name or a "://" at i and schedules the value behind it.
 func (e *engine) announce(i int, ent *entry, eof bool) {
-	if ent.kind != eName && string(e.view.vis[i:i+len(ent.text)]) != ent.text {
-		return // only the hash is the same
+	if ent.kind != eName {
+		n := min(len(ent.text), len(e.view.vis)-i)
+		if string(e.view.vis[i:i+n]) != ent.text[:n] {
+			return // only the hash is the same
+		}
+		if n < len(ent.text) {
+			if !eof {
+				e.wait(i, ent)
+			}
+			return
+		}
 	}
 	if ent.kind == eURL {
 		e.schedule(candidate{at: i + len("://"), form: formURL, class: classStrong, rule: "url-password", noTag: true})
+		return
+	}
+	if ent.kind == eData {
+		if startsData(e.view.vis, i) {
+			e.schedule(candidate{at: i + len(ent.text), form: formData, class: classStrong, rule: "kubernetes-secret"})
+		}
 		return
 	}
 	ks := i - int(ent.off)
@@ -55,12 +71,19 @@ func (e *engine) announce(i int, ent *entry, eof bool) {
 	switch {
 	case o == found:
 		e.schedule(c)
-	case o == more && len(e.names) < maxScheduled:
-		for _, n := range e.names {
-			if n.at == i && n.ent == *ent {
-				return
-			}
+	case o == more:
+		e.wait(i, ent)
+	}
+}
+
+// wait remembers a name whose operator has not come yet. It holds nothing back.
+func (e *engine) wait(i int, ent *entry) {
+	for _, n := range e.names {
+		if n.at == i && n.ent == *ent {
+			return
 		}
+	}
+	if len(e.names) < maxScheduled {
 		e.names = append(e.names, pending{i, *ent})
 	}
 }

@@ -84,7 +84,8 @@ func NewSet(cfg Config, known Known, key TagKey) (*Set, error) {
 		}
 		sn.entries = append(sn.entries, entry{text: word, ref: int32(i), kind: eName})
 	}
-	sn.entries = append(sn.entries, entry{text: "://", kind: eURL}, entry{text: " -p", kind: eFlag}, entry{text: " -u", kind: eFlag})
+	sn.entries = append(sn.entries, entry{text: "://", kind: eURL}, entry{text: "data:", kind: eData}, entry{text: "data\":", kind: eData},
+		entry{text: " -p", kind: eFlag}, entry{text: " -u", kind: eFlag})
 	for _, head := range [...]string{armourHead, sshHead, puttyHead} {
 		sn.entries = append(sn.entries, entry{text: head, kind: eArmour})
 	}

@@ -15,6 +15,9 @@ func (e *engine) judgeValue(c *candidate, eof bool) verdict {
 	if p >= len(v) {
 		return undecided(eof, true)
 	}
+	if c.form == formData {
+		return e.judgeData(c, eof)
+	}
 	if v[p] == bs || v[p] == esc {
 		return verdict{} // such a byte left while it was not yet known to be visible
 	}
@@ -113,6 +116,11 @@ func undecided(eof, loose bool) verdict {
 
 // next returns the value that follows in the same header.
 func (c *candidate) next(v []byte) (candidate, bool) {
+	if c.form == formData && c.then > c.at {
+		n := *c
+		n.at, n.then = c.then, 0
+		return n, true
+	}
 	if c.class != classCookie || c.then == 0 || c.then >= len(v) || v[c.then] != ';' {
 		return candidate{}, false
 	}

@@ -360,7 +360,7 @@ func (w *Writer) Idle() (err error) {
 		return w.err
 	}
 	defer func() { w.recovered(recover()) }()
-	if !w.head.done && len(w.head.buf) > 1 {
+	if h := &w.head; !h.done && len(h.buf) > 0 && !(h.sent && len(h.buf) == 1) {
 		w.endHead()
 	}
 	if w.sniff.waiting() {

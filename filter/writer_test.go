@@ -188,14 +188,28 @@ func TestEveryCut(t *testing.T) {
 	for _, r := range records {
 		in := expandRecord(t, r.in)
 		all += in + "\n"
-		want := filterAll(t, testSet(t, Config{}), in)
 		s := testSet(t, Config{NoMemory: true})
-		want = filterAll(t, s, in)
+		want := filterAll(t, s, in)
 		for cut := 1; cut < len(in); cut++ {
 			if got := filterCuts(t, s, in, cut, len(in)); got != want {
 				t.Fatalf("%s cut at %d:\ngot  %q\nwant %q", r.name, cut, got, want)
 			}
 		}
+	}
+	unmark := strings.NewReplacer("‹", "", "›", "")
+	for _, o := range outputs {
+		in := unmark.Replace(expandRecord(t, o.text))
+		all += in
+		s := testSet(t, Config{NoMemory: true})
+		want := filterAll(t, s, in)
+		for cut := 1; cut < len(in); cut++ {
+			if got := filterCuts(t, s, in, cut, len(in)); got != want {
+				t.Fatalf("%s cut at %d: %s", o.command, cut, firstDifference(got, want))
+			}
+		}
+	}
+	for _, b := range benign {
+		all += expandRecord(t, b)
 	}
 	all += "deploy " + secret + " done\n"
 	want := filterAll(t, testSet(t, Config{}, "DEPLOY_TOKEN="+secret), all)
