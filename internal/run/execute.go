@@ -133,7 +133,7 @@ func (x *execution) collect() (err error) {
 	if x.known, err = filter.Collect(src); err != nil {
 		return err
 	}
-	key, _ := filter.LoadTagKey(p.dirs.Runtime, p.dirs.State)
+	key, _ := filter.LoadTagKey(above(p.dirs.Runtime), above(p.dirs.State))
 	x.redact, err = filter.NewSet(cfg, x.known, key)
 	return err
 }
@@ -395,4 +395,12 @@ func (p *Plan) mayHarm() bool {
 		}
 	}
 	return false
+}
+
+// above is the directory that holds ours; package filter adds its own name.
+func above(dir string) string {
+	if dir == "" {
+		return ""
+	}
+	return filepath.Dir(dir)
 }

@@ -34,7 +34,7 @@ func Redact(in io.Reader, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	key, _ := filter.LoadTagKey(p.dirs.Runtime, p.dirs.State)
+	key, _ := filter.LoadTagKey(above(p.dirs.Runtime), above(p.dirs.State))
 	cfg, err := filterConfig(p.policies.Output(), nil)
 	if err != nil {
 		return err
