@@ -93,7 +93,7 @@ func TestWorkspaceAndPrivateAreWritable(t *testing.T) {
 			t.Errorf("%s: %s", name, got)
 		}
 	}
-	if r.Err != "" || r.Exit.Checked != "true" || r.Receipt.Tier < T1 {
+	if r.Err != "" || r.Exit.Checked != "true" && r.Exit.Checked != "ended" || r.Receipt.Tier < T1 {
 		t.Errorf("result %+v", r.brief())
 	}
 }

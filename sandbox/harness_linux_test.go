@@ -170,6 +170,15 @@ func wrapper(j job) (r result) {
 		if j.CheckFails {
 			return "replaced", errors.New("the file was replaced")
 		}
+		exe, err := os.Readlink("/proc/" + strconv.Itoa(pid) + "/exe")
+		switch {
+		case errors.Is(err, os.ErrNotExist):
+			return "ended", nil
+		case err != nil:
+			return "", err
+		case !j.ByDescriptor && exe != j.Path:
+			return "replaced", nil // a shell that has already executed its last command
+		}
 		return "true", nil
 	}
 	p, err := Start(context.Background(), j.Profile, s, c)

@@ -16,6 +16,10 @@ func TestOrdinaryCommands(t *testing.T) {
 		goroot = []byte("/usr/local/go")
 	}
 	bin := strings.TrimSpace(string(goroot)) + "/bin"
+	tiers := []Tier{T2}
+	if try().Namespaces {
+		tiers = append(tiers, T3)
+	}
 	for name, text := range map[string]string{
 		"git": `git init -q . && git config user.email a@b && git config user.name a && echo x >f && git add f &&
 			git commit -qm m && git status --short && git checkout -q -b b && git worktree list >/dev/null && git log --oneline | wc -l`,
@@ -40,16 +44,22 @@ func TestOrdinaryCommands(t *testing.T) {
 			t.Logf("%s is not installed", tool)
 			continue
 		}
-		w := newWorld(t)
-		path := filepath.SplitList(os.Getenv("PATH"))
-		p := w.profile(t, func(in *Input) { in.PathDirs, in.Families = append(path, bin), []string{"go"} })
-		j := w.shell(p, "set -e\ncd "+w.ws+"\n"+text)
-		j.Env = append(j.Env, "PATH="+strings.Join(path, ":")+":"+bin, "HOME="+w.home)
-		for k, v := range p.Env {
-			j.Env = append(j.Env, k+"="+v)
+		for _, tier := range tiers {
+			ordinary(t, name, text, bin, tier)
 		}
-		if r := confined(t, j); r.Exit.Code != 0 || r.Err != "" {
-			t.Errorf("%s: status %d %s\n%s", name, r.Exit.Code, r.Err, r.Out)
-		}
+	}
+}
+
+func ordinary(t *testing.T, name, text, bin string, tier Tier) {
+	w := newWorld(t)
+	path := filepath.SplitList(os.Getenv("PATH"))
+	p := w.profile(t, func(in *Input) { in.PathDirs, in.Families, in.Policy.Tier = append(path, bin), []string{"go"}, tier })
+	j := w.shell(p, "set -e\ncd "+w.ws+"\n"+text)
+	j.Env = append(j.Env, "PATH="+strings.Join(path, ":")+":"+bin, "HOME="+w.home)
+	for k, v := range p.Env {
+		j.Env = append(j.Env, k+"="+v)
+	}
+	if r := confined(t, j); r.Exit.Code != 0 || r.Err != "" {
+		t.Errorf("%s at %s: status %d %s\n%s", name, r.Receipt.Tier, r.Exit.Code, r.Err, r.Out)
 	}
 }

@@ -156,6 +156,7 @@ func TestPrivateTreeEndsWithTheWrapper(t *testing.T) {
 	j := w.shell(w.third(t, nil), "setsid sleep "+mark+" & sleep "+mark)
 	j.Announce = true
 	cmd := wrapperCommand(t, j)
+	cmd.Stderr = nil
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
