@@ -279,7 +279,7 @@ func writeAll(w *Writer, in string, size int) {
 func TestJSONStaysJSON(t *testing.T) {
 	v := `a"b\c/` + tokens(t, "{alnum:20}")
 	s := testSet(t, Config{}, "A_SECRET="+v)
-	inner, _ := json.Marshal(map[string]any{"password": v, "token": tokens(t, "{alnum:30}"), "n": 12345678901234, "ok": true, "x": nil})
+	inner, _ := json.Marshal(map[string]any{"password": v, "token": tokens(t, "{alnum:30}"), "n": 12345678901234.0, "ok": true, "x": nil})
 	doc, _ := json.Marshal(map[string]any{"text": string(inner), "api_key": tokens(t, "sk-ant-api03-{token:93}AA"), "list": []any{v, 1, v},
 		"pem": pemText("\n", ""), v: "key", "url": "https://bob:" + tokens(t, "{alnum:14}") + "@h/"})
 	out := filterAll(t, s, expandRecord(t, string(doc)))

@@ -65,8 +65,8 @@ func (w *Writer) startsWide(p []byte) bool {
 		switch {
 		case o == more && len(h.buf) == 1 && c != 0 && c < 0x80:
 			h.sent = true
+			w.sniff.feed(h.buf)
 			w.clean(h.buf)
-			w.sniff.n, w.sniff.head[0] = 1, c
 		case o == more:
 		case o == found:
 			h.done = true
