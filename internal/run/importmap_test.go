@@ -42,6 +42,7 @@ var arrows = map[string][]string{
 	"cmd/atip":      {"internal/cli", "internal/cli/tools", "sandbox"},
 
 	"scripts/docgen":            {"internal/cli"},
+	"scripts/filterscan":        {"filter"},
 	"scripts/startbench":        {},
 	"scripts/startbench/goexec": {},
 	"scripts/rulegen":           {"filter"},
