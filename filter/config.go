@@ -50,7 +50,7 @@ type Rule struct {
 	Vendor     string   `json:"vendor,omitempty"`
 	Confidence string   `json:"confidence,omitempty"`
 	Prefix     []string `json:"prefix"`
-	Left       string   `json:"left,omitempty"`
+	Left       string   `json:"left,omitempty"` // word (default), digits, any
 	Body       []Shape  `json:"body"`
 	End        string   `json:"end,omitempty"`
 	Need       Need     `json:"need,omitzero"`

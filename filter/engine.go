@@ -271,7 +271,6 @@ func (e *engine) maybeStarts(i int) bool {
 	if !e.snap.index.first[t[0]] {
 		return false
 	}
-	left := leftOK(e.view.vis, i)
 	for k := range e.snap.index.entries {
 		ent := &e.snap.index.entries[k]
 		if ent.kind > eArmour || ent.text[0] != t[0] {
@@ -280,7 +279,7 @@ func (e *engine) maybeStarts(i int) bool {
 		if len(t) > 1 && ent.text[1] != t[1] && !(ent.kind == eKnown && isSpace(ent.text[1]) && isSpace(t[1])) {
 			continue
 		}
-		if ent.kind == ePrefix && !left && !e.snap.rules[ent.ref].anyLeft {
+		if ent.kind == ePrefix && !e.snap.rules[ent.ref].fits(e.view.vis, i) {
 			continue
 		}
 		return true
@@ -302,7 +301,7 @@ func (e *engine) judgeEntry(i int, ent *entry, eof bool) verdict {
 		return verdict{}
 	}
 	r := &e.snap.rules[ent.ref]
-	if !r.anyLeft && !leftOK(v, i) {
+	if !r.fits(v, i) {
 		return verdict{}
 	}
 	if n < len(ent.text) {

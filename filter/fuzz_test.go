@@ -22,7 +22,7 @@ func oracle(s *Set, in string) []span {
 		}
 		for _, p := range &builtinPrefixes {
 			r := &builtinRules[p.rule]
-			if strings.HasPrefix(in[i:], p.text) && (r.anyLeft || leftOK(v, i)) {
+			if strings.HasPrefix(in[i:], p.text) && r.fits(v, i) {
 				if m := matchRule(v, i, len(p.text), r, true); m.outcome == found {
 					out = append(out, span{i, m.end})
 				}

@@ -34,7 +34,7 @@ func (w *Writer) closeRegion() {
 	default:
 		tag = w.set.tagOf(value)
 	}
-	if value != nil && w.set.allowed(value) {
+	if value != nil && best.start == r.start && best.end == r.end && w.set.allowed(value) {
 		w.flushed = false
 		w.emit(end)
 	} else {

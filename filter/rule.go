@@ -6,7 +6,7 @@ import "strings"
 type rule struct {
 	id       string
 	parts    []part
-	anyLeft  bool // the byte before may be alphanumeric
+	left     leftSide
 	exact    bool // a longer run is no token
 	distinct uint8
 	digits   uint8
@@ -18,6 +18,34 @@ type part struct {
 	set      setID
 	min, max uint16
 	opt      bool
+}
+
+// leftSide is what may stand before a prefix.
+type leftSide uint8
+
+const (
+	leftWord   leftSide = iota // no letter or digit
+	leftAny                    // anything
+	leftDigits                 // eight digits, which are no secret
+)
+
+// fits reports whether a token of r may start at i.
+func (r *rule) fits(v []byte, i int) bool {
+	switch r.left {
+	case leftAny:
+		return true
+	case leftDigits:
+		if i < 8 {
+			return false
+		}
+		for _, c := range v[i-8 : i] {
+			if !isDigit(c) {
+				return false
+			}
+		}
+		return true
+	}
+	return leftOK(v, i)
 }
 
 type checkID uint8
@@ -63,9 +91,11 @@ func compileRule(r *Rule) (rule, error) {
 	switch r.Left {
 	case "", "word":
 	case "any":
-		out.anyLeft = true
+		out.left = leftAny
+	case "digits":
+		out.left = leftDigits
 	default:
-		return fail("left is neither word nor any")
+		return fail("left is neither word, digits nor any")
 	}
 	switch r.End {
 	case "", "run":

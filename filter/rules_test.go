@@ -79,6 +79,9 @@ func TestRules(t *testing.T) {
 					continue // this draw lacks the digits or letters the rule needs
 				}
 				for _, setting := range settings {
+					if r.Left == "digits" {
+						setting = strings.ReplaceAll(setting, "%s", "12345678%s")
+					}
 					text := strings.ReplaceAll(setting, "%s", token)
 					text = strings.ReplaceAll(text, "%%", "%")
 					out := filterAll(t, s, text)

@@ -52,6 +52,9 @@ func TestPromptsLeave(t *testing.T) {
 			t.Errorf("%q: %d held, %d of %d out", r.in, w.Held(), out.Len(), len(r.in))
 		}
 		w.Idle()
+		if w.Held() != 0 {
+			t.Errorf("%q: another pause is asked for", r.in)
+		}
 		want := r.paused
 		if want == "=" {
 			want = r.in

@@ -44,6 +44,7 @@ type Writer struct {
 	err      error // of dst
 	failed   error // of the engine
 	closed   bool
+	idled    bool // no byte came since Idle
 
 	report   Report
 	findings []Finding
@@ -75,6 +76,7 @@ func (w *Writer) Write(p []byte) (n int, err error) {
 			n, err = len(p), nil
 		}
 	}()
+	w.idled = false
 	w.report.BytesIn += int64(len(p))
 	if w.set.cfg.Disabled {
 		w.send(p)
@@ -193,9 +195,10 @@ func (w *Writer) sendWhole(b []byte) {
 	w.err = err
 }
 
-// Held is the number of bytes that wait for the rest of a possible secret.
+// Held is the number of bytes that wait for the rest of a possible secret, and 0
+// once Idle has looked at them and kept them: another Idle would change nothing.
 func (w *Writer) Held() int {
-	if w.err != nil || w.failed != nil || w.closed {
+	if w.idled || w.err != nil || w.failed != nil || w.closed {
 		return 0
 	}
 	if w.sniff.waiting() {
@@ -216,7 +219,10 @@ func (w *Writer) Idle() (err error) {
 	if w.err != nil || w.failed != nil || w.closed {
 		return w.err
 	}
-	defer func() { w.recovered(recover()) }()
+	defer func() {
+		w.recovered(recover())
+		w.idled = true
+	}()
 	if h := &w.head; !h.done && len(h.buf) > 0 && !(h.sent && len(h.buf) == 1) {
 		w.endHead()
 	}

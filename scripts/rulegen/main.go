@@ -183,8 +183,11 @@ func rulesSource(rules []filter.Rule) []byte {
 			b.WriteString("},")
 		}
 		b.WriteString("}")
-		if r.Left == "any" {
-			b.WriteString(", anyLeft: true")
+		switch r.Left {
+		case "any":
+			b.WriteString(", left: leftAny")
+		case "digits":
+			b.WriteString(", left: leftDigits")
 		}
 		if r.End == "exact" {
 			b.WriteString(", exact: true")
