@@ -1,0 +1,185 @@
+package sandbox
+
+import (
+	"bytes"
+	"strconv"
+	"strings"
+	"syscall"
+	"unicode"
+)
+
+// Denial is what the sandbox probably refused, as a reader of the output can tell. It is
+// never certain: the kernel reports to the program only, and programs reword it.
+type Denial struct {
+	Kind      string    `json:"kind"` // "atip-exec.denial/1"
+	Op        string    `json:"op"`   // open, connect, call
+	Path      string    `json:"path,omitempty"`
+	Class     string    `json:"class"` // files, network, kernel
+	Errno     string    `json:"errno,omitempty"`
+	Guarantee Guarantee `json:"guarantee"`
+	Remedy    string    `json:"remedy,omitempty"`
+	Count     int       `json:"count"`
+	Certain   bool      `json:"certain"`
+}
+
+// FaultCode is the code under which the denial is reported; the status stays the child's.
+func (d Denial) FaultCode() string { return "E4110" }
+
+// String is the line for a person.
+func (d Denial) String() string {
+	text := "denied, probably: "
+	switch d.Class {
+	case "network":
+		text += "network access"
+	case "kernel":
+		text += "a system call that no run may make"
+	default:
+		text += "access"
+		if d.Path != "" {
+			text += " to " + printable(d.Path)
+		}
+		text += ", which is outside the granted paths"
+	}
+	if d.Remedy != "" {
+		text += "; " + d.Remedy
+	}
+	return text + " [E4110]"
+}
+
+// printable quotes a name that could drive a terminal: it comes from the child.
+func printable(s string) string {
+	if strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return strconv.QuoteToASCII(s)
+	}
+	return s
+}
+
+// refusal is how programs word an errno of a refused call.
+type refusal struct{ words, errno, class string }
+
+func wordings() []refusal {
+	return []refusal{
+		{"address family not supported", "EAFNOSUPPORT", "network"},
+		{"network is unreachable", "ENETUNREACH", "network"},
+		{"could not resolve host", "EAI_AGAIN", "network"},
+		{"temporary failure in name resolution", "EAI_AGAIN", "network"},
+		{"name or service not known", "EAI_NONAME", "network"},
+		{"getaddrinfo", "EAI_AGAIN", "network"},
+		{"eai_again", "EAI_AGAIN", "network"},
+		{"no such host", "EAI_NONAME", "network"},
+		{"permission denied", "EACCES", "files"},
+		{"permissionerror", "EACCES", "files"},
+		{"eacces", "EACCES", "files"},
+		{"read-only file system", "EROFS", "files"},
+		{"invalid cross-device link", "EXDEV", "files"},
+		{"operation not permitted", "EPERM", "kernel"},
+	}
+}
+
+// tailBytes is how much of the end of standard error is looked at.
+const tailBytes = 4 << 10
+
+// Explain guesses from the end of standard error what the sandbox refused to a run that
+// failed; hand in what was already redacted. It keeps silent about a path that was granted, and about a network that was.
+func Explain(exit Exit, stderr []byte, r Receipt) (Denial, bool) {
+	if exit.Code == 0 || r.Tier == T0 {
+		return Denial{}, false
+	}
+	d := Denial{Kind: "atip-exec.denial/1", Count: 1}
+	if exit.Signal == syscall.Signal(31) { // SIGSYS on every supported Linux
+		d.Op, d.Class, d.Errno, d.Guarantee = "call", "kernel", "SIGSYS", Kernel
+		d.Remedy = "programs for another architecture cannot run confined"
+		return d, true
+	}
+	if len(stderr) > tailBytes {
+		stderr = stderr[len(stderr)-tailBytes:]
+	}
+	lines := bytes.Split(bytes.TrimSpace(stderr), []byte("\n"))
+	for i := len(lines) - 1; i >= 0; i-- {
+		lower := strings.ToLower(string(lines[i]))
+		for _, f := range wordings() {
+			if !strings.Contains(lower, f.words) {
+				continue
+			}
+			if d, ok := d.of(f, string(lines[i]), r); ok {
+				return d, true
+			}
+		}
+	}
+	return Denial{}, false
+}
+
+// of completes a denial, unless the receipt shows that it cannot be ours.
+func (d Denial) of(f refusal, line string, r Receipt) (Denial, bool) {
+	d.Class, d.Errno = f.class, f.errno
+	switch f.class {
+	case "network":
+		if r.Net.Mode == NetFull {
+			return d, false
+		}
+		d.Op, d.Guarantee = "connect", NetGranted
+		d.Remedy = "this command was not granted network access"
+		return d, true
+	case "kernel":
+		d.Op, d.Guarantee = "call", Kernel
+		return d, true
+	}
+	d.Op, d.Guarantee, d.Path = "open", FilesWrite, namedPath(line)
+	if d.Path == "" {
+		d.Remedy = "write in the workspace or in $TMPDIR"
+		return d, true
+	}
+	if granted(r.Write, d.Path, Write) {
+		return d, false
+	}
+	if !granted(r.Read, d.Path, Read) {
+		d.Guarantee = FilesRead
+	}
+	if !secretName(d.Path) {
+		d.Remedy = "write in the workspace or in $TMPDIR, or grant the path in the policy (sandbox.read, sandbox.write)"
+	}
+	return d, true
+}
+
+func granted(list []Grant, path string, r Rights) bool {
+	for _, g := range list {
+		if covered(g.Rights, r) && (g.Path == path || g.Dir && within(path, g.Path)) {
+			return true
+		}
+	}
+	return false
+}
+
+// secretName reports a path that no hint helps to reach.
+func secretName(path string) bool {
+	for _, s := range homeSecrets() {
+		if strings.Contains(path+"/", "/"+s+"/") || strings.HasPrefix(s, ".cargo/") && strings.Contains(path, "/"+s) {
+			return true
+		}
+	}
+	return false
+}
+
+// namedPath is the first absolute path on a line, quoted or not.
+func namedPath(line string) string {
+	for i := 0; i < len(line); i++ {
+		if line[i] != '/' || i > 0 && !strings.ContainsRune(" '\"`:=(", rune(line[i-1])) {
+			continue
+		}
+		end := " '\"`:,;)"
+		if i > 0 && strings.ContainsRune("'\"`", rune(line[i-1])) {
+			end = line[i-1 : i] // a quoted name may hold blanks
+			if end == "`" {
+				end = "`'"
+			}
+		}
+		n := strings.IndexAny(line[i:], end)
+		if n < 0 {
+			n = len(line) - i
+		}
+		if n > 1 {
+			return strings.TrimRight(line[i:i+n], "/.")
+		}
+	}
+	return ""
+}

@@ -1,0 +1,62 @@
+package sandbox
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestExplain(t *testing.T) {
+	r := Receipt{Tier: T2, Write: []Grant{{"/w", true, Read | Write, ""}}, Read: []Grant{{"/usr", true, Read, ""}}}
+	full := r
+	full.Net.Mode = NetFull
+	for _, tc := range []struct {
+		name, stderr string
+		exit         Exit
+		r            Receipt
+		class, path  string // "" for no hint
+		g            Guarantee
+	}{
+		{"shell", "sh: 1: cannot create /home/u/.bashrc: Permission denied\n", Exit{Code: 2}, r, "files", "/home/u/.bashrc", FilesRead},
+		{"python", "Traceback\nPermissionError: [Errno 13] Permission denied: '/usr/x y/z'\n", Exit{Code: 1}, r, "files", "/usr/x y/z", FilesWrite},
+		{"go", "open /etc/shadow: permission denied", Exit{Code: 1}, r, "files", "/etc/shadow", FilesRead},
+		{"node", "Error: EACCES: permission denied, open '/home/u/x'", Exit{Code: 1}, r, "files", "/home/u/x", FilesRead},
+		{"no path", "error: permission denied", Exit{Code: 1}, r, "files", "", FilesWrite},
+		{"granted path", "cat: /w/secret: Permission denied", Exit{Code: 1}, r, "", "", ""},
+		{"curl", "curl: (6) Could not resolve host: example.com", Exit{Code: 6}, r, "network", "", NetGranted},
+		{"socket", "OSError: [Errno 97] Address family not supported by protocol", Exit{Code: 1}, r, "network", "", NetGranted},
+		{"with network", "curl: (6) Could not resolve host: example.com", Exit{Code: 6}, full, "", "", ""},
+		{"ptrace", "strace: attach: ptrace(PTRACE_SEIZE, 1): Operation not permitted", Exit{Code: 1}, r, "kernel", "", Kernel},
+		{"32 bit", "", Exit{Code: 159, Signal: 31}, r, "kernel", "", Kernel},
+		{"success", "warning: permission denied", Exit{}, r, "", "", ""},
+		{"other failure", "error: no such file", Exit{Code: 1}, r, "", "", ""},
+		{"unconfined", "permission denied", Exit{Code: 1}, Receipt{}, "", "", ""},
+		{"far back", "permission denied\n" + strings.Repeat("x\n", tailBytes), Exit{Code: 1}, r, "", "", ""},
+	} {
+		d, ok := Explain(tc.exit, []byte(tc.stderr), tc.r)
+		if ok != (tc.class != "") || d.Class != tc.class && ok || d.Path != tc.path && ok || d.Guarantee != tc.g && ok {
+			t.Errorf("%s: %v %+v", tc.name, ok, d)
+		}
+		if ok && (d.Certain || !strings.HasSuffix(d.String(), "[E4110]")) {
+			t.Errorf("%s: %s", tc.name, d)
+		}
+	}
+	if d, ok := Explain(Exit{Code: 1}, []byte("open '/a\x1b[2J': permission denied"), r); !ok || strings.Contains(d.String(), "\x1b") {
+		t.Errorf("a terminal sequence of the child is repeated: %q", d)
+	}
+	d, ok := Explain(Exit{Code: 1}, []byte("cat: /home/u/.ssh/id_x: Permission denied"), r)
+	if !ok || d.Remedy != "" {
+		t.Errorf("a hint how to reach a secret: %+v", d)
+	}
+}
+
+// FuzzExplain: whatever a child prints, the hint names only what stands in it.
+func FuzzExplain(f *testing.F) {
+	f.Add([]byte("open '/a b': permission denied"), 1)
+	f.Add([]byte("`/x' EACCES /"), 2)
+	f.Fuzz(func(t *testing.T, stderr []byte, code int) {
+		d, ok := Explain(Exit{Code: code}, stderr, Receipt{Tier: T2})
+		if ok && (code == 0 || !strings.Contains(string(stderr), d.Path)) {
+			t.Errorf("%+v", d)
+		}
+	})
+}
