@@ -1,9 +1,11 @@
 package filter
 
 import (
+	"encoding/base64"
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // Sources is where known values are looked for. Collect reads them before the
@@ -114,15 +116,28 @@ func (c *collector) variable(name, value string, src *Sources) {
 	case kind == nameURL:
 		if password, ok := urlPassword(value); ok {
 			c.add("env."+name, value)
-			c.add("env."+name, password)
+			c.password(name, password)
 		}
 	case declared || kind == nameSecret:
 		c.add("env."+name, value)
 		if password, ok := urlPassword(value); ok {
-			c.add("env."+name, password)
+			c.password(name, password)
+		}
+		if strings.HasSuffix(strings.ToUpper(name), "_B64") {
+			if dec, err := base64.StdEncoding.DecodeString(strings.TrimSpace(value)); err == nil && utf8.Valid(dec) {
+				c.add("env."+name, string(dec))
+			}
 		}
 	case kind == nameExempt:
 		c.skip("env."+name, "the name says that it is no secret")
+	}
+}
+
+// password adds a password of a URL as it stands there and decoded.
+func (c *collector) password(name, password string) {
+	c.add("env."+name, password)
+	if plain := unpercent(password); plain != password {
+		c.add("env."+name, plain)
 	}
 }
 

@@ -128,6 +128,15 @@ func TestVariableNames(t *testing.T) {
 	}
 }
 
+func TestDerivedValues(t *testing.T) {
+	v, p := tokens(t, "{alnum:20}"), tokens(t, "{alnum:9}")
+	s := testSet(t, Config{}, "SIGNING_KEY_B64="+base64.StdEncoding.EncodeToString([]byte(v)), "DATABASE_URL=postgres://u:"+p+"%2F%40x@h/db")
+	out := filterAll(t, s, "a "+v+" b "+p+"/@x c "+p+"%2F%40x d\n")
+	if untag(out) != "a [REDACTED:env.SIGNING_KEY_B64:T] b [REDACTED:env.DATABASE_URL:T] c [REDACTED:env.DATABASE_URL:T] d\n" {
+		t.Errorf("%q", out)
+	}
+}
+
 func TestCollectFiles(t *testing.T) {
 	home := t.TempDir()
 	n := 0
