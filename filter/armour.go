@@ -26,6 +26,7 @@ type armourState struct {
 	width   int // of the first body line
 	size    int // bytes read
 	short   bool
+	joined  bool // lines are joined by spaces
 	marker  byte // that begins each line of a diff or quotation
 }
 
@@ -261,18 +262,27 @@ func (e *engine) eatArmour(eof bool) bool {
 			break
 		}
 		if b < l.to-l.from {
-			// Lines joined by spaces, or the end line right behind the body.
-			if c := v[l.from+b]; c != ' ' && c != '-' {
-				break
-			}
+			first := a.width == 0 && !a.joined
+			rest := v[l.from+b : l.to]
 			l.to, l.next = l.from+b, l.from+b
+			switch {
+			case bytes.HasPrefix(rest, []byte("----")): // the end line right behind the body
+			case rest[0] == ' ' && (first || a.joined):
+				a.joined = true // lines joined by spaces, as in a variable that was not quoted
+			case first: // it was enough to begin with, so it goes; nothing more does
+				e.region.hash.write(v[l.from:l.to])
+				a.bodyEnd = l.to
+				return e.endArmour()
+			default:
+				return e.endArmour()
+			}
 			if b < minBody {
 				o := e.endAhead(l.next, eof)
 				if o == more {
 					return false
 				}
 				if o == no {
-					break
+					return e.endArmour()
 				}
 			}
 		} else if a.short {
@@ -293,8 +303,13 @@ func (e *engine) eatArmour(eof bool) bool {
 		a.size += l.next - a.at
 		a.at, a.bodyEnd = l.next, l.to
 	}
+	return e.endArmour()
+}
+
+// endArmour closes the region after the last body line or the end line.
+func (e *engine) endArmour() bool {
 	e.mode = scanning
-	e.cursor, e.region.end = a.bodyEnd, a.bodyEnd
+	e.cursor, e.region.end = e.arm.bodyEnd, e.arm.bodyEnd
 	return true
 }
 

@@ -41,6 +41,9 @@ func FuzzWriter(f *testing.F) {
 	for _, o := range outputs {
 		f.Add([]byte(strings.NewReplacer("‹", "", "›", "").Replace(expandRecord(f, o.text))), uint16(11), uint8(2))
 	}
+	// Found by the fuzzer. Literal tokens do not belong into files.
+	f.Add([]byte("\x16\x16\x16\x16"+tokens(f, "ghp_{alnum:36}")), uint16(92), uint8('_'))
+	f.Add([]byte("+a\n+"+armourHead+"OPENSSH PRIVATE KEY-----\n+"+tokens(f, "{base64:48}")+"\xff\x7f\xff"+tokens(f, "{base64:16}")+"\n+"), uint16(7), uint8(3))
 	f.Add([]byte("x "+secret+" y "+second), uint16(3), uint8(0))
 	f.Add([]byte("password=\"ab\\\"cd"), uint16(1), uint8(0))
 	f.Add([]byte("a\x1b[3\x08\x08\x1b]8;;http://a:b@c\x07"), uint16(1), uint8(0))
