@@ -249,7 +249,7 @@ func TestWrapperKilled(t *testing.T) {
 	}
 	cmd.Process.Kill()
 	cmd.Wait()
-	for range 200 {
+	for range 1000 {
 		if !alive(pid) {
 			return
 		}
@@ -277,12 +277,15 @@ func TestLeftoversAreSwept(t *testing.T) {
 	w := newWorld(t)
 	p := w.profile(t, func(in *Input) { in.Exec = append(in.Exec, "/usr/bin/bash") })
 	for name, text := range map[string]string{
-		"same group":     `sleep 60 >/dev/null 2>&1 & echo $!; exit 5`,
-		"own session":    `setsid sh -c 'trap "" TERM INT HUP; echo $$; exec sleep 60' 2>/dev/null & sleep 0.2; exit 5`,
-		"double forked":  `(setsid sh -c 'trap "" TERM; (trap "" TERM; setsid sleep 60 & echo $!; wait) & wait' &) ; sleep 0.3; exit 5`,
-		"nothing at all": `exit 5`,
+		"same group":     `sleep 60 >/dev/null 2>&1 & echo $! >$TMPDIR/pid; `,
+		"own session":    `setsid sh -c 'trap "" TERM INT HUP; echo $$ >$TMPDIR/pid; exec sleep 60' >/dev/null 2>&1 & `,
+		"double forked":  `(setsid sh -c 'trap "" TERM; (trap "" TERM; setsid sleep 60 & echo $! >$TMPDIR/pid; wait) & wait' >/dev/null 2>&1 &); `,
+		"nothing at all": "",
 	} {
-		r := confined(t, w.shell(p, text+"\n"))
+		if text != "" {
+			text += "while [ ! -s $TMPDIR/pid ]; do sleep 0.01; done; cat $TMPDIR/pid; rm $TMPDIR/pid; "
+		}
+		r := confined(t, w.shell(p, text+"exit 5"))
 		if r.Exit.Code != 5 || r.Err != "" {
 			t.Errorf("%s: %+v", name, r.brief())
 		}
@@ -299,14 +302,14 @@ func TestKillTree(t *testing.T) {
 	needLandlock(t, 1)
 	w := newWorld(t)
 	p := w.profile(t, nil)
-	j := w.shell(p, `trap "" TERM; setsid sleep 60 & sleep 61 & while :; do sleep 1; done`)
-	j.KillAfter, j.Grace = 200*time.Millisecond, 100*time.Millisecond
+	j := w.shell(p, `trap "" TERM; setsid sleep 60 & sleep 61 & echo ready; while :; do sleep 1; done`)
+	j.Kill, j.Grace = true, 100*time.Millisecond
 	r := confined(t, j)
 	if r.Exit.Signal != unix.SIGKILL || r.Exit.Code != 137 || r.Rest != "[]" || r.Tree.Leftovers == 0 {
 		t.Errorf("ignoring TERM: %+v", r.brief())
 	}
-	j = w.shell(p, `trap "exit 9" TERM; while :; do sleep 0.05; done`)
-	j.KillAfter, j.Grace = 200*time.Millisecond, 10*time.Second
+	j = w.shell(p, `trap "exit 9" TERM; echo ready; while :; do sleep 0.05; done`)
+	j.Kill, j.Grace = true, 10*time.Second
 	if r = confined(t, j); r.Exit.Code != 9 || r.Rest != "[]" {
 		t.Errorf("heeding TERM: %+v", r.brief())
 	}

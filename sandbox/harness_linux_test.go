@@ -48,7 +48,7 @@ type job struct {
 	Inspect      bool           // report the wrapper's own threads while the child runs
 	Busy         int            // goroutines blocked in reads
 	Open         string         // a file the wrapper opens while the child runs
-	KillAfter    time.Duration
+	Kill         bool           // the tree, when the child has said its first word
 	Grace        time.Duration
 	Announce     bool // print the child's pid on stderr
 	CheckFails   bool
@@ -202,19 +202,22 @@ func wrapper(j job) (r result) {
 			r.Opened = err.Error()
 		}
 	}
-	out := make(chan string, 1)
+	out, spoken := make(chan string, 1), make(chan struct{})
 	go func() {
+		first := make([]byte, 1)
+		n, _ := pr.Read(first)
+		close(spoken)
 		data, _ := io.ReadAll(pr)
-		out <- string(data)
+		out <- string(first[:n]) + string(data)
 	}()
-	if j.KillAfter != 0 {
-		time.Sleep(j.KillAfter)
+	if j.Kill {
+		<-spoken
 		r.Tree = p.KillTree(j.Grace)
 	}
 	if r.Exit, err = p.Wait(); err != nil {
 		return fail(err)
 	}
-	if j.KillAfter == 0 {
+	if !j.Kill {
 		r.Tree = p.Sweep()
 	}
 	r.Settlement = p.Settlement()

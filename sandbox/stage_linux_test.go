@@ -164,7 +164,7 @@ func TestPrivateTreeEndsWithTheWrapper(t *testing.T) {
 		out, _ := exec.Command("pgrep", "-fx", "sleep "+mark).Output()
 		return len(strings.Fields(string(out)))
 	}
-	for range 200 {
+	for range 1000 {
 		if running() == 2 {
 			break
 		}
@@ -175,7 +175,7 @@ func TestPrivateTreeEndsWithTheWrapper(t *testing.T) {
 	}
 	cmd.Process.Kill()
 	cmd.Wait()
-	for range 300 {
+	for range 1000 {
 		if running() == 0 {
 			return
 		}
@@ -187,13 +187,13 @@ func TestPrivateTreeEndsWithTheWrapper(t *testing.T) {
 func TestPrivateKillTreeAndSignals(t *testing.T) {
 	needNamespaces(t)
 	w := newWorld(t)
-	j := w.shell(w.third(t, nil), `trap "" TERM; setsid sleep 60 & while :; do sleep 1; done`)
-	j.KillAfter, j.Grace = 300*time.Millisecond, 100*time.Millisecond
+	j := w.shell(w.third(t, nil), `trap "" TERM; setsid sleep 60 & echo ready; while :; do sleep 1; done`)
+	j.Kill, j.Grace = true, 100*time.Millisecond
 	if r := confined(t, j); r.Exit.Signal != unix.SIGKILL || r.Rest != "[]" || r.Err != "" {
 		t.Errorf("ignoring TERM: %+v", r.brief())
 	}
-	j = w.shell(w.third(t, nil), `trap "exit 9" TERM; while :; do sleep 0.05; done`)
-	j.KillAfter, j.Grace = 300*time.Millisecond, 10*time.Second
+	j = w.shell(w.third(t, nil), `trap "exit 9" TERM; echo ready; while :; do sleep 0.05; done`)
+	j.Kill, j.Grace = true, 10*time.Second
 	if r := confined(t, j); r.Exit.Code != 9 || r.Rest != "[]" {
 		t.Errorf("heeding TERM: %+v", r.brief())
 	}
