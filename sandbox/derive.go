@@ -56,6 +56,7 @@ type Input struct {
 	ToolPaths                    []string // filesystem.paths of the metadata, believed
 	Exec                         []string // the identified files of the chain, canonical
 	CredentialFiles              []string // readable because the tool declares them or policy says so
+	EnvFiles                     EnvFiles // files of secrets in the workspace
 	Families                     []string // cache families in use: go npm pip cargo
 	Net                          Net
 	Forbidden                    []Forbidden
@@ -343,6 +344,7 @@ func (d *deriver) finish() (Profile, error) {
 	d.p.PlainRead = d.in.OrgBound && !d.hosts && d.p.Net.Mode == NetNone && d.p.Confine == ConfineKernel
 	d.p.HostWrite = d.hosts
 	d.protect()
+	d.masks()
 	return d.p, nil
 }
 

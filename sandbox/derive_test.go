@@ -250,6 +250,31 @@ func TestDeriveEnvironment(t *testing.T) {
 	}
 }
 
+func TestDeriveMasks(t *testing.T) {
+	for name, tc := range map[string]struct {
+		mode  NetMode
+		files EnvFiles
+		own   []string
+		want  string
+	}{
+		"no network": {NetNone, EnvFilesNetwork, nil, ""}, "loopback": {NetLoopback, EnvFilesNetwork, nil, ""},
+		"network":   {NetFull, EnvFilesNetwork, nil, "/home/u/p/.env /home/u/p/sub/.env.local"},
+		"allowlist": {NetAllowlist, EnvFilesNetwork, nil, "/home/u/p/.env /home/u/p/sub/.env.local"},
+		"always":    {NetNone, EnvFilesMask, nil, "/home/u/p/.env /home/u/p/sub/.env.local"},
+		"allowed":   {NetFull, EnvFilesAllow, nil, ""}, "declared": {NetFull, EnvFilesMask, []string{".env"}, "/home/u/p/sub/.env.local"},
+	} {
+		in, files := input(), machine()
+		for _, f := range []string{"/home/u/p/.env", "/home/u/p/.env.example", "/home/u/p/sub/.env.local", "/home/u/.env"} {
+			files[f] = "file"
+		}
+		in.Files, in.Net.Mode, in.EnvFiles, in.CredentialFiles = files, tc.mode, tc.files, tc.own
+		p, err := Derive(in)
+		if err != nil || strings.Join(p.Mask, " ") != tc.want {
+			t.Errorf("%s: %v %v", name, p.Mask, err)
+		}
+	}
+}
+
 func TestCompactDropsOnlyWhatIsCovered(t *testing.T) {
 	var s grantSet
 	for _, g := range []Grant{{"/a", true, Read, ""}, {"/a/b", true, Read, ""}, {"/a/c", false, Write, ""}, {"/a/b/d", true, List, ""},

@@ -53,6 +53,7 @@ func makeRoot(p *Profile, links []link, cwd string) error {
 	r.devices()
 	r.proc()
 	r.protect()
+	r.mask()
 	r.step("make root read-only", "/", func() error {
 		return unix.MountSetattr(unix.AT_FDCWD, r.base, 0, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
 	})
@@ -270,6 +271,25 @@ func (r *privateRoot) protect() {
 			pinned[path] = true
 			r.over(r.base+path, r.base+path, unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV)
 		}
+	}
+}
+
+// mask covers secrets in granted directories by something that cannot be opened, so that
+// no tool believes it has read or saved one.
+func (r *privateRoot) mask() {
+	if len(r.profile.Mask) == 0 {
+		return
+	}
+	cover := r.base + "/.masked"
+	r.step("make mask", "/.masked", func() error {
+		fd, err := unix.Open(cover, unix.O_CREAT|unix.O_EXCL|unix.O_CLOEXEC|unix.O_RDONLY, 0)
+		if err == nil {
+			unix.Close(fd)
+		}
+		return err
+	})
+	for _, path := range r.profile.Mask {
+		r.over(cover, r.base+path, unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV|unix.MOUNT_ATTR_NOEXEC)
 	}
 }
 

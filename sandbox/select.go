@@ -206,7 +206,7 @@ func (s *Setup) reduce() {
 	}
 	s.reduced = append(s.reduced, "/dev/shm: none", "inner terminals: none")
 	for _, path := range p.Mask {
-		s.reduced = append(s.reduced, "mask "+path+": none")
+		s.reduced = append(s.reduced, path+": readable, as this tier cannot hide a file in a granted directory")
 	}
 }
 

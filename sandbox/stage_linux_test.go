@@ -296,3 +296,23 @@ func TestProtectedNamesArePinned(t *testing.T) {
 		t.Errorf("settings %q, %s", data, r.Err)
 	}
 }
+
+func TestMaskedFiles(t *testing.T) {
+	needNamespaces(t)
+	w := newWorld(t)
+	if err := os.WriteFile(w.ws+"/.env", []byte("KEY=1"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	change := func(in *Input) { in.EnvFiles = EnvFilesMask }
+	r := confined(t, w.shell(w.third(t, change), "cd "+w.ws+"; cat .env; echo x >.env; mv .env e; rm -f .env; ls -A"))
+	if strings.Contains(r.Out, "KEY") || !strings.Contains(r.Out, ".env\n") || r.Err != "" {
+		t.Errorf("masked: %q %s", r.Out, r.Err)
+	}
+	if data, _ := os.ReadFile(w.ws + "/.env"); string(data) != "KEY=1" {
+		t.Errorf("the file is %q", data)
+	}
+	r = confined(t, w.shell(w.profile(t, change), "cat "+w.ws+"/.env"))
+	if r.Out != "KEY=1" || !strings.Contains(strings.Join(r.Receipt.Reduced, " "), ".env: readable") {
+		t.Errorf("T2 does not say that it is readable: %q %v", r.Out, r.Receipt.Reduced)
+	}
+}

@@ -1,0 +1,45 @@
+package sandbox
+
+// EnvFiles says when files of secrets in the workspace are hidden from a run.
+type EnvFiles uint8
+
+// The values of EnvFiles.
+const (
+	EnvFilesNetwork EnvFiles = iota // in runs that reach other machines
+	EnvFilesMask                    // always
+	EnvFilesAllow                   // never
+)
+
+// secretFiles are names under which projects keep secrets. Examples and templates of
+// them end otherwise.
+func secretFiles() []string {
+	return []string{".env", ".env.local", ".env.development", ".env.development.local", ".env.test", ".env.test.local",
+		".env.staging", ".env.production", ".env.production.local", ".envrc.local", "id_rsa", "id_ecdsa", "id_ed25519"}
+}
+
+// masks lists the secrets of the workspace that the run must not read: they would leave
+// through the network. Without one, only the redacted output leaves.
+func (d *deriver) masks() {
+	networked := d.p.Net.Mode == NetAllowlist || d.p.Net.Mode == NetFull
+	if d.p.Workspace == "" || d.in.EnvFiles == EnvFilesAllow || d.in.EnvFiles == EnvFilesNetwork && !networked {
+		return
+	}
+	for dir := d.p.Workspace; dir != ""; dir = between(d.p.Workspace, dir, d.in.Cwd) {
+		for _, name := range secretFiles() {
+			path := dir + "/" + name
+			if _, _, err := d.in.Files.Resolve(path); err == nil && !d.entitled(path) {
+				d.p.Mask = append(d.p.Mask, path)
+			}
+		}
+	}
+}
+
+// entitled reports whether the tool or the policy names the file.
+func (d *deriver) entitled(path string) bool {
+	for _, f := range d.in.CredentialFiles {
+		if expand(f, d.in.Home, d.p.Workspace) == path {
+			return true
+		}
+	}
+	return false
+}
