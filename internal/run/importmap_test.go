@@ -65,7 +65,7 @@ func TestImportArrows(t *testing.T) {
 		}
 		if d.IsDir() {
 			// A folder with its own go.mod is another module with its own rules.
-			if _, err := os.Stat(filepath.Join(path, "go.mod")); (err == nil && path != root) || d.Name() == "testdata" || (strings.HasPrefix(d.Name(), ".") && len(d.Name()) > 2) {
+			if _, err := os.Stat(filepath.Join(path, "go.mod")); (err == nil && path != root) || d.Name() == "testdata" || d.Name() == "vendor" || (strings.HasPrefix(d.Name(), ".") && len(d.Name()) > 2) {
 				return filepath.SkipDir
 			}
 			return nil
