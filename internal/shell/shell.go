@@ -30,8 +30,9 @@ type Options struct {
 	Args    []string // $1, $2, ...
 	// ArgsUnknown: Args says nothing about the positional parameters.
 	ArgsUnknown bool
-	// Getenv looks up a variable as the shell will see it; nil: nothing is known.
-	Getenv func(string) (string, bool)
+	// Getenv looks up a variable as the shell will see it. known is false for one
+	// whose value, or whose absence, cannot be told. nil: nothing is known.
+	Getenv func(name string) (value string, set, known bool)
 	// IsDir reports whether an absolute path is a directory; nil: never.
 	IsDir func(string) bool
 	// ReadFile reads what `source` runs; nil: nothing can be read.
@@ -52,7 +53,7 @@ type Script struct {
 	// Simple: one external command of constant words without a redirection or an
 	// assignment, so that no shell is needed to start it.
 	Simple bool
-	// Declares: the text defines functions, so that a name may be one.
+	// Functions lists the names the text defines.
 	Functions []string
 }
 

@@ -1,0 +1,235 @@
+package shell
+
+import (
+	"strconv"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// integer evaluates an expression that is constant.
+func (w *walker) integer(x syntax.ArithmExpr, st *state) (int, bool) {
+	if x == nil {
+		return 0, false
+	}
+	s, ok := w.arithm(x, st).one()
+	if !ok {
+		return 0, false
+	}
+	n, err := strconv.Atoi(s)
+	return n, err == nil
+}
+
+// subscript walks the subscript of an array. That of an associative one is a string,
+// but in an indexed one the value of a variable is evaluated as an expression.
+func (w *walker) subscript(x syntax.ArithmExpr, st *state) {
+	if x != nil {
+		w.arithm(x, st)
+	}
+}
+
+// arithm evaluates an expression and walks what runs inside it. The shell evaluates
+// the value of a variable as an expression too, in which a subscript can run code;
+// so text from outside is opaque there.
+func (w *walker) arithm(x syntax.ArithmExpr, st *state) value {
+	switch x := x.(type) {
+	case nil:
+		return number()
+	case *syntax.Word:
+		return w.arithmWord(x, st)
+	case *syntax.ParenArithm:
+		return w.arithm(x.X, st)
+	case *syntax.UnaryArithm:
+		v := w.arithm(x.X, st)
+		switch x.Op {
+		case syntax.Inc, syntax.Dec:
+			w.arithmAssign(x.X, number(), st)
+			return number()
+		}
+		s, ok := v.one()
+		n, err := strconv.Atoi(s)
+		if !ok || err != nil {
+			return number()
+		}
+		switch x.Op {
+		case syntax.Minus:
+			n = -n
+		case syntax.BitNegation:
+			n = ^n
+		case syntax.Not:
+			n = truth(n == 0)
+		}
+		return constant(strconv.Itoa(n))
+	case *syntax.BinaryArithm:
+		return w.arithmBinary(x, st)
+	case *syntax.FlagsArithm:
+		return w.arithm(x.X, st)
+	}
+	w.opaque(st, "an arithmetic expression that is not known", nil, nil)
+	return number()
+}
+
+func truth(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func (w *walker) arithmBinary(x *syntax.BinaryArithm, st *state) value {
+	switch x.Op {
+	case syntax.Assgn:
+		v := w.arithm(x.Y, st)
+		w.arithmAssign(x.X, v, st)
+		return v
+	case syntax.AddAssgn, syntax.SubAssgn, syntax.MulAssgn, syntax.QuoAssgn, syntax.RemAssgn, syntax.AndAssgn, syntax.OrAssgn, syntax.XorAssgn,
+		syntax.ShlAssgn, syntax.ShrAssgn, syntax.AndBoolAssgn, syntax.OrBoolAssgn, syntax.XorBoolAssgn, syntax.PowAssgn:
+		w.arithm(x.X, st)
+		w.arithm(x.Y, st)
+		w.arithmAssign(x.X, number(), st)
+		return number()
+	}
+	a, okA := w.arithm(x.X, st).one()
+	b, okB := w.arithm(x.Y, st).one()
+	m, err1 := strconv.Atoi(a)
+	n, err2 := strconv.Atoi(b)
+	if !okA || !okB || err1 != nil || err2 != nil {
+		return number()
+	}
+	switch x.Op {
+	case syntax.Add:
+		m += n
+	case syntax.Sub:
+		m -= n
+	case syntax.Mul:
+		m *= n
+	case syntax.Quo:
+		if n == 0 {
+			return number()
+		}
+		m /= n
+	case syntax.Rem:
+		if n == 0 {
+			return number()
+		}
+		m %= n
+	case syntax.Eql:
+		m = truth(m == n)
+	case syntax.Neq:
+		m = truth(m != n)
+	case syntax.Lss:
+		m = truth(m < n)
+	case syntax.Gtr:
+		m = truth(m > n)
+	case syntax.Leq:
+		m = truth(m <= n)
+	case syntax.Geq:
+		m = truth(m >= n)
+	case syntax.And:
+		m &= n
+	case syntax.Or:
+		m |= n
+	case syntax.Xor:
+		m ^= n
+	case syntax.Shl:
+		if n < 0 || n > 62 {
+			return number()
+		}
+		m <<= n
+	case syntax.Shr:
+		if n < 0 || n > 62 {
+			return number()
+		}
+		m >>= n
+	case syntax.AndArit:
+		m = truth(m != 0 && n != 0)
+	case syntax.OrArit:
+		m = truth(m != 0 || n != 0)
+	case syntax.Comma:
+		m = n
+	default:
+		return number()
+	}
+	return constant(strconv.Itoa(m))
+}
+
+func (w *walker) arithmAssign(x syntax.ArithmExpr, v value, st *state) {
+	word, ok := x.(*syntax.Word)
+	if !ok {
+		return
+	}
+	if n := word.Lit(); name(n) {
+		w.assignValue(st, n, v)
+		return
+	}
+	if len(word.Parts) == 1 {
+		if p, ok := word.Parts[0].(*syntax.ParamExp); ok && p.Param != nil && p.Index != nil {
+			w.assignElement(st, p.Param.Value, p.Index, v, false)
+		}
+	}
+}
+
+// arithmWord is a word inside an expression: a number, a name, an expansion.
+func (w *walker) arithmWord(word *syntax.Word, st *state) value {
+	v := w.scalar(word, st)
+	if n := word.Lit(); n != "" {
+		switch {
+		case name(n):
+			v = w.named(n, st)
+		case strings.HasPrefix(n, "0x"), strings.HasPrefix(n, "0X"):
+			if i, err := strconv.ParseInt(n[2:], 16, 63); err == nil {
+				return constant(strconv.FormatInt(i, 10))
+			}
+			return number()
+		case len(n) > 1 && n[0] == '0':
+			if i, err := strconv.ParseInt(n, 8, 63); err == nil {
+				return constant(strconv.FormatInt(i, 10))
+			}
+			return number()
+		}
+	}
+	for _, t := range v {
+		switch {
+		case !t.known():
+			w.opaque(st, "text that is not known is evaluated as an expression, which can run code", nil, t.from)
+			return number()
+		case t.s == "" || plainNumber(t.s):
+		case name(t.s):
+			return number()
+		case strings.ContainsAny(t.s, "[$`"):
+			w.evaluate(t.s, st)
+			return number()
+		default:
+			return number()
+		}
+	}
+	if s, ok := v.one(); ok && s == "" {
+		return constant("0")
+	}
+	if !v.known() {
+		return number()
+	}
+	return v
+}
+
+// evaluate reads constant text as an expression of its own.
+func (w *walker) evaluate(s string, st *state) {
+	if w.depth >= maxNesting {
+		w.opaque(st, "nested too deeply", nil, nil)
+		return
+	}
+	x, err := syntax.NewParser(syntax.Variant(variant(w.o.Dialect))).Arithmetic(strings.NewReader(s))
+	if err != nil || x == nil {
+		w.opaque(st, "text that is evaluated as an expression cannot be read", nil, nil)
+		return
+	}
+	w.depth++
+	defer func() { w.depth-- }()
+	w.arithm(x, st)
+}
+
+func plainNumber(s string) bool {
+	s = strings.TrimSpace(s)
+	s = strings.TrimPrefix(strings.TrimPrefix(s, "-"), "+")
+	return s != "" && strings.Trim(s, "0123456789") == "" && (len(s) == 1 || s[0] != '0')
+}

@@ -1,0 +1,644 @@
+package shell
+
+import (
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// builtin carries out a builtin of the shell; false if n is none.
+func (w *walker) builtin(n string, r *run, st *state) bool {
+	if w.o.Dialect == POSIX && bashOnly(n) {
+		return false
+	}
+	args := r.words[1:]
+	switch n {
+	case ":", "true", "false", "test", "[", "type", "jobs", "wait", "times", "umask", "ulimit", "dirs", "disown", "bg", "fg", "suspend",
+		"logout", "caller", "help", "kill", "return", "break", "continue", "compopt":
+		w.names(n, args, st)
+		i := w.finish(r, r.list(Builtin), st)
+		if n == "type" || n == "jobs" || n == "umask" || n == "ulimit" || n == "dirs" || n == "help" || n == "times" {
+			w.produced(st, i)
+		}
+	case "echo":
+		w.writes(r, st, w.echo(args))
+	case "printf":
+		w.printf(r, args, st)
+	case "pwd":
+		t := text{s: Hole}
+		if !st.cwdUnknown && len(st.cwds) == 1 {
+			t.s = st.cwds[0] + "\n"
+		}
+		w.writes(r, st, t)
+	case "cd":
+		w.finish(r, r.list(Builtin), st)
+		w.cd(args, st)
+	case "pushd", "popd":
+		w.finish(r, r.list(Builtin), st)
+		w.directoryStack(n, args, st)
+	case "exit":
+		w.finish(r, r.list(Builtin), st)
+		st.ended = true
+	case "set":
+		w.setOptions(r, args, st)
+	case "shift":
+		w.finish(r, r.list(Builtin), st)
+		w.shift(args, st)
+	case "eval":
+		w.eval(r, args, st)
+	case "source", ".":
+		w.source(r, args, st)
+	case "trap":
+		w.trap(r, args, st)
+	case "command", "builtin", "exec":
+		w.indirectly(n, r, st)
+	case "unset":
+		w.unset(r, args, st)
+	case "read", "mapfile", "readarray", "getopts":
+		w.reads(n, r, args, st)
+	case "let":
+		for _, a := range args {
+			if a.exact() {
+				w.evaluate(a.s, st)
+			} else {
+				w.opaque(st, "text that is not known is evaluated as an expression, which can run code", nil, a.from)
+			}
+		}
+		w.finish(r, r.list(Builtin), st)
+	case "export", "readonly", "declare", "local", "typeset":
+		w.declareWords(n, r, args, st)
+	case "hash", "enable", "shopt", "alias", "unalias", "bind", "complete", "compgen", "fc", "history":
+		w.settings(n, r, args, st)
+	default:
+		return false
+	}
+	return true
+}
+
+// bashOnly names the builtins that other shells look up in PATH.
+func bashOnly(n string) bool {
+	switch n {
+	case "declare", "typeset", "pushd", "popd", "dirs", "mapfile", "readarray", "source", "builtin", "let", "shopt", "enable", "compgen",
+		"complete", "compopt", "bind", "history", "disown", "caller", "help", "logout", "suspend":
+		return true
+	}
+	return false
+}
+
+// names looks at words that a builtin takes for variable names: a subscript in one
+// is evaluated.
+func (w *walker) names(n string, args fields, st *state) {
+	for i, a := range args {
+		takes := n == "unset" || n == "read" || n == "mapfile" || n == "readarray" || n == "getopts" || n == "printf" ||
+			i > 0 && (n == "test" || n == "[") && (args[i-1].s == "-v" || args[i-1].s == "-R") || n == "wait" && i > 0 && args[i-1].s == "-p"
+		if !takes || a.known() && !strings.ContainsRune(a.s, '[') {
+			continue
+		}
+		if !a.known() || strings.ContainsAny(a.s, "$`") {
+			w.opaque(st, "a subscript in a name can run code", nil, a.from)
+		}
+	}
+}
+
+// writes lists a builtin whose output is known.
+func (w *walker) writes(r *run, st *state, t text) {
+	i := w.finish(r, r.list(Builtin), st)
+	for _, f := range r.words {
+		t.from = union(t.from, f.from)
+	}
+	st.out.write(t)
+	if t.exact() {
+		w.toFile(i, r, t.s)
+	} else if r.io.file != nil {
+		r.io.file.write(t)
+	}
+}
+
+// echo is what echo writes.
+func (w *walker) echo(args fields) text {
+	newline, escapes := true, false
+	for len(args) > 0 && len(args[0].s) > 1 && args[0].s[0] == '-' && strings.Trim(args[0].s[1:], "neE") == "" {
+		newline = newline && !strings.Contains(args[0].s, "n")
+		escapes = strings.Contains(args[0].s, "e")
+		args = args[1:]
+	}
+	t := joinFields(args)
+	if strings.IndexByte(t.s, '\\') >= 0 {
+		switch {
+		case escapes:
+			s, ok := escape(t.s)
+			if !ok {
+				return text{s: Hole, from: t.from}
+			}
+			t.s = s
+		case w.o.Dialect == POSIX:
+			// Shells differ in what echo does with it.
+			return text{s: Hole, from: t.from}
+		}
+	}
+	if newline {
+		t.s += "\n"
+	}
+	return t
+}
+
+// escape decodes what echo -e and printf know: like $'…' but for octal and \c.
+func escape(s string) (string, bool) {
+	if strings.Contains(s, `\c`) {
+		return "", false
+	}
+	return ansi(strings.ReplaceAll(s, `\0`, `\`)), true
+}
+
+func (w *walker) printf(r *run, args fields, st *state) {
+	target := ""
+	if len(args) > 1 && args[0].s == "-v" {
+		w.names("printf", args[1:2], st)
+		target, args = args[1].s, args[2:]
+	}
+	if len(args) > 0 && args[0].s == "--" {
+		args = args[1:]
+	}
+	t := format(args)
+	for _, a := range args {
+		t.from = union(t.from, a.from)
+	}
+	if target == "" {
+		w.writes(r, st, t)
+		return
+	}
+	w.finish(r, r.list(Builtin), st)
+	if name(target) {
+		w.assignValue(st, target, value{t})
+	} else if i := strings.IndexByte(target, '['); i > 0 && name(target[:i]) {
+		w.assignElement(st, target[:i], nil, unknown(t.from), false)
+		w.lookup(st, target[:i]).open = true
+	}
+}
+
+// format is what printf writes, if its format is made of %s, %d, %b and text.
+func format(args fields) text {
+	hole := text{s: Hole}
+	if len(args) == 0 || !args[0].exact() {
+		return hole
+	}
+	f, ok := escape(strings.ReplaceAll(args[0].s, `%%`, "\x02"))
+	if !ok {
+		return hole
+	}
+	rest := args[1:]
+	var b strings.Builder
+	rough := false
+	for round := 0; round < maxWords; round++ {
+		used := false
+		for i := 0; i < len(f); i++ {
+			switch {
+			case f[i] == 2:
+				b.WriteByte('%')
+			case f[i] != '%':
+				b.WriteByte(f[i])
+			case i+1 == len(f) || !strings.ContainsRune("sdbi", rune(f[i+1])):
+				return hole
+			default:
+				i++
+				used = true
+				if len(rest) == 0 {
+					if f[i] != 's' && f[i] != 'b' {
+						b.WriteByte('0')
+					}
+					continue
+				}
+				a := rest[0]
+				rest = rest[1:]
+				rough = rough || a.rough
+				if f[i] == 'b' && a.known() {
+					if a.s, ok = escape(a.s); !ok {
+						return hole
+					}
+				}
+				b.WriteString(a.s)
+			}
+		}
+		if len(rest) == 0 {
+			return text{s: b.String(), rough: rough}
+		}
+		if !used {
+			return text{s: b.String(), rough: rough}
+		}
+	}
+	return hole
+}
+
+// cd changes the directory. Whether it worked is not known, unless the directory
+// is there: then, and after &&, only the new one counts.
+func (w *walker) cd(args fields, st *state) {
+	for len(args) > 0 && len(args[0].s) > 1 && args[0].s[0] == '-' && strings.Trim(args[0].s[1:], "LPe@") == "" {
+		args = args[1:]
+	}
+	if len(args) > 0 && args[0].s == "--" {
+		args = args[1:]
+	}
+	var to []string
+	sure, exists := true, true
+	switch {
+	case st.vars["CDPATH"] != nil:
+		sure = false
+	case len(args) == 0:
+		for _, h := range w.home(st) {
+			sure = sure && h.exact()
+			to = append(to, h.s)
+		}
+	case args[0].s == "-":
+		to, sure = st.oldCwds, len(st.oldCwds) > 0
+	case !args[0].known() || args[0].glob:
+		sure = false
+	case args[0].s == "":
+		to = st.cwds
+	default:
+		exists = !args[0].rough
+		to, sure = st.resolve(args[0].s)
+	}
+	w.enter(st, to, sure, exists)
+}
+
+// resolve is a path from every directory the shell may be in.
+func (st *state) resolve(path string) (to []string, sure bool) {
+	if filepath.IsAbs(path) {
+		return []string{filepath.Clean(path)}, true
+	}
+	for _, dir := range st.cwds {
+		to = append(to, filepath.Join(dir, path))
+	}
+	return to, !st.cwdUnknown
+}
+
+func (w *walker) enter(st *state, to []string, sure, exists bool) {
+	old, oldUnknown := st.cwds, st.cwdUnknown
+	for _, dir := range to {
+		exists = exists && w.o.IsDir != nil && w.o.IsDir(dir)
+	}
+	success := st.clone()
+	success.cwds, success.cwdUnknown, success.oldCwds = to, !sure, old
+	if len(to) > maxCwds {
+		success.cwds, success.cwdUnknown = to[:maxCwds], true
+	}
+	if len(to) == 0 {
+		success.cwdUnknown = true
+	}
+	if delete := st.vars["PWD"]; delete != nil {
+		success.own()
+		success.vars["PWD"] = &variable{val: unknown(nil), exported: true}
+	}
+	if sure && exists || st.exits {
+		in, out, fds := st.in, st.out, st.fds
+		*st = *success.clone()
+		st.in, st.out, st.fds = in, out, fds
+	} else {
+		st.cwds, st.cwdUnknown = success.cwds, success.cwdUnknown
+		st.addCwds(old)
+		st.cwdUnknown = st.cwdUnknown || oldUnknown
+		st.oldCwds = merge(st.oldCwds, old)
+	}
+	st.ok = success
+}
+
+func (w *walker) directoryStack(n string, args fields, st *state) {
+	if len(args) > 0 && args[0].s == "-n" || len(st.cwds) != 1 || st.cwdUnknown || st.stackBad {
+		st.stackBad = true
+		w.enter(st, nil, false, false)
+		return
+	}
+	here := st.cwds[0]
+	switch {
+	case n == "pushd" && len(args) == 1 && args[0].exact() && !args[0].glob && args[0].s != "" && args[0].s[0] != '+' && args[0].s[0] != '-':
+		st.stack = append(slices.Clone(st.stack), here)
+		to, sure := st.resolve(args[0].s)
+		stack := st.stack
+		w.enter(st, to, sure, true)
+		st.stack, st.ok.stack = stack, stack
+	case n == "popd" && len(args) == 0 && len(st.stack) > 0:
+		to := st.stack[len(st.stack)-1]
+		st.stack = st.stack[:len(st.stack)-1]
+		w.enter(st, []string{to}, true, true)
+	case n == "popd" && len(args) == 0:
+	default:
+		st.stackBad = true
+		w.enter(st, nil, false, false)
+	}
+}
+
+func (w *walker) setOptions(r *run, args fields, st *state) {
+	w.finish(r, r.list(Builtin), st)
+	for i, a := range args {
+		switch {
+		case !a.known():
+			w.opaque(st, "the options that are set are not known", nil, a.from)
+			st.params, st.paramsOpen = nil, true
+			return
+		case a.s == "--" || a.s == "-" || a.s == "" || a.s[0] != '-' && a.s[0] != '+':
+			if a.s == "--" || a.s == "-" {
+				i++
+			}
+			w.setParams(args[i:], st)
+			return
+		case a.s == "-o" || a.s == "+o":
+			if i+1 < len(args) {
+				st.option(args[i+1].s, a.s[0] == '-')
+			}
+			rest := args[min(i+2, len(args)):]
+			if len(rest) > 0 {
+				w.setOptions(&run{words: append(fields{{s: "set"}}, rest...)}, rest, st)
+			}
+			return
+		}
+		on := a.s[0] == '-'
+		for _, c := range a.s[1:] {
+			switch c {
+			case 'e':
+				st.option("errexit", on)
+			case 'f':
+				st.option("noglob", on)
+			case 'a':
+				st.option("allexport", on)
+			case 'k', 'T':
+				w.opaque(st, "set -"+string(c)+" changes what words mean", nil, nil)
+			case 'o':
+				if i+1 < len(args) {
+					st.option(args[i+1].s, on)
+				}
+			}
+		}
+		if strings.ContainsRune(a.s, 'o') && i+1 < len(args) {
+			rest := args[i+2:]
+			if len(rest) > 0 {
+				w.setOptions(&run{words: append(fields{{s: "set"}}, rest...)}, rest, st)
+			}
+			return
+		}
+	}
+}
+
+func (st *state) option(n string, on bool) {
+	switch n {
+	case "errexit":
+		st.exits = on
+	case "noglob":
+		st.glob = on
+	case "allexport":
+		st.exportAll = on
+	}
+}
+
+func (w *walker) setParams(args fields, st *state) {
+	st.params, st.paramsOpen = nil, false
+	for _, f := range args {
+		st.paramsOpen = st.paramsOpen || strings.Contains(f.s, HoleSplit) || f.glob
+		f.glob, f.lead = false, false
+		st.params = append(st.params, value{f})
+	}
+	if st.paramsOpen {
+		st.params = nil
+	}
+}
+
+func (w *walker) shift(args fields, st *state) {
+	n := 1
+	if len(args) > 0 {
+		var err error
+		if n, err = strconv.Atoi(args[0].s); err != nil || n < 0 {
+			st.params, st.paramsOpen = nil, true
+			return
+		}
+	}
+	if n <= len(st.params) {
+		st.params = st.params[n:]
+	}
+}
+
+// indirectly is command, builtin and exec: they run the rest of their words.
+func (w *walker) indirectly(n string, r *run, st *state) {
+	rest := r.words[1:]
+	for len(rest) > 0 && len(rest[0].s) > 1 && rest[0].s[0] == '-' && rest[0].known() {
+		o := rest[0].s
+		rest = rest[1:]
+		switch {
+		case o == "--":
+		case n == "command" && strings.ContainsAny(o, "vV"):
+			w.produced(st, w.finish(r, r.list(Builtin), st))
+			return
+		case n == "command":
+			w.opaque(st, "command -p looks in another PATH", nil, nil)
+		case n == "exec" && o == "-a" && len(rest) > 0:
+			rest = rest[1:]
+			w.opaque(st, "exec -a runs a program under another name", nil, nil)
+		default:
+			continue
+		}
+		if o == "--" {
+			break
+		}
+	}
+	if len(rest) == 0 {
+		w.finish(r, r.list(Builtin), st)
+		return
+	}
+	inner := *r
+	inner.words, inner.noFunc, inner.noBuilt = rest, true, n == "exec"
+	head := rest[0]
+	if n == "builtin" && head.exact() {
+		if !w.builtin(head.s, &inner, st) {
+			w.finish(r, r.list(Builtin), st)
+		}
+		return
+	}
+	w.run(&inner, st)
+	if n == "exec" {
+		st.ended = true
+	}
+}
+
+func (w *walker) unset(r *run, args fields, st *state) {
+	w.names("unset", args, st)
+	w.finish(r, r.list(Builtin), st)
+	functions, variables := true, true
+	for _, a := range args {
+		switch {
+		case !a.known():
+			w.opaque(st, "what is unset is not known", nil, a.from)
+		case a.s == "-f":
+			variables = false
+		case a.s == "-v":
+			functions = false
+		case name(a.s) && variables && (st.vars[a.s] != nil || !w.isFunction(st, a.s) || !functions):
+			if why := steers(a.s); why != "" {
+				w.opaque(st, why, nil, nil)
+			}
+			if a.s == "IFS" {
+				st.ifs = false
+			}
+			w.set(st, a.s, &variable{val: value{{unset: true}}})
+		case functions && w.isFunction(st, a.s):
+			st.own()
+			delete(st.funcs, a.s)
+		}
+	}
+}
+
+func (w *walker) isFunction(st *state, n string) bool {
+	_, ok := st.funcs[n]
+	return ok
+}
+
+// reads is read, mapfile and getopts: they set variables to what they read.
+func (w *walker) reads(n string, r *run, args fields, st *state) {
+	i := w.finish(r, r.list(Builtin), st)
+	var from []int
+	if st.in != nil {
+		from = st.in.from
+	}
+	if len(r.io.files) > 0 && i >= 0 {
+		from = union(from, []int{i})
+	}
+	if n == "getopts" {
+		if len(args) > 1 && args[1].exact() && name(args[1].s) {
+			w.assignValue(st, args[1].s, unknown(nil))
+		}
+		w.assignValue(st, "OPTARG", unknown(nil))
+		return
+	}
+	array := n != "read"
+	for len(args) > 0 && len(args[0].s) > 1 && args[0].s[0] == '-' {
+		o := args[0]
+		args = args[1:]
+		last := o.s[len(o.s)-1]
+		switch {
+		case o.s == "--":
+		case n != "read" && strings.ContainsRune(o.s, 'C'):
+			w.opaque(st, n+" -C runs code for what it reads", nil, nil)
+			return
+		case n == "read" && strings.ContainsRune(o.s, 'a'):
+			array = true
+			if last != 'a' {
+				w.opaque(st, "the name that is read into is not known", nil, nil)
+			}
+			continue
+		case n == "read" && strings.IndexByte("dinNptu", last) >= 0, n != "read" && strings.IndexByte("dnOsucC", last) >= 0:
+			if len(args) > 0 {
+				args = args[1:]
+			}
+		}
+		if o.s == "--" {
+			break
+		}
+	}
+	w.names(n, args, st)
+	if array {
+		target := "MAPFILE"
+		if len(args) > 0 {
+			target = args[0].s
+		}
+		w.set(st, target, &variable{val: unknown(from), array: true, open: true})
+		return
+	}
+	if len(args) == 0 {
+		args = fields{{s: "REPLY"}}
+	}
+	v := unknown(from)
+	if st.in != nil && st.in.known && len(from) == 0 {
+		v = w.linesOf(st.in.s, len(args))
+	}
+	for _, a := range args {
+		switch {
+		case !a.exact():
+			w.opaque(st, "the name that is read into is not known", nil, a.from)
+		case name(a.s):
+			w.assignValue(st, a.s, v)
+		}
+	}
+}
+
+// linesOf is what one name may be read from constant text: any of its lines, any of
+// whose words if there are several names.
+func (w *walker) linesOf(s string, names int) value {
+	v := constant("")
+	for line := range strings.SplitSeq(strings.TrimRight(s, "\n"), "\n") {
+		if names == 1 {
+			v = v.or(constant(strings.TrimSpace(line)))
+			continue
+		}
+		for _, f := range strings.Fields(line) {
+			v = v.or(constant(f))
+		}
+		v = v.or(constant(strings.TrimSpace(line)))
+	}
+	if len(v) > 1 {
+		v = v[1:]
+	}
+	if names > 1 {
+		v = v.or(unknown(nil))
+	}
+	return v
+}
+
+func (w *walker) declareWords(n string, r *run, args fields, st *state) {
+	w.finish(r, r.list(Builtin), st)
+	how, ref, function := assignPlain, false, false
+	if n == "export" {
+		how = assignExport
+	}
+	for i, a := range args {
+		switch {
+		case !a.known():
+			left, _, _ := strings.Cut(a.s, "=")
+			if name(left) && left != a.s {
+				w.assignValue(st, left, unknown(a.from))
+				if how == assignExport {
+					w.export(st, left)
+				}
+				continue
+			}
+			w.opaque(st, "what is declared is not known", nil, a.from)
+		case a.s == "":
+		case a.s[0] == '-' || a.s[0] == '+':
+			if i == 0 || args[i-1].s[0] == '-' {
+				if strings.ContainsRune(a.s, 'x') {
+					how = assignExport
+				}
+				ref = ref || strings.ContainsRune(a.s, 'n') && n != "export"
+				function = function || strings.ContainsAny(a.s, "fF")
+			}
+		default:
+			left, _, _ := strings.Cut(a.s, "=")
+			if n != "export" && n != "readonly" {
+				w.shadow(st, strings.TrimSuffix(left, "+"))
+			}
+			w.declareWord(a.s, st, how, ref, function)
+			if how == assignExport && name(a.s) {
+				w.export(st, a.s)
+			}
+		}
+	}
+}
+
+// settings are builtins that change how names are looked up or keys are read.
+func (w *walker) settings(n string, r *run, args fields, st *state) {
+	w.produced(st, w.finish(r, r.list(Builtin), st))
+	why := ""
+	for _, a := range args {
+		switch {
+		case !a.known():
+			why = n + " with words that are not known"
+		case n == "hash" && strings.HasPrefix(a.s, "-p"), n == "enable" && a.s != "-a" && a.s != "-p" && a.s != "-s",
+			n == "bind" && (a.s == "-x" || a.s == "-f"), (n == "complete" || n == "compgen") && (a.s == "-C" || a.s == "-F" || strings.ContainsAny(a.s, "$`")),
+			n == "shopt" && (a.s == "expand_aliases" || a.s == "extdebug" || a.s == "lastpipe"):
+			why = n + " " + a.s + " changes what runs"
+		}
+	}
+	if n == "fc" || n == "alias" && w.o.Dialect != Bash && len(args) > 0 {
+		why = n + " changes what runs"
+	}
+	if why != "" {
+		w.opaque(st, why, nil, nil)
+	}
+}

@@ -1,0 +1,313 @@
+package shell
+
+import (
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// trapText is a trap that may run at any time after it was set.
+type trapText struct {
+	file *syntax.File
+	st   *state
+}
+
+// eval runs its words as text.
+func (w *walker) eval(r *run, args fields, st *state) {
+	t := joinFields(args)
+	if !t.exact() {
+		c := r.list(Opaque)
+		c.Why = "eval runs text that is not known"
+		i := w.finish(r, c, st)
+		w.codeFlows(i, args)
+		w.produced(st, i)
+		return
+	}
+	if len(r.io.files) > 0 {
+		w.finish(r, r.list(Builtin), st)
+	}
+	w.text(t.s, st, "eval")
+}
+
+func (w *walker) codeFlows(i int, args fields) {
+	for _, a := range args {
+		for _, from := range a.from {
+			w.flow(from, i, FlowCode)
+		}
+	}
+}
+
+// text walks another text in the same shell.
+func (w *walker) text(s string, st *state, what string) {
+	file := w.parseText(s, st, what)
+	if file == nil {
+		return
+	}
+	at, origin := w.at, w.origin
+	w.texts++
+	w.origin = w.texts
+	w.depth++
+	w.stmts(file.Stmts, st)
+	w.depth--
+	w.at, w.origin = at, origin
+}
+
+func (w *walker) parseText(s string, st *state, what string) *syntax.File {
+	if w.depth >= maxNesting {
+		w.opaque(st, what+" is nested too deeply", nil, nil)
+		return nil
+	}
+	if len(s) > maxFile || strings.IndexByte(s, 0) >= 0 || deep(s) {
+		w.opaque(st, what+" runs text that cannot be read", nil, nil)
+		return nil
+	}
+	if why := suspicious(s); why != "" {
+		w.opaque(st, what+": "+why, nil, nil)
+	}
+	file, err := syntax.NewParser(syntax.Variant(variant(w.o.Dialect))).Parse(strings.NewReader(s), "")
+	if err != nil {
+		w.opaque(st, what+" runs text that cannot be read: "+syntaxError(err).Error(), nil, nil)
+		return nil
+	}
+	return file
+}
+
+// source runs a file in the shell itself.
+func (w *walker) source(r *run, args fields, st *state) {
+	if len(args) > 0 && args[0].s == "--" {
+		args = args[1:]
+	}
+	i := w.finish(r, r.list(Builtin), st)
+	if len(args) == 0 {
+		return
+	}
+	raw, path, ok := w.readSource(args[0], st)
+	if !ok {
+		var from []int
+		for _, a := range args {
+			from = union(from, a.from)
+		}
+		if st.in != nil && (path == "/dev/stdin" || path == "-") {
+			from = union(from, st.in.from)
+		}
+		w.opaque(st, "what "+r.words[0].s+" runs cannot be read", []string{r.words[0].s, args[0].s}, from)
+		return
+	}
+	for k := range w.cmds[:max(i, 0)] {
+		for _, red := range w.cmds[k].Redirects {
+			if !red.Write || !w.sameFile(k, red.Path, path) {
+				continue
+			}
+			if red.Content == nil {
+				w.opaque(st, "what "+r.words[0].s+" runs was written just before", []string{r.words[0].s, args[0].s}, []int{k})
+				return
+			}
+			raw = *red.Content
+		}
+	}
+	params, open := st.params, st.paramsOpen
+	if len(args) > 1 {
+		w.setParams(args[1:], st)
+	}
+	w.text(raw, st, r.words[0].s)
+	st.params, st.paramsOpen = params, open
+	st.ended = false
+}
+
+func (w *walker) sameFile(command int, name, abs string) bool {
+	if filepath.IsAbs(name) {
+		return filepath.Clean(name) == abs
+	}
+	for _, dir := range w.cmds[command].Cwds {
+		if filepath.Join(dir, name) == abs {
+			return true
+		}
+	}
+	return w.cmds[command].CwdUnknown || strings.IndexByte(name, 0) >= 0
+}
+
+// readSource reads what source names: through PATH if it has no slash, then here.
+func (w *walker) readSource(t text, st *state) (raw, path string, ok bool) {
+	if !t.exact() || t.glob || t.s == "" {
+		return "", "", false
+	}
+	if strings.HasPrefix(t.s, "/dev/") || strings.HasPrefix(t.s, "/proc/") || t.s == "-" {
+		if t.s == "/dev/stdin" && st.in != nil && st.in.known {
+			return st.in.s, t.s, true
+		}
+		return "", t.s, false
+	}
+	if w.o.ReadFile == nil || st.cwdUnknown && !filepath.IsAbs(t.s) || len(st.cwds) != 1 && !filepath.IsAbs(t.s) {
+		return "", "", false
+	}
+	var candidates []string
+	if strings.IndexByte(t.s, '/') < 0 {
+		if dirs, known := w.lookup(st, "PATH").val.one(); known {
+			for dir := range strings.SplitSeq(dirs, ":") {
+				if filepath.IsAbs(dir) {
+					candidates = append(candidates, filepath.Join(dir, t.s))
+				}
+			}
+		} else {
+			return "", "", false
+		}
+	}
+	if filepath.IsAbs(t.s) {
+		candidates = append(candidates, filepath.Clean(t.s))
+	} else {
+		candidates = append(candidates, filepath.Join(st.cwds[0], t.s))
+	}
+	for _, c := range candidates {
+		if b, err := w.o.ReadFile(c); err == nil && len(b) <= maxFile {
+			return string(b), c, true
+		}
+	}
+	// A file that was only just written.
+	last := candidates[len(candidates)-1]
+	for k := range w.cmds {
+		for _, red := range w.cmds[k].Redirects {
+			if red.Write && red.Content != nil && w.sameFile(k, red.Path, last) {
+				return *red.Content, last, true
+			}
+		}
+	}
+	return "", last, false
+}
+
+// trap sets what runs on a signal or at the end.
+func (w *walker) trap(r *run, args fields, st *state) {
+	w.finish(r, r.list(Builtin), st)
+	if len(args) > 0 && args[0].s == "--" {
+		args = args[1:]
+	}
+	if len(args) < 2 || args[0].s == "-" || args[0].s == "" || args[0].s == "-p" || args[0].s == "-l" {
+		return
+	}
+	for _, a := range args[1:] {
+		if sig := strings.ToUpper(a.s); sig == "DEBUG" || sig == "RETURN" || !a.known() {
+			w.opaque(st, "a trap that runs between commands", nil, nil)
+			return
+		}
+	}
+	if !args[0].exact() {
+		w.opaque(st, "what the trap runs is not known", nil, args[0].from)
+		return
+	}
+	sub := st.clone()
+	sub.in, sub.out = nil, nil
+	w.repeat++
+	w.text(args[0].s, sub, "trap")
+	w.repeat--
+	if file := w.parseText(args[0].s, st, "trap"); file != nil {
+		w.traps = append(w.traps, trapText{file: file, st: st.clone()})
+	}
+}
+
+// runTraps walks every trap once more with all values its variables ever had and in
+// every directory any command may run in.
+func (w *walker) runTraps(st *state) {
+	for i := 0; i < len(w.traps) && i < maxNesting; i++ {
+		t := w.traps[i]
+		late := st.clone()
+		late.in, late.out, late.ended = nil, nil, false
+		late.own()
+		for n, v := range w.ever {
+			u := *w.lookup(st, n)
+			u.val, u.open, u.local = v.or(u.val), u.open || u.array, true
+			late.vars[n] = &u
+		}
+		for n, d := range t.st.funcs {
+			if _, have := late.funcs[n]; !have {
+				late.funcs[n] = d
+			}
+		}
+		for k := range w.cmds {
+			late.cwds = merge(late.cwds, w.cmds[k].Cwds)
+			late.cwdUnknown = late.cwdUnknown || w.cmds[k].CwdUnknown
+		}
+		if len(late.cwds) > maxCwds {
+			late.cwds, late.cwdUnknown = late.cwds[:maxCwds], true
+		}
+		w.repeat++
+		w.depth++
+		w.stmts(t.file.Stmts, late)
+		w.depth--
+		w.repeat--
+	}
+}
+
+// shape says what the output of a substitution looks like where that does not
+// matter in detail: a number, a date, the name of a new temporary file.
+func (w *walker) shape(c *syntax.CmdSubst, st *state) (string, bool) {
+	if len(c.Stmts) != 1 || len(w.cmds) == 0 {
+		return "", false
+	}
+	last := &w.cmds[len(w.cmds)-1]
+	if last.Kind != External || last.Bounded || len(last.Globs) > 0 || len(st.out.from) != 1 || st.out.from[0] != len(w.cmds)-1 {
+		return "", false
+	}
+	for _, a := range last.Argv[1:] {
+		if strings.IndexByte(a, 0) >= 0 && last.Argv[0] != "wc" && last.Argv[0] != "stat" {
+			return "", false
+		}
+	}
+	return shapeOf(last.Argv)
+}
+
+func shapeOf(argv []string) (string, bool) {
+	args := argv[1:]
+	has := func(list ...string) bool {
+		return len(args) > 0 && !slices.ContainsFunc(args, func(a string) bool { return !slices.Contains(list, a) })
+	}
+	switch argv[0] {
+	case "nproc", "seq", "getconf":
+		return "0", true
+	case "id":
+		return "0", has("-u", "-g", "-un", "-gn")
+	case "wc":
+		if len(args) == 1 && has("-l", "-c", "-w", "-m") {
+			return "0", true
+		}
+	case "grep", "rg":
+		if slices.Contains(args, "-c") {
+			return "0", true
+		}
+	case "date":
+		for _, a := range args {
+			if strings.HasPrefix(a, "+") && strings.Trim(a[1:], "%YmdHMSsFTjNuVZz0123456789:_-.TW") != "" {
+				return "", false
+			}
+		}
+		return "0", len(args) == 1 && args[0][0] == '+' || len(args) == 2 && args[0] == "-u" && args[1] != "" && args[1][0] == '+'
+	case "mktemp":
+		switch {
+		case len(args) == 0, has("-d", "-u", "-q"):
+			return "/tmp/tmp.0000000000", true
+		}
+		last := args[len(args)-1]
+		if filepath.IsAbs(last) && strings.HasSuffix(last, "XXX") && (len(args) == 1 || args[0] == "-d") {
+			return last, true
+		}
+	case "git":
+		if len(args) > 1 && args[0] == "rev-parse" && (args[1] == "HEAD" || args[1] == "--short") || len(args) == 2 && args[0] == "branch" && args[1] == "--show-current" ||
+			len(args) == 3 && args[0] == "rev-parse" && args[1] == "--abbrev-ref" && args[2] == "HEAD" {
+			return "0", true
+		}
+	case "basename":
+		if len(args) == 1 || len(args) == 2 && args[0][:min(1, len(args[0]))] != "-" {
+			s := path.Base(args[0])
+			if len(args) == 2 && s != args[1] {
+				s = strings.TrimSuffix(s, args[1])
+			}
+			return s, true
+		}
+	case "dirname":
+		if len(args) == 1 && args[0] != "" && args[0][0] != '-' {
+			return path.Dir(args[0]), true
+		}
+	}
+	return "", false
+}

@@ -1,0 +1,547 @@
+package shell
+
+import (
+	"strconv"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// index is the subscript of a parameter if it is literal: "@", "*", a number.
+func index(p *syntax.ParamExp) string {
+	word, ok := p.Index.(*syntax.Word)
+	if !ok {
+		return ""
+	}
+	return word.Lit()
+}
+
+// param expands a parameter to its alternatives as a part of a word.
+func (w *walker) param(p *syntax.ParamExp, st *state, q quoting, splits bool) []piece {
+	if p.Param == nil {
+		w.opaque(st, "an expansion that is not known", nil, nil)
+		return []piece{{fields: fields{{s: HoleSplit}}}}
+	}
+	if p.Index != nil {
+		if i := index(p); i != "@" && i != "*" {
+			w.subscript(p.Index, st)
+		}
+	}
+	w.insides(p, st)
+	if p.Exp == nil && p.Slice == nil && p.Repl == nil && !p.Length && !p.Excl && !p.Width && p.Names == 0 {
+		if list, ok := w.list(p, st); ok {
+			return w.listPieces(p, list, st, q, splits)
+		}
+	} else if list, ok := w.list(p, st); ok {
+		// An operation on each of many values.
+		return w.perElement(p, list, st, q, splits)
+	}
+	return pieces(w.operate(p, w.value(p, st), st), q, splits, st)
+}
+
+// insides walks what runs inside an expansion's own words.
+func (w *walker) insides(p *syntax.ParamExp, st *state) {
+	if p.Repl != nil {
+		w.word(p.Repl.Orig, st)
+		w.word(p.Repl.With, st)
+	}
+	if p.Slice != nil {
+		w.arithm(p.Slice.Offset, st)
+		w.arithm(p.Slice.Length, st)
+	}
+}
+
+// list is the values of $@, $* and whole arrays.
+func (w *walker) list(p *syntax.ParamExp, st *state) (list []value, ok bool) {
+	name, i := p.Param.Value, index(p)
+	switch {
+	case p.Excl && (i == "@" || i == "*"):
+		return nil, false
+	case p.Length:
+		return nil, false
+	case name == "@" || name == "*":
+		if st.paramsOpen {
+			return []value{{{s: HoleSplit}}}, true
+		}
+		return st.params, true
+	case i == "@" || i == "*":
+		v := w.lookup(st, w.deref(st, name))
+		switch {
+		case !v.array:
+			if len(v.val) == 1 && v.val[0].unset {
+				return nil, true
+			}
+			return []value{v.val}, true
+		case v.open:
+			return []value{{{s: HoleSplit, from: v.val.sources()}}}, true
+		}
+		return v.elems, true
+	}
+	return nil, false
+}
+
+// listPieces is a list as a part of a word: "$@" is many words, "$*" one.
+func (w *walker) listPieces(p *syntax.ParamExp, list []value, st *state, q quoting, splits bool) []piece {
+	joined := p.Param.Value == "*" || index(p) == "*"
+	alts := []fields{{}}
+	for _, v := range list {
+		if len(alts)*len(v) > maxAlternatives {
+			v = value{{s: HoleSplit, from: v.sources()}}
+		}
+		next := make([]fields, 0, len(alts)*len(v))
+		for _, a := range alts {
+			for _, t := range v {
+				t.unset = false
+				next = append(next, append(append(fields(nil), a...), t))
+			}
+		}
+		alts = next
+	}
+	out := make([]piece, 0, len(alts))
+	for _, a := range alts {
+		switch {
+		case q == quoted && !joined:
+			out = append(out, piece{fields: a, quoted: true})
+		case q == unquoted && splits:
+			x := piece{}
+			for _, t := range a {
+				x.fields = append(x.fields, split(t).fields...)
+			}
+			out = append(out, x)
+		default:
+			out = append(out, piece{fields: fields{joinFields(a)}, quoted: true})
+		}
+	}
+	return out
+}
+
+func joinFields(a fields) text {
+	t := text{}
+	for i, f := range a {
+		if i > 0 {
+			f.s = " " + f.s
+		}
+		t = concat(t, f)
+	}
+	return t
+}
+
+// perElement applies an operation to every value of a list.
+func (w *walker) perElement(p *syntax.ParamExp, list []value, st *state, q quoting, splits bool) []piece {
+	if p.Slice != nil {
+		from, ok1 := w.integer(p.Slice.Offset, st)
+		n, ok2 := len(list), true
+		if p.Slice.Length != nil {
+			n, ok2 = w.integer(p.Slice.Length, st)
+		}
+		if p.Param.Value == "@" || p.Param.Value == "*" {
+			list = append([]value{st.name}, list...)
+		}
+		if !ok1 || !ok2 || from < 0 || n < 0 {
+			var sources []int
+			for _, v := range list {
+				sources = union(sources, v.sources())
+			}
+			return []piece{{fields: fields{{s: HoleSplit, from: sources}}}}
+		}
+		list = list[min(from, len(list)):]
+		list = list[:min(n, len(list))]
+		return w.listPieces(p, list, st, q, splits)
+	}
+	if p.Exp != nil && len(list) == 0 {
+		switch p.Exp.Op {
+		case syntax.DefaultUnset, syntax.DefaultUnsetOrNull, syntax.AssignUnset, syntax.AssignUnsetOrNull:
+			return w.operand(p.Exp.Word, st, q, splits)
+		}
+	}
+	if p.Exp != nil && len(list) > 0 {
+		switch p.Exp.Op {
+		case syntax.AlternateUnset, syntax.AlternateUnsetOrNull:
+			return w.operand(p.Exp.Word, st, q, splits)
+		case syntax.DefaultUnset, syntax.DefaultUnsetOrNull, syntax.ErrorUnset, syntax.ErrorUnsetOrNull, syntax.AssignUnset, syntax.AssignUnsetOrNull:
+			w.word(p.Exp.Word, st)
+			return w.listPieces(p, list, st, q, splits)
+		}
+	}
+	out := make([]value, len(list))
+	for i, v := range list {
+		out[i] = w.operate(p, v, st)
+	}
+	return w.listPieces(p, out, st, q, splits)
+}
+
+// operand expands the word of ${x:-word} where the expansion stands.
+func (w *walker) operand(word *syntax.Word, st *state, q quoting, splits bool) []piece {
+	if word == nil {
+		return []piece{{quoted: q != unquoted, fields: fields{{}}}}
+	}
+	var out []piece
+	for _, a := range w.parts(word.Parts, st, q, splits) {
+		out = append(out, piece{fields: a.finish(), quoted: true})
+	}
+	return out
+}
+
+// value is what a parameter holds before any operator.
+func (w *walker) value(p *syntax.ParamExp, st *state) value {
+	name := p.Param.Value
+	if p.Index == nil {
+		return w.named(name, st)
+	}
+	v := w.lookup(st, w.deref(st, name))
+	if !v.array {
+		if n, ok := w.integer(p.Index, st); ok && n == 0 {
+			return v.val
+		}
+		return v.val.or(value{{unset: true}})
+	}
+	key, ok := w.key(p.Index, st)
+	if !ok || v.open {
+		return v.all()
+	}
+	for i, k := range v.keys {
+		if k == key {
+			return v.elems[i]
+		}
+	}
+	return value{{unset: true}}
+}
+
+// key is a subscript as the key of an element.
+func (w *walker) key(x syntax.ArithmExpr, st *state) (string, bool) {
+	if word, ok := x.(*syntax.Word); ok {
+		s, ok := w.scalar(word, st).one()
+		if ok && s != "" {
+			if _, err := strconv.Atoi(s); err != nil {
+				if v := w.lookup(st, s); len(v.val) == 1 && v.val[0].exact() && !v.val[0].unset {
+					if _, err := strconv.Atoi(v.val[0].s); err == nil {
+						return v.val[0].s, true
+					}
+				}
+			}
+			return s, true
+		}
+		return "", false
+	}
+	n, ok := w.integer(x, st)
+	return strconv.Itoa(n), ok
+}
+
+// named is the value of a variable or a special parameter.
+func (w *walker) named(name string, st *state) value {
+	switch name {
+	case "#", "?", "$", "!", "PPID", "UID", "EUID", "BASHPID", "SHLVL", "LINENO", "EPOCHSECONDS":
+		if name == "#" && !st.paramsOpen {
+			return constant(strconv.Itoa(len(st.params)))
+		}
+		return number()
+	case "RANDOM", "SRANDOM", "SECONDS", "OPTIND", "COLUMNS", "LINES", "PIPESTATUS":
+		if st.vars[name] == nil {
+			return number()
+		}
+	case "-", "_", "FUNCNAME", "BASH_SOURCE", "BASH_COMMAND", "BASH_LINENO", "DIRSTACK", "GROUPS", "HOSTNAME", "BASH", "BASH_VERSION", "BASH_VERSINFO", "REPLY", "OPTARG":
+		if st.vars[name] == nil {
+			return unknown(nil)
+		}
+	case "0":
+		return st.name
+	case "PWD":
+		if st.vars[name] == nil {
+			return cwdValue(st.cwds, st.cwdUnknown)
+		}
+	case "OLDPWD":
+		if st.vars[name] == nil {
+			return cwdValue(st.oldCwds, len(st.oldCwds) == 0)
+		}
+	case "HOME":
+		return w.home(st)
+	}
+	if n, err := strconv.Atoi(name); err == nil && n > 0 {
+		switch {
+		case n <= len(st.params):
+			return st.params[n-1]
+		case st.paramsOpen:
+			return unknown(nil)
+		}
+		return value{{unset: true}}
+	}
+	v := w.lookup(st, w.deref(st, name))
+	if v.array {
+		if v.open {
+			return v.all()
+		}
+		for i, k := range v.keys {
+			if k == "0" {
+				return v.elems[i]
+			}
+		}
+		return value{{unset: true}}
+	}
+	return v.val
+}
+
+func cwdValue(dirs []string, open bool) value {
+	if open || len(dirs) == 0 {
+		return unknown(nil)
+	}
+	v := value{}
+	for _, d := range dirs {
+		v = append(v, text{s: d})
+	}
+	return v
+}
+
+// operate applies the operator of an expansion.
+func (w *walker) operate(p *syntax.ParamExp, v value, st *state) value {
+	switch {
+	case p.Names != 0, p.Width, p.Excl && p.Index != nil && (index(p) == "@" || index(p) == "*"):
+		return value{{s: HoleSplit}}
+	case p.Length:
+		if s, ok := v.one(); ok && p.Index == nil && p.Param.Value != "@" && p.Param.Value != "*" {
+			return constant(strconv.Itoa(len([]rune(s))))
+		}
+		return number()
+	case p.Excl:
+		v = w.indirect(v, st)
+	}
+	switch {
+	case p.Slice != nil:
+		return w.slice(p.Slice, v, st)
+	case p.Repl != nil:
+		return w.replace(p.Repl, v, st)
+	case p.Exp != nil:
+		return w.expansion(p, v, st)
+	}
+	return v
+}
+
+// indirect is ${!x}: the variable that x names.
+func (w *walker) indirect(v value, st *state) value {
+	var out value
+	for _, t := range v {
+		switch {
+		case !t.exact():
+			out = out.or(unknown(t.from))
+		case name(t.s) || len(t.s) == 1 || strings.Trim(t.s, "0123456789") == "":
+			out = out.or(w.named(t.s, st))
+		default:
+			if strings.ContainsAny(t.s, "[") {
+				w.opaque(st, "a subscript in the value of a variable can run code", nil, t.from)
+			}
+			out = out.or(unknown(t.from))
+		}
+	}
+	return out
+}
+
+func name(s string) bool {
+	for i := range len(s) {
+		c := s[i]
+		if c != '_' && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (i == 0 || c < '0' || c > '9') {
+			return false
+		}
+	}
+	return s != ""
+}
+
+func (w *walker) slice(s *syntax.Slice, v value, st *state) value {
+	from, ok1 := w.integer(s.Offset, st)
+	n, ok2 := 0, true
+	if s.Length != nil {
+		n, ok2 = w.integer(s.Length, st)
+	}
+	if !ok1 || !ok2 {
+		return unknown(v.sources())
+	}
+	return v.each(func(t string) string {
+		r := []rune(t)
+		at := from
+		if at < 0 {
+			at += len(r)
+		}
+		if at < 0 || at > len(r) {
+			return ""
+		}
+		end := len(r)
+		switch {
+		case s.Length == nil:
+		case n < 0:
+			end = max(at, len(r)+n)
+		default:
+			end = min(len(r), at+n)
+		}
+		return string(r[at:end])
+	})
+}
+
+// replace folds ${x/a/b} for patterns without special characters.
+func (w *walker) replace(r *syntax.Replace, v value, st *state) value {
+	from, ok1 := w.scalar(r.Orig, st).one()
+	to, ok2 := "", true
+	if r.With != nil {
+		to, ok2 = w.scalar(r.With, st).one()
+	}
+	if !ok1 || !ok2 || strings.ContainsAny(from, `*?[\(`) || strings.IndexByte(to, '&') >= 0 || from == "" || from[0] == '#' || from[0] == '%' || !v.known() {
+		return unknown(v.sources())
+	}
+	return v.each(func(t string) string {
+		if r.All {
+			return strings.ReplaceAll(t, from, to)
+		}
+		return strings.Replace(t, from, to, 1)
+	})
+}
+
+func (w *walker) expansion(p *syntax.ParamExp, v value, st *state) value {
+	op := p.Exp.Op
+	switch op {
+	case syntax.DefaultUnset, syntax.DefaultUnsetOrNull, syntax.AssignUnset, syntax.AssignUnsetOrNull, syntax.ErrorUnset, syntax.ErrorUnsetOrNull,
+		syntax.AlternateUnset, syntax.AlternateUnsetOrNull:
+		return w.fallback(p, v, st)
+	}
+	arg := w.scalar(p.Exp.Word, st)
+	pattern, ok := arg.one()
+	switch op {
+	case syntax.RemSmallSuffix, syntax.RemLargeSuffix, syntax.RemSmallPrefix, syntax.RemLargePrefix:
+		return v.trim(op, pattern, ok)
+	case syntax.UpperFirst, syntax.UpperAll, syntax.LowerFirst, syntax.LowerAll:
+		if !ok || pattern != "" {
+			return unknown(v.sources())
+		}
+		return v.each(func(t string) string { return changeCase(op, t) })
+	case syntax.OtherParamOps:
+		if pattern == "P" {
+			// Expanding a value as a prompt runs the substitutions in it.
+			for _, t := range v {
+				if !t.known() || strings.ContainsAny(t.s, "$`") {
+					w.opaque(st, "expanding a value as a prompt can run code", nil, t.from)
+				}
+			}
+		}
+		return unknown(v.sources())
+	}
+	return unknown(v.sources())
+}
+
+// trim folds ${x%y} and its like.
+func (v value) trim(op syntax.ParExpOperator, pattern string, ok bool) value {
+	out := make(value, 0, len(v))
+	for _, t := range v {
+		if !t.known() || !ok || strings.ContainsAny(pattern, `?[\(`) {
+			out = out.or(unknown(t.from))
+			continue
+		}
+		s, fine := trimOne(op, t.s, pattern)
+		if !fine {
+			out = out.or(unknown(t.from))
+			continue
+		}
+		t.s = s
+		out = out.or(value{t})
+	}
+	return out
+}
+
+// trimOne handles patterns of literal text with at most one star at the end where
+// the cut is: "*/", ".*", "##*/", "%%.*".
+func trimOne(op syntax.ParExpOperator, s, pattern string) (string, bool) {
+	star := strings.Count(pattern, "*")
+	switch op {
+	case syntax.RemSmallSuffix, syntax.RemLargeSuffix:
+		if star == 0 {
+			return strings.TrimSuffix(s, pattern), true
+		}
+		lit, found := strings.CutSuffix(pattern, "*")
+		if !found || star > 1 {
+			return "", false
+		}
+		i := strings.LastIndex(s, lit)
+		if op == syntax.RemLargeSuffix {
+			i = strings.Index(s, lit)
+		}
+		if i < 0 {
+			return s, true
+		}
+		return s[:i], true
+	}
+	if star == 0 {
+		return strings.TrimPrefix(s, pattern), true
+	}
+	lit, found := strings.CutPrefix(pattern, "*")
+	if !found || star > 1 {
+		return "", false
+	}
+	i := strings.Index(s, lit)
+	if op == syntax.RemLargePrefix {
+		i = strings.LastIndex(s, lit)
+	}
+	if i < 0 {
+		return s, true
+	}
+	return s[i+len(lit):], true
+}
+
+func changeCase(op syntax.ParExpOperator, s string) string {
+	switch op {
+	case syntax.UpperAll:
+		return strings.ToUpper(s)
+	case syntax.LowerAll:
+		return strings.ToLower(s)
+	}
+	r := []rune(s)
+	if len(r) == 0 {
+		return s
+	}
+	if op == syntax.UpperFirst {
+		return strings.ToUpper(string(r[0])) + string(r[1:])
+	}
+	return strings.ToLower(string(r[0])) + string(r[1:])
+}
+
+// fallback is ${x:-y} and its like.
+func (w *walker) fallback(p *syntax.ParamExp, v value, st *state) value {
+	op := p.Exp.Op
+	null := op == syntax.DefaultUnsetOrNull || op == syntax.AssignUnsetOrNull || op == syntax.ErrorUnsetOrNull || op == syntax.AlternateUnsetOrNull
+	var present value
+	absent := false
+	for _, t := range v {
+		switch {
+		case !t.known():
+			// It may be absent, or empty.
+			present, absent = append(present, t), true
+		case t.unset, null && t.s == "":
+			absent = true
+		default:
+			present = append(present, t)
+		}
+	}
+	word := value(nil)
+	if absent || op == syntax.AlternateUnset || op == syntax.AlternateUnsetOrNull {
+		word = w.scalar(p.Exp.Word, st)
+	} else {
+		w.word(p.Exp.Word, st)
+	}
+	out := present
+	switch op {
+	case syntax.AlternateUnset, syntax.AlternateUnsetOrNull:
+		out = nil
+		if len(present) > 0 {
+			out = word
+		}
+		if absent {
+			out = append(value{}, out...).or(constant(""))
+		}
+	case syntax.ErrorUnset, syntax.ErrorUnsetOrNull:
+	default:
+		if absent {
+			out = append(value{}, out...).or(word)
+			if op == syntax.AssignUnset || op == syntax.AssignUnsetOrNull {
+				w.assignValue(st, p.Param.Value, out)
+			}
+		}
+	}
+	if len(out) == 0 {
+		return constant("")
+	}
+	return out
+}
