@@ -17,9 +17,16 @@ type gate struct {
 // classURL is the class of passwords in URLs.
 const classURL = classExtra + 1
 
+// maxJudged is how much of a value its judgement looks at. Names side by side
+// would otherwise cost the length of a line each.
+const maxJudged = 512
+
 // passes reports whether a value is a secret rather than a reference to one, a
 // placeholder or a word.
 func (s *Set) passes(val []byte, g gate) bool {
+	if len(val) > maxJudged {
+		val = val[:maxJudged]
+	}
 	if len(val) < 6 || bytes.Contains(val, []byte(placeholderHead)) ||
 		bytes.HasPrefix(val, []byte(placeholderHead[1:])) {
 		return false
