@@ -1,0 +1,119 @@
+package atip
+
+import "strings"
+
+// example holds a command line of the document against the document.
+func (l *linter) example(v val, pointer, line string, path []string) {
+	words := exampleWords(line)
+	if len(words) == 0 || !l.isTool(words[0]) {
+		return
+	}
+	call := l.d.Resolve(words, ResolveOptions{Provenance: Provenance{Rank: Vendor}, InvokedAs: l.d.Name()})
+	switch {
+	case call.Exactness != Exact:
+		msg := "example " + quoteShort(line) + " is " + call.Exactness.String()
+		if len(call.UnknownOptions) > 0 {
+			msg += ": " + strings.Join(call.UnknownOptions, " ") + " is not declared"
+		}
+		l.warn(v, pointer, "L08", msg)
+	case path != nil && !startsWith(call.Path, path):
+		l.warn(v, pointer, "L08", "example "+quoteShort(line)+" is the command "+quoteShort(strings.Join(call.Path, " ")))
+	}
+}
+
+func startsWith(path, prefix []string) bool {
+	if len(path) < len(prefix) {
+		return false
+	}
+	for i := range prefix {
+		if path[i] != prefix[i] {
+			return false
+		}
+	}
+	return true
+}
+
+func (l *linter) isTool(word string) bool {
+	word = baseName(word)
+	if word == l.d.Name() {
+		return true
+	}
+	for _, glob := range l.d.Names() {
+		if globMatch(glob, word) {
+			return true
+		}
+	}
+	return false
+}
+
+// patterns holds the steps of patterns that run this tool against the document. Words
+// are split before variables are put in, as they are when a pattern is run.
+func (l *linter) patterns() {
+	l.d.root().get("patterns").items(func(i int, p val) {
+		p.get("steps").items(func(j int, s val) {
+			at := "/patterns/" + itoa(i) + "/steps/" + itoa(j) + "/command"
+			l.example(s.get("command"), at, fillVariables(s.get("command").str()), nil)
+		})
+	})
+}
+
+// fillVariables replaces each {name} by a word.
+func fillVariables(s string) string {
+	var b strings.Builder
+	for {
+		before, rest, ok := strings.Cut(s, "{")
+		b.WriteString(before)
+		if !ok {
+			return b.String()
+		}
+		_, after, ok := strings.Cut(rest, "}")
+		if !ok {
+			b.WriteByte('{')
+			s = rest
+			continue
+		}
+		b.WriteByte('x')
+		s = after
+	}
+}
+
+// exampleWords splits the first command of an example as a shell would, without
+// expanding anything.
+func exampleWords(line string) []string {
+	line = strings.TrimPrefix(line, "$ ")
+	var words []string
+	var word strings.Builder
+	open, quote := false, byte(0)
+	end := func() {
+		if open {
+			words = append(words, word.String())
+			word.Reset()
+			open = false
+		}
+	}
+	for i := 0; i < len(line); i++ {
+		c := line[i]
+		switch {
+		case quote != 0 && c == quote:
+			quote = 0
+		case quote != '\'' && c == '\\' && i+1 < len(line):
+			i++
+			word.WriteByte(line[i])
+			open = true
+		case quote != 0:
+			word.WriteByte(c)
+		case c == '\'' || c == '"':
+			quote, open = c, true
+		case c == ' ' || c == '\t' || c == '\n':
+			end()
+		case c == '|' || c == ';' || c == '&' || c == '<' || c == '>' || c == '#' && !open:
+			end()
+			return words
+		default:
+			word.WriteByte(c)
+			open = true
+		}
+	}
+	end()
+	return words
+}
