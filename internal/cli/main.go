@@ -134,7 +134,7 @@ func noCommand(v *Values) error {
 func invocation(v *Values) (run.Invocation, error) {
 	inv := run.Invocation{
 		Argv: v.Rest, Shell: v.Get("command"), IsShell: v.Has("command"), Directory: v.Get("directory"), Policies: v.All("policy"),
-		DeclaredTimeout: v.Get("timeout") == "declared", KillAfter: v.DurationOf("kill-after"), Stdin: v.Get("stdin"), Terminal: v.Has("tty"),
+		DeclaredTimeout: v.Get("timeout") == "declared", KillAfter: v.DurationOf("kill-after"), Wait: v.DurationOf("wait"), Stdin: v.Get("stdin"), Terminal: v.Has("tty"),
 		StatusFile: v.Get("status-file"), StatusFD: v.IntOf("status-fd"), OutputMode: v.Get("output"),
 	}
 	if !inv.DeclaredTimeout {
@@ -142,6 +142,9 @@ func invocation(v *Values) (run.Invocation, error) {
 	}
 	if inv.IsShell {
 		inv.Argv, inv.ShellArgs = nil, v.Rest
+	}
+	if inv.Wait > run.MaxWait {
+		return inv, fault.New("E1002", "--wait: longer than "+run.MaxWait.String()).With("flag", "--wait").WithFix("wait at most ten minutes", "--wait 10m")
 	}
 	if len(inv.Argv) > 0 && inv.Argv[0] == "" {
 		return inv, fault.New("E1003", "the command word is empty").WithFix("write the command after `--`", "atip-exec -- git status")

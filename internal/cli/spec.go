@@ -83,6 +83,7 @@ var runFlags = []Flag{
 	{Name: "dry-run", Kind: Bool, Help: "print the plan and start nothing"},
 	{Name: "timeout", Kind: Duration, Value: "DUR", Help: "end the command and all it started after DUR (90, 1.5s, 5m; at most 24h), or `declared`"},
 	{Name: "kill-after", Kind: Duration, Value: "DUR", Help: "time between SIGTERM and SIGKILL at a timeout (default 2s)"},
+	{Name: "wait", Kind: Duration, Value: "DUR", Help: "wait up to DUR for a person where one is needed (at most 10m; never in CI)"},
 	{Name: "stdin", Kind: String, Value: "MODE", Help: "auto, inherit, null, or a file to read"},
 	{Name: "tty", Short: 't', Kind: Bool, Help: "give the command a terminal of its own"},
 	{Name: "status-file", Kind: Path, Value: "FILE", Help: "write the outcome as JSON to FILE, whatever happens"},

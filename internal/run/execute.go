@@ -42,6 +42,7 @@ type execution struct {
 	noteMu     sync.Mutex
 	killed     bool               // by us
 	protected  sandbox.Settlement // what the run changed of the protected names
+	grants     grantState
 	binds      binding
 }
 
@@ -52,7 +53,9 @@ func (x *execution) run() (err error) {
 	if err := x.openLog(); err != nil {
 		return err
 	}
-	x.signals = <-x.watched
+	if x.signals == nil {
+		x.signals = <-x.watched
+	}
 	defer x.signals.close()
 	if err := x.bind(); err != nil {
 		return err
@@ -66,6 +69,9 @@ func (x *execution) run() (err error) {
 	}
 	if sig := x.signals.pending(); sig != nil {
 		return cancelled(sig)
+	}
+	if err := x.spend(); err != nil {
+		return err
 	}
 	if err := x.start(); err != nil {
 		return err

@@ -2,10 +2,8 @@ package run
 
 import (
 	"encoding/json"
-	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/filter"
@@ -41,6 +39,9 @@ func (x *execution) record(r *Result) error {
 	if r.Status.Child != nil {
 		rec["child"] = r.Status.Child
 		rec["protected"] = x.protected.Receipt()
+	}
+	if g := x.grantRecord(); g != nil {
+		rec["grant"] = g
 	}
 	if r.Fault != nil {
 		rec["error"] = map[string]any{"code": r.Fault.Code, "message": x.clean(r.Fault.Message)}
@@ -86,7 +87,7 @@ func merge(object []byte, rec map[string]any) []byte {
 func (x *execution) describe(kind string) map[string]any {
 	p := x.plan
 	rec := map[string]any{"kind": kind, "argv": x.cleanAll(p.inv.words()), "cwd": p.Cwd, "uid": p.machine.UID,
-		"session": p.machine.Getenv("ATIP_SESSION_ID"), "agent": p.agent()}
+		"session": p.session(), "agent": p.agent()}
 	if len(p.steps) > 0 {
 		main := p.steps[0]
 		rec["tool"] = map[string]any{"path": main.id.Canonical, "place": main.id.Place, "sha256": main.id.Digest, "trust": main.verdict, "metadata": main.Call.Provenance}
@@ -156,32 +157,16 @@ func (x *execution) refuse(err error) error {
 		f.With("warnings", x.plan.Warnings)
 	}
 	f.Redact(x.clean)
-	if f.Code != "E2010" {
+	if f.Code != "E2010" && f.Code != "E2011" {
 		return f
 	}
-	p := x.plan
-	id, werr := approve.WriteRequest(filepath.Join(p.dirs.State, "requests"), approve.Request{Bound: p.bound(), Display: x.display(f.Message), Requester: p.requester()})
-	if werr != nil {
-		// The refusal stands either way; only nobody can be asked.
-		return f.With("requestError", werr.Error())
-	}
-	return f.With("requestId", id)
+	return x.ask(f)
 }
 
 func (x *execution) warn(text string) {
 	if x.out.Warn != nil {
 		x.out.Warn(text)
 	}
-}
-
-// bound is everything that an approval of this plan would cover.
-func (p *Plan) bound() map[string]any {
-	var steps []any
-	for _, s := range p.steps {
-		steps = append(steps, map[string]any{"argv": anys(s.argv), "sha256": s.id.Digest, "metadata": s.Call.Provenance.Digest, "effects": s.danger(), "resources": resourceList(s.Call.Resources)})
-	}
-	return map[string]any{"argv": anys(p.inv.words()), "cwd": p.Cwd, "steps": steps, "env": anys(p.env.passed), "policy": p.policies.Digest(), "uid": p.machine.UID,
-		"session": p.machine.Getenv("ATIP_SESSION_ID"), "agent": p.agent()}
 }
 
 func (x *execution) display(message string) approve.Display {
@@ -201,7 +186,14 @@ func (x *execution) display(message string) approve.Display {
 }
 
 func (p *Plan) requester() approve.Requester {
-	return approve.Requester{UID: p.machine.UID, PID: processID(), Start: p.began.UTC().Format(time.RFC3339Nano), SID: sessionID(), Session: p.machine.Getenv("ATIP_SESSION_ID"), Agent: p.agent()}
+	r := approve.Requester{UID: p.machine.UID, PID: processID(), SID: sessionID(), Session: p.session(), Agent: p.agent()}
+	for i, a := range approve.Ancestry(r.PID) {
+		if i == 0 {
+			r.Start, r.TTY = a.Start, a.Terminal()
+		}
+		r.Ancestry = append(r.Ancestry, a.Key())
+	}
+	return r
 }
 
 func resourceList(rs []atip.Resource) []any {

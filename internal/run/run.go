@@ -66,12 +66,15 @@ func Run(inv Invocation, m Machine, out Output) *Result {
 		go func() { x.collected <- x.collect() }()
 	})
 	if err == nil {
-		err = p.statusOutside(sink)
+		err = p.statusOutside(sink, p.Decision.Action == policy.Allow)
 	}
 	if err == nil {
 		err = p.Refusal()
 	}
 	x.status = r.base(p)
+	if err = x.permit(err); err == nil && x.grants.grant != nil {
+		err = p.statusOutside(sink, true)
+	}
 	if err != nil {
 		// A refusal is one line on stderr; warnings go into its details.
 		err = x.refuse(err)
@@ -143,8 +146,8 @@ func (p *Plan) rules() []string {
 }
 
 // statusOutside refuses a status file that the child could write.
-func (p *Plan) statusOutside(s *statusSink) error {
-	if s == nil || s.file == "" || p.Decision.Action != policy.Allow {
+func (p *Plan) statusOutside(s *statusSink, runs bool) error {
+	if s == nil || s.file == "" || !runs {
 		return nil
 	}
 	dir := filepath.Dir(s.file)

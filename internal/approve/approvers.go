@@ -1,0 +1,135 @@
+package approve
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// approversFile is the list that `atip approve --init` keeps beside the user's policy.
+type approversFile struct {
+	V         int            `json:"v"`
+	Approvers []approverLine `json:"approvers"`
+}
+
+type approverLine struct {
+	ID    string `json:"id"`
+	Key   string `json:"key"`
+	Level int    `json:"level"`
+}
+
+// ApproversError says that the list of approvers cannot be relied on. Whoever could
+// change it could approve, so nothing that needs a person runs until it is put right.
+type ApproversError struct {
+	Path string
+	Err  error
+}
+
+// Error implements error.
+func (e *ApproversError) Error() string { return e.Path + ": " + e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *ApproversError) Unwrap() error { return e.Err }
+
+// FaultCode implements fault.Coded.
+func (e *ApproversError) FaultCode() string { return "E2044" }
+
+// FaultDetails implements fault.Coded.
+func (e *ApproversError) FaultDetails() map[string]any { return map[string]any{"file": e.Path} }
+
+// ReadApprovers reads a list of approvers; a file that is not there is an empty one.
+// A file of one user's cannot claim that its keys are kept by another (level 2); a
+// key on a security key proves itself.
+func ReadApprovers(file string) ([]Approver, error) {
+	list, err := readApprovers(file)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, &ApproversError{file, err}
+	}
+	var out []Approver
+	for _, a := range list.Approvers {
+		out = append(out, Approver{ID: a.ID, Key: a.Key, Level: UserLevel(a.Key, a.Level)})
+	}
+	return out, nil
+}
+
+// UserLevel bounds the level of a key that a user's own file names.
+func UserLevel(key string, level int) int {
+	if strings.HasPrefix(key, keyHardware+" ") {
+		return min(level, 3)
+	}
+	return min(level, 1)
+}
+
+func readApprovers(file string) (approversFile, error) {
+	var list approversFile
+	f, err := openRegular(file)
+	if err != nil {
+		return list, err
+	}
+	defer f.Close()
+	if err := private(filepath.Dir(file)); err != nil {
+		return list, fmt.Errorf("its directory: %w", err)
+	}
+	raw, err := io.ReadAll(io.LimitReader(f, 64<<10))
+	if err != nil {
+		return list, err
+	}
+	d := json.NewDecoder(strings.NewReader(string(raw)))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&list); err != nil {
+		return list, err
+	}
+	if list.V != 1 {
+		return list, fmt.Errorf("version %d", list.V)
+	}
+	for _, a := range list.Approvers {
+		if a.ID == "" || a.Level < 0 || a.Level > 3 {
+			return list, fmt.Errorf("approver %q of level %d", a.ID, a.Level)
+		}
+		if _, err := keyBlob(a.Key); err != nil {
+			return list, fmt.Errorf("approver %s: %w", a.ID, err)
+		}
+	}
+	return list, nil
+}
+
+// AddApprover puts a key into the list. An id that is there already is refused: it
+// would be unclear which of two keys a grant means.
+func AddApprover(file string, a Approver) error {
+	list, err := readApprovers(file)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return &ApproversError{file, err}
+	}
+	if _, err := keyBlob(a.Key); err != nil {
+		return &ApproversError{file, err}
+	}
+	for _, old := range list.Approvers {
+		if old.ID == a.ID {
+			return &ApproversError{file, fmt.Errorf("there is an approver %q already", a.ID)}
+		}
+	}
+	list.V, list.Approvers = 1, append(list.Approvers, approverLine{a.ID, a.Key, a.Level})
+	raw, err := json.MarshalIndent(list, "", "  ")
+	if err != nil {
+		return &ApproversError{file, err}
+	}
+	dir := filepath.Dir(file)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return &ApproversError{file, err}
+	}
+	return replace(dir, file, append(raw, '\n'))
+}
+
+// SameKey reports whether two authorized_keys lines hold the same key.
+func SameKey(a, b string) bool {
+	x, err := keyBlob(a)
+	y, err2 := keyBlob(b)
+	return err == nil && err2 == nil && string(x) == string(y)
+}

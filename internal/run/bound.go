@@ -1,0 +1,183 @@
+package run
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/approve"
+	"github.com/atip-dev/atip-exec/sandbox"
+)
+
+// What an approval binds of files that a command reads.
+const (
+	maxBoundFile  = 16 << 20
+	maxBoundFiles = 64
+)
+
+// bound is everything that an approval of this plan would cover: one byte of it that
+// differs makes another digest. It is made when a person is asked and again just
+// before the start.
+func (p *Plan) bound() map[string]any {
+	var steps []any
+	files := map[string]any{}
+	for i, s := range p.steps {
+		step := map[string]any{"argv": anys(s.argv), "via": anys(s.Via), "cwd": s.Cwd, "sha256": s.id.Digest, "path": s.id.Canonical, "metadata": s.Call.Provenance.Digest,
+			"command": anys(s.Call.Path), "effects": s.danger(), "resources": resourceList(s.Call.Resources), "trust": s.verdict.Level.String()}
+		var chain []any
+		for _, part := range s.id.Chain {
+			chain = append(chain, part.Path+" "+part.Digest)
+		}
+		step["chain"] = chain
+		if i < len(p.Decision.Steps) {
+			step["rules"] = anys(p.Decision.Steps[i].Rules)
+		}
+		steps = append(steps, step)
+		p.boundFiles(s, files)
+	}
+	host, _ := os.Hostname()
+	return map[string]any{"argv": anys(p.inv.words()), "cwd": p.Cwd, "workspace": p.Workspace, "steps": steps, "rules": anys(p.rules()), "env": p.boundEnvironment(), "stdin": p.boundStdin(),
+		"files": files, "sandbox": p.boundSandbox(), "policy": p.policies.Digest(), "uid": p.machine.UID, "host": host, "session": p.session(), "agent": p.agent(),
+		"terminal": p.inv.Terminal, "timeout": int64(p.limit() / time.Millisecond)}
+}
+
+// digest is what a grant of this plan must name.
+func (p *Plan) digest() (string, error) { return approve.Digest(p.bound()) }
+
+// boundEnvironment has the name and the digest of the value of each variable that the
+// child gets. Values may be credentials, so they are not written down.
+func (p *Plan) boundEnvironment() map[string]any {
+	out := map[string]any{}
+	for _, entry := range p.env.entries {
+		name, value, _ := strings.Cut(entry, "=")
+		out[strings.ToValidUTF8(name, "\ufffd")] = sum([]byte(value))
+	}
+	return out
+}
+
+// boundFiles adds the files whose content the step runs or reads: a script, a
+// Makefile, a manifest. What lies in a directory is not read here; the sandbox and
+// the effects bound it.
+func (p *Plan) boundFiles(s *step, into map[string]any) {
+	add := func(path string) {
+		if _, ok := into[strings.ToValidUTF8(path, "\ufffd")]; ok || path == "" || len(into) >= maxBoundFiles {
+			return
+		}
+		if d := fileDigest(path); d != "" {
+			into[strings.ToValidUTF8(path, "\ufffd")] = d
+		}
+	}
+	base := join(s.Cwd, s.Call.Chdir)
+	for _, n := range s.Call.Nested {
+		if n.File != "" && n.File != "-" {
+			add(join(base, n.File))
+		}
+	}
+	for _, f := range s.Call.CodeFiles {
+		for _, path := range p.codeFilePaths(s, f) {
+			add(path)
+		}
+	}
+	for _, r := range s.Call.Resources {
+		if r.Abs != "" && r.Class != atip.ClassSecret && r.Access&(atip.AccessRead|atip.AccessExec) != 0 {
+			add(r.Abs)
+		}
+	}
+}
+
+// boundStdin has the digest of a regular file on standard input, else what kind of
+// thing is there.
+func (p *Plan) boundStdin() string {
+	switch p.inv.Stdin {
+	case "", "auto", "inherit":
+	case "null":
+		return "null"
+	default:
+		return "file " + fileDigest(p.inv.Stdin)
+	}
+	if kind := stdinKind(p.machine.Stdin); kind != "file" {
+		return kind
+	}
+	at, err := p.machine.Stdin.Seek(0, io.SeekCurrent)
+	info, err2 := p.machine.Stdin.Stat()
+	if err != nil || err2 != nil {
+		return "file"
+	}
+	return "file " + digestOf(io.NewSectionReader(p.machine.Stdin, at, maxBoundFile+1), info)
+}
+
+// boundSandbox is a digest of what the kernel would let the child do.
+func (p *Plan) boundSandbox() string {
+	f := &p.Profile
+	grants := func(list []sandbox.Grant) []string {
+		var out []string
+		for _, g := range list {
+			out = append(out, g.Rights.String()+" "+g.Path)
+		}
+		return out
+	}
+	raw, err := json.Marshal([]any{p.Setup.Tier(), f.Confine, f.Workspace, f.Private, grants(f.Read), grants(f.Write), grants(f.Exec), f.Mask, f.Protect, f.GitDirs, f.Net, f.Unix,
+		f.SubprocessNo, f.Env, f.Limits, f.Need, f.Accept, f.Forced})
+	if err != nil {
+		return "" // the parts are plain values
+	}
+	return sum(raw)
+}
+
+// session names the conversation that this run belongs to. It is a label that anybody
+// may set, so it only tells requests apart.
+func (p *Plan) session() string {
+	for _, name := range [...]string{"ATIP_SESSION_ID", "CLAUDE_CODE_SESSION_ID", "TOOLI_SESSION_ID", "GITHUB_RUN_ID", "CI_JOB_ID"} {
+		if v := p.machine.Getenv(name); v != "" {
+			return v
+		}
+	}
+	return ""
+}
+
+// fileDigest tells the content of a file; "" if there is none, which the command will
+// find out itself, and for a directory.
+func fileDigest(path string) string {
+	f, err := openNonblock(path)
+	if err != nil {
+		if os.IsNotExist(err) {
+			return ""
+		}
+		return "unreadable"
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return "unreadable"
+	}
+	if info.IsDir() {
+		return ""
+	}
+	if !info.Mode().IsRegular() {
+		return info.Mode().Type().String()
+	}
+	return digestOf(io.LimitReader(f, maxBoundFile+1), info)
+}
+
+// digestOf reads up to the limit; a larger file is told apart by size and time.
+func digestOf(r io.Reader, info os.FileInfo) string {
+	h := sha256.New()
+	n, err := io.Copy(h, r)
+	switch {
+	case err != nil:
+		return "unreadable"
+	case n > maxBoundFile:
+		return "large " + info.ModTime().UTC().Format(time.RFC3339Nano) + " " + hex.EncodeToString(h.Sum(nil))
+	}
+	return "sha256:" + hex.EncodeToString(h.Sum(nil))
+}
+
+func sum(b []byte) string {
+	h := sha256.Sum256(b)
+	return "sha256:" + hex.EncodeToString(h[:])
+}

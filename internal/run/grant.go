@@ -1,0 +1,280 @@
+package run
+
+import (
+	"errors"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/approve"
+	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/policy"
+)
+
+// MaxWait is the longest that a run waits for a person.
+const MaxWait = 10 * time.Minute
+
+// pollEvery is how often a waiting run looks for an answer.
+const pollEvery = 200 * time.Millisecond
+
+// grantState is what a run knows of the person that was asked. Nothing of it goes
+// into an error: the caller is not told how permission is given.
+type grantState struct {
+	grant    *approve.Grant // the permission, nil without one
+	request  string
+	warnings []string
+}
+
+func (p *Plan) requestsDir() string { return filepath.Join(p.dirs.State, "requests") }
+func (p *Plan) grantsDir() string   { return filepath.Join(p.dirs.State, "grants") }
+
+// permit looks for a person's permission of a plan that needs one. It returns nil if
+// the run may go on, else the refusal.
+func (x *execution) permit(refusal error) error {
+	f := fault.From(refusal)
+	if f == nil || f.Code != "E2010" {
+		return refusal
+	}
+	digest, err := x.plan.digest()
+	if err != nil {
+		return refusal // what cannot be written down cannot be permitted
+	}
+	switch found, err := x.find(digest); {
+	case err != nil:
+		return err
+	case found:
+		return x.plan.startable()
+	}
+	if changed := x.changed(); len(changed) > 0 {
+		f = withDetails(x.differs(changed), f)
+	}
+	if approve.Denied(x.plan.requestsDir(), digest) {
+		return x.plan.saidNo()
+	}
+	if x.plan.inv.Wait > 0 && x.plan.machine.Getenv("CI") == "" {
+		return x.await(f, digest)
+	}
+	return f
+}
+
+// startable is what else keeps a permitted plan from starting.
+func (p *Plan) startable() error {
+	if s := p.steps[0]; s.missing != nil {
+		return s.missing
+	}
+	return nil
+}
+
+func (p *Plan) saidNo() error {
+	return fault.New("E2001", Quote(p.inv.words())+" is denied: a person said no").With("decision", policy.Deny).With("steps", p.stepDetails())
+}
+
+// find looks for a grant of this very plan.
+func (x *execution) find(digest string) (bool, error) {
+	rules, err := x.plan.grantRules()
+	if err != nil {
+		return false, err
+	}
+	g, warnings, err := approve.Find(x.plan.grantsDir(), digest, rules)
+	x.grants.warnings = warnings
+	if err != nil {
+		x.grants.warnings = append(warnings, err.Error())
+		return false, nil
+	}
+	x.grants.grant = g
+	return g != nil, nil
+}
+
+// grantRules is what this plan demands of a grant. What the kernel withholds from the
+// run is no danger; what it may do, counts as done.
+func (p *Plan) grantRules() (approve.Rules, error) {
+	ap := p.policies.Approval()
+	r := approve.Rules{Idempotent: true}
+	for _, a := range ap.Approvers {
+		level := a.Level
+		if a.Layer != policy.LayerManaged {
+			level = approve.UserLevel(a.Key, level)
+		}
+		r.Approvers = append(r.Approvers, approve.Approver{ID: a.ID, Key: a.Key, Level: level})
+	}
+	own, err := approve.ReadApprovers(filepath.Join(p.dirs.Config, "approvers.json"))
+	if err != nil {
+		return r, err
+	}
+	r.Approvers = append(r.Approvers, own...)
+	for i, s := range p.steps {
+		r.Idempotent = r.Idempotent && s.Call.Effects[atip.Idempotent].Value == atip.Yes
+		if i >= len(p.Decision.Steps) {
+			break
+		}
+		danger := p.Decision.Steps[i].Danger
+		for _, e := range dangerKeys() {
+			if !danger.Has(e) {
+				continue
+			}
+			r.MinLevel = max(r.MinLevel, ap.MinLevel[dangerName(e)])
+			r.OnceOnly = r.OnceOnly || onceOnly(e)
+		}
+	}
+	return r, nil
+}
+
+// onceOnly names the dangers that are permitted one run at a time.
+func onceOnly(e atip.Effect) bool {
+	switch e {
+	case atip.Destructive, atip.Reversible, atip.Billable, atip.SecretRead, atip.Privileged, atip.Persistence:
+		return true
+	}
+	return false
+}
+
+// changed says what differs from a plan with the same words that a person permitted.
+func (x *execution) changed() []string {
+	p := x.plan
+	rules, err := x.plan.grantRules()
+	if err != nil {
+		return nil
+	}
+	bound := p.bound()
+	for _, g := range approve.Pending(x.plan.grantsDir(), rules.Approvers) {
+		if r, ok := approve.RequestOf(p.requestsDir(), g.Digest); ok && sameWords(r.Bound["argv"], p.inv.words()) {
+			return approve.Changed(r.Bound, bound)
+		}
+	}
+	return nil
+}
+
+func sameWords(v any, words []string) bool {
+	list, ok := v.([]any)
+	if !ok || len(list) != len(words) {
+		return false
+	}
+	for i := range words {
+		if list[i] != any(words[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// ask leaves the request where a person can find it.
+func (x *execution) ask(f *fault.Fault) *fault.Fault {
+	p := x.plan
+	id, err := approve.WriteRequest(p.requestsDir(), approve.Request{Bound: p.bound(), Display: x.display(f.Message), Requester: p.requester()})
+	if err != nil {
+		// The refusal stands either way; only nobody can be asked.
+		return f.With("requestError", err.Error())
+	}
+	x.grants.request = id
+	return f.With("requestId", id)
+}
+
+// await asks and waits for the answer.
+func (x *execution) await(f *fault.Fault, digest string) error {
+	p := x.plan
+	if x.signals == nil {
+		x.signals = <-x.watched
+	}
+	x.refuse(f)
+	x.warn("waits up to " + p.inv.Wait.String() + " for a person, request " + x.grants.request)
+	deadline := time.Now().Add(p.inv.Wait)
+	for time.Now().Before(deadline) {
+		time.Sleep(min(pollEvery, time.Until(deadline)))
+		if sig := x.signals.pending(); sig != nil {
+			return cancelled(sig)
+		}
+		if approve.Denied(p.requestsDir(), digest) {
+			return p.saidNo()
+		}
+		switch found, err := x.find(digest); {
+		case err != nil:
+			return err
+		case found:
+			return x.unchanged(digest)
+		}
+	}
+	return withDetails(fault.New("E2012", Quote(p.inv.words())+" needs a person, and nobody answered in "+p.inv.Wait.String()), f)
+}
+
+// withDetails adds the details of another fault to those of f.
+func withDetails(f, from *fault.Fault) *fault.Fault {
+	for k, v := range from.Details {
+		if f.Details[k] == nil {
+			f.With(k, v)
+		}
+	}
+	return f
+}
+
+// unchanged plans again after a wait: the world had time to change.
+func (x *execution) unchanged(digest string) error {
+	again, err := MakePlan(x.plan.inv, x.plan.machine)
+	if err != nil {
+		x.grants.grant = nil
+		return err
+	}
+	defer again.Close()
+	now, err := again.digest()
+	if again.Decision.Action == policy.Deny {
+		x.grants.grant = nil
+		return again.Refusal()
+	}
+	if err != nil || now != digest {
+		x.grants.grant = nil
+		return x.differs(approve.Changed(x.plan.bound(), again.bound()))
+	}
+	return x.plan.startable()
+}
+
+func (x *execution) differs(changed []string) *fault.Fault {
+	return fault.New("E2011", Quote(x.plan.inv.words())+" is no longer what a person agreed to: "+strings.Join(changed, ", ")+" changed").With("changed", changed)
+}
+
+// spend uses up the permission just before the start, if everything is still as it
+// was permitted. Of two runs at once one gets it.
+func (x *execution) spend() error {
+	p := x.plan
+	g := x.grants.grant
+	if g == nil {
+		return nil
+	}
+	digest, err := p.digest()
+	if err != nil || digest != g.Digest {
+		x.grants.grant = nil
+		var changed []string
+		if r, ok := approve.RequestOf(p.requestsDir(), g.Digest); ok {
+			changed = approve.Changed(r.Bound, p.bound())
+		}
+		return x.refuse(x.differs(changed))
+	}
+	if err := g.Spend(x.plan.grantsDir()); err != nil {
+		x.grants.grant = nil
+		if errors.Is(err, approve.ErrSpent) {
+			return x.refuse(p.Refusal())
+		}
+		return fault.New("E3003", err.Error())
+	}
+	if g.Kind == "once" {
+		approve.Done(p.requestsDir(), g.Digest)
+	}
+	return nil
+}
+
+// grantRecord is what the audit keeps of the person's part.
+func (x *execution) grantRecord() map[string]any {
+	rec := map[string]any{}
+	if g := x.grants.grant; g != nil {
+		rec["id"], rec["kind"], rec["approver"], rec["digest"] = g.ID, g.Kind, g.Approver, g.Digest
+	}
+	if x.grants.request != "" {
+		rec["request"] = x.grants.request
+	}
+	if len(x.grants.warnings) > 0 {
+		rec["warnings"] = x.grants.warnings
+	}
+	if len(rec) == 0 {
+		return nil
+	}
+	return rec
+}
