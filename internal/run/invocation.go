@@ -62,12 +62,10 @@ func (m Machine) Getenv(name string) string {
 // isTerminal reports whether f is a terminal and not another device.
 func isTerminal(f *os.File) bool { return tty.IsTerminal(f.Fd()) }
 
-// argv is what is started. A shell string runs in a bash that reads no start-up
-// file and ignores what the environment would have it do (-p: ENV, BASH_ENV,
-// SHELLOPTS, exported functions).
+// argv is what was asked for; what a shell string starts is known once it is read.
 func (inv Invocation) argv() []string {
 	if !inv.IsShell {
 		return inv.Argv
 	}
-	return append([]string{"/bin/bash", "--noprofile", "--norc", "-p", "-c", inv.Shell}, inv.ShellArgs...)
+	return append([]string{"/bin/bash", "-c", inv.Shell}, inv.ShellArgs...)
 }

@@ -43,6 +43,7 @@ type Plan struct {
 	shimDirs shims.Dirs
 	policies *policy.Set
 	steps    []*step
+	edges    []policy.Edge // flows between steps that are dangerous as a whole
 	host     sandbox.Host
 	probed   chan error
 	prepared *sandbox.Prepared // the part of the confinement that no decision changes
@@ -163,8 +164,12 @@ func (p *Plan) probe() error {
 
 func (p *Plan) identify() error {
 	c := &collector{plan: p, path: filepath.SplitList(p.machine.Getenv("PATH"))}
-	err := c.add(p.Argv, nil, p.Cwd, policy.Exact)
-	p.steps = c.steps
+	plan := func() error { return c.add(p.Argv, nil, p.Cwd, policy.Exact) }
+	if p.inv.IsShell {
+		plan = c.identifyShell
+	}
+	err := plan()
+	p.steps, p.edges = c.steps, c.edges
 	if err != nil {
 		return err
 	}
@@ -187,6 +192,7 @@ func (p *Plan) decide() error {
 	for _, s := range p.steps {
 		req.Steps = append(req.Steps, s.Step)
 	}
+	req.Edges = p.edges
 	p.Decision = p.policies.Decide(req)
 	p.Warnings = append(p.Warnings, p.Decision.Warnings...)
 	return nil
@@ -228,7 +234,7 @@ func (p *Plan) refuse(code, what string) error {
 			}
 		}
 	}
-	message := Quote(p.Argv) + " " + what
+	message := Quote(p.inv.words()) + " " + what
 	if len(texts) > 0 {
 		message += ": " + strings.Join(texts, "; ")
 	}

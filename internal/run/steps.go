@@ -30,10 +30,27 @@ type collector struct {
 	plan  *Plan
 	path  []string // PATH of the child
 	steps []*step
+	edges []policy.Edge // flows between steps that are dangerous as a whole
+
+	ctx       *surroundings    // of the command at hand, if a shell string has it
+	found     map[string]*step // the first step of each command word
+	sinks     map[*step]sink
+	writers   map[string]written
+	fileEdges [][2]*step
+	dashed    map[string]bool
 }
 
 // add appends the step of argv and the steps of the commands inside it.
 func (c *collector) add(argv, via []string, cwd string, confidence policy.Confidence) error {
+	if len(c.steps) > maxSteps {
+		return errTooMany
+	}
+	if strings.IndexByte(argv[0], 0) >= 0 {
+		s := c.opaqueStep(c.steps[0], argv, via, cwd, "the command word is not known")
+		c.note(s, sinkWord|sinkStdin)
+		c.steps = append(c.steps, s)
+		return nil
+	}
 	s := &step{argv: argv}
 	s.Via, s.Cwd, s.Confidence = via, cwd, confidence
 	if err := c.identify(s); err != nil {
@@ -43,10 +60,27 @@ func (c *collector) add(argv, via []string, cwd string, confidence policy.Confid
 		return err
 	}
 	c.steps = append(c.steps, s)
+	if err := c.runsWritten(s); err != nil {
+		return err
+	}
 	return c.nested(s)
 }
 
 func (c *collector) identify(s *step) error {
+	key := s.argv[0] + "\x00" + s.Cwd
+	if have := c.found[key]; have != nil && (len(s.argv) < 2 || !strings.HasPrefix(s.argv[1], "+")) {
+		// The same word in the same place is the same file, which one step holds.
+		s.id, s.verdict, s.missing, s.File, s.Trust = have.id, have.verdict, have.missing, have.File, have.Trust
+		s.File.Names = s.File.Names[:2:2]
+		return nil
+	}
+	if c.found == nil {
+		c.found = map[string]*step{}
+	}
+	c.found[key] = s
+	if c.found[s.argv[0]] == nil {
+		c.found[s.argv[0]] = s
+	}
 	p := c.plan
 	opener := trust.Opener{CacheDir: p.digestDir(), Workspace: p.Workspace, Home: p.dirs.Home, TmpDirs: p.world.TmpDirs, Getenv: p.machine.Getenv, Args: s.argv[1:]}
 	t := p.policies.TrustPolicy()
@@ -96,7 +130,8 @@ func (c *collector) resolve(s *step) error {
 	if err != nil {
 		return err
 	}
-	s.Call = found.Resolve(s.argv, atip.ResolveOptions{Env: p.lookupEnv, EnvNames: p.envNames()})
+	s.Call = found.Resolve(s.argv, c.environment())
+	c.upper(found, s)
 	if name := s.Call.Tool; name != "" && !contains(s.File.Names, name) {
 		s.File.Names = append(s.File.Names, name)
 	}
@@ -108,9 +143,10 @@ func (c *collector) resolve(s *step) error {
 	// What can be built again and what git tracks matters only to who destroys it.
 	world.Detail = s.Call.Effects[atip.Delete].Value != atip.No || s.Call.Effects[atip.Destructive].Value != atip.No
 	for i := range s.Call.Resources {
-		world.Fill(&s.Call.Resources[i], join(s.Cwd, s.Call.Chdir))
+		c.place(world, &s.Call.Resources[i], join(s.Cwd, s.Call.Chdir))
 		s.raise(s.Call.Resources[i])
 	}
+	c.settle(s)
 	for _, f := range s.Call.CodeFiles {
 		p.checkCodeFile(s, f)
 	}
@@ -140,6 +176,11 @@ func (s *step) raise(r atip.Resource) {
 // nested looks into the commands inside a step.
 func (c *collector) nested(s *step) error {
 	for _, n := range s.Call.Nested {
+		if handled, err := c.fed(s, n, append(append([]string{}, s.Via...), s.id.Invoked)); err != nil {
+			return err
+		} else if handled {
+			continue
+		}
 		switch {
 		case n.Kind == "argv" && len(n.Argv) > 0 && len(s.Via) < maxDepth:
 			via := append(append([]string{}, s.Via...), s.id.Invoked)

@@ -1,0 +1,269 @@
+package run
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/shell"
+	"github.com/atip-dev/atip-exec/policy"
+)
+
+// sink says by which ways a step takes code in.
+type sink uint8
+
+const (
+	sinkStdin  sink = 1 << iota // a program text on standard input
+	sinkWord                    // a program text in its words, or a file that is a pipe
+	sinkSocket                  // its descriptors are a connection
+)
+
+// note marks a step as one that runs what flows into it.
+func (c *collector) note(s *step, k sink) {
+	if c.sinks == nil {
+		c.sinks = map[*step]sink{}
+	}
+	c.sinks[s] |= k
+}
+
+// written is a file that a step writes, with its content if that is constant.
+type written struct {
+	by      *step
+	content *string
+}
+
+// wrote remembers who writes a file, for whoever runs it later.
+func (c *collector) wrote(s *step, abs string, content *string) {
+	if abs == "" {
+		return
+	}
+	if c.writers == nil {
+		c.writers = map[string]written{}
+	}
+	c.writers[abs] = written{s, content}
+}
+
+// wroteAll remembers the files that a call itself writes.
+func (c *collector) wroteAll(s *step) {
+	if c.ctx == nil {
+		return
+	}
+	for _, r := range s.Call.Resources {
+		if r.Kind == "path" && r.Access&atip.AccessWrite != 0 && r.Abs != "" {
+			content := (*string)(nil)
+			if s.Call.Tool == "tee" {
+				content = c.ctx.stdin
+			}
+			c.wrote(s, r.Abs, content)
+		}
+	}
+}
+
+// runsFile judges a file that a step runs and that the text itself wrote before.
+func (c *collector) runsFile(s *step, file string, isShell bool, via []string) (handled bool, err error) {
+	r := atip.Resource{Kind: "path", Value: file, Access: atip.AccessRead}
+	c.place(c.plan.world, &r, join(s.Cwd, s.Call.Chdir))
+	w, ok := c.writers[r.Abs]
+	if !ok || r.Abs == "" {
+		return false, nil
+	}
+	if w.content != nil && isShell {
+		return true, c.shell(s, *w.content, via)
+	}
+	s.RunsCode = policy.CodeOpaque
+	c.fileEdge(w.by, s)
+	return true, nil
+}
+
+// runsWritten judges a program that the text itself wrote before.
+func (c *collector) runsWritten(s *step) error {
+	abs := s.id.Canonical
+	if s.missing != nil && strings.IndexByte(s.argv[0], '/') >= 0 {
+		abs = filepath.Clean(join(s.Cwd, s.argv[0]))
+	}
+	w, ok := c.writers[abs]
+	if !ok || abs == "" {
+		return nil
+	}
+	s.RunsCode = policy.CodeOpaque
+	c.fileEdge(w.by, s)
+	if w.content != nil {
+		// A text without "#!" is run by the shell; what it would do counts.
+		at := len(c.steps)
+		if err := c.shell(s, *w.content, s.Via); err != nil {
+			c.steps = c.steps[:at]
+		}
+		s.RunsCode = policy.CodeOpaque
+	}
+	return nil
+}
+
+func (c *collector) fileEdge(from, to *step) {
+	c.fileEdges = append(c.fileEdges, [2]*step{from, to})
+}
+
+// stepRange is the steps of one command.
+type stepRange struct{ from, to int }
+
+// links are the flows of one text.
+type links struct {
+	c      *collector
+	script *shell.Script
+	ranges []stepRange
+}
+
+// fed reports whether anything flows into a command.
+func (l *links) fed(i int) bool {
+	for _, f := range l.script.Flows {
+		if f.To == i && f.Kind <= shell.FlowCode {
+			return true
+		}
+	}
+	return false
+}
+
+func (l *links) steps(i int) []*step { return l.c.steps[l.ranges[i].from:l.ranges[i].to] }
+
+// connect turns flows that are dangerous as a whole into edges.
+func (l *links) connect() {
+	for i := range l.script.Commands {
+		l.into(i)
+	}
+	for _, f := range l.script.Flows {
+		switch f.Kind {
+		case shell.FlowForkBomb:
+			l.c.edge(l.ranges[f.To].from, l.ranges[f.To].from, policy.ForkBomb)
+		case shell.FlowSocket:
+			l.c.edge(l.ranges[f.To].from, l.ranges[f.To].from, policy.SocketShell)
+		}
+	}
+	for k := range l.c.fileEdges {
+		l.fileEdge(l.c.fileEdges[k][0], l.c.fileEdges[k][1])
+	}
+	l.c.fileEdges = nil
+}
+
+// before lists the commands whose output can reach command i, through the given
+// kinds of flow at the end.
+func (l *links) before(i int, last ...shell.FlowKind) []int {
+	var out []int
+	var visit func(i int, kinds []shell.FlowKind)
+	visit = func(i int, kinds []shell.FlowKind) {
+		for _, f := range l.script.Flows {
+			if f.To == i && f.From != i && slices.Contains(kinds, f.Kind) && !slices.Contains(out, f.From) {
+				out = append(out, f.From)
+				visit(f.From, []shell.FlowKind{shell.FlowStdin, shell.FlowWord, shell.FlowCode})
+			}
+		}
+	}
+	visit(i, last)
+	return out
+}
+
+// into finds what must not flow into command i.
+func (l *links) into(i int) {
+	c := l.c
+	for n, s := range l.steps(i) {
+		to := l.ranges[i].from + n
+		k := c.sinks[s]
+		if k&sinkSocket != 0 && (isShell(s.id.Effective) || isShell(s.Call.Tool)) {
+			c.edge(to, to, policy.SocketShell)
+		}
+		var kinds []shell.FlowKind
+		if k&sinkStdin != 0 {
+			kinds = append(kinds, shell.FlowStdin)
+		}
+		if k&sinkWord != 0 {
+			kinds = append(kinds, shell.FlowWord, shell.FlowCode)
+		}
+		if kinds != nil {
+			l.code(l.before(i, kinds...), to)
+		}
+		if s.Call.Effects[atip.Network].Value == atip.Yes || k&sinkSocket != 0 {
+			for _, from := range l.before(i, shell.FlowStdin, shell.FlowWord) {
+				l.secret(from, to)
+			}
+		}
+	}
+}
+
+func (l *links) code(from []int, to int) {
+	for _, i := range from {
+		for n, s := range l.steps(i) {
+			at := l.ranges[i].from + n
+			if s.Call.Effects[atip.Network].Value == atip.Yes {
+				l.c.edge(at, to, policy.NetworkToCode)
+			}
+			if decodes(s) {
+				l.c.edge(at, to, policy.DecodedToCode)
+			}
+		}
+	}
+}
+
+func (l *links) secret(from, to int) {
+	for n, s := range l.steps(from) {
+		if reads(s) {
+			l.c.edge(l.ranges[from].from+n, to, policy.SecretToNetwork)
+		}
+	}
+}
+
+// reads reports whether a step gives out the content of a secret.
+func reads(s *step) bool {
+	if s.Call.Effects[atip.SecretRead].Value == atip.Yes {
+		return true
+	}
+	for _, r := range s.Call.Resources {
+		if r.Class == atip.ClassSecret && r.Access&(atip.AccessRead|atip.AccessSecret) != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// decodes reports tools whose output is their input in another form.
+func decodes(s *step) bool {
+	name := s.Call.Tool
+	switch name {
+	case "base64", "base32", "basenc":
+		for _, w := range s.argv[1:] {
+			if w == "--decode" || len(w) > 1 && w[0] == '-' && w[1] != '-' && strings.ContainsAny(w, "dD") {
+				return true
+			}
+		}
+		return false
+	case "xxd", "openssl", "gzip", "gunzip", "zcat", "bzip2", "bunzip2", "bzcat", "xz", "unxz", "xzcat", "zstd", "uudecode", "tr", "rev", "base58", "lz4", "ascii2uni":
+		return true
+	}
+	return false
+}
+
+// fileEdge is a file that one step wrote and another runs.
+func (l *links) fileEdge(from, to *step) {
+	a, b := slices.Index(l.c.steps, from), slices.Index(l.c.steps, to)
+	if a < 0 || b < 0 {
+		return
+	}
+	kind := policy.WrittenToCode
+	if from.Call.Effects[atip.Network].Value == atip.Yes {
+		kind = policy.NetworkToCode
+	} else if decodes(from) {
+		kind = policy.DecodedToCode
+	}
+	l.c.edge(a, b, kind)
+	for i := range l.ranges {
+		if a < l.ranges[i].from || a >= l.ranges[i].to {
+			continue
+		}
+		l.code(l.before(i, shell.FlowStdin), b)
+	}
+}
+
+func (c *collector) edge(from, to int, kind policy.EdgeKind) {
+	e := policy.Edge{From: from, To: to, Kind: kind}
+	if !slices.Contains(c.edges, e) {
+		c.edges = append(c.edges, e)
+	}
+}

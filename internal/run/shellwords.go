@@ -1,0 +1,296 @@
+package run
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/shell"
+	"github.com/atip-dev/atip-exec/policy"
+	"github.com/atip-dev/atip-exec/shims"
+)
+
+// lookup finds the curated metadata of a builtin of the shell.
+func (c *collector) lookup(name string) (shims.Found, error) {
+	return shims.Lookup(shims.Query{Effective: name, Invoked: name, Believed: true}, c.plan.shimDirs)
+}
+
+// settle completes a call with what its words leave open: options that a word may
+// turn out to be, paths that are not known, variables in front of the command.
+func (c *collector) settle(s *step) {
+	if c.ctx == nil {
+		return
+	}
+	c.wroteAll(s)
+	if hasHole(s.Call.Argv) {
+		s.Confidence = min(s.Confidence, policy.Bounded)
+		c.hideHoles(s)
+	}
+	if c.ctx.cwdUnknown && len(s.Call.CodeFiles) > 0 {
+		s.Call.Effects[atip.ExecOpaque] = atip.Fact{Value: atip.Yes, Source: "directory", Rank: atip.Vendor}
+		s.RunsCode = max(s.RunsCode, policy.CodeProject)
+	}
+	for _, a := range c.ctx.env {
+		c.steered(s, a)
+	}
+}
+
+// upper is the call at its upper bound if a word may be an option, or may not be
+// there at all.
+func (c *collector) upper(found shims.Found, s *step) {
+	if c.ctx == nil {
+		return
+	}
+	variant, changed := append([]string(nil), s.argv...), false
+	for i := 1; i < len(variant); i++ {
+		w := variant[i]
+		if w == "--" {
+			break
+		}
+		if c.mayBeOption(w, s.Cwd) {
+			variant[i], changed = "--"+shell.Hole, true
+		}
+	}
+	if !changed {
+		return
+	}
+	call := found.Resolve(variant, c.environment())
+	s.Call.Effects = atip.JoinEffects(s.Call.Effects, call.Effects)
+	s.Call.Exactness = min(s.Call.Exactness, call.Exactness)
+	s.Call.AltPaths = append(s.Call.AltPaths, call.AltPaths...)
+	s.Confidence = min(s.Confidence, policy.Bounded)
+}
+
+// mayBeOption reports whether a word could begin with a dash when it is known.
+func (c *collector) mayBeOption(w, cwd string) bool {
+	if strings.HasPrefix(w, shell.Hole) || strings.Contains(w, shell.HoleSplit) {
+		return true
+	}
+	return contains(c.ctx.globs, w) && strings.IndexByte(w, '/') < 0 && c.dashes(cwd)
+}
+
+// dashes reports whether a directory holds a name that an option could be mistaken
+// for, or may hold one when the command runs.
+func (c *collector) dashes(dir string) bool {
+	if c.ctx.cwdUnknown {
+		return true
+	}
+	if have, ok := c.dashed[dir]; ok {
+		return have
+	}
+	entries, err := os.ReadDir(dir)
+	found := err != nil && !os.IsNotExist(err)
+	for _, e := range entries {
+		found = found || strings.HasPrefix(e.Name(), "-")
+	}
+	for path := range c.writers {
+		found = found || strings.HasPrefix(filepath.Base(path), "-")
+	}
+	if c.dashed == nil {
+		c.dashed = map[string]bool{}
+	}
+	c.dashed[dir] = found
+	return found
+}
+
+func hasHole(argv []string) bool {
+	for _, w := range argv {
+		if strings.IndexByte(w, 0) >= 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// hideHoles puts a sign in place of what is not known, for people to read.
+func (c *collector) hideHoles(s *step) {
+	one := func(w *string) {
+		if strings.IndexByte(*w, 0) >= 0 {
+			*w = shown([]string{*w})[0]
+		}
+	}
+	s.argv = shown(s.argv)
+	s.Call.Argv = s.argv
+	for i := range s.Call.Resources {
+		one(&s.Call.Resources[i].Value)
+	}
+	for i := range s.Call.Options {
+		o := &s.Call.Options[i]
+		if strings.IndexByte(o.Value, 0) >= 0 {
+			o.Maybe = true
+		}
+		one(&o.Value)
+		one(&o.Flag)
+	}
+	for i := range s.Call.Positionals {
+		one(&s.Call.Positionals[i].Value)
+	}
+	s.Call.UnknownOptions = shown(s.Call.UnknownOptions)
+	if p := s.Call.Path; hasHole(p) {
+		s.Call.Path = []string{}
+		s.Call.Exactness = atip.Unresolved
+	}
+}
+
+// steered weighs a variable that the text sets for a command: some decide what code
+// the command runs.
+func (c *collector) steered(s *step, a shell.Assign) {
+	if !loadsCode(a.Name) && !programVariable(a.Name) || harmlessProgram(a.Value) {
+		return
+	}
+	kind := policy.CodeOpaque
+	switch a.Name {
+	case "PYTHONPATH", "NODE_PATH", "PERL5LIB", "RUBYLIB", "LUA_PATH", "CLASSPATH", "PYTHONHOME":
+		if c.inWorkspace(a.Value) {
+			kind = policy.CodeProject
+		}
+	case "NODE_OPTIONS", "GOFLAGS", "MAKEFLAGS", "RUSTFLAGS", "PYTHONWARNINGS", "JAVA_TOOL_OPTIONS", "RUBYOPT", "MFLAGS", "GNUMAKEFLAGS":
+		if a.Name == "PYTHONWARNINGS" || !hasHole([]string{a.Value}) && !strings.ContainsAny(a.Value, "/") && !strings.Contains(a.Value, "exec") {
+			kind = policy.CodeProject
+		}
+	}
+	s.Call.Effects[atip.ExecOpaque] = atip.Fact{Value: atip.Yes, Source: "assignment:" + a.Name, Rank: atip.Vendor}
+	s.RunsCode = max(s.RunsCode, kind)
+}
+
+// programVariable names variables that tools start as a program.
+func programVariable(name string) bool {
+	switch name {
+	case "EDITOR", "VISUAL", "PAGER", "MANPAGER", "SHELL", "CC", "CXX", "TAR_OPTIONS", "RSYNC_RSH", "GIT_DIR", "GIT_WORK_TREE":
+		return true
+	}
+	return strings.HasPrefix(name, "GIT_CONFIG")
+}
+
+// harmlessProgram is the value people set to switch a helper off.
+func harmlessProgram(v string) bool {
+	switch v {
+	case "", "cat", "true", ":", "false", "less", "more", "gcc", "clang", "g++", "clang++", "cc", "/bin/true", "/bin/cat":
+		return true
+	}
+	return false
+}
+
+// inWorkspace reports whether every entry of a path list lies in the workspace.
+func (c *collector) inWorkspace(list string) bool {
+	for dir := range strings.SplitSeq(list, ":") {
+		r := atip.Resource{Kind: "path", Value: dir, Access: atip.AccessRead}
+		if dir == "" || strings.IndexByte(dir, 0) >= 0 {
+			return false
+		}
+		c.plan.world.Fill(&r, c.plan.Cwd)
+		if !within(r.Abs, c.plan.world.Workspace) {
+			return false
+		}
+	}
+	return true
+}
+
+// fed gives the commands inside a step the words or the program text that it reads
+// on its input. handled is false if the metadata's own reading stands.
+func (c *collector) fed(s *step, n atip.Nested, via []string) (handled bool, err error) {
+	switch {
+	case n.Kind == "argv" && n.Placeholder == "" && reader(s.Call.Tool) && len(n.Argv) > 0:
+		argv, ok := append([]string(nil), n.Argv...), c.ctx != nil && c.ctx.stdin != nil
+		if ok {
+			argv = append(argv, words(*c.ctx.stdin)...)
+		} else {
+			argv = append(argv, shell.HoleSplit)
+		}
+		return true, c.inner(argv, via, s, ok)
+	case n.Kind == "argv" && n.Placeholder != "" && reader(s.Call.Tool) && len(n.Argv) > 0:
+		lines := []string{shell.HoleSplit}
+		known := c.ctx != nil && c.ctx.stdin != nil
+		if known {
+			lines = words(*c.ctx.stdin)
+		}
+		for _, line := range lines[:min(len(lines), 16)] {
+			argv := make([]string, len(n.Argv))
+			for i, w := range n.Argv {
+				argv[i] = strings.ReplaceAll(w, n.Placeholder, line)
+			}
+			if err := c.inner(argv, via, s, known); err != nil {
+				return true, err
+			}
+		}
+		return true, nil
+	case n.Kind == "shell" && n.File == "-":
+		if c.ctx != nil && c.ctx.stdin != nil {
+			return true, c.shell(s, *c.ctx.stdin, via)
+		}
+		if c.ctx != nil {
+			s.RunsCode = max(s.RunsCode, policy.CodeOpaque)
+			c.note(s, sinkStdin)
+			return true, nil
+		}
+	case n.File == "-":
+		c.note(s, sinkStdin)
+		if c.ctx != nil && c.ctx.stdin == nil && c.ctx.flows {
+			s.RunsCode = max(s.RunsCode, policy.CodeOpaque)
+			return true, nil
+		}
+	case strings.IndexByte(n.Text, 0) >= 0, strings.IndexByte(n.File, 0) >= 0, strings.HasPrefix(n.File, "/dev/fd/"):
+		s.RunsCode = policy.CodeOpaque
+		c.note(s, sinkWord)
+		return true, nil
+	case n.File != "":
+		return c.runsFile(s, n.File, n.Kind == "shell", via)
+	}
+	return false, nil
+}
+
+// reader reports tools that append the words they read to the command they run.
+func reader(tool string) bool { return tool == "xargs" || tool == "parallel" }
+
+// inner appends a command that gets words from elsewhere. Its own input is empty.
+func (c *collector) inner(argv, via []string, s *step, known bool) error {
+	outer := c.ctx
+	c.ctx = &surroundings{outer: outer}
+	if outer != nil {
+		c.ctx.globs, c.ctx.cwdUnknown, c.ctx.flows = outer.globs, outer.cwdUnknown, outer.flows
+	}
+	defer func() { c.ctx = outer }()
+	confidence := policy.Bounded
+	if known {
+		confidence = s.Confidence
+	}
+	return c.add(argv, via, join(s.Cwd, s.Call.Chdir), confidence)
+}
+
+// words splits text as xargs does: at white space, but for quotes.
+func words(s string) []string {
+	var out []string
+	var b strings.Builder
+	open, quote := false, byte(0)
+	for i := 0; i < len(s); i++ {
+		ch := s[i]
+		switch {
+		case quote != 0:
+			if ch == quote {
+				quote = 0
+			} else {
+				b.WriteByte(ch)
+			}
+		case ch == '\'' || ch == '"':
+			quote, open = ch, true
+		case ch == '\\' && i+1 < len(s):
+			i++
+			b.WriteByte(s[i])
+			open = true
+		case ch == ' ' || ch == '\t' || ch == '\n' || ch == 0:
+			if open {
+				out = append(out, b.String())
+				b.Reset()
+				open = false
+			}
+		default:
+			b.WriteByte(ch)
+			open = true
+		}
+	}
+	if open {
+		out = append(out, b.String())
+	}
+	return out
+}
