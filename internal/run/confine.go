@@ -62,6 +62,9 @@ func (p *Plan) confine() (err error) {
 	if p.Setup, err = sandbox.Select(p.Profile, p.host); err != nil {
 		return err
 	}
+	if p.Setup.Tier() == sandbox.T0 {
+		p.Warnings = append(p.Warnings, "not confined: policy says sandbox.confine \"none\"; only the decision was made")
+	}
 	for _, a := range p.Profile.Absent {
 		if strings.HasPrefix(a.Why, "policy") {
 			p.Warnings = append(p.Warnings, fmt.Sprintf("sandbox: %s is not granted: %s", a.Path, a.Why))

@@ -1,8 +1,10 @@
 package run
 
 import (
-	"encoding/json"
+	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/policy"
@@ -179,22 +181,22 @@ func (p *Plan) stepDetails() []any {
 	return out
 }
 
-// Quote writes words as a shell line would show them.
+// Quote writes words as a shell line would show them. What does not print is
+// escaped, so that a terminal shows what was meant.
 func Quote(words []string) string {
 	var b strings.Builder
 	for i, w := range words {
 		if i > 0 {
 			b.WriteByte(' ')
 		}
-		if w != "" && strings.Trim(w, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:=@%+,") == "" {
+		switch {
+		case w != "" && strings.Trim(w, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:=@%+,~") == "":
 			b.WriteString(w)
-			continue
+		case utf8.ValidString(w) && !strings.ContainsFunc(w, func(r rune) bool { return !unicode.IsPrint(r) }):
+			b.WriteString("'" + strings.ReplaceAll(w, "'", `'\''`) + "'")
+		default:
+			b.WriteString("$" + strconv.QuoteToASCII(w))
 		}
-		quoted, err := json.Marshal(w)
-		if err != nil {
-			quoted = []byte("?")
-		}
-		b.Write(quoted)
 	}
 	return b.String()
 }

@@ -21,3 +21,20 @@ func TestScrub(t *testing.T) {
 		t.Errorf("credentials %q", out.credentials)
 	}
 }
+
+func TestQuote(t *testing.T) {
+	tests := []struct {
+		words []string
+		want  string
+	}{
+		{[]string{"git", "push", "-f"}, "git push -f"},
+		{[]string{"sh", "-c", "f | g & h"}, "sh -c 'f | g & h'"},
+		{[]string{"echo", "it's", ""}, `echo 'it'\''s' ''`},
+		{[]string{"echo", "a\nb", "\xff", "\u202e"}, `echo $"a\nb" $"\xff" $"\u202e"`},
+	}
+	for _, tt := range tests {
+		if got := Quote(tt.words); got != tt.want {
+			t.Errorf("%q: %s, want %s", tt.words, got, tt.want)
+		}
+	}
+}
