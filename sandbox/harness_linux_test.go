@@ -55,6 +55,7 @@ type job struct {
 	Prepare      bool
 	Home         string
 	State        string
+	Drain        bool // wait for the end of the output before the child is waited for
 	Pty          bool // a terminal on standard input and output
 }
 
@@ -210,6 +211,10 @@ func wrapper(j job) (r result) {
 		data, _ := io.ReadAll(pr)
 		out <- string(first[:n]) + string(data)
 	}()
+	if j.Drain {
+		r.Out = <-out
+		out <- r.Out
+	}
 	if j.Kill {
 		<-spoken
 		r.Tree = p.KillTree(j.Grace)

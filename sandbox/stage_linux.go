@@ -238,10 +238,13 @@ func (s *stage) asInit() error {
 	if w.ruleset, err = buildRuleset(&rules, s.plan.ABI, s.terminal()); err != nil {
 		return err
 	}
-	go w.run()
+	go offMain(w.run)
 	r := <-w.started
 	if r.err != nil {
 		return r.err
+	}
+	if err := s.letGo(); err != nil {
+		return err
 	}
 	s.send(stageMessage{Kind: "started"})
 	// Until the wrapper has seen the child, its process id must not be reaped.
@@ -253,6 +256,28 @@ func (s *stage) asInit() error {
 	s.heard()
 	s.send(stageMessage{Kind: "left", Left: len(othersAlive(r.pid))})
 	os.Exit(0)
+	return nil
+}
+
+// letGo closes what belongs to the child: a reader of its output waits until the last
+// copy is closed.
+func (s *stage) letGo() error {
+	null, err := unix.Open(os.DevNull, unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return &StepError{Step: "open", Path: os.DevNull, Err: err}
+	}
+	for fd := range 3 {
+		if err := unix.Dup3(null, fd, 0); err != nil {
+			return &StepError{Step: "close descriptor", Err: err}
+		}
+	}
+	unix.Close(null)
+	for _, fd := range s.plan.Pass {
+		unix.Close(fd)
+	}
+	if s.plan.FD >= 0 {
+		unix.Close(s.plan.FD)
+	}
 	return nil
 }
 

@@ -316,3 +316,14 @@ func TestMaskedFiles(t *testing.T) {
 		t.Errorf("T2 does not say that it is readable: %q %v", r.Out, r.Receipt.Reduced)
 	}
 }
+
+// TestStageHoldsNoOutput: output ends with the child, not with the init of its namespace.
+func TestStageHoldsNoOutput(t *testing.T) {
+	needNamespaces(t)
+	w := newWorld(t)
+	j := w.shell(w.third(t, nil), "echo out; exec sleep 0 </dev/null")
+	j.Drain = true
+	if r := confined(t, j); r.Out != "out\n" || r.Err != "" {
+		t.Errorf("%q %s", r.Out, r.Err)
+	}
+}
