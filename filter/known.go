@@ -151,6 +151,10 @@ const (
 	nameExempt // a path, an id or a limit of a secret
 )
 
+// CredentialName reports whether the name of a variable says that its value is a
+// secret. A path, an id or a limit of a secret is none.
+func CredentialName(name string) bool { return secretNameKind(name) == nameSecret }
+
 // secretNameKind classifies the name of an environment variable, in any case.
 func secretNameKind(name string) nameKind {
 	var buf [64]byte

@@ -4,6 +4,8 @@ import (
 	"path"
 	"sort"
 	"strings"
+
+	"github.com/atip-dev/atip-exec/filter"
 )
 
 // environment is what the child gets and what it does not; names only leave this
@@ -36,7 +38,7 @@ func scrub(environ []string, r environRules) environment {
 		if _, replaced := r.set[name]; replaced {
 			continue
 		}
-		credential := credentialName(name) || name == "SSH_AUTH_SOCK" || hasUserinfo(value)
+		credential := filter.CredentialName(name) || name == "SSH_AUTH_SOCK" || hasUserinfo(value)
 		switch {
 		case matchesName(r.drop, name):
 			out.dropped = append(out.dropped, name)
@@ -148,22 +150,6 @@ func matchesName(patterns []string, name string) bool {
 func contains(list []string, word string) bool {
 	for _, w := range list {
 		if w == word {
-			return true
-		}
-	}
-	return false
-}
-
-// credentialName reports whether a variable of this name looks like a credential.
-func credentialName(name string) bool {
-	name = strings.ToUpper(name)
-	for _, part := range [...]string{"TOKEN", "SECRET", "PASSW", "PASSPHRASE", "APIKEY", "CREDENTIAL", "COOKIE"} {
-		if strings.Contains(name, part) {
-			return true
-		}
-	}
-	for _, suffix := range [...]string{"_KEY", "_DSN", "CONNECTION_STRING", "_AUTH", "_PAT", "_PWD"} {
-		if strings.HasSuffix(name, suffix) {
 			return true
 		}
 	}

@@ -32,18 +32,20 @@ type execution struct {
 	collecting bool          // collect was started
 	described  chan []byte   // the record's static part, built while the child runs
 
-	log        *audit.Log
-	redact     *filter.Set
-	collectErr error
-	known      filter.Known
-	signals    *signals
-	proc       *sandbox.Proc
-	streams    []*stream
-	noteMu     sync.Mutex
-	killed     bool               // by us
-	protected  sandbox.Settlement // what the run changed of the protected names
-	grants     grantState
-	binds      binding
+	log            *audit.Log
+	redact         *filter.Set
+	collectErr     error
+	redactionOff   bool
+	redactionNotes []string
+	known          filter.Known
+	signals        *signals
+	proc           *sandbox.Proc
+	streams        []*stream
+	noteMu         sync.Mutex
+	killed         bool               // by us
+	protected      sandbox.Settlement // what the run changed of the protected names
+	grants         grantState
+	binds          binding
 }
 
 // run starts the child and sees it to its end. Everything that can fail is opened
@@ -63,6 +65,9 @@ func (x *execution) run() (err error) {
 	defer x.binds.close()
 	if err := x.redaction(); err != nil {
 		return err
+	}
+	for _, note := range x.redactionNotes {
+		x.warn(note)
 	}
 	if err := x.intend(); err != nil {
 		return err
@@ -123,15 +128,20 @@ func (x *execution) redaction() error {
 // them. What the child gets beyond the caller's environment comes from policy.
 func (x *execution) collect() (err error) {
 	p := x.plan
+	var rules redaction
 	src := filter.Sources{Env: p.machine.Environ, Argv: p.inv.words(), Home: p.dirs.Home, Getenv: p.machine.Getenv}
-	cfg := filter.Config{}
 	if p.policies != nil {
 		for name, value := range p.policies.Env().Set {
 			src.ChildEnv = append(src.ChildEnv, name+"="+value)
 		}
-		if cfg, err = filterConfig(p.policies.Output(), p.steps); err != nil {
+		if rules, err = redactionPolicy(p.policies.Output(), p.steps); err != nil {
 			return err
 		}
+		src.ExtraEnv = rules.env
+		for _, file := range rules.files {
+			src.ExtraFiles = append(src.ExtraFiles, p.expand(file))
+		}
+		x.redactionOff, x.redactionNotes = rules.config.Disabled, rules.notes
 	}
 	for _, s := range p.steps {
 		src.AuthVars = append(src.AuthVars, s.Call.Secrets...)
@@ -140,7 +150,7 @@ func (x *execution) collect() (err error) {
 		return err
 	}
 	key, _ := filter.LoadTagKey(above(p.dirs.Runtime), above(p.dirs.State))
-	x.redact, err = filter.NewSet(cfg, x.known, key)
+	x.redact, err = filter.NewSet(rules.config, x.known, key)
 	return err
 }
 

@@ -35,11 +35,11 @@ func Redact(in io.Reader, out io.Writer) error {
 		return err
 	}
 	key, _ := filter.LoadTagKey(above(p.dirs.Runtime), above(p.dirs.State))
-	cfg, err := filterConfig(p.policies.Output(), nil)
+	rules, err := redactionPolicy(p.policies.Output(), nil)
 	if err != nil {
 		return err
 	}
-	set, err := filter.NewSet(cfg, known, key)
+	set, err := filter.NewSet(rules.config, known, key)
 	if err != nil {
 		return err
 	}

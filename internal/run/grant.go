@@ -9,6 +9,7 @@ import (
 	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/internal/approve"
 	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/internal/place"
 	"github.com/atip-dev/atip-exec/policy"
 )
 
@@ -90,19 +91,11 @@ func (x *execution) find(digest string) (bool, error) {
 // run is no danger; what it may do, counts as done.
 func (p *Plan) grantRules() (approve.Rules, error) {
 	ap := p.policies.Approval()
-	r := approve.Rules{Idempotent: true}
-	for _, a := range ap.Approvers {
-		level := a.Level
-		if a.Layer != policy.LayerManaged {
-			level = approve.UserLevel(a.Key, level)
-		}
-		r.Approvers = append(r.Approvers, approve.Approver{ID: a.ID, Key: a.Key, Level: level})
-	}
-	own, err := approve.ReadApprovers(filepath.Join(p.dirs.Config, "approvers.json"))
+	approvers, err := approversOf(p.policies, p.dirs)
 	if err != nil {
-		return r, err
+		return approve.Rules{}, err
 	}
-	r.Approvers = append(r.Approvers, own...)
+	r := approve.Rules{Approvers: approvers, Idempotent: true}
 	for i, s := range p.steps {
 		r.Idempotent = r.Idempotent && s.Call.Effects[atip.Idempotent].Value == atip.Yes
 		if i >= len(p.Decision.Steps) {
@@ -118,6 +111,36 @@ func (p *Plan) grantRules() (approve.Rules, error) {
 		}
 	}
 	return r, nil
+}
+
+// approversOf lists the keys that policy and the user's own list name.
+func approversOf(set *policy.Set, dirs place.Dirs) ([]approve.Approver, error) {
+	var out []approve.Approver
+	for _, a := range set.Approval().Approvers {
+		level := a.Level
+		if a.Layer != policy.LayerManaged {
+			level = approve.UserLevel(a.Key, level)
+		}
+		out = append(out, approve.Approver{ID: a.ID, Key: a.Key, Level: level})
+	}
+	own, err := approve.ReadApprovers(ApproversFile(dirs))
+	return append(out, own...), err
+}
+
+// ApproversFile is the list of approvers that `atip approve --init` keeps.
+func ApproversFile(dirs place.Dirs) string { return filepath.Join(dirs.Config, "approvers.json") }
+
+// Approvers lists whose grants count here.
+func Approvers(m Machine) ([]approve.Approver, error) {
+	p := &Plan{machine: m}
+	if err := p.locate(); err != nil {
+		return nil, err
+	}
+	defer p.Close()
+	if err := p.loadPolicy(); err != nil {
+		return nil, err
+	}
+	return approversOf(p.policies, p.dirs)
 }
 
 // onceOnly names the dangers that are permitted one run at a time.

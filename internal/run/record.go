@@ -125,7 +125,7 @@ func (x *execution) filterRecord() map[string]any {
 	for i, report := range x.reports {
 		rec[[...]string{"stdout", "stderr"}[i&1]] = report
 	}
-	if x.plan.redactionOff() {
+	if x.redactionOff {
 		rec["redaction"] = "off"
 	}
 	return rec
@@ -210,22 +210,4 @@ func anys(words []string) []any {
 		out[i] = w
 	}
 	return out
-}
-
-// filterConfig reads the output object of the policy for the filter.
-func filterConfig(out policy.OutputPolicy, steps []*step) (filter.Config, error) {
-	cfg := filter.Config{}
-	if out.Binary != "" {
-		mode, ok := filter.BinaryModeByName(out.Binary)
-		if !ok {
-			return cfg, fault.New("E2040", "output.binary: unknown mode "+out.Binary)
-		}
-		cfg.Binary = mode
-	}
-	for _, part := range out.Redact {
-		if err := applyRedact(&cfg, part, steps); err != nil {
-			return cfg, err
-		}
-	}
-	return cfg, nil
 }

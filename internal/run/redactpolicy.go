@@ -2,6 +2,7 @@ package run
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/atip-dev/atip-exec/filter"
@@ -25,39 +26,88 @@ type redactObject struct {
 	} `json:"tools"`
 }
 
-// applyRedact adds one layer's object. Layers come outermost first, so a managed
-// "locked" is known when a user's loosening is read.
-func applyRedact(cfg *filter.Config, part policy.RawPart, steps []*step) error {
+// redaction is what all layers together say about redaction.
+type redaction struct {
+	config filter.Config
+	env    []string // globs of variables whose values are known
+	files  []string // files whose secrets are known
+	locked bool     // a managed layer forbids loosening
+	notes  []string // what was ignored
+}
+
+// redactionPolicy merges the output objects of the policy for the steps of a run.
+func redactionPolicy(out policy.OutputPolicy, steps []*step) (redaction, error) {
+	var r redaction
+	if out.Binary != "" {
+		mode, ok := filter.BinaryModeByName(out.Binary)
+		if !ok {
+			return r, &policy.ParseError{Code: "E2040", File: "policy", Msg: "output.binary: unknown mode " + out.Binary}
+		}
+		r.config.Binary = mode
+	}
+	if len(steps) > 0 && !steps[0].File.InWorkspace {
+		// A file of the workspace must not borrow the exceptions of a tool.
+		r.config.Tool = steps[0].Call.Tool
+	}
+	for _, part := range out.Redact {
+		if err := r.add(part, steps); err != nil {
+			return r, err
+		}
+	}
+	return r, nil
+}
+
+// add merges one layer's object. Layers come outermost first, so a managed "locked"
+// is known when a user's loosening is read.
+func (r *redaction) add(part policy.RawPart, steps []*step) error {
 	var o redactObject
 	if err := json.Unmarshal(part.JSON, &o); err != nil {
-		return &policy.ParseError{Code: "E2040", File: part.File, Line: part.Line, Col: part.Col, Msg: "output.redact: " + err.Error()}
+		return r.at(part, "E2040", err)
 	}
-	cfg.Rules = append(cfg.Rules, o.Rules...)
-	cfg.Names = append(cfg.Names, o.Names...)
-	loosens := o.Enabled != nil && !*o.Enabled || len(o.Allow) > 0
+	for i := range o.Rules {
+		if err := filter.CheckRule(&o.Rules[i]); err != nil {
+			return r.at(part, "E1501", err)
+		}
+	}
+	r.config.Rules = append(r.config.Rules, o.Rules...)
+	r.config.Names = append(r.config.Names, o.Names...)
+	loosens := o.Enabled != nil && !*o.Enabled || len(o.Allow) > 0 || len(o.Tools) > 0
 	if part.Layer != policy.LayerUser && part.Layer != policy.LayerManaged {
-		if loosens {
-			return &policy.ParseError{Code: "E2043", File: part.File, Line: part.Line, Col: part.Col, Msg: fmt.Sprintf("output.redact: the layer %s can only add rules", part.Layer)}
+		if loosens || len(o.Known.Env)+len(o.Known.Files) > 0 {
+			return r.at(part, "E2043", fmt.Errorf("the layer %s can only add rules and names", part.Layer))
 		}
 		return nil
 	}
-	if o.Enabled != nil && !*o.Enabled {
-		cfg.Disabled = true
+	r.env, r.files = append(r.env, o.Known.Env...), append(r.files, o.Known.Files...)
+	if r.locked && part.Layer != policy.LayerManaged {
+		if loosens {
+			r.notes = append(r.notes, part.File+": output.redact is locked by the managed policy; what loosens it is ignored")
+		}
+		return nil
 	}
-	cfg.Allow = append(cfg.Allow, o.Allow...)
+	r.locked = r.locked || o.Locked
+	if o.Enabled != nil && !*o.Enabled {
+		r.config.Disabled = true
+	}
+	r.config.Allow = append(r.config.Allow, o.Allow...)
 	for _, s := range steps {
 		if t, ok := o.Tools[s.Call.Tool]; ok && !s.File.InWorkspace {
-			cfg.DisableRules = append(cfg.DisableRules, t.Disable...)
+			r.config.DisableRules = append(r.config.DisableRules, t.Disable...)
+			if mode, known := filter.BinaryModeByName(t.Binary); known && mode > r.config.Binary {
+				r.config.Binary = mode
+			}
 		}
 	}
 	return nil
 }
 
-// redactionOff reports whether a policy switched redaction off.
-func (p *Plan) redactionOff() bool {
-	if p.policies == nil {
-		return false
-	}
-	cfg, err := filterConfig(p.policies.Output(), p.steps)
-	return err == nil && cfg.Disabled
+func (r *redaction) at(part policy.RawPart, code string, err error) error {
+	return &policy.ParseError{Code: code, File: part.File, Line: part.Line, Col: part.Col, Msg: "output.redact: " + err.Error()}
+}
+
+// filterFailed reports whether an error of a stream is a failure of the filter
+// itself, which discards the stream, and not of the output.
+func filterFailed(err error) bool {
+	var f *filter.Error
+	return errors.As(err, &f) && f.Code == "E5002"
 }

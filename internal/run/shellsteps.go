@@ -388,8 +388,8 @@ func (c *collector) builtinStep(sh *step, argv, via []string, cwd string) (*step
 	s := &step{argv: shown(argv), verdict: sh.verdict}
 	s.Via, s.Cwd, s.Confidence, s.Trust = via, cwd, policy.Exact, sh.Trust
 	s.File = policy.FileFacts{Believed: true, SystemPath: true, Names: []string{name}}
-	switch name {
-	case "test", "[", "kill":
+	switch {
+	case name == "test", name == "[", name == "kill" && !ownProcesses(argv):
 		found, err := c.lookup(name)
 		if err != nil {
 			return nil, err
@@ -408,6 +408,16 @@ func (c *collector) builtinStep(sh *step, argv, via []string, cwd string) (*step
 		s.Call.Effects[e] = harmless(atip.Effect(e), "shell:builtin")
 	}
 	return s, nil
+}
+
+// ownProcesses reports whether kill names jobs and processes of its own shell only.
+func ownProcesses(argv []string) bool {
+	for i, w := range argv[1:] {
+		if !strings.HasPrefix(w, "%") && !strings.HasPrefix(w, "-") && (i == 0 || argv[i] != "-s" && argv[i] != "-n") {
+			return false
+		}
+	}
+	return true
 }
 
 // opaqueStep is a part of a text that cannot be read: the worst is assumed.

@@ -76,7 +76,10 @@ func (s *stream) copy() {
 		default:
 			s.end = "eof"
 		}
-		if cerr := s.to.Close(); cerr != nil {
+		switch cerr := s.to.Close(); {
+		case filterFailed(cerr):
+			s.panic, s.end = cerr, "error"
+		case cerr != nil:
 			s.outputFailed(cerr)
 		}
 		return
