@@ -65,7 +65,7 @@ func (r *redaction) add(part policy.RawPart, steps []*step) error {
 		return r.at(part, "E2040", err)
 	}
 	for i := range o.Rules {
-		if err := filter.CheckRule(&o.Rules[i]); err != nil {
+		if _, err := filter.CheckRule(&o.Rules[i]); err != nil {
 			return r.at(part, "E1501", err)
 		}
 	}

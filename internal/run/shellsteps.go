@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/filter"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/place"
 	"github.com/atip-dev/atip-exec/internal/shell"
@@ -258,7 +259,7 @@ func (c *collector) shellVariable(name string) (value string, set, known bool) {
 			}
 		}
 	}
-	if credentialName(name) || name == "SSH_AUTH_SOCK" || strings.HasPrefix(name, "ATIP_EXEC_") || strings.HasPrefix(name, "GIT_CONFIG") || name == "TMPDIR" {
+	if filter.CredentialName(name) || name == "SSH_AUTH_SOCK" || strings.HasPrefix(name, "ATIP_EXEC_") || strings.HasPrefix(name, "GIT_CONFIG") || name == "TMPDIR" {
 		return "", false, false
 	}
 	value, set = c.plan.lookupEnv(name)
