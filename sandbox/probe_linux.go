@@ -21,16 +21,13 @@ func try() Host {
 		landlock, seccomp error
 	}
 	done := make(chan result)
-	go func() {
-		runtime.LockOSThread() // never unlocked: the thread ends with its confinement
+	go offMain(func() { // the thread ends with its confinement
 		var r result
-		if unix.Gettid() == unix.Getpid() {
-			r.landlock = &StateError{Why: "the main thread is not pinned"}
-		} else if r.landlock = tryLandlock(h.ABI); r.landlock == nil {
+		if r.landlock = tryLandlock(h.ABI); r.landlock == nil {
 			r.seccomp = trySeccomp(h.ABI)
 		}
 		done <- r
-	}()
+	})
 	r := <-done
 	if r.landlock != nil {
 		h.ABI, h.Landlock = 0, "Landlock does not work here: "+r.landlock.Error()
@@ -57,8 +54,7 @@ func tryNamespaces(abi int) error {
 	p := Profile{Exec: d.set.compact()}
 	w := &worker{cmd: &Cmd{}, ruleset: -1, dir: -1, try: true, setup: &Setup{tier: T3, valid: true, profile: p, host: Host{ABI: abi}}}
 	done := make(chan error)
-	go func() {
-		runtime.LockOSThread()
+	go offMain(func() {
 		defer w.close()
 		link, err := w.forkStage()
 		if err == nil {
@@ -67,7 +63,7 @@ func tryNamespaces(abi int) error {
 			unix.Close(link.fd)
 		}
 		done <- err
-	}()
+	})
 	return <-done
 }
 

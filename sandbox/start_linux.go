@@ -106,7 +106,7 @@ func startWorker(s *Setup, c *Cmd) (*Proc, error) {
 	}
 	release := make(chan struct{})
 	w.release = release
-	go w.run()
+	go offMain(w.run)
 	r := <-w.started
 	if r.pid == 0 {
 		return nil, r.err

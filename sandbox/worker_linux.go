@@ -49,7 +49,6 @@ func (w *worker) close() {
 // it the confinement. It returns only after the child was reaped, since the death
 // signal of a child fires when the thread that forked it ends (golang/go#27505).
 func (w *worker) run() {
-	runtime.LockOSThread()
 	start := w.start
 	if w.staged {
 		start = w.startStage
@@ -61,9 +60,28 @@ func (w *worker) run() {
 	}
 }
 
+// offMain runs f on a thread that ends with it and is not the main thread: that one
+// cannot end, and once confined it would stay so for good. PinMain keeps the runtime from
+// choosing it; in a program that does not pin, it is held until another has been taken.
+func offMain(f func()) {
+	runtime.LockOSThread()
+	if unix.Gettid() != unix.Getpid() {
+		f()
+		return
+	}
+	taken := make(chan struct{})
+	go func() {
+		runtime.LockOSThread()
+		close(taken)
+		f()
+	}()
+	<-taken
+	runtime.UnlockOSThread()
+}
+
 func (w *worker) start() startResult {
 	if unix.Gettid() == unix.Getpid() {
-		return startResult{err: &StateError{Why: "the main thread is not pinned"}}
+		return startResult{err: &StateError{Why: "the main thread must not be confined"}}
 	}
 	if err := w.place(); err != nil {
 		return startResult{err: err}
