@@ -5,9 +5,7 @@ func (call *Call) addReading(w *weigh) {
 	for _, x := range w.resources() {
 		call.addResource(x)
 	}
-	for _, x := range w.nested {
-		call.Nested = append(call.Nested, x)
-	}
+	call.Nested = append(call.Nested, w.nested...)
 }
 
 func (call *Call) addResource(x Resource) {

@@ -53,10 +53,10 @@ func (s *Set) passes(val []byte, g gate) bool {
 	case classHeader, classCookie, classSetCookie:
 		return len(val) >= 8 && !words && mixed(val) && (g.quoted || !isCode(val))
 	case classQuery:
-		return len(val) >= 16 && unlikely(val) && bytes.IndexAny(val, "+(){}") < 0 && !bytes.Contains(val, []byte("%0A")) &&
+		return len(val) >= 16 && unlikely(val) && !bytes.ContainsAny(val, "+(){}") && !bytes.Contains(val, []byte("%0A")) &&
 			!bytes.Contains(val, []byte("%20"))
 	case classWeak:
-		if len(val) < 12 || words || !g.quoted && (isCode(val) || bytes.IndexAny(val, "(){}[]<>;,") >= 0) {
+		if len(val) < 12 || words || !g.quoted && (isCode(val) || bytes.ContainsAny(val, "(){}[]<>;,")) {
 			return false
 		}
 		digits, upper, lower := tally(val)

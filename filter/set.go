@@ -106,7 +106,7 @@ func (s *Set) addKnown(sn *snapshot, values []knownValue) {
 		if s.allowed([]byte(kv.value)) {
 			continue
 		}
-		sn.values = append(sn.values, secretValue{name: kv.name, value: kv.value})
+		sn.values = append(sn.values, secretValue(kv))
 		id := int32(len(sn.values) - 1)
 		forms(kv.value, func(text string, base64 bool) {
 			for start := 0; ; start += chunk - 1 {

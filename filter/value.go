@@ -133,7 +133,7 @@ func (c *candidate) next(v []byte) (candidate, bool) {
 // elsewhere cannot hit ordinary text.
 func mayLearn(val []byte) bool {
 	digits, _, _ := tally(val)
-	return digits > 0 && bytes.IndexAny(val, "(){}[]<>; ") < 0
+	return digits > 0 && !bytes.ContainsAny(val, "(){}[]<>; ")
 }
 
 // skipScheme skips the scheme of an Authorization header.

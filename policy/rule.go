@@ -120,14 +120,6 @@ type pathCond struct {
 // classes is a set of path classes; zero means any.
 type classes uint32
 
-func classesOf(cs ...atip.Class) classes {
-	var m classes
-	for _, c := range cs {
-		m |= 1 << c
-	}
-	return m
-}
-
 func (m classes) has(c atip.Class) bool { return m&(1<<c) != 0 }
 
 const workspaceClasses = classes(1<<atip.ClassWorkspace | 1<<atip.ClassWorkspaceTracked |

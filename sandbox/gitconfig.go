@@ -44,7 +44,8 @@ func gitKeys(text string) (map[string][]string, error) {
 
 // cutSection reads [name "sub"] or [name.sub].
 func cutSection(line string) (section, rest string, ok bool) {
-	name, sub, quoted := line[1:], "", false
+	var name, sub string
+	quoted := false
 	end := strings.IndexByte(line, ']')
 	if q := strings.IndexByte(line, '"'); q >= 0 && (end < 0 || q < end) {
 		name, quoted = line[1:q], true

@@ -120,10 +120,7 @@ const (
 	whyDenied     = "permission denied"
 )
 
-var (
-	errNotRegular = errors.New(whyNotRegular)
-	errNoExec     = fs.ErrPermission
-)
+var errNotRegular = errors.New(whyNotRegular)
 
 func candidateError(word, p string, err error) error {
 	switch {

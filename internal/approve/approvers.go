@@ -115,7 +115,7 @@ func AddApprover(file string, a Approver) error {
 			return &ApproversError{file, fmt.Errorf("there is an approver %q already", a.ID)}
 		}
 	}
-	list.V, list.Approvers = 1, append(list.Approvers, approverLine{a.ID, a.Key, a.Level})
+	list.V, list.Approvers = 1, append(list.Approvers, approverLine(a))
 	raw, err := json.MarshalIndent(list, "", "  ")
 	if err != nil {
 		return &ApproversError{file, err}

@@ -277,7 +277,7 @@ func shapeOf(argv []string) (string, bool) {
 		}
 	case "date":
 		for _, a := range args {
-			if strings.HasPrefix(a, "+") && strings.Trim(a[1:], "%YmdHMSsFTjNuVZz0123456789:_-.TW") != "" {
+			if strings.HasPrefix(a, "+") && strings.Trim(a[1:], "%YmdHMSsFTjNuVZz0123456789:_-.W") != "" {
 				return "", false
 			}
 		}
