@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -219,6 +221,23 @@ func TestInheritedDescriptors(t *testing.T) {
 	}
 	if !found {
 		t.Error("an inherited descriptor is not noted")
+	}
+	named := strconv.Itoa(int(r.Fd()))
+	for _, tc := range []struct {
+		args []string
+		want bool
+	}{
+		{[]string{"a", "/dev/fd/" + named}, true},
+		{[]string{named}, true},
+		{[]string{"--status-fd=" + named, named}, true},
+		{[]string{"x" + named + "y", "-1", "99999999999999999999999"}, true},
+		{[]string{"", "1" + named, named + "0", strconv.Itoa(int(w.Fd())), "0", "2"}, false},
+		{nil, false},
+	} {
+		got := namedDescriptors(tc.args)
+		if tc.want != slices.Equal(got, []int{int(r.Fd())}) || !tc.want && len(got) != 0 {
+			t.Errorf("%q: %v", tc.args, got)
+		}
 	}
 }
 
