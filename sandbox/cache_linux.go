@@ -30,13 +30,13 @@ func Probe(c Cache) (Host, error) {
 
 func probe(c Cache) Host {
 	if c.Dir == "" {
-		return try()
+		return try("")
 	}
 	path, key := filepath.Join(c.Dir, "sandbox.json"), probeKey(c)
 	if h, ok := recall(path, key); ok {
 		return h
 	}
-	h := try()
+	h := try(c.Dir)
 	remember(path, remembered{Key: key, Host: h})
 	return h
 }

@@ -17,7 +17,7 @@ func TestOrdinaryCommands(t *testing.T) {
 	}
 	bin := strings.TrimSpace(string(goroot)) + "/bin"
 	tiers := []Tier{T2}
-	if try().Namespaces {
+	if try("").Namespaces {
 		tiers = append(tiers, T3)
 	}
 	for name, text := range map[string]string{

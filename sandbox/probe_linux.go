@@ -11,7 +11,7 @@ import (
 // try confines a thread that is thrown away afterwards and looks whether the kernel
 // then really refuses and allows what it should. Version numbers prove nothing:
 // container runtimes filter calls, and boot parameters leave modules out.
-func try() Host {
+func try(scratch string) Host {
 	h := Host{OS: runtime.GOOS, Root: os.Geteuid() == 0}
 	h.ABI, h.Errata, h.Landlock = landlockABI()
 	if h.ABI == 0 {
@@ -20,10 +20,15 @@ func try() Host {
 	type result struct {
 		landlock, seccomp error
 	}
+	// Made and removed from outside: the thread that tries may do neither.
+	dir := scratchDir(scratch)
+	if dir != "" {
+		defer os.RemoveAll(dir)
+	}
 	done := make(chan result)
 	go offMain(func() { // the thread ends with its confinement
 		var r result
-		if r.landlock = tryLandlock(h.ABI); r.landlock == nil {
+		if r.landlock = tryLandlock(dir, h.ABI); r.landlock == nil {
 			r.seccomp = trySeccomp(h.ABI)
 		}
 		done <- r
@@ -67,25 +72,40 @@ func tryNamespaces(abi int) error {
 	return <-done
 }
 
-// tryLandlock grants one directory and expects an open in it to pass and one beside
-// it to fail.
-func tryLandlock(abi int) error {
-	dir, err := os.MkdirTemp("", "atip-exec-probe-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
-	inside, outside := dir+"/in", dir+"/out"
-	for _, d := range [...]string{inside, outside} {
-		if err := os.Mkdir(d, 0o700); err != nil {
-			return err
+// scratchDir makes a directory with two others in it, "" if there is no place for one.
+func scratchDir(first string) string {
+	for _, parent := range [...]string{first, os.TempDir()} {
+		if parent == "" {
+			continue
 		}
-		if err := os.WriteFile(d+"/f", []byte("x"), 0o600); err != nil {
-			return err
+		dir, err := os.MkdirTemp(parent, "atip-exec-probe-")
+		if err != nil {
+			continue
 		}
+		for _, d := range [...]string{dir + "/in", dir + "/out"} {
+			if err = os.Mkdir(d, 0o700); err == nil {
+				err = os.WriteFile(d+"/f", []byte("x"), 0o600)
+			}
+			if err != nil {
+				break
+			}
+		}
+		if canonical, _, rerr := HostFiles().Resolve(dir); err == nil && rerr == nil {
+			return canonical
+		}
+		_ = os.RemoveAll(dir)
 	}
-	grants := []Grant{{Path: inside, Dir: true, Rights: Read | Write | Remove}, {Path: dir, Dir: true, Rights: Remove}}
-	rs, err := buildRuleset(&Profile{Write: grants}, abi, nil)
+	return ""
+}
+
+// tryLandlock grants one directory and expects acts in it to pass and beside it to
+// fail. Without a scratch directory, reading is tried where every system has something.
+func tryLandlock(dir string, abi int) error {
+	p := Profile{Write: []Grant{{Path: dir + "/in", Dir: true, Rights: Read | Write | Remove}}}
+	if dir == "" {
+		p = Profile{Read: []Grant{{Path: "/usr", Dir: true, Rights: Read}}}
+	}
+	rs, err := buildRuleset(&p, abi, nil)
 	if err != nil {
 		return err
 	}
@@ -96,7 +116,16 @@ func tryLandlock(abi int) error {
 	if err := restrictSelf(rs); err != nil {
 		return err
 	}
-	return refusals(inside, outside, abi)
+	if dir != "" {
+		return refusals(dir+"/in", dir+"/out", abi)
+	}
+	if err := touch("/usr", unix.O_RDONLY); err != nil {
+		return err
+	}
+	if err := touch("/", unix.O_RDONLY); !errors.Is(err, unix.EACCES) {
+		return errors.New("reading a directory that is not granted passes")
+	}
+	return nil
 }
 
 // refusals tries each act on both sides. It runs in the restricted thread.

@@ -14,7 +14,7 @@ import (
 func needNamespaces(t testing.TB) {
 	t.Helper()
 	needLandlock(t, scopeABI)
-	h := try()
+	h := try("")
 	if !h.Namespaces {
 		t.Log(h.NSWhy)
 	}

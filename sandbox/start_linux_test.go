@@ -201,6 +201,27 @@ func TestProbeCache(t *testing.T) {
 	}
 }
 
+// TestProbeLeavesNothing: neither in the state directory nor in the temporary one, and
+// it needs neither.
+func TestProbeLeavesNothing(t *testing.T) {
+	needLandlock(t, 1)
+	state, temp := t.TempDir(), t.TempDir()
+	t.Setenv("TMPDIR", temp)
+	want := try(state)
+	if again := try(""); again != want {
+		t.Errorf("without a state directory: %+v, want %+v", again, want)
+	}
+	t.Setenv("TMPDIR", temp+"/missing")
+	if again := try(state + "/missing"); again != want || !want.Seccomp {
+		t.Errorf("without a scratch directory: %+v, want %+v", again, want)
+	}
+	for _, dir := range []string{state, temp} {
+		if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
+			t.Errorf("left in %s: %v, %v", dir, left, err)
+		}
+	}
+}
+
 func TestInheritedDescriptors(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -292,7 +313,7 @@ func TestTerminal(t *testing.T) {
 	text := `test -t 0 && test -t 1 && ! test -t 2 && echo terminal; echo again >/dev/tty; stty size >/dev/null && echo ioctl
 		(: <>` + other.Name() + `) 2>&1 && echo stolen; exit 3`
 	tiers := []Tier{T0}
-	if try().Namespaces {
+	if try("").Namespaces {
 		tiers = append(tiers, T3)
 	}
 	for _, tier := range tiers {
