@@ -214,7 +214,7 @@ func sandboxText(b *strings.Builder, d run.Document) {
 }
 
 func (c *Console) batch(v *Values) int {
-	b := run.Batch{Policies: v.All("policy"), Directory: v.Get("directory"), Machine: run.Here()}
+	b := &run.Batch{Policies: v.All("policy"), Directory: v.Get("directory"), Machine: run.Here()}
 	if err := b.Answer(os.Stdin, c.Out); err != nil {
 		return c.Fail(err)
 	}

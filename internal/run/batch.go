@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
+	"time"
 
 	"github.com/atip-dev/atip-exec/internal/fault"
 )
@@ -17,6 +19,8 @@ type Batch struct {
 	Policies  []string
 	Directory string
 	Machine   Machine
+
+	places map[string]*Plan // what all questions about one directory share
 }
 
 // batchLine is one question of a batch.
@@ -37,7 +41,7 @@ type batchError struct {
 
 // Answer reads one JSON object a line and writes one plan a line, in order. A
 // command that cannot be planned is answered with "deny" and its error.
-func (b Batch) Answer(in io.Reader, out io.Writer) error {
+func (b *Batch) Answer(in io.Reader, out io.Writer) error {
 	w := bufio.NewWriter(out)
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
@@ -64,7 +68,33 @@ func (b Batch) Answer(in io.Reader, out io.Writer) error {
 	return nil
 }
 
-func (b Batch) plan(q batchLine) any {
+// make plans like MakePlan; policy, machine and file system are read once for each
+// directory, since nothing that a batch does can change them.
+func (b *Batch) make(inv Invocation) (*Plan, error) {
+	place := b.places[inv.Directory]
+	if place == nil {
+		place = newPlan(inv, b.Machine)
+		if err := stages(place.locate, place.probe, place.loadPolicy, place.awaitProbe); err != nil {
+			return nil, err
+		}
+		if b.places == nil {
+			b.places = map[string]*Plan{}
+		}
+		b.places[inv.Directory] = place
+	}
+	p := newPlan(inv, b.Machine)
+	run, argv, began := p.Run, p.Argv, p.began
+	*p = *place
+	p.Run, p.Argv, p.inv, p.began, p.Warnings = run, argv, inv, began, slices.Clone(place.Warnings)
+	if err := stages(p.identify, p.decide, p.confine, p.environment); err != nil {
+		p.Close()
+		return nil, err
+	}
+	p.took = time.Since(p.began)
+	return p, nil
+}
+
+func (b *Batch) plan(q batchLine) any {
 	inv := Invocation{Argv: q.Argv, Policies: b.Policies, Directory: b.Directory}
 	if q.Cwd != "" {
 		inv.Directory = q.Cwd
@@ -78,7 +108,7 @@ func (b Batch) plan(q batchLine) any {
 	if len(inv.Argv) == 0 && !inv.IsShell {
 		return failed(fault.New("E1003", "neither cmd nor argv"))
 	}
-	p, err := MakePlan(inv, b.Machine)
+	p, err := b.make(inv)
 	if err != nil {
 		return failed(err)
 	}

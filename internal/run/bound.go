@@ -36,6 +36,13 @@ func (p *Plan) bound() map[string]any {
 		step["chain"] = chain
 		if i < len(p.Decision.Steps) {
 			step["rules"] = anys(p.Decision.Steps[i].Rules)
+			var danger []any
+			for _, e := range dangerKeys() {
+				if p.Decision.Steps[i].Danger.Has(e) {
+					danger = append(danger, dangerName(e))
+				}
+			}
+			step["danger"] = danger
 		}
 		steps = append(steps, step)
 		p.boundFiles(s, files)

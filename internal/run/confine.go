@@ -21,7 +21,10 @@ func (p *Plan) confine() (err error) {
 		Workspace: p.Workspace, Cwd: p.Cwd, Home: p.dirs.Home, TmpDir: filepath.Join(p.private, "tmp"),
 		PathDirs: filepath.SplitList(p.machine.Getenv("PATH")), GitDirs: p.gitDirs, Private: p.private,
 		Granted: p.Decision.Grants.Effects, OrgBound: true, Families: p.families(), Net: p.network(),
-		Forbidden: p.forbidden(), Root: p.machine.UID == 0, Getenv: p.machine.Getenv, Files: p.prepared.Files(),
+		Forbidden: p.forbidden(), Root: p.machine.UID == 0, Getenv: p.machine.Getenv, Files: p.files,
+	}
+	if p.prepared != nil {
+		in.Files = p.prepared.Files()
 	}
 	if sp.Workspace != "" {
 		in.WorkspaceNamed = "policy"

@@ -46,11 +46,13 @@ type Plan struct {
 	edges    []policy.Edge // flows between steps that are dangerous as a whole
 	host     sandbox.Host
 	probed   chan error
-	prepared *sandbox.Prepared // the part of the confinement that no decision changes
+	prepared *sandbox.Prepared // the part of the confinement that no decision changes; nil if nothing will be started
+	files    sandbox.Files     // what was looked up of the file system
 	env      environment
 	private  string
 	timeout  timeoutStatus
 	names    []string // variables of the child, for conditions of metadata
+	starts   bool     // the plan is made to be run
 }
 
 // MakePlan identifies, resolves and decides. The caller closes the plan.
@@ -71,7 +73,11 @@ func newPlan(inv Invocation, m Machine) *Plan {
 // while the rest is still being planned.
 func (p *Plan) make(identified func()) error {
 	defer func() { p.took = time.Since(p.began) }()
-	for _, stage := range [...]func() error{p.locate, p.probe, p.loadPolicy, p.identify, func() error { identified(); return nil }, p.decide, p.confine, p.environment} {
+	return stages(p.locate, p.probe, p.loadPolicy, p.identify, func() error { identified(); return nil }, p.decide, p.confine, p.environment)
+}
+
+func stages(all ...func() error) error {
+	for _, stage := range all {
 		if err := stage(); err != nil {
 			return err
 		}
@@ -104,7 +110,11 @@ func (p *Plan) locate() (err error) {
 			return err
 		}
 	}
-	p.prepared = sandbox.Prepare(p.dirs.Home, filepath.SplitList(p.machine.Getenv("PATH")))
+	if p.starts {
+		p.prepared = sandbox.Prepare(p.dirs.Home, filepath.SplitList(p.machine.Getenv("PATH")))
+	} else {
+		p.files = sandbox.HostFiles()
+	}
 	p.shimDirs = shims.DirsFromEnv(p.machine.Getenv, p.dirs.Home)
 	return p.findWorkspace("")
 }
@@ -162,6 +172,16 @@ func (p *Plan) probe() error {
 	return nil
 }
 
+// awaitProbe waits for the answer of probe.
+func (p *Plan) awaitProbe() error {
+	if p.probed == nil {
+		return nil
+	}
+	err := <-p.probed
+	p.probed = nil
+	return err
+}
+
 func (p *Plan) identify() error {
 	c := &collector{plan: p, path: filepath.SplitList(p.machine.Getenv("PATH"))}
 	plan := func() error { return c.add(p.Argv, nil, p.Cwd, policy.Exact) }
@@ -181,7 +201,7 @@ func (p *Plan) identify() error {
 }
 
 func (p *Plan) decide() error {
-	if err := <-p.probed; err != nil {
+	if err := p.awaitProbe(); err != nil {
 		return err
 	}
 	req := policy.Request{Agent: p.agent(), Session: p.machine.Getenv("ATIP_SESSION_ID"), CI: p.machine.Getenv("CI") != "", Workspace: p.Workspace, Cwd: p.Cwd, Now: p.began}

@@ -59,7 +59,7 @@ func Run(inv Invocation, m Machine, out Output) *Result {
 	// the plan is made, and a signal that comes meanwhile cancels the run.
 	go func() { x.watched <- watchSignals() }()
 	p := newPlan(inv, m)
-	p.Run, x.plan, r.Plan = id, p, p
+	p.Run, p.starts, x.plan, r.Plan = id, true, p, p
 	defer p.Close()
 	err = p.make(func() {
 		x.collecting = true

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -39,9 +40,23 @@ func (c *collector) wrote(s *step, abs string, content *string) {
 		return
 	}
 	if c.writers == nil {
-		c.writers = map[string]written{}
+		c.writers = map[string][]written{}
 	}
-	c.writers[abs] = written{s, content}
+	c.writers[abs] = append(c.writers[abs], written{s, content})
+}
+
+// constantText is all that was written to a file, one after the other, if all of it is
+// constant.
+func constantText(list []written) (string, bool) {
+	var b strings.Builder
+	for _, w := range list {
+		if w.content == nil {
+			return "", false
+		}
+		b.WriteString(*w.content)
+		b.WriteByte('\n')
+	}
+	return b.String(), true
 }
 
 // wroteAll remembers the files that a call itself writes.
@@ -64,15 +79,21 @@ func (c *collector) wroteAll(s *step) {
 func (c *collector) runsFile(s *step, file string, isShell bool, via []string) (handled bool, err error) {
 	r := atip.Resource{Kind: "path", Value: file, Access: atip.AccessRead}
 	c.place(c.plan.world, &r, join(s.Cwd, s.Call.Chdir))
-	w, ok := c.writers[r.Abs]
-	if !ok || r.Abs == "" {
+	list := c.writers[r.Abs]
+	if len(list) == 0 || r.Abs == "" {
 		return false, nil
 	}
-	if w.content != nil && isShell {
-		return true, c.shell(s, *w.content, via)
+	if text, ok := constantText(list); ok && isShell {
+		if _, err := os.Lstat(r.Abs); err == nil {
+			// It may also hold what was there before.
+			s.RunsCode = max(s.RunsCode, policy.CodeProject)
+		}
+		return true, c.shell(s, text, via)
 	}
 	s.RunsCode = policy.CodeOpaque
-	c.fileEdge(w.by, s)
+	for _, w := range list {
+		c.fileEdge(w.by, s)
+	}
 	return true, nil
 }
 
@@ -82,16 +103,18 @@ func (c *collector) runsWritten(s *step) error {
 	if s.missing != nil && strings.IndexByte(s.argv[0], '/') >= 0 {
 		abs = filepath.Clean(join(s.Cwd, s.argv[0]))
 	}
-	w, ok := c.writers[abs]
-	if !ok || abs == "" {
+	list := c.writers[abs]
+	if len(list) == 0 || abs == "" {
 		return nil
 	}
 	s.RunsCode = policy.CodeOpaque
-	c.fileEdge(w.by, s)
-	if w.content != nil {
+	for _, w := range list {
+		c.fileEdge(w.by, s)
+	}
+	if text, ok := constantText(list); ok {
 		// A text without "#!" is run by the shell; what it would do counts.
 		at := len(c.steps)
-		if err := c.shell(s, *w.content, s.Via); err != nil {
+		if err := c.shell(s, text, s.Via); err != nil {
 			c.steps = c.steps[:at]
 		}
 		s.RunsCode = policy.CodeOpaque

@@ -259,7 +259,10 @@ func (c *collector) shellVariable(name string) (value string, set, known bool) {
 			}
 		}
 	}
-	if filter.CredentialName(name) || name == "SSH_AUTH_SOCK" || strings.HasPrefix(name, "ATIP_EXEC_") || strings.HasPrefix(name, "GIT_CONFIG") || name == "TMPDIR" {
+	if filter.CredentialName(name) || name == "SSH_AUTH_SOCK" || strings.HasPrefix(name, "ATIP_EXEC_") || strings.HasPrefix(name, "GIT_CONFIG") || sandboxVariable(name) {
+		return "", false, false
+	}
+	if _, set := c.plan.policies.Env().Set[name]; set {
 		return "", false, false
 	}
 	value, set = c.plan.lookupEnv(name)
@@ -267,6 +270,15 @@ func (c *collector) shellVariable(name string) (value string, set, known bool) {
 		return "", false, false
 	}
 	return value, set, true
+}
+
+// sandboxVariable names what the sandbox sets or moves for a child.
+func sandboxVariable(name string) bool {
+	switch name {
+	case "TMPDIR", "CARGO_HOME", "GRADLE_USER_HOME", "GOPATH", "GOFLAGS", "HISTFILE", "PYTHONUSERBASE":
+		return true
+	}
+	return strings.Contains(strings.ToUpper(name), "CACHE") || strings.HasPrefix(name, "GIT_") || strings.HasPrefix(name, "XDG_")
 }
 
 // lookupEnv is the environment of the command at hand, for its metadata.

@@ -3,6 +3,7 @@ package run
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/atip-dev/atip-exec/atip"
@@ -190,6 +191,10 @@ func (c *collector) inWorkspace(list string) bool {
 // fed gives the commands inside a step the words or the program text that it reads
 // on its input. handled is false if the metadata's own reading stands.
 func (c *collector) fed(s *step, n atip.Nested, via []string) (handled bool, err error) {
+	first, _, _ := strings.Cut(strings.Join(n.Argv, " ")+n.Text, " ")
+	if opensSockets(s.Call.Tool) && isShell(filepath.Base(first)) {
+		c.edge(c.index(s), c.index(s), policy.SocketShell)
+	}
 	switch {
 	case n.Kind == "argv" && n.Placeholder == "" && reader(s.Call.Tool) && len(n.Argv) > 0:
 		argv, ok := append([]string(nil), n.Argv...), c.ctx != nil && c.ctx.stdin != nil
@@ -219,11 +224,9 @@ func (c *collector) fed(s *step, n atip.Nested, via []string) (handled bool, err
 		if c.ctx != nil && c.ctx.stdin != nil {
 			return true, c.shell(s, *c.ctx.stdin, via)
 		}
-		if c.ctx != nil {
-			s.RunsCode = max(s.RunsCode, policy.CodeOpaque)
-			c.note(s, sinkStdin)
-			return true, nil
-		}
+		s.RunsCode = max(s.RunsCode, policy.CodeOpaque)
+		c.note(s, sinkStdin)
+		return true, nil
 	case n.File == "-":
 		c.note(s, sinkStdin)
 		if c.ctx != nil && c.ctx.stdin == nil && c.ctx.flows {
@@ -242,6 +245,17 @@ func (c *collector) fed(s *step, n atip.Nested, via []string) (handled bool, err
 
 // reader reports tools that append the words they read to the command they run.
 func reader(tool string) bool { return tool == "xargs" || tool == "parallel" }
+
+// opensSockets reports tools that connect a program to a socket.
+func opensSockets(tool string) bool {
+	switch tool {
+	case "nc", "ncat", "netcat", "socat":
+		return true
+	}
+	return false
+}
+
+func (c *collector) index(s *step) int { return slices.Index(c.steps, s) }
 
 // inner appends a command that gets words from elsewhere. Its own input is empty.
 func (c *collector) inner(argv, via []string, s *step, known bool) error {

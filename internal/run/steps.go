@@ -35,7 +35,7 @@ type collector struct {
 	ctx       *surroundings    // of the command at hand, if a shell string has it
 	found     map[string]*step // the first step of each command word
 	sinks     map[*step]sink
-	writers   map[string]written
+	writers   map[string][]written
 	fileEdges [][2]*step
 	dashed    map[string]bool
 }

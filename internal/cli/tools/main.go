@@ -21,10 +21,30 @@ func verbs(name string) verb {
 		return validateVerb
 	case "list":
 		return listVerb
+	case "show":
+		return showVerb
+	case "resolve":
+		return resolveVerb
+	case "forget":
+		return forgetVerb
+	case "lint":
+		return lintVerb
+	case "diff":
+		return diffVerb
+	case "compile":
+		return compileVerb
+	case "safety-prompt":
+		return safetyPromptVerb
 	case "policy":
 		return policyVerb
 	case "doctor":
 		return doctorVerb
+	case "requests":
+		return requestsVerb
+	case "approve":
+		return approveVerb
+	case "deny":
+		return denyVerb
 	case "redact":
 		return redactVerb
 	}

@@ -1,0 +1,210 @@
+package tools
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/atip-dev/atip-exec/internal/approve"
+	"github.com/atip-dev/atip-exec/internal/cli"
+	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/internal/place"
+	"github.com/atip-dev/atip-exec/internal/run"
+)
+
+// answers is where requests and the answers to them are kept.
+type answers struct {
+	dirs             place.Dirs
+	requests, grants string
+}
+
+func openAnswers() (answers, error) {
+	dirs, err := place.DirsFromEnv(os.Getenv, "")
+	if err != nil {
+		return answers{}, err
+	}
+	return answers{dirs: dirs, requests: filepath.Join(dirs.State, "requests"), grants: filepath.Join(dirs.State, "grants")}, nil
+}
+
+// requestsVerb lists what waits for a person.
+func requestsVerb(c *cli.Console, v *cli.Values) (int, error) {
+	a, err := openAnswers()
+	if err != nil {
+		return 0, err
+	}
+	if len(v.Rest) > 0 {
+		return 0, fault.New("E1004", "requests takes no arguments").WithFix("name a request to `atip approve`", "atip approve ID")
+	}
+	return 0, a.list(c)
+}
+
+func (a answers) list(c *cli.Console) error {
+	open, err := approve.List(a.requests)
+	if err != nil {
+		return fault.New("E1005", err.Error())
+	}
+	if c.Documents() {
+		if open == nil {
+			open = []approve.Request{}
+		}
+		return c.Document(map[string]any{"kind": "atip-exec.requests/1", "requests": open})
+	}
+	if len(open) == 0 {
+		return c.Text("nothing waits for a person\n")
+	}
+	for _, r := range open {
+		line := fmt.Sprintf("%s  %s ago  %s\n", r.ID, time.Since(r.Created).Round(time.Second), visible(run.Quote(texts(r.Bound["argv"]))))
+		if err := c.Text(line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// denyVerb answers "no". It asks for no key: it only makes things stricter.
+func denyVerb(c *cli.Console, v *cli.Values) (int, error) {
+	if len(v.Rest) != 1 {
+		return 0, fault.New("E1004", "deny: name one request").WithFix("`atip requests` lists them", "atip deny ID")
+	}
+	a, err := openAnswers()
+	if err != nil {
+		return 0, err
+	}
+	r, err := a.request(v.Rest[0])
+	if err != nil {
+		return 0, err
+	}
+	return 0, a.deny(c, r)
+}
+
+func (a answers) deny(c *cli.Console, r approve.Request) error {
+	if err := approve.Deny(a.requests, r); err != nil {
+		return refused(err.Error())
+	}
+	if c.Documents() {
+		return c.Document(map[string]any{"kind": "atip-exec.answer/1", "request": r.ID, "answer": "deny"})
+	}
+	return c.Text("denied " + r.ID + "\n")
+}
+
+func (a answers) request(id string) (approve.Request, error) {
+	r, err := approve.ReadRequest(a.requests, id)
+	if err != nil {
+		return r, fault.New("E1005", "no open request "+visible(id)).WithFix("`atip requests` lists them", "atip requests")
+	}
+	return r, nil
+}
+
+// refused says that this process may not answer for a person.
+func refused(why string) *fault.Fault {
+	return fault.New("E2001", "not answered: "+why).WithFix("answer on a terminal of your own, outside of what asks", "")
+}
+
+// approveVerb answers "yes", on a person's own terminal and with the person's key.
+func approveVerb(c *cli.Console, v *cli.Values) (int, error) {
+	a, err := openAnswers()
+	if err != nil {
+		return 0, err
+	}
+	switch {
+	case v.Has("init"):
+		if len(v.Rest) > 0 {
+			return 0, fault.New("E1004", "approve --init takes no request")
+		}
+		return 0, a.init(c, v.Get("key"))
+	case len(v.Rest) == 0:
+		return 0, a.list(c)
+	case len(v.Rest) > 1:
+		return 0, fault.New("E1004", "approve: one request at a time, as each must be read").WithFix("name one request", "atip approve ID")
+	}
+	r, err := a.request(v.Rest[0])
+	if err != nil {
+		return 0, err
+	}
+	if v.Has("deny") {
+		return 0, a.deny(c, r)
+	}
+	times := 1
+	if v.Has("times") {
+		times = v.IntOf("times")
+	}
+	return 0, a.approve(c, r, times, v.Get("key"))
+}
+
+func (a answers) approve(c *cli.Console, r approve.Request, times int, keyFile string) error {
+	t, err := a.ownTerminal()
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	if err := r.Requester.Apart(approve.Ancestry(os.Getpid())); err != nil {
+		return refused(err.Error())
+	}
+	needs := needsOf(r)
+	if times > approve.MaxTimes {
+		return fault.New("E1002", fmt.Sprintf("--times: at most %d", approve.MaxTimes))
+	}
+	if times > 1 && (needs.OnceOnly || !needs.Idempotent) {
+		return fault.New("E1002", "--times: this command must be looked at each time: it is not stated to be idempotent and harmless").WithFix("approve it once", "atip approve "+r.ID)
+	}
+	if needs.Approvers, err = run.Approvers(run.Here()); err != nil {
+		return err
+	}
+	key, err := a.signingKey(keyFile, needs.Approvers)
+	if err != nil {
+		return err
+	}
+	if err := t.show(r, times); err != nil {
+		return err
+	}
+	if yes, err := t.confirm(r); err != nil || !yes {
+		if err == nil {
+			err = refused("nothing was approved")
+		}
+		return err
+	}
+	g := approve.NewGrant(r, key.approver, times)
+	if err := key.sign(&g, t); err != nil {
+		return err
+	}
+	if err := approve.CheckGrant(g, needs); err != nil {
+		return refused("the grant would not count: " + err.Error())
+	}
+	approve.Undeny(a.requests, r.Digest)
+	if err := approve.WriteGrant(a.grants, g); err != nil {
+		return refused(err.Error())
+	}
+	return t.say(fmt.Sprintf("Approved, until %s. The command has to be run again, exactly as it was.\n", g.Expires.Local().Format("15:04:05")))
+}
+
+// needsOf reads from a request what its plan demands of a grant.
+func needsOf(r approve.Request) approve.Rules {
+	needs, _ := r.Bound["needs"].(map[string]any)
+	level, _ := needs["level"].(int64)
+	idempotent, _ := needs["idempotent"].(bool)
+	once, stated := needs["onceOnly"].(bool)
+	return approve.Rules{MinLevel: int(level), OnceOnly: once || !stated, Idempotent: idempotent}
+}
+
+// ownTerminal checks that a person can be the one who answers here: this process runs
+// outside our sandboxes, may write grants, and stands on a terminal of its own.
+func (a answers) ownTerminal() (*terminal, error) {
+	for _, name := range [...]string{"ATIP_EXEC_SANDBOX", "ATIP_EXEC_PARENT"} {
+		if os.Getenv(name) != "" {
+			return nil, refused("this process runs inside atip-exec ($" + name + ")")
+		}
+	}
+	t, err := openTerminal()
+	if err != nil {
+		return nil, refused(err.Error())
+	}
+	if err := approve.PrepareGrants(a.grants); err != nil {
+		t.Close()
+		return nil, refused(err.Error())
+	}
+	return t, nil
+}
+
+var errNoKey = errors.New("none of the approvers has a key here")

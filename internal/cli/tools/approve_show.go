@@ -1,0 +1,164 @@
+package tools
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/atip-dev/atip-exec/internal/approve"
+	"github.com/atip-dev/atip-exec/internal/run"
+)
+
+// render writes out everything that a grant of the request would bind. It reads the
+// bound object and not the request's own words about itself: only that is signed.
+func render(r approve.Request, times int) string {
+	var b strings.Builder
+	line := func(name, value string) {
+		fmt.Fprintf(&b, "%-10s %s\n", name, visible(value))
+	}
+	words := texts(r.Bound["argv"])
+	line("Request", r.ID+", "+time.Since(r.Created).Round(time.Second).String()+" ago")
+	line("Asked by", fmt.Sprintf("agent %s, session %q, process %d, user %v on %s", text(r.Bound["agent"]), text(r.Bound["session"]), r.Requester.PID, r.Bound["uid"], text(r.Bound["host"])))
+	line("Command", run.Quote(words))
+	if plain := strings.Join(words, " "); !ascii(plain) {
+		line("in ASCII", strings.Trim(fmt.Sprintf("%+q", plain), `"`))
+	}
+	line("In", text(r.Bound["cwd"]))
+	line("Why", strings.Join(texts(r.Bound["rules"]), ", "))
+	steps, _ := r.Bound["steps"].([]any)
+	for i, s := range steps {
+		step, _ := s.(map[string]any)
+		fmt.Fprintf(&b, "Step %d\n", i+1)
+		if len(steps) > 1 || strings.Join(texts(step["argv"]), "\x00") != strings.Join(words, "\x00") {
+			line("  argv", run.Quote(texts(step["argv"])))
+		}
+		if via := texts(step["via"]); len(via) > 0 {
+			line("  inside", strings.Join(via, ", "))
+		}
+		line("  program", text(step["path"])+"  sha256:"+text(step["sha256"])+"  "+text(step["trust"]))
+		line("  may", strings.Join(harms(step), ", "))
+		for _, resource := range texts(step["resources"]) {
+			line("  on", resource)
+		}
+	}
+	if files, _ := r.Bound["files"].(map[string]any); len(files) > 0 {
+		for _, path := range sortedKeys(files) {
+			line("Reads", path+"  "+text(files[path]))
+		}
+	}
+	line("Stdin", text(r.Bound["stdin"]))
+	if env, _ := r.Bound["env"].(map[string]any); len(env) > 0 {
+		line("Variables", strings.Join(sortedKeys(env), " "))
+	}
+	line("Digest", r.Digest)
+	if times > 1 {
+		line("Times", fmt.Sprintf("up to %d runs within an hour", times))
+	} else {
+		line("Times", "one run within ten minutes")
+	}
+	return b.String()
+}
+
+// harms lists the dangers of a step, the certain ones first.
+func harms(step map[string]any) []string {
+	effects, _ := step["effects"].(map[string]any)
+	var certain, perhaps []string
+	for _, name := range texts(step["danger"]) {
+		if text(effects[name]) == "yes" {
+			certain = append(certain, name)
+		} else {
+			perhaps = append(perhaps, name+"?")
+		}
+	}
+	if len(certain)+len(perhaps) == 0 {
+		return []string{"nothing dangerous"}
+	}
+	return append(certain, perhaps...)
+}
+
+// grave reports whether the request is one that nobody may agree to by habit, and
+// lists the resources of such steps.
+func grave(r approve.Request) (bool, []string) {
+	var named []string
+	found := false
+	steps, _ := r.Bound["steps"].([]any)
+	for _, s := range steps {
+		step, _ := s.(map[string]any)
+		for _, name := range texts(step["danger"]) {
+			switch name {
+			case "destructive", "irreversible", "billable":
+				found = true
+				for _, resource := range texts(step["resources"]) {
+					// "kind value abs access class host": the value is what people know.
+					if fields := strings.Split(resource, " "); len(fields) > 2 && fields[1] != "" {
+						named = append(named, fields[1])
+					}
+				}
+			}
+		}
+	}
+	return found, named
+}
+
+// visible makes everything in a text seen: control characters, marks that change the
+// direction or have no width, and bytes that are not UTF-8 (see CVE-2021-42574).
+func visible(s string) string {
+	var b strings.Builder
+	for i := 0; i < len(s); {
+		r, size := utf8.DecodeRuneInString(s[i:])
+		switch {
+		case r == utf8.RuneError && size == 1:
+			fmt.Fprintf(&b, `\x%02x`, s[i])
+		case !unicode.IsPrint(r), unicode.In(r, unicode.Mn, unicode.Me), blank(r):
+			fmt.Fprintf(&b, `\u{%X}`, r)
+		default:
+			b.WriteRune(r)
+		}
+		i += size
+	}
+	return b.String()
+}
+
+// blank names the letters that look like nothing.
+func blank(r rune) bool {
+	switch r {
+	case 0x115f, 0x1160, 0x2800, 0x3164, 0xffa0:
+		return true
+	}
+	return false
+}
+
+func ascii(s string) bool {
+	for i := 0; i < len(s); i++ {
+		if s[i] >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
+}
+
+func text(v any) string {
+	s, _ := v.(string)
+	return s
+}
+
+func texts(v any) []string {
+	list, _ := v.([]any)
+	out := make([]string, len(list))
+	for i := range list {
+		out[i] = text(list[i])
+	}
+	return out
+}
+
+func sortedKeys(m map[string]any) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	sort.Strings(keys)
+	return keys
+}

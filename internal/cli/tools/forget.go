@@ -1,0 +1,78 @@
+package tools
+
+import (
+	"strings"
+
+	"github.com/atip-dev/atip-exec/internal/cli"
+	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/shims"
+)
+
+// forgetVerb removes what was fetched or probed, so that it is asked for again. What a
+// person wrote is not ours to remove.
+func forgetVerb(c *cli.Console, v *cli.Values) (int, error) {
+	if len(v.Rest) == 0 {
+		return 0, fault.New("E1004", "forget needs a tool or a digest").WithFix("name what to forget", "atip forget gh")
+	}
+	_, at, err := home()
+	if err != nil {
+		return 0, err
+	}
+	index, err := shims.ReadIndex(at)
+	if err != nil {
+		return 0, err
+	}
+	removed := []string{}
+	for _, word := range v.Rest {
+		digests := map[string]bool{}
+		if hex, ok := digestOf(word); ok {
+			digests[hex] = true
+		} else {
+			// Both what the last scan saw under this name and what is there now.
+			if hex, ok := digestOf(index.Tools[word].Hash); ok {
+				digests[hex] = true
+			}
+			if s, err := subjectOf(word); err != nil {
+				return 0, err
+			} else if s.Digest != "" {
+				digests[s.Digest] = true
+			}
+		}
+		for hex := range digests {
+			files, err := shims.Forget(at, hex)
+			if err != nil {
+				return 0, err
+			}
+			removed = append(removed, files...)
+			if err := forgetEntry(at, hex); err != nil {
+				return 0, err
+			}
+		}
+	}
+	if c.Documents() {
+		return 0, c.Document(map[string]any{"kind": "atip-exec.forget/1", "removed": removed})
+	}
+	if len(removed) == 0 {
+		return 0, c.Text("nothing was fetched or probed for " + plain(strings.Join(v.Rest, ", ")) + "\n")
+	}
+	return 0, c.Text("removed " + plain(strings.Join(removed, "\nremoved ")) + "\n")
+}
+
+func forgetEntry(at shims.Dirs, hex string) error {
+	index, err := shims.ReadIndex(at)
+	if err != nil {
+		return err
+	}
+	for _, e := range index.Tools {
+		if e.Hash == "sha256:"+hex {
+			return shims.UpdateIndex(at, cli.Version, func(x *shims.Index) {
+				for name, e := range x.Tools {
+					if e.Hash == "sha256:"+hex {
+						delete(x.Tools, name)
+					}
+				}
+			})
+		}
+	}
+	return nil
+}

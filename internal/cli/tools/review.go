@@ -1,0 +1,100 @@
+package tools
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/cli"
+	"github.com/atip-dev/atip-exec/internal/fault"
+)
+
+func lintVerb(c *cli.Console, v *cli.Values) (int, error) {
+	if len(v.Rest) == 0 {
+		return 0, fault.New("E1004", "lint needs a file").WithFix("name a document", "atip lint mytool.json")
+	}
+	type result struct {
+		File     string         `json:"file"`
+		Findings []atip.Finding `json:"findings"`
+	}
+	results, status := []result{}, 0
+	for _, file := range v.Rest {
+		d, err := readDocument(file)
+		if err != nil {
+			return 0, err
+		}
+		r := result{File: file, Findings: d.Lint()}
+		if r.Findings == nil {
+			r.Findings = []atip.Finding{}
+		}
+		if len(r.Findings) > 0 {
+			status = 65
+		}
+		results = append(results, r)
+	}
+	if c.Documents() {
+		return status, c.Document(map[string]any{"kind": "atip-exec.lint/1", "ok": status == 0, "files": results})
+	}
+	for _, r := range results {
+		for _, f := range r.Findings {
+			if err := c.Text(fmt.Sprintf("%s:%d:%d: %s %s (%s)\n", r.File, f.Line, f.Col, f.Code, plain(f.Message), plain(f.Pointer))); err != nil {
+				return status, err
+			}
+		}
+		if len(r.Findings) == 0 {
+			if err := c.Text(r.File + ": clean\n"); err != nil {
+				return status, err
+			}
+		}
+	}
+	return status, nil
+}
+
+// diffVerb compares two documents. Its status says whether a change is of a class
+// that --fail-on names.
+func diffVerb(c *cli.Console, v *cli.Values) (int, error) {
+	if len(v.Rest) != 2 {
+		return 0, fault.New("E1004", "diff needs two documents").WithFix("name the old one and the new one", "atip diff old.json new.json")
+	}
+	fail := map[string]bool{}
+	for _, list := range v.All("fail-on") {
+		for class := range strings.SplitSeq(list, ",") {
+			switch class {
+			case atip.ChangeDanger, atip.ChangeLoosened, atip.ChangeSurface, atip.ChangeText:
+				fail[class] = true
+			default:
+				return 0, fault.New("E1002", fmt.Sprintf("--fail-on: %q is not danger, loosened, surface or text", class)).WithFix("name classes of changes", "--fail-on danger,loosened")
+			}
+		}
+	}
+	from, err := readDocument(v.Rest[0])
+	if err != nil {
+		return 0, err
+	}
+	to, err := readDocument(v.Rest[1])
+	if err != nil {
+		return 0, err
+	}
+	changes, status := atip.Diff(from, to), 0
+	if changes == nil {
+		changes = []atip.Change{}
+	}
+	for _, x := range changes {
+		if fail[x.Class] {
+			status = 65
+		}
+	}
+	if c.Documents() {
+		return status, c.Document(map[string]any{"kind": "atip-exec.diff/1", "ok": status == 0, "changes": changes})
+	}
+	for _, x := range changes {
+		name := strings.Join(append([]string{to.Name()}, x.Path...), " ")
+		if err := c.Text(fmt.Sprintf("%-8s  %s: %s\n", x.Class, plain(name), plain(x.Message))); err != nil {
+			return status, err
+		}
+	}
+	if len(changes) == 0 {
+		return status, c.Text("no difference\n")
+	}
+	return status, nil
+}

@@ -1,0 +1,181 @@
+package tools
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/internal/place"
+	"github.com/atip-dev/atip-exec/internal/run"
+	"github.com/atip-dev/atip-exec/shims"
+	"github.com/atip-dev/atip-exec/trust"
+)
+
+// subject is what a verb was asked about: a tool as it is installed here, a digest, or
+// a document in a file.
+type subject struct {
+	Name       string
+	Path       string // of the executable, "" if none
+	Digest     string
+	File       string // of the document, if it was named
+	Found      shims.Found
+	Provenance atip.Provenance
+}
+
+func (s subject) document() *atip.Document { return s.Found.Document }
+
+// home finds our directories and those of metadata.
+func home() (place.Dirs, shims.Dirs, error) {
+	dirs, err := place.DirsFromEnv(os.Getenv, "")
+	if err != nil {
+		return dirs, shims.Dirs{}, fault.New("E1005", err.Error())
+	}
+	return dirs, shims.DirsFromEnv(os.Getenv, dirs.Home), nil
+}
+
+// subjectOf finds the metadata of a tool by name, path or digest. A word with a slash
+// or the ending .json that is no executable names a document.
+func subjectOf(word string) (subject, error) {
+	if hex, ok := digestOf(word); ok {
+		return subjectByDigest(hex)
+	}
+	if isDocument(word) {
+		return subjectFromFile(word)
+	}
+	dirs, at, err := home()
+	if err != nil {
+		return subject{}, err
+	}
+	s := subject{Name: filepath.Base(word)}
+	q := shims.Query{Effective: s.Name, Invoked: s.Name}
+	policies, err := run.Policies(run.Here())
+	if err != nil {
+		return s, err
+	}
+	cwd, _ := os.Getwd()
+	opener := trust.Opener{CacheDir: filepath.Join(dirs.State, "digest"), Home: dirs.Home, Getenv: os.Getenv, TmpDirs: []string{os.TempDir()}}
+	stated := policies.TrustPolicy()
+	if stated.SystemPathsSet {
+		opener.SystemPaths = stated.SystemPaths
+	}
+	file, err := opener.Open(word, filepath.SplitList(os.Getenv("PATH")), cwd)
+	var missing *trust.NotFoundError
+	switch {
+	case errors.As(err, &missing):
+		// A run judges a command that is not installed by the curated document.
+		q.Believed = true
+	case err != nil:
+		return s, err
+	default:
+		defer file.Close()
+		id := file.Identity()
+		s.Path, s.Digest = id.Canonical, id.Digest
+		q = queryOf(id, trust.Judge(id, trust.Policy{Pins: stated.Pins, Revoked: stated.Revoked}))
+	}
+	s.Found, err = shims.Lookup(q, at)
+	s.Provenance = s.Found.Provenance
+	return s, err
+}
+
+// queryOf asks for the metadata of an identified file as a run does.
+func queryOf(id trust.Identity, v trust.Verdict) shims.Query {
+	q := shims.Query{Digest: id.Digest, Effective: id.Effective, Invoked: id.Invoked, Verified: v.Level == trust.Verified, NameOnly: id.Manager != ""}
+	switch v.Reason {
+	case "pinned", "known_digest", "distro_db_match", "system_path":
+		q.Believed = v.Action == trust.Allow
+	}
+	q.Believed = q.Believed || q.Verified
+	if q.NameOnly {
+		q.Effective = id.Invoked
+	}
+	if id.SystemPath && id.Place != "" {
+		q.Borrow = filepath.Base(id.Place)
+	}
+	if target, ok := id.Target(); ok {
+		q.Believed = target.SystemPath
+	}
+	return q
+}
+
+func subjectByDigest(hex string) (subject, error) {
+	_, at, err := home()
+	if err != nil {
+		return subject{}, err
+	}
+	s := subject{Name: hex, Digest: hex}
+	s.Found, err = shims.Lookup(shims.Query{Digest: hex}, at)
+	s.Provenance = s.Found.Provenance
+	if err == nil && s.Found.Document != nil && s.Found.Document.Name() != "" {
+		s.Name = s.Found.Document.Name()
+	}
+	return s, err
+}
+
+// subjectFromFile reads a document as its author would like it to be believed: what
+// it declares about itself is not held against its place.
+func subjectFromFile(file string) (subject, error) {
+	d, err := readDocument(file)
+	if err != nil {
+		return subject{}, err
+	}
+	rank := atip.Vendor
+	if declared, ok := d.DeclaredSource(); ok {
+		rank = declared
+	}
+	p := atip.Provenance{Channel: "file", Rank: rank, Binding: "none", Source: "file:" + file}
+	return subject{Name: d.Name(), File: file, Found: shims.Found{Document: d, Provenance: p}, Provenance: p}, nil
+}
+
+func readDocument(file string) (*atip.Document, error) {
+	raw, err := readFile(file, maxDocument)
+	if err != nil {
+		return nil, err
+	}
+	d, err := atip.Parse(raw, atip.ParseOptions{Comments: true, MaxBytes: maxDocument})
+	if err != nil {
+		return nil, inFile(file, err)
+	}
+	return d, nil
+}
+
+// inFile gives a document's error the file it belongs to.
+func inFile(file string, err error) error {
+	f := fault.From(err)
+	g := fault.New(f.Code, file+": "+f.Message).With("file", file)
+	for k, v := range f.Details {
+		g.With(k, v)
+	}
+	return g
+}
+
+func isDocument(word string) bool {
+	if !strings.HasSuffix(word, ".json") {
+		return false
+	}
+	info, err := os.Stat(word)
+	return err != nil || info.Mode()&0o111 == 0 || info.IsDir()
+}
+
+// digestOf accepts 64 hex digits, with or without "sha256:".
+func digestOf(word string) (string, bool) {
+	hex := strings.ToLower(strings.TrimPrefix(word, "sha256:"))
+	if len(hex) != 64 || strings.Trim(hex, "0123456789abcdef") != "" {
+		return "", false
+	}
+	return hex, true
+}
+
+// needDocument turns "no metadata" into an error.
+func (s subject) needDocument() error {
+	if s.Found.Document != nil {
+		return nil
+	}
+	msg := "no metadata for " + s.Name
+	if len(s.Found.Warnings) > 0 {
+		msg += ": " + strings.Join(s.Found.Warnings, "; ")
+	}
+	return fault.New("E1005", msg).With("tool", s.Name).WithFix("`atip list` shows the tools that have metadata", "atip list")
+}
