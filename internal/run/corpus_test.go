@@ -128,7 +128,7 @@ func decideAll(t *testing.T, rows []corpusRow) []string {
 			t.Fatal(err)
 		}
 	}
-	if err := (Batch{Machine: m}).Answer(&in, &out); err != nil {
+	if err := (&Batch{Machine: m}).Answer(&in, &out); err != nil {
 		t.Fatal(err)
 	}
 	var got []string

@@ -17,7 +17,14 @@ func (w *walker) builtin(n string, r *run, st *state) bool {
 	case ":", "true", "false", "test", "[", "type", "jobs", "wait", "times", "umask", "ulimit", "dirs", "disown", "bg", "fg", "suspend",
 		"logout", "caller", "help", "kill", "return", "break", "continue", "compopt":
 		w.names(n, args, st)
-		i := w.finish(r, r.list(Builtin), st)
+		c := r.list(Builtin)
+		for k := range args {
+			if n == "kill" && args[k].rough {
+				// $$, $! and their like are processes of this run.
+				c.Argv[k+1] = "%"
+			}
+		}
+		i := w.finish(r, c, st)
 		if n == "type" || n == "jobs" || n == "umask" || n == "ulimit" || n == "dirs" || n == "help" || n == "times" {
 			w.produced(st, i)
 		}

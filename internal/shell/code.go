@@ -105,7 +105,9 @@ func (w *walker) source(r *run, args fields, st *state) {
 				w.opaque(st, "what "+r.words[0].s+" runs was written just before", []string{r.words[0].s, args[0].s}, []int{k})
 				return
 			}
-			raw = *red.Content
+			if *red.Content != raw {
+				raw += "\n" + *red.Content
+			}
 		}
 	}
 	params, open := st.params, st.paramsOpen
