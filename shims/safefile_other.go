@@ -7,11 +7,17 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"strconv"
+	"time"
 )
 
 // readSafe returns the content of a metadata file. Ownership is not expressed in
 // mode bits here, so no file counts as the administrator's.
 func readSafe(file string) (raw []byte, rootOwned bool, err error) {
+	return readSafeUpTo(file, maxFile)
+}
+
+func readSafeUpTo(file string, limit int64) (raw []byte, rootOwned bool, err error) {
 	info, err := os.Lstat(file)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -20,17 +26,36 @@ func readSafe(file string) (raw []byte, rootOwned bool, err error) {
 		return nil, false, &Error{Code: "E1106", File: file, Msg: "cannot be examined: " + err.Error(), Err: err}
 	case !info.Mode().IsRegular():
 		return nil, false, &Error{Code: "E1106", File: file, Msg: "is not a regular file"}
-	case info.Size() > maxFile:
-		return nil, false, &Error{Code: "E1102", File: file, Msg: "larger than 4 MiB"}
+	case info.Size() > limit:
+		return nil, false, &Error{Code: "E1102", File: file, Msg: "larger than " + strconv.FormatInt(limit>>20, 10) + " MiB"}
 	}
 	f, err := os.Open(file)
 	if err != nil {
 		return nil, false, &Error{Code: "E1106", File: file, Msg: "cannot be opened: " + err.Error(), Err: err}
 	}
 	defer f.Close()
-	raw, err = io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err != nil || len(raw) > maxFile {
+	raw, err = io.ReadAll(io.LimitReader(f, limit+1))
+	if err != nil || int64(len(raw)) > limit {
 		return nil, false, &Error{Code: "E1106", File: file, Msg: "changed while it was read", Err: err}
 	}
 	return raw, false, nil
+}
+
+// lockFile waits until nobody else has the lock file. There is no lock that ends with
+// its process here, so one that is older than a minute counts as left behind.
+func lockFile(path string) (unlock func(), err error) {
+	for {
+		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+		if err == nil {
+			return func() { f.Close(); os.Remove(path) }, nil
+		}
+		if !errors.Is(err, fs.ErrExist) {
+			return nil, err
+		}
+		if info, err := os.Stat(path); err == nil && time.Since(info.ModTime()) > time.Minute {
+			os.Remove(path)
+			continue
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"syscall"
 )
 
@@ -16,6 +17,10 @@ import (
 // decide what a tool is believed to do, so only files that nobody but this user
 // and root can change are read; the checks are made on the opened descriptor.
 func readSafe(file string) (raw []byte, rootOwned bool, err error) {
+	return readSafeUpTo(file, maxFile)
+}
+
+func readSafeUpTo(file string, limit int64) (raw []byte, rootOwned bool, err error) {
 	// O_NONBLOCK keeps a FIFO from stopping us here; O_NOFOLLOW because the
 	// directory check below speaks of this directory, not of a link's target.
 	fd, err := syscall.Open(file, syscall.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0)
@@ -43,8 +48,8 @@ func readSafe(file string) (raw []byte, rootOwned bool, err error) {
 		return nil, false, unsafeFile(file, "belongs to another user", nil)
 	case writableByOthers(&st):
 		return nil, false, unsafeFile(file, "is writable by others", nil)
-	case st.Size > maxFile:
-		return nil, false, &Error{Code: "E1102", File: file, Msg: "larger than 4 MiB"}
+	case st.Size > limit:
+		return nil, false, &Error{Code: "E1102", File: file, Msg: "larger than " + strconv.FormatInt(limit>>20, 10) + " MiB"}
 	}
 	if err := syscall.Stat(filepath.Dir(file), &dir); err != nil {
 		return nil, false, unsafeFile(file, "its directory cannot be examined: "+err.Error(), err)
@@ -77,4 +82,24 @@ func writableByOthers(st *syscall.Stat_t) bool {
 
 func unsafeFile(file, msg string, err error) *Error {
 	return &Error{Code: "E1106", File: file, Msg: msg, Err: err}
+}
+
+// lockFile waits until no other process holds the lock.
+func lockFile(path string) (unlock func(), err error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_CLOEXEC, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		if err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX); !errors.Is(err, syscall.EINTR) {
+			break
+		}
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	// The lock ends with the descriptor; the file stays, since removing it would let
+	// two processes hold a lock of the same name.
+	return func() { f.Close() }, nil
 }

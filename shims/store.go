@@ -1,0 +1,190 @@
+package shims
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/atip-dev/atip-exec/atip"
+)
+
+// Meta is the side file of a document that was fetched or probed. It says what the
+// document's own bytes must not: adding to them would break their signature.
+type Meta struct {
+	V            int       `json:"v"`
+	SHA256       string    `json:"sha256"` // of the document's bytes
+	Registry     string    `json:"registry,omitempty"`
+	URL          string    `json:"url,omitempty"`
+	ETag         string    `json:"etag,omitempty"`
+	LastModified string    `json:"lastModified,omitempty"`
+	FetchedAt    time.Time `json:"fetchedAt,omitzero"`
+	Expires      time.Time `json:"expires,omitzero"`
+	AskedBefore  []string  `json:"askedBefore,omitempty"` // registries of higher priority that had none
+	ProbedAt     time.Time `json:"probedAt,omitzero"`
+}
+
+// Miss is a negative answer that is remembered for a while.
+type Miss struct {
+	V       int       `json:"v"`
+	Why     string    `json:"why"`
+	At      time.Time `json:"at"`
+	Expires time.Time `json:"expires"`
+}
+
+// NativePath is where the answer of a tool to --agent is kept.
+func (d Dirs) NativePath(digest string) string { return d.Data + "/tools/sha256-" + digest + ".json" }
+
+// ShimPath is where the shim of a file is kept.
+func (d Dirs) ShimPath(digest string) string { return d.Data + "/shims/sha256/" + digest + ".json" }
+
+// IsDigest reports whether s is a lower-case hexadecimal SHA-256, and so can stand in
+// a path.
+func IsDigest(s string) bool { return isDigest(s) }
+
+// Store keeps a document under path with its side file, bundle beside it if there is
+// one. It is the exact bytes that are kept. Each file is replaced whole and the side
+// file comes last, so that whatever interrupts this leaves either the old document or
+// one that is believed less.
+func Store(path string, raw, bundle []byte, m Meta) error {
+	if err := writeFile(path, raw); err != nil {
+		return err
+	}
+	if bundle != nil {
+		if err := writeFile(path+".bundle", bundle); err != nil {
+			return err
+		}
+	} else if err := remove(path + ".bundle"); err != nil {
+		return err
+	}
+	return StoreMeta(path, raw, m)
+}
+
+// StoreMeta renews the side file of a document whose bytes are raw.
+func StoreMeta(path string, raw []byte, m Meta) error {
+	sum := sha256.Sum256(raw)
+	m.V, m.SHA256 = 1, hex.EncodeToString(sum[:])
+	side, err := json.Marshal(m)
+	if err != nil {
+		return &Error{Code: "E1106", File: path + ".meta", Msg: "cannot be written: " + err.Error(), Err: err}
+	}
+	if err := writeFile(path+".meta", append(side, '\n')); err != nil {
+		return err
+	}
+	return remove(path + ".miss")
+}
+
+// Cached reads a document that Store kept, with its side file. ok is false unless
+// both are there and belong together.
+func Cached(path string) (raw []byte, m Meta, ok bool) {
+	raw, _, err := readSafe(path)
+	if err != nil {
+		return nil, m, false
+	}
+	side, _, err := readSafe(path + ".meta")
+	if err != nil || len(side) > 64<<10 || json.Unmarshal(side, &m) != nil || m.V != 1 {
+		return nil, Meta{}, false
+	}
+	sum := sha256.Sum256(raw)
+	return raw, m, m.SHA256 == hex.EncodeToString(sum[:])
+}
+
+// StoreMiss remembers that there is no document for path.
+func StoreMiss(path, why string, at time.Time, keep time.Duration) error {
+	side, err := json.Marshal(Miss{V: 1, Why: why, At: at.UTC(), Expires: at.UTC().Add(keep)})
+	if err != nil {
+		return &Error{Code: "E1106", File: path + ".miss", Msg: "cannot be written: " + err.Error(), Err: err}
+	}
+	return writeFile(path+".miss", append(side, '\n'))
+}
+
+// Missed reads a negative answer that is still fresh.
+func Missed(path string, now time.Time) (Miss, bool) {
+	var m Miss
+	side, _, err := readSafe(path + ".miss")
+	if err != nil || len(side) > 64<<10 || json.Unmarshal(side, &m) != nil || m.V != 1 {
+		return Miss{}, false
+	}
+	// A clock that was wrong once must not keep an answer for ever.
+	return m, now.Before(m.Expires) && !now.Before(m.At.Add(-time.Minute))
+}
+
+// Forget removes what was fetched or probed for a file: documents that carry a side
+// file, and negative answers. What a person wrote stays.
+func Forget(d Dirs, digest string) (removed []string, err error) {
+	if d.Data == "" || !isDigest(digest) {
+		return nil, nil
+	}
+	paths := []string{d.NativePath(digest), d.ShimPath(digest)}
+	if named, err := filepath.Glob(d.Data + "/tools/*-" + digest + ".json"); err == nil {
+		paths = append(paths, named...)
+	}
+	for _, path := range paths {
+		if _, err := os.Lstat(path + ".meta"); err == nil {
+			for _, file := range []string{path, path + ".bundle", path + ".meta"} {
+				if _, err := os.Lstat(file); err != nil {
+					continue
+				}
+				if err := remove(file); err != nil {
+					return removed, err
+				}
+				removed = append(removed, file)
+			}
+		}
+		if _, err := os.Lstat(path + ".miss"); err == nil {
+			if err := remove(path + ".miss"); err != nil {
+				return removed, err
+			}
+			removed = append(removed, path+".miss")
+		}
+	}
+	return removed, nil
+}
+
+// Admit checks an answer before it is kept: strict JSON, of a version we read, and
+// for this file or, where that is not needed, for no file in particular.
+func Admit(raw []byte, digest string, needHash bool) (*atip.Document, error) {
+	f := file{path: digest, raw: raw, hash: digest, hashNeeded: needHash}
+	return f.parse()
+}
+
+// writeFile replaces a file in one step, through a new file in the same directory.
+func writeFile(path string, raw []byte) error {
+	fail := func(err error) error {
+		return &Error{Code: "E1106", File: path, Msg: "cannot be written: " + err.Error(), Err: err}
+	}
+	dir := filepath.Dir(path)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fail(err)
+	}
+	tmp, err := os.CreateTemp(dir, ".new-*")
+	if err != nil {
+		return fail(err)
+	}
+	defer os.Remove(tmp.Name())
+	_, err = tmp.Write(raw)
+	if err == nil {
+		err = tmp.Sync()
+	}
+	if closing := tmp.Close(); err == nil {
+		err = closing
+	}
+	if err == nil {
+		err = os.Rename(tmp.Name(), path)
+	}
+	if err != nil {
+		return fail(err)
+	}
+	return nil
+}
+
+func remove(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return &Error{Code: "E1106", File: path, Msg: "cannot be removed: " + err.Error(), Err: err}
+	}
+	return nil
+}
