@@ -66,7 +66,7 @@ func (x *execution) intend() error {
 
 // static encodes what is known of a record before the child ends.
 func (x *execution) static(kind string) []byte {
-	raw, err := json.Marshal(x.describe(kind))
+	raw, err := encode(x.describe(kind))
 	if err != nil {
 		raw, _ = json.Marshal(map[string]any{"kind": kind, "undescribed": err.Error()})
 	}
@@ -75,7 +75,7 @@ func (x *execution) static(kind string) []byte {
 
 // merge adds the fields of rec to an encoded object.
 func merge(object []byte, rec map[string]any) []byte {
-	more, err := json.Marshal(rec)
+	more, err := encode(rec)
 	if err != nil {
 		return object
 	}

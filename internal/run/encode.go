@@ -1,0 +1,182 @@
+package run
+
+import (
+	"encoding"
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// encode is json.Marshal without what that prepares for a second value of the same
+// type: it writes the same bytes, and a process writes one record.
+func encode(v any) ([]byte, error) {
+	e := encoder{out: make([]byte, 0, 6<<10)}
+	e.value(reflect.ValueOf(v))
+	return e.out, e.err
+}
+
+type encoder struct {
+	out []byte
+	err error
+}
+
+// other leaves a value to the package.
+func (e *encoder) other(v any) {
+	raw, err := json.Marshal(v)
+	if err != nil && e.err == nil {
+		e.err = err
+	}
+	e.out = append(e.out, raw...)
+}
+
+func (e *encoder) value(v reflect.Value) {
+	if !v.IsValid() || (v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface) && v.IsNil() {
+		e.out = append(e.out, "null"...)
+		return
+	}
+	if v.Kind() == reflect.Interface {
+		e.value(v.Elem())
+		return
+	}
+	if v.CanInterface() {
+		holder := v
+		if v.CanAddr() && v.Kind() != reflect.Pointer {
+			holder = v.Addr() // its methods are those of the value and more
+		}
+		switch x := holder.Interface().(type) {
+		case json.Marshaler:
+			e.other(x)
+			return
+		case encoding.TextMarshaler:
+			text, err := x.MarshalText()
+			if err != nil && e.err == nil {
+				e.err = err
+			}
+			e.string(string(text))
+			return
+		}
+	}
+	switch v.Kind() {
+	case reflect.Pointer:
+		e.value(v.Elem())
+	case reflect.Bool:
+		e.out = strconv.AppendBool(e.out, v.Bool())
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		e.out = strconv.AppendInt(e.out, v.Int(), 10)
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		e.out = strconv.AppendUint(e.out, v.Uint(), 10)
+	case reflect.String:
+		e.string(v.String())
+	case reflect.Slice:
+		switch {
+		case v.IsNil():
+			e.out = append(e.out, "null"...)
+		case v.Type().Elem().Kind() == reflect.Uint8:
+			e.other(v.Interface())
+		default:
+			e.list(v)
+		}
+	case reflect.Array:
+		e.list(v)
+	case reflect.Map:
+		e.object(v)
+	case reflect.Struct:
+		e.fields(v)
+	default:
+		e.other(v.Interface())
+	}
+}
+
+// string writes what needs no escape itself.
+func (e *encoder) string(s string) {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
+			e.other(s)
+			return
+		}
+	}
+	e.out = append(append(append(e.out, '"'), s...), '"')
+}
+
+func (e *encoder) list(v reflect.Value) {
+	e.out = append(e.out, '[')
+	for i := range v.Len() {
+		if i > 0 {
+			e.out = append(e.out, ',')
+		}
+		e.value(v.Index(i))
+	}
+	e.out = append(e.out, ']')
+}
+
+func (e *encoder) object(v reflect.Value) {
+	if v.IsNil() {
+		e.out = append(e.out, "null"...)
+		return
+	}
+	if v.Type().Key() != reflect.TypeFor[string]() {
+		e.other(v.Interface())
+		return
+	}
+	keys := v.MapKeys()
+	slices.SortFunc(keys, func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
+	e.out = append(e.out, '{')
+	for i, key := range keys {
+		if i > 0 {
+			e.out = append(e.out, ',')
+		}
+		e.string(key.String())
+		e.out = append(e.out, ':')
+		e.value(v.MapIndex(key))
+	}
+	e.out = append(e.out, '}')
+}
+
+// fields writes a struct. What is rare, embedding and options of single fields, is left
+// to the package, together with the whole struct.
+func (e *encoder) fields(v reflect.Value) {
+	t, start := v.Type(), len(e.out)
+	e.out = append(e.out, '{')
+	for i := range t.NumField() {
+		f := t.Field(i)
+		if !f.IsExported() && !f.Anonymous {
+			continue
+		}
+		tag := f.Tag.Get("json")
+		if tag == "-" {
+			continue
+		}
+		name, option, _ := strings.Cut(tag, ",")
+		if name == "" {
+			name = f.Name
+		}
+		switch {
+		case f.Anonymous || option != "" && option != "omitempty":
+			e.out = e.out[:start]
+			e.other(v.Interface())
+			return
+		case option == "omitempty" && empty(v.Field(i)):
+			continue
+		}
+		if len(e.out) > start+1 {
+			e.out = append(e.out, ',')
+		}
+		e.string(name)
+		e.out = append(e.out, ':')
+		e.value(v.Field(i))
+	}
+	e.out = append(e.out, '}')
+}
+
+// empty is what omitempty leaves out.
+func empty(v reflect.Value) bool {
+	switch v.Kind() {
+	case reflect.Array, reflect.Map, reflect.Slice, reflect.String:
+		return v.Len() == 0
+	case reflect.Struct:
+		return false
+	}
+	return v.IsZero()
+}
