@@ -152,3 +152,16 @@ func Denied(dir, digest string) bool {
 
 // Undeny forgets a "no", when a person approves after all.
 func Undeny(dir, digest string) { os.Remove(filepath.Join(dir, "denied", idOf(digest))) }
+
+// StoreGrant stores a grant that another program made. Whether it counts is decided
+// by its signature, when a run looks for it.
+func StoreGrant(dir string, raw []byte) error {
+	g, err := decodeGrant(raw)
+	if err != nil {
+		return &Error{"read grant for", dir, err}
+	}
+	if !validGrantID(g.ID) {
+		return &Error{"read grant for", dir, errors.New("its id is malformed")}
+	}
+	return WriteGrant(dir, *g)
+}

@@ -115,6 +115,10 @@ func readGrant(file string) (*Grant, error) {
 	if err != nil {
 		return nil, err
 	}
+	return decodeGrant(raw)
+}
+
+func decodeGrant(raw []byte) (*Grant, error) {
 	d := json.NewDecoder(strings.NewReader(string(raw)))
 	d.DisallowUnknownFields()
 	var g Grant

@@ -184,12 +184,21 @@ func sameWords(v any, words []string) bool {
 // ask leaves the request where a person can find it.
 func (x *execution) ask(f *fault.Fault) *fault.Fault {
 	p := x.plan
-	id, err := approve.WriteRequest(p.requestsDir(), approve.Request{Bound: p.bound(), Display: x.display(f.Message), Requester: p.requester()})
+	bound := p.bound()
+	known := false
+	if digest, err := approve.Digest(bound); err == nil {
+		old, ok := approve.RequestOf(p.requestsDir(), digest)
+		known = ok && time.Now().Before(old.Expires)
+	}
+	id, err := approve.WriteRequest(p.requestsDir(), approve.Request{Bound: bound, Display: x.display(f.Message), Requester: p.requester()})
 	if err != nil {
 		// The refusal stands either way; only nobody can be asked.
 		return f.With("requestError", err.Error())
 	}
 	x.grants.request = id
+	if !known {
+		x.notify()
+	}
 	return f.With("requestId", id)
 }
 

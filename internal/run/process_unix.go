@@ -36,3 +36,6 @@ func writable(f *os.File) bool {
 	flags, err := unix.FcntlInt(f.Fd(), unix.F_GETFL, 0)
 	return err == nil && flags&unix.O_ACCMODE != unix.O_RDONLY
 }
+
+// ownSession detaches a process from our terminal and its signals.
+func ownSession() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }

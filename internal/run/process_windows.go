@@ -10,3 +10,5 @@ func processID() int                       { return os.Getpid() }
 func sessionID() int                       { return 0 }
 func readOnlyPipe(int) bool                { return false }
 func writable(*os.File) bool               { return true }
+
+func ownSession() *syscall.SysProcAttr { return nil }

@@ -1,0 +1,533 @@
+package main_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// asker is a world with a tool that needs a person, and a person with a terminal.
+type asker struct {
+	world
+	ran *atomic.Int64 // how often the tool ran, by what it printed
+}
+
+func newAsker(t *testing.T) asker {
+	t.Parallel() // most of the time is the person's
+	a := asker{world: newWorld(t), ran: new(atomic.Int64)}
+	a.tool("gh", `echo run; cat`)
+	return a
+}
+
+// tool puts a script into PATH, outside the workspace.
+func (a asker) tool(name, body string) {
+	a.t.Helper()
+	dir := filepath.Join(a.home, "stubs")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		a.t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+body+"\n"), 0o755); err != nil {
+		a.t.Fatal(err)
+	}
+}
+
+// try runs a command under the wrapper and returns the status and the error.
+func (a asker) try(change func(*exec.Cmd), args ...string) (int, refusal) {
+	a.t.Helper()
+	cmd := a.command(args...)
+	cmd.Env[1] = "PATH=" + filepath.Join(a.home, "stubs") + ":/usr/local/bin:/usr/bin:/bin"
+	if change != nil {
+		change(cmd)
+	}
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err := cmd.Run()
+	a.ran.Add(int64(strings.Count(stdout.String(), "run\n")))
+	var doc struct{ Error refusal }
+	for _, line := range strings.Split(stderr.String(), "\n") {
+		if strings.HasPrefix(line, `{"error"`) {
+			if err := json.Unmarshal([]byte(line), &doc); err != nil {
+				a.t.Fatalf("%v: %s", err, line)
+			}
+		}
+	}
+	doc.Error.text = stderr.String()
+	if exit, ok := err.(*exec.ExitError); ok {
+		return exit.ExitCode(), doc.Error
+	} else if err != nil {
+		a.t.Fatal(err)
+	}
+	return 0, doc.Error
+}
+
+type refusal struct {
+	Code    string
+	Details struct {
+		RequestID string `json:"requestId"`
+		Changed   []string
+	}
+	text string
+}
+
+// request runs a command that needs a person and returns the id of its request, made
+// as if it came from another session.
+func (a asker) request(args ...string) string {
+	a.t.Helper()
+	code, e := a.try(nil, args...)
+	if code != 77 || e.Code != "E2010" || e.Details.RequestID == "" {
+		a.t.Fatalf("%v: exit %d: %s", args, code, e.text)
+	}
+	for _, word := range []string{"approve", "grant", "switch", "approvers", "ssh-"} {
+		if strings.Contains(e.text, word) {
+			a.t.Errorf("the refusal says %q: %s", word, e.text)
+		}
+	}
+	a.elsewhere(e.Details.RequestID)
+	return e.Details.RequestID
+}
+
+func (a asker) state(name string) string {
+	return filepath.Join(a.home, ".local/state/atip-exec", name)
+}
+
+func (a asker) elsewhere(id string) {
+	a.t.Helper()
+	file := filepath.Join(a.state("requests"), id+".json")
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	var r map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &r); err != nil {
+		a.t.Fatal(err)
+	}
+	r["requester"] = json.RawMessage(`{"uid":0,"pid":1,"sid":0}`)
+	if raw, err = json.Marshal(r); err != nil {
+		a.t.Fatal(err)
+	}
+	if err := os.WriteFile(file, raw, 0o600); err != nil {
+		a.t.Fatal(err)
+	}
+}
+
+// person types on a terminal of their own: for each prompt the answer to it.
+func (a asker) person(dialogue [][2]string, args ...string) (int, string) {
+	a.t.Helper()
+	return a.personWith(nil, dialogue, args...)
+}
+
+func (a asker) personWith(change func(*exec.Cmd), dialogue [][2]string, args ...string) (int, string) {
+	a.t.Helper()
+	outer, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	defer outer.Close()
+	number, err := unix.IoctlGetInt(int(outer.Fd()), unix.TIOCGPTN)
+	if err == nil {
+		err = unix.IoctlSetPointerInt(int(outer.Fd()), unix.TIOCSPTLCK, 0)
+	}
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	inner, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	cmd := exec.Command(filepath.Join(bin, "atip"), args...)
+	cmd.Dir, cmd.Env = a.ws, []string{"HOME=" + a.home, "PATH=/usr/bin:/bin", "TERM=dumb"}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = inner, inner, inner
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if change != nil {
+		change(cmd)
+	}
+	if err := cmd.Start(); err != nil {
+		a.t.Fatal(err)
+	}
+	inner.Close()
+	var mu sync.Mutex
+	var seen bytes.Buffer
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		at, buf := 0, make([]byte, 4096)
+		for {
+			n, err := outer.Read(buf)
+			mu.Lock()
+			seen.Write(buf[:n])
+			for len(dialogue) > 0 {
+				i := strings.Index(seen.String()[at:], dialogue[0][0])
+				if i < 0 {
+					break
+				}
+				at += i + len(dialogue[0][0])
+				outer.WriteString(dialogue[0][1] + "\n")
+				dialogue = dialogue[1:]
+			}
+			mu.Unlock()
+			if err != nil {
+				return
+			}
+		}
+	}()
+	timer := time.AfterFunc(time.Minute, func() { cmd.Process.Kill() })
+	defer timer.Stop()
+	err = cmd.Wait()
+	<-done
+	out := strings.ReplaceAll(seen.String(), "\r\n", "\n")
+	if exit, ok := err.(*exec.ExitError); ok {
+		return exit.ExitCode(), out
+	} else if err != nil {
+		a.t.Fatal(err)
+	}
+	return 0, out
+}
+
+const passphrase = "correct horse"
+
+// register makes the person's key.
+func (a asker) register() {
+	a.t.Helper()
+	code, out := a.person([][2]string{{"passphrase", passphrase}, {"again", passphrase}}, "approve", "--init")
+	if code != 0 || !strings.Contains(out, "level 1") {
+		a.t.Fatalf("approve --init: exit %d: %s", code, out)
+	}
+}
+
+// approve answers the request as a person does who reads it.
+func (a asker) approve(id string, flags ...string) string {
+	a.t.Helper()
+	digest := a.digest(id)
+	code, out := a.person([][2]string{{"to approve: ", digest[len(digest)-4:]}, {"passphrase", passphrase}}, append([]string{"approve", id}, flags...)...)
+	if code != 0 {
+		a.t.Fatalf("approve: exit %d: %s", code, out)
+	}
+	return out
+}
+
+func (a asker) digest(id string) string {
+	a.t.Helper()
+	raw, err := os.ReadFile(filepath.Join(a.state("requests"), id+".json"))
+	var r struct{ Digest string }
+	if err == nil {
+		err = json.Unmarshal(raw, &r)
+	}
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return r.Digest
+}
+
+func (a asker) runs() int { return int(a.ran.Load()) }
+
+// TestGrantRunsOnce: what a person permits runs, unchanged, a single time.
+func TestGrantRunsOnce(t *testing.T) {
+	a := newAsker(t)
+	a.register()
+	// A destructive call of a tool in the home directory.
+	args := []string{"--", "gh", "repo", "delete", "o/r", "--yes"}
+	id := a.request(args...)
+	out := a.approve(id)
+	for _, want := range []string{"gh repo delete o/r --yes", "destructive", a.ws, "one run within ten minutes"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("the person was not shown %q: %s", want, out)
+		}
+	}
+	if code, e := a.try(nil, args...); code != 0 || a.runs() != 1 {
+		t.Fatalf("with a grant: exit %d, %d runs: %s", code, a.runs(), e.text)
+	}
+	if code, e := a.try(nil, args...); code != 77 || e.Code != "E2010" || a.runs() != 1 {
+		t.Errorf("a second time: exit %d, %d runs: %s", code, a.runs(), e.text)
+	}
+	cmd := exec.Command(filepath.Join(bin, "atip"), "audit", "show", "-o", "json")
+	cmd.Env = []string{"HOME=" + a.home}
+	if log, _ := cmd.Output(); !strings.Contains(string(log), `"approver":"person"`) {
+		t.Error("the audit does not say who permitted the run")
+	}
+}
+
+func TestGrantTwoAtOnce(t *testing.T) {
+	a := newAsker(t)
+	a.register()
+	args := []string{"--", "gh", "repo", "delete", "o/r", "--yes"}
+	a.approve(a.request(args...))
+	var wg sync.WaitGroup
+	codes := make([]int, 4)
+	for i := range codes {
+		wg.Go(func() { codes[i], _ = a.try(nil, args...) })
+	}
+	wg.Wait()
+	ok := 0
+	for _, c := range codes {
+		if c == 0 {
+			ok++
+		} else if c != 77 {
+			t.Errorf("exit %d", c)
+		}
+	}
+	if ok != 1 || a.runs() != 1 {
+		t.Errorf("%v: %d runs", codes, a.runs())
+	}
+}
+
+// TestGrantChanged: one thing that was decided differs, and the grant is for naught.
+func TestGrantChanged(t *testing.T) {
+	a := newAsker(t)
+	a.register()
+	for _, d := range []string{"sub", ".agent-tools"} {
+		if err := os.Mkdir(filepath.Join(a.ws, d), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	input, script := filepath.Join(a.ws, "input"), filepath.Join(a.ws, "job.py")
+	write(input, "one\n")
+	write(script, "print(1)\n")
+	stdin := func(cmd *exec.Cmd) {
+		f, err := os.Open(input)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { f.Close() })
+		cmd.Stdin = f
+	}
+	gh := []string{"--", "gh", "repo", "delete", "o/r", "--yes"}
+	for _, row := range []struct {
+		name   string
+		args   []string
+		base   func(*exec.Cmd)
+		change func()
+		run    func(*exec.Cmd)
+		want   string
+	}{
+		{name: "nothing", args: gh, base: stdin},
+		{name: "stdin", args: gh, base: stdin, change: func() { write(input, "two\n") }, want: "stdin"},
+		{name: "script", args: []string{"--", "sudo", "python3", "job.py"}, change: func() { write(script, "print(2)\n") }, want: "files." + script},
+		{name: "cwd", args: gh, run: func(c *exec.Cmd) { c.Dir = filepath.Join(a.ws, "sub") }, want: "cwd"},
+		{name: "environment", args: gh, base: func(c *exec.Cmd) { c.Env = append(c.Env, "MODE=a") }, run: func(c *exec.Cmd) { c.Env = append(c.Env, "MODE=b") }, want: "env.MODE"},
+		{name: "variable more", args: gh, run: func(c *exec.Cmd) { c.Env = append(c.Env, "MODE=b") }, want: "env.MODE"},
+		{name: "session", args: gh, run: func(c *exec.Cmd) { c.Env = append(c.Env, "ATIP_SESSION_ID=x") }, want: "session"},
+		{name: "policy", args: gh, change: func() {
+			write(filepath.Join(a.ws, ".agent-tools", "policy.json"), `{"version":1,"rules":[{"id":"no-x","decision":"deny","when":{"tool":"x"}}]}`)
+		}, want: "policy"},
+		{name: "binary", args: gh, change: func() { a.tool("gh", `echo run; cat; :`) }, want: "steps[0].sha256"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			a := a
+			a.t = t
+			a.tool("sudo", `echo run; "$@"`)
+			code, e := a.try(row.base, row.args...)
+			if code != 77 || e.Code != "E2010" {
+				t.Fatalf("exit %d: %s", code, e.text)
+			}
+			a.elsewhere(e.Details.RequestID)
+			a.approve(e.Details.RequestID)
+			before := a.runs()
+			if row.change != nil {
+				row.change()
+			}
+			run := row.run
+			if run == nil {
+				run = row.base
+			}
+			code, e = a.try(run, row.args...)
+			if row.want == "" {
+				if code != 0 || a.runs() != before+1 {
+					t.Errorf("exit %d: %s", code, e.text)
+				}
+				return
+			}
+			if code != 77 || e.Code != "E2011" || a.runs() != before || !strings.Contains(strings.Join(e.Details.Changed, " "), row.want) || e.Details.RequestID == "" {
+				t.Errorf("exit %d, changed %v, want %s: %s", code, e.Details.Changed, row.want, e.text)
+			}
+			// The grant would still count for what it was given for.
+			if err := os.RemoveAll(a.state("grants")); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+// TestApproveRefuses: whoever is not a person at a terminal of their own gets no grant.
+func TestApproveRefuses(t *testing.T) {
+	a := newAsker(t)
+	a.register()
+	args := []string{"--", "gh", "repo", "delete", "o/r", "--yes"}
+	id := a.request(args...)
+	last := a.digest(id)
+	last = last[len(last)-4:]
+	yes := [][2]string{{"to approve: ", last}, {"passphrase", passphrase}}
+	refused := func(name string, code int, out string) {
+		t.Helper()
+		if files, _ := filepath.Glob(a.state("grants") + "/*.json"); code != 77 || len(files) != 0 {
+			t.Errorf("%s: exit %d, grants %v: %s", name, code, files, out)
+		}
+	}
+	code, out := a.personWith(func(c *exec.Cmd) { c.Env = append(c.Env, "ATIP_EXEC_SANDBOX=T2") }, yes, "approve", id)
+	refused("inside a sandbox", code, out)
+	code, out = a.personWith(func(c *exec.Cmd) { c.Stdin = strings.NewReader(last + "\n"); c.SysProcAttr.Setctty = false }, nil, "approve", id)
+	refused("without a terminal", code, out)
+	code, out = a.personWith(func(c *exec.Cmd) {
+		c.Stdin, c.SysProcAttr.Ctty = strings.NewReader(last+"\n"), 1
+	}, nil, "approve", id)
+	refused("piped", code, out)
+	code, out = a.person([][2]string{{"to approve: ", "yes"}}, "approve", id)
+	refused("yes where the digest is asked for", code, out)
+	code, out = a.person([][2]string{{"to approve: ", ""}}, "approve", id)
+	refused("an empty answer", code, out)
+	code, out = a.person([][2]string{{"to approve: ", last}, {"passphrase", "wrong"}, {"passphrase", "wrong"}, {"passphrase", "wrong"}}, "approve", id)
+	refused("a wrong passphrase", code, out)
+	code, out = a.person(yes, "approve", "--times", "3", id)
+	if code != 64 {
+		t.Errorf("--times for a destructive command: exit %d: %s", code, out)
+	}
+	// The agent asks again; now the request says truly where it comes from.
+	if err := os.Remove(filepath.Join(a.state("requests"), id+".json")); err != nil {
+		t.Fatal(err)
+	}
+	if _, e := a.try(nil, args...); e.Details.RequestID != id {
+		t.Fatalf("another request: %s", e.text)
+	}
+	code, out = a.person(yes, "approve", id)
+	refused("started by what asks", code, out)
+	if !strings.Contains(out, "also started the command that asks") {
+		t.Errorf("refused for another reason: %s", out)
+	}
+	// A key that nobody registered.
+	a.elsewhere(id)
+	if err := os.Remove(filepath.Join(a.home, ".config/agent-tools/approvers.json")); err != nil {
+		t.Fatal(err)
+	}
+	code, out = a.person(yes, "approve", id)
+	refused("an unregistered key", code, out)
+}
+
+// TestApproveShowsAll: what cannot be seen is written out, and nothing is cut.
+func TestApproveShowsAll(t *testing.T) {
+	a := newAsker(t)
+	a.register()
+	long := strings.Repeat("x", 10_000)
+	id := a.request("--", "gh", "repo", "delete", "a\u202eb\u200bc\x1b[2J", long)
+	_, out := a.person([][2]string{{"to approve: ", ""}}, "approve", id)
+	for _, want := range []string{long, `a\u202eb\u200bc\x1b[2J`} {
+		if !strings.Contains(out, want) {
+			t.Errorf("not shown: %.40q in %.2000q", want, out)
+		}
+	}
+	if strings.ContainsAny(out, "\x1b\u202e\u200b") {
+		t.Error("a control character reached the terminal")
+	}
+}
+
+// TestDeny: a "no" ends a wait and answers the same question for a while.
+func TestDeny(t *testing.T) {
+	a := newAsker(t)
+	args := []string{"--wait", "30s", "--", "gh", "repo", "delete", "o/r", "--yes"}
+	id := a.request(args[2:]...)
+	done := make(chan refusal, 1)
+	go func() { _, e := a.try(nil, args...); done <- e }()
+	cmd := exec.Command(filepath.Join(bin, "atip"), "deny", id)
+	cmd.Env = []string{"HOME=" + a.home}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if e := <-done; e.Code != "E2001" || !strings.Contains(e.text, "a person said no") {
+		t.Errorf("%s", e.text)
+	}
+	if code, e := a.try(nil, args[2:]...); code != 77 || e.Code != "E2001" {
+		t.Errorf("asked again: exit %d: %s", code, e.text)
+	}
+}
+
+// TestWait: the answer comes while the command waits, or it does not come.
+func TestWait(t *testing.T) {
+	a := newAsker(t)
+	a.register()
+	args := []string{"--", "gh", "repo", "delete", "o/r", "--yes"}
+	if code, e := a.try(nil, append([]string{"--wait", "300ms"}, args...)...); code != 77 || e.Code != "E2012" {
+		t.Errorf("nobody answers: exit %d: %s", code, e.text)
+	}
+	// In CI nobody is there to wait for.
+	began := time.Now()
+	if code, e := a.try(func(c *exec.Cmd) { c.Env = append(c.Env, "CI=1") }, append([]string{"--wait", "10m"}, args...)...); code != 77 || e.Code != "E2010" || time.Since(began) > time.Minute {
+		t.Errorf("in CI: exit %d: %s", code, e.text)
+	}
+	id := a.request(args...)
+	done := make(chan int, 1)
+	go func() {
+		code, e := a.try(nil, append([]string{"--wait", "60s"}, args...)...)
+		if code != 0 {
+			t.Errorf("exit %d: %s", code, e.text)
+		}
+		done <- code
+	}()
+	a.approve(id)
+	if code := <-done; code != 0 || a.runs() != 1 {
+		t.Errorf("exit %d, %d runs", code, a.runs())
+	}
+}
+
+// TestGrantTimes: an idempotent call without harm may be granted several times.
+func TestGrantTimes(t *testing.T) {
+	a := newAsker(t)
+	a.register()
+	args := []string{"--", "curl", "-sS", "http://127.0.0.1:1/"}
+	id := a.request(args...)
+	code, out := a.person([][2]string{{"yes to approve: ", "yes"}, {"passphrase", passphrase}}, "approve", "--times", "2", id)
+	if code != 0 {
+		t.Fatalf("exit %d: %s", code, out)
+	}
+	for i := range 3 {
+		code, e := a.try(nil, args...)
+		if want := map[bool]int{true: 77, false: 7}[i == 2]; code != want { // 7: curl was refused the connection
+			t.Errorf("run %d: exit %d, want %d: %s", i+1, code, want, e.text)
+		}
+	}
+}
+
+// TestNotify: a new request is told once, by the command of the user's policy; a
+// project's policy can name none.
+func TestNotify(t *testing.T) {
+	a := newAsker(t)
+	args := []string{"--", "gh", "repo", "delete", "o/r", "--yes"}
+	put := func(dir, text string) {
+		t.Helper()
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "policy.json"), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(filepath.Join(a.ws, ".agent-tools"), `{"version":1,"approval":{"command":"touch $HOME/project"}}`)
+	put(filepath.Join(a.home, ".config/agent-tools"), `{"version":1,"approval":{"command":"cat >$HOME/asked.new; mv $HOME/asked.new $HOME/asked"}}`)
+	id := a.request(args...)
+	var raw []byte
+	for i := 0; i < 200 && len(raw) == 0; i++ {
+		time.Sleep(20 * time.Millisecond)
+		raw, _ = os.ReadFile(filepath.Join(a.home, "asked"))
+	}
+	var r struct{ ID string }
+	if err := json.Unmarshal(raw, &r); err != nil || r.ID != id {
+		t.Errorf("the command was given %v: %.200s", err, raw)
+	}
+	if _, err := os.Stat(filepath.Join(a.home, "project")); err == nil {
+		t.Error("the project's command was started")
+	}
+}

@@ -1,0 +1,65 @@
+package run
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/atip-dev/atip-exec/internal/approve"
+)
+
+// notify starts the command with which the user's or the managed policy tells a person
+// of a new request; it gets the request on standard input. If the run waits, the
+// command may print a signed grant, which counts like any other: by its signature.
+func (x *execution) notify() {
+	p := x.plan
+	command := p.policies.Approval().Command
+	if command == "" || x.grants.request == "" || p.machine.Getenv("ATIP_EXEC_SANDBOX") != "" {
+		return
+	}
+	if err := x.startNotifier(command); err != nil {
+		x.grants.warnings = append(x.grants.warnings, "approval.command: "+err.Error())
+	}
+}
+
+func (x *execution) startNotifier(command string) error {
+	p := x.plan
+	request, err := os.Open(filepath.Join(p.requestsDir(), x.grants.request+".json"))
+	if err != nil {
+		return err
+	}
+	defer request.Close()
+	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	defer null.Close()
+	out := null
+	var in *os.File
+	if p.inv.Wait > 0 {
+		if in, out, err = os.Pipe(); err != nil {
+			return err
+		}
+		defer out.Close()
+	}
+	// Not os/exec, which every command would pay for at its start.
+	proc, err := os.StartProcess("/bin/sh", []string{"sh", "-c", command}, &os.ProcAttr{Dir: "/", Env: p.machine.Environ, Files: []*os.File{request, out, null}, Sys: ownSession()})
+	if err != nil {
+		if in != nil {
+			in.Close()
+		}
+		return err
+	}
+	if in == nil {
+		return proc.Release() // it tells a person; nobody waits for it
+	}
+	go func() {
+		defer in.Close()
+		raw, err := io.ReadAll(io.LimitReader(in, 16<<10))
+		if err == nil && len(raw) > 0 {
+			approve.StoreGrant(p.grantsDir(), raw)
+		}
+		proc.Wait()
+	}()
+	return nil
+}
