@@ -1,9 +1,6 @@
 package audit
 
-import (
-	"crypto/rand"
-	"time"
-)
+import "time"
 
 // idDigits is Crockford's base 32: no I, L, O, U, and sorted like its values.
 const idDigits = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
@@ -18,7 +15,7 @@ func newID(t time.Time) string {
 	for i := range 6 {
 		raw[i] = byte(ms >> (40 - 8*i))
 	}
-	rand.Read(raw[6:])
+	random(raw[6:])
 	// 128 bits are 25.6 digits of 5 bits: the first digit holds the top 3.
 	var out [26]byte
 	var bits uint
