@@ -121,7 +121,12 @@ func (w *weigh) applySublanguage(stated *Set) {
 				verdict := classifySQL(text)
 				opaque = opaque || verdict.opaque
 				if verdict.mutates {
-					w.raise(RemoteMutation, Yes, l.n, "sql", stated)
+					// Without network the database is a file of this machine.
+					changed := RemoteMutation
+					if w.result[Network].Value == No {
+						changed = Write
+					}
+					w.raise(changed, Yes, l.n, "sql", stated)
 				}
 				if verdict.destroys {
 					w.raise(Destructive, Yes, l.n, "sql", stated)
