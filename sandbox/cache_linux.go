@@ -1,23 +1,21 @@
 package sandbox
 
 import (
-	"encoding/json"
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
 )
 
 // probeVersion changes whenever the probe or what it records does.
-const probeVersion = 1
+const probeVersion = 2
 
-// remembered is the file in which the answer of the probe is kept.
-type remembered struct {
-	Key  string `json:"key"`
-	Host Host   `json:"host"`
-}
+// probeFile keeps the answer of the probe: the key, a newline, the answer.
+const probeFile = "sandbox.probe"
 
 // Probe finds out by trying what this machine can enforce. The answer is kept for
 // this boot, kernel, user, executable and set of namespaces; a cache that is stale,
@@ -32,48 +30,92 @@ func probe(c Cache) Host {
 	if c.Dir == "" {
 		return try("")
 	}
-	path, key := filepath.Join(c.Dir, "sandbox.json"), probeKey(c)
+	path, key := filepath.Join(c.Dir, probeFile), probeKey(c)
 	if h, ok := recall(path, key); ok {
 		return h
 	}
 	h := try(c.Dir)
-	remember(path, remembered{Key: key, Host: h})
+	remember(path, key, h)
 	return h
 }
 
 // Forget drops the answer, for a start that failed where it promised otherwise.
 func Forget(c Cache) {
 	if c.Dir != "" {
-		_ = os.Remove(filepath.Join(c.Dir, "sandbox.json"))
+		_ = os.Remove(filepath.Join(c.Dir, probeFile))
 	}
 }
 
 func recall(path, key string) (Host, bool) {
-	data, err := os.ReadFile(path)
-	if err != nil || len(data) > 64<<10 {
+	data := readShort(path)
+	answer, ok := bytes.CutPrefix(data, []byte(key+"\n"))
+	if !ok {
 		return Host{}, false
 	}
-	var r remembered
-	if json.Unmarshal(data, &r) != nil || r.Key != key {
+	h, ok := parseHost(string(answer))
+	if !ok {
 		return Host{}, false
 	}
 	// Asked anew each time, as it costs a microsecond and a nested run may differ.
-	if abi, _, _ := landlockABI(); abi != r.Host.ABI {
+	if abi, _, _ := landlockABI(); abi != h.ABI {
 		return Host{}, false
 	}
-	return r.Host, true
+	return h, true
 }
 
-func remember(path string, r remembered) {
-	data, err := json.Marshal(r)
+// readShort returns a file of up to 8 KiB, nil for any other. The os package would
+// offer each to the poller and ask for its size.
+func readShort(path string) []byte {
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NOCTTY|unix.O_NONBLOCK, 0)
 	if err != nil {
-		return
+		return nil
 	}
+	defer unix.Close(fd)
+	buf := make([]byte, 8<<10)
+	n, err := unix.Read(fd, buf)
+	if err != nil || n == len(buf) {
+		return nil
+	}
+	return buf[:n]
+}
+
+// formatHost writes all of an answer in words, texts quoted; parseHost is its inverse.
+func formatHost(h Host) string {
+	return fmt.Sprintf("%s %d %d %t %t %t\n%q\n%q\n", h.OS, h.ABI, h.Errata, h.Seccomp, h.Root, h.Namespaces, h.Landlock, h.NSWhy)
+}
+
+func parseHost(text string) (h Host, ok bool) {
+	lines := strings.Split(text, "\n")
+	if len(lines) != 4 || lines[3] != "" {
+		return h, false
+	}
+	words := strings.Split(lines[0], " ")
+	if len(words) != 6 {
+		return h, false
+	}
+	var errs [7]error
+	h.OS = words[0]
+	h.ABI, errs[0] = strconv.Atoi(words[1])
+	h.Errata, errs[1] = strconv.Atoi(words[2])
+	h.Seccomp, errs[2] = strconv.ParseBool(words[3])
+	h.Root, errs[3] = strconv.ParseBool(words[4])
+	h.Namespaces, errs[4] = strconv.ParseBool(words[5])
+	h.Landlock, errs[5] = strconv.Unquote(lines[1])
+	h.NSWhy, errs[6] = strconv.Unquote(lines[2])
+	for _, err := range errs {
+		if err != nil {
+			return Host{}, false
+		}
+	}
+	return h, true
+}
+
+func remember(path, key string, h Host) {
 	f, err := os.CreateTemp(filepath.Dir(path), ".sandbox-")
 	if err != nil {
 		return
 	}
-	_, werr := f.Write(data)
+	_, werr := f.WriteString(key + "\n" + formatHost(h))
 	if cerr := f.Close(); werr != nil || cerr != nil || os.Rename(f.Name(), path) != nil {
 		_ = os.Remove(f.Name())
 	}
@@ -83,9 +125,9 @@ func remember(path string, r remembered) {
 func probeKey(c Cache) string {
 	var uts unix.Utsname
 	_ = unix.Uname(&uts)
-	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	boot := readShort("/proc/sys/kernel/random/boot_id")
 	// Absent where securityfs is not mounted, which is then part of the key.
-	lsm, _ := os.ReadFile("/sys/kernel/security/lsm")
+	lsm := readShort("/sys/kernel/security/lsm")
 	user, _ := os.Readlink("/proc/self/ns/user")
 	mount, _ := os.Readlink("/proc/self/ns/mnt")
 	var st unix.Stat_t

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -179,7 +180,7 @@ func TestProbeCache(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := c.Dir + "/sandbox.json"
+	path := c.Dir + "/" + probeFile
 	if _, err := os.Stat(path); err != nil {
 		t.Fatal(err)
 	}
@@ -189,7 +190,8 @@ func TestProbeCache(t *testing.T) {
 	}{
 		{"hit", func() error { return nil }},
 		{"damaged", func() error { return os.WriteFile(path, []byte("{"), 0o600) }},
-		{"stale", func() error { return os.WriteFile(path, []byte(`{"key":"x","host":{"abi":99}}`), 0o600) }},
+		{"stale", func() error { return os.WriteFile(path, []byte("x\n"+formatHost(Host{ABI: 99})), 0o600) }},
+		{"too long", func() error { return os.WriteFile(path, make([]byte, 1<<20), 0o600) }},
 		{"no directory", func() error { return os.RemoveAll(c.Dir) }},
 	} {
 		if err := tc.change(); err != nil {
@@ -218,6 +220,34 @@ func TestProbeLeavesNothing(t *testing.T) {
 	for _, dir := range []string{state, temp} {
 		if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
 			t.Errorf("left in %s: %v, %v", dir, left, err)
+		}
+	}
+}
+
+// TestHostIsKeptWhole: a field that is added to Host must be kept, too.
+func TestHostIsKeptWhole(t *testing.T) {
+	var want Host
+	v := reflect.ValueOf(&want).Elem()
+	for i := range v.NumField() {
+		switch f := v.Field(i); f.Kind() {
+		case reflect.Bool:
+			f.SetBool(true)
+		case reflect.Int:
+			f.SetInt(int64(i) + 1)
+		case reflect.String:
+			if f.CanSet() && i > 0 {
+				f.SetString("a \"why\"\nwith lines " + strconv.Itoa(i))
+			}
+		}
+	}
+	for _, h := range []Host{want, {OS: "linux"}} {
+		if got, ok := parseHost(formatHost(h)); !ok || got != h {
+			t.Errorf("%+v, %v; want %+v", got, ok, h)
+		}
+	}
+	for _, text := range []string{"", "\n\n\n", "linux 1 1 true true\n\"\"\n\"\"\n", "linux x 1 true true true\n\"\"\n\"\"\n", "linux 1 1 true true true\n\n\n"} {
+		if h, ok := parseHost(text); ok {
+			t.Errorf("%q is %+v", text, h)
 		}
 	}
 }
