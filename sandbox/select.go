@@ -105,11 +105,12 @@ func Select(p Profile, h Host) (Setup, error) {
 	return Setup{}, &GapError{Tier: s.tier, Gaps: missing}
 }
 
-// refused are the gaps that policy does not accept.
+// refused are the gaps that policy does not accept. What one layer requires, the
+// acceptance of another, or of the built-in policy, does not take away.
 func (s *Setup) refused() []Gap {
 	var out []Gap
 	for _, g := range s.gaps {
-		if !slices.Contains(s.profile.Accept, g.Guarantee) {
+		if slices.Contains(s.profile.Need, g.Guarantee) || !slices.Contains(s.profile.Accept, g.Guarantee) {
 			out = append(out, g)
 		}
 	}
@@ -150,10 +151,15 @@ func (s *Setup) lacks(g Guarantee) (why, fix string) {
 	p := &s.profile
 	private := s.tier == T3
 	namespaces := "user namespaces are not usable here"
-	if s.host.NSWhy != "" {
+	fix = "atip doctor says what tier T3 lacks here"
+	switch {
+	case s.host.Namespaces:
+		// Not a defect of the machine: Select took the lower tier as policy asks for no more.
+		namespaces = "tier " + s.tier.String() + " was enough for the policy"
+		fix = "name the guarantee in sandbox.require of a policy"
+	case s.host.NSWhy != "":
 		namespaces = s.host.NSWhy
 	}
-	fix = "atip doctor says what tier T3 lacks here"
 	switch g {
 	case FilesMeta:
 		if !private && p.HostWrite {

@@ -32,7 +32,7 @@ func TestSelect(t *testing.T) {
 		refused string // code
 	}{
 		{"plain read", Profile{PlainRead: true}, t2, T2, "", ""},
-		{"unknown tool, nothing accepted", Profile{}, t2, T2, "files.hidden proc.hidden tree.killed", "E4101"},
+		{"unknown tool, nothing accepted", Profile{}, t2, T2, "proc.hidden", "E4101"},
 		{"unknown tool, built-in", Profile{Accept: BuiltinAccept()}, t2, T2, "files.hidden proc.hidden tree.killed", ""},
 		{"writes, built-in", with(writable, func(p *Profile) { p.Accept = BuiltinAccept() }), t2, T2,
 			"files.meta files.hidden ws.protect proc.hidden tree.killed", ""},
@@ -52,6 +52,8 @@ func TestSelect(t *testing.T) {
 		{"other limits", Profile{PlainRead: true, Limits: Limits{CPU: 5, FileSize: 1, Memory: 1}}, t2, T2, "", ""},
 		{"accepted gaps keep T2", Profile{Accept: BuiltinAccept()}, t3, T2, "files.hidden proc.hidden tree.killed", ""},
 		{"required gap takes T3", Profile{Accept: []Guarantee{FilesHidden}}, t3, T3, "", ""},
+		{"required beats accepted", Profile{Need: []Guarantee{ProcHidden}, Accept: BuiltinAccept()}, t2, T2, "proc.hidden", "E4101"},
+		{"required beats accepted, T3", Profile{Need: []Guarantee{ProcHidden}, Accept: BuiltinAccept()}, t3, T3, "", ""},
 		{"forced", Profile{Forced: T3, PlainRead: true}, t3, T3, "", ""},
 		{"allowlist at T3", Profile{PlainRead: true, Net: Net{Mode: NetAllowlist}}, t3, T3, "net", "E4101"},
 		{"limit accepted", Profile{PlainRead: true, Limits: Limits{Processes: 5}, Accept: []Guarantee{LimitsKept}}, t2, T2, "limits", ""},
@@ -97,6 +99,23 @@ func TestSelectClaimsNoGap(t *testing.T) {
 			if len(s.given)+len(s.gaps) != len(Guarantees()) {
 				t.Errorf("ABI %d: %d given, %d gaps", abi, len(s.given), len(s.gaps))
 			}
+		}
+	}
+}
+
+// TestGapBlamesWhoChose: where namespaces work, a gap of the lower tier is the
+// policy's choice, and the receipt does not blame the machine.
+func TestGapBlamesWhoChose(t *testing.T) {
+	for _, tc := range []struct {
+		h    Host
+		want string
+	}{
+		{Host{ABI: 7, Seccomp: true, Namespaces: true}, "tier T2 was enough for the policy"},
+		{Host{ABI: 7, Seccomp: true, NSWhy: "switched off"}, "switched off"},
+	} {
+		s, err := Select(Profile{Accept: BuiltinAccept()}, tc.h)
+		if err != nil || len(s.gaps) == 0 || s.gaps[0].Why != tc.want {
+			t.Errorf("%+v: %v, gaps %+v", tc.h, err, s.gaps)
 		}
 	}
 }
