@@ -26,6 +26,23 @@ func (d *Document) CheckExamples(resolve func(cmd string) (Request, error)) erro
 	return nil
 }
 
+// HasExamples reports whether some rule of the document has examples.
+func (d *Document) HasExamples() bool {
+	for i := range d.rules {
+		if len(d.rules[i].match)+len(d.rules[i].notMatch) > 0 {
+			return true
+		}
+	}
+	for p := range d.profiles {
+		for i := range d.profiles[p].rules {
+			if r := &d.profiles[p].rules[i]; len(r.match)+len(r.notMatch) > 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 func (s *Set) checkRule(r *rule, resolve func(cmd string) (Request, error)) error {
 	for _, list := range [...]struct {
 		examples []example

@@ -20,6 +20,7 @@ const maxPolicyBytes = 256 << 10
 // loadPolicies reads every layer and compiles them. A file that is there but
 // cannot be read or parsed stops the run: an ignored policy is a hole.
 func loadPolicies(dirs place.Dirs, workspace, cwd string, flags []string, uid int) (*policy.Set, error) {
+	examples := exampleCheck{dir: filepath.Join(dirs.State, "verdict", "policy")}
 	docs := []*policy.Document{policy.Builtin()}
 	add := func(path string, layer policy.Layer, must bool) error {
 		raw, err := readPolicy(path, layer, uid)
@@ -31,6 +32,9 @@ func loadPolicies(dirs place.Dirs, workspace, cwd string, flags []string, uid in
 		}
 		doc, err := policy.Parse(policy.Source{File: path, Raw: raw, Layer: layer})
 		if err != nil {
+			return err
+		}
+		if err := examples.check(doc); err != nil {
 			return err
 		}
 		docs = append(docs, doc)
