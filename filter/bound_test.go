@@ -188,3 +188,20 @@ func TestHasPlaceholder(t *testing.T) {
 		}
 	}
 }
+
+func TestKeyIsLoadedOnceAndLate(t *testing.T) {
+	loaded := 0
+	s, err := NewSet(Config{}, Known{}, TagKey{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.KeyFrom(func() TagKey { loaded++; return TagKey{7} })
+	if s.String("nothing to hide"); loaded != 0 {
+		t.Error("the key was loaded for nothing")
+	}
+	other, _ := NewSet(Config{}, Known{}, TagKey{7})
+	value := []byte("some value to tag")
+	if a, b := s.tagOf(value), other.tagOf(value); a != b || s.tagOf(value) != a || loaded != 1 {
+		t.Errorf("tags %s and %s, key loaded %d times", a, b, loaded)
+	}
+}

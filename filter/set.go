@@ -16,6 +16,7 @@ import (
 type Set struct {
 	cfg     Config
 	key     TagKey
+	loadKey func() TagKey // instead of key, once a tag is made
 	allow   []string // digests
 	snap    atomic.Pointer[snapshot]
 	mu      sync.Mutex // guards learning
@@ -97,6 +98,10 @@ func NewSet(cfg Config, known Known, key TagKey) (*Set, error) {
 	s.snap.Store(sn)
 	return s, nil
 }
+
+// KeyFrom has the key of tags loaded when the first tag is made: most outputs hold
+// nothing that needs one. Call it before the first Writer.
+func (s *Set) KeyFrom(load func() TagKey) { s.loadKey = sync.OnceValue(load) }
 
 // addKnown adds the forms of all values.
 func (s *Set) addKnown(sn *snapshot, values []knownValue) {

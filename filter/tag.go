@@ -17,7 +17,11 @@ type tagHash struct {
 }
 
 func (s *Set) newTag() *tagHash {
-	t := &tagHash{mac: hmac.New(sha256.New, s.key[:])}
+	key := s.key
+	if s.loadKey != nil {
+		key = s.loadKey()
+	}
+	t := &tagHash{mac: hmac.New(sha256.New, key[:])}
 	t.mac.Write([]byte(tagDomain))
 	return t
 }
