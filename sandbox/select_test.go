@@ -32,7 +32,7 @@ func TestSelect(t *testing.T) {
 		refused string // code
 	}{
 		{"plain read", Profile{PlainRead: true}, t2, T2, "", ""},
-		{"unknown tool, nothing accepted", Profile{}, t2, T2, "proc.hidden", "E4101"},
+		{"unknown tool, nothing accepted", Profile{}, t2, T2, "files.hidden proc.hidden tree.killed", "E4101"},
 		{"unknown tool, built-in", Profile{Accept: BuiltinAccept()}, t2, T2, "files.hidden proc.hidden tree.killed", ""},
 		{"writes, built-in", with(writable, func(p *Profile) { p.Accept = BuiltinAccept() }), t2, T2,
 			"files.meta files.hidden ws.protect proc.hidden tree.killed", ""},
