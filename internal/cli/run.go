@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"sync"
 	"unicode/utf8"
@@ -32,6 +33,11 @@ func (c *Console) run(inv run.Invocation) int {
 
 // noteLine says on stderr what the caller would else wonder about.
 func (c *Console) noteLine(n run.Note) {
+	if n.Code == "denied" {
+		// The one thing a reader of a failed command cannot guess.
+		c.Note(fmt.Sprint(n.Value))
+		return
+	}
 	if c.Verbose == 0 {
 		return
 	}

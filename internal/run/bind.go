@@ -141,11 +141,12 @@ func stdinKind(f *os.File) string {
 
 // started closes our copies of the child's ends and begins to copy its output.
 func (b *binding) started(x *execution) {
+	x.tail.to = x.out.Stderr
 	b.closeOpened()
 	writers := [...]struct {
 		name string
 		to   *filter.Writer
-	}{{"stdout", x.redact.Writer(x.out.Stdout, outputOf(b.terminal.mode))}, {"stderr", x.redact.Writer(x.out.Stderr, filter.Stderr)}}
+	}{{"stdout", x.redact.Writer(x.out.Stdout, outputOf(b.terminal.mode))}, {"stderr", x.redact.Writer(&x.tail, filter.Stderr)}}
 	for i, r := range b.reads {
 		x.streams = append(x.streams, startStream(writers[i].name, r, writers[i].to))
 	}

@@ -56,6 +56,10 @@ func (p *Plan) confine() (err error) {
 		// Several commands in one line need a process each.
 		in.Subprocess = atip.Yes
 	}
+	in.EnvFiles, in.ProtectAllow = envFiles(sp.EnvFiles), nil
+	for _, r := range sp.ProtectAllow {
+		in.ProtectAllow = append(in.ProtectAllow, r.Path)
+	}
 	for _, f := range sp.SecretFiles {
 		in.CredentialFiles = append(in.CredentialFiles, p.expand(f.Path))
 	}
@@ -166,6 +170,17 @@ func policyProfile(sp policy.SandboxPolicy, set *policy.Set) (sandbox.PolicyProf
 		out.Tier = tier
 	}
 	return out, nil
+}
+
+// envFiles reads "sandbox.envFiles"; the policy package has checked the word.
+func envFiles(word string) sandbox.EnvFiles {
+	switch word {
+	case "mask":
+		return sandbox.EnvFilesMask
+	case "allow":
+		return sandbox.EnvFilesAllow
+	}
+	return sandbox.EnvFilesNetwork
 }
 
 func pathRules(rules []policy.PathRule) []sandbox.PathRule {

@@ -42,6 +42,7 @@ type execution struct {
 	proc           *sandbox.Proc
 	streams        []*stream
 	noteMu         sync.Mutex
+	tail           tail               // of standard error
 	killed         bool               // by us
 	protected      sandbox.Settlement // what the run changed of the protected names
 	grants         grantState
@@ -149,9 +150,15 @@ func (x *execution) collect() (err error) {
 	if x.known, err = filter.Collect(src); err != nil {
 		return err
 	}
-	key, _ := filter.LoadTagKey(above(p.dirs.Runtime), above(p.dirs.State))
-	x.redact, err = filter.NewSet(rules.config, x.known, key)
-	return err
+	if x.redact, err = filter.NewSet(rules.config, x.known, filter.TagKey{}); err != nil {
+		return err
+	}
+	x.redact.KeyFrom(func() filter.TagKey {
+		// Without a key that lasts, tags are good for this run.
+		key, _ := filter.LoadTagKey(above(p.dirs.Runtime), above(p.dirs.State))
+		return key
+	})
+	return nil
 }
 
 // start launches the identified file under the profile.
@@ -278,6 +285,9 @@ func (x *execution) finish() error {
 	x.binds.terminal.restore(exit.Signal != 0)
 	x.settleStreams()
 	x.settleExit(exit)
+	if d, ok := sandbox.Explain(exit, x.tail.last, x.plan.Setup.Receipt()); ok {
+		x.note("denied", d)
+	}
 	return x.verdict(exit, werr, fired, limit)
 }
 
