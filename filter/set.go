@@ -17,7 +17,7 @@ type Set struct {
 	cfg     Config
 	key     TagKey
 	loadKey func() TagKey // instead of key, once a tag is made
-	allow   []string // digests
+	allow   []string      // digests
 	snap    atomic.Pointer[snapshot]
 	mu      sync.Mutex // guards learning
 	learned int
