@@ -44,6 +44,7 @@ type Plan struct {
 	policies *policy.Set
 	steps    []*step
 	edges    []policy.Edge // flows between steps that are dangerous as a whole
+	hidden   hiddenSteps   // what scripts of the workspace would run
 	host     sandbox.Host
 	probed   chan error
 	prepared *sandbox.Prepared // the part of the confinement that no decision changes; nil if nothing will be started
@@ -214,6 +215,7 @@ func (p *Plan) decide() error {
 	}
 	req.Edges = p.edges
 	p.Decision = p.policies.Decide(req)
+	p.judgeHidden(req)
 	p.Warnings = append(p.Warnings, p.Decision.Warnings...)
 	return nil
 }

@@ -81,6 +81,9 @@ func (c *collector) runsFile(s *step, file string, isShell bool, via []string) (
 	c.place(c.plan.world, &r, join(s.Cwd, s.Call.Chdir))
 	list := c.writers[r.Abs]
 	if len(list) == 0 || r.Abs == "" {
+		if isShell {
+			c.peek(s, r.Abs)
+		}
 		return false, nil
 	}
 	if text, ok := constantText(list); ok && isShell {
@@ -105,6 +108,9 @@ func (c *collector) runsWritten(s *step) error {
 	}
 	list := c.writers[abs]
 	if len(list) == 0 || abs == "" {
+		if s.File.InWorkspace {
+			c.peek(s, abs)
+		}
 		return nil
 	}
 	s.RunsCode = policy.CodeOpaque
@@ -280,7 +286,7 @@ func (l *links) fileEdge(from, to *step) {
 		if a < l.ranges[i].from || a >= l.ranges[i].to {
 			continue
 		}
-		l.code(l.before(i, shell.FlowStdin), b)
+		l.code(l.before(i, shell.FlowStdin, shell.FlowWord, shell.FlowCode), b)
 	}
 }
 

@@ -182,8 +182,34 @@ func (c *collector) shell(s *step, text string, via []string) error {
 	}
 	if isShell(s.id.Effective) || isShell(s.id.Invoked) {
 		c.readable(s)
+		if changesReading(s) {
+			s.RunsCode = policy.CodeOpaque
+		}
 	}
 	return c.script(s, script, via)
+}
+
+// changesReading reports options of a shell under which words mean something else.
+func changesReading(s *step) bool {
+	for _, o := range s.Call.Options {
+		switch o.Name {
+		case "O":
+			switch o.Value {
+			case "extglob", "globstar", "nullglob", "failglob", "dotglob", "nocaseglob", "inherit_errexit":
+			default:
+				return true
+			}
+		case "o":
+			switch o.Value {
+			case "errexit", "nounset", "pipefail", "xtrace", "verbose", "noglob", "noclobber":
+			default:
+				return true
+			}
+		case "k", "T", "P", "a", "D", "debugger":
+			return true
+		}
+	}
+	return false
 }
 
 func isShell(name string) bool {
@@ -225,6 +251,11 @@ func (c *collector) options(cwd string) shell.Options {
 		o.Stdin = c.ctx.stdin
 		if c.ctx.cwdUnknown {
 			o.Cwd = ""
+		}
+		if home, _ := c.lookupEnv("HOME"); filepath.IsAbs(home) && strings.IndexByte(home, 0) < 0 {
+			o.Home = home
+		} else {
+			o.Home = ""
 		}
 	}
 	return o
@@ -354,6 +385,10 @@ func (c *collector) command(sh *step, cmd *shell.Command, via []string, fed bool
 			c.steps = append(c.steps, s)
 		default:
 			s := c.opaqueStep(sh, cmd.Argv, via, cwd, cmd.Why)
+			if cmd.CodeFile != "" && c.ofWorkspace(cmd.CodeFile) {
+				// It is not there, or too long: code of the workspace, whatever it is.
+				s.RunsCode, s.Confidence = policy.CodeProject, policy.Bounded
+			}
 			c.note(s, sinkWord|sinkStdin)
 			c.steps = append(c.steps, s)
 		}

@@ -195,9 +195,12 @@ func (c *collector) fed(s *step, n atip.Nested, via []string) (handled bool, err
 	if opensSockets(s.Call.Tool) && isShell(filepath.Base(first)) {
 		c.edge(c.index(s), c.index(s), policy.SocketShell)
 	}
+	if reader(s.Call.Tool) && n.Placeholder == "" {
+		n.Placeholder = placeholder(s)
+	}
 	switch {
 	case n.Kind == "argv" && n.Placeholder == "" && reader(s.Call.Tool) && len(n.Argv) > 0:
-		argv, ok := append([]string(nil), n.Argv...), c.ctx != nil && c.ctx.stdin != nil
+		argv, ok := append([]string(nil), n.Argv...), c.ctx != nil && c.ctx.stdin != nil && plainReader(s)
 		if ok {
 			argv = append(argv, words(*c.ctx.stdin)...)
 		} else {
@@ -206,11 +209,15 @@ func (c *collector) fed(s *step, n atip.Nested, via []string) (handled bool, err
 		return true, c.inner(argv, via, s, ok)
 	case n.Kind == "argv" && n.Placeholder != "" && reader(s.Call.Tool) && len(n.Argv) > 0:
 		lines := []string{shell.HoleSplit}
-		known := c.ctx != nil && c.ctx.stdin != nil
+		known := c.ctx != nil && c.ctx.stdin != nil && plainReader(s) && strings.Count(*c.ctx.stdin, "\n") <= 16
 		if known {
-			lines = words(*c.ctx.stdin)
+			lines = lines[:0]
+			for line := range strings.SplitSeq(strings.TrimRight(*c.ctx.stdin, "\n"), "\n") {
+				// A whole line stands for the placeholder, its quotes removed.
+				lines = append(lines, strings.Join(words(strings.ReplaceAll(line, " ", "\\ ")), ""))
+			}
 		}
-		for _, line := range lines[:min(len(lines), 16)] {
+		for _, line := range lines {
 			argv := make([]string, len(n.Argv))
 			for i, w := range n.Argv {
 				argv[i] = strings.ReplaceAll(w, n.Placeholder, line)
@@ -245,6 +252,30 @@ func (c *collector) fed(s *step, n atip.Nested, via []string) (handled bool, err
 
 // reader reports tools that append the words they read to the command they run.
 func reader(tool string) bool { return tool == "xargs" || tool == "parallel" }
+
+// placeholder is what xargs -I replaces, "" if it appends.
+func placeholder(s *step) string {
+	for _, o := range s.Call.Options {
+		if o.Name == "I" || o.Name == "replace" {
+			if o.Value == "" {
+				return "{}"
+			}
+			return o.Value
+		}
+	}
+	return ""
+}
+
+// plainReader reports that xargs reads words as it does without options.
+func plainReader(s *step) bool {
+	for _, o := range s.Call.Options {
+		switch o.Name {
+		case "null", "delimiter", "E", "eof", "arg-file":
+			return false
+		}
+	}
+	return s.Call.Tool == "xargs"
+}
 
 // opensSockets reports tools that connect a program to a socket.
 func opensSockets(tool string) bool {
@@ -307,4 +338,15 @@ func words(s string) []string {
 		out = append(out, b.String())
 	}
 	return out
+}
+
+// searchesWorkspace reports whether a wrapper that looks for its command by itself
+// could find one that the workspace provides.
+func (c *collector) searchesWorkspace() bool {
+	for _, dir := range c.path {
+		if !filepath.IsAbs(dir) || within(filepath.Clean(dir), c.plan.Workspace) {
+			return true
+		}
+	}
+	return false
 }

@@ -38,6 +38,7 @@ type collector struct {
 	writers   map[string][]written
 	fileEdges [][2]*step
 	dashed    map[string]bool
+	peeking   bool // inside a script of the workspace
 }
 
 // add appends the step of argv and the steps of the commands inside it.
@@ -116,8 +117,9 @@ func (c *collector) resolve(s *step) error {
 		// All shims of a manager are one program; the name says which tool is meant.
 		q.Effective = s.id.Invoked
 	}
-	if s.missing != nil {
-		// No bytes to doubt: the curated document of that name is the best answer.
+	if s.missing != nil && !strings.ContainsRune(s.argv[0], '/') {
+		// No bytes to doubt: the curated document of that name is the best answer. A
+		// path may name something else by the time it runs.
 		q.Believed = true
 	}
 	if s.id.SystemPath && s.id.Place != "" {
@@ -136,7 +138,7 @@ func (c *collector) resolve(s *step) error {
 		s.File.Names = append(s.File.Names, name)
 	}
 	s.RunsCode = policy.CodeNone
-	if s.File.InWorkspace {
+	if s.File.InWorkspace || len(s.Via) > 0 && c.searchesWorkspace() && !strings.ContainsRune(s.argv[0], '/') {
 		s.RunsCode = policy.CodeProject
 	}
 	world := p.world

@@ -95,13 +95,32 @@ func (w *walker) assignValue(st *state, n string, v value) {
 		w.assignElement(st, n, nil, v, false)
 		return
 	}
+	if old.integer {
+		v = w.evaluated(v, st)
+	}
 	clean := make(value, len(v))
 	for i, t := range v {
-		t.unset, t.glob, t.lead = false, false, false
+		t.unset, t.glob = false, false
 		t.s = strings.ReplaceAll(t.s, HoleSplit, Hole)
 		clean[i] = t
 	}
-	w.set(st, n, &variable{val: clean, exported: old.exported || st.exportAll})
+	w.set(st, n, &variable{val: clean, exported: old.exported || st.exportAll, integer: old.integer})
+}
+
+// evaluated is what an integer variable gets: values are expressions.
+func (w *walker) evaluated(v value, st *state) value {
+	for _, t := range v {
+		switch {
+		case !t.known():
+			w.opaque(st, "text that is not known is evaluated as an expression, which can run code", nil, t.from)
+		case !plainNumber(t.s) && t.s != "":
+			w.evaluate(t.s, st)
+		default:
+			continue
+		}
+		return number()
+	}
+	return v
 }
 
 // set stores a variable and remembers every value it ever had, for what a trap runs.
@@ -274,9 +293,13 @@ func (w *walker) declare(c *syntax.DeclClause, st *state) {
 			} else {
 				w.opaque(st, "the name that a reference stands for is not known", nil, nil)
 			}
-		case integer && a.Value != nil:
-			w.arithmWord(a.Value, st)
-			w.assignValue(st, a.Name.Value, number())
+		case integer:
+			v := *w.lookup(st, a.Name.Value)
+			v.integer = true
+			w.set(st, a.Name.Value, &v)
+			if a.Value != nil || a.Array != nil {
+				w.assign(a, st, how)
+			}
 		default:
 			w.assign(a, st, how)
 		}

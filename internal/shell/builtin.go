@@ -46,7 +46,8 @@ func (w *walker) builtin(n string, r *run, st *state) bool {
 		w.directoryStack(n, args, st)
 	case "exit":
 		w.finish(r, r.list(Builtin), st)
-		st.ended = true
+		// With a bad argument, or when a redirection fails, the shell goes on.
+		st.ended = len(r.io.files) == 0 && (len(args) == 0 || len(args) == 1 && args[0].known() && plainNumber(args[0].s))
 	case "set":
 		w.setOptions(r, args, st)
 	case "shift":
@@ -152,10 +153,12 @@ func (w *walker) echo(args fields) text {
 
 // escape decodes what echo -e and printf know: like $'…' but for octal and \c.
 func escape(s string) (string, bool) {
-	if strings.Contains(s, `\c`) {
+	// echo and printf count the digits of \0 differently, and a NUL byte is an end or
+	// a separator to who reads it. The escape character alone is common.
+	if strings.Contains(s, `\c`) || strings.Contains(strings.ReplaceAll(s, `\033`, ""), `\0`) {
 		return "", false
 	}
-	return ansi(strings.ReplaceAll(s, `\0`, `\`)), true
+	return decode(s)
 }
 
 func (w *walker) printf(r *run, args fields, st *state) {
@@ -240,7 +243,9 @@ func format(args fields) text {
 // cd changes the directory. Whether it worked is not known, unless the directory
 // is there: then, and after &&, only the new one counts.
 func (w *walker) cd(args fields, st *state) {
+	physical := false
 	for len(args) > 0 && len(args[0].s) > 1 && args[0].s[0] == '-' && strings.Trim(args[0].s[1:], "LPe@") == "" {
+		physical = physical || strings.IndexByte(args[0].s, 'P') > 0
 		args = args[1:]
 	}
 	if len(args) > 0 && args[0].s == "--" {
@@ -249,7 +254,7 @@ func (w *walker) cd(args fields, st *state) {
 	var to []string
 	sure, exists := true, true
 	switch {
-	case st.vars["CDPATH"] != nil:
+	case st.vars["CDPATH"] != nil, physical && len(args) > 0 && strings.Contains(args[0].s, ".."):
 		sure = false
 	case len(args) == 0:
 		for _, h := range w.home(st) {
@@ -368,7 +373,7 @@ func (w *walker) setOptions(r *run, args fields, st *state) {
 				st.option("noglob", on)
 			case 'a':
 				st.option("allexport", on)
-			case 'k', 'T':
+			case 'k', 'T', 'P':
 				w.opaque(st, "set -"+string(c)+" changes what words mean", nil, nil)
 			case 'o':
 				if i+1 < len(args) {
@@ -388,6 +393,9 @@ func (w *walker) setOptions(r *run, args fields, st *state) {
 
 func (st *state) option(n string, on bool) {
 	switch n {
+	case "physical", "keyword", "functrace", "posix":
+		// Words or directories would mean something else from here on.
+		st.ifs, st.cwdUnknown = true, true
 	case "errexit":
 		st.exits = on
 	case "noglob":
@@ -460,9 +468,6 @@ func (w *walker) indirectly(n string, r *run, st *state) {
 		return
 	}
 	w.run(&inner, st)
-	if n == "exec" {
-		st.ended = true
-	}
 }
 
 func (w *walker) unset(r *run, args fields, st *state) {

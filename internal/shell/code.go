@@ -93,7 +93,12 @@ func (w *walker) source(r *run, args fields, st *state) {
 		if st.in != nil && (path == "/dev/stdin" || path == "-") {
 			from = union(from, st.in.from)
 		}
-		w.opaque(st, "what "+r.words[0].s+" runs cannot be read", []string{r.words[0].s, args[0].s}, from)
+		c := Command{Why: "what " + r.words[0].s + " runs cannot be read", Argv: []string{r.words[0].s, args[0].s}, CodeFile: path}
+		k := w.emit(st, c)
+		for _, f := range from {
+			w.flow(f, k, FlowCode)
+		}
+		w.produced(st, k)
 		return
 	}
 	for k := range w.cmds[:max(i, 0)] {
@@ -265,7 +270,14 @@ func shapeOf(argv []string) (string, bool) {
 		return len(args) > 0 && !slices.ContainsFunc(args, func(a string) bool { return !slices.Contains(list, a) })
 	}
 	switch argv[0] {
-	case "nproc", "seq", "getconf":
+	case "nproc":
+		return "0", len(args) == 0 || has("--all")
+	case "seq":
+		for _, a := range args {
+			if !plainNumber(a) {
+				return "", false
+			}
+		}
 		return "0", true
 	case "id":
 		return "0", has("-u", "-g", "-un", "-gn")
@@ -274,12 +286,12 @@ func shapeOf(argv []string) (string, bool) {
 			return "0", true
 		}
 	case "grep", "rg":
-		if slices.Contains(args, "-c") {
+		if len(args) > 1 && len(args) < 4 && args[0] == "-c" && !strings.HasPrefix(args[1], "-") && !strings.HasPrefix(args[len(args)-1], "-") {
 			return "0", true
 		}
 	case "date":
 		for _, a := range args {
-			if strings.HasPrefix(a, "+") && strings.Trim(a[1:], "%YmdHMSsFTjNuVZz0123456789:_-.W") != "" {
+			if strings.HasPrefix(a, "+") && strings.Trim(a[1:], "%YmdHMSsFTjuV0123456789:_-.") != "" {
 				return "", false
 			}
 		}
@@ -294,7 +306,7 @@ func shapeOf(argv []string) (string, bool) {
 			return last, true
 		}
 	case "git":
-		if len(args) > 1 && args[0] == "rev-parse" && (args[1] == "HEAD" || args[1] == "--short") || len(args) == 2 && args[0] == "branch" && args[1] == "--show-current" ||
+		if len(args) == 2 && args[0] == "rev-parse" && args[1] == "HEAD" || len(args) == 3 && args[0] == "rev-parse" && args[1] == "--short" && args[2] == "HEAD" || len(args) == 2 && args[0] == "branch" && args[1] == "--show-current" ||
 			len(args) == 3 && args[0] == "rev-parse" && args[1] == "--abbrev-ref" && args[2] == "HEAD" {
 			return "0", true
 		}

@@ -428,8 +428,14 @@ func padded(s string) bool {
 	return len(s) > 1 && s[0] == '0'
 }
 
-// ansi decodes the text of $'…' as bash does.
+// ansi decodes the text of $'…' as bash does: a NUL byte ends it.
 func ansi(s string) string {
+	out, _ := decode(s)
+	return out
+}
+
+// decode is ansi; whole is false if a NUL byte cut the text off.
+func decode(s string) (out string, whole bool) {
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {
 		if s[i] != '\\' || i+1 == len(s) {
@@ -473,7 +479,7 @@ func ansi(s string) string {
 			switch {
 			case n == 0:
 				// bash ends the string here.
-				return b.String()
+				return b.String(), false
 			case c == 'x':
 				b.WriteByte(byte(n))
 			default:
@@ -487,7 +493,7 @@ func ansi(s string) string {
 			}
 			i += used - 1
 			if byte(n) == 0 {
-				return b.String()
+				return b.String(), false
 			}
 			b.WriteByte(byte(n))
 		default:
@@ -495,7 +501,7 @@ func ansi(s string) string {
 			b.WriteByte(c)
 		}
 	}
-	return b.String()
+	return b.String(), true
 }
 
 func number16(s string, most int) (n uint32, used int) {

@@ -33,8 +33,10 @@ func (w *walker) redirect(list []*syntax.Redirect, st *state, group bool) stream
 				fd = n
 			} else {
 				fd = 10 // {name}>file: some descriptor, which the variable names
-				if name := strings.Trim(r.N.Value, "{}"); name != "" {
-					w.assignValue(st, name, number())
+				if n := strings.Trim(r.N.Value, "{}"); name(n) {
+					w.assignValue(st, n, number())
+				} else {
+					w.opaque(st, "a descriptor in a variable whose name is not known", nil, nil)
 				}
 			}
 		}

@@ -80,6 +80,7 @@ type Command struct {
 	Bounded    bool
 	Cwds       []string // the directories it may run in, at most four
 	CwdUnknown bool
+	CodeFile   string // of an opaque command: it runs this file, which could not be read
 	Redirects  []Redirect
 	Stdin      *string  // what it reads on descriptor 0, if that is constant
 	Env        []Assign // variables that differ from the shell's own environment

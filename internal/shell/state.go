@@ -18,10 +18,11 @@ type variable struct {
 	exported bool
 	local    bool // changed since the shell started
 	ref      string
+	integer  bool // declare -i: what is assigned is evaluated
 }
 
 func (v *variable) same(u *variable) bool {
-	return v.val.same(u.val) && v.array == u.array && v.open == u.open && v.exported == u.exported && v.ref == u.ref &&
+	return v.val.same(u.val) && v.array == u.array && v.open == u.open && v.exported == u.exported && v.ref == u.ref && v.integer == u.integer &&
 		slices.Equal(v.keys, u.keys) && slices.EqualFunc(v.elems, u.elems, value.same)
 }
 
@@ -186,7 +187,7 @@ func (w *walker) joinFuncs(st, o *state) {
 
 func joinVariables(a, b *variable) *variable {
 	if !a.array && !b.array && a.ref == b.ref {
-		return &variable{val: a.val.or(b.val), exported: a.exported || b.exported, local: a.local || b.local, ref: a.ref}
+		return &variable{val: a.val.or(b.val), exported: a.exported || b.exported, local: a.local || b.local, ref: a.ref, integer: a.integer || b.integer}
 	}
 	from := union(a.val.sources(), b.val.sources())
 	if a.array {

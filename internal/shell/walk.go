@@ -345,6 +345,10 @@ func (w *walker) pipe(c *syntax.BinaryCmd, st *state) {
 			sub.out = &sink{}
 		}
 		w.stmt(part, sub)
+		if i == len(parts)-1 && w.o.Dialect == Mksh {
+			// Some Korn shells run the last part themselves.
+			w.join(st, sub)
+		}
 		if i < len(parts)-1 {
 			in = &source{s: sub.out.s, known: strings.IndexByte(sub.out.s, 0) < 0 && len(sub.out.from) == 0, from: sub.out.from}
 		}

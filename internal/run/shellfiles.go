@@ -1,0 +1,103 @@
+package run
+
+import (
+	"path/filepath"
+	"strings"
+
+	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/shell"
+	"github.com/atip-dev/atip-exec/policy"
+)
+
+// hiddenSteps are the commands of scripts that a run starts. They run as code of the
+// workspace; only what is denied counts.
+type hiddenSteps struct {
+	steps []*step
+	edges []policy.Edge
+}
+
+// ofWorkspace reports whether a file is code of the workspace by its place.
+func (c *collector) ofWorkspace(path string) bool {
+	r := atip.Resource{Kind: "path", Value: path, Access: atip.AccessRead}
+	c.plan.world.Fill(&r, c.plan.Cwd)
+	switch r.Class {
+	case atip.ClassWorkspace, atip.ClassWorkspaceTracked, atip.ClassWorkspaceRegenerable, atip.ClassTmp:
+		return true
+	}
+	return false
+}
+
+// peek reads a script of the workspace that a step runs. The script is code of the
+// workspace, which the sandbox holds; but what is denied in it stays denied.
+func (c *collector) peek(s *step, path string) {
+	if c.peeking || path == "" || !c.ofWorkspace(path) {
+		return
+	}
+	raw, err := readSmall(path)
+	if err != nil || !shellScript(string(raw)) {
+		return
+	}
+	sub := &collector{plan: c.plan, path: c.path, found: c.found, steps: []*step{s}, peeking: true}
+	o := sub.options(join(s.Cwd, s.Call.Chdir))
+	o.Name, o.ArgsUnknown = path, true
+	script, err := shell.Read(string(raw), o)
+	if err != nil {
+		return
+	}
+	// A part that cannot be read or found is project code like the rest.
+	_ = sub.script(s, script, s.Via)
+	for _, hidden := range sub.steps[1:] {
+		if hidden.file != nil {
+			hidden.file.Close()
+			hidden.file = nil
+		}
+		c.plan.hidden.steps = append(c.plan.hidden.steps, hidden)
+	}
+	base := len(c.plan.hidden.steps) - len(sub.steps)
+	for _, e := range sub.edges {
+		if e.From > 0 && e.To > 0 {
+			c.plan.hidden.edges = append(c.plan.hidden.edges, policy.Edge{From: base + e.From, To: base + e.To, Kind: e.Kind})
+		}
+	}
+}
+
+// shellScript reports whether a shell would read a text: by its first line.
+func shellScript(text string) bool {
+	line, _, _ := strings.Cut(text, "\n")
+	words := strings.Fields(strings.TrimPrefix(line, "#!"))
+	if !strings.HasPrefix(line, "#!") || len(words) == 0 {
+		return !strings.HasPrefix(line, "#!")
+	}
+	last := words[0]
+	if filepath.Base(last) == "env" {
+		last = words[len(words)-1]
+	}
+	return isShell(filepath.Base(last))
+}
+
+// judgeHidden denies a run whose scripts hold what is denied.
+func (p *Plan) judgeHidden(req policy.Request) {
+	if len(p.hidden.steps) == 0 || p.Decision.Action == policy.Deny {
+		return
+	}
+	req.Steps, req.Edges = nil, p.hidden.edges
+	for _, s := range p.hidden.steps {
+		req.Steps = append(req.Steps, s.Step)
+	}
+	d := p.policies.Decide(req)
+	if d.Action != policy.Deny {
+		return
+	}
+	p.Decision.Action, p.Decision.Grants = policy.Deny, policy.Grants{}
+	for _, r := range d.Reasons {
+		if r.Action == policy.Deny {
+			at := r.Step
+			r.Step = 0
+			r.Text = "in a script it runs: " + r.Text
+			if at < len(p.hidden.steps) {
+				r.Text += " (" + Quote(p.hidden.steps[at].argv) + ")"
+			}
+			p.Decision.Reasons = append(p.Decision.Reasons, r)
+		}
+	}
+}
