@@ -1,0 +1,403 @@
+package shell
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// world is a directory /ws with a sub-directory, and a home.
+func world() Options {
+	return Options{
+		Cwd: "/ws", Home: "/home/u",
+		Getenv: func(n string) (string, bool, bool) {
+			switch n {
+			case "HOME":
+				return "/home/u", true, true
+			case "LANG":
+				return "C", true, true
+			case "SECRET":
+				return "", false, false
+			}
+			return "", false, true
+		},
+		IsDir: func(p string) bool { return p == "/ws/sub" || p == "/" || p == "/home/u" },
+		ReadFile: func(p string) ([]byte, error) {
+			switch p {
+			case "/ws/lib.sh":
+				return []byte("victim() { rm -rf \"$1\"; }\nX=fromlib\n"), nil
+			case "/ws/again.sh":
+				return []byte(". ./again.sh\n"), nil
+			}
+			return nil, errors.New("no such file")
+		},
+	}
+}
+
+// brief is one command in short: "rm -rf /x", "?" for an opaque one, with the
+// directories if they are not /ws.
+func brief(c *Command) string {
+	words := strings.ReplaceAll(strings.ReplaceAll(strings.Join(c.Argv, " "), HoleSplit, "…"), Hole, "…")
+	switch c.Kind {
+	case Opaque:
+		words = strings.TrimSpace("? " + words)
+	case Builtin:
+		words = "(" + words + ")"
+	}
+	for _, r := range c.Redirects {
+		mode := ""
+		if r.Read {
+			mode += "<"
+		}
+		if r.Write {
+			mode += ">"
+		}
+		words += " " + mode + strings.ReplaceAll(strings.ReplaceAll(r.Path, HoleSplit, "…"), Hole, "…")
+	}
+	if c.CwdUnknown || len(c.Cwds) != 1 || c.Cwds[0] != "/ws" {
+		words += " @" + strings.Join(c.Cwds, ",")
+		if c.CwdUnknown {
+			words += "?"
+		}
+	}
+	return words
+}
+
+func briefs(s *Script) string {
+	var out []string
+	for i := range s.Commands {
+		out = append(out, brief(&s.Commands[i]))
+	}
+	return strings.Join(out, "; ")
+}
+
+// TestConstructs has a row for every construct of the language that can hold a
+// command or a word.
+func TestConstructs(t *testing.T) {
+	for _, row := range []struct{ text, want string }{
+		// Lists, groups, conditions, loops: every branch.
+		{"a; b", "a; b"},
+		{"a && b || c", "a; b; c"},
+		{"a &", "a"},
+		{"! a", "a"},
+		{"time a", "a"},
+		{"{ a; b; }", "a; b"},
+		{"(a; b)", "a; b"},
+		{"if a; then b; elif c; then d; else e; fi", "a; b; c; d; e"},
+		{"while a; do b; done", "a; b"},
+		{"until a; do b; done", "a; b"},
+		{"for i in x y; do a $i; done", "a x; a y"},
+		{"for i; do a $i; done", ""},
+		{"for ((i=$(a); i<$(b); i++)); do c; done", "a; ?; b; ?; c"},
+		{"case $(a) in $(b)) c;; x) d;& *) e;; esac", "a; b; c; d; e"},
+		{"select x in $(a); do b; done", "a; b"},
+		{"[[ $(a) == $(b) && -f $(c) ]]", "a; b; c"},
+		{"(( x = $(a) ))", "a; ?"},
+		{"a | b |& c", "a; b; c"},
+		{"coproc a", "a"},
+
+		// Substitutions, wherever they stand.
+		{"a $(b) `c`", "b; c; a … …"},
+		{"a <(b) >(c)", "b; c; a /dev/fd/63 /dev/fd/63"},
+		{"a > $(b)", "b; a >…"},
+		{"x=$(a)", "a"},
+		{"x[$(a)]=1", "a; ?; a"},
+		{"echo ${x[$(a)]}", "a; ?; a; ?; (echo)"},
+		{"echo $(($(a)))", "a; ?; (echo 0)"},
+		{"echo ${x:-$(a)}", "a; (echo …)"},
+		{"echo ${x:+$(a)}", "a; (echo)"},
+		{"echo \"${x:=$(a)}\"", "a; (echo …)"},
+		{"a <<E\n$(b)\nE", "b; a"},
+		{"a <<'E'\n$(b)\nE", "a"},
+		{"a <<< $(b)", "b; a"},
+
+		// Words.
+		{"r''m \"a b\" c\\ d", "rm a b c d"},
+		{"$'\\x72\\155' $'a\\tb'", "rm a\tb"},
+		{"ls ~ ~/x a~", "ls /home/u /home/u/x a~"},
+		{"ls {a,b}{1,2} {3..1} x{01..03}y", "ls a1 a2 b1 b2 3 2 1 x01y x02y x03y"},
+		{"ls $((2+3*4)) $((1<2)) $((7/2))", "ls 14 1 3"},
+		{"x=rm; $x -f a", "rm -f a"},
+		{"x='a b'; ls $x \"$x\"", "ls a b a b"},
+		{"x=foobar; ls ${x#foo} ${x%bar} ${x/o/0} ${x:1:3} ${#x} ${x^} ${x^^}", "ls bar foo f0obar oob 6 Foobar FOOBAR"},
+		{"x=/a/b.c.d; ls ${x##*/} ${x%/*} ${x%%.*} ${x#*.}", "ls b.c.d /a /a/b c.d"},
+		{"n=x; x=v; ls ${!n}", "ls v"},
+		{"a=(p 'q r' s); ls \"${a[@]}\" ${a[0]} ${#a[@]}", "ls p q r s p 0"},
+		{"declare -A m; m[k]=v; ls ${m[k]}", "(declare); ls v"},
+		{"set -- p q; ls \"$@\" $1 $#; shift; ls $1", "(set -- p q); ls p q p 2; (shift); ls q"},
+		{"ls $(pwd)", "(pwd); ls /ws"},
+		{"$(echo rm) -f x", "(echo rm); rm -f x"},
+		{"ls $UNSET x", "ls x"},
+		{"ls \"$UNSET\" x", "ls  x"},
+		{"ls $SECRET \"$SECRET\" a$SECRET", "ls … … a…"},
+		{"ls $RANDOM $$ $?", "ls 0 0 0"},
+		{"x=a; x+=b; ls $x", "ls ab"},
+		{"x=~; ls $x", "ls /home/u"},
+		{"IFS=:; x=a:b; ls $x", "ls …"},
+
+		// What cannot be known.
+		{"$(a) -rf /", "a; ? … -rf /"},
+		{"/bin/r? x", "? /bin/r? x"},
+		{"\"$UNSET\" y", "?  y"},
+		{"eval \"$(a)\"", "a; ? eval …"},
+		{". \"$SECRET\"", "(. …); ? . …"},
+
+		// Variables that branches and loops set.
+		{"if a; then x=b; else x=c; fi; $x", "a; c; b"},
+		{"a && x=b; ls $x", "a; ls; ls b"},
+		{"x=b; (x=c); $x", "b"},
+		{"x=b; x=c | d; $x", "d; b"},
+		{"while a; do $x; x=b; done", "a; b"},
+
+		// Directories.
+		{"cd sub; a", "(cd sub); a @/ws/sub"},
+		{"cd gone; a", "(cd gone); a @/ws/gone,/ws"},
+		{"cd gone && a; b", "(cd gone); a @/ws/gone; b @/ws/gone,/ws"},
+		{"cd gone || exit; a", "(cd gone); (exit) @/ws/gone,/ws; a @/ws/gone"},
+		{"set -e; cd gone; a", "(set -e); (cd gone); a @/ws/gone"},
+		{"cd; a", "(cd); a @/home/u"},
+		{"cd sub; cd -; a", "(cd sub); (cd -) @/ws/sub; a @/ws,/ws/sub"},
+		{"cd /; cd tmp && a", "(cd /); (cd tmp) @/; a @/tmp"},
+		{"cd $SECRET; a", "(cd …); a @/ws?"},
+		{"(cd sub; a); b", "(cd sub); a @/ws/sub; b"},
+		{"pushd sub; a; popd; b", "(pushd sub); a @/ws/sub; (popd) @/ws/sub; b @/ws,/ws/sub"},
+
+		// Redirections.
+		{"a > f 2> g < h", "a >f >g <h"},
+		{"a >> f; b >| g; c &> h; d <> i", "a >f; b >g; c >h; d <>i"},
+		{"> f", "() >f"},
+		{"a 2>&1", "a"},
+		{"{ a; } > f", "() >f; a"},
+		{"exec 3> f", "(exec) >f"},
+		{"a {v}> f", "a >f"},
+
+		// Functions.
+		{"f() { a $1; }; f x; f y", "a x; a y"},
+		{"f() { a; }", ""},
+		{"ls() { a; }; ls; command ls", "a; ls"},
+		{"f() { local x=a; }; x=b; f; $x", "(local); b"},
+		{"f() { x=a; }; x=b; f; $x", "a"},
+		{"f() { f; }; f", "? f"},
+		{"unset -f f; f() { a; }; unset -f f; f", "(unset -f f); (unset -f f); f"},
+		{"if a; then f() { b; }; fi; f", "a; b; f"},
+
+		// Builtins that run their words or a text.
+		{"eval 'a; b'", "a; b"},
+		{"command a; exec b", "a; b"},
+		{"builtin eval a", "a"},
+		{"trap 'a $x' EXIT; x=1; x=2", "(trap a $x EXIT); a; a 1; a 2"},
+		{". ./lib.sh; victim $X", "(. ./lib.sh); rm -rf fromlib"},
+		{"echo 'a' > s; . ./s", "(echo a) >s; (. ./s); a"},
+		{". ./gone.sh", "(. ./gone.sh); ? . ./gone.sh"},
+		{"printf -v x %s a; $x", "(printf -v x %s a); a"},
+		{"read x <<< a; $x", "(read x); a"},
+		{"a | read x; $x", "a; (read x)"},
+		{"read x; $x", "(read x); ? …"},
+		{"mapfile -C a x", "(mapfile -C a x); ?"},
+		{"declare x=a; $x; export y=b; $y; readonly z=c; $z", "(declare); a; (export); b; (readonly); c"},
+		{"declare -n r=x; x=a; $r", "(declare); a"},
+		{"let x=1+1; ls $x", "ls 2"},
+
+		// What changes the meaning of words.
+		{"PATH=x a", "?; a"},
+		{"export LD_PRELOAD=x", "?; (export)"},
+		{"hash -p x a", "(hash -p x a); ?"},
+		{"enable -n test", "(enable -n test); ?"},
+		{"shopt -s expand_aliases", "(shopt -s expand_aliases); ?"},
+		{"shopt -s nullglob", "(shopt -s nullglob)"},
+		{"set -k", "(set -k); ?"},
+		{"trap a DEBUG", "(trap a DEBUG); ?"},
+		{"export -f f", "?; (export)"},
+		{"command -p a", "?; a"},
+		{"declare -i x; x='a[$(b)]'", "(declare); b; ?; b; ?"},
+		{"x='a[$(b)]'; echo $((x))", "b; ?; b; ?; (echo 0)"},
+		{"x='a[$(b)]'; [[ $x -gt 1 ]]", "b; ?; b; ?"},
+		{"unset 'a[$(b)]'", "?; (unset a[$(b)])"},
+		{"x='$(b)'; echo ${x@P}", "?; (echo …)"},
+		{"a\r", "?; a"},
+		{"a\u200b b", "?; a\u200b b"},
+		{"a '\u200b'", "a \u200b"},
+	} {
+		s, err := Read(row.text, world())
+		if err != nil {
+			t.Errorf("%q: %v", row.text, err)
+			continue
+		}
+		if got := briefs(s); got != row.want {
+			t.Errorf("%q\n got %s\nwant %s", row.text, got, row.want)
+		}
+	}
+}
+
+func TestFlows(t *testing.T) {
+	for _, row := range []struct{ text, want string }{
+		{"a | b", "[{0 1 0}]"},
+		{"a | b | c", "[{0 1 0} {1 2 0}]"},
+		{"b $(a)", "[{0 1 1}]"},
+		{"x=$(a); b \"$x\"", "[{0 1 1}]"},
+		{"eval \"$(a)\"", "[{0 1 1} {0 1 2}]"},
+		{"$(a) b", "[{0 1 2}]"},
+		{"b <(a)", "[{0 1 1}]"},
+		{"a | while read l; do b $l; done", "[{0 1 0} {0 2 1} {0 2 0}]"},
+		{"f() { f | f & }; f", "[{0 0 4} {0 1 0} {1 1 4}]"},
+		{"exec 5<>/dev/tcp/h/1", "[{0 0 3}]"},
+		{"a; b", "[]"},
+	} {
+		s, err := Read(row.text, world())
+		if err != nil {
+			t.Errorf("%q: %v", row.text, err)
+			continue
+		}
+		if got := fmt.Sprint(s.Flows); got != row.want {
+			t.Errorf("%q: %s, want %s", row.text, got, row.want)
+		}
+	}
+}
+
+// What a constant producer writes is what its reader gets.
+func TestConstantInput(t *testing.T) {
+	for _, row := range []struct{ text, want string }{
+		{"echo a b | x", "a b\n"},
+		{"echo -n a | x", "a"},
+		{"echo -e 'a\\tb' | x", "a\tb\n"},
+		{"printf '%s-%d\\n' a 1 b 2 | x", "a-1\nb-2\n"},
+		{"cat <<E | x\nhi $LANG\nE", "hi C\n"},
+		{"x <<'E'\n$y\nE", "$y\n"},
+		{"x <<< 'a b'", "a b\n"},
+		{"{ echo a; echo b; } | x", "a\nb\n"},
+		{"x <<-E\n\ta\n\tE", "a\n"},
+		{"exec <<< a; x", "a\n"},
+	} {
+		s, err := Read(row.text, world())
+		if err != nil {
+			t.Errorf("%q: %v", row.text, err)
+			continue
+		}
+		last := s.Commands[len(s.Commands)-1]
+		if last.Stdin == nil || *last.Stdin != row.want {
+			t.Errorf("%q: %v, want %q", row.text, last.Stdin, row.want)
+		}
+	}
+	for _, text := range []string{"echo $SECRET | x", "a | x", "x", "printf 'a\\0b' | x", "printf '%q' a | x", "while a; do echo b; done | x"} {
+		s, err := Read(text, world())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if in := s.Commands[len(s.Commands)-1].Stdin; in != nil {
+			t.Errorf("%q: input is %q, want unknown", text, *in)
+		}
+	}
+}
+
+func TestSimple(t *testing.T) {
+	for text, want := range map[string]bool{
+		"ls": true, "ls -l 'a b' \"c\"": true, "ls; ls": false, "ls > f": false, "ls &": false, "! ls": false, "X=1 ls": false,
+		"ls $x": false, "ls *": false, "ls ~": false, "echo a": false, "eval ls": false, "command ls": false, "exec ls": false, "cd sub": false, "ls | cat": false, "$(a)": false, "": false,
+	} {
+		s, err := Read(text, world())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.Simple != want {
+			t.Errorf("%q: simple is %v, want %v", text, s.Simple, want)
+		}
+	}
+}
+
+func TestSyntaxErrors(t *testing.T) {
+	for _, row := range []struct {
+		text      string
+		line, col int
+	}{
+		{"ls \"x", 1, 4}, {"ls\n)", 2, 1}, {"if a", 1, 1}, {"a\x00b", 0, 0}, {"\xff", 0, 0}, {strings.Repeat("a", maxText+1), 0, 0}, {strings.Repeat("(", 1000), 0, 0}, {"a <<E\nx", 1, 3},
+	} {
+		_, err := Read(row.text, world())
+		var se *SyntaxError
+		if !errors.As(err, &se) || se.FaultCode() != "E1601" {
+			t.Errorf("%.20q: %v, want a syntax error", row.text, err)
+			continue
+		}
+		if se.Line != row.line || se.Col != row.col {
+			t.Errorf("%.20q: at %d:%d, want %d:%d", row.text, se.Line, se.Col, row.line, row.col)
+		}
+	}
+}
+
+// Beyond the limits is one opaque command, and everything found before it stays.
+func TestLimits(t *testing.T) {
+	for _, text := range []string{
+		"first; " + strings.Repeat("x; ", 300), "first | " + strings.Repeat("x | ", 5000) + "y", "first; " + strings.Repeat("x $(", 100) + strings.Repeat(")", 100),
+		"first; f() { g; g; }; g() { h; h; }; h() { i; i; }; i() { j; j; }; f; " + strings.Repeat("for i in 1 2; do ", 20) + "x $i" + strings.Repeat("; done", 20),
+		"first; eval 'eval \"eval \\\"eval x\\\"\"'", "first; . ./again.sh", "first; " + strings.Repeat("eval ", 200) + "x", "first {1..1000000}",
+	} {
+		s, err := Read(text, world())
+		if err != nil {
+			t.Errorf("%.40q: %v", text, err)
+			continue
+		}
+		if len(s.Commands) == 0 || s.Commands[0].Argv[0] != "first" || len(s.Commands) > maxCommands+1 {
+			t.Errorf("%.40q: %d commands", text, len(s.Commands))
+		}
+	}
+}
+
+func TestDialects(t *testing.T) {
+	for _, row := range []struct {
+		d          Dialect
+		text, want string
+	}{
+		{POSIX, "$'\\x72m' a", "$\\x72m a"},
+		{POSIX, "echo 'a\\nb' | x", "(echo a\\nb); x"},
+		{POSIX, "pushd x", "pushd x"},
+		{POSIX, "alias x=y", "(alias x=y); ?"},
+		{POSIX, "export x=a; $x", "(export x=a); a"},
+		{Mksh, "echo a | read x; $x", "(echo a); (read x); a"},
+	} {
+		o := world()
+		o.Dialect = row.d
+		s, err := Read(row.text, o)
+		if err != nil {
+			t.Errorf("%q: %v", row.text, err)
+			continue
+		}
+		if got := briefs(s); got != row.want {
+			t.Errorf("%q: %s, want %s", row.text, got, row.want)
+		}
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	for _, s := range []string{"a | b > c; if d; then e; fi", "x=$(a); eval \"$x\"", "f() { f|f& }; f", "a <<E\n$(b)\nE", "echo ${x:-${y[1]}} $((1+2))", "for i in {1..3}; do cd $i; done", tenCommands, "a=(b c); \"${a[@]}\"", "[[ -v a[$(b)] ]]"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		s, err := Read(text, world())
+		if err != nil {
+			var se *SyntaxError
+			var pe *PrintError
+			if !errors.As(err, &se) && !errors.As(err, &pe) {
+				t.Fatalf("%q: %v", text, err)
+			}
+			return
+		}
+		// What runs reads as what was judged.
+		again, err := Read(s.Text, world())
+		if err != nil {
+			t.Fatalf("%q: printed %q: %v", text, s.Text, err)
+		}
+		if again.Text != s.Text {
+			t.Fatalf("%q: printed %q, then %q", text, s.Text, again.Text)
+		}
+		for _, c := range s.Commands {
+			if strings.HasPrefix(c.Why, "reading it failed") {
+				t.Fatalf("%q: %s", text, c.Why)
+			}
+		}
+		for _, fl := range s.Flows {
+			if fl.From < 0 || fl.To < 0 || fl.From >= len(s.Commands) || fl.To >= len(s.Commands) {
+				t.Fatalf("%q: flow %v of %d commands", text, fl, len(s.Commands))
+			}
+		}
+	})
+}
