@@ -7,6 +7,7 @@ import (
 
 	"github.com/atip-dev/atip-exec/internal/cli"
 	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/internal/scan"
 )
 
 // verb carries out one verb; it returns the exit status of a verdict ("the chain
@@ -27,6 +28,8 @@ func verbs(name string) verb {
 		return resolveVerb
 	case "forget":
 		return forgetVerb
+	case "scan":
+		return scanVerb
 	case "lint":
 		return lintVerb
 	case "diff":
@@ -59,6 +62,9 @@ func Main(argv []string) (status int) {
 			status = c.Fail(cli.Panicked(r, c))
 		}
 	}()
+	if len(argv) > 1 && argv[1] == scan.ProbeVerb {
+		return scan.ProbeMain(argv[2:])
+	}
 	// Flags may stand before the verb; which they are is known once it is found.
 	at := -1
 	for i, word := range argv[1:] {

@@ -1,0 +1,206 @@
+package tools
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"sort"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/atip-dev/atip-exec/internal/cli"
+	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/internal/place"
+	"github.com/atip-dev/atip-exec/internal/run"
+	"github.com/atip-dev/atip-exec/internal/scan"
+	"github.com/atip-dev/atip-exec/shims"
+	"github.com/atip-dev/atip-exec/trust"
+)
+
+// scanLimit ends a scan that takes too long; what was found until then is kept.
+const scanLimit = 5 * time.Minute
+
+func scanVerb(c *cli.Console, v *cli.Values) (int, error) {
+	dirs, at, err := home()
+	if err != nil {
+		return 0, err
+	}
+	if at.Data == "" {
+		return 0, fault.New("E1005", "there is no data directory to keep metadata in").WithFix("set HOME", "")
+	}
+	o, skipped, err := scanOptions(v, dirs, at)
+	if err != nil {
+		return 0, err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	ctx, cancel := context.WithTimeout(ctx, scanLimit)
+	defer cancel()
+	line := newProgress(c)
+	o.Progress = line.show
+	report, err := scan.Run(ctx, o)
+	line.clear()
+	if failed := scan.Index(at, cli.Version, report, time.Now()); failed != nil {
+		return 0, failed
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		c.Warn("the scan was ended after " + scanLimit.String() + "; what it found is kept")
+	} else if err != nil {
+		return 0, fault.New("E4009", "the scan was cancelled; what it found is kept")
+	}
+	return 0, printScan(c, o.Dirs, skipped, report)
+}
+
+func scanOptions(v *cli.Values, dirs place.Dirs, at shims.Dirs) (o scan.Options, skipped []scan.Skipped, err error) {
+	config, err := scan.ReadConfig(dirs.Config)
+	if err != nil {
+		return o, nil, err
+	}
+	policies, err := run.Policies(run.Here())
+	if err != nil {
+		return o, nil, err
+	}
+	stated := policies.TrustPolicy()
+	judged := trust.Policy{RequireTool: stated.RequireTool, Pins: stated.Pins, Revoked: stated.Revoked}
+	o = scan.Options{Config: config, Shims: at, Now: time.Now(), AtOnce: 4, Again: v.Has("again"), Listed: map[string]bool{},
+		Opener:  trust.Opener{CacheDir: filepath.Join(dirs.State, "digest"), Home: dirs.Home, TmpDirs: []string{os.TempDir()}, Getenv: os.Getenv},
+		Query:   func(id trust.Identity) shims.Query { return queryOf(id, trust.Judge(id, judged)) },
+		Refused: func(id trust.Identity) string { return refusal(trust.Judge(id, judged)) },
+	}
+	path := filepath.SplitList(os.Getenv("PATH"))
+	var named []string
+	for _, word := range v.Rest {
+		if info, err := os.Stat(word); strings.Contains(word, "/") || err == nil && info.IsDir() {
+			if err != nil {
+				return o, nil, fault.New("E1005", err.Error()).With("directory", word)
+			}
+			if !info.IsDir() {
+				return o, nil, fault.New("E1005", word+" is not a directory").WithFix("name a directory, or a tool as it is found in PATH", "atip scan gh")
+			}
+			named = append(named, word)
+			continue
+		}
+		o.Names = append(o.Names, word)
+	}
+	switch {
+	case len(named) > 0:
+		o.Dirs, skipped = scan.Named(named)
+	case len(o.Names) > 0 || len(config.Allow) > 0:
+		if len(o.Names) == 0 {
+			o.Names = config.Allow
+		}
+		o.Dirs, _ = scan.Named(absolute(path))
+	default:
+		o.Dirs, skipped = scan.Places(path, dirs.Home, config.Paths)
+	}
+	for _, name := range append(append([]string{}, o.Names...), config.Allow...) {
+		o.Listed[name] = true
+	}
+	if !v.Has("no-probe") {
+		o.Probe = scan.Prober{Self: run.Here().Self, State: dirs.State, Cache: dirs.Cache, Home: dirs.Home}.Ask
+	}
+	return o, skipped, nil
+}
+
+func absolute(path []string) []string {
+	var out []string
+	for _, dir := range path {
+		if filepath.IsAbs(dir) {
+			out = append(out, dir)
+		}
+	}
+	return out
+}
+
+func refusal(v trust.Verdict) string {
+	if v.Action == trust.Deny {
+		return "not trusted: " + v.Reason
+	}
+	return ""
+}
+
+func printScan(c *cli.Console, dirs []string, places []scan.Skipped, r scan.Report) error {
+	counts := map[string]int{}
+	for _, t := range r.Tools {
+		counts[t.Source]++
+	}
+	if dirs == nil {
+		dirs = []string{}
+	}
+	if c.Documents() {
+		return c.Document(map[string]any{"kind": "atip-exec.scan/1", "directories": dirs, "tools": r.Tools, "skipped": append(append([]scan.Skipped{}, places...), r.Skipped...), "counts": counts})
+	}
+	var b strings.Builder
+	unknown := 0
+	for _, t := range r.Tools {
+		if t.Source == "none" {
+			unknown++
+			if c.Verbose > 0 {
+				fmt.Fprintf(&b, "%-20s unknown  %s  %s\n", plain(t.Name), plain(t.Path), plain(t.Why))
+			}
+			continue
+		}
+		fmt.Fprintf(&b, "%-20s %s, rank %s  %s\n", plain(t.Name), t.Source, t.Rank, plain(t.Path))
+	}
+	told := places
+	if c.Verbose > 0 {
+		told = append(told, r.Skipped...)
+	}
+	for _, s := range told {
+		fmt.Fprintf(&b, "skipped %s: %s\n", plain(s.Path), plain(s.Reason))
+	}
+	var parts []string
+	for source, n := range counts {
+		if source != "none" {
+			parts = append(parts, itoa(n)+" "+source)
+		}
+	}
+	sort.Strings(parts)
+	fmt.Fprintf(&b, "%d executables in %d directories: %s; %d without metadata, %d skipped\n", len(r.Tools), len(dirs), orNone(strings.Join(parts, ", ")), unknown, len(places)+len(r.Skipped))
+	return c.Text(b.String())
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return "no metadata"
+	}
+	return s
+}
+
+// progress is one line on the terminal, rewritten in place. It begins after 300 ms:
+// what is over before that needs none.
+type progress struct {
+	c     *cli.Console
+	on    bool
+	shown bool
+	next  time.Time
+}
+
+func newProgress(c *cli.Console) *progress {
+	return &progress{c: c, on: c.ErrTTY && !c.Quiet && c.Mode != cli.JSON && c.Mode != cli.JSONL, next: time.Now().Add(300 * time.Millisecond)}
+}
+
+func (p *progress) show(done, all int, name string) {
+	now := time.Now()
+	if !p.on || now.Before(p.next) && done < all {
+		return
+	}
+	if now.Before(p.next) && !p.shown {
+		return
+	}
+	p.next, p.shown = now.Add(100*time.Millisecond), true
+	if len(name) > 40 {
+		name = name[:40]
+	}
+	fmt.Fprintf(p.c.Err, "\r\x1b[K%d/%d %s", done, all, plain(name))
+}
+
+func (p *progress) clear() {
+	if p.shown {
+		fmt.Fprint(p.c.Err, "\r\x1b[K")
+	}
+}

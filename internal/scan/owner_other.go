@@ -1,0 +1,8 @@
+//go:build !unix
+
+package scan
+
+import "io/fs"
+
+// foreign cannot tell owners here: mode bits do not say who can write a file.
+func foreign(fs.FileInfo) string { return "" }

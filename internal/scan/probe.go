@@ -1,0 +1,264 @@
+package scan
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/sandbox"
+	"github.com/atip-dev/atip-exec/trust"
+)
+
+// A probe runs in a process of its own: a process that has confined a child is tied to
+// it until the end, and several tools are asked at once.
+//
+//	scan ──exec──► atip __probe PATH DIGEST ARGS… ──sandbox──► PATH ARGS…
+//	               stdout: the child's, as it is
+//	               stderr: one line of JSON, the outcome
+
+// ProbeVerb is the first word that makes our own program a probe. It is no verb: it has
+// no help, and nothing it does is not confined.
+const ProbeVerb = "__probe"
+
+const (
+	probeTime  = 2 * time.Second
+	probeBytes = 4 << 20
+)
+
+// outcome is what a probe says about itself.
+type outcome struct {
+	Error string `json:"error,omitempty"` // it could not be made
+	Why   string `json:"why,omitempty"`   // the tool's failure
+	Large bool   `json:"large,omitempty"`
+	Tier  string `json:"tier,omitempty"`
+}
+
+// Prober starts probes with the program self.
+type Prober struct {
+	Self  string
+	State string // of our own, for what is known of the machine
+	Cache string // below it each probe has a directory that is removed again
+	Home  string // of the user: nothing below it but the tool's own directory is read
+}
+
+// Ask runs PATH --agent, and if the answer is too large, with --depth=1.
+func (p Prober) Ask(ctx context.Context, c Candidate, digest string) (Answer, error) {
+	raw, o, err := p.Start(ctx, c.Path, digest, probeBytes, "--agent")
+	if err == nil && o.Large {
+		raw, o, err = p.Start(ctx, c.Path, digest, probeBytes, "--agent", "--depth=1")
+	}
+	if err != nil {
+		return Answer{}, err
+	}
+	if o.Large {
+		o.Why = "its answer is larger than 4 MiB"
+	}
+	return Answer{Raw: raw, Why: o.Why}, nil
+}
+
+// Start runs a program in the sandbox of a probe and returns what it wrote on stdout.
+func (p Prober) Start(ctx context.Context, path, digest string, limit int, args ...string) ([]byte, outcome, error) {
+	// The sandbox ends the child; this end is for the case that it does not.
+	ctx, cancel := context.WithTimeout(ctx, probeTime+8*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, p.Self, append([]string{ProbeVerb, path, digest}, args...)...)
+	cmd.Env = []string{"ATIP_PROBE_STATE=" + p.State, "ATIP_PROBE_CACHE=" + p.Cache, "ATIP_PROBE_HOME=" + p.Home, "PATH=/usr/bin:/bin"}
+	cmd.WaitDelay = time.Second
+	var stdout limited
+	var stderr limited
+	stdout.limit, stderr.limit = limit, 64<<10
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err := cmd.Run()
+	var o outcome
+	line := bytes.TrimSpace(stderr.kept.Bytes())
+	if json.Unmarshal(line, &o) != nil {
+		if err == nil {
+			err = errors.New("the probe said nothing")
+		}
+		return nil, o, fmt.Errorf("probe of %s: %w: %.200s", path, err, line)
+	}
+	if o.Error != "" {
+		return nil, o, errors.New(o.Error)
+	}
+	o.Large = stdout.over
+	return stdout.kept.Bytes(), o, nil
+}
+
+// limited keeps the first bytes of a stream and drops the rest, so that its writer is
+// neither stopped nor believed. The buffer is no embedded field: its ReadFrom would take
+// everything.
+type limited struct {
+	kept  bytes.Buffer
+	limit int
+	over  bool
+}
+
+func (l *limited) Write(p []byte) (int, error) {
+	room := l.limit - l.kept.Len()
+	if len(p) > room {
+		l.over = true
+		l.kept.Write(p[:max(room, 0)])
+		return len(p), nil
+	}
+	return l.kept.Write(p)
+}
+
+// ProbeMain is the probe's process. args are PATH, DIGEST and the words for the tool.
+func ProbeMain(args []string) int {
+	o, err := probeOnce(args)
+	if err != nil {
+		o.Error = err.Error()
+	}
+	line, _ := json.Marshal(o)
+	os.Stderr.Write(append(line, '\n'))
+	if o.Error != "" {
+		return 1
+	}
+	return 0
+}
+
+func probeOnce(args []string) (o outcome, err error) {
+	if len(args) < 3 {
+		return o, errors.New("a probe needs a path, a digest and words")
+	}
+	path, digest := args[0], args[1]
+	file, err := trust.Opener{TmpDirs: []string{os.TempDir()}}.Open(path, nil, "/")
+	if err != nil {
+		return o, err
+	}
+	defer file.Close()
+	id := file.Identity()
+	if id.Digest != digest {
+		return o, errors.New(path + " is another file than the one that was looked up")
+	}
+	host, err := sandbox.Probe(sandbox.Cache{Dir: os.Getenv("ATIP_PROBE_STATE"), Executable: selfPath()})
+	if err != nil {
+		return o, err
+	}
+	if can := sandbox.Enforceable(host); !can.Files || !can.Net {
+		return o, errors.New("this machine cannot confine: " + host.Landlock)
+	}
+	cache := os.Getenv("ATIP_PROBE_CACHE")
+	if err := os.MkdirAll(cache, 0o700); err != nil {
+		return o, err
+	}
+	dir, err := os.MkdirTemp(cache, "probe-")
+	if err != nil {
+		return o, err
+	}
+	defer os.RemoveAll(dir)
+	if err := os.Mkdir(filepath.Join(dir, "tmp"), 0o700); err != nil {
+		return o, err
+	}
+	profile, setup, err := tightest(host, id, dir)
+	if err != nil {
+		return o, err
+	}
+	o.Tier = setup.Tier().String()
+	return o, startProbe(&o, file, profile, setup, dir, append([]string{id.Argv0}, args[2:]...))
+}
+
+// tightest is the profile of every probe: one empty directory to write, the system and
+// the tool's own directory to read, no network.
+func tightest(host sandbox.Host, id trust.Identity, dir string) (sandbox.Profile, sandbox.Setup, error) {
+	in := sandbox.Input{Cwd: dir, Home: dir, TmpDir: filepath.Join(dir, "tmp"), Private: dir, Subprocess: atip.Unknown, Root: os.Geteuid() == 0}
+	for _, part := range id.Chain {
+		in.Exec = append(in.Exec, part.Path)
+	}
+	home, own := os.Getenv("ATIP_PROBE_HOME"), filepath.Dir(id.Canonical)
+	if home == "" || own != home && !strings.HasPrefix(home, strings.TrimSuffix(own, "/")+"/") {
+		in.Policy.Read = []sandbox.PathRule{{Path: own, Pos: "probe", Rule: "own directory"}}
+	}
+	profile, err := sandbox.Derive(in)
+	if err != nil {
+		return profile, sandbox.Setup{}, err
+	}
+	setup, err := sandbox.Select(profile, host)
+	var gap *sandbox.GapError
+	if errors.As(err, &gap) {
+		// Without namespaces names and command lines stay visible, as they do in a run
+		// of the built-in policy; files and network are confined all the same.
+		profile.Accept = sandbox.BuiltinAccept()
+		setup, err = sandbox.Select(profile, host)
+	}
+	return profile, setup, err
+}
+
+func startProbe(o *outcome, file *trust.File, p sandbox.Profile, s sandbox.Setup, dir string, argv []string) error {
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer null.Close()
+	r, w, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	if err := file.Recheck(); err != nil {
+		w.Close()
+		return err
+	}
+	path, byDescriptor, opened := file.Start()
+	cmd := sandbox.Cmd{Path: path, ByDescriptor: byDescriptor, File: opened, Argv: argv, Dir: dir, Stdin: null, Stdout: w, Stderr: null, Check: file.CheckStarted,
+		Env: []string{"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=" + dir, "TMPDIR=" + filepath.Join(dir, "tmp"), "LANG=C.UTF-8"}}
+	if file.Inherit() {
+		cmd.Pass = map[int]*os.File{int(opened.Fd()): opened}
+	}
+	proc, err := sandbox.Start(context.Background(), p, s, cmd)
+	w.Close()
+	if err != nil {
+		var exec *sandbox.ExecError
+		if errors.As(err, &exec) {
+			o.Why = err.Error()
+			return nil
+		}
+		return err
+	}
+	file.StartedOK()
+	copied := make(chan error, 1)
+	go func() {
+		_, err := io.Copy(os.Stdout, r)
+		copied <- err
+	}()
+	timer := time.NewTimer(probeTime)
+	defer timer.Stop()
+	select {
+	case <-proc.Done():
+	case <-timer.C:
+		o.Why = "did not answer within " + probeTime.String()
+		proc.KillTree(0)
+	}
+	exit, err := proc.Wait()
+	proc.Sweep()
+	if err != nil {
+		return err
+	}
+	select {
+	case <-copied:
+	case <-time.After(probeTime):
+		// Whoever still holds the pipe is not the tool.
+		r.Close()
+	}
+	if o.Why == "" && exit.Code != 0 {
+		o.Why = fmt.Sprintf("answered with status %d", exit.Code)
+	}
+	return nil
+}
+
+func selfPath() string {
+	path, err := os.Readlink("/proc/self/exe")
+	if err != nil {
+		path, _ = os.Executable()
+	}
+	return path
+}
