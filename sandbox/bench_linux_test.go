@@ -59,7 +59,8 @@ func BenchmarkStartPrepared(b *testing.B) {
 	for b.Loop() {
 		b.StopTimer()
 		prepared := Prepare("", []string{"/usr/bin"})
-		prepared.Files()
+		prepared.Rules(p.SubprocessNo)
+		<-prepared.done
 		b.StartTimer()
 		proc, err := Start(context.Background(), p, s, Cmd{Path: "/usr/bin/true", Argv: []string{"true"}, Stdin: null, Stdout: null, Stderr: null, Prepared: prepared})
 		if err != nil {

@@ -112,7 +112,7 @@ func buildRuleset(p *Profile, abi int, extra []*os.File) (int, error) {
 // fillRuleset adds rules; if one fails, it closes the ruleset.
 func fillRuleset(rs int, grants []Grant, abi int, extra []*os.File) (int, error) {
 	for _, g := range grants {
-		if err := addRules([]int{rs}, []Grant{g}, abi); err != nil {
+		if err := addRule(rs, g, abi); err != nil {
 			unix.Close(rs)
 			return -1, err
 		}
@@ -128,11 +128,13 @@ func fillRuleset(rs int, grants []Grant, abi int, extra []*os.File) (int, error)
 	return rs, nil
 }
 
-// addRules opens a path as the plan named it and adds a rule to each ruleset; the
-// grants differ only in their rights. A link on the way means that somebody changed the
-// path since, and the rule would open something else.
-func addRules(rulesets []int, grants []Grant, abi int) error {
-	g := grants[0]
+// addRule opens the path as the plan named it. A link on the way means that somebody
+// changed the path since, and the rule would open something else.
+func addRule(rs int, g Grant, abi int) error {
+	rule := ll.PathBeneathAttr{AllowedAccess: landlockRights(g.Rights, g.Dir, abi)}
+	if rule.AllowedAccess == 0 {
+		return nil // ENOMSG; a device of this kind needs a right that the ABI lacks
+	}
 	fd, err := unix.Openat2(unix.AT_FDCWD, g.Path, &unix.OpenHow{
 		Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS})
 	if errors.Is(err, unix.ENOSYS) {
@@ -149,19 +151,14 @@ func addRules(rulesets []int, grants []Grant, abi int) error {
 		return &StepError{Step: "open rule", Path: g.Path, Err: err}
 	}
 	defer unix.Close(fd)
-	for i, rs := range rulesets {
-		rule := ll.PathBeneathAttr{AllowedAccess: landlockRights(grants[i].Rights, g.Dir, abi), ParentFd: fd}
-		if rule.AllowedAccess == 0 {
-			continue // ENOMSG; a device of this kind needs a right that the ABI lacks
-		}
-		err := ll.LandlockAddPathBeneathRule(rs, &rule, 0)
-		if errors.Is(err, unix.EINVAL) {
-			// A directory when it was planned, a file now.
-			return &StepError{Step: "landlock_add_rule", Path: g.Path, Code: "E4010", Err: err}
-		}
-		if err != nil {
-			return &StepError{Step: "landlock_add_rule", Path: g.Path, Err: err}
-		}
+	rule.ParentFd = fd
+	err = ll.LandlockAddPathBeneathRule(rs, &rule, 0)
+	if errors.Is(err, unix.EINVAL) {
+		// A directory when it was planned, a file now.
+		return &StepError{Step: "landlock_add_rule", Path: g.Path, Code: "E4010", Err: err}
+	}
+	if err != nil {
+		return &StepError{Step: "landlock_add_rule", Path: g.Path, Err: err}
 	}
 	return nil
 }

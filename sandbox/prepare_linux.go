@@ -2,94 +2,91 @@ package sandbox
 
 import (
 	"os"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
 
-// Prepared is the part of a start that depends on no decision: the default paths are
-// looked up, and their rules stand in a ruleset. It is made while policy decides.
+// Prepared is the part of a start that hardly depends on a decision: the default paths
+// are looked up, and their rules stand in a ruleset. It is made while policy decides.
 type Prepared struct {
-	done   chan struct{}
-	files  Files
-	abi    int
-	grants []Grant
-	// rulesets differ in one thing: the second is for runs that may start nothing else,
-	// and grants no EXECUTE. -1 is none.
-	rulesets [2]int
+	looked chan struct{} // files and grants are there
+	done   chan struct{} // so is the ruleset, or none will be
+	choice chan bool
+	chosen sync.Once
+
+	files   Files
+	abi     int
+	grants  []Grant // what the ruleset allows
+	ruleset int     // -1 is none
 }
 
-// Prepare begins to look up the default paths and to build their rules. Hand Files to
-// Derive and the result to Start through Cmd.Prepared. Nothing is confined by it, and
-// a start that was decided otherwise does not use it.
+// Prepare begins to look up the default paths. Hand Files to Derive and the result to
+// Start through Cmd.Prepared. Nothing is confined by it, and a start that was decided
+// otherwise does not use it.
 func Prepare(home string, pathDirs []string) *Prepared {
-	p := &Prepared{done: make(chan struct{}), files: HostFiles(), rulesets: [2]int{-1, -1}}
+	p := &Prepared{looked: make(chan struct{}), done: make(chan struct{}), choice: make(chan bool, 1), files: HostFiles(), ruleset: -1}
 	go func() {
 		defer close(p.done)
 		d := deriver{in: Input{Home: home, PathDirs: pathDirs, Root: os.Getuid() == 0, Files: p.files}}
 		d.system()
 		d.home()
 		p.grants = d.set.compact()
-		if p.abi, _, _ = landlockABI(); p.abi != 0 {
-			p.build()
+		close(p.looked)
+		if subprocessNo, wanted := <-p.choice; wanted {
+			p.build(subprocessNo)
 		}
 	}()
 	return p
 }
 
-// build opens each path once for both rulesets. If anything fails there are none, and
-// the start builds its own and reports the error.
-func (p *Prepared) build() {
-	for i := range p.rulesets {
-		rs, err := createRuleset(NetNone, p.abi)
-		if err != nil {
-			p.free()
-			return
-		}
-		p.rulesets[i] = rs
-	}
-	for _, g := range p.grants {
-		plain := g
-		plain.Rights &^= Exec
-		if addRules(p.rulesets[:], []Grant{g, plain}, p.abi) != nil {
-			p.free()
-			return
-		}
-	}
+// Rules begins to build the rules of the default paths. Whether the run may start other
+// programs is the one thing that they depend on; a wrong guess costs time only.
+func (p *Prepared) Rules(subprocessNo bool) {
+	p.chosen.Do(func() { p.choice <- subprocessNo })
 }
 
-func (p *Prepared) free() {
-	for i, rs := range p.rulesets {
-		if rs >= 0 {
-			unix.Close(rs)
+// build makes the ruleset. If that fails there is none, and the start builds its own and
+// reports the error.
+func (p *Prepared) build(subprocessNo bool) {
+	if p.abi, _, _ = landlockABI(); p.abi == 0 {
+		return
+	}
+	if subprocessNo {
+		for i := range p.grants {
+			p.grants[i].Rights &^= Exec
 		}
-		p.rulesets[i] = -1
+	}
+	if rs, err := buildRuleset(&Profile{Read: p.grants}, p.abi, nil); err == nil {
+		p.ruleset = rs
 	}
 }
 
 // Files is the file system with what Prepare has looked up.
 func (p *Prepared) Files() Files {
-	<-p.done
+	<-p.looked
 	return p.files
 }
 
 // Close frees what no start has taken.
 func (p *Prepared) Close() {
+	p.chosen.Do(func() { close(p.choice) })
 	<-p.done
-	p.free()
+	if p.ruleset >= 0 {
+		unix.Close(p.ruleset)
+		p.ruleset = -1
+	}
 }
 
 // take returns the ruleset and the grants of profile that are not in it, if it allows
 // nothing that the profile does not and handles what the profile needs handled.
 func (p *Prepared) take(profile *Profile, abi int) (ruleset int, rest []Grant, ok bool) {
-	if p == nil {
+	if p == nil || profile.Net.Mode == NetFull {
 		return -1, nil, false
 	}
+	p.Rules(profile.SubprocessNo)
 	<-p.done
-	which, without := 0, Rights(0)
-	if profile.SubprocessNo {
-		which, without = 1, Exec
-	}
-	if p.rulesets[which] < 0 || p.abi != abi || profile.Net.Mode == NetFull {
+	if p.ruleset < 0 || p.abi != abi {
 		return -1, nil, false
 	}
 	all := profile.grants()
@@ -100,22 +97,22 @@ func (p *Prepared) take(profile *Profile, abi int) (ruleset int, rest []Grant, o
 				have |= a.Rights
 			}
 		}
-		if !covered(have, g.Rights&^without) {
+		if !covered(have, g.Rights) {
 			return -1, nil, false
 		}
 	}
 	for _, a := range all {
-		if !p.has(a, without) {
+		if !p.has(a) {
 			rest = append(rest, a)
 		}
 	}
-	ruleset, p.rulesets[which] = p.rulesets[which], -1
+	ruleset, p.ruleset = p.ruleset, -1
 	return ruleset, rest, true
 }
 
-func (p *Prepared) has(a Grant, without Rights) bool {
+func (p *Prepared) has(a Grant) bool {
 	for _, g := range p.grants {
-		if g.Path == a.Path && g.Dir == a.Dir && covered(g.Rights&^without, a.Rights) {
+		if g.Path == a.Path && g.Dir == a.Dir && covered(g.Rights, a.Rights) {
 			return true
 		}
 	}

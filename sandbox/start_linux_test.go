@@ -312,21 +312,33 @@ func TestPreparedChangesNothing(t *testing.T) {
 			t.Errorf("%s: prepared %v, else %v; %s", name, got, want, r.Err)
 		}
 	}
-	prepared := Prepare(w.home, []string{"/usr/bin"})
-	defer prepared.Close()
-	prepared.Files()
 	narrow, plain := w.profile(t, func(in *Input) { in.Subprocess = 1 }), w.profile(t, nil)
 	less := plain
 	less.Exec = nil
-	if _, _, ok := prepared.take(&less, prepared.abi); ok {
-		t.Error("rules are used for a run that is granted less than they allow")
-	}
-	for _, p := range []Profile{plain, narrow} {
-		rs, rest, ok := prepared.take(&p, prepared.abi)
-		if !ok || len(rest) > 5 {
-			t.Errorf("used %v, built again %v", ok, rest)
+	for _, tc := range []struct {
+		name    string
+		guess   bool // that nothing else may be started
+		profile Profile
+		ok      bool
+		most    int // rules that are built again
+	}{
+		{"right", false, plain, true, 5},
+		{"right for no subprocess", true, narrow, true, 5},
+		{"too strict", true, plain, true, maxGrants},
+		{"too loose", false, narrow, false, 0},
+		{"less is granted than the rules allow", false, less, false, 0},
+	} {
+		prepared := Prepare(w.home, []string{"/usr/bin"})
+		prepared.Rules(tc.guess)
+		<-prepared.done
+		rs, rest, ok := prepared.take(&tc.profile, prepared.abi)
+		if ok != tc.ok || len(rest) > tc.most {
+			t.Errorf("%s: used %v, built again %v", tc.name, ok, rest)
 		}
-		unix.Close(rs)
+		if ok {
+			unix.Close(rs)
+		}
+		prepared.Close()
 	}
 }
 

@@ -30,6 +30,9 @@ func Prepare(string, []string) *Prepared { return &Prepared{} }
 // Files is the file system of this machine.
 func (p *Prepared) Files() Files { return HostFiles() }
 
+// Rules does nothing.
+func (p *Prepared) Rules(bool) {}
+
 // Close does nothing.
 func (p *Prepared) Close() {}
 

@@ -10,7 +10,6 @@ import (
 	"github.com/atip-dev/atip-exec/internal/place"
 	"github.com/atip-dev/atip-exec/policy"
 	"github.com/atip-dev/atip-exec/sandbox"
-	"github.com/atip-dev/atip-exec/trust"
 )
 
 // confine derives the profile of the run from what was decided and selects the
@@ -32,14 +31,8 @@ func (p *Plan) confine() (err error) {
 	if in.Policy, err = policyProfile(sp, p.policies); err != nil {
 		return err
 	}
-	in.Subprocess = atip.No
+	in.Subprocess = p.subprocess()
 	for _, s := range p.steps {
-		in.Subprocess = worse(in.Subprocess, s.Call.Effects[atip.Subprocess].Value)
-		if s.id.Form != trust.FormELF {
-			// What metadata says of a tool holds for its program, not for the script that
-			// a distribution or a version manager puts in front of it.
-			in.Subprocess = atip.Yes
-		}
 		in.OrgBound = in.OrgBound && s.Call.Provenance.Rank >= atip.Org && s.RunsCode == policy.CodeNone
 		for _, part := range s.id.Chain {
 			in.Exec = append(in.Exec, part.Path)
@@ -51,10 +44,6 @@ func (p *Plan) confine() (err error) {
 			}
 			in.CredentialFiles = append(in.CredentialFiles, s.Entitled...)
 		}
-	}
-	if len(p.steps) > 1 {
-		// Several commands in one line need a process each.
-		in.Subprocess = atip.Yes
 	}
 	in.EnvFiles, in.ProtectAllow = envFiles(sp.EnvFiles), nil
 	for _, r := range sp.ProtectAllow {

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/filter"
 	"github.com/atip-dev/atip-exec/internal/audit"
 	"github.com/atip-dev/atip-exec/internal/fault"
@@ -62,6 +63,9 @@ func Run(inv Invocation, m Machine, out Output) *Result {
 	p.Run, p.starts, x.plan, r.Plan = id, true, p, p
 	defer p.Close()
 	err = p.make(func() {
+		if p.prepared != nil {
+			p.prepared.Rules(p.subprocess() == atip.No)
+		}
 		x.collecting = true
 		go func() { x.collected <- x.collect() }()
 	})

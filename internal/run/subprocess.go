@@ -1,0 +1,24 @@
+package run
+
+import (
+	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/trust"
+)
+
+// subprocess is what the metadata of all steps says about starting other programs.
+func (p *Plan) subprocess() atip.Value {
+	if len(p.steps) > 1 {
+		// Several commands in one line need a process each.
+		return atip.Yes
+	}
+	value := atip.No
+	for _, s := range p.steps {
+		if s.id.Form != trust.FormELF {
+			// What metadata says of a tool holds for its program, not for the script that
+			// a distribution or a version manager puts in front of it.
+			return atip.Yes
+		}
+		value = worse(value, s.Call.Effects[atip.Subprocess].Value)
+	}
+	return value
+}
