@@ -26,23 +26,6 @@ func (d *Document) CheckExamples(resolve func(cmd string) (Request, error)) erro
 	return nil
 }
 
-// HasExamples reports whether some rule of the document has examples.
-func (d *Document) HasExamples() bool {
-	for i := range d.rules {
-		if len(d.rules[i].match)+len(d.rules[i].notMatch) > 0 {
-			return true
-		}
-	}
-	for p := range d.profiles {
-		for i := range d.profiles[p].rules {
-			if r := &d.profiles[p].rules[i]; len(r.match)+len(r.notMatch) > 0 {
-				return true
-			}
-		}
-	}
-	return false
-}
-
 func (s *Set) checkRule(r *rule, resolve func(cmd string) (Request, error)) error {
 	for _, list := range [...]struct {
 		examples []example
@@ -102,3 +85,28 @@ func edgeInto(req *Request, r *rule, step int) bool {
 	}
 	return false
 }
+
+// ExampleCommands lists the examples of all rules.
+func (d *Document) ExampleCommands() []string {
+	var out []string
+	add := func(rules []rule) {
+		for i := range rules {
+			for _, list := range [...][]example{rules[i].match, rules[i].notMatch} {
+				for _, x := range list {
+					out = append(out, x.command)
+				}
+			}
+		}
+	}
+	add(d.rules)
+	for i := range d.profiles {
+		add(d.profiles[i].rules)
+	}
+	return out
+}
+
+// HasExamples reports whether some rule of the document has examples.
+func (d *Document) HasExamples() bool { return d.Examples() > 0 }
+
+// Examples is how many examples the rules have.
+func (d *Document) Examples() int { return len(d.ExampleCommands()) }

@@ -20,6 +20,15 @@ const maxPolicyBytes = 256 << 10
 // loadPolicies reads every layer and compiles them. A file that is there but
 // cannot be read or parsed stops the run: an ignored policy is a hole.
 func loadPolicies(dirs place.Dirs, workspace, cwd string, flags []string, uid int) (*policy.Set, error) {
+	docs, err := loadDocuments(dirs, workspace, cwd, flags, uid)
+	if err != nil {
+		return nil, err
+	}
+	return policy.Compile(docs)
+}
+
+// loadDocuments reads the documents of every layer.
+func loadDocuments(dirs place.Dirs, workspace, cwd string, flags []string, uid int) ([]*policy.Document, error) {
 	examples := exampleCheck{dir: filepath.Join(dirs.State, "verdict", "policy")}
 	docs := []*policy.Document{policy.Builtin()}
 	add := func(path string, layer policy.Layer, must bool) error {
@@ -66,7 +75,7 @@ func loadPolicies(dirs place.Dirs, workspace, cwd string, flags []string, uid in
 			return nil, err
 		}
 	}
-	return policy.Compile(docs)
+	return docs, nil
 }
 
 // projectDirs lists the directories from the workspace down to cwd.

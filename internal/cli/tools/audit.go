@@ -28,8 +28,12 @@ func auditVerb(c *cli.Console, v *cli.Values) (int, error) {
 		return 0, showAudit(c, dir, v.IntOf("last"))
 	case len(v.Rest) == 1 && v.Rest[0] == "verify":
 		return verifyAudit(c, dir)
+	case len(v.Rest) == 1 && v.Rest[0] == "list":
+		return 0, listAudit(c, dir, v.IntOf("last"))
+	case len(v.Rest) == 2 && v.Rest[0] == "why":
+		return 0, whyAudit(c, dir, v.Rest[1])
 	}
-	return 0, fault.New("E1004", "audit: say show or verify").WithFix("say which", "atip audit verify")
+	return 0, fault.New("E1004", "audit: say list, why ID, show or verify").WithFix("say which", "atip audit verify")
 }
 
 func showAudit(c *cli.Console, dir string, last int) error {

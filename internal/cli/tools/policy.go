@@ -11,15 +11,23 @@ import (
 
 func policyVerb(c *cli.Console, v *cli.Values) (int, error) {
 	if len(v.Rest) == 0 {
-		return 0, fault.New("E1004", "policy: say show or check").WithFix("say which", "atip policy check")
+		return 0, fault.New("E1004", "policy: say show, check, test, lint, diff or simulate").WithFix("say which", "atip policy check")
 	}
 	switch what := v.Rest[1:]; v.Rest[0] {
 	case "show":
 		return 0, showPolicy(c, what)
 	case "check":
 		return 0, checkPolicy(c, what)
+	case "test":
+		return testPolicy(c, what, v.All("corpus"))
+	case "lint":
+		return lintPolicy(c, what, v.Has("strict"))
+	case "diff":
+		return diffPolicy(c, v, what)
+	case "simulate":
+		return simulatePolicy(c, v, what)
 	}
-	return 0, fault.New("E1004", "policy: unknown word "+v.Rest[0]).WithFix("say show or check", "atip policy check")
+	return 0, fault.New("E1004", "policy: unknown word "+v.Rest[0]).WithFix("say show, check, test, lint, diff or simulate", "atip policy check")
 }
 
 func showPolicy(c *cli.Console, what []string) error {
@@ -49,12 +57,12 @@ func showPolicy(c *cli.Console, what []string) error {
 
 // checkPolicy parses the files named, or every layer in force here.
 func checkPolicy(c *cli.Console, files []string) error {
+	im, err := run.NewImagination(run.Here().Self)
+	if err != nil {
+		return err
+	}
 	for _, file := range files {
-		raw, err := readFile(file, 256<<10)
-		if err != nil {
-			return err
-		}
-		doc, err := policy.Parse(policy.Source{File: file, Raw: raw, Layer: policy.LayerUser})
+		doc, err := loadPolicy(file, im)
 		if err != nil {
 			return err
 		}

@@ -1,0 +1,97 @@
+package run
+
+import (
+	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/policy"
+)
+
+// Question is one command to be judged: a shell string, or an argv if Cmd is empty.
+type Question struct {
+	Cmd  string
+	Argv []string
+	Cwd  string // "" for the current directory
+}
+
+// Words shows the question as it would be typed.
+func (q Question) Words() string {
+	if q.Cmd != "" {
+		return q.Cmd
+	}
+	return Quote(q.Argv)
+}
+
+// Verdict is the answer to a question. What cannot be planned is denied.
+type Verdict struct {
+	Action  policy.Action
+	Rules   []string
+	Effects map[string]string // the strongest value among the steps, by danger name
+	Opaque  bool              // some step is not understood
+	Err     error             // why it could not be planned
+}
+
+// Judge decides commands under policies that need not be in force. It starts nothing.
+type Judge struct {
+	batch Batch
+	set   *policy.Set
+}
+
+// NewJudge makes a judge. Without a set, the policies in force where a command would
+// run decide.
+func NewJudge(m Machine, set *policy.Set) *Judge {
+	return &Judge{batch: Batch{Machine: m, places: map[string]*Plan{}}, set: set}
+}
+
+// Documents reads the policies of every layer that is in force in the current
+// directory.
+func Documents(m Machine) ([]*policy.Document, error) {
+	p := &Plan{machine: m}
+	if err := p.locate(); err != nil {
+		return nil, err
+	}
+	return loadDocuments(p.dirs, p.Workspace, p.Cwd, nil, m.UID)
+}
+
+// Decide answers one question.
+func (j *Judge) Decide(q Question) Verdict {
+	inv := Invocation{Argv: q.Argv, Directory: q.Cwd}
+	if q.Cmd != "" {
+		inv = Invocation{Shell: q.Cmd, IsShell: true, Directory: q.Cwd}
+	}
+	failed := func(err error) Verdict { return Verdict{Err: err, Opaque: true} }
+	if !inv.IsShell && len(inv.Argv) == 0 {
+		return failed(fault.New("E1003", "neither cmd nor argv"))
+	}
+	if err := j.settle(q.Cwd); err != nil {
+		return failed(err)
+	}
+	p, err := j.batch.make(inv)
+	if err != nil {
+		return failed(err)
+	}
+	defer p.Close()
+	v := Verdict{Action: p.Decision.Action, Rules: p.rules(), Effects: map[string]string{}}
+	for _, s := range p.steps {
+		v.Opaque = v.Opaque || s.confidence() == "opaque"
+		for _, e := range dangerKeys() {
+			if name := dangerName(e); s.value(e) != atip.No && v.Effects[name] != "yes" {
+				v.Effects[name] = s.value(e).String()
+			}
+		}
+	}
+	return v
+}
+
+// settle puts the judge's own policies in force in a directory.
+func (j *Judge) settle(dir string) error {
+	if j.set == nil || j.batch.places[dir] != nil {
+		return nil
+	}
+	p := newPlan(Invocation{Directory: dir}, j.batch.Machine)
+	own := func() error { p.policies = j.set; return nil }
+	if err := stages(p.locate, p.probe, own, p.awaitProbe); err != nil {
+		return err
+	}
+	j.batch.places[dir] = p
+	return nil
+}
