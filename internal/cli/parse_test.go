@@ -122,3 +122,16 @@ func TestEveryFlagIsDescribed(t *testing.T) {
 		}
 	}
 }
+
+func TestIsVerb(t *testing.T) {
+	n := 0
+	for _, s := range verbs() {
+		if !isVerb(s.Verb) {
+			t.Errorf("%s is not known as a verb", s.Verb)
+		}
+		n++
+	}
+	if n == 0 || isVerb("") || isVerb("git") {
+		t.Error("what is no verb is taken for one")
+	}
+}

@@ -92,17 +92,24 @@ var runFlags = []Flag{
 	{Name: "version", Short: 'V', Kind: Bool, Help: "print the version"},
 }
 
+// Root describes the running of a command. It is apart from the verbs because every
+// run reads it, and none of them.
+func Root() Spec {
+	return Spec{Program: "atip-exec", Summary: "identify, judge and run a command inside the limits of its declared effects",
+		Args:  []Arg{{Name: "CMD", Help: "the command; everything right of it is its own"}, {Name: "ARGS", Optional: true, Variadic: true}},
+		Flags: concat(runFlags, planFlags, commonFlags), Stops: true, Kind: "atip-exec.run/1",
+		Examples: []Example{
+			{"atip-exec -- git status", "runs, confined to the work tree"},
+			{"atip-exec --dry-run -- git push --force", "prints the plan, starts nothing"},
+			{"atip-exec explain -- gh pr merge 42", "the same, as a report"},
+		}}
+}
+
 // Specs lists every verb of both programs; the first is the running of a command.
-func Specs() []Spec {
+func Specs() []Spec { return append([]Spec{Root()}, verbs()...) }
+
+func verbs() []Spec {
 	return []Spec{
-		{Program: "atip-exec", Summary: "identify, judge and run a command inside the limits of its declared effects",
-			Args:  []Arg{{Name: "CMD", Help: "the command; everything right of it is its own"}, {Name: "ARGS", Optional: true, Variadic: true}},
-			Flags: concat(runFlags, planFlags, commonFlags), Stops: true, Kind: "atip-exec.run/1",
-			Examples: []Example{
-				{"atip-exec -- git status", "runs, confined to the work tree"},
-				{"atip-exec --dry-run -- git push --force", "prints the plan, starts nothing"},
-				{"atip-exec explain -- gh pr merge 42", "the same, as a report"},
-			}},
 		{Verb: "explain", Program: "atip-exec", Summary: "print what would happen and why; start nothing",
 			Args:  []Arg{{Name: "CMD|CODE", Help: "a command, or an error code or exit status to explain"}, {Name: "ARGS", Optional: true, Variadic: true}},
 			Flags: concat(planFlags, commonFlags, []Flag{{Name: "batch", Kind: Bool, Help: "read {\"id\",\"cmd\"|\"argv\",\"cwd\"} objects, one a line, from stdin; answer one plan a line"}}), Stops: true, Effects: Effects{Read: true}, Kind: "atip-exec.plan/1",
@@ -176,7 +183,13 @@ func Specs() []Spec {
 
 // SpecOf finds the spec of a verb.
 func SpecOf(verb string) (Spec, bool) {
-	for _, s := range Specs() {
+	if verb == "" {
+		return Root(), true
+	}
+	if !isVerb(verb) {
+		return Spec{}, false
+	}
+	for _, s := range verbs() {
 		if s.Verb == verb {
 			return s, true
 		}
@@ -190,4 +203,14 @@ func concat(lists ...[]Flag) []Flag {
 		out = append(out, l...)
 	}
 	return out
+}
+
+// isVerb tells verbs from commands without building their descriptions; a test
+// holds it against the table.
+func isVerb(word string) bool {
+	switch word {
+	case "approve", "audit", "compile", "deny", "diff", "doctor", "explain", "forget", "help", "lint", "list", "policy", "redact", "requests", "resolve", "safety-prompt", "scan", "show", "validate", "version":
+		return true
+	}
+	return false
 }
