@@ -74,6 +74,7 @@ func (b *Batch) make(inv Invocation) (*Plan, error) {
 	place := b.places[inv.Directory]
 	if place == nil {
 		place = newPlan(inv, b.Machine)
+		place.memo = newMemo()
 		if err := stages(place.locate, place.probe, place.loadPolicy, place.awaitProbe); err != nil {
 			return nil, err
 		}

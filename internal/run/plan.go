@@ -45,6 +45,7 @@ type Plan struct {
 	steps    []*step
 	edges    []policy.Edge // flows between steps that are dangerous as a whole
 	hidden   hiddenSteps   // what scripts of the workspace would run
+	memo     *memo         // what a batch has looked up; nil otherwise
 	host     sandbox.Host
 	probed   chan error
 	prepared *sandbox.Prepared // the part of the confinement that no decision changes; nil if nothing will be started
@@ -184,7 +185,7 @@ func (p *Plan) awaitProbe() error {
 }
 
 func (p *Plan) identify() error {
-	c := &collector{plan: p, path: filepath.SplitList(p.machine.Getenv("PATH"))}
+	c := &collector{plan: p, path: filepath.SplitList(p.machine.Getenv("PATH")), found: p.memo.known()}
 	plan := func() error { return c.add(p.Argv, nil, p.Cwd, policy.Exact) }
 	if p.inv.IsShell {
 		plan = c.identifyShell

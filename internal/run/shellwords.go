@@ -14,7 +14,7 @@ import (
 
 // lookup finds the curated metadata of a builtin of the shell.
 func (c *collector) lookup(name string) (shims.Found, error) {
-	return shims.Lookup(shims.Query{Effective: name, Invoked: name, Believed: true}, c.plan.shimDirs)
+	return c.plan.memo.lookup(shims.Query{Effective: name, Invoked: name, Believed: true}, c.plan.shimDirs)
 }
 
 // settle completes a call with what its words leave open: options that a word may

@@ -32,8 +32,8 @@ type collector struct {
 	steps []*step
 	edges []policy.Edge // flows between steps that are dangerous as a whole
 
-	ctx       *surroundings    // of the command at hand, if a shell string has it
-	found     map[string]*step // the first step of each command word
+	ctx       *surroundings // of the command at hand, if a shell string has it
+	found     map[string]*identified
 	sinks     map[*step]sink
 	writers   map[string][]written
 	fileEdges [][2]*step
@@ -68,19 +68,8 @@ func (c *collector) add(argv, via []string, cwd string, confidence policy.Confid
 }
 
 func (c *collector) identify(s *step) error {
-	key := s.argv[0] + "\x00" + s.Cwd
-	if have := c.found[key]; have != nil && (len(s.argv) < 2 || !strings.HasPrefix(s.argv[1], "+")) {
-		// The same word in the same place is the same file, which one step holds.
-		s.id, s.verdict, s.missing, s.File, s.Trust = have.id, have.verdict, have.missing, have.File, have.Trust
-		s.File.Names = s.File.Names[:2:2]
+	if c.recall(s) {
 		return nil
-	}
-	if c.found == nil {
-		c.found = map[string]*step{}
-	}
-	c.found[key] = s
-	if c.found[s.argv[0]] == nil {
-		c.found[s.argv[0]] = s
 	}
 	p := c.plan
 	opener := trust.Opener{CacheDir: p.digestDir(), Workspace: p.Workspace, Home: p.dirs.Home, TmpDirs: p.world.TmpDirs, Getenv: p.machine.Getenv, Args: s.argv[1:]}
@@ -106,6 +95,7 @@ func (c *collector) identify(s *step) error {
 	s.File = policy.FileFacts{Canonical: s.id.Canonical, Place: s.id.Place, Digest: s.id.Digest, InWorkspace: within(s.id.Canonical, p.Workspace),
 		Believed: believed(s.verdict), SystemPath: s.id.SystemPath, Names: []string{s.id.Effective, s.id.Invoked}}
 	s.Trust = policy.TrustFacts{Level: s.verdict.Level.String(), Reason: s.verdict.Reason, Action: policy.Action(s.verdict.Action)}
+	c.remember(s)
 	return nil
 }
 
@@ -128,7 +118,7 @@ func (c *collector) resolve(s *step) error {
 	if target, ok := s.id.Target(); ok {
 		q.Believed = target.SystemPath
 	}
-	found, err := shims.Lookup(q, p.shimDirs)
+	found, err := p.memo.lookup(q, p.shimDirs)
 	if err != nil {
 		return err
 	}

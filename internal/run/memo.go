@@ -1,0 +1,81 @@
+package run
+
+import (
+	"strings"
+
+	"github.com/atip-dev/atip-exec/policy"
+	"github.com/atip-dev/atip-exec/shims"
+	"github.com/atip-dev/atip-exec/trust"
+)
+
+// identified is what is known of the file that a command word names.
+type identified struct {
+	id      trust.Identity
+	verdict trust.Verdict
+	missing error
+	file    policy.FileFacts
+	trust   policy.TrustFacts
+}
+
+// recall takes over what an earlier step found out about the same word in the same
+// directory. It is the same file, which that step holds.
+func (c *collector) recall(s *step) bool {
+	have := c.found[s.argv[0]+"\x00"+s.Cwd]
+	if have == nil || len(s.argv) > 1 && strings.HasPrefix(s.argv[1], "+") {
+		return false
+	}
+	s.id, s.verdict, s.missing, s.File, s.Trust = have.id, have.verdict, have.missing, have.file, have.trust
+	s.File.Names = s.File.Names[:len(s.File.Names):len(s.File.Names)]
+	return true
+}
+
+func (c *collector) remember(s *step) {
+	if c.found == nil {
+		c.found = map[string]*identified{}
+	}
+	know := &identified{s.id, s.verdict, s.missing, s.File, s.Trust}
+	c.found[s.argv[0]+"\x00"+s.Cwd] = know
+	if c.found[s.argv[0]] == nil {
+		c.found[s.argv[0]] = know
+	}
+}
+
+// memo is what the plans of a batch share: none of them starts anything, so that
+// a file need not be opened again for each.
+type memo struct {
+	tools map[string]*identified
+	docs  map[shims.Query]shims.Found
+}
+
+// maxMemo bounds what a batch keeps.
+const maxMemo = 4096
+
+func newMemo() *memo {
+	return &memo{tools: map[string]*identified{}, docs: map[shims.Query]shims.Found{}}
+}
+
+// known is what was identified before; a plan adds to it.
+func (m *memo) known() map[string]*identified {
+	if m == nil {
+		return nil
+	}
+	if len(m.tools) > maxMemo {
+		clear(m.tools)
+	}
+	return m.tools
+}
+
+// lookup finds metadata, once for each question.
+func (m *memo) lookup(q shims.Query, dirs shims.Dirs) (shims.Found, error) {
+	if m == nil {
+		return shims.Lookup(q, dirs)
+	}
+	if found, ok := m.docs[q]; ok {
+		return found, nil
+	}
+	found, err := shims.Lookup(q, dirs)
+	if err == nil && len(m.docs) < maxMemo {
+		m.docs[q] = found
+	}
+	return found, err
+}
