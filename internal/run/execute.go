@@ -204,6 +204,7 @@ func (x *execution) start() error {
 
 // finish waits for the child and its output, and settles the tree.
 func (x *execution) finish() error {
+	defer keepThreads()()
 	limit := x.plan.limit()
 	var timer <-chan time.Time
 	if limit > 0 {
