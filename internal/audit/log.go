@@ -233,10 +233,13 @@ func lastOf(p string) (last []byte, torn bool, err error) {
 	return lastLine(f, fi.Size())
 }
 
+// firstChunk holds most records: a record of a plain command has five kilobytes.
+const firstChunk = 12 << 10
+
 // lastLine reads backwards from the end of f.
 func lastLine(f *os.File, size int64) (last []byte, torn bool, err error) {
 	var buf []byte
-	for chunk := int64(4 << 10); ; chunk *= 4 {
+	for chunk := int64(firstChunk); ; chunk *= 4 {
 		n := min(chunk, size)
 		buf = make([]byte, n)
 		if _, err := f.ReadAt(buf, size-n); err != nil {

@@ -15,12 +15,20 @@ func lookAt(p string) (link, missing bool) {
 	return err == nil && fi.Mode()&os.ModeSymlink != 0, err != nil
 }
 
-// sameFile reports whether two paths lead to one file.
-func sameFile(a, b string) bool {
-	x, err := os.Stat(a)
+// sameAsAny reports whether a path leads to the file that one of others leads to; ""
+// leads nowhere.
+func sameAsAny(p string, others ...string) bool {
+	x, err := os.Stat(p)
 	if err != nil {
 		return false
 	}
-	y, err := os.Stat(b)
-	return err == nil && os.SameFile(x, y)
+	for _, o := range others {
+		if o == "" {
+			continue
+		}
+		if y, err := os.Stat(o); err == nil && os.SameFile(x, y) {
+			return true
+		}
+	}
+	return false
 }

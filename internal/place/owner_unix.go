@@ -30,10 +30,19 @@ func lookAt(p string) (link, missing bool) {
 	return err == nil && st.Mode&syscall.S_IFMT == syscall.S_IFLNK, err != nil
 }
 
-// sameFile reports whether two paths lead to one file.
-func sameFile(a, b string) bool {
+// sameAsAny reports whether a path leads to the file that one of others leads to; ""
+// leads nowhere.
+func sameAsAny(p string, others ...string) bool {
 	var x, y syscall.Stat_t
-	return syscall.Stat(a, &x) == nil && syscall.Stat(b, &y) == nil && x.Dev == y.Dev && x.Ino == y.Ino
+	if syscall.Stat(p, &x) != nil {
+		return false
+	}
+	for _, o := range others {
+		if o != "" && syscall.Stat(o, &y) == nil && x.Dev == y.Dev && x.Ino == y.Ino {
+			return true
+		}
+	}
+	return false
 }
 
 func openNonblock(p string) (*os.File, error) {

@@ -31,11 +31,11 @@ type World struct {
 
 // Resolved returns w with the links of all its paths resolved.
 func (w World) Resolved() World {
-	home, realHome := w.Home, ""
+	home, realHome, seen := w.Home, "", make(walk, 32)
 	if home != "" {
-		realHome = Resolve(home)
+		realHome = seen.resolve(home, "")
 	}
-	one := func(p string) string { return resolveBelow(p, home, realHome) }
+	one := func(p string) string { return seen.below(p, home, realHome) }
 	for _, p := range []*string{&w.Workspace, &w.Cwd, &w.Config, &w.Data, &w.State, &w.Runtime, &w.Managed} {
 		if *p != "" {
 			*p = one(*p)
@@ -122,17 +122,36 @@ func globParent(p string) (parent string, glob bool) {
 // the way the kernel walks it.
 func Resolve(p string) string { return resolve(p, "") }
 
-// resolveBelow is Resolve for a path that probably lies below home: what is known
-// of that, realHome, is not walked again.
-func resolveBelow(p, home, realHome string) string {
-	if realHome != "" && p != home && within(p, home) {
-		return resolve(join(realHome, rel(p, home)), realHome)
+func resolve(p, known string) string { return walk(nil).resolve(p, known) }
+
+// walk remembers what names are while many paths are resolved that begin alike, so that
+// each is looked at once. The nil walk remembers nothing.
+type walk map[string]look
+
+type look struct{ link, missing bool }
+
+func (w walk) lookAt(p string) (link, missing bool) {
+	if l, ok := w[p]; ok {
+		return l.link, l.missing
 	}
-	return Resolve(p)
+	link, missing = lookAt(p)
+	if w != nil {
+		w[p] = look{link, missing}
+	}
+	return link, missing
+}
+
+// below is resolve for a path that probably lies below home: what is known of that,
+// realHome, is not walked again.
+func (w walk) below(p, home, realHome string) string {
+	if realHome != "" && p != home && within(p, home) {
+		return w.resolve(join(realHome, rel(p, home)), realHome)
+	}
+	return w.resolve(p, "")
 }
 
 // resolve may start at known, a path without links, if p begins with it.
-func resolve(p, known string) string {
+func (w walk) resolve(p, known string) string {
 	const maxLinks = 40 // the kernel's MAXSYMLINKS
 	if special, ok := standardStream(p); ok {
 		return special
@@ -158,7 +177,7 @@ func resolve(p, known string) string {
 			cur = next
 			continue
 		}
-		link, gone := lookAt(next)
+		link, gone := w.lookAt(next)
 		switch {
 		case gone:
 			missing = true

@@ -16,17 +16,18 @@ func FindWorkspace(cwd, home string, uid int, own ...string) (root string, gitDi
 	if !filepath.IsAbs(cwd) {
 		return "", nil, "the current directory has no path"
 	}
-	cwd = Resolve(cwd)
+	seen := make(walk, 16)
+	cwd = seen.resolve(cwd, "")
 	if fi, err := os.Stat(cwd); err != nil || !fi.IsDir() {
 		return "", nil, "the current directory does not exist"
 	}
 	realHome := ""
 	if home != "" {
-		realHome = Resolve(home)
+		realHome = seen.resolve(home, "")
 	}
 	var resolved []string
 	for _, p := range own {
-		resolved = append(resolved, resolveBelow(p, home, realHome))
+		resolved = append(resolved, seen.below(p, home, realHome))
 	}
 	forbidden := func(dir string) string { return forbiddenRoot(dir, realHome, resolved) }
 	top, dirs, note := gitTop(cwd, uid)
@@ -54,10 +55,8 @@ func forbiddenRoot(dir, home string, own []string) string {
 	case home != "" && within(home, dir):
 		return "above the home directory"
 	}
-	for _, tmp := range [...]string{"/tmp", "/var/tmp", "/dev/shm", os.Getenv("TMPDIR")} {
-		if tmp != "" && sameFile(tmp, dir) {
-			return "a directory for temporary files"
-		}
+	if sameAsAny(dir, "/tmp", "/var/tmp", "/dev/shm", os.Getenv("TMPDIR")) {
+		return "a directory for temporary files"
 	}
 	for _, p := range own {
 		if within(p, dir) || within(dir, p) {
