@@ -71,23 +71,23 @@ func (r *reader) whenFacts(w *when, key string, e *atip.Node, proven bool) bool 
 		})
 	case "rank":
 		r.object(e, "rank", func(k string, o *atip.Node) bool {
+			if k != "below" && k != "atLeast" {
+				return false
+			}
 			rank, ok := rankByName(r.str(o))
 			if !ok {
 				r.fail(o, "unknown rank %q", o.Text)
 			}
-			switch k {
-			case "below":
+			if k == "below" {
 				w.rankBelow = &rank
 				if proven {
 					r.failKey(o, "a low rank cannot loosen: use atLeast")
 				}
-			case "atLeast":
+			} else {
 				w.rankAtLeast = &rank
 				if !proven {
 					r.failKey(o, "a rule that restricts only high ranks is loosened by a lower one: use below")
 				}
-			default:
-				return false
 			}
 			return true
 		})

@@ -104,3 +104,19 @@ func exampleKey(doc *policy.Document, self string) string {
 	h := sha256.Sum256([]byte(doc.Digest() + "\x00" + build))
 	return hex.EncodeToString(h[:16])
 }
+
+// Decide judges a shell string there under a set of policies.
+func (im *Imagination) Decide(set *policy.Set, cmd string) Verdict {
+	req, err := im.Request(cmd)
+	if err != nil {
+		return Verdict{Err: err, Opaque: true}
+	}
+	d := set.Decide(req)
+	v := Verdict{Action: d.Action}
+	for _, r := range d.Reasons {
+		if !contains(v.Rules, r.Rule) {
+			v.Rules = append(v.Rules, r.Rule)
+		}
+	}
+	return v
+}

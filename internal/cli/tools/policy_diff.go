@@ -35,23 +35,33 @@ func diffPolicy(c *cli.Console, v *cli.Values, files []string) (int, error) {
 	}
 	m := run.Here()
 	var judges [2]*run.Judge
+	var sets [2]*policy.Set
 	var docs [2]*policy.Document
 	for i, file := range files {
 		doc, err := loadPolicy(file, nil)
+		if err == nil {
+			sets[i], err = setWith(doc, m)
+		}
 		if err != nil {
 			return 0, err
 		}
-		set, err := setWith(doc, m)
-		if err != nil {
-			return 0, err
-		}
-		docs[i], judges[i] = doc, run.NewJudge(m, set)
+		docs[i], judges[i] = doc, run.NewJudge(m, sets[i])
 	}
-	rows, err := commandsOf(v, docs[:])
+	out := compared{Kind: "atip-exec.policy-diff/1", Changes: []change{}}
+	if !v.Has("corpus") && !v.Has("from-audit") {
+		im, err := run.NewImagination(m.Self)
+		if err != nil {
+			return 0, err
+		}
+		for _, row := range exampleRows(docs[:]) {
+			out.add(row, im.Decide(sets[0], row.Cmd).Action.String(), im.Decide(sets[1], row.Cmd))
+		}
+		return out.report(c, v.Get("fail-on"))
+	}
+	rows, err := commandsOf(v)
 	if err != nil {
 		return 0, err
 	}
-	out := compared{Kind: "atip-exec.policy-diff/1", Changes: []change{}}
 	for _, row := range rows {
 		old, err := row.decide(judges[0])
 		if err != nil {
@@ -99,9 +109,8 @@ func simulatePolicy(c *cli.Console, v *cli.Values, files []string) (int, error) 
 	return out.report(c, v.Get("fail-on"))
 }
 
-// commandsOf lists the commands to compare: of a corpus, of the audit, else the
-// examples of both documents.
-func commandsOf(v *cli.Values, docs []*policy.Document) ([]corpusRow, error) {
+// commandsOf lists the commands of the corpora and of the audit.
+func commandsOf(v *cli.Values) ([]corpusRow, error) {
 	var rows []corpusRow
 	for _, file := range v.All("corpus") {
 		more, err := readCorpus(file)
@@ -117,9 +126,12 @@ func commandsOf(v *cli.Values, docs []*policy.Document) ([]corpusRow, error) {
 		}
 		rows = append(rows, more...)
 	}
-	if len(rows) > 0 || v.Has("corpus") || v.Has("from-audit") {
-		return rows, nil
-	}
+	return rows, nil
+}
+
+// exampleRows lists the examples of the documents, each once.
+func exampleRows(docs []*policy.Document) []corpusRow {
+	var rows []corpusRow
 	seen := map[string]bool{}
 	for _, doc := range docs {
 		for _, cmd := range doc.ExampleCommands() {
@@ -129,7 +141,7 @@ func commandsOf(v *cli.Values, docs []*policy.Document) ([]corpusRow, error) {
 			}
 		}
 	}
-	return rows, nil
+	return rows
 }
 
 func (o *compared) add(row corpusRow, old string, now run.Verdict) {
