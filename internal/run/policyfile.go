@@ -52,7 +52,11 @@ func loadDocuments(dirs place.Dirs, workspace, cwd string, flags []string, uid i
 	if err := add(filepath.Join(place.Managed, "policy.json"), policy.LayerManaged, false); err != nil {
 		return nil, err
 	}
-	for _, path := range jsonFiles(filepath.Join(place.Managed, "policy.d")) {
+	managed, err := jsonFiles(filepath.Join(place.Managed, "policy.d"))
+	if err != nil {
+		return nil, err
+	}
+	for _, path := range managed {
 		if err := add(path, policy.LayerManaged, true); err != nil {
 			return nil, err
 		}
@@ -64,7 +68,11 @@ func loadDocuments(dirs place.Dirs, workspace, cwd string, flags []string, uid i
 		if err := add(filepath.Join(dir, ".agent-tools", "policy.json"), policy.LayerProject, false); err != nil {
 			return nil, err
 		}
-		for _, path := range jsonFiles(filepath.Join(dir, ".agent-tools", "policy")) {
+		files, err := jsonFiles(filepath.Join(dir, ".agent-tools", "policy"))
+		if err != nil {
+			return nil, err
+		}
+		for _, path := range files {
 			if err := add(path, policy.LayerProject, true); err != nil {
 				return nil, err
 			}
@@ -96,10 +104,14 @@ func projectDirs(workspace, cwd string) []string {
 	return dirs
 }
 
-func jsonFiles(dir string) []string {
+// jsonFiles lists the policies of a directory, none if there is no such directory.
+func jsonFiles(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
 	if err != nil {
-		return nil
+		return nil, fault.New("E2041", fmt.Sprintf("policies of %s: %s", dir, err)).With("file", dir)
 	}
 	var out []string
 	for _, e := range entries {
@@ -108,7 +120,7 @@ func jsonFiles(dir string) []string {
 		}
 	}
 	sort.Strings(out)
-	return out
+	return out, nil
 }
 
 // readPolicy reads a policy file that only its owner can have written. The open
@@ -119,6 +131,9 @@ func readPolicy(path string, layer policy.Layer, uid int) ([]byte, error) {
 	}
 	f, err := openNonblock(path)
 	if errors.Is(err, fs.ErrNotExist) {
+		if _, there := os.Lstat(path); there == nil {
+			return nil, unsafe("is a symbolic link to nothing")
+		}
 		return nil, &missingPolicy{path: path, err: err}
 	}
 	if err != nil {
