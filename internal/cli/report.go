@@ -90,6 +90,7 @@ func (c *Console) Fail(err error) int {
 			c.errLine("  for example: "+f.Suggestion.Example, "")
 		}
 	}
+	c.annotate(f)
 	return f.Exit
 }
 
