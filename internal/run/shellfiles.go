@@ -46,6 +46,11 @@ func (c *collector) peek(s *step, path string) {
 	}
 	// A part that cannot be read or found is project code like the rest.
 	_ = sub.script(s, script, s.Via)
+	c.hide(sub)
+}
+
+// hide keeps what a script would run; its files need not stay open.
+func (c *collector) hide(sub *collector) {
 	for _, hidden := range sub.steps[1:] {
 		if hidden.file != nil {
 			hidden.file.Close()
@@ -59,6 +64,65 @@ func (c *collector) peek(s *step, path string) {
 			c.plan.hidden.edges = append(c.plan.hidden.edges, policy.Edge{From: base + e.From, To: base + e.To, Kind: e.Kind})
 		}
 	}
+}
+
+// peekCode looks at the strings in a program text for an interpreter. The text
+// itself is not read; but a command in it that is denied, or the name of a file that
+// is, only makes the decision stricter.
+func (c *collector) peekCode(s *step, text string) {
+	if c.peeking || len(text) > maxArg {
+		return
+	}
+	starts := startsPrograms(text)
+	sub := &collector{plan: c.plan, path: c.path, found: c.found, steps: []*step{s}, peeking: true}
+	for _, lit := range literals(text) {
+		if strings.HasPrefix(lit, "/") || strings.HasPrefix(lit, "~/") {
+			r := atip.Resource{Kind: "path", Value: lit, Access: atip.AccessRead}
+			if c.plan.world.Fill(&r, join(s.Cwd, s.Call.Chdir)); r.Class == atip.ClassPolicySelf || r.Class == atip.ClassSecret {
+				if r.Class == atip.ClassPolicySelf {
+					r.Access |= atip.AccessWrite
+				}
+				named := sub.opaqueStep(s, []string{s.argv[0], lit}, s.Via, s.Cwd, "")
+				named.Call.Resources = []atip.Resource{r}
+				sub.steps = append(sub.steps, named)
+			}
+		}
+		if !starts {
+			continue
+		}
+		if script, err := shell.Read(lit, sub.options(join(s.Cwd, s.Call.Chdir))); err == nil && len(script.Commands) > 0 {
+			_ = sub.script(s, script, s.Via)
+		}
+	}
+	c.hide(sub)
+}
+
+// startsPrograms reports whether a program text seems to start other programs.
+func startsPrograms(text string) bool {
+	for _, sign := range [...]string{"system", "exec", "popen", "spawn", "subprocess", "child_process", "os.execute", "`"} {
+		if strings.Contains(text, sign) {
+			return true
+		}
+	}
+	return false
+}
+
+// literals are the texts between quotes of a program.
+func literals(text string) []string {
+	var out []string
+	for i := 0; i < len(text) && len(out) < 32; i++ {
+		if q := text[i]; q == '"' || q == '\'' || q == '`' {
+			end := strings.IndexByte(text[i+1:], q)
+			if end < 0 {
+				break
+			}
+			if end > 0 {
+				out = append(out, text[i+1:i+1+end])
+			}
+			i += end + 1
+		}
+	}
+	return out
 }
 
 // shellScript reports whether a shell would read a text: by its first line.

@@ -339,6 +339,9 @@ func (c *collector) environment() atip.ResolveOptions {
 
 // script appends the steps of a text and finds the flows between them.
 func (c *collector) script(sh *step, script *shell.Script, via []string) error {
+	for path, text := range script.Pipes {
+		c.wrote(sh, path, &text)
+	}
 	l := links{c: c, script: script, ranges: make([]stepRange, len(script.Commands))}
 	for i := range script.Commands {
 		l.ranges[i].from = len(c.steps)
@@ -454,6 +457,13 @@ func (c *collector) builtinStep(sh *step, argv, via []string, cwd string) (*step
 		Provenance: atip.Provenance{Channel: "builtin", Rank: atip.Vendor, Binding: "none", Source: "shell:builtin"}}
 	for e := range s.Call.Effects {
 		s.Call.Effects[e] = harmless(atip.Effect(e), "shell:builtin")
+	}
+	if (name == "." || name == "source") && len(argv) > 1 && !harmlessFile(argv[1]) {
+		r := atip.Resource{Kind: "path", Value: argv[1], Access: atip.AccessRead, Why: "argv[1]"}
+		c.place(c.plan.world, &r, cwd)
+		r.Value = shown(argv[1:2])[0]
+		s.Call.Resources = append(s.Call.Resources, r)
+		s.raise(r)
 	}
 	return s, nil
 }

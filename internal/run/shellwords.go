@@ -23,6 +23,7 @@ func (c *collector) settle(s *step) {
 	if c.ctx == nil {
 		return
 	}
+	c.matches(s)
 	c.wroteAll(s)
 	if hasHole(s.Call.Argv) {
 		s.Confidence = min(s.Confidence, policy.Bounded)
@@ -195,6 +196,10 @@ func (c *collector) fed(s *step, n atip.Nested, via []string) (handled bool, err
 	if opensSockets(s.Call.Tool) && isShell(filepath.Base(first)) {
 		c.edge(c.index(s), c.index(s), policy.SocketShell)
 	}
+	switch n.File {
+	case "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0":
+		n.File = "-"
+	}
 	if reader(s.Call.Tool) && n.Placeholder == "" {
 		n.Placeholder = placeholder(s)
 	}
@@ -240,10 +245,14 @@ func (c *collector) fed(s *step, n atip.Nested, via []string) (handled bool, err
 			s.RunsCode = max(s.RunsCode, policy.CodeOpaque)
 			return true, nil
 		}
+	case strings.HasPrefix(n.File, "/dev/fd/") && n.Kind == "shell" && len(c.writers[n.File]) > 0:
+		return c.runsFile(s, n.File, true, via)
 	case strings.IndexByte(n.Text, 0) >= 0, strings.IndexByte(n.File, 0) >= 0, strings.HasPrefix(n.File, "/dev/fd/"):
 		s.RunsCode = policy.CodeOpaque
 		c.note(s, sinkWord)
 		return true, nil
+	case n.Kind == "code" && n.Text != "":
+		c.peekCode(s, n.Text)
 	case n.File != "":
 		return c.runsFile(s, n.File, n.Kind == "shell", via)
 	}
@@ -349,4 +358,59 @@ func (c *collector) searchesWorkspace() bool {
 		}
 	}
 	return false
+}
+
+// maxMatches bounds how many files of a pattern are looked at one by one.
+const maxMatches = 64
+
+// matches replaces the directory that a pattern stands for by what the pattern
+// matches now and one name like it: "rm *.o" does not remove the directory.
+func (c *collector) matches(s *step) {
+	list := s.Call.Resources
+	for i := range list {
+		r := list[i]
+		dir, last := filepath.Split(r.Value)
+		if r.Kind != "path" || !strings.ContainsAny(r.Value, "*?[") || strings.IndexByte(r.Value, 0) >= 0 || c.ctx.cwdUnknown {
+			continue
+		}
+		base := join(s.Cwd, s.Call.Chdir)
+		found, err := filepath.Glob(c.plan.absolute(base, r.Value))
+		if err != nil || len(found) > maxMatches {
+			continue
+		}
+		if !strings.ContainsAny(dir, "*?[") && strings.Trim(last, "*?[].!^-") != "" {
+			one := strings.NewReplacer("*", "x", "?", "x", "[", "", "]", "").Replace(last)
+			s.Call.Resources[i] = atip.Resource{Kind: "path", Value: dir + one, Access: r.Access, Recursive: recursive(s), Why: r.Why}
+			c.place(c.plan.world, &s.Call.Resources[i], base)
+			s.Call.Resources[i].Value = r.Value
+		}
+		for _, name := range found {
+			if strings.HasPrefix(filepath.Base(name), ".") && !strings.HasPrefix(last, ".") {
+				continue
+			}
+			m := atip.Resource{Kind: "path", Value: name, Access: r.Access, Recursive: recursive(s), Why: r.Why}
+			c.place(c.plan.world, &m, base)
+			s.raise(m)
+			s.Call.Resources = append(s.Call.Resources, m)
+		}
+	}
+}
+
+// recursive reports whether a call says that it goes into directories.
+func recursive(s *step) bool {
+	for _, o := range s.Call.Options {
+		switch o.Name {
+		case "recursive", "R", "r", "archive":
+			return true
+		}
+	}
+	return false
+}
+
+// absolute is a path as the shell would find it, with its patterns.
+func (p *Plan) absolute(dir, path string) string {
+	if rest, ok := strings.CutPrefix(path, "~/"); ok {
+		return filepath.Join(p.dirs.Home, rest)
+	}
+	return join(dir, path)
 }

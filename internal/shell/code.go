@@ -145,6 +145,9 @@ func (w *walker) readSource(t text, st *state) (raw, path string, ok bool) {
 		if t.s == "/dev/stdin" && st.in != nil && st.in.known {
 			return st.in.s, t.s, true
 		}
+		if text, ok := w.pipes[t.s]; ok {
+			return text, t.s, true
+		}
 		return "", t.s, false
 	}
 	if w.o.ReadFile == nil || st.cwdUnknown && !filepath.IsAbs(t.s) || len(st.cwds) != 1 && !filepath.IsAbs(t.s) {

@@ -309,7 +309,15 @@ func (w *walker) process(p *syntax.ProcSubst, st *state) text {
 	}
 	sub.in, sub.out = nil, &sink{}
 	w.stmts(p.Stmts, sub)
-	return text{s: "/dev/fd/63", from: sub.out.from}
+	// The shell numbers them downwards, as far as anyone can tell beforehand.
+	path := "/dev/fd/" + strconv.Itoa(max(63-len(w.pipes), 10))
+	if w.pipes == nil {
+		w.pipes = map[string]string{}
+	}
+	if strings.IndexByte(sub.out.s, 0) < 0 && len(sub.out.from) == 0 {
+		w.pipes[path] = sub.out.s
+	}
+	return text{s: path, from: sub.out.from}
 }
 
 func hasBrace(word *syntax.Word) bool {

@@ -37,7 +37,7 @@ func Read(s string, o Options) (*Script, error) {
 		w.stmts(file.Stmts, st)
 		w.runTraps(st)
 	})
-	script := &Script{Text: printed, Commands: w.cmds, Flows: w.flows, Functions: w.defined}
+	script := &Script{Text: printed, Commands: w.cmds, Flows: w.flows, Functions: w.defined, Pipes: w.pipes}
 	script.Simple = len(w.cmds) == 1 && simple(file, &w.cmds[0])
 	return script, nil
 }

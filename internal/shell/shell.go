@@ -53,6 +53,8 @@ type Script struct {
 	// Simple: one external command of constant words without a redirection or an
 	// assignment, so that no shell is needed to start it.
 	Simple bool
+	// Pipes are the constant texts behind process substitutions, by their names.
+	Pipes map[string]string
 	// Functions lists the names the text defines.
 	Functions []string
 }

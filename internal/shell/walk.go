@@ -26,6 +26,7 @@ type walker struct {
 	at       syntax.Pos
 	origin   int // tells texts apart that have positions of their own
 	texts    int
+	pipes    map[string]string
 	stopped  bool
 	ever     map[string]value       // every value a variable had
 	frames   []map[string]*variable // what locals hide
