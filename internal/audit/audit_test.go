@@ -335,3 +335,14 @@ func BenchmarkOpenReserveAppend(b *testing.B) {
 		l.Close()
 	}
 }
+
+// TestOpenRelative: without a home directory nothing is written where the caller stands.
+func TestOpenRelative(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if _, err := Open("audit"); err == nil {
+		t.Error("a relative directory was opened")
+	}
+	if _, err := os.Stat("audit"); err == nil {
+		t.Error("it was made")
+	}
+}

@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"errors"
 	"bytes"
 	"io"
 	"os"
@@ -33,6 +34,10 @@ type Log struct {
 
 // Open opens the log below dir, creating the directory with mode 0700.
 func Open(dir string) (*Log, error) {
+	if !filepath.IsAbs(dir) {
+		// Where no home is known the record would land wherever the command was typed.
+		return nil, &Error{Op: "open", Path: dir, Err: errors.New("not an absolute path")}
+	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, &Error{Op: "create", Path: dir, Err: err}
 	}
