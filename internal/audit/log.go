@@ -1,8 +1,8 @@
 package audit
 
 import (
-	"errors"
 	"bytes"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
