@@ -123,7 +123,7 @@ func verbs() []Spec {
 			Examples: []Example{{"atip audit show -n 5", ""}, {"atip audit verify", ""}}},
 		{Verb: "validate", Program: "atip", Summary: "check metadata documents strictly", Args: []Arg{{Name: "FILE", Variadic: true}}, Flags: commonFlags, Effects: Effects{Read: true}, Kind: "atip-exec.validate/1",
 			Examples: []Example{{"atip validate mytool.json", ""}}},
-		{Verb: "list", Program: "atip", Summary: "list the tools that have metadata", Flags: commonFlags, Effects: Effects{Read: true}, Kind: "atip-exec.list/1",
+		{Verb: "list", Program: "atip", Summary: "list the tools that have metadata", Flags: concat([]Flag{{Name: "remote", Kind: Bool, Help: "list what the registries offer instead"}}, commonFlags), Effects: Effects{Read: true, Network: true}, Kind: "atip-exec.list/1",
 			Examples: []Example{{"atip list -o json", ""}}},
 		{Verb: "show", Program: "atip", Summary: "show a tool's metadata: commands, effects, and where they come from", Args: []Arg{{Name: "TOOL|DIGEST|FILE"}, {Name: "CMD", Optional: true, Variadic: true}},
 			Flags: commonFlags, Effects: Effects{Read: true}, Kind: "atip-exec.show/1", Examples: []Example{{"atip show git push", ""}}},
@@ -138,6 +138,11 @@ func verbs() []Spec {
 			Flags: concat([]Flag{{Name: "no-probe", Kind: Bool, Help: "start nothing; look only for metadata that is here"},
 				{Name: "again", Kind: Bool, Help: "also ask tools that had no answer before"}}, commonFlags),
 			Effects: Effects{Read: true, Write: true, Subprocess: true}, Kind: "atip-exec.scan/1", Examples: []Example{{"atip scan --no-probe", ""}, {"atip scan gh", ""}}},
+		{Verb: "sync", Program: "atip", Summary: "renew metadata from registries, and fetch it for the tools named", Args: []Arg{{Name: "TOOL", Optional: true, Variadic: true}}, Flags: commonFlags,
+			Effects: Effects{Read: true, Write: true, Network: true}, Kind: "atip-exec.sync/1", Examples: []Example{{"atip sync", ""}, {"atip sync gh", ""}}},
+		{Verb: "fetch-shim", Program: "atip", Summary: "ask the registries for the metadata of one digest", Args: []Arg{{Name: "DIGEST"}},
+			Flags:   concat([]Flag{{Name: "refresh", Kind: Bool, Env: "ATIP_REFRESH", Help: "ask even if what is here is fresh"}}, commonFlags),
+			Effects: Effects{Read: true, Write: true, Network: true}, Kind: "atip-exec.fetch-shim/1", Examples: []Example{{"atip fetch-shim sha256:2cf2…", ""}}},
 		{Verb: "lint", Program: "atip", Summary: "find what a valid document probably does not mean", Args: []Arg{{Name: "FILE", Variadic: true}}, Flags: commonFlags, Effects: Effects{Read: true}, Kind: "atip-exec.lint/1",
 			Examples: []Example{{"atip lint mytool.json", ""}}},
 		{Verb: "diff", Program: "atip", Summary: "compare two documents of one tool: dangers, loosened rules, surface, text", Args: []Arg{{Name: "OLD"}, {Name: "NEW"}},
@@ -209,7 +214,7 @@ func concat(lists ...[]Flag) []Flag {
 // holds it against the table.
 func isVerb(word string) bool {
 	switch word {
-	case "approve", "audit", "compile", "deny", "diff", "doctor", "explain", "forget", "help", "lint", "list", "policy", "redact", "requests", "resolve", "safety-prompt", "scan", "show", "validate", "version":
+	case "approve", "audit", "compile", "deny", "diff", "doctor", "explain", "fetch-shim", "forget", "help", "lint", "list", "policy", "redact", "requests", "resolve", "safety-prompt", "scan", "show", "sync", "validate", "version":
 		return true
 	}
 	return false

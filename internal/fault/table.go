@@ -82,6 +82,10 @@ func Rows() []Row {
 		{"E4111", 0, false, "a protected name was changed and put back", OtherTool, "change it yourself, outside the wrapper, if it is meant", maybe},
 		{"E4112", 0, false, "a protected name was changed and could not be put back", Abort, "look at the path by hand before you run anything in this workspace", maybe},
 		{"E4201", 69, false, "companion program `atip` is missing", Abort, "install `atip` beside `atip-exec`", maybe},
+		{"E4202", 69, true, "registry unavailable", Later, "run the same command again when the registry answers", maybe},
+		{"E4203", 69, false, "offline", Abort, "unset ATIP_OFFLINE, or go on with what is cached", maybe},
+		{"E4204", 65, false, "answer of a registry refused", OtherTool, "report this to whoever runs the registry; nothing of the answer was kept", maybe},
+		{"E4205", 78, false, "registry configuration is invalid", Modify, "correct registries.json at this position", maybe},
 		{"E5001", 70, false, "internal error", Abort, "report this; nothing about your input explains it", maybe},
 		{"E5002", 70, false, "output filter failed", Abort, "report this; the output was discarded from there on", maybe},
 	}

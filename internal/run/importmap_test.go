@@ -22,6 +22,7 @@ var arrows = map[string][]string{
 	"atip":          {},
 	"shims":         {"atip", "shims/builtin"},
 	"shims/builtin": {"atip"},
+	"shims/remote":  {"atip", "shims"},
 	"trust":         {},
 	"policy":        {"atip"},
 	"sandbox":       {"atip", "github.com/landlock-lsm/go-landlock"},
@@ -37,7 +38,7 @@ var arrows = map[string][]string{
 		"internal/audit", "internal/approve", "internal/place", "internal/shell"},
 	"internal/scan":      {"atip", "shims", "trust", "sandbox"},
 	"internal/cli":       {"internal/run", "internal/fault", "internal/tty"},
-	"internal/cli/tools": {"internal/cli", "internal/run", "internal/fault", "internal/tty", "internal/audit", "internal/approve", "internal/place", "internal/scan", "atip", "shims", "policy", "sandbox", "filter", "trust"},
+	"internal/cli/tools": {"internal/cli", "internal/run", "internal/fault", "internal/tty", "internal/audit", "internal/approve", "internal/place", "internal/scan", "atip", "shims", "shims/remote", "policy", "sandbox", "filter", "trust"},
 
 	"cmd/atip-exec": {"internal/cli", "sandbox"},
 	"cmd/atip":      {"internal/cli", "internal/cli/tools", "sandbox"},

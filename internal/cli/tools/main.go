@@ -30,6 +30,10 @@ func verbs(name string) verb {
 		return forgetVerb
 	case "scan":
 		return scanVerb
+	case "sync":
+		return syncVerb
+	case "fetch-shim":
+		return fetchShimVerb
 	case "lint":
 		return lintVerb
 	case "diff":

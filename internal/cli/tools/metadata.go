@@ -85,6 +85,9 @@ func readFile(path string, limit int64) ([]byte, error) {
 }
 
 func listVerb(c *cli.Console, v *cli.Values) (int, error) {
+	if v.Has("remote") {
+		return listRemote(c)
+	}
 	dirs, err := place.DirsFromEnv(os.Getenv, "")
 	if err != nil {
 		return 0, fault.New("E1005", err.Error())

@@ -1,0 +1,281 @@
+package remote
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/atip-dev/atip-exec/shims"
+)
+
+// Client asks registries and stores what they answer.
+type Client struct {
+	Config  Config
+	Dirs    shims.Dirs
+	Getenv  func(string) string
+	Now     func() time.Time
+	Refresh bool // ask again, whatever is fresh
+
+	once sync.Once
+	http *http.Transport
+}
+
+// How long negative answers are kept.
+const (
+	missAll  = 24 * time.Hour  // every registry said that it has nothing
+	missFail = 5 * time.Minute // one could not say
+)
+
+// emptyFile is the digest of no bytes at all, which no executable has.
+const emptyFile = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+
+// New returns a client for the configured registries.
+func New(c Config, d shims.Dirs, getenv func(string) string) *Client {
+	return &Client{Config: c, Dirs: d, Getenv: getenv, Now: time.Now}
+}
+
+func (c *Client) transport() *http.Transport {
+	c.once.Do(func() { c.http = transport() })
+	return c.http
+}
+
+// Close ends idle connections.
+func (c *Client) Close() { c.transport().CloseIdleConnections() }
+
+// Outcome is what became of one look-up.
+type Outcome string
+
+// Outcomes of Fetch.
+const (
+	Stored  Outcome = "stored"  // a document came
+	Renewed Outcome = "renewed" // the one at hand is still right
+	Fresh   Outcome = "fresh"   // the one at hand is not old enough to ask
+	Missing Outcome = "missing" // no registry has one
+	Stale   Outcome = "stale"   // nobody could be asked; the one at hand is old
+)
+
+// Result is the answer of Fetch.
+type Result struct {
+	Outcome  Outcome `json:"outcome"`
+	Registry string  `json:"registry,omitempty"`
+	Path     string  `json:"path,omitempty"` // of the document
+	Note     string  `json:"note,omitempty"`
+}
+
+// Digest accepts what a person or a document calls the digest of a file.
+func Digest(s string) (string, bool) {
+	hex := strings.TrimPrefix(strings.ToLower(s), "sha256:")
+	return hex, shims.IsDigest(hex) && hex != emptyFile
+}
+
+// Fetch finds the document of a file. Registries are asked in order; only "not found"
+// leads to the next, so that an outage or a forged answer of one never makes another,
+// less trusted one decide.
+func (c *Client) Fetch(ctx context.Context, digest string) (Result, error) {
+	hex, ok := Digest(digest)
+	if !ok {
+		return Result{}, &Error{Code: "E4204", Msg: "that is no digest of an executable"}
+	}
+	path := c.Dirs.ShimPath(hex)
+	raw, meta, cached := shims.Cached(path)
+	cached = cached && meta.Registry != ""
+	if cached && c.fresh(meta) {
+		return Result{Outcome: Fresh, Registry: meta.Registry, Path: path}, nil
+	}
+	if m, ok := shims.Missed(path, c.Now()); ok && !c.Refresh {
+		return c.without(cached, meta, path, m.Why), nil
+	}
+	if len(c.Config.Registries) == 0 {
+		return c.without(cached, meta, path, "no registry is configured"), nil
+	}
+	if c.Config.Offline {
+		if cached {
+			return c.without(cached, meta, path, "offline"), nil
+		}
+		return Result{}, &Error{Code: "E4203", Msg: "offline, and nothing is cached for " + hex}
+	}
+	var asked []string
+	for i := range c.Config.Registries {
+		r := &c.Config.Registries[i]
+		a := attempt{c: c, r: r, hex: hex, path: path}
+		if cached && meta.Registry == r.URL {
+			a.raw, a.meta = raw, meta
+		}
+		result, err := a.run(ctx, asked)
+		if err != nil {
+			return c.failed(err, cached, meta, path)
+		}
+		if result.Outcome != Missing {
+			return result, nil
+		}
+		asked = append(asked, r.URL)
+	}
+	if err := shims.StoreMiss(path, "no registry has metadata for it", c.Now(), missAll); err != nil {
+		return Result{}, err
+	}
+	return c.without(cached, meta, path, "no registry has metadata for it"), nil
+}
+
+// without is the answer where nobody has, or could be asked for, another.
+func (c *Client) without(cached bool, meta shims.Meta, path, why string) Result {
+	if cached {
+		return Result{Outcome: Stale, Registry: meta.Registry, Path: path, Note: why}
+	}
+	return Result{Outcome: Missing, Note: why}
+}
+
+// failed remembers a failure for a short while, and falls back on what is at hand.
+// A forged answer is an error in any case.
+func (c *Client) failed(err error, cached bool, meta shims.Meta, path string) (Result, error) {
+	var e *Error
+	if !errors.As(err, &e) {
+		return Result{}, err
+	}
+	if e.Code == "E4202" {
+		if failed := shims.StoreMiss(path, "registry_unavailable: "+e.Error(), c.Now(), missFail); failed != nil {
+			return Result{}, failed
+		}
+		if cached {
+			return c.without(cached, meta, path, e.Error()), nil
+		}
+	}
+	return Result{}, err
+}
+
+// fresh reports whether a document at hand needs no question: it is young, its registry
+// is still configured, and no registry that would be asked before it is new.
+func (c *Client) fresh(m shims.Meta) bool {
+	now := c.Now()
+	if c.Refresh || !now.Before(m.Expires) || m.FetchedAt.After(now.Add(time.Minute)) {
+		return false
+	}
+	for _, r := range c.Config.Registries {
+		if r.URL == m.Registry {
+			return true
+		}
+		if !contains(m.AskedBefore, r.URL) {
+			return false
+		}
+	}
+	return false
+}
+
+func contains(list []string, s string) bool {
+	for _, have := range list {
+		if have == s {
+			return true
+		}
+	}
+	return false
+}
+
+// attempt is one registry asked for one document.
+type attempt struct {
+	c         *Client
+	r         *Registry
+	hex, path string
+	raw       []byte // at hand from this very registry, and intact
+	meta      shims.Meta
+}
+
+func (a *attempt) run(ctx context.Context, asked []string) (Result, error) {
+	c, r := a.c, a.r
+	m, err := c.manifest(ctx, r)
+	if err != nil {
+		return Result{}, err
+	}
+	conditions := map[string]string{}
+	if a.raw != nil {
+		if a.meta.ETag != "" {
+			conditions["If-None-Match"] = a.meta.ETag
+		}
+		if a.meta.LastModified != "" {
+			conditions["If-Modified-Since"] = a.meta.LastModified
+		}
+	}
+	where := strings.Replace(m.shims, "{hash}", a.hex, 1)
+	got, err := c.get(ctx, r, where, maxShim, conditions)
+	if err != nil {
+		return Result{}, err
+	}
+	now := c.Now().UTC()
+	meta := shims.Meta{Registry: r.URL, URL: r.URL + where, FetchedAt: now, Expires: now.Add(lifetime(got.header, r)), AskedBefore: asked,
+		ETag: header(got.header, "ETag"), LastModified: header(got.header, "Last-Modified")}
+	switch got.status {
+	case 404:
+		return Result{Outcome: Missing}, nil
+	case 304:
+		if len(conditions) == 0 {
+			return Result{}, r.refused("says that nothing has changed, though nothing is at hand")
+		}
+		if meta.ETag == "" {
+			meta.ETag = a.meta.ETag
+		}
+		if meta.LastModified == "" {
+			meta.LastModified = a.meta.LastModified
+		}
+		if r.RequireSignatures || m.requireSignatures {
+			return Result{}, r.refused(unverified)
+		}
+		return Result{Outcome: Renewed, Registry: r.URL, Path: a.path}, shims.StoreMeta(a.path, a.raw, meta)
+	}
+	if _, err := shims.Admit(got.body, a.hex, true); err != nil {
+		return Result{}, r.refused("its document is not used: " + err.Error())
+	}
+	if a.raw != nil && !sameBinary(a.raw, got.body) {
+		return Result{}, r.refused("its document now speaks of another program or version for the same file")
+	}
+	if r.RequireSignatures || m.requireSignatures {
+		return Result{}, r.refused(unverified)
+	}
+	bundle, err := a.bundle(ctx, m)
+	if err != nil {
+		return Result{}, err
+	}
+	return Result{Outcome: Stored, Registry: r.URL, Path: a.path}, shims.Store(a.path, got.body, bundle, meta)
+}
+
+// unverified is the answer where a signature is required. This build has no verifier,
+// and what cannot be checked is not used.
+const unverified = "signatures are required and cannot be verified here"
+
+// bundle fetches the signature that lies beside a document; nil if there is none. It
+// is kept as it is for whoever can verify it.
+func (a *attempt) bundle(ctx context.Context, m manifest) ([]byte, error) {
+	got, err := a.c.get(ctx, a.r, strings.Replace(m.signatures, "{hash}", a.hex, 1), maxShim, nil)
+	if err != nil || got.status != 200 {
+		return nil, err
+	}
+	return got.body, nil
+}
+
+// header keeps validators that can be sent back as they are.
+func header(h http.Header, name string) string {
+	v := h.Get(name)
+	if len(v) > 1024 || strings.ContainsAny(v, "\r\n\x00") {
+		return ""
+	}
+	return v
+}
+
+// sameBinary holds the parts of "binary" that may never change for one file.
+func sameBinary(a, b []byte) bool {
+	part := func(raw []byte) []byte {
+		var doc struct {
+			Binary struct {
+				Name, Version, Platform string
+			} `json:"binary"`
+		}
+		if json.Unmarshal(raw, &doc) != nil {
+			return nil
+		}
+		out, _ := json.Marshal(doc.Binary)
+		return out
+	}
+	return bytes.Equal(part(a), part(b))
+}

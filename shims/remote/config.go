@@ -1,0 +1,371 @@
+// Package remote asks registries for metadata: static hosts of documents named by the
+// digest of the file they describe (ATIP 0.6 section 4.4). It is linked into atip only;
+// what it fetches is stored where shims.Lookup finds it.
+package remote
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io/fs"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"sort"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/atip-dev/atip-exec/atip"
+)
+
+// Registry is one host of metadata.
+type Registry struct {
+	ID                string // of its URL; names its directory
+	Name              string
+	URL               string // without a slash at the end
+	Priority          int
+	RequireSignatures bool
+	CacheExpiry       time.Duration // 0: not stated
+	TokenEnvVar       string
+	TokenFile         string
+	FromEnv           bool // of ATIP_REGISTRIES: whoever starts us chose it
+}
+
+// Config is the registries in the order in which they are asked.
+type Config struct {
+	Registries []Registry
+	Offline    bool
+}
+
+// ConfigError says that registries.json cannot be used.
+type ConfigError struct {
+	File      string
+	Line, Col int
+	Msg       string
+}
+
+func (e *ConfigError) Error() string {
+	if e.Line > 0 {
+		return e.File + ":" + strconv.Itoa(e.Line) + ":" + strconv.Itoa(e.Col) + ": " + e.Msg
+	}
+	return e.File + ": " + e.Msg
+}
+
+// FaultCode implements fault.Coded.
+func (e *ConfigError) FaultCode() string { return "E4205" }
+
+// FaultDetails implements fault.Coded.
+func (e *ConfigError) FaultDetails() map[string]any {
+	return map[string]any{"file": e.File, "line": e.Line, "column": e.Col}
+}
+
+const (
+	maxConfig       = 256 << 10
+	defaultPriority = 100
+	longest         = 7 * 24 * time.Hour
+)
+
+// ReadConfig reads registries.json of the administrator and of the user. "locked": true
+// in the administrator's leaves out the user's and the environment.
+func ReadConfig(managed, user string, getenv func(string) string) (Config, error) {
+	var c Config
+	locked := false
+	for _, dir := range []string{managed, user} {
+		if dir == "" || locked {
+			continue
+		}
+		list, lock, err := readFile(filepath.Join(dir, "registries.json"))
+		if err != nil {
+			return Config{}, err
+		}
+		locked = lock && dir == managed
+		c.Registries = append(c.Registries, list...)
+	}
+	sort.SliceStable(c.Registries, func(i, j int) bool { return c.Registries[i].Priority < c.Registries[j].Priority })
+	if !locked {
+		for word := range strings.SplitSeq(getenv("ATIP_REGISTRIES"), ",") {
+			if word = strings.TrimSpace(word); word == "" {
+				continue
+			}
+			r := Registry{Name: word, FromEnv: true}
+			if why := r.setURL(word); why != "" {
+				return Config{}, &ConfigError{File: "ATIP_REGISTRIES", Msg: why}
+			}
+			c.Registries = append(c.Registries, r)
+		}
+	}
+	c.Registries = once(c.Registries)
+	if v := getenv("ATIP_OFFLINE"); v != "" && v != "0" {
+		c.Offline = true
+	}
+	return c, nil
+}
+
+// once keeps the first entry of each URL.
+func once(list []Registry) []Registry {
+	seen := map[string]bool{}
+	var out []Registry
+	for _, r := range list {
+		if !seen[r.ID] {
+			seen[r.ID] = true
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+func readFile(file string) (list []Registry, locked bool, err error) {
+	info, err := os.Stat(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, false, nil
+	}
+	if err == nil && (!info.Mode().IsRegular() || info.Size() > maxConfig) {
+		return nil, false, &ConfigError{File: file, Msg: "is not a regular file of at most 256 KiB"}
+	}
+	var raw []byte
+	if err == nil {
+		raw, err = os.ReadFile(file)
+	}
+	if err != nil {
+		return nil, false, &ConfigError{File: file, Msg: err.Error()}
+	}
+	root, err := atip.ParseTree(raw, atip.ParseOptions{Comments: true})
+	if err != nil {
+		var doc *atip.DocError
+		if errors.As(err, &doc) {
+			return nil, false, &ConfigError{File: file, Line: doc.Line, Col: doc.Col, Msg: doc.Msg}
+		}
+		return nil, false, &ConfigError{File: file, Msg: err.Error()}
+	}
+	p := parser{file: file}
+	list = p.root(root)
+	locked, _ = root.Get("locked").Bool()
+	return list, locked, p.err
+}
+
+// parser keeps the first thing that is wrong.
+type parser struct {
+	file string
+	err  error
+}
+
+func (p *parser) bad(n *atip.Node, msg string) {
+	if p.err == nil {
+		p.err = &ConfigError{File: p.file, Line: n.Line, Col: n.Col, Msg: msg}
+	}
+}
+
+func (p *parser) root(n *atip.Node) []Registry {
+	if n.Kind != atip.KindObject {
+		p.bad(n, "is not an object")
+		return nil
+	}
+	defaults := Registry{Priority: defaultPriority}
+	if d := n.Get("defaults"); d != nil {
+		for _, m := range d.Items {
+			switch m.Key {
+			case "cacheExpiry":
+				defaults.CacheExpiry = p.expiry(m)
+			case "requireSignatures", "requireSignature":
+				defaults.RequireSignatures = p.boolean(m) || defaults.RequireSignatures
+			default:
+				p.unknown(m)
+			}
+		}
+	}
+	var list []Registry
+	for _, m := range n.Items {
+		switch m.Key {
+		case "defaults", "$schema":
+		case "locked":
+			p.boolean(m)
+		case "registries":
+			if m.Kind != atip.KindArray {
+				p.bad(m, "registries is not an array")
+				continue
+			}
+			for _, item := range m.Items {
+				if r, ok := p.registry(item, defaults); ok {
+					list = append(list, r)
+				}
+			}
+		default:
+			p.unknown(m)
+		}
+	}
+	return list
+}
+
+func (p *parser) unknown(n *atip.Node) {
+	if !strings.HasPrefix(n.Key, "x-") && !strings.HasPrefix(n.Key, "_") {
+		p.bad(&atip.Node{Line: n.KeyLine, Col: n.KeyCol}, "unknown key "+strconv.Quote(n.Key))
+	}
+}
+
+func (p *parser) registry(n *atip.Node, defaults Registry) (r Registry, enabled bool) {
+	r, enabled = defaults, true
+	if n.Kind != atip.KindObject {
+		p.bad(n, "a registry is not an object")
+		return r, false
+	}
+	for _, m := range n.Items {
+		switch m.Key {
+		case "name":
+			r.Name = p.text(m)
+		case "url":
+			if why := r.setURL(p.text(m)); why != "" {
+				p.bad(m, why)
+			}
+		case "enabled":
+			enabled = p.boolean(m)
+		case "priority":
+			v, err := strconv.Atoi(m.Text)
+			if m.Kind != atip.KindNumber || err != nil {
+				p.bad(m, "priority is not a whole number")
+			}
+			r.Priority = v
+		case "requireSignatures", "requireSignature":
+			r.RequireSignatures = p.boolean(m) || r.RequireSignatures
+		case "cacheExpiry":
+			r.CacheExpiry = p.expiry(m)
+		case "source", "signers", "requireState", "maxStateAge":
+			// Trust reads these: they say how far signatures are believed.
+		case "auth":
+			p.auth(m, &r)
+		default:
+			p.unknown(m)
+		}
+	}
+	if r.URL == "" {
+		p.bad(n, "a registry without url")
+	}
+	if r.Name == "" {
+		r.Name = r.URL
+	}
+	return r, enabled
+}
+
+func (p *parser) auth(n *atip.Node, r *Registry) {
+	for _, m := range n.Items {
+		switch m.Key {
+		case "type":
+			if m.Text != "bearer" {
+				p.bad(m, "auth.type "+strconv.Quote(m.Text)+" is not bearer")
+			}
+		case "tokenEnvVar":
+			r.TokenEnvVar = p.text(m)
+		case "tokenFile":
+			if r.TokenFile = p.text(m); !filepath.IsAbs(r.TokenFile) {
+				p.bad(m, "auth.tokenFile is not an absolute path")
+			}
+		default:
+			p.unknown(m)
+		}
+	}
+	if n.Kind != atip.KindObject || r.TokenEnvVar == "" && r.TokenFile == "" {
+		p.bad(n, "auth names neither tokenEnvVar nor tokenFile")
+	}
+}
+
+func (p *parser) text(n *atip.Node) string {
+	if n.Kind != atip.KindString || n.Text == "" {
+		p.bad(n, n.Key+" is not a text")
+	}
+	return n.Text
+}
+
+func (p *parser) boolean(n *atip.Node) bool {
+	v, ok := n.Bool()
+	if !ok {
+		p.bad(n, n.Key+" is not true or false")
+	}
+	return v
+}
+
+func (p *parser) expiry(n *atip.Node) time.Duration {
+	d, err := parseDays(n.Text)
+	if n.Kind != atip.KindString || err != nil {
+		p.bad(n, n.Key+" is not a duration such as 12h or 7d")
+	}
+	return d
+}
+
+func parseDays(s string) (time.Duration, error) {
+	if n, ok := strings.CutSuffix(s, "d"); ok {
+		days, err := strconv.ParseUint(n, 10, 16)
+		return time.Duration(days) * 24 * time.Hour, err
+	}
+	d, err := time.ParseDuration(s)
+	if err == nil && d < 0 {
+		err = errors.New("negative")
+	}
+	return d, err
+}
+
+// setURL takes over an address that may be asked: https, or http to this machine.
+func (r *Registry) setURL(s string) (why string) {
+	u, err := url.Parse(s)
+	switch {
+	case err != nil:
+		return "the url cannot be read"
+	case u.Host == "" || u.Opaque != "":
+		return strconv.Quote(s) + " is not an address of a host"
+	case u.User != nil:
+		return "a url carries no user and no password; see auth"
+	case u.RawQuery != "" || u.Fragment != "" || strings.Contains(u.Path, "..") || u.RawPath != "":
+		return strconv.Quote(s) + " is more than a host and a plain path"
+	case u.Scheme == "https":
+	case u.Scheme == "http" && loopback(u.Hostname()):
+	default:
+		return strconv.Quote(s) + " is neither https nor http to this machine"
+	}
+	r.URL = strings.TrimRight(u.Scheme+"://"+strings.ToLower(u.Host)+u.Path, "/")
+	sum := sha256.Sum256([]byte(r.URL))
+	r.ID = hex.EncodeToString(sum[:8])
+	return ""
+}
+
+func loopback(host string) bool {
+	if host == "localhost" {
+		return true
+	}
+	ip := net.ParseIP(host)
+	return ip != nil && ip.IsLoopback()
+}
+
+// token is what authenticates us to the registry; "" for none.
+func (r *Registry) token(getenv func(string) string) (string, error) {
+	token := ""
+	switch {
+	case r.FromEnv || r.TokenEnvVar == "" && r.TokenFile == "":
+		return "", nil
+	case r.TokenEnvVar != "":
+		token = getenv(r.TokenEnvVar)
+		if token == "" && r.TokenFile == "" {
+			return "", &Error{Code: "E4202", Registry: r.URL, Msg: "the variable " + r.TokenEnvVar + " holds no token"}
+		}
+	}
+	if token == "" {
+		info, err := os.Lstat(r.TokenFile)
+		if err == nil && (!info.Mode().IsRegular() || info.Mode().Perm()&0o077 != 0 || info.Size() > 64<<10) {
+			err = errors.New("it is not a file that only its owner can read")
+		}
+		var raw []byte
+		if err == nil {
+			raw, err = os.ReadFile(r.TokenFile)
+		}
+		if err != nil {
+			return "", &Error{Code: "E4202", Registry: r.URL, Msg: "the token of " + r.TokenFile + " cannot be used: " + err.Error(), Err: err}
+		}
+		token = string(raw)
+	}
+	token = strings.TrimSpace(token)
+	for i := range len(token) {
+		if token[i] <= ' ' || token[i] > '~' {
+			return "", &Error{Code: "E4202", Registry: r.URL, Msg: "the token has characters that no header can carry"}
+		}
+	}
+	return token, nil
+}

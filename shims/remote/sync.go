@@ -1,0 +1,193 @@
+package remote
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sort"
+	"strings"
+
+	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/shims"
+)
+
+// Synced is one step of Sync.
+type Synced struct {
+	What     string  `json:"what"` // shim, policy, dropped
+	Digest   string  `json:"sha256,omitempty"`
+	Registry string  `json:"registry,omitempty"`
+	Outcome  Outcome `json:"outcome,omitempty"`
+	Error    string  `json:"error,omitempty"`
+
+	Err error `json:"-"`
+}
+
+// Sync renews every document that came from a registry, fetches the policies of the
+// registries and drops what came from one that is no longer configured.
+func (c *Client) Sync(ctx context.Context, step func(Synced)) error {
+	if c.Config.Offline {
+		return &Error{Code: "E4203", Msg: "offline: nothing can be renewed"}
+	}
+	c.Refresh = true
+	known := map[string]bool{}
+	for i := range c.Config.Registries {
+		r := &c.Config.Registries[i]
+		known[r.URL] = true
+		s := Synced{What: "policy", Registry: r.URL}
+		if s.Outcome, s.Err = c.policy(ctx, r); s.Err != nil || s.Outcome != Missing {
+			step(s.told())
+		}
+	}
+	digests, err := c.fetched()
+	if err != nil {
+		return err
+	}
+	for _, hex := range digests {
+		if ctx.Err() != nil {
+			return &Error{Code: "E4202", Msg: "the time for a sync is over", Err: ctx.Err()}
+		}
+		path := c.Dirs.ShimPath(hex)
+		_, meta, ok := shims.Cached(path)
+		if !ok || meta.Registry == "" {
+			continue
+		}
+		if !known[meta.Registry] {
+			_, err := shims.Forget(c.Dirs, hex)
+			step(Synced{What: "dropped", Digest: hex, Registry: meta.Registry, Err: err}.told())
+			continue
+		}
+		result, err := c.Fetch(ctx, hex)
+		step(Synced{What: "shim", Digest: hex, Registry: result.Registry, Outcome: result.Outcome, Err: err}.told())
+	}
+	return c.dropDirectories()
+}
+
+func (s Synced) told() Synced {
+	if s.Err != nil {
+		s.Error = s.Err.Error()
+	}
+	return s
+}
+
+// fetched lists the digests that have a side file.
+func (c *Client) fetched() ([]string, error) {
+	entries, err := os.ReadDir(filepath.Join(c.Dirs.Data, "shims", "sha256"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, &Error{Code: "E4202", Msg: err.Error(), Err: err}
+	}
+	var out []string
+	for _, e := range entries {
+		if hex, ok := strings.CutSuffix(e.Name(), ".json.meta"); ok && shims.IsDigest(hex) {
+			out = append(out, hex)
+		}
+	}
+	sort.Strings(out)
+	return out, nil
+}
+
+// policy fetches /policy.json of a registry. It can only tighten what others decide,
+// so the one at hand stays until another has come.
+func (c *Client) policy(ctx context.Context, r *Registry) (Outcome, error) {
+	m, err := c.manifest(ctx, r)
+	if err != nil {
+		return "", err
+	}
+	got, err := c.get(ctx, r, "/policy.json", maxPolicy, nil)
+	if err != nil {
+		return "", err
+	}
+	if got.status != 200 {
+		return Missing, nil
+	}
+	root, err := atip.ParseTree(got.body, atip.ParseOptions{MaxBytes: maxPolicy})
+	if err != nil {
+		return "", r.refused("its policy is not strict JSON: " + err.Error())
+	}
+	required, _ := root.Get("policy").Get("trust").Get("requireSignatures").Bool()
+	if r.RequireSignatures || m.requireSignatures || required {
+		return "", r.refused("its policy: " + unverified)
+	}
+	now := c.Now().UTC()
+	return Stored, shims.Store(c.registryFile(r, "policy.json"), got.body, nil, shims.Meta{Registry: r.URL, FetchedAt: now, Expires: now.Add(lifetime(got.header, r))})
+}
+
+// dropDirectories removes what registries said about themselves that are no longer
+// configured.
+func (c *Client) dropDirectories() error {
+	dir := filepath.Join(c.Dirs.Data, "registries")
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil
+	}
+	for _, e := range entries {
+		keep := false
+		for _, r := range c.Config.Registries {
+			keep = keep || r.ID == e.Name()
+		}
+		if keep || !e.IsDir() {
+			continue
+		}
+		if err := os.RemoveAll(filepath.Join(dir, e.Name())); err != nil {
+			return &Error{Code: "E4202", Msg: err.Error(), Err: err}
+		}
+	}
+	return nil
+}
+
+// Offered is one tool of a catalog. It is for people: nothing is looked up by it and no
+// part of it becomes a path.
+type Offered struct {
+	Name        string   `json:"name"`
+	Description string   `json:"description,omitempty"`
+	Versions    []string `json:"versions,omitempty"`
+	Registry    string   `json:"registry"`
+}
+
+// Catalog reads what the registries offer.
+func (c *Client) Catalog(ctx context.Context) ([]Offered, error) {
+	if c.Config.Offline {
+		return nil, &Error{Code: "E4203", Msg: "offline: no catalog can be read"}
+	}
+	out := []Offered{}
+	for i := range c.Config.Registries {
+		r := &c.Config.Registries[i]
+		m, err := c.manifest(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		got, err := c.get(ctx, r, m.catalog, maxCatalog, nil)
+		if err != nil {
+			return nil, err
+		}
+		if got.status != 200 {
+			continue
+		}
+		var doc struct {
+			Tools map[string]struct {
+				Description string
+				Versions    map[string]json.RawMessage
+			}
+		}
+		if err := json.Unmarshal(got.body, &doc); err != nil {
+			return nil, r.refused("its catalog is not JSON: " + err.Error())
+		}
+		for name, t := range doc.Tools {
+			o := Offered{Name: name, Description: t.Description, Registry: r.URL}
+			for version := range t.Versions {
+				o.Versions = append(o.Versions, version)
+			}
+			sort.Strings(o.Versions)
+			out = append(out, o)
+		}
+	}
+	sort.Slice(out, func(i, j int) bool {
+		return out[i].Name < out[j].Name || out[i].Name == out[j].Name && out[i].Registry < out[j].Registry
+	})
+	return out, nil
+}
