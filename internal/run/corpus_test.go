@@ -4,141 +4,308 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/atip-dev/atip-exec/atip"
 )
 
-// corpusRow is one labelled command.
+// corpusRow is one labelled command. The label says what the command really does
+// and what the built-in policy means by that; it is never taken from our output.
 type corpusRow struct {
-	Cmd        string   `json:"cmd"`
-	Decision   string   `json:"decision"`
-	Acceptable []string `json:"acceptable"`
-	Tags       []string `json:"tags"`
+	ID         string            `json:"id"`
+	Cmd        *string           `json:"cmd"`
+	Argv       []string          `json:"argv"`
+	Cwd        string            `json:"cwd"`   // relative to the work tree
+	Files      map[string]string `json:"files"` // more files of the world
+	Env        map[string]string `json:"env"`
+	Decision   string            `json:"decision"`
+	Acceptable []string          `json:"acceptable"`
+	Effects    map[string]string `json:"effects"`
+	Opaque     bool              `json:"opaque"`
+	Tags       []string          `json:"tags"`
 }
 
-// scratchWorld is a work tree of a small project and a home with credentials.
-func scratchWorld(t testing.TB) Machine {
-	t.Helper()
-	root := t.TempDir()
-	home, ws := filepath.Join(root, "home", "u"), filepath.Join(root, "home", "u", "p")
-	files := map[string]string{"p/README.md": "hello\n", "p/src/a": "a\n", "p/src/m.go": "package src\n", "p/go.mod": "module x\n", "p/x.sh": "#!/bin/sh\necho hi\n",
-		"p/package.json": "{\"name\":\"x\"}\n", "p/Makefile": "all:\n\techo hi\n", "p/script.py": "print(1)\n", "p/index.js": "1\n",
-		".ssh/id_rsa": "key\n", ".ssh/id_ed25519": "key\n", ".aws/credentials": "x\n", ".bashrc": "\n"}
-	for name, text := range files {
-		path := filepath.Join(home, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		mode := os.FileMode(0o644)
-		if strings.HasSuffix(name, ".sh") {
-			mode = 0o755
-		}
-		if err := os.WriteFile(path, []byte(text), mode); err != nil {
-			t.Fatal(err)
-		}
+func (r *corpusRow) text() string {
+	if r.Cmd != nil {
+		return *r.Cmd
 	}
-	for _, args := range [][]string{{"init", "-q"}, {"add", "-A"}, {"-c", "user.name=x", "-c", "user.email=x@example.com", "commit", "-qm", "x"}} {
-		cmd := exec.Command("git", args...)
-		cmd.Dir, cmd.Env = ws, append(os.Environ(), "HOME="+home)
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("git %v: %v: %s", args, err, out)
-		}
-	}
-	t.Chdir(ws)
-	m := Here()
-	m.Environ = []string{"HOME=" + home, "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C", "USER=u", "XDG_RUNTIME_DIR=" + filepath.Join(root, "run")}
-	return m
+	return Quote(r.Argv)
 }
 
-func readCorpus(t *testing.T, name string) []corpusRow {
+func (r *corpusRow) tagged(tag string) bool { return slices.Contains(r.Tags, tag) }
+
+// readCorpus reads all files; a row without an id is named by its place.
+func readCorpus(t testing.TB) []corpusRow {
 	t.Helper()
-	raw, err := os.ReadFile(filepath.Join("..", "..", "testdata", "commands", name))
-	if err != nil {
-		t.Fatal(err)
+	names, err := filepath.Glob(filepath.Join("..", "..", "testdata", "commands", "*.jsonl"))
+	if err != nil || len(names) == 0 {
+		t.Fatalf("no corpus: %v", err)
 	}
 	var rows []corpusRow
-	lines := bufio.NewScanner(bytes.NewReader(raw))
-	for n := 1; lines.Scan(); n++ {
-		var row corpusRow
-		if err := json.Unmarshal(lines.Bytes(), &row); err != nil {
-			t.Fatalf("%s:%d: %v", name, n, err)
+	for _, name := range names {
+		raw, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
 		}
-		rows = append(rows, row)
+		lines := bufio.NewScanner(bytes.NewReader(raw))
+		lines.Buffer(nil, maxBatchLine)
+		for n := 1; lines.Scan(); n++ {
+			dec := json.NewDecoder(bytes.NewReader(lines.Bytes()))
+			dec.DisallowUnknownFields()
+			var r corpusRow
+			if err := dec.Decode(&r); err != nil {
+				t.Fatalf("%s:%d: %v", name, n, err)
+			}
+			if r.ID == "" {
+				r.ID = fmt.Sprintf("%s-%03d", strings.TrimSuffix(filepath.Base(name), ".jsonl"), n)
+			}
+			rows = append(rows, r)
+		}
 	}
 	return rows
 }
 
-// TestCorpus holds the gate: nothing is allowed that must not be, and few commands
-// ask that need not.
-func TestCorpus(t *testing.T) {
-	var rows []corpusRow
-	for _, name := range []string{"allow.jsonl", "confirm.jsonl", "deny.jsonl"} {
-		rows = append(rows, readCorpus(t, name)...)
-	}
-	got := decideAll(t, rows)
-	allowed, asked, acceptable, exact := 0, 0, 0, 0
-	for i, row := range rows {
-		d := got[i]
-		if row.Decision == "allow" {
-			allowed++
-			if d != "allow" {
-				asked++
-				t.Logf("asks: %q: %s", row.Cmd, d)
+// TestCorpusShape holds what the corpus is made of: enough of everything, no row
+// twice, labels that mean something.
+func TestCorpusShape(t *testing.T) {
+	rows := readCorpus(t)
+	count := map[string]int{}
+	ids, texts, tools := map[string]bool{}, map[string]string{}, map[string]bool{}
+	for i := range rows {
+		r := &rows[i]
+		if ids[r.ID] {
+			t.Errorf("%s: the id is used twice", r.ID)
+		}
+		ids[r.ID] = true
+		key := fmt.Sprint(r.text(), r.Cwd, r.Files, r.Env)
+		if first := texts[key]; first != "" {
+			t.Errorf("%s: the same row as %s: %s", r.ID, first, r.text())
+		}
+		texts[key] = r.ID
+		if (r.Cmd == nil) == (len(r.Argv) == 0) {
+			t.Errorf("%s: it needs cmd or argv", r.ID)
+		}
+		if !slices.Contains(r.Acceptable, r.Decision) {
+			t.Errorf("%s: its decision is not acceptable", r.ID)
+		}
+		for _, d := range append([]string{r.Decision}, r.Acceptable...) {
+			if d != "allow" && d != "confirm" && d != "deny" {
+				t.Errorf("%s: decision %q", r.ID, d)
 			}
-			if d == "deny" {
-				t.Errorf("%q is denied, want %s", row.Cmd, row.Decision)
+		}
+		for e, v := range r.Effects {
+			if !slices.ContainsFunc(dangerKeys(), func(k atip.Effect) bool { return dangerName(k) == e }) || v != "yes" && v != "no" {
+				t.Errorf("%s: effect %s: %s", r.ID, e, v)
 			}
 		}
-		if d == "allow" && !slices.Contains(row.Acceptable, "allow") {
-			t.Errorf("unsafe: %q is allowed, want %s", row.Cmd, row.Decision)
+		count[r.Decision]++
+		for _, tag := range r.Tags {
+			count[tag]++
 		}
-		if slices.Contains(row.Acceptable, d) {
-			acceptable++
-		} else {
-			t.Logf("%q: %s, acceptable are %v", row.Cmd, d, row.Acceptable)
-		}
-		if d == row.Decision {
-			exact++
+		for _, w := range strings.FieldsFunc(r.text(), func(c rune) bool { return strings.ContainsRune(" \n\t;|&(){}'\"`$<>=,", c) }) {
+			tools[filepath.Base(w)] = true
 		}
 	}
-	t.Logf("%d rows: %d of %d allow rows ask, %d acceptable, %d exact", len(rows), asked, allowed, acceptable, exact)
-	if asked*50 > allowed {
-		t.Errorf("%d of %d commands that should run ask: more than 2 %%", asked, allowed)
+	n := len(rows)
+	for _, want := range []struct {
+		what string
+		have int
+		min  int
+	}{{"rows", n, 1200}, {"allow", count["allow"], n * 35 / 100}, {"confirm", count["confirm"], n * 30 / 100}, {"deny", count["deny"], n * 20 / 100},
+		{"evasion", count["evasion"], 300}, {"lookalike", count["lookalike"], 220}} {
+		if want.have < want.min {
+			t.Errorf("%s: %d, want %d", want.what, want.have, want.min)
+		}
 	}
-	if acceptable*100 < len(rows)*97 {
-		t.Errorf("%d of %d decisions are acceptable: less than 97 %%", acceptable, len(rows))
+	docs, err := filepath.Glob(filepath.Join("..", "..", "shims", "builtin", "*.json"))
+	if err != nil || len(docs) < 100 {
+		t.Fatalf("builtin documents: %d, %v", len(docs), err)
 	}
-	if exact*100 < len(rows)*90 {
-		t.Errorf("%d of %d decisions are exact: less than 90 %%", exact, len(rows))
+	var missing []string
+	for _, d := range docs {
+		if name := strings.TrimSuffix(filepath.Base(d), ".json"); !tools[name] {
+			missing = append(missing, name)
+		}
+	}
+	if len(missing) > 0 {
+		t.Errorf("builtin tools without a row: %s", strings.Join(missing, " "))
 	}
 }
 
-// decideAll answers every row as `explain --batch` does.
-func decideAll(t *testing.T, rows []corpusRow) []string {
-	t.Helper()
-	m := scratchWorld(t)
-	var in, out bytes.Buffer
-	enc := json.NewEncoder(&in)
-	for i, row := range rows {
-		if err := enc.Encode(map[string]any{"id": i, "cmd": row.Cmd}); err != nil {
-			t.Fatal(err)
+// answer is what the program says of a row.
+type answer struct {
+	decision string
+	effects  map[string]string // the worst of all steps
+	reasons  string
+	plan     *Plan
+}
+
+func (w corpusWorld) ask(r *corpusRow, b *Batch) answer {
+	inv := w.invocation(r)
+	var p *Plan
+	var err error
+	if len(r.Env) == 0 && len(r.Files) == 0 {
+		p, err = b.make(inv)
+	} else {
+		m := b.Machine
+		for name, value := range r.Env {
+			m.Environ = append(slices.Clone(m.Environ), name+"="+value)
+		}
+		p, err = MakePlan(inv, m)
+	}
+	if err != nil {
+		return answer{decision: "deny", reasons: err.Error()}
+	}
+	defer p.Close()
+	a := answer{decision: p.Decision.Action.String(), effects: map[string]string{}, plan: p}
+	for _, s := range p.steps {
+		for _, e := range dangerKeys() {
+			name := dangerName(e)
+			if v := s.value(e).String(); a.effects[name] == "" || v == "yes" || v == "unknown" && a.effects[name] == "no" {
+				a.effects[name] = v
+			}
 		}
 	}
-	if err := (&Batch{Machine: m}).Answer(&in, &out); err != nil {
-		t.Fatal(err)
+	var reasons []string
+	for _, why := range p.Decision.Reasons {
+		if why.Action == p.Decision.Action {
+			reasons = append(reasons, why.Rule+" ["+why.Text+"]")
+		}
 	}
-	var got []string
-	dec := json.NewDecoder(&out)
-	for range rows {
-		var d struct{ Decision string }
-		if err := dec.Decode(&d); err != nil {
+	a.reasons = strings.Join(reasons, "; ")
+	return a
+}
+
+func (w corpusWorld) invocation(r *corpusRow) Invocation {
+	inv := Invocation{Argv: r.Argv, Directory: filepath.Join(w.dir, r.Cwd)}
+	if r.Cmd != nil {
+		inv.Shell, inv.IsShell = *r.Cmd, true
+	}
+	return inv
+}
+
+// ratio counts hits among cases.
+type ratio struct{ hit, of int }
+
+func (r *ratio) add(hit bool) {
+	r.of++
+	if hit {
+		r.hit++
+	}
+}
+
+func (r ratio) share() float64 {
+	if r.of == 0 {
+		return 0
+	}
+	return float64(r.hit) / float64(r.of)
+}
+
+func (r ratio) String() string { return fmt.Sprintf("%d/%d %.2f %%", r.hit, r.of, 100*r.share()) }
+
+// TestCorpus plans every row and holds the gate: no unsafe allow, little needless
+// friction, no dangerous effect overlooked. With CORPUS_ROWS=all it lists every row
+// that differs from its label.
+func TestCorpus(t *testing.T) {
+	rows := readCorpus(t)
+	w := newCorpusWorld(t)
+	b := &Batch{Machine: w.machine()}
+	var unsafe, allowOnDeny, clear, friction, overBlock, exact, acceptable, evasions ratio
+	recalled := []string{"delete", "destructive", "remoteMutation", "secretRead"}
+	recall, stated := map[string]*ratio{}, map[string]*ratio{}
+	for _, e := range recalled {
+		recall[e], stated[e] = &ratio{}, &ratio{}
+	}
+	matrix := map[string]map[string]int{"allow": {}, "confirm": {}, "deny": {}}
+	list := os.Getenv("CORPUS_ROWS") == "all"
+	for i := range rows {
+		r := &rows[i]
+		undo, err := w.place(*r)
+		if err != nil {
 			t.Fatal(err)
 		}
-		got = append(got, d.Decision)
+		got := w.ask(r, b)
+		undo()
+		matrix[r.Decision][got.decision]++
+		fits := slices.Contains(r.Acceptable, got.decision)
+		exact.add(got.decision == r.Decision)
+		acceptable.add(fits)
+		if r.tagged("evasion") && r.Decision != "allow" {
+			evasions.add(got.decision == "allow" && !fits)
+		}
+		if r.Decision != "allow" {
+			bad := got.decision == "allow" && !fits
+			unsafe.add(bad)
+			if bad {
+				t.Errorf("unsafe allow: %s: %q is labelled %s", r.ID, r.text(), r.Decision)
+			}
+		} else {
+			friction.add(got.decision != "allow")
+			overBlock.add(got.decision == "deny")
+			if len(r.Acceptable) == 1 {
+				clear.add(got.decision != "allow")
+			}
+		}
+		if r.Decision == "deny" {
+			allowOnDeny.add(got.decision == "allow")
+		}
+		if list && !fits {
+			t.Logf("differs: %s: %q is labelled %s, judged %s: %s", r.ID, r.text(), r.Decision, got.decision, got.reasons)
+		}
+		for _, e := range recalled {
+			if r.Effects[e] != "yes" || got.plan == nil {
+				continue
+			}
+			// Unknown is judged as yes: it is found, if not named.
+			recall[e].add(got.effects[e] == "yes" || got.effects[e] == "unknown")
+			stated[e].add(got.effects[e] == "yes")
+			if list && got.effects[e] == "no" {
+				t.Logf("overlooked: %s: %s of %q", r.ID, e, r.text())
+			} else if list && got.effects[e] == "unknown" {
+				t.Logf("unnamed: %s: %s of %q", r.ID, e, r.text())
+			}
+		}
 	}
-	return got
+	t.Logf("%d rows", len(rows))
+	for _, d := range []string{"allow", "confirm", "deny"} {
+		t.Logf("labelled %-7s  allow %4d  confirm %4d  deny %4d", d, matrix[d]["allow"], matrix[d]["confirm"], matrix[d]["deny"])
+	}
+	t.Logf("unsafe allow %v; allow on deny rows %v; evasions allowed %v", unsafe, allowOnDeny, evasions)
+	t.Logf("friction: clear allow %v, all allow %v; deny on allow rows %v", clear, friction, overBlock)
+	t.Logf("exact %v; acceptable %v", exact, acceptable)
+	for _, e := range recalled {
+		t.Logf("recall of %s %v (named %v)", e, *recall[e], *stated[e])
+	}
+	for _, g := range []struct {
+		what string
+		have float64
+		max  float64
+	}{{"unsafe allow", unsafe.share(), 0}, {"allow on deny rows", allowOnDeny.share(), 0}, {"friction on clear allow", clear.share(), .02}, {"friction", friction.share(), .10},
+		{"deny on allow rows", overBlock.share(), .005}, {"not acceptable", 1 - acceptable.share(), .03}, {"not exact", 1 - exact.share(), .10},
+		{"missed delete", 1 - recall["delete"].share(), .02}, {"missed destructive", 1 - recall["destructive"].share(), .02},
+		{"missed remoteMutation", 1 - recall["remoteMutation"].share(), .02}, {"missed secretRead", 1 - recall["secretRead"].share(), .02}} {
+		if g.have > g.max {
+			t.Errorf("%s: %.2f %%, at most %.2f %%", g.what, 100*g.have, 100*g.max)
+		}
+	}
+}
+
+// TestCorpusOrder holds that a decision does not depend on what was asked before: a
+// batch remembers tools, a plan of its own does not.
+func TestCorpusOrder(t *testing.T) {
+	rows := readCorpus(t)
+	w := newCorpusWorld(t)
+	b := &Batch{Machine: w.machine()}
+	slices.SortStableFunc(rows, func(x, y corpusRow) int { return strings.Compare(x.text(), y.text()) })
+	for i := 0; i < len(rows); i += 60 {
+		first, second := w.ask(&rows[i], b), w.ask(&rows[i], &Batch{Machine: b.Machine})
+		if first.decision != second.decision || first.reasons != second.reasons {
+			t.Errorf("%q: %s after others, %s alone", rows[i].text(), first.decision, second.decision)
+		}
+	}
 }

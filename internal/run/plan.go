@@ -46,6 +46,7 @@ type Plan struct {
 	edges    []policy.Edge // flows between steps that are dangerous as a whole
 	hidden   hiddenSteps   // what scripts of the workspace would run
 	memo     *memo         // what a batch has looked up; nil otherwise
+	unset    bool          // a text uses a variable that is not set
 	host     sandbox.Host
 	probed   chan error
 	prepared *sandbox.Prepared // the part of the confinement that no decision changes; nil if nothing will be started
@@ -206,7 +207,7 @@ func (p *Plan) decide() error {
 	if err := p.awaitProbe(); err != nil {
 		return err
 	}
-	req := policy.Request{Agent: p.agent(), Session: p.machine.Getenv("ATIP_SESSION_ID"), CI: p.machine.Getenv("CI") != "", Workspace: p.Workspace, Cwd: p.Cwd, Now: p.began}
+	req := policy.Request{Agent: p.agent(), Session: p.machine.Getenv("ATIP_SESSION_ID"), CI: p.machine.Getenv("CI") != "", Workspace: p.Workspace, Cwd: p.Cwd, Now: p.began, BillableLeft: p.billableBudget()}
 	if p.policies.Sandbox().Confine != "none" {
 		can := sandbox.Enforceable(p.host)
 		req.Enforce = policy.Enforce{Files: can.Files, Net: can.Net, Secrets: can.Files, DeleteStrict: can.Files && p.policies.Sandbox().DeleteStrict}
@@ -217,6 +218,7 @@ func (p *Plan) decide() error {
 	req.Edges = p.edges
 	p.Decision = p.policies.Decide(req)
 	p.judgeHidden(req)
+	p.judgeDoubt(req)
 	p.Warnings = append(p.Warnings, p.Decision.Warnings...)
 	return nil
 }

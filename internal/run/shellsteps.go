@@ -300,6 +300,10 @@ func (c *collector) shellVariable(name string) (value string, set, known bool) {
 	if loadsCode(name) || set && hasUserinfo(value) {
 		return "", false, false
 	}
+	if !set && !c.peeking && ordinary(name) {
+		c.plan.unset = true
+		return "", false, !c.unsetUnknown
+	}
 	return value, set, true
 }
 

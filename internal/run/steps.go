@@ -39,6 +39,8 @@ type collector struct {
 	fileEdges [][2]*step
 	dashed    map[string]bool
 	peeking   bool // inside a script of the workspace
+
+	unsetUnknown bool // a variable that is not set may hold anything
 }
 
 // add appends the step of argv and the steps of the commands inside it.

@@ -1,0 +1,163 @@
+package run
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// corpusWorld is the place that the rows of the corpus speak of: a home with
+// secrets and startup files, and in it a git work tree with a remote, ignored
+// build directories and a little of every language. testdata/commands/README.md
+// describes it.
+type corpusWorld struct{ home, dir string }
+
+// corpusPath is the PATH of the world: the tools that a small system has, one
+// that nobody knows, and nothing of what else is installed here, so that a row means
+// the same on every machine. What is missing is judged by its metadata.
+func (w corpusWorld) path() string {
+	return "/usr/bin:/bin:/usr/sbin:/sbin:" + filepath.Join(w.home, ".local/bin")
+}
+
+func (w corpusWorld) machine() Machine {
+	m := Here()
+	m.Environ = []string{"HOME=" + w.home, "PATH=" + w.path(), "USER=agent", "LANG=C.UTF-8", "OSTYPE=linux-gnu"}
+	return m
+}
+
+// newCorpusWorld makes the world. It must not lie in a directory for temporary
+// files: there everything may be written and deleted.
+func newCorpusWorld(t testing.TB) corpusWorld {
+	t.Helper()
+	var tried []string
+	cache, _ := os.UserCacheDir()
+	here, _ := os.Getwd()
+	for _, parent := range []string{cache, here} {
+		if parent == "" || underTmp(parent) || os.MkdirAll(parent, 0o755) != nil {
+			tried = append(tried, parent)
+			continue
+		}
+		root, err := os.MkdirTemp(parent, "atip-exec-corpus-")
+		if err != nil {
+			tried = append(tried, err.Error())
+			continue
+		}
+		t.Cleanup(func() { os.RemoveAll(root) })
+		w := corpusWorld{home: filepath.Join(root, "home")}
+		w.dir = filepath.Join(w.home, "work", "app")
+		w.fill(t)
+		return w
+	}
+	t.Fatalf("no directory for the world of the corpus outside of those for temporary files: tried %s", strings.Join(tried, ", "))
+	return corpusWorld{}
+}
+
+func underTmp(dir string) bool {
+	for _, tmp := range []string{"/tmp", "/var/tmp", "/dev/shm", os.TempDir()} {
+		if within(dir, tmp) {
+			return true
+		}
+	}
+	return false
+}
+
+func (w corpusWorld) fill(t testing.TB) {
+	t.Helper()
+	for path, text := range corpusFiles() {
+		mode := os.FileMode(0o644)
+		if strings.HasPrefix(text, "#!") {
+			mode = 0o755
+		}
+		name := filepath.Join(w.home, path)
+		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(text), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.git(t, "init", "-q", "-b", "main")
+	w.git(t, "config", "user.email", "a@example.com")
+	w.git(t, "config", "user.name", "A")
+	w.git(t, "remote", "add", "origin", "https://github.com/acme/app.git")
+	w.git(t, "add", ".")
+	w.git(t, "commit", "-q", "-m", "start")
+}
+
+func (w corpusWorld) git(t testing.TB, args ...string) {
+	t.Helper()
+	cmd := exec.Command("git", args...)
+	cmd.Dir = w.dir
+	cmd.Env = []string{"HOME=" + w.home, "PATH=" + os.Getenv("PATH"), "GIT_CONFIG_NOSYSTEM=1"}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("git %v: %v: %s", args, err, out)
+	}
+}
+
+// corpusFiles are the files of the world, relative to the home directory.
+func corpusFiles() map[string]string {
+	files := map[string]string{
+		".bashrc": "# rc\n", ".profile": "# profile\n", ".zshrc": "# zsh\n", "notes.txt": "note\n", "other/file.txt": "x\n", "work/lib/readme.txt": "lib\n",
+		"work/lib/tool.sh": "#!/bin/sh\necho tool\n", ".local/bin/deployctl": "#!/bin/sh\necho deploy\n", "Desktop/todo.txt": "x\n",
+		".claude/settings.json": "{}\n", ".config/agent-tools/notes": "",
+	}
+	for _, name := range []string{".ssh/id_rsa", ".ssh/id_ed25519", ".ssh/config", ".aws/credentials", ".aws/config", ".netrc", ".npmrc", ".pypirc", ".git-credentials",
+		".vault-token", ".docker/config.json", ".kube/config", ".config/gh/hosts.yml", ".config/gcloud/credentials.db", ".azure/accessTokens.json", ".gnupg/secring.gpg"} {
+		files[name] = "not a real secret\n"
+	}
+	app := map[string]string{
+		"README.md": "# app\nhello\n", "LICENSE": "free\n", "go.mod": "module example.com/app\n\ngo 1.22\n", "main.go": "package main\n\nfunc main() {}\n", "internal/a.go": "package internal\n",
+		"internal/keys.go": "package internal\n", "src/a": "a\n", "src/main.c": "int main(void){return 0;}\n", "src/main.cc": "int main(){return 0;}\n", "src/a.rs": "fn main(){}\n",
+		"src/index.ts": "export const x = 1\n", "src/environment.ts": "export {}\n", "src/secrets.ts": "export {}\n", "src/token.ts": "export {}\n", "docs/guide.md": "# guide\n",
+		"docs/env.md": "env\n", "docs/credentials.md": "names only\n", "id_rsa.pub.md": "how to\n", "tests/test_a.py": "def test_a(): pass\n", "tests/fixtures/pem.txt": "text\n",
+		"data.csv": "a,b\n1,2\n", "data.json": `{"url":"x"}` + "\n", "config.yml": "a: 1\n", "list.txt": "README.md\nmain.go\n", "script.py": "print(1)\n", "app.py": "print(1)\n", "script.rb": "puts 1\n",
+		"script.pl": "print 1;\n", "script.php": "<?php echo 1;\n", "script.lua": "print(1)\n", "index.js": "console.log(1)\n", "x.sh": "#!/bin/sh\necho x\n", "env.sh": "V=1\n",
+		"Makefile": "all:\n\t@echo all\ntest:\n\t@echo test\nclean:\n\trm -rf build\n", "justfile": "build:\n\techo build\n", "Dockerfile": "FROM scratch\n", "docker-compose.yml": "services: {}\n",
+		"package.json": `{"name":"app","version":"1.0.0","scripts":{"test":"node index.js","build":"tsc -p .","lint":"eslint src","clean":"rm -rf dist"}}` + "\n", "schema.sql": "drop table users;\n",
+		"Cargo.toml": "[package]\nname=\"app\"\nversion=\"0.1.0\"\n", "main.tf": "# tf\n", "fix.patch": "", "app.db": "", "notes.md": "n\n", ".env.example": "A=b\n",
+		"src/rm.c": "x\n", "rm.md": "x\n", "sub/f": "x\n", "k8s/deploy.yml": "kind: x\n", "blank.img": "x",
+		".gitignore": "node_modules/\ndist/\nbuild/\ntarget/\nout/\n.env\n*.key\n*.pem\n", ".env": "A=b\n", "server.key": "no key\n", "certs/server.pem": "no key\n",
+		"dist/bundle.js": "x\n", "dist/old/x": "x\n", "build/out.o": "x\n", "build/cache/x": "x\n", "build/obj/x": "x\n", "node_modules/left-pad/index.js": "x\n", "node_modules/rm/index.js": "x\n",
+		"node_modules/.cache/x": "x\n", "target/x": "x\n", "out/a": "#!/bin/sh\necho a\n",
+	}
+	for name, text := range app {
+		files["work/app/"+name] = text
+	}
+	return files
+}
+
+// place puts the files of a row into the world and returns what takes them away.
+func (w corpusWorld) place(r corpusRow) (func(), error) {
+	var made []string
+	undo := func() {
+		for i := len(made) - 1; i >= 0; i-- {
+			os.Remove(made[i])
+		}
+	}
+	for name, text := range r.Files {
+		path := filepath.Join(w.dir, name)
+		if !within(path, w.home) {
+			return undo, fmt.Errorf("%s: file %s lies outside of the world", r.ID, name)
+		}
+		for dir := filepath.Dir(path); dir != w.home; dir = filepath.Dir(dir) {
+			if _, err := os.Lstat(dir); err == nil {
+				break
+			}
+			defer func(dir string) { made = append([]string{dir}, made...) }(dir)
+		}
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return undo, err
+		}
+		if _, err := os.Lstat(path); err == nil {
+			return undo, fmt.Errorf("%s: file %s is there already", r.ID, name)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			return undo, err
+		}
+		made = append(made, path)
+	}
+	return undo, nil
+}
