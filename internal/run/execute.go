@@ -76,6 +76,9 @@ func (x *execution) run() (err error) {
 	if sig := x.signals.pending(); sig != nil {
 		return cancelled(sig)
 	}
+	if err := x.charge(); err != nil {
+		return err
+	}
 	if err := x.spend(); err != nil {
 		return err
 	}

@@ -39,3 +39,13 @@ func writable(f *os.File) bool {
 
 // ownSession detaches a process from our terminal and its signals.
 func ownSession() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
+
+// lockExclusive waits for the lock of a file; closing the file gives it back.
+func lockExclusive(f *os.File) error {
+	for {
+		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX)
+		if err != syscall.EINTR {
+			return err
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"errors"
 	"os"
 	"syscall"
 )
@@ -12,3 +13,5 @@ func readOnlyPipe(int) bool                { return false }
 func writable(*os.File) bool               { return true }
 
 func ownSession() *syscall.SysProcAttr { return nil }
+
+func lockExclusive(*os.File) error { return errors.New("budgets cannot be shared by runs here") }
