@@ -114,7 +114,7 @@ func (c *Console) Note(text string) {
 }
 
 func (c *Console) errLine(text, color string) {
-	text = oneLine(text)
+	text = printable(oneLine(text))
 	if color != "" && c.color(c.ErrTTY) {
 		text = "\x1b[" + color + "m" + text + "\x1b[0m"
 	}
@@ -147,7 +147,7 @@ func (c *Console) Document(doc any) error {
 
 // Text prints text on stdout.
 func (c *Console) Text(text string) error {
-	if _, err := io.WriteString(c.Out, text); err != nil {
+	if _, err := io.WriteString(c.Out, printable(text)); err != nil {
 		return fault.New("E4005", "stdout: "+err.Error())
 	}
 	return nil

@@ -109,7 +109,7 @@ func (f *Fault) FaultDetails() map[string]any { return f.Details }
 
 // Line is the one-line form for people, without a final newline.
 func (f *Fault) Line() string {
-	line := "atip-exec: " + f.Message + " [" + f.Code + "]"
+	line := "atip-exec: " + short(f.Message) + " [" + f.Code + "]"
 	if f.Suggestion.Fix != "" {
 		line += "; " + f.Suggestion.Fix
 	}
@@ -121,6 +121,11 @@ func (f *Fault) JSON() []byte {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
+	if m := short(f.Message); m != f.Message {
+		brief := *f
+		brief.Message = m
+		f = brief.render()
+	}
 	if err := enc.Encode(map[string]*Fault{"error": f}); err != nil {
 		// Details came from a package that put something unencodable there.
 		bare := *f
@@ -128,6 +133,20 @@ func (f *Fault) JSON() []byte {
 		return bare.JSON()
 	}
 	return bytes.TrimRight(b.Bytes(), "\n")
+}
+
+// maxMessage bounds a message where it is written: a command line can have two
+// megabytes, and who reads an error wants its end as well.
+const maxMessage = 2000
+
+// short takes the middle out of a long message. It is for the writers only: a secret
+// that is cut in two is no longer found, so texts are redacted whole.
+func short(s string) string {
+	if len(s) <= maxMessage {
+		return s
+	}
+	head, tail := s[:maxMessage/2], s[len(s)-maxMessage/2:]
+	return strings.ToValidUTF8(head, "") + " … " + strings.ToValidUTF8(tail, "")
 }
 
 func (f *Fault) render() *Fault {

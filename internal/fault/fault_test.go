@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 type coded struct{ code string }
@@ -69,5 +70,17 @@ func TestRedactReachesEveryText(t *testing.T) {
 	f.Redact(func(s string) string { return strings.ReplaceAll(s, "hunter2", "X") })
 	if out := string(f.JSON()); strings.Contains(out, "hunter2") || strings.Count(out, "X") < 3 {
 		t.Errorf("%s", out)
+	}
+}
+
+func TestLongMessageLosesItsMiddle(t *testing.T) {
+	f := New("E2010", "head"+strings.Repeat("ü", 5000)+"tail")
+	for _, text := range []string{f.Line(), string(f.JSON())} {
+		if len(text) > 3*maxMessage || !strings.Contains(text, "head") || !strings.Contains(text, "tail") || !strings.Contains(text, "…") || !utf8.ValidString(text) {
+			t.Errorf("%d bytes: %.80q", len(text), text)
+		}
+	}
+	if len(f.Message) < 10000 {
+		t.Error("the message itself was cut")
 	}
 }

@@ -173,10 +173,17 @@ func (s *step) confidence() string {
 	return "exact"
 }
 
+// refusedWords bounds the command lines in a refusal, which xargs fills with thousands.
+const refusedWords = 256
+
 func (p *Plan) stepDetails() []any {
 	var out []any
 	for _, s := range p.steps {
-		out = append(out, map[string]any{"argv": s.argv, "tool": s.Call.Tool, "command": s.Call.Path, "effects": s.danger(), "resources": s.Call.Resources})
+		argv := s.argv
+		if len(argv) > refusedWords {
+			argv = append(argv[:refusedWords:refusedWords], "…")
+		}
+		out = append(out, map[string]any{"argv": argv, "tool": s.Call.Tool, "command": s.Call.Path, "effects": s.danger(), "resources": s.Call.Resources})
 	}
 	return out
 }
@@ -195,7 +202,8 @@ func Quote(words []string) string {
 		case utf8.ValidString(w) && !strings.ContainsFunc(w, func(r rune) bool { return !unicode.IsPrint(r) }):
 			b.WriteString("'" + strings.ReplaceAll(w, "'", `'\''`) + "'")
 		default:
-			b.WriteString("$" + strconv.QuoteToASCII(w))
+			ascii := strconv.QuoteToASCII(w)
+			b.WriteString("$'" + strings.ReplaceAll(ascii[1:len(ascii)-1], "'", `\'`) + "'")
 		}
 	}
 	return b.String()

@@ -30,7 +30,8 @@ func TestQuote(t *testing.T) {
 		{[]string{"git", "push", "-f"}, "git push -f"},
 		{[]string{"sh", "-c", "f | g & h"}, "sh -c 'f | g & h'"},
 		{[]string{"echo", "it's", ""}, `echo 'it'\''s' ''`},
-		{[]string{"echo", "a\nb", "\xff", "\u202e"}, `echo $"a\nb" $"\xff" $"\u202e"`},
+		{[]string{"echo", "a\nb", "\xff", "\u202e"}, `echo $'a\nb' $'\xff' $'\u202e'`},
+		{[]string{"echo", "it's\n\"x\" $HOME \\"}, `echo $'it\'s\n\"x\" $HOME \\'`},
 	}
 	for _, tt := range tests {
 		if got := Quote(tt.words); got != tt.want {
