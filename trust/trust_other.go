@@ -90,13 +90,13 @@ func candidate(p string) error {
 		return errNotRegular
 	}
 	if runtime.GOOS != "windows" && fi.Mode()&0o111 == 0 {
-		return errNoExec
+		return fs.ErrPermission
 	}
 	return nil
 }
 
 func hold(word, found, role string, _ *cache) (*held, error) {
-	if err := candidate(found); err != nil && !(role == RoleArgument && errors.Is(err, errNoExec)) {
+	if err := candidate(found); err != nil && !(role == RoleArgument && errors.Is(err, fs.ErrPermission)) {
 		return nil, candidateError(word, found, err)
 	}
 	file, err := os.Open(found)
