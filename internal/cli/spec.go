@@ -158,8 +158,8 @@ func verbs() []Spec {
 			Effects: Effects{Read: true}, Examples: []Example{{"atip compile --provider openai --strict gh.json", ""}}},
 		{Verb: "safety-prompt", Program: "atip", Summary: "print what a model should know before it uses these tools", Args: []Arg{{Name: "FILE|TOOL", Variadic: true}}, Flags: commonFlags, Effects: Effects{Read: true},
 			Examples: []Example{{"atip safety-prompt git gh", ""}}},
-		{Verb: "policy", Program: "atip", Summary: "`policy show [builtin|effective]`, `check [FILE…]`, `test [FILE]`, `lint [FILE…]`, `diff OLD NEW`, `simulate [FILE]`",
-			Args: []Arg{{Name: "show|check|test|lint|diff|simulate"}, {Name: "WHAT", Optional: true, Variadic: true}},
+		{Verb: "policy", Program: "atip", Summary: "`policy show [builtin|effective]`, `check [FILE…]`, `test [FILE]`, `lint [FILE…]`, `diff OLD NEW`, `simulate [FILE]`, `trust [DIR]`",
+			Args: []Arg{{Name: "show|check|test|lint|diff|simulate|trust"}, {Name: "WHAT", Optional: true, Variadic: true}},
 			Flags: concat([]Flag{
 				{Name: "corpus", Kind: Strings, Value: "FILE", Help: "labelled commands, one JSON object a line: {\"cmd\"|\"argv\", \"decision\", \"acceptable\", \"effects\", \"files\", \"cwd\"}"},
 				{Name: "from-audit", Kind: Bool, Help: "take the commands that the audit recorded"},

@@ -31,15 +31,8 @@ func loadPolicies(dirs place.Dirs, workspace, cwd string, flags []string, uid in
 func loadDocuments(dirs place.Dirs, workspace, cwd string, flags []string, uid int) ([]*policy.Document, error) {
 	examples := exampleCheck{dir: filepath.Join(dirs.State, "verdict", "policy")}
 	docs := []*policy.Document{policy.Builtin()}
-	add := func(path string, layer policy.Layer, must bool) error {
-		raw, err := readPolicy(path, layer, uid)
-		if errors.Is(err, fs.ErrNotExist) && !must {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		doc, err := policy.Parse(policy.Source{File: path, Raw: raw, Layer: layer})
+	parse := func(src policy.Source) error {
+		doc, err := policy.Parse(src)
 		if err != nil {
 			return err
 		}
@@ -48,6 +41,16 @@ func loadDocuments(dirs place.Dirs, workspace, cwd string, flags []string, uid i
 		}
 		docs = append(docs, doc)
 		return nil
+	}
+	add := func(path string, layer policy.Layer, must bool) error {
+		raw, err := readPolicy(path, layer, uid)
+		if errors.Is(err, fs.ErrNotExist) && !must {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		return parse(policy.Source{File: path, Raw: raw, Layer: layer})
 	}
 	if err := add(filepath.Join(place.Managed, "policy.json"), policy.LayerManaged, false); err != nil {
 		return nil, err
@@ -64,18 +67,15 @@ func loadDocuments(dirs place.Dirs, workspace, cwd string, flags []string, uid i
 	if err := add(filepath.Join(dirs.Config, "policy.json"), policy.LayerUser, false); err != nil {
 		return nil, err
 	}
-	for _, dir := range projectDirs(workspace, cwd) {
-		if err := add(filepath.Join(dir, ".agent-tools", "policy.json"), policy.LayerProject, false); err != nil {
+	along := projectDirs(workspace, cwd)
+	files, err := projectFiles(along, uid)
+	if err != nil {
+		return nil, err
+	}
+	trust := trusted(dirs, workspace, along, files)
+	for _, f := range files {
+		if err := parse(policy.Source{File: f.path, Raw: f.raw, Layer: policy.LayerProject, Trusted: trust}); err != nil {
 			return nil, err
-		}
-		files, err := jsonFiles(filepath.Join(dir, ".agent-tools", "policy"))
-		if err != nil {
-			return nil, err
-		}
-		for _, path := range files {
-			if err := add(path, policy.LayerProject, true); err != nil {
-				return nil, err
-			}
 		}
 	}
 	for _, path := range flags {

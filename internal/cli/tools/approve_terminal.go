@@ -45,7 +45,7 @@ func (t *terminal) say(text string) error {
 
 func (t *terminal) show(r approve.Request, times int) error { return t.say(render(r, times)) }
 
-// confirm asks. What was typed ahead does not count, and the default is no.
+// confirm asks; the default is no.
 func (t *terminal) confirm(r approve.Request) (bool, error) {
 	serious, named := grave(r)
 	question, last := "Type yes to approve: ", r.Digest[len(r.Digest)-4:]
@@ -55,21 +55,10 @@ func (t *terminal) confirm(r approve.Request) (bool, error) {
 			question = "This can destroy, cannot be undone or costs money. Type " + visible(named[0]) + ", or the last four characters of the digest, to approve: "
 		}
 	}
-	if err := flush(t.in); err != nil {
+	answer, err := t.ask(question)
+	if err != nil {
 		return false, err
 	}
-	time.Sleep(typeAheadPause)
-	if err := flush(t.in); err != nil {
-		return false, err
-	}
-	if err := t.say(question); err != nil {
-		return false, err
-	}
-	answer, err := bufio.NewReader(io.LimitReader(t.in, 4096)).ReadString('\n')
-	if err != nil && err != io.EOF {
-		return false, err
-	}
-	answer = strings.TrimRight(answer, "\r\n")
 	if !serious {
 		return answer == "yes", nil
 	}
@@ -77,4 +66,23 @@ func (t *terminal) confirm(r approve.Request) (bool, error) {
 		return true, nil
 	}
 	return len(named) > 0 && answer == named[0], nil
+}
+
+// ask puts a question and reads one line. What was typed ahead does not count.
+func (t *terminal) ask(question string) (string, error) {
+	if err := flush(t.in); err != nil {
+		return "", err
+	}
+	time.Sleep(typeAheadPause)
+	if err := flush(t.in); err != nil {
+		return "", err
+	}
+	if err := t.say(question); err != nil {
+		return "", err
+	}
+	answer, err := bufio.NewReader(io.LimitReader(t.in, 4096)).ReadString('\n')
+	if err != nil && err != io.EOF {
+		return "", err
+	}
+	return strings.TrimRight(answer, "\r\n"), nil
 }

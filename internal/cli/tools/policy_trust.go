@@ -1,0 +1,64 @@
+package tools
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/internal/run"
+)
+
+// trustPolicy lets a project's policy loosen, within the ceilings above it, after a
+// person has read all of it. It is asked on the person's own terminal, like a
+// request: else an agent would trust what it wrote.
+func trustPolicy(dirs []string) error {
+	dir := ""
+	if len(dirs) > 1 {
+		return fault.New("E1004", "policy trust: name at most one directory")
+	}
+	if len(dirs) == 1 {
+		dir = dirs[0]
+	}
+	a, err := openAnswers()
+	if err != nil {
+		return err
+	}
+	t, err := a.ownTerminal()
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	m := run.Here()
+	root, read, err := run.ReadProject(m, dir)
+	if err != nil {
+		return err
+	}
+	if len(read) == 0 {
+		return fault.New("E1005", root+" has no policy").WithFix("there is nothing to trust", "")
+	}
+	names := map[string]any{}
+	for name := range read {
+		names[name] = nil
+	}
+	for _, name := range sortedKeys(names) {
+		var b strings.Builder
+		fmt.Fprintf(&b, "--- %s\n", visible(name))
+		for _, line := range strings.Split(strings.TrimRight(string(read[name]), "\n"), "\n") {
+			b.WriteString(visible(strings.ReplaceAll(line, "\t", "    ")) + "\n")
+		}
+		if err := t.say(b.String()); err != nil {
+			return err
+		}
+	}
+	yes, err := t.ask("These files of " + visible(root) + " may then loosen what your policy permits them to. Type yes to trust them: ")
+	if err != nil {
+		return err
+	}
+	if yes != "yes" {
+		return refused("nothing was trusted")
+	}
+	if err := run.TrustProject(m, root, read); err != nil {
+		return err
+	}
+	return t.say("Trusted, until one of them changes.\n")
+}

@@ -1,0 +1,188 @@
+package run
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/internal/place"
+	"github.com/atip-dev/atip-exec/policy"
+)
+
+// maxTrustedDirs bounds how many directories of a project may have a policy.
+const maxTrustedDirs = 1_000
+
+// ProjectTrust is what a person read and trusted of one project: its policy files as
+// they were. A project may loosen only while all of them are the same.
+type ProjectTrust struct {
+	V     int               `json:"v"`
+	Root  string            `json:"root"`
+	Files map[string]string `json:"files"` // path below the root: sha256
+}
+
+// projectFile is one policy file of a project, as it was read.
+type projectFile struct {
+	path string
+	raw  []byte
+}
+
+func trustFile(dirs place.Dirs, root string) string {
+	h := sha256.Sum256([]byte(root))
+	return filepath.Join(dirs.State, "trust", "projects", hex.EncodeToString(h[:])+".json")
+}
+
+// trusted reports whether a person has trusted exactly these files. along lists the
+// directories that were looked through: a file recorded there must still be there.
+func trusted(dirs place.Dirs, root string, along []string, files []projectFile) bool {
+	if root == "" || len(files) == 0 {
+		return false
+	}
+	f, err := openNonblock(trustFile(dirs, root))
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() || foreignWriter(info, os.Geteuid()) != "" {
+		return false
+	}
+	raw, err := io.ReadAll(io.LimitReader(f, 1<<20))
+	var t ProjectTrust
+	if err != nil || json.Unmarshal(raw, &t) != nil || t.V != 1 || t.Root != root {
+		return false
+	}
+	found := map[string]bool{}
+	for _, f := range files {
+		rel, err := filepath.Rel(root, f.path)
+		if err != nil || t.Files[rel] != sum(f.raw) {
+			return false
+		}
+		found[rel] = true
+	}
+	for rel := range t.Files {
+		if !found[rel] && contains(along, policyHome(filepath.Join(root, rel))) {
+			return false
+		}
+	}
+	return true
+}
+
+// policyHome is the directory whose policy a file is: the one above .agent-tools.
+func policyHome(path string) string {
+	dir := filepath.Dir(path)
+	if filepath.Base(dir) == "policy" {
+		dir = filepath.Dir(dir)
+	}
+	return filepath.Dir(dir)
+}
+
+// projectFiles reads the policy files of a project from its root down to cwd.
+func projectFiles(along []string, uid int) ([]projectFile, error) {
+	var out []projectFile
+	add := func(path string, must bool) error {
+		raw, err := readPolicy(path, policy.LayerProject, uid)
+		if errors.Is(err, fs.ErrNotExist) && !must {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		out = append(out, projectFile{path, raw})
+		return nil
+	}
+	for _, dir := range along {
+		if err := add(filepath.Join(dir, ".agent-tools", "policy.json"), false); err != nil {
+			return nil, err
+		}
+		more, err := jsonFiles(filepath.Join(dir, ".agent-tools", "policy"))
+		if err != nil {
+			return nil, err
+		}
+		for _, path := range more {
+			if err := add(path, true); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return out, nil
+}
+
+// ReadProject finds every policy file of the project that dir belongs to, for a
+// person to read. The texts are by path below the root.
+func ReadProject(m Machine, dir string) (root string, texts map[string][]byte, err error) {
+	p := &Plan{machine: m, inv: Invocation{Directory: dir}}
+	if err := p.locate(); err != nil {
+		return "", nil, err
+	}
+	if p.Workspace == "" {
+		return "", nil, fault.New("E1005", p.Cwd+" belongs to no project").WithFix("name a directory with .agent-tools or .git", "")
+	}
+	root, texts = p.Workspace, map[string][]byte{}
+	var homes []string
+	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return nil // what cannot be read now cannot be read by a run either
+		case !d.IsDir():
+			return nil
+		case d.Name() == ".git" || d.Name() == "node_modules":
+			return filepath.SkipDir
+		case d.Name() == ".agent-tools":
+			homes = append(homes, filepath.Dir(path))
+			return filepath.SkipDir
+		}
+		if len(homes) > maxTrustedDirs {
+			return fmt.Errorf("too many policies")
+		}
+		return nil
+	})
+	if err != nil {
+		return "", nil, fault.New("E1005", err.Error())
+	}
+	files, err := projectFiles(homes, m.UID)
+	if err != nil {
+		return "", nil, err
+	}
+	for _, f := range files {
+		if _, err := policy.Parse(policy.Source{File: f.path, Raw: f.raw, Layer: policy.LayerProject, Trusted: true}); err != nil {
+			return "", nil, err
+		}
+		texts[strings.TrimPrefix(f.path, root+"/")] = f.raw
+	}
+	return root, texts, nil
+}
+
+// TrustProject records that a person trusts a project with these texts.
+func TrustProject(m Machine, root string, texts map[string][]byte) error {
+	dirs, err := place.DirsFromEnv(m.Getenv, "")
+	if err != nil {
+		return err
+	}
+	t := ProjectTrust{V: 1, Root: root, Files: map[string]string{}}
+	for path, raw := range texts {
+		t.Files[path] = sum(raw)
+	}
+	file := trustFile(dirs, root)
+	raw, err := json.MarshalIndent(t, "", " ")
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(file), 0o700)
+	}
+	if err == nil {
+		err = os.WriteFile(file+".new", append(raw, '\n'), 0o600)
+	}
+	if err == nil {
+		err = os.Rename(file+".new", file)
+	}
+	if err != nil {
+		return fault.New("E2001", "not trusted: "+err.Error())
+	}
+	return nil
+}
