@@ -44,10 +44,13 @@ func (c *Console) dryRun(inv run.Invocation) int {
 	}
 	defer p.Close()
 	refusal := p.Refusal()
+	if refusal != nil {
+		refusal = fault.From(refusal).Redact(p.Redactor())
+	}
 	if c.Mode == JSON || c.Mode == JSONL {
 		m := meta(&run.Result{Plan: p}, p.Warnings)
 		m["dry_run"] = true
-		doc := map[string]any{"ok": refusal == nil, "result": map[string]any{"plan": p.Document()}, "meta": m}
+		doc := map[string]any{"ok": refusal == nil, "result": map[string]any{"plan": run.RedactDocument(p.Document(), p.Redactor())}, "meta": m}
 		if refusal != nil {
 			doc["error"] = fault.From(refusal)
 		}
@@ -65,9 +68,9 @@ func (c *Console) dryRun(inv run.Invocation) int {
 
 func (c *Console) printPlan(p *run.Plan) error {
 	if c.Documents() {
-		return c.Document(p.Document())
+		return c.Document(run.RedactDocument(p.Document(), p.Redactor()))
 	}
-	return c.Text(PlanText(p.Document()))
+	return c.Text(p.Redactor()(PlanText(p.Document())))
 }
 
 // PlanText renders a plan for people.

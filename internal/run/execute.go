@@ -93,7 +93,7 @@ func (x *execution) run() (err error) {
 		}
 	}()
 	if x.out.Start != nil {
-		x.out.Start(Started{V: 1, Run: p.Run, Argv: p.inv.words(), Cwd: p.Cwd, Pid: x.proc.Pid(), Stdin: x.status.IO.Stdin, Terminal: x.status.IO.Terminal,
+		x.out.Start(Started{V: 1, Run: p.Run, Argv: x.cleanAll(p.inv.words()), Cwd: p.Cwd, Pid: x.proc.Pid(), Stdin: x.status.IO.Stdin, Terminal: x.status.IO.Terminal,
 			TimeoutMS: p.timeout.LimitMS, Decision: p.Decision.Action.String(), Tier: p.Setup.Tier().String(), Gaps: p.Setup.Receipt().Gaps})
 	}
 	return x.finish()

@@ -51,7 +51,7 @@ type Result struct {
 func Run(inv Invocation, m Machine, out Output) *Result {
 	r := &Result{}
 	id := audit.NewID()
-	sink, err := openStatus(inv, id, inv.words())
+	sink, err := openStatus(inv, id)
 	if err != nil {
 		return r.fail(err)
 	}
@@ -86,13 +86,19 @@ func Run(inv Invocation, m Machine, out Output) *Result {
 		for _, w := range p.Warnings {
 			x.warn(w)
 		}
-		err = x.run()
+		if err = x.run(); err != nil {
+			// The message may quote the command line.
+			err = fault.From(err).Redact(x.clean)
+		}
 	}
 	r.Status, r.Reports, r.Duration = x.status, x.reports, x.ran
 	r.settle(x, err)
 	if werr := x.record(r); werr != nil {
 		r.Fault, r.ExitCode = fault.From(werr), fault.From(werr).Exit
 		r.Status.Error, r.Status.ExitCode, r.Status.Origin = r.Fault, r.ExitCode, "atip-exec"
+	}
+	if sink.wanted() {
+		r.Status.Argv = x.cleanAll(r.Status.Argv)
 	}
 	if werr := sink.write(r.Status); werr != nil && r.Fault == nil {
 		r.Fault, r.ExitCode = fault.From(werr), fault.From(werr).Exit

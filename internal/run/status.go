@@ -116,9 +116,13 @@ type statusSink struct {
 	fd   *os.File
 }
 
+// wanted reports whether the caller asked for a status.
+func (s *statusSink) wanted() bool { return s.file != "" || s.fd != nil }
+
 // openStatus makes sure that the status can be written later: "incomplete" stands
-// there until the end, and stays if the wrapper is killed.
-func openStatus(inv Invocation, run string, argv []string) (*statusSink, error) {
+// there until the end, and stays if the wrapper is killed. It has no command line:
+// what is secret in it is not known yet.
+func openStatus(inv Invocation, run string) (*statusSink, error) {
 	s := &statusSink{}
 	if inv.StatusFD != 0 {
 		if !inherited(inv.StatusFD) {
@@ -135,7 +139,7 @@ func openStatus(inv Invocation, run string, argv []string) (*statusSink, error) 
 			return nil, fault.New("E3004", "--status-file: "+err.Error())
 		}
 		s.file = abs
-		if err := s.replace(Status{Kind: statusKind, State: "incomplete", Run: run, Origin: "atip-exec", Argv: argv}); err != nil {
+		if err := s.replace(Status{Kind: statusKind, State: "incomplete", Run: run, Origin: "atip-exec", Argv: []string{}}); err != nil {
 			return nil, err
 		}
 	}
