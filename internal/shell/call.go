@@ -13,6 +13,10 @@ func (w *walker) call(c *syntax.CallExpr, redirs []*syntax.Redirect, st *state) 
 	alts := []fields{{}}
 	for _, word := range c.Args {
 		next := w.fields(word, st)
+		if len(alts) == 1 && len(next) == 1 {
+			alts[0] = append(alts[0], next[0]...)
+			continue
+		}
 		if len(alts)*len(next) > maxAlternatives {
 			var from []int
 			for _, a := range next {

@@ -104,6 +104,7 @@ func (w *walker) parts(list []syntax.WordPart, st *state, q quoting, splits bool
 	have := []partial{{open: q == quoted || !splits}}
 	for i, part := range list {
 		pieces := w.part(part, st, q, splits, i == 0)
+		w.nodes += len(have)*len(pieces) - 1
 		next, ok := product(have, pieces)
 		if !ok {
 			have = collapse(have)

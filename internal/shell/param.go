@@ -88,6 +88,12 @@ func (w *walker) listPieces(p *syntax.ParamExp, list []value, st *state, q quoti
 		if len(alts)*len(v) > maxAlternatives {
 			v = value{{s: HoleSplit, from: v.sources()}}
 		}
+		if len(alts) == 1 && len(v) == 1 {
+			t := v[0]
+			t.unset = false
+			alts[0] = append(alts[0], t)
+			continue
+		}
 		next := make([]fields, 0, len(alts)*len(v))
 		for _, a := range alts {
 			for _, t := range v {
@@ -117,11 +123,17 @@ func (w *walker) listPieces(p *syntax.ParamExp, list []value, st *state, q quoti
 
 func joinFields(a fields) text {
 	t := text{}
+	var b strings.Builder
 	for i, f := range a {
 		if i > 0 {
-			f.s = " " + f.s
+			b.WriteByte(' ')
 		}
-		t = concat(t, f)
+		b.WriteString(f.s)
+		t.glob, t.rough = t.glob || f.glob, t.rough || f.rough
+		t.from = union(t.from, f.from)
+	}
+	if t.s = b.String(); len(t.s) > maxText {
+		t.s = Hole
 	}
 	return t
 }

@@ -20,6 +20,7 @@ const (
 	maxPasses   = 3   // of a loop, before what it changes counts as unknown
 	maxDeep     = 500 // brackets inside each other, before the parser sees them
 	maxWords    = 64  // of one brace expansion
+	maxUnrolled = 64  // words of a loop, before one stands for the rest
 )
 
 // Read reads a text. A *SyntaxError says that it is no shell text.

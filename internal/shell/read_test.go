@@ -330,6 +330,8 @@ func TestLimits(t *testing.T) {
 		"first; " + strings.Repeat("x; ", 300), "first | " + strings.Repeat("x | ", 5000) + "y", "first; " + strings.Repeat("x $(", 100) + strings.Repeat(")", 100),
 		"first; f() { g; g; }; g() { h; h; }; h() { i; i; }; i() { j; j; }; f; " + strings.Repeat("for i in 1 2; do ", 20) + "x $i" + strings.Repeat("; done", 20),
 		"first; eval 'eval \"eval \\\"eval x\\\"\"'", "first; . ./again.sh", "first; " + strings.Repeat("eval ", 200) + "x", "first {1..1000000}",
+		"first; x=aaaaaaaa; " + strings.Repeat("x=$x$x; ", 60) + "a $x", "first; x=a; " + strings.Repeat("x=${x//a/aaaaaaaaaaaaaaaa}; ", 60) + "a $x",
+		"first " + strings.Repeat("a ", 60000), "first; set -- " + strings.Repeat("a ", 60000) + "; for i; do ls $i; done; ls \"$*\"",
 	} {
 		s, err := Read(text, world())
 		if err != nil {

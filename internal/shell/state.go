@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"sort"
+	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
 )
@@ -48,7 +49,13 @@ func (k *sink) write(t text) {
 	if k == nil {
 		return
 	}
-	k.s += t.s
+	switch {
+	case strings.HasSuffix(k.s, Hole) && t.s == Hole:
+	case len(k.s)+len(t.s) > maxText:
+		k.s = Hole
+	default:
+		k.s += t.s
+	}
 	if t.rough {
 		k.s += Hole
 	}
@@ -139,6 +146,7 @@ func (w *walker) join(st, o *state) {
 	if len(names) > 0 {
 		st.own()
 	}
+	w.nodes += len(names)
 	for n := range names {
 		a, b := w.lookup(st, n), w.lookup(o, n)
 		if a != b && !a.same(b) {

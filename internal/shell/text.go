@@ -53,6 +53,10 @@ func concat(a, t text) text {
 		return t
 	}
 	a.glob, a.rough = a.glob || t.glob, a.rough || t.rough
+	if len(a.s)+len(t.s) > maxText {
+		// "x=$x$x" doubles it each time.
+		a.s, t.s = Hole, ""
+	}
 	a.s += t.s
 	a.from = union(a.from, t.from)
 	return a
@@ -96,7 +100,9 @@ func (v value) each(f func(string) string) value {
 	out := make(value, 0, len(v))
 	for _, t := range v {
 		if t.known() {
-			t.s = f(t.s)
+			if t.s = f(t.s); len(t.s) > maxText {
+				t.s = Hole
+			}
 		} else {
 			t.s = Hole
 		}
@@ -135,9 +141,12 @@ func (p partial) add(x piece) partial {
 	if x.before && p.open {
 		p.done, p.cur, p.open = append(slices.Clip(p.done), p.cur), text{}, false
 	}
+	if len(x.fields) > 1 {
+		p.done = slices.Grow(slices.Clip(p.done), len(x.fields))
+	}
 	for i, f := range x.fields {
 		if i > 0 {
-			p.done, p.cur = append(slices.Clip(p.done), p.cur), text{}
+			p.done, p.cur = append(p.done, p.cur), text{}
 		}
 		if !p.open && f.lead {
 			p.cur.lead = true

@@ -358,6 +358,7 @@ func (w *walker) pipe(c *syntax.BinaryCmd, st *state) {
 }
 
 func (w *walker) ifClause(c *syntax.IfClause, st *state) {
+	w.nodes += len(st.vars)
 	if len(c.Cond) > 0 {
 		w.stmts(c.Cond, st)
 	}
@@ -482,13 +483,15 @@ func (w *walker) forClause(c *syntax.ForClause, st *state) {
 
 // unroll walks a body in portions of the words it is for.
 func (w *walker) unroll(name string, items []value, body []*syntax.Stmt, st *state) {
-	for len(items) > 0 && !w.stopped {
+	for done := 0; len(items) > 0 && !w.stopped; done += maxAlternatives {
 		n := min(len(items), maxAlternatives)
 		v := items[0]
 		for _, i := range items[1:n] {
 			v = v.or(i)
 		}
-		items = items[n:]
+		if items = items[n:]; done >= maxUnrolled {
+			v, items = unknown(nil), nil
+		}
 		w.loop(st, func(st *state) {
 			w.assignValue(st, name, v)
 			w.stmts(body, st)
