@@ -20,8 +20,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func init() { PinMain() }
-
 // TestMain lets the test binary also be the wrapper and the confined child: a
 // confined start changes its process for good, so none happens in the test itself.
 func TestMain(m *testing.M) {

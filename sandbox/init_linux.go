@@ -2,18 +2,12 @@ package sandbox
 
 import (
 	"os"
-	"runtime"
 	"slices"
 	"strconv"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 )
-
-// PinMain ties the calling goroutine to its thread. Call it from init of the
-// program, so that the confined worker can never be the main thread: a thread
-// confined once stays so for good.
-func PinMain() { runtime.LockOSThread() }
 
 // inherited is written by Init alone, before any other goroutine exists.
 var inherited []int

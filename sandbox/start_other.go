@@ -12,9 +12,6 @@ import (
 	"time"
 )
 
-// PinMain does nothing where no thread is ever confined.
-func PinMain() {}
-
 // Init does nothing: the system's own defaults close descriptors to children.
 func Init() {}
 

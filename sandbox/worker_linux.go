@@ -61,8 +61,8 @@ func (w *worker) run() {
 }
 
 // offMain runs f on a thread that ends with it and is not the main thread: that one
-// cannot end, and once confined it would stay so for good. PinMain keeps the runtime from
-// choosing it; in a program that does not pin, it is held until another has been taken.
+// cannot end, and once confined it would stay so for good. Where the runtime has chosen it,
+// it is held until another has been taken.
 func offMain(f func()) {
 	runtime.LockOSThread()
 	if unix.Gettid() != unix.Getpid() {

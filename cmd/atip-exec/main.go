@@ -8,11 +8,7 @@ import (
 	"github.com/atip-dev/atip-exec/sandbox"
 )
 
-func init() { sandbox.PinMain() }
-
 func main() {
 	sandbox.Init()
-	// The main goroutine is pinned: each time it waited, the work would change threads.
-	go func() { os.Exit(cli.Main(os.Args)) }()
-	select {}
+	os.Exit(cli.Main(os.Args))
 }

@@ -8,8 +8,6 @@ import (
 	"github.com/atip-dev/atip-exec/sandbox"
 )
 
-func init() { sandbox.PinMain() }
-
 func main() {
 	sandbox.Init()
 	os.Exit(tools.Main(os.Args))
