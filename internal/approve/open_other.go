@@ -19,3 +19,5 @@ func openRegular(path string) (*os.File, error) {
 }
 
 func private(string) error { return nil }
+
+func openAny(path string) (*os.File, error) { return openRegular(path) }

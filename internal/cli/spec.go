@@ -143,6 +143,10 @@ func verbs() []Spec {
 		{Verb: "fetch-shim", Program: "atip", Summary: "ask the registries for the metadata of one digest", Args: []Arg{{Name: "DIGEST"}},
 			Flags:   concat([]Flag{{Name: "refresh", Kind: Bool, Env: "ATIP_REFRESH", Help: "ask even if what is here is fresh"}}, commonFlags),
 			Effects: Effects{Read: true, Write: true, Network: true}, Kind: "atip-exec.fetch-shim/1", Examples: []Example{{"atip fetch-shim sha256:2cf2…", ""}}},
+		{Verb: "generate", Program: "atip", Summary: "write metadata of a tool from what it prints for --help", Args: []Arg{{Name: "TOOL"}},
+			Long:  "The tool and its subcommands run with --help in the sandbox of a probe: three levels, 300 runs, one minute.\nWhat is written is inferred: it may say that something is dangerous, never that it is harmless.",
+			Flags: concat([]Flag{{Name: "install", Kind: Bool, Help: "keep it for this very file instead of printing it"}}, commonFlags), Effects: Effects{Read: true, Write: true, Subprocess: true},
+			Kind: "atip-exec.generate/1", Examples: []Example{{"atip generate mytool >mytool.json", ""}}},
 		{Verb: "lint", Program: "atip", Summary: "find what a valid document probably does not mean", Args: []Arg{{Name: "FILE", Variadic: true}}, Flags: commonFlags, Effects: Effects{Read: true}, Kind: "atip-exec.lint/1",
 			Examples: []Example{{"atip lint mytool.json", ""}}},
 		{Verb: "diff", Program: "atip", Summary: "compare two documents of one tool: dangers, loosened rules, surface, text", Args: []Arg{{Name: "OLD"}, {Name: "NEW"}},
@@ -158,13 +162,16 @@ func verbs() []Spec {
 			Effects: Effects{Read: true}, Examples: []Example{{"atip compile --provider openai --strict gh.json", ""}}},
 		{Verb: "safety-prompt", Program: "atip", Summary: "print what a model should know before it uses these tools", Args: []Arg{{Name: "FILE|TOOL", Variadic: true}}, Flags: commonFlags, Effects: Effects{Read: true},
 			Examples: []Example{{"atip safety-prompt git gh", ""}}},
-		{Verb: "policy", Program: "atip", Summary: "`policy show [builtin|effective]`, `check [FILE…]`, `test [FILE]`, `lint [FILE…]`, `diff OLD NEW`, `simulate [FILE]`, `trust [DIR]`",
-			Args: []Arg{{Name: "show|check|test|lint|diff|simulate|trust"}, {Name: "WHAT", Optional: true, Variadic: true}},
+		{Verb: "policy", Program: "atip", Summary: "`policy show [builtin|effective]`, `check [FILE…]`, `test [FILE]`, `lint [FILE…]`, `diff OLD NEW`, `simulate [FILE]`, `trust [DIR]`, `lock add|sign`",
+			Args: []Arg{{Name: "show|check|test|lint|diff|simulate|trust|lock"}, {Name: "WHAT", Optional: true, Variadic: true}},
 			Flags: concat([]Flag{
 				{Name: "corpus", Kind: Strings, Value: "FILE", Help: "labelled commands, one JSON object a line: {\"cmd\"|\"argv\", \"decision\", \"acceptable\", \"effects\", \"files\", \"cwd\"}"},
 				{Name: "from-audit", Kind: Bool, Help: "take the commands that the audit recorded"},
 				{Name: "fail-on", Kind: Enum, Value: "WHAT", Enum: []string{"loosened", "any"}, Help: "exit 65 if a decision was loosened, or changed at all"},
 				{Name: "strict", Kind: Bool, Help: "lint: warnings count as errors"},
+				{Name: "reason", Kind: String, Value: "TEXT", Help: "lock add: why CI may do this"},
+				{Name: "days", Kind: Int, Value: "N", Minimum: 1, Help: "lock add: how long (default 90)"},
+				{Name: "key", Kind: Path, Value: "FILE", Help: "lock sign: the key to sign with"},
 			}, commonFlags), Effects: Effects{Read: true}, Kind: "atip-exec.policy/1",
 			Examples: []Example{{"atip policy show builtin", ""}, {"atip policy check", ""}, {"atip policy test --corpus commands.jsonl", ""}, {"atip policy diff old.json new.json --from-audit --fail-on loosened", ""}}},
 		{Verb: "requests", Program: "atip", Summary: "list what waits for a person", Flags: commonFlags, Effects: Effects{Read: true}, Kind: "atip-exec.requests/1",
@@ -214,7 +221,7 @@ func concat(lists ...[]Flag) []Flag {
 // holds it against the table.
 func isVerb(word string) bool {
 	switch word {
-	case "approve", "audit", "compile", "deny", "diff", "doctor", "explain", "fetch-shim", "forget", "help", "lint", "list", "policy", "redact", "requests", "resolve", "safety-prompt", "scan", "show", "sync", "validate", "version":
+	case "approve", "audit", "compile", "deny", "diff", "doctor", "explain", "fetch-shim", "forget", "generate", "help", "lint", "list", "policy", "redact", "requests", "resolve", "safety-prompt", "scan", "show", "sync", "validate", "version":
 		return true
 	}
 	return false

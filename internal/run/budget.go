@@ -81,7 +81,7 @@ func (x *execution) charge() error {
 		return nil
 	}
 	dir := filepath.Join(p.dirs.State, "rate")
-	err := withLedger(dir, func(l *ledger) error { return l.charge(b, c, x.grants.grant != nil, time.Now()) })
+	err := withLedger(dir, func(l *ledger) error { return l.charge(b, c, x.permitted(), time.Now()) })
 	var f *fault.Fault
 	if err != nil && !asFault(err, &f) {
 		f = fault.New("E2003", "what is left of the budget cannot be told: "+err.Error())

@@ -23,6 +23,7 @@ const pollEvery = 200 * time.Millisecond
 // into an error: the caller is not told how permission is given.
 type grantState struct {
 	grant    *approve.Grant // the permission, nil without one
+	lock     string         // the entry of approvals.lock that permits it, "" for none
 	request  string
 	warnings []string
 }
@@ -47,13 +48,20 @@ func (x *execution) permit(refusal error) error {
 	case found:
 		return x.plan.startable()
 	}
+	switch entry, err := x.plan.locked(x.plan.bound()); {
+	case err != nil:
+		return err
+	case entry != "":
+		x.grants.lock = entry
+		return x.plan.startable()
+	}
 	if changed := x.changed(); len(changed) > 0 {
 		f = withDetails(x.differs(changed), f)
 	}
 	if approve.Denied(x.plan.requestsDir(), digest) {
 		return x.plan.saidNo()
 	}
-	if x.plan.inv.Wait > 0 && x.plan.machine.Getenv("CI") == "" {
+	if x.plan.inv.Wait > 0 && !x.plan.inCI() {
 		return x.await(f, digest)
 	}
 	return f
@@ -199,6 +207,9 @@ func (x *execution) ask(f *fault.Fault) *fault.Fault {
 	if !known {
 		x.notify()
 	}
+	if digest, err := LockDigest(bound); err == nil && p.inCI() {
+		f.With("lockDigest", digest)
+	}
 	return f.With("requestId", id)
 }
 
@@ -269,7 +280,7 @@ func (x *execution) spend() error {
 	p := x.plan
 	g := x.grants.grant
 	if g == nil {
-		return nil
+		return x.stillLocked()
 	}
 	digest, err := p.digest()
 	if err != nil || digest != g.Digest {
@@ -293,11 +304,30 @@ func (x *execution) spend() error {
 	return nil
 }
 
+// stillLocked looks at the lock again, with the files as they are now.
+func (x *execution) stillLocked() error {
+	if x.grants.lock == "" {
+		return nil
+	}
+	entry, err := x.plan.locked(x.plan.bound())
+	if err == nil && entry != x.grants.lock {
+		x.grants.lock = ""
+		return x.refuse(x.differs([]string{"files"}))
+	}
+	return err
+}
+
+// permitted reports whether a person permitted the run.
+func (x *execution) permitted() bool { return x.grants.grant != nil || x.grants.lock != "" }
+
 // grantRecord is what the audit keeps of the person's part.
 func (x *execution) grantRecord() map[string]any {
 	rec := map[string]any{}
 	if g := x.grants.grant; g != nil {
 		rec["id"], rec["kind"], rec["approver"], rec["digest"] = g.ID, g.Kind, g.Approver, g.Digest
+	}
+	if x.grants.lock != "" {
+		rec["lock"] = x.grants.lock
 	}
 	if x.grants.request != "" {
 		rec["request"] = x.grants.request

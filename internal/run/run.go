@@ -76,7 +76,7 @@ func Run(inv Invocation, m Machine, out Output) *Result {
 		err = p.Refusal()
 	}
 	x.status = r.base(p)
-	if err = x.permit(err); err == nil && x.grants.grant != nil {
+	if err = x.permit(err); err == nil && x.permitted() {
 		err = p.statusOutside(sink, true)
 	}
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 
 func policyVerb(c *cli.Console, v *cli.Values) (int, error) {
 	if len(v.Rest) == 0 {
-		return 0, fault.New("E1004", "policy: say show, check, test, lint, diff, simulate or trust").WithFix("say which", "atip policy check")
+		return 0, fault.New("E1004", "policy: say show, check, test, lint, diff, simulate, trust or lock").WithFix("say which", "atip policy check")
 	}
 	switch what := v.Rest[1:]; v.Rest[0] {
 	case "show":
@@ -24,12 +24,14 @@ func policyVerb(c *cli.Console, v *cli.Values) (int, error) {
 		return lintPolicy(c, what, v.Has("strict"))
 	case "diff":
 		return diffPolicy(c, v, what)
+	case "lock":
+		return 0, lockPolicy(c, v, what)
 	case "trust":
 		return 0, trustPolicy(what)
 	case "simulate":
 		return simulatePolicy(c, v, what)
 	}
-	return 0, fault.New("E1004", "policy: unknown word "+v.Rest[0]).WithFix("say show, check, test, lint, diff, simulate or trust", "atip policy check")
+	return 0, fault.New("E1004", "policy: unknown word "+v.Rest[0]).WithFix("say show, check, test, lint, diff, simulate, trust or lock", "atip policy check")
 }
 
 func showPolicy(c *cli.Console, what []string) error {

@@ -1,0 +1,139 @@
+package run
+
+import (
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/approve"
+	"github.com/atip-dev/atip-exec/policy"
+)
+
+// DefaultLock is where a repository keeps what CI may do.
+const DefaultLock = ".agent-tools/approvals.lock"
+
+// inCI reports whether nobody is there to be asked.
+func (p *Plan) inCI() bool {
+	return p.machine.Getenv("CI") != "" || p.policies.Profile() == "ci"
+}
+
+// LockDigest is the digest of a plan as CI knows it: of its bound object without what
+// differs from one checkout to the next (host, user, session, where the workspace
+// lies, the values of variables and the paths of the sandbox that follow from them).
+func LockDigest(bound map[string]any) (string, error) {
+	workspace, _ := bound["workspace"].(string)
+	own := map[string]any{}
+	for _, key := range [...]string{"argv", "cwd", "steps", "rules", "files", "stdin", "policy", "needs", "terminal", "timeout", "credentials"} {
+		own[key] = portable(bound[key], workspace)
+	}
+	return approve.Digest(own)
+}
+
+// portable replaces the path of the workspace in a value by a byte that no path and
+// no word of a command can hold.
+func portable(v any, workspace string) any {
+	switch x := v.(type) {
+	case string:
+		if workspace == "" {
+			return x
+		}
+		return strings.ReplaceAll(x, workspace, "\x00")
+	case []any:
+		out := make([]any, len(x))
+		for i := range x {
+			out[i] = portable(x[i], workspace)
+		}
+		return out
+	case map[string]any:
+		out := make(map[string]any, len(x))
+		for k, e := range x {
+			if rest, ok := strings.CutPrefix(k, workspace+"/"); ok && workspace != "" {
+				k = "./" + rest
+			}
+			out[k] = portable(e, workspace)
+		}
+		return out
+	}
+	return v
+}
+
+// locked looks for an entry of approvals.lock that permits the plan in CI, and returns
+// its id. Without a key of the managed or the user's policy no lock counts.
+func (p *Plan) locked(bound map[string]any) (string, error) {
+	ap := p.policies.Approval()
+	if !p.inCI() || len(ap.LockKeys) == 0 || p.Workspace == "" {
+		return "", nil
+	}
+	file := ap.Lock
+	if file == "" {
+		file = DefaultLock
+	}
+	file = join(p.Workspace, file)
+	l, err := approve.ReadLock(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	if err := l.Verify(ap.LockKeys); err != nil {
+		return "", &approve.LockError{Path: filepath.Clean(file), Err: err}
+	}
+	digest, err := LockDigest(bound)
+	if err != nil {
+		return "", nil // what cannot be written down cannot be permitted
+	}
+	for _, e := range l.Entries {
+		if time.Now().Before(e.Expires) && p.bindHolds(e.Bind) && (e.Kind == "digest" && e.Digest == digest || e.Kind == "effects" && p.inScope(e.Scope)) {
+			return e.ID, nil
+		}
+	}
+	return "", nil
+}
+
+// bindHolds compares the variables of CI. Whoever sets them can only lose by it.
+func (p *Plan) bindHolds(b approve.LockBind) bool {
+	is := func(want string, names ...string) bool {
+		if want == "" {
+			return true
+		}
+		for _, name := range names {
+			if v := p.machine.Getenv(name); v != "" {
+				return v == want
+			}
+		}
+		return false
+	}
+	return is(b.Repository, "GITHUB_REPOSITORY", "CI_PROJECT_PATH") && is(b.Workflow, "GITHUB_WORKFLOW", "CI_PIPELINE_NAME") && is(b.Ref, "GITHUB_REF", "CI_COMMIT_REF_NAME")
+}
+
+// inScope reports whether every step that asks is a call of the tool and command of
+// the scope whose dangers lie within it.
+func (p *Plan) inScope(s *approve.LockScope) bool {
+	var covered atip.Set
+	for _, name := range s.Effects {
+		if e, ok := atip.EffectByKey(name); ok {
+			covered = covered.With(e)
+		}
+	}
+	asked := false
+	for i, d := range p.Decision.Steps {
+		if d.Action == policy.Allow {
+			continue
+		}
+		st := p.steps[i]
+		if st.Call.Tool != s.Tool || d.Danger&^covered != 0 || len(st.Call.Path) < len(s.Command) || st.Call.Exactness != atip.Exact {
+			return false
+		}
+		for j, word := range s.Command {
+			if st.Call.Path[j] != word {
+				return false
+			}
+		}
+		asked = true
+	}
+	return asked
+}
