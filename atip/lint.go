@@ -52,7 +52,7 @@ func (l *linter) command(c Command) {
 		if !l.statesAny(n) {
 			l.warn(n.v, n.pointer, "L01", name+" states no effects: they are unknown")
 		}
-		if deleteLike(n.name) && destructive != Yes {
+		if DeleteLike(n.name) && destructive != Yes {
 			l.warn(n.v, n.pointer, "L03", name+" sounds like deleting, yet destructive is "+destructive.String())
 		}
 	}
@@ -85,10 +85,10 @@ func (l *linter) statesAny(n *node) bool {
 	return false
 }
 
-// deleteLike reports whether one of the words of a command's name promises to take
+// DeleteLike reports whether one of the words of a command's name promises to take
 // something away. Words alone find destructive commands with a recall of 0.72: every
 // command they miss hangs on a flag.
-func deleteLike(name string) bool {
+func DeleteLike(name string) bool {
 	for _, word := range strings.FieldsFunc(name, func(r rune) bool { return r == '-' || r == '_' || r == ':' || r == '.' }) {
 		switch strings.ToLower(word) {
 		case "delete", "destroy", "purge", "prune", "wipe", "erase", "drop", "truncate", "terminate", "shred", "remove", "rm", "unpublish", "uninstall":

@@ -37,8 +37,9 @@ var arrows = map[string][]string{
 	"internal/run": {"atip", "shims", "trust", "policy", "sandbox", "filter", "internal/fault", "internal/tty",
 		"internal/audit", "internal/approve", "internal/place", "internal/shell"},
 	"internal/scan":      {"atip", "shims", "trust", "sandbox"},
+	"internal/generate":  {"atip"},
 	"internal/cli":       {"internal/run", "internal/fault", "internal/tty"},
-	"internal/cli/tools": {"internal/cli", "internal/run", "internal/fault", "internal/tty", "internal/audit", "internal/approve", "internal/place", "internal/scan", "atip", "shims", "shims/remote", "policy", "sandbox", "filter", "trust"},
+	"internal/cli/tools": {"internal/cli", "internal/run", "internal/fault", "internal/tty", "internal/audit", "internal/approve", "internal/place", "internal/scan", "internal/generate", "atip", "shims", "shims/remote", "policy", "sandbox", "filter", "trust"},
 
 	"cmd/atip-exec": {"internal/cli", "sandbox"},
 	"cmd/atip":      {"internal/cli", "internal/cli/tools", "sandbox"},

@@ -262,3 +262,10 @@ func selfPath() string {
 	}
 	return path
 }
+
+// Text runs a program as a probe does and returns what it printed; why says that it
+// gave no usable answer.
+func (p Prober) Text(ctx context.Context, path, digest string, args ...string) (text, why string, err error) {
+	raw, o, err := p.Start(ctx, path, digest, 1<<20, args...)
+	return string(raw), o.Why, err
+}

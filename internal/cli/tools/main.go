@@ -34,6 +34,8 @@ func verbs(name string) verb {
 		return syncVerb
 	case "fetch-shim":
 		return fetchShimVerb
+	case "generate":
+		return generateVerb
 	case "lint":
 		return lintVerb
 	case "diff":
