@@ -29,6 +29,7 @@ func (c *collector) builtinStep(sh *step, argv, via []string, cwd string) (*step
 			return nil, err
 		}
 		s.Call = found.Resolve(argv, c.environment())
+		s.Call.Resources = append(s.Call.Resources, asked(argv)...)
 		for i := range s.Call.Resources {
 			c.place(c.plan.world, &s.Call.Resources[i], cwd)
 		}
@@ -49,6 +50,17 @@ func (c *collector) builtinStep(sh *step, argv, via []string, cwd string) (*step
 		s.raise(r)
 	}
 	return s, nil
+}
+
+// asked lists the files whose existence a test asks for.
+func asked(argv []string) []atip.Resource {
+	var out []atip.Resource
+	for i := 1; i+1 < len(argv); i++ {
+		if len(argv[i]) == 2 && argv[i][0] == '-' && strings.IndexByte("bcdefghkprsuwxLNOGS", argv[i][1]) >= 0 {
+			out = append(out, atip.Resource{Kind: "path", Value: argv[i+1], Access: atip.AccessRead, Why: argv[i]})
+		}
+	}
+	return out
 }
 
 // ownProcesses reports whether kill names jobs and processes of its own shell only.

@@ -132,7 +132,7 @@ func quote(s string) string {
 func (c *collector) readable(s *step) {
 	for e := range s.Call.Effects {
 		f := &s.Call.Effects[e]
-		if f.Clause == "startup" || f.Clause == "plus-option" {
+		if f.Clause == "startup" && !onlyLogin(s) || f.Clause == "plus-option" {
 			continue
 		}
 		*f = harmless(atip.Effect(e), "shell:text")
@@ -186,6 +186,18 @@ func (c *collector) shell(s *step, text string, via []string) error {
 		}
 	}
 	return c.script(s, script, via)
+}
+
+// onlyLogin reports that of the start-up files a shell reads only those of a login,
+// which no child can write.
+func onlyLogin(s *step) bool {
+	for _, o := range s.Call.Options {
+		switch o.Name {
+		case "i", "rcfile", "init-file":
+			return false
+		}
+	}
+	return true
 }
 
 // changesReading reports options of a shell under which words mean something else.

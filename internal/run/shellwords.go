@@ -367,6 +367,8 @@ const maxMatches = 64
 // matches now and one name like it: "rm *.o" does not remove the directory.
 func (c *collector) matches(s *step) {
 	list := s.Call.Resources
+	world := c.plan.world
+	world.Detail = s.Call.Effects[atip.Delete].Value != atip.No || s.Call.Effects[atip.Destructive].Value != atip.No
 	for i := range list {
 		r := list[i]
 		dir, last := filepath.Split(r.Value)
@@ -381,7 +383,7 @@ func (c *collector) matches(s *step) {
 		if !strings.ContainsAny(dir, "*?[") && strings.Trim(last, "*?[].!^-") != "" {
 			one := strings.NewReplacer("*", "x", "?", "x", "[", "", "]", "").Replace(last)
 			s.Call.Resources[i] = atip.Resource{Kind: "path", Value: dir + one, Access: r.Access, Recursive: recursive(s), Why: r.Why}
-			c.place(c.plan.world, &s.Call.Resources[i], base)
+			c.place(world, &s.Call.Resources[i], base)
 			s.Call.Resources[i].Value = r.Value
 		}
 		for _, name := range found {
@@ -389,7 +391,7 @@ func (c *collector) matches(s *step) {
 				continue
 			}
 			m := atip.Resource{Kind: "path", Value: name, Access: r.Access, Recursive: recursive(s), Why: r.Why}
-			c.place(c.plan.world, &m, base)
+			c.place(world, &m, base)
 			s.raise(m)
 			s.Call.Resources = append(s.Call.Resources, m)
 		}

@@ -22,8 +22,13 @@ func (w *walker) integer(x syntax.ArithmExpr, st *state) (int, bool) {
 
 // subscript walks the subscript of an array. That of an associative one is a string,
 // but in an indexed one the value of a variable is evaluated as an expression.
-func (w *walker) subscript(x syntax.ArithmExpr, st *state) {
-	if x != nil {
+func (w *walker) subscript(v *variable, x syntax.ArithmExpr, st *state) {
+	word, plain := x.(*syntax.Word)
+	switch {
+	case x == nil:
+	case v.assoc && plain:
+		w.word(word, st)
+	default:
 		w.arithm(x, st)
 	}
 }

@@ -149,11 +149,11 @@ func (w *walker) export(st *state, n string) {
 func (w *walker) assignElement(st *state, n string, x syntax.ArithmExpr, v value, add bool) {
 	key, ok := "0", true
 	if x != nil {
-		w.subscript(x, st)
-		key, ok = w.key(x, st)
+		w.subscript(w.lookup(st, n), x, st)
+		key, ok = w.key(w.lookup(st, n), x, st)
 	}
 	old := w.lookup(st, n)
-	next := &variable{val: unknown(union(old.val.sources(), v.sources())), array: true, open: old.open, exported: old.exported}
+	next := &variable{val: unknown(union(old.val.sources(), v.sources())), array: true, open: old.open, exported: old.exported, assoc: old.assoc}
 	next.keys, next.elems = append(next.keys, old.keys...), append(next.elems, old.elems...)
 	if !old.array {
 		if s, known := old.val.one(); !known {
@@ -186,7 +186,7 @@ func (w *walker) assignArray(st *state, n string, a *syntax.Assign) {
 		w.opaque(st, why, nil, nil)
 	}
 	old := w.lookup(st, n)
-	next := &variable{val: unknown(nil), array: true, exported: old.exported}
+	next := &variable{val: unknown(nil), array: true, exported: old.exported, assoc: old.assoc}
 	if a.Append && old.array {
 		next.open = old.open
 		next.keys, next.elems = append(next.keys, old.keys...), append(next.elems, old.elems...)
@@ -197,8 +197,8 @@ func (w *walker) assignArray(st *state, n string, a *syntax.Assign) {
 	var from []int
 	for _, e := range a.Array.Elems {
 		if e.Index != nil {
-			w.subscript(e.Index, st)
-			key, ok := w.key(e.Index, st)
+			w.subscript(next, e.Index, st)
+			key, ok := w.key(next, e.Index, st)
 			v := w.scalar(e.Value, st)
 			from = union(from, v.sources())
 			if i, err := strconv.Atoi(key); err == nil {
@@ -246,7 +246,7 @@ func sameCount(alts []fields) bool {
 
 // declare is declare, local, export, readonly, typeset and nameref.
 func (w *walker) declare(c *syntax.DeclClause, st *state) {
-	how, ref, function, integer := assignPlain, c.Variant.Value == "nameref", false, false
+	how, ref, function, integer, assoc := assignPlain, c.Variant.Value == "nameref", false, false, false
 	switch c.Variant.Value {
 	case "export":
 		how = assignExport
@@ -270,6 +270,7 @@ func (w *walker) declare(c *syntax.DeclClause, st *state) {
 						ref = ref || on && strings.ContainsRune(f.s, 'n')
 						function = function || strings.ContainsAny(f.s, "fF")
 						integer = integer || on && strings.ContainsRune(f.s, 'i')
+						assoc = assoc || on && strings.ContainsRune(f.s, 'A')
 					default:
 						w.declareWord(f.s, st, how, ref, function)
 					}
@@ -283,6 +284,9 @@ func (w *walker) declare(c *syntax.DeclClause, st *state) {
 		options = false
 		if c.Variant.Value == "local" || c.Variant.Value == "declare" || c.Variant.Value == "typeset" {
 			w.shadow(st, a.Name.Value)
+		}
+		if v := w.lookup(st, a.Name.Value); assoc && !v.assoc {
+			w.set(st, a.Name.Value, &variable{val: unknown(nil), array: true, assoc: true, exported: v.exported})
 		}
 		switch {
 		case function:

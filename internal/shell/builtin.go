@@ -317,7 +317,14 @@ func (w *walker) reads(n string, r *run, args fields, st *state) {
 		if len(args) > 0 {
 			target = args[0].s
 		}
-		w.set(st, target, &variable{val: unknown(from), array: true, open: true})
+		next := &variable{val: unknown(from), array: true, open: true}
+		if n != "read" && st.in != nil && st.in.known && len(from) == 0 && strings.Count(st.in.s, "\n") <= maxWords && plainMapfile(r.words[1:]) {
+			next.open = false
+			for i, line := range strings.Split(strings.TrimSuffix(st.in.s, "\n"), "\n") {
+				next.keys, next.elems = append(next.keys, strconv.Itoa(i)), append(next.elems, constant(line))
+			}
+		}
+		w.set(st, target, next)
 		return
 	}
 	if len(args) == 0 {
@@ -335,6 +342,16 @@ func (w *walker) reads(n string, r *run, args fields, st *state) {
 			w.assignValue(st, a.s, v)
 		}
 	}
+}
+
+// plainMapfile reports that every line becomes an element.
+func plainMapfile(args fields) bool {
+	for _, a := range args {
+		if !a.exact() || strings.HasPrefix(a.s, "-") && a.s != "-t" {
+			return false
+		}
+	}
+	return len(args) > 0 && args[0].s == "-t"
 }
 
 // linesOf is what one name may be read from constant text: any of its lines, any of

@@ -24,7 +24,7 @@ func (w *walker) param(p *syntax.ParamExp, st *state, q quoting, splits bool) []
 	}
 	if p.Index != nil {
 		if i := index(p); i != "@" && i != "*" {
-			w.subscript(p.Index, st)
+			w.subscript(w.lookup(st, w.deref(st, p.Param.Value)), p.Index, st)
 		}
 	}
 	w.insides(p, st)
@@ -207,7 +207,7 @@ func (w *walker) value(p *syntax.ParamExp, st *state) value {
 		}
 		return v.val.or(value{{unset: true}})
 	}
-	key, ok := w.key(p.Index, st)
+	key, ok := w.key(v, p.Index, st)
 	if !ok || v.open {
 		return v.all()
 	}
@@ -220,11 +220,11 @@ func (w *walker) value(p *syntax.ParamExp, st *state) value {
 }
 
 // key is a subscript as the key of an element.
-func (w *walker) key(x syntax.ArithmExpr, st *state) (string, bool) {
+func (w *walker) key(v *variable, x syntax.ArithmExpr, st *state) (string, bool) {
 	if word, ok := x.(*syntax.Word); ok {
 		s, ok := w.scalar(word, st).one()
 		if ok && s != "" {
-			if _, err := strconv.Atoi(s); err != nil {
+			if _, err := strconv.Atoi(s); err != nil && !v.assoc {
 				if v := w.lookup(st, s); len(v.val) == 1 && v.val[0].exact() && !v.val[0].unset {
 					if _, err := strconv.Atoi(v.val[0].s); err == nil {
 						return v.val[0].s, true

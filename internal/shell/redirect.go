@@ -152,6 +152,9 @@ func (w *walker) openValue(v value, r Redirect, fd int, st *state, io *streams) 
 	switch {
 	case r.Read && fd == 0:
 		io.in = &source{}
+		if s, ok := w.pipes[v[0].s]; ok && len(v) == 1 {
+			io.in = &source{s: s, known: true}
+		}
 	case r.Write && fd == 1:
 		k := &sink{}
 		io.out, io.moved, io.file = k, true, k

@@ -20,10 +20,11 @@ type variable struct {
 	local    bool // changed since the shell started
 	ref      string
 	integer  bool // declare -i: what is assigned is evaluated
+	assoc    bool // declare -A: subscripts are text
 }
 
 func (v *variable) same(u *variable) bool {
-	return v.val.same(u.val) && v.array == u.array && v.open == u.open && v.exported == u.exported && v.ref == u.ref && v.integer == u.integer &&
+	return v.val.same(u.val) && v.array == u.array && v.open == u.open && v.exported == u.exported && v.ref == u.ref && v.integer == u.integer && v.assoc == u.assoc &&
 		slices.Equal(v.keys, u.keys) && slices.EqualFunc(v.elems, u.elems, value.same)
 }
 
@@ -204,7 +205,7 @@ func joinVariables(a, b *variable) *variable {
 	if b.array {
 		from = union(from, b.all().sources())
 	}
-	return &variable{val: unknown(from), array: true, open: true, local: true, exported: a.exported || b.exported}
+	return &variable{val: unknown(from), array: true, open: true, local: true, exported: a.exported || b.exported, assoc: a.assoc && b.assoc}
 }
 
 // addCwds adds directories in which the shell may be.
