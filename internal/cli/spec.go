@@ -147,6 +147,10 @@ func verbs() []Spec {
 			Long:  "The tool and its subcommands run with --help in the sandbox of a probe: three levels, 300 runs, one minute.\nWhat is written is inferred: it may say that something is dangerous, never that it is harmless.",
 			Flags: concat([]Flag{{Name: "install", Kind: Bool, Help: "keep it for this very file instead of printing it"}}, commonFlags), Effects: Effects{Read: true, Write: true, Subprocess: true},
 			Kind: "atip-exec.generate/1", Examples: []Example{{"atip generate mytool >mytool.json", ""}}},
+		{Verb: "publish", Program: "atip", Summary: "lay out a registry in a folder that any static server can serve", Args: []Arg{{Name: "DIR"}, {Name: "FILE|DIR", Optional: true, Variadic: true}},
+			Flags: concat([]Flag{{Name: "name", Kind: String, Value: "NAME", Help: "name of the registry"}, {Name: "url", Kind: String, Value: "URL", Help: "where it will be served"},
+				{Name: "require-signatures", Kind: Bool, Help: "tell clients to refuse what is not signed"}}, commonFlags),
+			Effects: Effects{Read: true, Write: true}, Kind: "atip-exec.publish/1", Examples: []Example{{"atip publish www mytool.json", ""}}},
 		{Verb: "lint", Program: "atip", Summary: "find what a valid document probably does not mean", Args: []Arg{{Name: "FILE", Variadic: true}}, Flags: commonFlags, Effects: Effects{Read: true}, Kind: "atip-exec.lint/1",
 			Examples: []Example{{"atip lint mytool.json", ""}}},
 		{Verb: "diff", Program: "atip", Summary: "compare two documents of one tool: dangers, loosened rules, surface, text", Args: []Arg{{Name: "OLD"}, {Name: "NEW"}},
@@ -221,7 +225,7 @@ func concat(lists ...[]Flag) []Flag {
 // holds it against the table.
 func isVerb(word string) bool {
 	switch word {
-	case "approve", "audit", "compile", "deny", "diff", "doctor", "explain", "fetch-shim", "forget", "generate", "help", "lint", "list", "policy", "redact", "requests", "resolve", "safety-prompt", "scan", "show", "sync", "validate", "version":
+	case "approve", "audit", "compile", "deny", "diff", "doctor", "explain", "fetch-shim", "forget", "generate", "help", "lint", "list", "policy", "publish", "redact", "requests", "resolve", "safety-prompt", "scan", "show", "sync", "validate", "version":
 		return true
 	}
 	return false

@@ -36,6 +36,8 @@ func verbs(name string) verb {
 		return fetchShimVerb
 	case "generate":
 		return generateVerb
+	case "publish":
+		return publishVerb
 	case "lint":
 		return lintVerb
 	case "diff":
