@@ -18,3 +18,9 @@ func fileID(path string) (dev, ino uint64) {
 	}
 	return 0, 0
 }
+
+// ownedBy reports whether a file belongs to a user.
+func ownedBy(info os.FileInfo, uid int) bool {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	return ok && int(st.Uid) == uid
+}

@@ -257,7 +257,7 @@ func dialectOf(s *step) (shell.Dialect, bool) {
 
 // options is what the reader may know of this machine.
 func (c *collector) options(cwd string) shell.Options {
-	o := shell.Options{Cwd: cwd, Home: c.plan.dirs.Home, Getenv: c.shellVariable, IsDir: isDir, ReadFile: readSmall}
+	o := shell.Options{Cwd: cwd, Home: c.plan.dirs.Home, Getenv: c.shellVariable, IsDir: isDir, ReadFile: readSmall, Trusted: c.hostSnapshot}
 	if c.ctx != nil {
 		o.Stdin = c.ctx.stdin
 		if c.ctx.cwdUnknown {
@@ -270,6 +270,16 @@ func (c *collector) options(cwd string) shell.Options {
 		}
 	}
 	return o
+}
+
+// hostSnapshot knows the file with which a host of agents starts each command: what it
+// saw of the user's own shell. No child can write it.
+func (c *collector) hostSnapshot(path string) bool {
+	if filepath.Clean(path) != path || filepath.Dir(path) != filepath.Join(c.plan.dirs.Home, ".claude", "shell-snapshots") || !strings.HasSuffix(path, ".sh") {
+		return false
+	}
+	info, err := os.Lstat(path)
+	return err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o022 == 0 && ownedBy(info, c.plan.machine.UID)
 }
 
 func isDir(path string) bool {

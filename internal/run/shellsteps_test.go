@@ -188,3 +188,31 @@ func TestVariablesOfTheEnvironment(t *testing.T) {
 		}
 	}
 }
+
+// The shape in which a host of agents sends its commands: its own snapshot first, the
+// command in an eval, the directory it ended in last.
+func TestHostSnapshot(t *testing.T) {
+	m := shellWorld(t)
+	dir := filepath.Join(m.Getenv("HOME"), ".claude", "shell-snapshots")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	snapshot := filepath.Join(dir, "s.sh")
+	if err := os.WriteFile(snapshot, []byte("shopt -s expand_aliases\nexport PATH=/usr/bin\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	text := func(cmd string) string {
+		return "source " + snapshot + " && eval '" + cmd + "' < /dev/null && pwd -P >| /tmp/host-1-cwd"
+	}
+	for cmd, want := range map[string]policy.Action{"ls -la": policy.Allow, "git push --force": policy.Confirm, "rm -rf ~": policy.Deny} {
+		if got := planOf(t, m, text(cmd)).Decision.Action; got != want {
+			t.Errorf("%q: %v, want %v", cmd, got, want)
+		}
+	}
+	if err := os.Chmod(snapshot, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if got := planOf(t, m, text("ls -la")).Decision.Action; got == policy.Allow {
+		t.Error("a snapshot that others can write is believed")
+	}
+}

@@ -85,6 +85,9 @@ func (w *walker) source(r *run, args fields, st *state) {
 		return
 	}
 	raw, path, ok := w.readSource(args[0], st)
+	if args[0].exact() && filepath.IsAbs(args[0].s) && w.o.Trusted != nil && w.o.Trusted(args[0].s) {
+		return
+	}
 	if !ok {
 		var from []int
 		for _, a := range args {

@@ -37,6 +37,8 @@ type Options struct {
 	IsDir func(string) bool
 	// ReadFile reads what `source` runs; nil: nothing can be read.
 	ReadFile func(path string) ([]byte, error)
+	// Trusted reports files that source may run unread; nil: none.
+	Trusted func(path string) bool
 	// Stdin is the whole standard input, if it is known.
 	Stdin *string
 	// Depth is how many shells this text is nested in.
