@@ -90,6 +90,7 @@ type Call struct {
 	Nested         []Nested      `json:"nested"`
 	CodeFiles      []CodeFile    `json:"codeFiles,omitempty"`
 	Secrets        []string      `json:"secrets"` // credential variables the tool may ask for
+	Endpoints      []string      `json:"-"`       // variables that say which host the tool talks to; "*" at the end
 	Paths          []string      `json:"paths,omitempty"`
 	Interactive    Interactive   `json:"interactive"`
 	Timeout        time.Duration `json:"-"` // declared duration.timeout, 0 if none

@@ -121,8 +121,13 @@ func (r *resolver) addSecrets(call *Call, w *weigh) {
 			return
 		}
 		l.n.ext.env.items(func(_ int, v val) {
-			if name := v.get("name").str(); v.get("kind").str() == "secret" && isVariable(name) {
-				call.Secrets = appendOnce(call.Secrets, name)
+			switch name := v.get("name").str(); v.get("kind").str() {
+			case "secret":
+				if isVariable(name) {
+					call.Secrets = appendOnce(call.Secrets, name)
+				}
+			case "endpoint":
+				call.Endpoints = appendOnce(call.Endpoints, name)
 			}
 		})
 	})

@@ -99,14 +99,17 @@ var builtinAllow = [...]rule{
 	{id: "network_read", decision: Allow, sw: []string{"network_read"}, grants: fNetwork,
 		when: when{known: &yes, code: []CodeKind{CodeNone}, effects: []effectCond{{atip.RemoteMutation, false}},
 			host: ownService},
+		unless: installing,
 		reason: "a known tool that reads from its own service"},
 	{id: "network_fetch", decision: Allow, sw: fetching, grants: fNetwork | fWrite,
 		when: when{known: &yes, confined: &yes, code: []CodeKind{CodeNone}, effects: []effectCond{{atip.RemoteMutation, false}},
 			host: ownService, path: &pathCond{class: scratchClasses}},
+		unless: installing,
 		reason: "a known tool that fetches from its own service into the workspace"},
 	{id: "network_fetch_exact", decision: Allow, sw: fetching, grants: fNetwork | fWrite,
 		when: when{known: &yes, confidence: exactOnly, code: []CodeKind{CodeNone}, effects: []effectCond{{atip.RemoteMutation, false}},
 			host: ownService, path: &pathCond{class: scratchClasses}},
+		unless: installing,
 		reason: "a known tool that fetches from its own service into the workspace"},
 
 	{id: "tracked_delete", decision: Allow, sw: []string{"tracked_delete"}, grants: fWrite | fDelete | fDestructive | fIrrevocable,
@@ -143,8 +146,11 @@ var builtinAllow = [...]rule{
 }
 
 var (
-	installers = []string{"npm", "pnpm", "yarn", "bun", "pip", "pip3", "uv", "poetry", "go", "cargo", "bundle", "composer", "gem"}
-	installs   = [][]string{{"install"}, {"add"}, {"ci"}, {"get"}, {"fetch"}, {"sync"}, {"pip", "install"}, {"mod", "download"}, {"update"}}
+	installers = []string{"npm", "pnpm", "yarn", "bun", "deno", "pip", "pip3", "uv", "poetry", "go", "cargo", "bundle", "composer", "gem"}
+	installs   = [][]string{{"install"}, {"add"}, {"ci"}, {"get"}, {"fetch"}, {"sync"}, {"pip", "install"}, {"mod", "download"}, {"update"},
+		{"mod", "tidy"}, {"work", "sync"}, {"download"}, {"wheel"}, {"lock"}}
+	// Fetching packages is no reading: what comes is code that soon runs.
+	installing = []when{{tool: installers, command: installs}}
 )
 
 var builtinConfirm = [...]rule{
@@ -265,7 +271,7 @@ var builtinDeny = [...]rule{
 
 // builtinDigest is the sha256 of BuiltinText. It is written here so that no command
 // computes it, and because a change of these tables should be seen: a test holds it.
-const builtinDigest = "e71cfb87b0e8c8e75f9db73003f62dc2c1d8ee38b2506a78dba066834271ef4f"
+const builtinDigest = "c9a011d5589dc70e2a4341faec9ca76e582ceb09b46f24e00c6f177ca60a045f"
 
 // Builtin is the built-in policy, a document of the same language.
 func Builtin() *Document {

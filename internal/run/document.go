@@ -30,16 +30,23 @@ func dangerName(e atip.Effect) string {
 // reversible.
 func (s *step) value(e atip.Effect) atip.Value {
 	v := s.Call.Effects[e].Value
-	if e != atip.Reversible {
+	if e == atip.Reversible {
+		switch v {
+		case atip.Yes:
+			return atip.No
+		case atip.No:
+			return atip.Yes
+		}
 		return v
 	}
-	switch v {
-	case atip.Yes:
-		return atip.No
-	case atip.No:
-		return atip.Yes
+	if v == atip.No && (s.RunsCode != policy.CodeNone || s.Call.Effects[atip.ExecOpaque].Value == atip.Yes) {
+		switch e {
+		case atip.Write, atip.Delete, atip.Network, atip.Destructive, atip.Billable, atip.SecretRead, atip.Persistence, atip.RemoteMutation:
+			// The tool's "no" speaks for the tool, not for the code it is handed.
+			return atip.Unknown
+		}
 	}
-	return atip.Unknown
+	return v
 }
 
 // danger lists the effects of a step under their names in plans.

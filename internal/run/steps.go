@@ -63,6 +63,7 @@ func (c *collector) add(argv, via []string, cwd string, confidence policy.Confid
 		return err
 	}
 	c.steps = append(c.steps, s)
+	c.given(s)
 	if err := c.runsWritten(s); err != nil {
 		return err
 	}
@@ -125,6 +126,9 @@ func (c *collector) resolve(s *step) error {
 		return err
 	}
 	s.Call = found.Resolve(s.argv, c.environment())
+	if onlyHelp(s) {
+		harmlessHelp(&s.Call)
+	}
 	c.upper(found, s)
 	if name := s.Call.Tool; name != "" && !contains(s.File.Names, name) {
 		s.File.Names = append(s.File.Names, name)
@@ -140,11 +144,13 @@ func (c *collector) resolve(s *step) error {
 		c.place(world, &s.Call.Resources[i], join(s.Cwd, s.Call.Chdir))
 		s.raise(s.Call.Resources[i])
 	}
+	c.below(s)
 	c.settle(s)
 	for _, f := range s.Call.CodeFiles {
 		p.checkCodeFile(s, f)
 	}
 	s.Hosts = p.hosts(s)
+	c.redirected(s)
 	if s.Call.Provenance.Rank >= atip.Org {
 		for _, path := range s.Call.Paths {
 			if abs := p.expand(path); p.world.Classify(abs, atip.AccessRead, false) == atip.ClassSecret {
@@ -178,7 +184,8 @@ func (c *collector) nested(s *step) error {
 		switch {
 		case n.Kind == "argv" && len(n.Argv) > 0 && len(s.Via) < maxDepth:
 			via := append(append([]string{}, s.Via...), s.id.Invoked)
-			if err := c.add(n.Argv, via, join(s.Cwd, s.Call.Chdir), policy.Exact); err != nil {
+			add := func() error { return c.add(c.searched(s, n.Argv), via, join(s.Cwd, s.Call.Chdir), policy.Exact) }
+			if err := c.setting(assigned(s, n.Argv), add); err != nil {
 				return err
 			}
 		case n.Kind == "shell" && n.Text != "" && len(s.Via) < maxDepth:
@@ -188,6 +195,11 @@ func (c *collector) nested(s *step) error {
 			}
 		default:
 			s.RunsCode = max(s.RunsCode, c.codeKind(s, n))
+			if argv := pythonModule(s, n); argv != nil && len(s.Via) < maxDepth {
+				if err := c.add(argv, append(append([]string{}, s.Via...), s.id.Invoked), join(s.Cwd, s.Call.Chdir), policy.Exact); err != nil {
+					return err
+				}
+			}
 		}
 	}
 	return nil

@@ -1,0 +1,44 @@
+package run
+
+import (
+	"slices"
+
+	"github.com/atip-dev/atip-exec/atip"
+)
+
+// pythonModule is the command that `python -m NAME …` runs, where the module is a package
+// manager with metadata of its own; nil for any other. What it may do is said there
+// better than by "some code".
+func pythonModule(s *step, n atip.Nested) []string {
+	if n.Language != "python-module" {
+		return nil
+	}
+	switch n.Text {
+	case "pip", "pip3", "pipx", "poetry", "uv":
+	default:
+		return nil
+	}
+	for i, w := range s.argv {
+		if w == n.Text && i > 0 || w == "-m"+n.Text {
+			return append([]string{n.Text}, s.argv[i+1:]...)
+		}
+	}
+	return nil
+}
+
+// onlyHelp reports a curated tool that is asked for its help or version and nothing
+// else: that much is common to all of them, whatever else they do.
+func onlyHelp(s *step) bool {
+	return len(s.argv) == 2 && (s.argv[1] == "--help" || s.argv[1] == "--version") && s.Call.Provenance.Channel == "builtin" && s.Call.Provenance.Rank >= atip.Org &&
+		!slices.Contains([]string{"echo", "printf", "xargs", "parallel"}, s.Call.Tool)
+}
+
+// harmlessHelp is the call of a tool that prints its help.
+func harmlessHelp(call *atip.Call) {
+	for e := range call.Effects {
+		call.Effects[e] = harmless(atip.Effect(e), "help")
+	}
+	call.Effects[atip.Read].Value = atip.Yes
+	call.Nested, call.CodeFiles, call.Resources = nil, nil, []atip.Resource{}
+	call.Exactness = atip.Exact
+}

@@ -1,0 +1,78 @@
+package run
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/atip-dev/atip-exec/atip"
+)
+
+// below adds what lies in a tree that a step gives out whole: `grep -r x ~` reads
+// ~/.ssh, though what it names is the home.
+func (c *collector) below(s *step) {
+	if listsOnly(s.Call.Tool) {
+		return
+	}
+	for _, r := range s.Call.Resources {
+		if r.Kind != "path" || r.Class != atip.ClassRoot || r.Access&atip.AccessRead == 0 || !r.Recursive && !descends(s) || !within(c.plan.dirs.Home, r.Abs) {
+			continue
+		}
+		in := atip.Resource{Kind: "path", Value: filepath.Join(c.plan.dirs.Home, ".ssh"), Access: atip.AccessRead, Recursive: true, Why: "below " + r.Value}
+		c.place(c.plan.world, &in, s.Cwd)
+		s.raise(in)
+		s.Call.Resources = append(s.Call.Resources, in)
+		return
+	}
+}
+
+// listsOnly reports tools that show what exists, not what is in it.
+func listsOnly(tool string) bool {
+	switch tool {
+	case "ls", "stat", "tree", "du", "test", "[", "realpath", "readlink", "dirname", "basename", "find", "fd", "eza", "exa", "lsd", "df", "chmod", "chown", "chgrp", "rm", "mv",
+		"git", "cd", "locate", "file", "mount", "findmnt", "lsof", "fuser", "getfacl", "lsattr", "chattr", "setfacl", "bash", "sh", "dash", ":":
+		return true
+	}
+	return false
+}
+
+// descends reports tools that read directories without being told to.
+func descends(s *step) bool {
+	switch s.Call.Tool {
+	case "rg", "tar", "zip", "rsync", "rclone", "grep", "cp", "scp":
+		return recursive(s) || s.Call.Tool != "grep" && s.Call.Tool != "cp" && s.Call.Tool != "scp"
+	}
+	return false
+}
+
+// searched puts the file that find looks for into the command it starts, if the
+// name says that it is a secret: the starting point alone does not.
+func (c *collector) searched(s *step, argv []string) []string {
+	if s.Call.Tool != "find" || !slices.ContainsFunc(s.argv, func(w string) bool { return strings.Contains(w, "{}") }) {
+		return argv
+	}
+	start, name := ".", ""
+	for i, w := range s.argv {
+		switch {
+		case i == 1 && !strings.HasPrefix(w, "-"):
+			start = w
+		case i > 1 && (s.argv[i-1] == "-name" || s.argv[i-1] == "-iname"):
+			name = strings.NewReplacer("*", "x", "?", "x").Replace(w)
+		}
+	}
+	r := atip.Resource{Kind: "path", Value: filepath.Join(start, name), Access: atip.AccessRead}
+	if name == "" || strings.IndexByte(start+name, 0) >= 0 {
+		return argv
+	}
+	if c.place(c.plan.world, &r, join(s.Cwd, s.Call.Chdir)); r.Class != atip.ClassSecret {
+		return argv
+	}
+	out := slices.Clone(argv)
+	for i := range out {
+		// The metadata has put the starting point in place of "{}".
+		if i > 0 && out[i] == start {
+			out[i] = r.Value
+		}
+	}
+	return out
+}
