@@ -80,6 +80,11 @@ func PlanText(d run.Document) string {
 	line("%s  %s", strings.ToUpper(d.Decision.String()), run.Quote(d.Argv))
 	line("  in %s%s", d.Cwd, workspaceNote(d))
 	for i, s := range d.Steps {
+		if s.Tool == ":" {
+			// The shell of -c: what it is told to do are the steps below.
+			line("shell   %s  sha256 %s", s.Executable.Canonical, s.Executable.Digest)
+			continue
+		}
 		if len(d.Steps) > 1 {
 			line("step %d  %s%s", i+1, run.Quote(s.Argv), via(s.Via))
 		}
@@ -206,6 +211,9 @@ func sandboxText(b *strings.Builder, d run.Document) {
 	receipt := d.Sandbox
 	fmt.Fprintf(b, "sandbox  tier %s, network %s\n", receipt.Tier, receipt.Net.Mode)
 	for _, g := range receipt.Write {
+		if g.Why == "default" {
+			continue // device nodes such as /dev/null
+		}
 		fmt.Fprintf(b, "  may write  %s (%s)\n", g.Path, g.Why)
 	}
 	for _, g := range receipt.Gaps {
