@@ -103,3 +103,40 @@ func (w world) example(file string, e example) {
 		}
 	}
 }
+
+// TestThreatModelNamesItsTests holds docs/threat-model.md to its word: each test
+// and script it names must be there.
+func TestThreatModelNamesItsTests(t *testing.T) {
+	text, err := os.ReadFile("../../docs/threat-model.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sources strings.Builder
+	for _, pattern := range []string{"../../*/*_test.go", "../../*/*/*_test.go"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			raw, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sources.Write(raw)
+		}
+	}
+	names := regexp.MustCompile("`(Test[A-Za-z0-9]+)`").FindAllStringSubmatch(string(text), -1)
+	if len(names) < 10 {
+		t.Fatalf("only %d tests are named", len(names))
+	}
+	for _, name := range names {
+		if !strings.Contains(sources.String(), "func "+name[1]+"(") {
+			t.Errorf("docs/threat-model.md names %s, which is not there", name[1])
+		}
+	}
+	for _, script := range regexp.MustCompile("`([a-z]+\\.txt)`").FindAllStringSubmatch(string(text), -1) {
+		if _, err := os.Stat(filepath.Join("testdata", script[1])); err != nil {
+			t.Error(err)
+		}
+	}
+}
