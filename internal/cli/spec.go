@@ -121,7 +121,7 @@ func verbs() []Spec {
 		{Verb: "audit", Program: "atip", Summary: "read the audit records: `audit list`, `audit why ID`, `audit show`, `audit verify`", Args: []Arg{{Name: "list|why|show|verify"}, {Name: "ID", Optional: true}},
 			Flags: concat([]Flag{{Name: "last", Short: 'n', Kind: Int, Value: "N", Minimum: 1, Help: "only the last N records"}}, commonFlags), Effects: Effects{Read: true}, Kind: "atip-exec.audit/1",
 			Examples: []Example{{"atip audit show -n 5", ""}, {"atip audit verify", ""}}},
-		{Verb: "validate", Program: "atip", Summary: "check metadata documents strictly", Args: []Arg{{Name: "FILE", Variadic: true}}, Flags: concat([]Flag{{Name: "lenient", Kind: Bool, Help: "report only what stops a document from loading"}}, commonFlags), Effects: Effects{Read: true}, Kind: "atip-exec.validate/1",
+		{Verb: "validate", Program: "atip", Summary: "check metadata documents strictly", Args: []Arg{{Name: "FILE", Variadic: true}}, Flags: commonFlags, Effects: Effects{Read: true}, Kind: "atip-exec.validate/1",
 			Examples: []Example{{"atip validate mytool.json", ""}}},
 		{Verb: "list", Program: "atip", Summary: "list the tools that have metadata", Flags: concat([]Flag{{Name: "remote", Kind: Bool, Help: "list what the registries offer instead"}}, commonFlags), Effects: Effects{Read: true, Network: true}, Kind: "atip-exec.list/1",
 			Examples: []Example{{"atip list -o json", ""}}},
@@ -190,6 +190,18 @@ func verbs() []Spec {
 			Examples: []Example{{"atip approve --init", "once, to make a key"}, {"atip approve r7k2m9qxw3tb", ""}}},
 		{Verb: "deny", Program: "atip", Summary: "say no to a request", Args: []Arg{{Name: "ID"}}, Flags: commonFlags, Effects: Effects{Read: true, Write: true}, Kind: "atip-exec.answer/1",
 			Examples: []Example{{"atip deny r7k2m9qxw3tb", ""}}},
+		{Verb: "delegate", Program: "atip", Summary: "print a token that takes rights away, or run a command under it", Args: []Arg{{Name: "CMD", Optional: true}, {Name: "ARGS", Optional: true, Variadic: true}},
+			Flags: concat([]Flag{
+				{Name: "spec", Kind: Path, Value: "FILE", Help: "a policy document with profile, default, delegation, delegable.maxDepth, hosts, paths"},
+				{Name: "policy", Kind: Path, Value: "FILE", Help: "the same as --spec"},
+				{Name: "tools", Kind: Strings, Value: "TOOLS", Help: "permit these tools, separated by commas; any other is denied"},
+				{Name: "deny-command", Kind: Strings, Value: "COMMAND", Help: "deny a command, such as \"gh repo delete\""},
+				{Name: "no-destructive", Kind: Bool, Help: "deny what destroys"},
+				{Name: "ttl", Kind: Duration, Value: "DUR", Help: "how long it lives (default 1h)"},
+				{Name: "name", Kind: String, Value: "NAME", Help: "a label of whom it is for, for the audit"},
+				{Name: "final", Kind: Bool, Help: "it cannot be delegated further"},
+			}, commonFlags), Effects: Effects{Read: true, Write: true, Subprocess: true}, Kind: "atip-exec.delegation/1",
+			Examples: []Example{{"atip delegate --tools git --tools ls --no-destructive -- git status", ""}, {"atip delegate --spec readonly.json --ttl 30m", ""}}},
 		{Verb: "doctor", Program: "atip", Summary: "say what this machine can enforce and what is missing", Flags: commonFlags, Effects: Effects{Read: true}, Kind: "atip-exec.doctor/1",
 			Examples: []Example{{"atip doctor", ""}}},
 		{Verb: "redact", Program: "atip", Summary: "redact secrets in files or stdin", Args: []Arg{{Name: "FILE", Optional: true, Variadic: true}}, Flags: commonFlags, Effects: Effects{Read: true},
@@ -225,7 +237,7 @@ func concat(lists ...[]Flag) []Flag {
 // holds it against the table.
 func isVerb(word string) bool {
 	switch word {
-	case "approve", "audit", "compile", "deny", "diff", "doctor", "explain", "fetch-shim", "forget", "generate", "help", "lint", "list", "policy", "publish", "redact", "requests", "resolve", "safety-prompt", "scan", "show", "sync", "validate", "version":
+	case "approve", "audit", "compile", "delegate", "deny", "diff", "doctor", "explain", "fetch-shim", "forget", "generate", "help", "lint", "list", "policy", "publish", "redact", "requests", "resolve", "safety-prompt", "scan", "show", "sync", "validate", "version":
 		return true
 	}
 	return false

@@ -50,7 +50,7 @@ func (p *Plan) bound() map[string]any {
 	host, _ := os.Hostname()
 	needs, _ := p.grantRules()
 	return map[string]any{"argv": anys(p.inv.words()), "cwd": p.Cwd, "workspace": p.Workspace, "steps": steps, "rules": anys(p.rules()), "env": p.boundEnvironment(), "credentials": anys(p.env.credentials), "stdin": p.boundStdin(),
-		"files": files, "sandbox": p.boundSandbox(), "policy": p.policies.Digest(), "uid": p.machine.UID, "host": host, "session": p.session(), "agent": p.agent(),
+		"files": files, "sandbox": p.boundSandbox(), "policy": p.policies.Digest(), "uid": p.machine.UID, "host": host, "session": p.session(), "agent": p.agent(), "chain": anys(p.chainNames()),
 		"needs":    map[string]any{"level": needs.MinLevel, "onceOnly": needs.OnceOnly, "idempotent": needs.Idempotent},
 		"terminal": p.inv.Terminal, "timeout": int64(p.limit() / time.Millisecond)}
 }

@@ -218,6 +218,9 @@ func (p *Plan) environment() error {
 			gitEnvironment(r.set, s)
 		}
 	}
+	if token := p.machine.Getenv(DelegationVariable); token != "" {
+		r.set[DelegationVariable] = token // verified when the run was decided
+	}
 	r.set["ATIP_EXEC_SANDBOX"] = p.Setup.Tier().String()
 	if p.inv.Directory != "" {
 		r.set["PWD"] = p.Cwd

@@ -216,6 +216,9 @@ func (p *Plan) decide() error {
 		req.Steps = append(req.Steps, s.Step)
 	}
 	req.Edges = p.edges
+	if err := p.delegate(&req); err != nil {
+		return err
+	}
 	p.Decision = p.policies.Decide(req)
 	p.judgeHidden(req)
 	p.judgeDoubt(req)

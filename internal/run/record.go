@@ -86,6 +86,9 @@ func (x *execution) describe(kind string) map[string]any {
 	p := x.plan
 	rec := map[string]any{"kind": kind, "argv": x.cleanAll(p.inv.words()), "cwd": p.Cwd, "uid": p.machine.UID,
 		"session": p.session(), "agent": p.agent()}
+	if chain := p.chainNames(); chain != nil {
+		rec["chain"] = chain
+	}
 	if len(p.steps) > 0 {
 		main := p.steps[0]
 		rec["tool"] = map[string]any{"path": main.id.Canonical, "place": main.id.Place, "sha256": main.id.Digest, "trust": main.verdict, "metadata": main.Call.Provenance}
@@ -184,7 +187,7 @@ func (x *execution) display(message string) approve.Display {
 }
 
 func (p *Plan) requester() approve.Requester {
-	r := approve.Requester{UID: p.machine.UID, PID: processID(), SID: sessionID(), Session: p.session(), Agent: p.agent()}
+	r := approve.Requester{UID: p.machine.UID, PID: processID(), SID: sessionID(), Session: p.session(), Agent: p.agent(), Chain: p.chainNames()}
 	for i, a := range approve.Ancestry(r.PID) {
 		if i == 0 {
 			r.Start, r.TTY = a.Start, a.Terminal()

@@ -56,6 +56,8 @@ func verbs(name string) verb {
 		return approveVerb
 	case "deny":
 		return denyVerb
+	case "delegate":
+		return delegateVerb
 	case "redact":
 		return redactVerb
 	}

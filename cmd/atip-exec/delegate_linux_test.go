@@ -1,0 +1,103 @@
+package main_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// token runs `atip delegate` and returns what it prints.
+func (a asker) token(held string, flags ...string) string {
+	a.t.Helper()
+	cmd := exec.Command(filepath.Join(bin, "atip"), append([]string{"delegate", "-o", "text"}, flags...)...)
+	cmd.Dir, cmd.Env = a.ws, []string{"HOME=" + a.home, "ATIP_DELEGATION=" + held}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		a.t.Fatalf("delegate %v: %v: %s", flags, err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+func (a asker) tryUnder(token string, args ...string) (int, refusal) {
+	a.t.Helper()
+	return a.try(func(c *exec.Cmd) { c.Env = append(c.Env, "ATIP_DELEGATION="+token) }, args...)
+}
+
+// TestDelegation: a token takes away, more blocks take away more, and what was
+// tampered with lets nothing run.
+func TestDelegation(t *testing.T) {
+	a := newAsker(t)
+	first := a.token("", "--tools", "git,ls,sh", "--deny-command", "git log", "--name", "reader")
+	second := a.token(first, "--tools", "ls")
+	parts := strings.Split(first, "~")
+	for _, row := range []struct {
+		name, token string
+		args        []string
+		exit        int
+		code        string
+	}{
+		{"permitted", first, []string{"--", "ls"}, 0, ""},
+		{"permitted", first, []string{"--", "git", "status"}, 0, ""},
+		{"not permitted", first, []string{"--", "cat", "/dev/null"}, 77, "E2001"},
+		{"denied command", first, []string{"--", "git", "log"}, 77, "E2001"},
+		{"denied inside a shell", first, []string{"--", "sh", "-c", "cat /dev/null"}, 77, "E2001"},
+		{"one block more", second, []string{"--", "ls"}, 0, ""},
+		{"one block more", second, []string{"--", "git", "status"}, 77, "E2001"},
+		{"edited", parts[0][:len(parts[0])-2] + "AA~" + parts[1], []string{"--", "ls"}, 77, "E2002"},
+		{"cut", strings.Join(strings.Split(second, "~")[:1], "") + "~" + strings.Split(second, "~")[2], []string{"--", "ls"}, 77, "E2002"},
+		{"nonsense", "x", []string{"--", "ls"}, 77, "E2002"},
+		// Without a token each of these runs.
+		{"control", "", []string{"--", "cat", "/dev/null"}, 0, ""},
+		{"control", "", []string{"--", "sh", "-c", "cat /dev/null"}, 0, ""},
+	} {
+		if code, e := a.tryUnder(row.token, row.args...); code != row.exit || e.Code != row.code {
+			t.Errorf("%s: %v: exit %d %s, want %d %s: %s", row.name, row.args, code, e.Code, row.exit, row.code, e.text)
+		}
+	}
+}
+
+// TestDelegationRuns: `atip delegate … -- CMD` runs under the token, which dropping the
+// variable inside does not undo: what the run was not granted stays out of reach.
+func TestDelegationRuns(t *testing.T) {
+	a := newAsker(t)
+	run := func(args ...string) (int, string) {
+		t.Helper()
+		cmd := exec.Command(filepath.Join(bin, "atip"), append([]string{"delegate"}, args...)...)
+		cmd.Dir, cmd.Env = a.ws, []string{"HOME=" + a.home, "PATH=/usr/bin:/bin:" + bin}
+		out, err := cmd.CombinedOutput()
+		if exit, ok := err.(*exec.ExitError); ok {
+			return exit.ExitCode(), string(out)
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		return 0, string(out)
+	}
+	if code, out := run("--tools", "ls", "--", "ls"); code != 0 {
+		t.Errorf("exit %d: %s", code, out)
+	}
+	if code, out := run("--tools", "ls", "--", "git", "status"); code != 77 || !strings.Contains(out, "delegat") {
+		t.Errorf("exit %d: %s", code, out)
+	}
+	if code, out := run("--", "ls"); code != 64 {
+		t.Errorf("a delegation that takes nothing away: exit %d: %s", code, out)
+	}
+	script := filepath.Join(a.ws, "x.py")
+	if err := os.WriteFile(script, []byte("import os\ndel os.environ['ATIP_DELEGATION']\nopen('made', 'w')\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	spec := filepath.Join(a.home, "spec.json")
+	if err := os.WriteFile(spec, []byte(`{"version":1,"delegation":{"effectRestrictions":{"filesystem.write":false}}} // read only`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if code, out := run("--spec", spec, "--", "python3", "x.py"); code == 0 {
+		t.Errorf("wrote: %s", out)
+	}
+	if _, err := os.Stat(filepath.Join(a.ws, "made")); err == nil {
+		t.Error("a file was made under a delegation without writing")
+	}
+	if code, e := a.try(nil, "--", "python3", "-c", "open('made','w')"); code != 0 {
+		t.Errorf("control: exit %d: %s", code, e.text)
+	}
+}

@@ -1,0 +1,139 @@
+package tools
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/approve"
+	"github.com/atip-dev/atip-exec/internal/cli"
+	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/internal/run"
+	"github.com/atip-dev/atip-exec/policy"
+)
+
+// A delegation lives an hour and may be passed on three times unless it says else.
+const (
+	delegateTTL   = time.Hour
+	delegateDepth = 3
+)
+
+// delegation is as much of a policy document as can be delegated.
+type delegation struct {
+	Schema    string `json:"$schema"`
+	Version   int    `json:"version"`
+	Profile   string `json:"profile"`
+	Default   string `json:"default"`
+	Delegable struct {
+		MaxDepth *int     `json:"maxDepth"`
+		Hosts    []string `json:"hosts"`
+		Paths    []string `json:"paths"`
+	} `json:"delegable"`
+	Delegation struct {
+		AllowedTools       []string        `json:"allowedTools"`
+		DeniedCommands     []string        `json:"deniedCommands"`
+		EffectRestrictions map[string]bool `json:"effectRestrictions"`
+	} `json:"delegation"`
+}
+
+// delegateVerb prints a token that takes away what its flags and file say, or runs a
+// command under it.
+func delegateVerb(c *cli.Console, v *cli.Values) (int, error) {
+	b := approve.Block{Agent: v.Get("name"), Depth: delegateDepth}
+	ttl := delegateTTL
+	if v.Has("ttl") {
+		ttl = v.DurationOf("ttl")
+	}
+	b.Exp = time.Now().Add(ttl).Unix()
+	for _, file := range append(v.All("spec"), v.All("policy")...) {
+		if err := readDelegation(file, &b); err != nil {
+			return 0, err
+		}
+	}
+	r := &b.Restrict
+	var tools []string
+	for _, list := range v.All("tools") {
+		tools = append(tools, strings.Split(list, ",")...)
+	}
+	if tools != nil {
+		r.AllowedTools = both(r.AllowedTools, tools)
+	}
+	r.DeniedCommands = append(r.DeniedCommands, v.All("deny-command")...)
+	if v.Has("no-destructive") {
+		if r.EffectRestrictions == nil {
+			r.EffectRestrictions = map[string]bool{}
+		}
+		r.EffectRestrictions["destructive"] = false
+	}
+	if r.Profile == "" && r.Default == "" && r.AllowedTools == nil && len(r.DeniedCommands)+len(r.EffectRestrictions) == 0 && r.Hosts == nil && r.Paths == nil {
+		return 0, fault.New("E1004", "delegate: nothing is taken away").WithFix("say what the other may not do", "atip delegate --no-destructive --tools git --tools ls -- ls")
+	}
+	m := run.Here()
+	token, err := run.Delegate(m, b, v.Has("final"))
+	if err != nil {
+		return 0, err
+	}
+	if len(v.Rest) > 0 {
+		return 0, runDelegated(m, token, v.Rest)
+	}
+	if c.Documents() {
+		return 0, c.Document(map[string]any{"kind": "atip-exec.delegation/1", "token": token, "variable": run.DelegationVariable, "expires": time.Unix(b.Exp, 0).UTC()})
+	}
+	return 0, c.Text(token + "\n")
+}
+
+// both keeps what two lists of permitted tools have in common; a nil one permits all.
+func both(a, b []string) []string {
+	if a == nil {
+		return b
+	}
+	out := []string{}
+	for _, x := range a {
+		if has(b, x) {
+			out = append(out, x)
+		}
+	}
+	return out
+}
+
+// readDelegation takes a policy document that says only what can be delegated.
+func readDelegation(file string, b *approve.Block) error {
+	raw, err := readFile(file, 256<<10)
+	if err != nil {
+		return err
+	}
+	if _, err := policy.Parse(policy.Source{File: file, Raw: raw, Layer: policy.LayerFlag}); err != nil {
+		return err
+	}
+	plain, err := atip.StripComments(raw)
+	if err != nil {
+		return fault.New("E2040", file+": "+err.Error())
+	}
+	var doc delegation
+	d := json.NewDecoder(bytes.NewReader(plain))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&doc); err != nil {
+		return fault.New("E2040", file+": only profile, default, delegation and delegable.maxDepth, hosts, paths can be delegated: "+err.Error()).With("file", file)
+	}
+	b.Restrict = approve.Restrict{Profile: doc.Profile, Default: doc.Default, AllowedTools: doc.Delegation.AllowedTools, DeniedCommands: doc.Delegation.DeniedCommands,
+		EffectRestrictions: doc.Delegation.EffectRestrictions, Hosts: doc.Delegable.Hosts, Paths: doc.Delegable.Paths}
+	if doc.Delegable.MaxDepth != nil {
+		b.Depth = *doc.Delegable.MaxDepth
+	}
+	return nil
+}
+
+// runDelegated replaces this process by atip-exec, beside our own executable.
+func runDelegated(m run.Machine, token string, argv []string) error {
+	program := filepath.Join(filepath.Dir(m.Self), "atip-exec")
+	if err := os.Setenv(run.DelegationVariable, token); err != nil {
+		return err
+	}
+	err := syscall.Exec(program, append([]string{"atip-exec", "--"}, argv...), os.Environ())
+	return fault.New("E4201", program+": "+err.Error()).WithFix("install `atip-exec` beside `atip`", "go install github.com/atip-dev/atip-exec/cmd/...")
+}

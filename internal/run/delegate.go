@@ -1,0 +1,189 @@
+package run
+
+import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/approve"
+	"github.com/atip-dev/atip-exec/internal/place"
+	"github.com/atip-dev/atip-exec/policy"
+)
+
+// DelegationVariable carries the token of a delegation to whoever runs under it.
+const DelegationVariable = "ATIP_DELEGATION"
+
+// delegate adds the restrictions of a delegation to what is decided. They hold for
+// the whole tree of the run: its kernel domain, its environment and its decisions
+// come from here, so a child that drops the variable gains nothing by it.
+func (p *Plan) delegate(req *policy.Request) error {
+	token := p.machine.Getenv(DelegationVariable)
+	if token == "" {
+		return nil
+	}
+	root, err := delegationPublic(p.dirs)
+	if err != nil {
+		return &approve.TokenError{Why: err.Error()}
+	}
+	blocks, err := approve.VerifyToken(token, root, time.Now())
+	if err != nil {
+		return err
+	}
+	req.Delegated = true
+	for _, b := range blocks {
+		r := b.Restrict
+		req.Chain = append(req.Chain, policy.Restrict{Profile: r.Profile, Default: r.Default, AllowedTools: r.AllowedTools, DeniedCommands: r.DeniedCommands,
+			EffectRestrictions: r.EffectRestrictions, Hosts: r.Hosts, Paths: r.Paths})
+	}
+	for _, d := range p.policies.Delegable() {
+		req.Chain = append(req.Chain, withinDelegable(d))
+		if d.MaxTTL > 0 && time.Until(time.Unix(blocks[0].Exp, 0)) > d.MaxTTL {
+			return &approve.TokenError{Why: "it lives longer than the policy lets a delegation"}
+		}
+		if blocks[0].Depth > d.MaxDepth {
+			return &approve.TokenError{Why: "it may be delegated further than the policy lets it"}
+		}
+	}
+	return nil
+}
+
+// withinDelegable takes away what the policy lets no delegation carry.
+func withinDelegable(d policy.Delegable) policy.Restrict {
+	r := policy.Restrict{AllowedTools: d.Tools, Hosts: d.Hosts, Paths: d.Paths}
+	if d.Effects == nil {
+		return r
+	}
+	r.EffectRestrictions = map[string]bool{}
+	for _, e := range dangerKeys() {
+		if name := dangerName(e); !contains(d.Effects, name) && e != atip.Read && e != atip.Subprocess && e != atip.Idempotent {
+			// Of reversible the harmless value is "yes".
+			r.EffectRestrictions[e.String()] = e == atip.Reversible
+		}
+	}
+	return r
+}
+
+// chainNames is the chain as an approval binds and the audit keeps it.
+func (p *Plan) chainNames() []string {
+	token := p.machine.Getenv(DelegationVariable)
+	if token == "" {
+		return nil
+	}
+	root, err := delegationPublic(p.dirs)
+	if err != nil {
+		return []string{"invalid"}
+	}
+	blocks, err := approve.VerifyToken(token, root, time.Now())
+	if err != nil {
+		return []string{"invalid"}
+	}
+	var out []string
+	for _, b := range blocks {
+		out = append(out, strings.TrimSpace(b.Agent+" "+b.Nonce))
+	}
+	return out
+}
+
+// The public half lies in the configuration directory, which a confined run can read
+// and not write: it has to verify, and must not need a secret for it.
+func delegationPublic(dirs place.Dirs) (ed25519.PublicKey, error) {
+	f, err := openNonblock(filepath.Join(dirs.Config, "delegation.pub"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, errors.New("this user never delegated anything")
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if why := foreignWriter(info, os.Geteuid()); why != "" {
+		return nil, errors.New("delegation.pub " + why)
+	}
+	raw, err := io.ReadAll(io.LimitReader(f, 1024))
+	if err != nil {
+		return nil, err
+	}
+	key, err := hex.DecodeString(strings.TrimSpace(string(raw)))
+	if err != nil || len(key) != ed25519.PublicKeySize {
+		return nil, errors.New("delegation.pub is malformed")
+	}
+	return key, nil
+}
+
+// Delegate makes a token that takes away what b says: a first one, or one block more
+// for the token that this process runs under.
+func Delegate(m Machine, b approve.Block, final bool) (string, error) {
+	dirs, err := place.DirsFromEnv(m.Getenv, "")
+	if err != nil {
+		return "", err
+	}
+	var token string
+	if held := m.Getenv(DelegationVariable); held != "" {
+		root, err := delegationPublic(dirs)
+		if err != nil {
+			return "", &approve.TokenError{Why: err.Error()}
+		}
+		token, err = approve.AppendToken(held, root, b)
+		if err != nil {
+			return "", err
+		}
+	} else {
+		key, err := delegationKey(dirs)
+		if err != nil {
+			return "", &approve.TokenError{Why: "no key to delegate with: " + err.Error()}
+		}
+		if token, err = approve.NewToken(key, b); err != nil {
+			return "", err
+		}
+	}
+	if final {
+		return approve.CloseToken(token)
+	}
+	return token, nil
+}
+
+// delegationKey reads the key of the first block, and makes it when it is first used.
+func delegationKey(dirs place.Dirs) (ed25519.PrivateKey, error) {
+	file := filepath.Join(dirs.State, "grants", "delegation.key")
+	raw, err := os.ReadFile(file)
+	if err == nil {
+		seed, err := hex.DecodeString(strings.TrimSpace(string(raw)))
+		if err != nil || len(seed) != ed25519.SeedSize {
+			return nil, errors.New(file + " is malformed")
+		}
+		return ed25519.NewKeyFromSeed(seed), nil
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	seed := make([]byte, ed25519.SeedSize)
+	rand.Read(seed)
+	key := ed25519.NewKeyFromSeed(seed)
+	for _, dir := range []string{filepath.Dir(file), dirs.Config} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return nil, err
+		}
+	}
+	public := hex.EncodeToString(key.Public().(ed25519.PublicKey)) + "\n"
+	if err := os.WriteFile(filepath.Join(dirs.Config, "delegation.pub"), []byte(public), 0o600); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	_, err = f.WriteString(hex.EncodeToString(seed) + "\n")
+	return key, err
+}
