@@ -121,7 +121,7 @@ func verbs() []Spec {
 		{Verb: "audit", Program: "atip", Summary: "read the audit records: `audit list`, `audit why ID`, `audit show`, `audit verify`", Args: []Arg{{Name: "list|why|show|verify"}, {Name: "ID", Optional: true}},
 			Flags: concat([]Flag{{Name: "last", Short: 'n', Kind: Int, Value: "N", Minimum: 1, Help: "only the last N records"}}, commonFlags), Effects: Effects{Read: true}, Kind: "atip-exec.audit/1",
 			Examples: []Example{{"atip audit show -n 5", ""}, {"atip audit verify", ""}}},
-		{Verb: "validate", Program: "atip", Summary: "check metadata documents strictly", Args: []Arg{{Name: "FILE", Variadic: true}}, Flags: commonFlags, Effects: Effects{Read: true}, Kind: "atip-exec.validate/1",
+		{Verb: "validate", Program: "atip", Summary: "check metadata documents strictly", Args: []Arg{{Name: "FILE", Variadic: true}}, Flags: concat([]Flag{{Name: "lenient", Kind: Bool, Help: "report only what stops a document from loading"}}, commonFlags), Effects: Effects{Read: true}, Kind: "atip-exec.validate/1",
 			Examples: []Example{{"atip validate mytool.json", ""}}},
 		{Verb: "list", Program: "atip", Summary: "list the tools that have metadata", Flags: concat([]Flag{{Name: "remote", Kind: Bool, Help: "list what the registries offer instead"}}, commonFlags), Effects: Effects{Read: true, Network: true}, Kind: "atip-exec.list/1",
 			Examples: []Example{{"atip list -o json", ""}}},
