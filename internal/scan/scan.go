@@ -50,6 +50,8 @@ type Tool struct {
 	Also   []string  `json:"also,omitempty"`
 	Probed bool      `json:"probed,omitempty"` // asked by this scan
 	Why    string    `json:"why,omitempty"`    // why it was not asked, or has no answer
+
+	old bool // what it said about itself is older than it may be
 }
 
 // Report is what a scan found.
@@ -185,6 +187,7 @@ func (s *scanner) look(c Candidate) (Tool, string) {
 	}
 	if found.Document != nil {
 		t.Source, t.Rank = found.Provenance.Channel, found.Provenance.Rank
+		t.old = t.Source == "native" && found.Provenance.Stale && s.unasked(c, id) == ""
 		return t, ""
 	}
 	if len(found.Warnings) > 0 {
@@ -224,7 +227,7 @@ func (s *scanner) probe(ctx context.Context, candidates []Candidate, tools []Too
 	byDigest := map[string][]int{}
 	var digests []string
 	for i, t := range tools {
-		if t.Name == "" || reasons[i] != "" || t.Source != "none" || t.Why != "" {
+		if t.Name == "" || reasons[i] != "" || t.Why != "" || t.Source != "none" && !t.old {
 			continue
 		}
 		if byDigest[t.SHA256] == nil {

@@ -100,3 +100,22 @@ func TestEndpoint(t *testing.T) {
 		}
 	}
 }
+
+func FuzzManifest(f *testing.F) {
+	f.Add(`{"endpoints":{"shims":"/s/{hash}.json","catalog":"https://a.invalid/base/c.json"},"trust":{"requireSignatures":true}}`)
+	f.Add(`{"endpoints":{"shims":"/%2e%2e/{hash}"}}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		r := &Registry{}
+		r.setURL("https://a.invalid/base")
+		m, err := parseManifest(r, []byte(text))
+		if err != nil {
+			return
+		}
+		for _, path := range []string{m.shims, m.signatures} {
+			full := strings.Replace(path, "{hash}", hexA, 1)
+			if !strings.HasPrefix(full, "/") || strings.HasPrefix(full, "//") || strings.Contains(full, "..") || strings.Count(full, hexA) != 1 || strings.ContainsAny(full, "?#%@{} ") {
+				t.Errorf("%q is asked for", full)
+			}
+		}
+	})
+}
