@@ -108,6 +108,11 @@ func (c *Console) help(words []string) int {
 		spec, _ := SpecOf("")
 		return c.done(c.Text(Help(spec)))
 	}
+	return c.HelpOn(words)
+}
+
+// HelpOn prints the help on a topic or a verb, of either program.
+func (c *Console) HelpOn(words []string) int {
 	if text, ok := Topic(words[0]); ok {
 		return c.done(c.Text(text))
 	}

@@ -75,6 +75,9 @@ func Main(argv []string) (status int) {
 	if len(argv) > 1 && argv[1] == scan.ProbeVerb {
 		return scan.ProbeMain(argv[2:])
 	}
+	if len(argv) > 2 && argv[1] == "help" {
+		return c.HelpOn(argv[2:])
+	}
 	// Flags may stand before the verb; which they are is known once it is found.
 	at := -1
 	for i, word := range argv[1:] {
