@@ -49,6 +49,10 @@ func (w *walker) visit(n *Node, path []string) error {
 		return nil
 	}
 	n.Help = Parse(text)
+	if len(path) > 0 && len(n.Help.Options) == 0 && len(n.Help.Commands) == 0 {
+		// Perhaps a complaint: nobody can tell it from a command without options.
+		n.Failed = true
+	}
 	if len(path) > 0 && sameCommands(n.Help, path) {
 		// The tool ignores the word and prints its own help again.
 		n.Help = Help{}

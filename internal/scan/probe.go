@@ -40,6 +40,7 @@ type outcome struct {
 	Why   string `json:"why,omitempty"`   // the tool's failure
 	Large bool   `json:"large,omitempty"`
 	Tier  string `json:"tier,omitempty"`
+	Exit  int    `json:"exit,omitempty"`
 }
 
 // Prober starts probes with the program self.
@@ -52,9 +53,9 @@ type Prober struct {
 
 // Ask runs PATH --agent, and if the answer is too large, with --depth=1.
 func (p Prober) Ask(ctx context.Context, c Candidate, digest string) (Answer, error) {
-	raw, o, err := p.Start(ctx, c.Path, digest, probeBytes, "--agent")
+	raw, o, err := p.start(ctx, c.Path, digest, probeBytes, false, "--agent")
 	if err == nil && o.Large {
-		raw, o, err = p.Start(ctx, c.Path, digest, probeBytes, "--agent", "--depth=1")
+		raw, o, err = p.start(ctx, c.Path, digest, probeBytes, false, "--agent", "--depth=1")
 	}
 	if err != nil {
 		return Answer{}, err
@@ -65,13 +66,17 @@ func (p Prober) Ask(ctx context.Context, c Candidate, digest string) (Answer, er
 	return Answer{Raw: raw, Why: o.Why}, nil
 }
 
-// Start runs a program in the sandbox of a probe and returns what it wrote on stdout.
-func (p Prober) Start(ctx context.Context, path, digest string, limit int, args ...string) ([]byte, outcome, error) {
+// start runs a program in the sandbox of a probe and returns what it wrote on stdout,
+// or on both of its streams.
+func (p Prober) start(ctx context.Context, path, digest string, limit int, both bool, args ...string) ([]byte, outcome, error) {
 	// The sandbox ends the child; this end is for the case that it does not.
 	ctx, cancel := context.WithTimeout(ctx, probeTime+8*time.Second)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, p.Self, append([]string{ProbeVerb, path, digest}, args...)...)
 	cmd.Env = []string{"ATIP_PROBE_STATE=" + p.State, "ATIP_PROBE_CACHE=" + p.Cache, "ATIP_PROBE_HOME=" + p.Home, "PATH=/usr/bin:/bin"}
+	if both {
+		cmd.Env = append(cmd.Env, "ATIP_PROBE_STDERR=1")
+	}
 	cmd.WaitDelay = time.Second
 	var stdout limited
 	var stderr limited
@@ -211,6 +216,9 @@ func startProbe(o *outcome, file *trust.File, p sandbox.Profile, s sandbox.Setup
 	path, byDescriptor, opened := file.Start()
 	cmd := sandbox.Cmd{Path: path, ByDescriptor: byDescriptor, File: opened, Argv: argv, Dir: dir, Stdin: null, Stdout: w, Stderr: null, Check: file.CheckStarted,
 		Env: []string{"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=" + dir, "TMPDIR=" + filepath.Join(dir, "tmp"), "LANG=C.UTF-8"}}
+	if os.Getenv("ATIP_PROBE_STDERR") != "" {
+		cmd.Stderr = w
+	}
 	if file.Inherit() {
 		cmd.Pass = map[int]*os.File{int(opened.Fd()): opened}
 	}
@@ -250,7 +258,7 @@ func startProbe(o *outcome, file *trust.File, p sandbox.Profile, s sandbox.Setup
 		r.Close()
 	}
 	if o.Why == "" && exit.Code != 0 {
-		o.Why = fmt.Sprintf("answered with status %d", exit.Code)
+		o.Exit, o.Why = exit.Code, fmt.Sprintf("answered with status %d", exit.Code)
 	}
 	return nil
 }
@@ -263,9 +271,13 @@ func selfPath() string {
 	return path
 }
 
-// Text runs a program as a probe does and returns what it printed; why says that it
-// gave no usable answer.
+// Text runs a program as a probe does and returns what it printed on either stream; why
+// says that it gave no usable answer. Many tools print their help as an error, so a
+// status counts only if nothing was printed.
 func (p Prober) Text(ctx context.Context, path, digest string, args ...string) (text, why string, err error) {
-	raw, o, err := p.Start(ctx, path, digest, 1<<20, args...)
+	raw, o, err := p.start(ctx, path, digest, 1<<20, true, args...)
+	if o.Exit != 0 && len(raw) > 0 {
+		o.Why = ""
+	}
 	return string(raw), o.Why, err
 }
