@@ -1,0 +1,290 @@
+package run
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/atip-dev/atip-exec/policy"
+	"github.com/atip-dev/atip-exec/sandbox"
+)
+
+// The oracle runs what the reader read. Its world has a PATH of its own in which
+// nearly every program is a stub that only writes down how it was called; shells and
+// wrappers are the real ones. A call that the plan did not list means that the reader
+// overlooked a command.
+
+// realTools run what the reader claims to see through, or feed it.
+var realTools = []string{"sh", "bash", "dash", "env", "xargs", "find", "timeout", "nice", "nohup", "setsid", "stdbuf", "flock", "ionice", "taskset", "cat", "ls", "seq", "sort", "head", "basename", "dirname"}
+
+type oracle struct {
+	w       corpusWorld
+	stubs   string
+	log     string
+	batch   *Batch
+	profile sandbox.Profile
+	setup   sandbox.Setup
+	null    *os.File
+}
+
+func newOracle(t testing.TB) *oracle {
+	t.Helper()
+	o := &oracle{w: newCorpusWorld(t)}
+	o.stubs, o.log = filepath.Join(o.w.home, "stubs"), filepath.Join(o.w.dir, ".calls")
+	if err := os.Mkdir(o.stubs, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	docs, err := filepath.Glob(filepath.Join("..", "..", "shims", "builtin", "*.json"))
+	if err != nil || len(docs) == 0 {
+		t.Fatalf("builtin documents: %v", err)
+	}
+	names := []string{"deployctl", "python3", "node", "pip3", "perl", "vi", "gunzip", "zcat", "unxz", "yum", "apt-get", "g++", "rake", "twine", "mysqldump"}
+	for _, d := range docs {
+		names = append(names, strings.TrimSuffix(filepath.Base(d), ".json"))
+	}
+	// The number of words goes first: a word may be empty or hold a newline.
+	stub := "#!/bin/sh\nprintf '%s\\0' \"$#\" \"${0##*/}\" \"$@\" >> '" + o.log + "'\necho README.md\n"
+	for _, name := range names {
+		path := filepath.Join(o.stubs, name)
+		if slices.Contains(realTools, name) {
+			continue
+		}
+		text := stub
+		switch name { // what these print is part of what is known of them
+		case "date":
+			text = strings.Replace(stub, "README.md", "0", 1)
+		case "mktemp":
+			text = strings.Replace(stub, "README.md", "/tmp/tmp.0000000000", 1)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range realTools {
+		for _, dir := range []string{"/bin", "/usr/bin"} {
+			if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
+				if err := os.Symlink(filepath.Join(dir, name), filepath.Join(o.stubs, name)); err != nil {
+					t.Fatal(err)
+				}
+				break
+			}
+		}
+	}
+	if o.null, err = os.OpenFile(os.DevNull, os.O_RDWR, 0); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { o.null.Close() })
+	m := o.w.machine()
+	m.Environ = []string{"HOME=" + o.w.home, "PATH=" + o.stubs, "USER=agent", "LANG=C.UTF-8", "OSTYPE=linux-gnu"}
+	o.batch = &Batch{Machine: m}
+	// What code of the workspace may do is what the rows get: no network, and no
+	// writing outside of the work tree.
+	p, err := MakePlan(Invocation{Argv: []string{"./x.sh"}, Directory: o.w.dir}, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	if p.Decision.Action != policy.Allow || p.Setup.Tier() == sandbox.T0 {
+		if strings.Contains(os.Getenv("ATIP_REQUIRE"), "landlock") {
+			t.Fatalf("nothing confines the oracle here: %s, tier %v", p.Decision.Action, p.Setup.Tier())
+		}
+		t.Skipf("nothing confines the oracle here: %s, tier %v", p.Decision.Action, p.Setup.Tier())
+	}
+	o.profile, o.setup = p.Profile, p.Setup
+	return o
+}
+
+var errUnfit = errors.New("not for the oracle")
+
+// check runs one text and compares; errUnfit if it cannot be run here.
+func (o *oracle) check(text string) (calls int, err error) {
+	for _, no := range []string{"kill", "command -p", "env -i", "-iS", "exec -c", "/dev/", "ulimit", "-delete", "-lc", "-c -l", "--login", "$$"} {
+		if strings.Contains(text, no) {
+			return 0, errUnfit
+		}
+	}
+	p, err := o.batch.make(Invocation{Shell: text, IsShell: true, Directory: o.w.dir})
+	if err != nil {
+		return 0, errUnfit
+	}
+	defer p.Close()
+	main := p.steps[0]
+	if main.missing != nil || main.id.Place == "" {
+		return 0, errUnfit
+	}
+	for _, s := range p.steps {
+		switch {
+		case s.confidence() == "opaque", s.RunsCode == policy.CodeOpaque:
+			return 0, errUnfit // it says that it does not know
+		case s != main && strings.HasPrefix(s.argv[0], "/"):
+			return 0, errUnfit // not found through PATH, so no stub
+		}
+	}
+	for _, e := range p.edges {
+		if e.Kind == policy.ForkBomb || e.Kind == policy.SocketShell {
+			return 0, errUnfit
+		}
+	}
+	recorded, err := o.run(p, main)
+	if err != nil {
+		return 0, err
+	}
+	for _, call := range recorded {
+		if !slices.ContainsFunc(p.steps, func(s *step) bool { return o.lists(s, call) }) {
+			var plan strings.Builder
+			for _, s := range p.steps {
+				fmt.Fprintf(&plan, "\n\t%s", Quote(s.argv))
+			}
+			return len(recorded), fmt.Errorf("%q ran %s, which the plan does not list:%s", text, Quote(call), plan.String())
+		}
+	}
+	return len(recorded), nil
+}
+
+// run starts a plan confined and returns the calls of stubs.
+func (o *oracle) run(p *Plan, main *step) ([][]string, error) {
+	if err := os.WriteFile(o.log, nil, 0o644); err != nil {
+		return nil, err
+	}
+	proc, err := sandbox.Start(context.Background(), o.profile, o.setup, sandbox.Cmd{Path: main.id.Place, Argv: p.Argv, Env: o.batch.Machine.Environ, Dir: o.w.dir,
+		Stdin: o.null, Stdout: o.null, Stderr: o.null})
+	if err != nil {
+		return nil, fmt.Errorf("start: %w", err)
+	}
+	end := time.NewTimer(2 * time.Second)
+	defer end.Stop()
+	select {
+	case <-proc.Done():
+	case <-end.C: // a loop without end: what it called so far counts
+		proc.KillTree(0)
+	}
+	if _, err := proc.Wait(); err != nil {
+		return nil, err
+	}
+	proc.Sweep()
+	raw, err := os.ReadFile(o.log)
+	if err != nil {
+		return nil, err
+	}
+	return parseCalls(raw), nil
+}
+
+func parseCalls(raw []byte) [][]string {
+	var out [][]string
+	words := strings.Split(string(bytes.TrimSuffix(raw, []byte{0})), "\x00")
+	for len(words) > 1 && len(out) < 200 {
+		n, err := strconv.Atoi(words[0])
+		if err != nil || n < 0 || len(words) < n+2 {
+			break // cut off in the middle
+		}
+		out = append(out, words[1:n+2])
+		words = words[n+2:]
+	}
+	return out
+}
+
+// lists reports whether a step stands for a call. A word that is not known, a
+// pattern and a placeholder stand for any words; so does the starting point of find,
+// below which all lies that it found.
+func (o *oracle) lists(s *step, call []string) bool {
+	argv, found := s.argv, contains(s.Via, "find") || contains(s.Via, "fd")
+	if call[0] == "echo" && s.Call.Tool == "xargs" {
+		return true // what xargs runs if it is told nothing
+	}
+	// A tilde in a place that only some shells expand is the home to the reader.
+	home := func(w string) string { return strings.ReplaceAll(w, o.w.home, "~") }
+	if len(argv) == 0 || filepath.Base(argv[0]) != call[0] {
+		return false
+	}
+	var b strings.Builder
+	b.WriteString(`(?s)^`)
+	for _, w := range argv[1:] {
+		if strings.ContainsAny(w, "*?[") || strings.Contains(w, "…") || strings.Contains(w, "{}") || strings.HasPrefix(w, "/dev/fd/") || found && !strings.HasPrefix(w, "-") {
+			b.WriteString(`(?:[^\x00]*\x00)*?`)
+			continue
+		}
+		b.WriteString(regexp.QuoteMeta(home(w)) + `\x00`)
+	}
+	b.WriteString(`$`)
+	re, err := regexp.Compile(b.String())
+	if err != nil {
+		return false
+	}
+	joined := ""
+	for _, w := range call[1:] {
+		joined += home(w) + "\x00"
+	}
+	return re.MatchString(joined)
+}
+
+// whole reports whether the world is as it was, and mends it.
+func (o *oracle) whole(t testing.TB) bool {
+	for _, name := range []string{"README.md", ".git/HEAD", "docs/guide.md"} {
+		if _, err := os.Stat(filepath.Join(o.w.dir, name)); err != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// TestOracle runs rows of the corpus; with CORPUS_ROWS=all every one, else a tenth.
+func TestOracle(t *testing.T) {
+	rows := readCorpus(t)
+	o := newOracle(t)
+	all := os.Getenv("CORPUS_ROWS") == "all"
+	ran, calls, unfit := 0, 0, 0
+	for i := range rows {
+		r := &rows[i]
+		if r.Cmd == nil || r.Cwd != "" || r.tagged("device") || r.tagged("system") || r.tagged("forkbomb") || !all && i%10 != 0 {
+			continue
+		}
+		n, err := o.check(*r.Cmd)
+		switch {
+		case errors.Is(err, errUnfit):
+			unfit++
+			continue
+		case err != nil:
+			t.Errorf("%s: %v", r.ID, err)
+		}
+		ran++
+		calls += n
+		if !o.whole(t) {
+			t.Fatalf("%s: %q destroyed the world: it started something that is no stub", r.ID, *r.Cmd)
+		}
+	}
+	t.Logf("%d rows ran, %d calls were recorded, %d rows are opaque or cannot run here", ran, calls, unfit)
+	if calls < ran/4 {
+		t.Errorf("%d rows made only %d calls: the stubs do not work", ran, calls)
+	}
+}
+
+// FuzzOracle looks for texts that start what the plan does not list.
+func FuzzOracle(f *testing.F) {
+	rows := readCorpus(f)
+	for i := range rows {
+		if r := &rows[i]; r.Cmd != nil && r.Cwd == "" && i%97 == 0 && (r.tagged("evasion") || r.tagged("shell") || r.tagged("lookalike")) {
+			f.Add(*r.Cmd)
+		}
+	}
+	o := newOracle(f)
+	f.Fuzz(func(t *testing.T, text string) {
+		if len(text) > 512 || strings.Contains(text, "&") && strings.Contains(text, "()") {
+			t.Skip() // long texts are no better, and functions in the background may fork without end
+		}
+		if _, err := o.check(text); err != nil && !errors.Is(err, errUnfit) {
+			t.Fatal(err)
+		}
+		if !o.whole(t) {
+			t.Fatalf("%q destroyed the world", text)
+		}
+	})
+}
