@@ -204,6 +204,11 @@ func (a asker) register() {
 	if code != 0 || !strings.Contains(out, "level 1") {
 		a.t.Fatalf("approve --init: exit %d: %s", code, out)
 	}
+	doctor := exec.Command(filepath.Join(bin, "atip"), "doctor", "-o", "text")
+	doctor.Dir, doctor.Env = a.ws, []string{"HOME=" + a.home, "PATH=/usr/bin:/bin"}
+	if out, _ := doctor.CombinedOutput(); !strings.Contains(string(out), "approvers  1 registered, the weakest of level 1") {
+		a.t.Errorf("doctor: %s", out)
+	}
 }
 
 // approve answers the request as a person does who reads it.
@@ -243,6 +248,12 @@ func TestGrantRunsOnce(t *testing.T) {
 	for _, want := range []string{"gh repo delete o/r --yes", "destructive", a.ws, "one run within ten minutes"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("the person was not shown %q: %s", want, out)
+		}
+	}
+	// What other runs leave behind is no change of this one.
+	for _, other := range [][]string{{"--", "ls"}, {"--", "git", "status"}, {"--", "python3", "-c", "import tempfile; tempfile.mkstemp()"}} {
+		if code, e := a.try(nil, other...); code != 0 {
+			t.Fatalf("%v: exit %d: %s", other, code, e.text)
 		}
 	}
 	if code, e := a.try(nil, args...); code != 0 || a.runs() != 1 {
@@ -388,6 +399,8 @@ func TestApproveRefuses(t *testing.T) {
 		c.Stdin, c.SysProcAttr.Ctty = strings.NewReader(last+"\n"), 1
 	}, nil, "approve", id)
 	refused("piped", code, out)
+	code, e := a.try(nil, "--", filepath.Join(bin, "atip"), "approve", id)
+	refused("by a command under the wrapper", code, e.text)
 	code, out = a.person([][2]string{{"to approve: ", "yes"}}, "approve", id)
 	refused("yes where the digest is asked for", code, out)
 	code, out = a.person([][2]string{{"to approve: ", ""}}, "approve", id)

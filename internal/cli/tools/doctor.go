@@ -90,6 +90,7 @@ func stateChecks(dirs place.Dirs, m run.Machine) []check {
 	} else {
 		out = append(out, check{"policy", "ok", itoa(len(set.Sources())) + " documents, profile " + set.Profile(), ""})
 	}
+	out = append(out, approverCheck(m))
 	auditDir := filepath.Join(dirs.State, "audit")
 	if _, err := os.Stat(auditDir); os.IsNotExist(err) {
 		out = append(out, check{"audit", "ok", "no records yet", ""})
@@ -112,4 +113,24 @@ func stateChecks(dirs place.Dirs, m run.Machine) []check {
 		out = append(out, check{"programs", "ok", "atip and atip-exec lie side by side", ""})
 	}
 	return out
+}
+
+// approverCheck says how well a permission is guarded (docs/approvals.md).
+func approverCheck(m run.Machine) check {
+	known, err := run.Approvers(m)
+	switch {
+	case err != nil:
+		return check{"approvers", "fail", err.Error(), "correct the file; what needs a person is refused until then"}
+	case len(known) == 0:
+		return check{"approvers", "warn", "nobody can permit what needs a person", "atip approve --init"}
+	}
+	low := 3
+	for _, a := range known {
+		low = min(low, a.Level)
+	}
+	text := itoa(len(known)) + " registered, the weakest of level " + itoa(low)
+	if low == 0 {
+		return check{"approvers", "warn", text + ": its key needs no person", "give the key a passphrase, or use a security key"}
+	}
+	return check{"approvers", "ok", text, ""}
 }
