@@ -214,13 +214,17 @@ func (l *stageLink) await(w *worker) (child int, err error) {
 	case err != nil:
 		return 0, &StepError{Step: "stage", Err: err}
 	case m.Kind == "started" && l.ns:
-		list := childrenOf(l.pid)
-		if len(list) != 1 {
-			return 0, &StepError{Step: "find child", Err: errors.New(strconv.Itoa(len(list)) + " children of the stage")}
-		}
 		none := unix.Timeval{}
 		_ = unix.SetsockoptTimeval(l.fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &none)
-		return list[0], nil
+		// A quick child leaves orphans before it is looked for, and the stage, which is
+		// their init, adopts them.
+		list := childrenOf(l.pid)
+		for _, pid := range list {
+			if innerPid(pid) == m.Pid {
+				return pid, nil
+			}
+		}
+		return 0, &StepError{Step: "find child", Err: errors.New("not among " + strconv.Itoa(len(list)) + " children of the stage")}
 	case m.Kind == "fail" && m.Step == "execute":
 		return 0, w.execError(syscall.Errno(m.Errno))
 	}
@@ -253,6 +257,20 @@ func (m stageMessage) failed() error {
 
 // tell writes one byte, which is all that the wrapper has to say.
 func (l *stageLink) tell() { _, _ = unix.Write(l.fd, []byte{1}) }
+
+// innerPid is the number that the innermost namespace of a process gave it, 0 if
+// that cannot be seen (NSpid, proc_pid_status(5)).
+func innerPid(pid int) int {
+	data, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "status"))
+	_, rest, _ := strings.Cut(string(data), "\nNSpid:")
+	line, _, _ := strings.Cut(rest, "\n")
+	f := strings.Fields(line)
+	if len(f) == 0 {
+		return 0
+	}
+	n, _ := strconv.Atoi(f[len(f)-1])
+	return n
+}
 
 // childrenOf lists the direct children of another process.
 func childrenOf(pid int) []int {

@@ -246,7 +246,7 @@ func (s *stage) asInit() error {
 	if err := s.letGo(); err != nil {
 		return err
 	}
-	s.send(stageMessage{Kind: "started"})
+	s.send(stageMessage{Kind: "started", Pid: r.pid})
 	// Until the wrapper has seen the child, its process id must not be reaped.
 	if !s.heard() {
 		os.Exit(1)

@@ -327,3 +327,17 @@ func TestStageHoldsNoOutput(t *testing.T) {
 		t.Errorf("%q %s", r.Out, r.Err)
 	}
 }
+
+// TestQuickChildWithOrphans: a child that ends at once leaves its own children to the
+// init of the namespace, where the wrapper then finds several.
+func TestQuickChildWithOrphans(t *testing.T) {
+	needNamespaces(t)
+	w := newWorld(t)
+	p := w.third(t, nil)
+	for range 8 {
+		r := confined(t, w.shell(p, "sleep 60 >/dev/null 2>&1 & sleep 60 >/dev/null 2>&1 & exit 5"))
+		if r.Err != "" || r.Exit.Code != 5 {
+			t.Fatalf("%+v", r.brief())
+		}
+	}
+}

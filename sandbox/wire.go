@@ -53,6 +53,7 @@ type stageMessage struct {
 	SysNS    int64  `json:"sys,omitempty"`
 	MaxRSSKB int64  `json:"rss,omitempty"`
 	Left     int    `json:"left,omitempty"`
+	Pid      int    `json:"pid,omitempty"` // of the child, as its namespace numbers it
 }
 
 // encodePlan refuses paths that JSON cannot carry unchanged.
