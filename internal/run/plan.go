@@ -56,6 +56,7 @@ type Plan struct {
 	timeout  timeoutStatus
 	names    []string // variables of the child, for conditions of metadata
 	starts   bool     // the plan is made to be run
+	pending  []string // what a run would still ask
 }
 
 // MakePlan identifies, resolves and decides. The caller closes the plan.

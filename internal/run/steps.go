@@ -121,7 +121,7 @@ func (c *collector) resolve(s *step) error {
 	if target, ok := s.id.Target(); ok {
 		q.Believed = target.SystemPath
 	}
-	found, err := p.memo.lookup(q, p.shimDirs)
+	found, err := p.metadata(q)
 	if err != nil {
 		return err
 	}
