@@ -91,6 +91,8 @@ func stages(all ...func() error) error {
 
 // Close releases the executables that the plan holds.
 func (p *Plan) Close() {
+	// A plan that failed early must not leave its probe running behind it.
+	_ = p.awaitProbe()
 	if p.prepared != nil {
 		p.prepared.Close()
 	}
