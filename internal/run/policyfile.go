@@ -64,6 +64,16 @@ func loadDocuments(dirs place.Dirs, workspace, cwd string, flags []string, uid i
 			return nil, err
 		}
 	}
+	// What `atip sync` fetched from an organisation's registry; it only tightens.
+	fetched, err := filepath.Glob(filepath.Join(dirs.Data, "registries", "*", "policy.json"))
+	if err != nil {
+		return nil, err
+	}
+	for _, path := range fetched {
+		if err := add(path, policy.LayerOrg, true); err != nil {
+			return nil, err
+		}
+	}
 	if err := add(filepath.Join(dirs.Config, "policy.json"), policy.LayerUser, false); err != nil {
 		return nil, err
 	}
