@@ -61,7 +61,7 @@ func constantText(list []written) (string, bool) {
 
 // wroteAll remembers the files that a call itself writes.
 func (c *collector) wroteAll(s *step) {
-	if c.ctx == nil {
+	if c.ctx == nil || keepsContent(s) {
 		return
 	}
 	for _, r := range s.Call.Resources {
@@ -107,6 +107,9 @@ func (c *collector) runsWritten(s *step) error {
 		abs = filepath.Clean(join(s.Cwd, s.argv[0]))
 	}
 	list := c.writers[abs]
+	if within(abs, c.plan.Workspace) {
+		list = slices.DeleteFunc(slices.Clone(list), func(w written) bool { return builds(w.by) && w.by.Call.Effects[atip.Network].Value != atip.Yes })
+	}
 	if len(list) == 0 || abs == "" {
 		if s.File.InWorkspace {
 			c.peek(s, abs)

@@ -413,7 +413,7 @@ func (c *collector) command(sh *step, cmd *shell.Command, via []string, fed bool
 			c.steps = append(c.steps, s)
 		default:
 			s := c.opaqueStep(sh, cmd.Argv, via, cwd, cmd.Why)
-			if cmd.CodeFile != "" && c.ofWorkspace(cmd.CodeFile) {
+			if cmd.CodeFile != "" && !strings.HasPrefix(cmd.CodeFile, "/dev/") && c.ofWorkspace(cmd.CodeFile) {
 				// It is not there, or too long: code of the workspace, whatever it is.
 				s.RunsCode, s.Confidence = policy.CodeProject, policy.Bounded
 			}

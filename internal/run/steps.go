@@ -97,6 +97,10 @@ func (c *collector) identify(s *step) error {
 	}
 	s.File = policy.FileFacts{Canonical: s.id.Canonical, Place: s.id.Place, Digest: s.id.Digest, InWorkspace: within(s.id.Canonical, p.Workspace),
 		Believed: believed(s.verdict), SystemPath: s.id.SystemPath, Names: []string{s.id.Effective, s.id.Invoked}}
+	if s.missing != nil && c.ctx != nil && strings.IndexByte(s.argv[0], '/') >= 0 {
+		// A part of the text may build it first; judged by its place.
+		s.File.InWorkspace = within(filepath.Clean(join(s.Cwd, s.argv[0])), p.Workspace)
+	}
 	s.Trust = policy.TrustFacts{Level: s.verdict.Level.String(), Reason: s.verdict.Reason, Action: policy.Action(s.verdict.Action)}
 	c.remember(s)
 	return nil
@@ -214,6 +218,8 @@ func (c *collector) codeKind(s *step, n atip.Nested) policy.CodeKind {
 		return policy.CodeOpaque
 	case n.Language == "project":
 		return policy.CodeProject
+	case n.Text != "" && raises(n.Text), n.File == "-" && c.ctx != nil && c.ctx.stdin != nil && raises(*c.ctx.stdin):
+		return policy.CodeOpaque
 	case n.Text != "" || n.File == "-":
 		return policy.CodeInline
 	case n.File != "":

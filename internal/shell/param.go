@@ -242,12 +242,25 @@ func (w *walker) key(v *variable, x syntax.ArithmExpr, st *state) (string, bool)
 // named is the value of a variable or a special parameter.
 func (w *walker) named(name string, st *state) value {
 	switch name {
-	case "#", "?", "$", "!", "PPID", "UID", "EUID", "BASHPID", "SHLVL", "LINENO", "EPOCHSECONDS":
+	case "!", "COLUMNS", "LINES", "PIPESTATUS":
+		// Empty until something ran in the background, and without a terminal.
+		if st.vars[name] == nil {
+			return append(constant(""), number()...)
+		}
+	case "UID", "EUID", "BASHPID", "LINENO", "EPOCHSECONDS", "RANDOM", "SRANDOM", "SECONDS":
+		// A shell that is not bash may not have them.
+		if st.vars[name] == nil {
+			if w.o.Dialect != Bash {
+				return append(constant(""), number()...)
+			}
+			return number()
+		}
+	case "#", "?", "$", "PPID", "SHLVL":
 		if name == "#" && !st.paramsOpen {
 			return constant(strconv.Itoa(len(st.params)))
 		}
 		return number()
-	case "RANDOM", "SRANDOM", "SECONDS", "OPTIND", "COLUMNS", "LINES", "PIPESTATUS":
+	case "OPTIND":
 		if st.vars[name] == nil {
 			return number()
 		}
