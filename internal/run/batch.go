@@ -11,7 +11,10 @@ import (
 	"github.com/atip-dev/atip-exec/internal/fault"
 )
 
-const maxBatchLine = 2 << 20
+const (
+	planKind     = "atip-exec.plan/1"
+	maxBatchLine = 2 << 20
+)
 
 // Batch plans many commands and starts none: the way to test a policy over
 // thousands of command lines.
@@ -20,7 +23,8 @@ type Batch struct {
 	Directory string
 	Machine   Machine
 
-	places map[string]*Plan // what all questions about one directory share
+	places map[string]*Plan    // what all questions about one directory share
+	clean  func(string) string // takes secrets out of the answers
 }
 
 // batchLine is one question of a batch.
@@ -39,12 +43,12 @@ type batchError struct {
 	Error    *fault.Fault `json:"error"`
 }
 
-// Answer reads one JSON object a line and writes one plan a line, in order. A
-// command that cannot be planned is answered with "deny" and its error.
+// Answer reads one JSON object a line and writes one plan a line, in order and at
+// once, so that a caller may wait for each answer. What cannot be planned is
+// answered with "deny" and its error; the first line that is no object is also the
+// error of the whole.
 func (b *Batch) Answer(in io.Reader, out io.Writer) error {
-	w := bufio.NewWriter(out)
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
+	var first error
 	lines := bufio.NewScanner(in)
 	lines.Buffer(make([]byte, 64<<10), maxBatchLine)
 	for n := 1; lines.Scan(); n++ {
@@ -52,17 +56,36 @@ func (b *Batch) Answer(in io.Reader, out io.Writer) error {
 			continue
 		}
 		var q batchLine
+		var answer any
 		if err := json.Unmarshal(lines.Bytes(), &q); err != nil {
-			return fault.New("E1004", fmt.Sprintf("line %d of stdin is not a JSON object: %v", n, err)).WithFix("write {\"id\":1,\"argv\":[\"ls\"]}", "")
+			f := fault.New("E1004", fmt.Sprintf("line %d of stdin is not a JSON object: %v", n, err)).WithFix("write {\"id\":1,\"argv\":[\"ls\"]}", "")
+			if first == nil {
+				first = f
+			}
+			answer = batchError{Kind: planKind, Decision: "deny", Error: f}
+		} else {
+			answer = b.plan(q)
 		}
-		if err := enc.Encode(b.plan(q)); err != nil {
-			return fault.New("E4005", "stdout: "+err.Error())
+		if err := b.write(out, answer); err != nil {
+			return err
 		}
 	}
 	if err := lines.Err(); err != nil {
 		return fault.New("E1004", "stdin: "+err.Error())
 	}
-	if err := w.Flush(); err != nil {
+	return first
+}
+
+// write prints one answer without the secrets of the caller's environment and files.
+func (b *Batch) write(out io.Writer, answer any) error {
+	raw, err := encode(answer)
+	if err == nil && b.clean != nil && b.clean(string(raw)) != string(raw) {
+		raw, err = encode(RedactDocument(answer, b.clean))
+	}
+	if err == nil {
+		_, err = out.Write(append(raw, '\n'))
+	}
+	if err != nil {
 		return fault.New("E4005", "stdout: "+err.Error())
 	}
 	return nil
@@ -82,6 +105,9 @@ func (b *Batch) make(inv Invocation) (*Plan, error) {
 			b.places = map[string]*Plan{}
 		}
 		b.places[inv.Directory] = place
+		if b.clean == nil {
+			b.clean = place.Redactor()
+		}
 	}
 	p := newPlan(inv, b.Machine)
 	run, argv, began := p.Run, p.Argv, p.began
@@ -104,7 +130,7 @@ func (b *Batch) plan(q batchLine) any {
 		inv.Shell, inv.IsShell = *q.Cmd, true
 	}
 	failed := func(err error) any {
-		return batchError{Kind: "atip-exec.plan/1", ID: q.ID, Decision: "deny", Error: fault.From(err)}
+		return batchError{Kind: planKind, ID: q.ID, Decision: "deny", Error: fault.From(err)}
 	}
 	if len(inv.Argv) == 0 && !inv.IsShell {
 		return failed(fault.New("E1003", "neither cmd nor argv"))

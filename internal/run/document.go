@@ -127,7 +127,7 @@ type EnvDocument struct {
 
 // Document renders the plan for machines.
 func (p *Plan) Document() Document {
-	d := Document{Kind: "atip-exec.plan/1", Decision: p.Decision.Action, Argv: p.inv.words(), Cwd: p.Cwd, Workspace: p.Workspace, Steps: []StepDocument{},
+	d := Document{Kind: planKind, Decision: p.Decision.Action, Argv: p.inv.words(), Cwd: p.Cwd, Workspace: p.Workspace, Steps: []StepDocument{},
 		Reasons: p.Decision.Reasons, Alternatives: p.Decision.Alternatives, Sandbox: p.Setup.Receipt(), Pending: append([]string{}, p.pending...),
 		Environment: EnvDocument{Passed: p.env.passed, Dropped: p.env.dropped, Credentials: p.env.credentials}, Policy: p.policies.Sources()}
 	if d.Reasons == nil {
