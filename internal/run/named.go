@@ -1,6 +1,7 @@
 package run
 
 import (
+	"path/filepath"
 	"strings"
 
 	"github.com/atip-dev/atip-exec/atip"
@@ -11,6 +12,9 @@ import (
 // metadata does not say which of their words are local files: naming a secret gives
 // it out, naming a file that runs by itself replaces it. A word can only raise.
 func (c *collector) given(s *step) {
+	if s.Call.Tool == "socat" && bridges(s.argv) {
+		c.edge(c.index(s), c.index(s), policy.SocketShell)
+	}
 	kind := handing(s)
 	if kind == handsNothing || len(s.argv) < 2 {
 		return
@@ -89,4 +93,21 @@ func handed(kind handKind, w, before string) (string, bool) {
 	}
 	w = strings.TrimPrefix(w, "file://")
 	return w, !strings.HasPrefix(w, "-") && !strings.Contains(w, "://")
+}
+
+// bridges reports a socat that puts a shell on a connection.
+func bridges(argv []string) bool {
+	program, connection := false, false
+	for _, w := range argv[1:] {
+		kind, rest, _ := strings.Cut(strings.ToLower(w), ":")
+		switch {
+		case kind == "exec" || kind == "system" || kind == "shell":
+			command, _, _ := strings.Cut(strings.Trim(rest, "'\""), ",")
+			first, _, _ := strings.Cut(command, " ")
+			program = program || isShell(filepath.Base(first))
+		case strings.HasPrefix(kind, "tcp"), strings.HasPrefix(kind, "udp"), strings.HasPrefix(kind, "openssl"), strings.HasPrefix(kind, "ssl"), strings.HasPrefix(kind, "sctp"), strings.HasPrefix(kind, "socks"), kind == "proxy":
+			connection = true
+		}
+	}
+	return program && connection
 }

@@ -419,6 +419,9 @@ func (c *collector) command(sh *step, cmd *shell.Command, via []string, fed bool
 			}
 			c.note(s, sinkWord|sinkStdin)
 			c.steps = append(c.steps, s)
+			for _, w := range c.writers[cmd.CodeFile] {
+				c.fileEdge(w.by, s)
+			}
 		}
 		c.redirections(c.steps[at], cmd, cwd)
 		if len(c.steps) > maxSteps {
