@@ -15,6 +15,21 @@ func (c *collector) given(s *step) {
 	if s.Call.Tool == "socat" && bridges(s.argv) {
 		c.edge(c.index(s), c.index(s), policy.SocketShell)
 	}
+	if s.Call.Tool == "find" {
+		// To list where the secrets of a home lie is to ask for them.
+		if _, path := c.sought(s); path != "" {
+			r := atip.Resource{Kind: "path", Value: path, Access: atip.AccessRead, Why: "-name"}
+			if c.place(c.plan.world, &r, join(s.Cwd, s.Call.Chdir)); !within(r.Abs, c.plan.Workspace) {
+				s.Call.Resources = append(s.Call.Resources, r)
+			}
+		}
+	}
+	switch s.Call.Tool {
+	case "sed":
+		c.sedFiles(s)
+	case "awk":
+		c.awkFiles(s)
+	}
 	kind := handing(s)
 	if kind == handsNothing || len(s.argv) < 2 {
 		return
@@ -23,6 +38,13 @@ func (c *collector) given(s *step) {
 		before := s.argv[i]
 		path, ok := handed(kind, w, before)
 		if !ok || path == "" || strings.IndexByte(path, 0) >= 0 {
+			continue
+		}
+		if s.Call.Tool == "openssl" && strings.HasSuffix(before, "out") && strings.HasPrefix(before, "-") {
+			r := atip.Resource{Kind: "path", Value: path, Access: atip.AccessWrite, Why: before}
+			c.place(c.plan.world, &r, join(s.Cwd, s.Call.Chdir))
+			s.raise(r)
+			s.Call.Resources = append(s.Call.Resources, r)
 			continue
 		}
 		r := atip.Resource{Kind: "path", Value: path, Access: atip.AccessRead, Why: "named"}
@@ -110,4 +132,40 @@ func bridges(argv []string) bool {
 		}
 	}
 	return program && connection
+}
+
+// sedFiles adds the absolute paths that a sed script writes with its w command.
+func (c *collector) sedFiles(s *step) {
+	for _, w := range s.argv[1:] {
+		_, path, ok := strings.Cut(w, "w /")
+		if !ok || strings.HasPrefix(w, "/") || strings.IndexByte(w, 0) >= 0 {
+			continue
+		}
+		path, _, _ = strings.Cut(path, "\n")
+		r := atip.Resource{Kind: "path", Value: "/" + path, Access: atip.AccessWrite, Why: "w"}
+		if c.place(c.plan.world, &r, join(s.Cwd, s.Call.Chdir)); s.Call.Effects[atip.Write].Value != atip.No && !harmlessFile(r.Value) {
+			s.raise(r)
+			s.Call.Resources = append(s.Call.Resources, r)
+		}
+	}
+}
+
+// awkFiles adds what an awk program names that runs by itself or is no common file, if
+// it writes: which of its texts is the file is not read.
+func (c *collector) awkFiles(s *step) {
+	for _, w := range s.argv[1:] {
+		if !strings.Contains(w, ">") || strings.IndexByte(w, 0) >= 0 {
+			continue
+		}
+		for _, lit := range literals(w) {
+			r := atip.Resource{Kind: "path", Value: lit, Access: atip.AccessWrite, Why: "print >"}
+			if !strings.HasPrefix(lit, "/") || harmlessFile(lit) {
+				continue
+			}
+			if c.place(c.plan.world, &r, join(s.Cwd, s.Call.Chdir)); r.Class == atip.ClassStartup || r.Class == atip.ClassDevice || r.Class == atip.ClassPolicySelf || r.Class == atip.ClassSecret {
+				s.raise(r)
+				s.Call.Resources = append(s.Call.Resources, r)
+			}
+		}
+	}
 }

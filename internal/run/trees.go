@@ -45,13 +45,10 @@ func descends(s *step) bool {
 	return false
 }
 
-// searched puts the file that find looks for into the command it starts, if the
-// name says that it is a secret: the starting point alone does not.
-func (c *collector) searched(s *step, argv []string) []string {
-	if s.Call.Tool != "find" || !slices.ContainsFunc(s.argv, func(w string) bool { return strings.Contains(w, "{}") }) {
-		return argv
-	}
-	start, name := ".", ""
+// sought is the secret that find looks for by name; "" if it looks for none.
+func (c *collector) sought(s *step) (start, path string) {
+	name := ""
+	start = "."
 	for i, w := range s.argv {
 		switch {
 		case i == 1 && !strings.HasPrefix(w, "-"):
@@ -61,17 +58,27 @@ func (c *collector) searched(s *step, argv []string) []string {
 		}
 	}
 	r := atip.Resource{Kind: "path", Value: filepath.Join(start, name), Access: atip.AccessRead}
-	if name == "" || strings.IndexByte(start+name, 0) >= 0 {
-		return argv
+	if s.Call.Tool != "find" || name == "" || strings.IndexByte(start+name, 0) >= 0 {
+		return "", ""
 	}
 	if c.place(c.plan.world, &r, join(s.Cwd, s.Call.Chdir)); r.Class != atip.ClassSecret {
+		return "", ""
+	}
+	return start, r.Value
+}
+
+// searched puts the file that find looks for into the command it starts, if the
+// name says that it is a secret: the starting point alone does not.
+func (c *collector) searched(s *step, argv []string) []string {
+	start, path := c.sought(s)
+	if path == "" || !slices.ContainsFunc(s.argv, func(w string) bool { return strings.Contains(w, "{}") }) {
 		return argv
 	}
 	out := slices.Clone(argv)
 	for i := range out {
 		// The metadata has put the starting point in place of "{}".
 		if i > 0 && out[i] == start {
-			out[i] = r.Value
+			out[i] = path
 		}
 	}
 	return out

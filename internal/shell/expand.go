@@ -197,6 +197,11 @@ func (w *walker) emptyList(part syntax.WordPart, st *state) bool {
 	return index(p) == "@" && v.array && !v.open && len(v.elems) == 0
 }
 
+// notTilde reports letters that no tilde prefix has.
+func notTilde(r rune) bool {
+	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '_' && r != '-' && r != '+' && r != '.'
+}
+
 // lit is literal text; backslashes still stand in it.
 func (w *walker) lit(s string, st *state, q quoting, first bool) []piece {
 	var b strings.Builder
@@ -204,6 +209,9 @@ func (w *walker) lit(s string, st *state, q quoting, first bool) []piece {
 	i := 0
 	if first && q == unquoted && strings.HasPrefix(s, "~") {
 		name, rest, slash := strings.Cut(s, "/")
+		if w.o.Home != "" && w.o.Home[strings.LastIndexByte(w.o.Home, '/')+1:] == name[1:] {
+			name = "~"
+		}
 		switch name {
 		case "~":
 			home := w.home(st)
@@ -217,12 +225,12 @@ func (w *walker) lit(s string, st *state, q quoting, first bool) []piece {
 				out = append(out, piece{fields: fields{concat(h, tail[0].fields[0])}, quoted: true})
 			}
 			return out
-		case "~+":
-			b.WriteString(Hole)
-			i = 2
-		case "~-":
-			b.WriteString(Hole)
-			i = 2
+		default:
+			// Another user's home, the current directory, one of the stack.
+			if strings.IndexFunc(name[1:], notTilde) < 0 {
+				b.WriteString(Hole)
+				i = len(name)
+			}
 		}
 	}
 	for ; i < len(s); i++ {
