@@ -86,9 +86,6 @@ func (c *collector) peekCode(s *step, text string) {
 				named.Call.Resources = []atip.Resource{r}
 				sub.steps = append(sub.steps, named)
 			}
-			if r.Class == atip.ClassStartup || r.Class == atip.ClassDevice {
-				s.RunsCode = policy.CodeOpaque // it may only be read
-			}
 		}
 		if !starts {
 			continue
