@@ -1,6 +1,7 @@
 package run
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -164,4 +165,21 @@ func (p *Plan) judgeHidden(req policy.Request) {
 			p.Decision.Reasons = append(p.Decision.Reasons, r)
 		}
 	}
+}
+
+// searchedScript reports whether a shell would run a script from PATH: bash does so
+// for a name without a slash that is no file of the current directory.
+func (c *collector) searchedScript(s *step, name string) bool {
+	if name == "" || name == "-" || strings.ContainsRune(name, '/') {
+		return false
+	}
+	if _, err := os.Stat(join(join(s.Cwd, s.Call.Chdir), name)); err == nil {
+		return false
+	}
+	for _, dir := range c.path {
+		if _, err := os.Stat(filepath.Join(dir, name)); err == nil && filepath.IsAbs(dir) {
+			return true
+		}
+	}
+	return false
 }

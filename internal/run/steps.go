@@ -222,6 +222,8 @@ func (c *collector) codeKind(s *step, n atip.Nested) policy.CodeKind {
 		return policy.CodeOpaque
 	case n.Text != "" || n.File == "-":
 		return policy.CodeInline
+	case n.Kind == "shell" && c.searchedScript(s, n.File):
+		return policy.CodeOpaque
 	case n.File != "":
 		r := atip.Resource{Kind: "path", Value: n.File, Access: atip.AccessRead}
 		c.plan.world.Fill(&r, join(s.Cwd, s.Call.Chdir))
