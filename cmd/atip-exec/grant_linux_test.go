@@ -308,7 +308,7 @@ func TestNotify(t *testing.T) {
 	put(filepath.Join(a.home, ".config/agent-tools"), `{"version":1,"approval":{"command":"cat >$HOME/asked.new; mv $HOME/asked.new $HOME/asked"}}`)
 	id := a.request(args...)
 	var raw []byte
-	for i := 0; i < 200 && len(raw) == 0; i++ {
+	for i := 0; i < 1500 && len(raw) == 0; i++ {
 		time.Sleep(20 * time.Millisecond)
 		raw, _ = os.ReadFile(filepath.Join(a.home, "asked"))
 	}
