@@ -125,8 +125,9 @@ func worse(e Effect, a Fact, aOK bool, b Fact, bOK bool) (Fact, bool) {
 	return a, true
 }
 
-// all weighs a reading whose command is known.
-func (w *weigh) all() {
+// declared starts the result with what the document states and returns which effects
+// it does.
+func (w *weigh) declared() Set {
 	var stated Set
 	for i := range w.result {
 		e := Effect(i)
@@ -138,6 +139,12 @@ func (w *weigh) all() {
 		}
 		w.result[e] = f
 	}
+	return stated
+}
+
+// all weighs a reading whose command is known.
+func (w *weigh) all() {
+	stated := w.declared()
 	fired := w.applyWhen(&stated)
 	if w.bounded {
 		w.joinUpper(&stated)

@@ -47,17 +47,7 @@ func (r *resolver) join(root *node) (out Effects, ok bool) {
 
 // upper weighs a command whatever its words: effects, base and every when.
 func (w *weigh) upper() {
-	var stated Set
-	for i := range w.result {
-		e := Effect(i)
-		f, ok := w.merged(e, true)
-		if ok {
-			stated = stated.With(e)
-		} else {
-			f = w.fact(Unknown, w.leaf.n, "")
-		}
-		w.result[e] = f
-	}
+	stated := w.declared()
 	w.joinUpper(&stated)
 	w.chain(func(l *level) {
 		if l.n.ext == nil {

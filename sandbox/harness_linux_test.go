@@ -356,7 +356,7 @@ func need(t testing.TB, feature string, have bool) {
 	if have {
 		return
 	}
-	for _, r := range strings.Split(os.Getenv("ATIP_REQUIRE"), ",") {
+	for _, r := range strings.FieldsFunc(os.Getenv("ATIP_REQUIRE"), func(r rune) bool { return r == ',' || r == ' ' }) {
 		if r == feature {
 			t.Fatalf("%s is required and missing", feature)
 		}

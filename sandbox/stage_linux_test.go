@@ -18,7 +18,7 @@ func needNamespaces(t testing.TB) {
 	if !h.Namespaces {
 		t.Log(h.NSWhy)
 	}
-	need(t, "namespaces", h.Namespaces)
+	need(t, "userns", h.Namespaces)
 }
 
 // third is the profile of the world with tier T3.
