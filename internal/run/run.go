@@ -7,7 +7,6 @@ import (
 
 	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/filter"
-	"github.com/atip-dev/atip-exec/internal/audit"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/policy"
 	"github.com/atip-dev/atip-exec/sandbox"
@@ -50,8 +49,8 @@ type Result struct {
 // writes the status that was asked for.
 func Run(inv Invocation, m Machine, out Output) *Result {
 	r := &Result{}
-	id := audit.NewID()
-	sink, err := openStatus(inv, id)
+	p := newPlan(inv, m)
+	sink, err := openStatus(inv, p.Run)
 	if err != nil {
 		return r.fail(err)
 	}
@@ -59,8 +58,7 @@ func Run(inv Invocation, m Machine, out Output) *Result {
 	// Taking over signals costs threads and a handshake for each; it is done while
 	// the plan is made, and a signal that comes meanwhile cancels the run.
 	go func() { x.watched <- watchSignals() }()
-	p := newPlan(inv, m)
-	p.Run, p.starts, x.plan, r.Plan = id, true, p, p
+	p.starts, x.plan, r.Plan = true, p, p
 	defer p.Close()
 	err = p.make(func() {
 		if p.prepared != nil {
