@@ -3,7 +3,9 @@ package trust
 import (
 	"os"
 	"os/signal"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -13,7 +15,7 @@ import (
 // for writing waits, or gets EAGAIN, until we let go. false without an error
 // means that this file cannot be leased; an error, that it is open for writing.
 func lease(fd int) (bool, error) {
-	catchSIGIO()
+	announceBy(fd)
 	for try := 0; ; try++ {
 		_, err := unix.FcntlInt(uintptr(fd), unix.F_SETLEASE, unix.F_RDLCK)
 		switch {
@@ -47,25 +49,60 @@ func (h *held) unlock() {
 	}
 }
 
-// watch is the set of open files whose leases somebody may ask back.
+// listenAfter is how long leases are held before anybody listens for a writer who
+// wants one back. Most runs are past the start by then and hold none, and catching
+// SIGIO costs switches of threads that the start would wait for.
+const listenAfter = 10 * time.Millisecond
+
+// watch is the set of open files whose leases somebody may ask back. Its lock is
+// never held while one of a File is taken.
 var watch struct {
-	once  sync.Once
 	mu    sync.Mutex
 	files []*File
+	timed bool // listen was called, or will be
+	catch sync.Once
 }
 
-// catchSIGIO takes the signal by which the kernel asks for a lease. It must be
-// caught and not ignored: a child would inherit the ignored disposition.
+// listening is set once SIGIO is caught, for good.
+var listening atomic.Bool
+
+// announceBy chooses the signal by which the kernel asks for the lease of fd. Until
+// SIGIO is caught, which would end this process, it is SIGURG: the Go runtime takes
+// and drops that one.
+func announceBy(fd int) {
+	sig := unix.SIGURG
+	if listening.Load() {
+		sig = unix.SIGIO
+	}
+	// A refusal leaves no lease to be asked for either.
+	unix.FcntlInt(uintptr(fd), unix.F_SETSIG, int(sig))
+}
+
+// listen catches SIGIO if a lease is held, and looks whether one was wanted before.
+// The signal is caught and not ignored: a child would inherit that.
+func listen() {
+	files := watched()
+	if !anyLeased(files) {
+		watch.mu.Lock()
+		watch.timed = false
+		watch.mu.Unlock()
+		return
+	}
+	catchSIGIO()
+	for _, f := range files {
+		f.announce()
+		f.yield()
+	}
+}
+
 func catchSIGIO() {
-	watch.once.Do(func() {
+	watch.catch.Do(func() {
 		c := make(chan os.Signal, 1)
 		signal.Notify(c, unix.SIGIO)
+		listening.Store(true)
 		go func() {
 			for range c {
-				watch.mu.Lock()
-				files := append([]*File(nil), watch.files...)
-				watch.mu.Unlock()
-				for _, f := range files {
+				for _, f := range watched() {
 					f.yield()
 				}
 			}
@@ -73,17 +110,51 @@ func catchSIGIO() {
 	})
 }
 
-func watchFile(f *File) {
-	leased := false
-	for _, h := range f.parts {
-		leased = leased || h.leased
+func watched() []*File {
+	watch.mu.Lock()
+	defer watch.mu.Unlock()
+	return append([]*File(nil), watch.files...)
+}
+
+func anyLeased(files []*File) bool {
+	for _, f := range files {
+		f.mu.Lock()
+		leased := f.leased()
+		f.mu.Unlock()
+		if leased {
+			return true
+		}
 	}
-	if !leased {
+	return false
+}
+
+// leased reports whether a part is held by a lease. f is locked, or nobody else has it.
+func (f *File) leased() bool {
+	return slices.ContainsFunc(f.parts, func(h *held) bool { return h.leased })
+}
+
+// announce makes SIGIO the signal of all leases of f.
+func (f *File) announce() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, h := range f.parts {
+		if h.leased && h.fd >= 0 {
+			announceBy(h.fd)
+		}
+	}
+}
+
+func watchFile(f *File) {
+	if !f.leased() {
 		return
 	}
 	watch.mu.Lock()
 	defer watch.mu.Unlock()
 	watch.files = append(watch.files, f)
+	if !watch.timed || listening.Load() {
+		watch.timed = true
+		time.AfterFunc(listenAfter, listen)
+	}
 }
 
 func unwatch(f *File) {
