@@ -46,7 +46,7 @@ func (w *Writer) closeRegion() {
 		w.note(best, tag, w.base+int64(end))
 		if value != nil && best.learn && best.layer != layerKnown {
 			w.set.learn(value, best.rule, tag != "")
-			e.snap = w.set.snap.Load()
+			e.snap = w.set.current()
 		}
 	}
 	e.region = region{}

@@ -24,8 +24,10 @@ type Set struct {
 	bytes   int
 }
 
-// snapshot is one immutable state of a Set.
+// snapshot is one immutable state of a Set. The index is built by the first who
+// cleans anything: most runs are past the start of their command by then.
 type snapshot struct {
+	indexed sync.Once
 	index   *index
 	entries []entry
 	rules   []rule
@@ -94,9 +96,15 @@ func NewSet(cfg Config, known Known, key TagKey) (*Set, error) {
 	if len(sn.entries) > maxEntries {
 		return nil, &Error{Code: "E1501", Reason: "too many rules and values"}
 	}
-	sn.index = newIndex(sn.entries)
 	s.snap.Store(sn)
 	return s, nil
+}
+
+// current is the state to clean by.
+func (s *Set) current() *snapshot {
+	sn := s.snap.Load()
+	sn.indexed.Do(func() { sn.index = newIndex(sn.entries) })
+	return sn
 }
 
 // KeyFrom has the key of tags loaded when the first tag is made: most outputs hold
@@ -208,7 +216,6 @@ func (s *Set) learn(value []byte, name string, tagged bool) {
 	sn.values = append(slices.Clip(old.values), val)
 	sn.needles = append(slices.Clip(old.needles), needle{text: text, value: int32(len(sn.values) - 1)})
 	sn.entries = appendStarts(slices.Clip(old.entries), text, int32(len(sn.needles)-1))
-	sn.index = newIndex(sn.entries)
 	s.snap.Store(sn)
 }
 

@@ -114,7 +114,7 @@ func (w *Writer) clean(p []byte) {
 
 // run judges what is there and writes what is free to go.
 func (w *Writer) run(eof bool) {
-	w.e.snap = w.set.snap.Load()
+	w.e.snap = w.set.current()
 	for w.e.advance(eof) == closed {
 		w.closeRegion()
 	}
