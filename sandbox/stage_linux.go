@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"strconv"
 	"syscall"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -205,7 +206,9 @@ func (s *stage) place() error {
 // asInit builds the private root, starts the child by a worker thread, as the wrapper
 // would, and stays as init of the namespace: when it ends, the kernel ends all others.
 func (s *stage) asInit() error {
-	ignoreSignals()
+	if err := shieldInit(); err != nil {
+		return err
+	}
 	if err := loopbackUp(s.plan.Profile.Net.Mode); err != nil {
 		return err
 	}
@@ -351,19 +354,22 @@ func othersAlive(child int) []int {
 	return out
 }
 
-// ignoreSignals handles every signal by doing nothing. The kernel shields init only from
-// signals without a handler, and the Go runtime installs handlers for all of them.
-func ignoreSignals() {
-	drain := make(chan os.Signal, 64)
-	for n := 1; n <= 64; n++ {
-		if sig := syscall.Signal(n); !signal.Ignored(sig) && sig != syscall.SIGURG {
-			signal.Notify(drain, sig)
+// shieldInit takes the handlers of the Go runtime away. The kernel drops every signal to
+// the init of a namespace that has none, but for SIGKILL from outside and its own faults
+// (pid_namespaces(7)); to take each one over by os/signal instead would cost two switches
+// of threads, and what the runtime asks of its own threads by SIGURG is a courtesy.
+func shieldInit() error {
+	var byDefault [4]uint64 // struct sigaction of the kernel: handler, flags, restorer, mask
+	for sig := uintptr(1); sig <= 64; sig++ {
+		if sig == uintptr(unix.SIGKILL) || sig == uintptr(unix.SIGSTOP) || signal.Ignored(syscall.Signal(sig)) {
+			continue // nohup is inherited through us
+		}
+		_, _, errno := unix.RawSyscall6(unix.SYS_RT_SIGACTION, sig, uintptr(unsafe.Pointer(&byDefault)), 0, 8, 0, 0)
+		if errno != 0 {
+			return &StepError{Step: "shield init", Path: "signal " + strconv.Itoa(int(sig)), Err: errno}
 		}
 	}
-	go func() {
-		for range drain {
-		}
-	}()
+	return nil
 }
 
 // command is the child as the worker starts it. Descriptors have their final numbers.
