@@ -174,6 +174,9 @@ func (d *Document) Multicall() bool { return d.root().get("x-atip-multicall").is
 // BinaryHash is the lower-case hex SHA-256 of the one binary a shim describes, "" if none.
 func (d *Document) BinaryHash() string { return d.hash }
 
+// Platform is what a shim says its binary is for, such as linux-amd64; "" if nothing.
+func (d *Document) Platform() string { return d.root().get("binary").get("platform").str() }
+
 // DeclaredSource is trust.source as a rank; false if missing or "native", which
 // declare what the place of the document allows. Any other word declares Inferred.
 func (d *Document) DeclaredSource() (Rank, bool) {

@@ -24,7 +24,11 @@ func (e *Error) Error() string {
 	if e.Line > 0 {
 		where += ":" + strconv.Itoa(e.Line) + ":" + strconv.Itoa(e.Col)
 	}
-	return "tool metadata " + where + ": " + e.Msg
+	text := "tool metadata " + where + ": " + e.Msg
+	if e.Pointer != "" {
+		text += " (at " + e.Pointer + ")"
+	}
+	return text
 }
 
 // Unwrap returns the cause.

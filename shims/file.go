@@ -5,6 +5,9 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"runtime"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/atip-dev/atip-exec/atip"
@@ -20,6 +23,7 @@ type file struct {
 	hash       string // digest of the executable
 	hashNeeded bool   // the document must name that digest
 	byName     bool   // a document that names another digest is absent, not wrong
+	here       bool   // the document is to be used on this machine
 
 	raw       []byte
 	rootOwned bool
@@ -45,7 +49,44 @@ func (f *file) parse() (*atip.Document, error) {
 	default:
 		return nil, &Error{Code: "E1105", File: f.path, Pointer: "/binary/hash", Msg: "binary.hash " + h + " is not the digest in the file's name"}
 	}
+	if f.here {
+		if p := doc.Platform(); !runsHere(p) {
+			return nil, &Error{Code: "E1105", File: f.path, Pointer: "/binary/platform", Msg: "binary.platform " + strconv.Quote(p) + " is not " + runtime.GOOS + "-" + runtime.GOARCH}
+		}
+	}
 	return doc, nil
+}
+
+// runsHere compares a platform such as linux-amd64 with this one. A digest says which
+// file is meant better than any label, so a word that we do not know is no objection;
+// one that we know and that names another machine means that somebody mixed them up.
+func runsHere(platform string) bool {
+	system, arch, _ := strings.Cut(strings.ToLower(platform), "-")
+	switch system {
+	case "macos":
+		system = "darwin"
+	case "win", "win32", "win64":
+		system = "windows"
+	}
+	switch arch {
+	case "x86_64", "x64":
+		arch = "amd64"
+	case "aarch64":
+		arch = "arm64"
+	case "i386", "i686", "x86":
+		arch = "386"
+	}
+	switch system {
+	case "linux", "darwin", "windows", "freebsd", "openbsd", "netbsd":
+		if system != runtime.GOOS {
+			return false
+		}
+	}
+	switch arch {
+	case "amd64", "arm64", "386", "arm", "riscv64", "ppc64le", "s390x":
+		return arch == runtime.GOARCH
+	}
+	return true
 }
 
 // meta is what the side file says about a fetched or probed document.

@@ -63,7 +63,7 @@ func (l *lookup) overrides() (bool, error) {
 		if t.dir == "" {
 			continue
 		}
-		f := file{path: t.dir + "/overrides/sha256/" + l.q.Digest + ".json", comments: true, hash: l.q.Digest}
+		f := file{here: true, path: t.dir + "/overrides/sha256/" + l.q.Digest + ".json", comments: true, hash: l.q.Digest}
 		if done, err := l.take(f, "override", "hash", t.cap); done || err != nil {
 			return done, err
 		}
@@ -89,7 +89,7 @@ func (l *lookup) native() (bool, error) {
 		paths = append(paths, l.d.Data+"/tools/"+l.q.Effective+"-"+l.q.Digest+".json")
 	}
 	for _, path := range paths {
-		f := file{path: path, hash: l.q.Digest}
+		f := file{here: true, path: path, hash: l.q.Digest}
 		err := f.read()
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
@@ -143,7 +143,7 @@ func (l *lookup) byHash() (bool, error) {
 	}
 	dirs = append(dirs, l.d.DataDirs[:min(len(l.d.DataDirs), maxDataDirs)]...)
 	for i, dir := range dirs {
-		f := file{path: dir + name, hash: l.q.Digest, hashNeeded: true}
+		f := file{here: true, path: dir + name, hash: l.q.Digest, hashNeeded: true}
 		err := f.read()
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
@@ -175,8 +175,8 @@ func (l *lookup) byName() error {
 	user, from := l.planted, l.plantedFrom
 	if l.d.Data != "" && isName(l.found.name) {
 		for _, f := range [...]file{
-			{path: l.d.Data + "/shims/" + l.found.name + ".json", comments: true, byName: true, hash: l.q.Digest},
-			{path: l.d.Data + "/tools/" + l.found.name + ".json", byName: true, hash: l.q.Digest},
+			{here: true, path: l.d.Data + "/shims/" + l.found.name + ".json", comments: true, byName: true, hash: l.q.Digest},
+			{here: true, path: l.d.Data + "/tools/" + l.found.name + ".json", byName: true, hash: l.q.Digest},
 		} {
 			err := f.read()
 			if errors.Is(err, fs.ErrNotExist) {

@@ -41,6 +41,24 @@ func readSafeUpTo(file string, limit int64) (raw []byte, rootOwned bool, err err
 	return raw, false, nil
 }
 
+// ReadOwned returns the content of a configuration file.
+func ReadOwned(file string, limit int64) ([]byte, error) {
+	info, err := os.Stat(file)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fs.ErrNotExist
+	case err != nil:
+		return nil, &Error{Code: "E1106", File: file, Msg: "cannot be examined: " + err.Error(), Err: err}
+	case !info.Mode().IsRegular() || info.Size() > limit:
+		return nil, &Error{Code: "E1106", File: file, Msg: "is not a regular file of at most " + strconv.FormatInt(limit>>10, 10) + " KiB"}
+	}
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		return nil, &Error{Code: "E1106", File: file, Msg: "cannot be read: " + err.Error(), Err: err}
+	}
+	return raw, nil
+}
+
 // lockFile waits until nobody else has the lock file. There is no lock that ends with
 // its process here, so one that is older than a minute counts as left behind.
 func lockFile(path string) (unlock func(), err error) {

@@ -31,10 +31,21 @@ type Meta struct {
 // Miss is a negative answer that is remembered for a while.
 type Miss struct {
 	V       int       `json:"v"`
+	Kind    MissKind  `json:"kind"`
 	Why     string    `json:"why"`
 	At      time.Time `json:"at"`
 	Expires time.Time `json:"expires"`
 }
+
+// MissKind says what a negative answer means for a tool.
+type MissKind string
+
+// Kinds of negative answers. One without a kind is not remembered at all.
+const (
+	Absent      MissKind = "absent"      // there is no document: lower sources are asked
+	Unavailable MissKind = "unavailable" // nobody could say: lower sources are asked
+	Refused     MissKind = "refused"     // one came and is not believed: the tool is unknown
+)
 
 // NativePath is where the answer of a tool to --agent is kept.
 func (d Dirs) NativePath(digest string) string { return d.Data + "/tools/sha256-" + digest + ".json" }
@@ -93,9 +104,9 @@ func Cached(path string) (raw []byte, m Meta, ok bool) {
 	return raw, m, m.SHA256 == hex.EncodeToString(sum[:])
 }
 
-// StoreMiss remembers that there is no document for path.
-func StoreMiss(path, why string, at time.Time, keep time.Duration) error {
-	side, err := json.Marshal(Miss{V: 1, Why: why, At: at.UTC(), Expires: at.UTC().Add(keep)})
+// StoreMiss remembers why there is no document for path.
+func StoreMiss(path string, kind MissKind, why string, at time.Time, keep time.Duration) error {
+	side, err := json.Marshal(Miss{V: 1, Kind: kind, Why: why, At: at.UTC(), Expires: at.UTC().Add(keep)})
 	if err != nil {
 		return &Error{Code: "E1106", File: path + ".miss", Msg: "cannot be written: " + err.Error(), Err: err}
 	}
@@ -106,7 +117,7 @@ func StoreMiss(path, why string, at time.Time, keep time.Duration) error {
 func Missed(path string, now time.Time) (Miss, bool) {
 	var m Miss
 	side, _, err := readSafe(path + ".miss")
-	if err != nil || len(side) > 64<<10 || json.Unmarshal(side, &m) != nil || m.V != 1 {
+	if err != nil || len(side) > 64<<10 || json.Unmarshal(side, &m) != nil || m.V != 1 || m.Kind == "" {
 		return Miss{}, false
 	}
 	// A clock that was wrong once must not keep an answer for ever.
@@ -124,16 +135,9 @@ func Forget(d Dirs, digest string) (removed []string, err error) {
 		paths = append(paths, named...)
 	}
 	for _, path := range paths {
-		if _, err := os.Lstat(path + ".meta"); err == nil {
-			for _, file := range []string{path, path + ".bundle", path + ".meta"} {
-				if _, err := os.Lstat(file); err != nil {
-					continue
-				}
-				if err := remove(file); err != nil {
-					return removed, err
-				}
-				removed = append(removed, file)
-			}
+		gone, err := Drop(path)
+		if removed = append(removed, gone...); err != nil {
+			return removed, err
 		}
 		if _, err := os.Lstat(path + ".miss"); err == nil {
 			if err := remove(path + ".miss"); err != nil {
@@ -145,11 +149,63 @@ func Forget(d Dirs, digest string) (removed []string, err error) {
 	return removed, nil
 }
 
+// Drop removes a document that Store kept. One without a side file was written by a
+// person and stays. The side file goes last, so that what is left after a crash still
+// counts as fetched.
+func Drop(path string) (removed []string, err error) {
+	if _, err := os.Lstat(path + ".meta"); err != nil {
+		return nil, nil
+	}
+	for _, file := range []string{path, path + ".bundle", path + ".meta"} {
+		if _, err := os.Lstat(file); err != nil {
+			continue
+		}
+		if err := remove(file); err != nil {
+			return removed, err
+		}
+		removed = append(removed, file)
+	}
+	return removed, nil
+}
+
 // Admit checks an answer before it is kept: strict JSON, of a version we read, and
 // for this file or, where that is not needed, for no file in particular.
 func Admit(raw []byte, digest string, needHash bool) (*atip.Document, error) {
 	f := file{path: digest, raw: raw, hash: digest, hashNeeded: needHash}
 	return f.parse()
+}
+
+// AdmitHere is Admit for a document that is to be used on this machine.
+func AdmitHere(raw []byte, digest string) (*atip.Document, error) {
+	f := file{path: digest, raw: raw, hash: digest, hashNeeded: true, here: true}
+	return f.parse()
+}
+
+// RegistryID names the folder of what a registry says about itself.
+func RegistryID(url string) string {
+	sum := sha256.Sum256([]byte(url))
+	return hex.EncodeToString(sum[:8])
+}
+
+// RegistryDir is where the manifest, the policy and the approvals of a registry are kept.
+func (d Dirs) RegistryDir(id string) string { return d.Data + "/registries/" + id }
+
+// ApprovalPath is where a registry's approval of a file is kept: its document about it.
+func (d Dirs) ApprovalPath(id, digest string) string {
+	return d.RegistryDir(id) + "/approved/" + digest + ".json"
+}
+
+// WriteFile replaces a file of ours in one step.
+func WriteFile(path string, raw []byte) error { return writeFile(path, raw) }
+
+// Locked calls f while no other process holds the lock of path.
+func Locked(path string, f func() error) error {
+	unlock, err := lockFile(path + ".lock")
+	if err != nil {
+		return &Error{Code: "E1106", File: path + ".lock", Msg: "cannot be locked: " + err.Error(), Err: err}
+	}
+	defer unlock()
+	return f()
 }
 
 // writeFile replaces a file in one step, through a new file in the same directory.

@@ -22,7 +22,7 @@ func TestStore(t *testing.T) {
 	d, now := dataDirs(t), time.Now()
 	hex := strings.Repeat("ab", 32)
 	path := d.ShimPath(hex)
-	if err := StoreMiss(path, "404", now, time.Hour); err != nil {
+	if err := StoreMiss(path, Absent, "404", now, time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	if _, ok := Missed(path, now); !ok {
@@ -69,7 +69,7 @@ func TestForget(t *testing.T) {
 	if err := Store(d.NativePath(hex), []byte("{}"), nil, Meta{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := StoreMiss(d.ShimPath(hex), "404", time.Now(), time.Hour); err != nil {
+	if err := StoreMiss(d.ShimPath(hex), Absent, "404", time.Now(), time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	if err := writeFile(d.ShimPath(mine), []byte("{}")); err != nil {

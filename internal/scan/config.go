@@ -3,13 +3,14 @@
 package scan
 
 import (
-	"encoding/json"
 	"errors"
 	"io/fs"
-	"os"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/shims"
 )
 
 // Config is config.json of the configuration directory.
@@ -22,53 +23,119 @@ type Config struct {
 }
 
 // ConfigError says that config.json cannot be used.
-type ConfigError struct{ File, Msg string }
+type ConfigError struct {
+	File      string
+	Line, Col int
+	Msg       string
+}
 
-func (e *ConfigError) Error() string { return e.File + ": " + e.Msg }
+func (e *ConfigError) Error() string {
+	if e.Line > 0 {
+		return e.File + ":" + strconv.Itoa(e.Line) + ":" + strconv.Itoa(e.Col) + ": " + e.Msg
+	}
+	return e.File + ": " + e.Msg
+}
 
 // FaultCode implements fault.Coded.
 func (e *ConfigError) FaultCode() string { return "E1103" }
 
 // FaultDetails implements fault.Coded.
-func (e *ConfigError) FaultDetails() map[string]any { return map[string]any{"file": e.File} }
+func (e *ConfigError) FaultDetails() map[string]any {
+	return map[string]any{"file": e.File, "line": e.Line, "column": e.Col}
+}
 
 const defaultMaxAge = 30 * 24 * time.Hour
 
-// ReadConfig reads DIR/config.json; a missing file is the default.
+const maxConfig = 256 << 10
+
+// ReadConfig reads DIR/config.json; a missing file is the default. Keys that other
+// programs keep there are left alone, ours are read strictly.
 func ReadConfig(dir string) (Config, error) {
 	c := Config{Probe: "auto", MaxAge: defaultMaxAge}
-	file := dir + "/config.json"
-	raw, err := os.ReadFile(file)
-	if dir == "" || errors.Is(err, fs.ErrNotExist) {
+	if dir == "" {
 		return c, nil
 	}
+	file := dir + "/config.json"
+	raw, err := shims.ReadOwned(file, maxConfig)
+	if errors.Is(err, fs.ErrNotExist) {
+		return c, nil
+	}
+	var unsafe *shims.Error
+	if errors.As(err, &unsafe) {
+		return c, &ConfigError{File: file, Msg: unsafe.Msg}
+	}
 	if err != nil {
-		return c, &ConfigError{file, err.Error()}
+		return c, &ConfigError{File: file, Msg: err.Error()}
 	}
-	var doc struct {
-		Scan struct {
-			Paths, Allow, Skip []string
+	root, err := atip.ParseTree(raw, atip.ParseOptions{Comments: true, MaxBytes: maxConfig})
+	var doc *atip.DocError
+	if errors.As(err, &doc) {
+		return c, &ConfigError{File: file, Line: doc.Line, Col: doc.Col, Msg: doc.Msg}
+	}
+	if err != nil {
+		return c, &ConfigError{File: file, Msg: err.Error()}
+	}
+	r := configReader{file: file}
+	r.read(root, &c)
+	return c, r.err
+}
+
+// configReader keeps the first thing that is wrong.
+type configReader struct {
+	file string
+	err  error
+}
+
+func (r *configReader) bad(n *atip.Node, msg string) {
+	if r.err == nil {
+		r.err = &ConfigError{File: r.file, Line: n.Line, Col: n.Col, Msg: msg}
+	}
+}
+
+func (r *configReader) read(root *atip.Node, c *Config) {
+	if root.Kind != atip.KindObject {
+		r.bad(root, "is not an object")
+		return
+	}
+	if scan := root.Get("scan"); scan != nil {
+		if scan.Kind != atip.KindObject {
+			r.bad(scan, "scan is not an object")
 		}
-		Probe        string
-		NativeMaxAge string
+		c.Paths, c.Allow, c.Skip = r.texts(scan.Get("paths")), r.texts(scan.Get("allow")), r.texts(scan.Get("skip"))
 	}
-	if err := json.Unmarshal(raw, &doc); err != nil {
-		return c, &ConfigError{file, err.Error()}
-	}
-	c.Paths, c.Allow, c.Skip = doc.Scan.Paths, doc.Scan.Allow, doc.Scan.Skip
-	switch doc.Probe {
-	case "":
-	case "auto", "listed", "never":
-		c.Probe = doc.Probe
-	default:
-		return c, &ConfigError{file, "probe: " + strconv.Quote(doc.Probe) + " is not auto, listed or never"}
-	}
-	if doc.NativeMaxAge != "" {
-		if c.MaxAge, err = Days(doc.NativeMaxAge); err != nil {
-			return c, &ConfigError{file, "nativeMaxAge: " + err.Error()}
+	if probe := root.Get("probe"); probe != nil {
+		switch probe.Text {
+		case "auto", "listed", "never":
+			c.Probe = probe.Text
+		default:
+			r.bad(probe, "probe: "+strconv.Quote(probe.Text)+" is not auto, listed or never")
 		}
 	}
-	return c, nil
+	if age := root.Get("nativeMaxAge"); age != nil {
+		d, err := Days(age.Text)
+		if err != nil {
+			r.bad(age, "nativeMaxAge: "+err.Error())
+		}
+		c.MaxAge = d
+	}
+}
+
+func (r *configReader) texts(n *atip.Node) []string {
+	if n == nil {
+		return nil
+	}
+	if n.Kind != atip.KindArray {
+		r.bad(n, n.Key+" is not an array")
+	}
+	var out []string
+	for _, m := range n.Items {
+		if m.Kind != atip.KindString || m.Text == "" {
+			r.bad(m, n.Key+" holds something else than names")
+			return nil
+		}
+		out = append(out, m.Text)
+	}
+	return out
 }
 
 // Days reads a duration such as 30d, 12h or 90m.

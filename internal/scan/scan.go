@@ -267,7 +267,7 @@ func (s *scanner) ask(ctx context.Context, c Candidate, t Tool) Tool {
 	}
 	if why != "" {
 		t.Why = why
-		if err := shims.StoreMiss(path, why, s.o.Now, s.o.Config.MaxAge); err != nil {
+		if err := shims.StoreMiss(path, shims.Absent, why, s.o.Now, s.o.Config.MaxAge); err != nil {
 			t.Why += "; " + err.Error()
 		}
 		return t

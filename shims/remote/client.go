@@ -17,12 +17,18 @@ import (
 type Client struct {
 	Config  Config
 	Dirs    shims.Dirs
+	State   string // directory of our own state; the newest state of each registry is kept below it
 	Getenv  func(string) string
 	Now     func() time.Time
 	Refresh bool // ask again, whatever is fresh
 
-	once sync.Once
-	http *http.Transport
+	// CheckPolicy says whether a policy can be put in force; one that cannot would stop
+	// every command.
+	CheckPolicy func(file string, raw []byte) error
+
+	once  sync.Once
+	https *http.Transport
+	http  *http.Transport
 }
 
 // How long negative answers are kept.
@@ -39,13 +45,19 @@ func New(c Config, d shims.Dirs, getenv func(string) string) *Client {
 	return &Client{Config: c, Dirs: d, Getenv: getenv, Now: time.Now}
 }
 
-func (c *Client) transport() *http.Transport {
-	c.once.Do(func() { c.http = transport() })
-	return c.http
+func (c *Client) transport(plain bool) *http.Transport {
+	c.once.Do(func() { c.https, c.http = transport(false), transport(true) })
+	if plain {
+		return c.http
+	}
+	return c.https
 }
 
 // Close ends idle connections.
-func (c *Client) Close() { c.transport().CloseIdleConnections() }
+func (c *Client) Close() {
+	c.transport(false).CloseIdleConnections()
+	c.transport(true).CloseIdleConnections()
+}
 
 // Outcome is what became of one look-up.
 type Outcome string
@@ -75,50 +87,72 @@ func Digest(s string) (string, bool) {
 
 // Fetch finds the document of a file. Registries are asked in order; only "not found"
 // leads to the next, so that an outage or a forged answer of one never makes another,
-// less trusted one decide.
+// less trusted one decide. Nothing answers past a registry that approves files.
 func (c *Client) Fetch(ctx context.Context, digest string) (Result, error) {
 	hex, ok := Digest(digest)
 	if !ok {
 		return Result{}, &Error{Code: "E4204", Msg: "that is no digest of an executable"}
 	}
-	path := c.Dirs.ShimPath(hex)
-	raw, meta, cached := shims.Cached(path)
+	return c.ask(ctx, question{hex: hex, path: c.Dirs.ShimPath(hex), of: c.order(), none: "no registry has metadata for it"})
+}
+
+// question is what is asked of which registries, and where the answer is kept.
+type question struct {
+	hex, path string
+	of        []*Registry
+	none      string // what it means that nobody has a document
+	strict    bool   // a document that is gone is not used any longer
+}
+
+func (c *Client) ask(ctx context.Context, q question) (Result, error) {
+	raw, meta, cached := shims.Cached(q.path)
 	cached = cached && meta.Registry != ""
-	if cached && c.fresh(meta) {
-		return Result{Outcome: Fresh, Registry: meta.Registry, Path: path}, nil
+	if cached && c.fresh(meta, q.of) {
+		return Result{Outcome: Fresh, Registry: meta.Registry, Path: q.path}, nil
 	}
-	if m, ok := shims.Missed(path, c.Now()); ok && !c.Refresh {
-		return c.without(cached, meta, path, m.Why), nil
+	if m, ok := shims.Missed(q.path, c.Now()); ok && !c.Refresh {
+		if m.Kind == shims.Refused {
+			return Result{}, &Error{Code: "E4204", Msg: m.Why}
+		}
+		return c.without(cached, meta, q.path, m.Why), nil
 	}
-	if len(c.Config.Registries) == 0 {
-		return c.without(cached, meta, path, "no registry is configured"), nil
+	if len(q.of) == 0 {
+		return c.without(cached, meta, q.path, "no registry is configured"), nil
 	}
 	if c.Config.Offline {
 		if cached {
-			return c.without(cached, meta, path, "offline"), nil
+			return c.without(cached, meta, q.path, "offline"), nil
 		}
-		return Result{}, &Error{Code: "E4203", Msg: "offline, and nothing is cached for " + hex}
+		return Result{}, &Error{Code: "E4203", Msg: "offline, and nothing is cached for " + q.hex}
 	}
 	var asked []string
-	for i := range c.Config.Registries {
-		r := &c.Config.Registries[i]
-		a := attempt{c: c, r: r, hex: hex, path: path}
+	for _, r := range q.of {
+		a := attempt{c: c, r: r, hex: q.hex, path: q.path}
 		if cached && meta.Registry == r.URL {
 			a.raw, a.meta = raw, meta
 		}
 		result, err := a.run(ctx, asked)
 		if err != nil {
-			return c.failed(err, cached, meta, path)
+			return c.failed(err, cached, meta, q.path)
 		}
 		if result.Outcome != Missing {
 			return result, nil
 		}
 		asked = append(asked, r.URL)
+		if c.approves(r) {
+			break
+		}
 	}
-	if err := shims.StoreMiss(path, "no registry has metadata for it", c.Now(), missAll); err != nil {
+	if q.strict && cached {
+		if _, err := shims.Drop(q.path); err != nil {
+			return Result{}, err
+		}
+		cached = false
+	}
+	if err := shims.StoreMiss(q.path, shims.Absent, q.none, c.Now(), missAll); err != nil {
 		return Result{}, err
 	}
-	return c.without(cached, meta, path, "no registry has metadata for it"), nil
+	return c.without(cached, meta, q.path, q.none), nil
 }
 
 // without is the answer where nobody has, or could be asked for, another.
@@ -129,32 +163,43 @@ func (c *Client) without(cached bool, meta shims.Meta, path, why string) Result 
 	return Result{Outcome: Missing, Note: why}
 }
 
-// failed remembers a failure for a short while, and falls back on what is at hand.
-// A forged answer is an error in any case.
+// failed remembers a failure for a short while, and falls back on what is at hand
+// unless the registry answered and was not believed.
 func (c *Client) failed(err error, cached bool, meta shims.Meta, path string) (Result, error) {
 	var e *Error
 	if !errors.As(err, &e) {
 		return Result{}, err
 	}
-	if e.Code == "E4202" {
-		if failed := shims.StoreMiss(path, "registry_unavailable: "+e.Error(), c.Now(), missFail); failed != nil {
+	if e.withdraws && cached && meta.Registry == e.Registry {
+		if _, failed := shims.Drop(path); failed != nil {
 			return Result{}, failed
 		}
-		if cached {
-			return c.without(cached, meta, path, e.Error()), nil
-		}
+	}
+	kind, why := shims.Refused, e.Error()
+	switch e.Code {
+	case "E4202":
+		kind, why = shims.Unavailable, "registry_unavailable: "+why
+	case "E4204":
+	default:
+		return Result{}, err
+	}
+	if failed := shims.StoreMiss(path, kind, why, c.Now(), missFail); failed != nil {
+		return Result{}, failed
+	}
+	if kind == shims.Unavailable && cached {
+		return c.without(cached, meta, path, e.Error()), nil
 	}
 	return Result{}, err
 }
 
 // fresh reports whether a document at hand needs no question: it is young, its registry
-// is still configured, and no registry that would be asked before it is new.
-func (c *Client) fresh(m shims.Meta) bool {
+// is still among those to ask, and no registry that would be asked before it is new.
+func (c *Client) fresh(m shims.Meta, of []*Registry) bool {
 	now := c.Now()
 	if c.Refresh || !now.Before(m.Expires) || m.FetchedAt.After(now.Add(time.Minute)) {
 		return false
 	}
-	for _, r := range c.Config.Registries {
+	for _, r := range of {
 		if r.URL == m.Registry {
 			return true
 		}
@@ -189,8 +234,19 @@ func (a *attempt) run(ctx context.Context, asked []string) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
+	if r.RequireSignatures || m.requireSignatures {
+		// Before anything is asked for: no answer could be believed.
+		return Result{}, r.withdrawn(unverified)
+	}
+	e, err := c.entry(ctx, r, a.hex, false)
+	if err != nil {
+		return Result{}, err
+	}
+	if e.stated && !e.listed {
+		return Result{Outcome: Missing}, nil
+	}
 	conditions := map[string]string{}
-	if a.raw != nil {
+	if a.raw != nil && e.matches(a.raw) {
 		if a.meta.ETag != "" {
 			conditions["If-None-Match"] = a.meta.ETag
 		}
@@ -208,30 +264,33 @@ func (a *attempt) run(ctx context.Context, asked []string) (Result, error) {
 		ETag: header(got.header, "ETag"), LastModified: header(got.header, "Last-Modified")}
 	switch got.status {
 	case 404:
+		if e.listed {
+			return Result{}, r.refused("says that it has no document which its state lists")
+		}
 		return Result{Outcome: Missing}, nil
 	case 304:
-		if len(conditions) == 0 {
-			return Result{}, r.refused("says that nothing has changed, though nothing is at hand")
-		}
 		if meta.ETag == "" {
 			meta.ETag = a.meta.ETag
 		}
 		if meta.LastModified == "" {
 			meta.LastModified = a.meta.LastModified
 		}
-		if r.RequireSignatures || m.requireSignatures {
-			return Result{}, r.refused(unverified)
-		}
 		return Result{Outcome: Renewed, Registry: r.URL, Path: a.path}, shims.StoreMeta(a.path, a.raw, meta)
 	}
-	if _, err := shims.Admit(got.body, a.hex, true); err != nil {
+	if !e.matches(got.body) {
+		// The registry may have been renewed since its state was fetched.
+		if e, err = c.entry(ctx, r, a.hex, true); err != nil {
+			return Result{}, err
+		}
+		if !e.matches(got.body) {
+			return Result{}, r.refused("registry_rollback: its document is not the one that its state lists")
+		}
+	}
+	if _, err := shims.AdmitHere(got.body, a.hex); err != nil {
 		return Result{}, r.refused("its document is not used: " + err.Error())
 	}
 	if a.raw != nil && !sameBinary(a.raw, got.body) {
 		return Result{}, r.refused("its document now speaks of another program or version for the same file")
-	}
-	if r.RequireSignatures || m.requireSignatures {
-		return Result{}, r.refused(unverified)
 	}
 	bundle, err := a.bundle(ctx, m)
 	if err != nil {

@@ -4,8 +4,6 @@
 package remote
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"io/fs"
 	"net"
@@ -18,6 +16,7 @@ import (
 	"time"
 
 	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/shims"
 )
 
 // Registry is one host of metadata.
@@ -27,6 +26,8 @@ type Registry struct {
 	URL               string // without a slash at the end
 	Priority          int
 	RequireSignatures bool
+	RequireState      bool
+	MaxStateAge       time.Duration // past this after its expiry a state is refused; 0: never
 	CacheExpiry       time.Duration // 0: not stated
 	TokenEnvVar       string
 	TokenFile         string
@@ -117,16 +118,13 @@ func once(list []Registry) []Registry {
 }
 
 func readFile(file string) (list []Registry, locked bool, err error) {
-	info, err := os.Stat(file)
+	raw, err := shims.ReadOwned(file, maxConfig)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, false, nil
 	}
-	if err == nil && (!info.Mode().IsRegular() || info.Size() > maxConfig) {
-		return nil, false, &ConfigError{File: file, Msg: "is not a regular file of at most 256 KiB"}
-	}
-	var raw []byte
-	if err == nil {
-		raw, err = os.ReadFile(file)
+	var unsafe *shims.Error
+	if errors.As(err, &unsafe) {
+		return nil, false, &ConfigError{File: file, Msg: unsafe.Msg}
 	}
 	if err != nil {
 		return nil, false, &ConfigError{File: file, Msg: err.Error()}
@@ -230,7 +228,11 @@ func (p *parser) registry(n *atip.Node, defaults Registry) (r Registry, enabled 
 			r.RequireSignatures = p.boolean(m) || r.RequireSignatures
 		case "cacheExpiry":
 			r.CacheExpiry = p.expiry(m)
-		case "source", "signers", "requireState", "maxStateAge":
+		case "requireState":
+			r.RequireState = p.boolean(m)
+		case "maxStateAge":
+			r.MaxStateAge = p.expiry(m)
+		case "source", "signers":
 			// Trust reads these: they say how far signatures are believed.
 		case "auth":
 			p.auth(m, &r)
@@ -322,8 +324,7 @@ func (r *Registry) setURL(s string) (why string) {
 		return strconv.Quote(s) + " is neither https nor http to this machine"
 	}
 	r.URL = strings.TrimRight(u.Scheme+"://"+strings.ToLower(u.Host)+u.Path, "/")
-	sum := sha256.Sum256([]byte(r.URL))
-	r.ID = hex.EncodeToString(sum[:8])
+	r.ID = shims.RegistryID(r.URL)
 	return ""
 }
 

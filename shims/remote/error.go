@@ -6,6 +6,8 @@ type Error struct {
 	Registry string
 	Msg      string
 	Err      error
+
+	withdraws bool // what the registry said before is not used any longer either
 }
 
 // Error implements error. It never holds a token.
@@ -36,4 +38,9 @@ func (r *Registry) unavailable(msg string, err error) error {
 
 func (r *Registry) refused(msg string) error {
 	return &Error{Code: "E4204", Registry: r.URL, Msg: msg}
+}
+
+// withdrawn refuses an answer and what came before it.
+func (r *Registry) withdrawn(msg string) error {
+	return &Error{Code: "E4204", Registry: r.URL, Msg: msg, withdraws: true}
 }

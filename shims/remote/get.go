@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -30,10 +31,23 @@ type answer struct {
 }
 
 // transport makes connections that end in bounded time whatever the other side does.
-func transport() *http.Transport {
+// Without TLS they end on this machine: the address is looked at after the name was
+// resolved, since nothing says that localhost is one.
+func transport(plain bool) *http.Transport {
+	dialer := &net.Dialer{Timeout: 5 * time.Second, KeepAlive: -1}
+	proxy := http.ProxyFromEnvironment
+	if plain {
+		proxy = nil
+		dialer.Control = func(_, address string, _ syscall.RawConn) error {
+			if host, _, err := net.SplitHostPort(address); err != nil || !net.ParseIP(host).IsLoopback() {
+				return errors.New("http is spoken with this machine only, and the name leads to " + address)
+			}
+			return nil
+		}
+	}
 	return &http.Transport{
-		Proxy:                  http.ProxyFromEnvironment,
-		DialContext:            (&net.Dialer{Timeout: 5 * time.Second, KeepAlive: -1}).DialContext,
+		Proxy:                  proxy,
+		DialContext:            dialer.DialContext,
 		TLSHandshakeTimeout:    5 * time.Second,
 		ResponseHeaderTimeout:  10 * time.Second,
 		ExpectContinueTimeout:  time.Second,
@@ -65,7 +79,7 @@ func (c *Client) get(ctx context.Context, r *Registry, path string, limit int64,
 	if token != "" {
 		req.Header.Set("Authorization", "Bearer "+token)
 	}
-	client := &http.Client{Transport: c.transport(), CheckRedirect: redirects(req.URL, token != "")}
+	client := &http.Client{Transport: c.transport(strings.HasPrefix(r.URL, "http://")), CheckRedirect: redirects(req.URL, token != "")}
 	res, err := client.Do(req)
 	if err != nil {
 		var ours *redirectError
@@ -78,6 +92,10 @@ func (c *Client) get(ctx context.Context, r *Registry, path string, limit int64,
 	switch res.StatusCode {
 	case http.StatusOK:
 	case http.StatusNotModified:
+		if len(conditions) == 0 {
+			// Taken for "there is none", it would lose what the file demands.
+			return answer{}, r.refused("says that nothing has changed, though nothing is at hand")
+		}
 		return answer{status: 304, header: res.Header}, nil
 	case http.StatusNotFound, http.StatusGone:
 		return answer{status: 404, header: res.Header}, nil

@@ -38,7 +38,7 @@ func (c *Client) manifest(ctx context.Context, r *Registry) (manifest, error) {
 		return manifest{}, err
 	}
 	if a.status != 200 {
-		if err := shims.StoreMiss(path, "no manifest", c.Now(), missAll); err != nil {
+		if err := shims.StoreMiss(path, shims.Absent, "no manifest", c.Now(), missAll); err != nil {
 			return manifest{}, err
 		}
 		return defaultManifest(), nil
