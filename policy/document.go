@@ -45,6 +45,8 @@ type Document struct {
 	process           ProcessPolicy
 	delegable         *Delegable
 	userConfigAccount bool
+	allowlist         bool   // only what a registry approves may run
+	registry          string // address of that registry, "" if not stated
 
 	digest   string
 	warnings []string

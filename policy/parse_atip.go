@@ -19,7 +19,11 @@ func (r *reader) atipForm(d *Document, key string, v *atip.Node) bool {
 	case "policy":
 		r.orgPolicy(d, v)
 	case "registry":
-		// Which registry the policy came with; internal to package shims/remote.
+		// Which registry the policy speaks of. Where it lies in the folder of one, that is
+		// the one.
+		if u := v.Get("url"); u != nil {
+			d.registry = r.text(u)
+		}
 	default:
 		return false
 	}
@@ -171,7 +175,7 @@ func (r *reader) orgPolicy(d *Document, v *atip.Node) {
 			r.object(e, "policy.approval", func(k string, o *atip.Node) bool {
 				switch k {
 				case "mode":
-					r.oneOf(o, "allowlist", "open")
+					d.allowlist = r.oneOf(o, "allowlist", "open") == "allowlist"
 				case "note":
 					r.str(o)
 				default:

@@ -244,3 +244,25 @@ func remove(path string) error {
 	}
 	return nil
 }
+
+// Sweep removes what writers that were killed left behind: new files that were never
+// put in place. An hour is far longer than any write.
+func Sweep(d Dirs, now time.Time) error {
+	if d.Data == "" {
+		return nil
+	}
+	for _, dir := range [...]string{"", "/tools", "/shims/sha256", "/registries/*", "/registries/*/approved"} {
+		left, err := filepath.Glob(d.Data + dir + "/.new-*")
+		if err != nil {
+			return &Error{Code: "E1106", File: d.Data, Msg: "cannot be listed: " + err.Error(), Err: err}
+		}
+		for _, file := range left {
+			if info, err := os.Lstat(file); err == nil && info.Mode().IsRegular() && now.Sub(info.ModTime()) > time.Hour {
+				if err := remove(file); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}

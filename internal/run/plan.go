@@ -54,9 +54,11 @@ type Plan struct {
 	env      environment
 	private  string
 	timeout  timeoutStatus
-	names    []string // variables of the child, for conditions of metadata
-	starts   bool     // the plan is made to be run
-	pending  []string // what a run would still ask
+	names    []string  // variables of the child, for conditions of metadata
+	starts   bool      // the plan is made to be run
+	pending  []string  // what a run would still ask
+	refused  string    // reason of a refusal that no verdict on the executable gave
+	askUntil time.Time // when registries must have answered; zero until one is asked
 }
 
 // MakePlan identifies, resolves and decides. The caller closes the plan.
@@ -225,6 +227,10 @@ func (p *Plan) decide() error {
 	p.Decision = p.policies.Decide(req)
 	p.judgeHidden(req)
 	p.judgeDoubt(req)
+	p.signedMetadata()
+	if err := p.onlyApproved(); err != nil {
+		return err
+	}
 	p.Warnings = append(p.Warnings, p.Decision.Warnings...)
 	return nil
 }
@@ -274,7 +280,11 @@ func (p *Plan) refuse(code, what string) error {
 		f.With("alternatives", p.Decision.Alternatives)
 	}
 	if s := p.steps[0]; code == "E2101" {
-		f.With("level", s.verdict.Level).With("reason", s.verdict.Reason).With("digest", s.id.Digest).With("place", s.id.Place)
+		reason := s.verdict.Reason
+		if p.refused != "" {
+			reason = p.refused
+		}
+		f.With("level", s.verdict.Level).With("reason", reason).With("digest", s.id.Digest).With("place", s.id.Place)
 	}
 	if suggest != "" {
 		f.WithFix(suggest, "")

@@ -43,32 +43,45 @@ func (p *Plan) metadata(q shims.Query) (shims.Found, error) {
 // client would cost every command its start. It reports whether to look again;
 // unknown means that no lower source may answer either.
 func (p *Plan) askRegistries(q shims.Query, found shims.Found) (again, unknown bool) {
-	if q.Digest == "" || q.NameOnly || found.Provenance.Binding == "hash" || !p.registries() {
+	if q.Digest == "" || q.NameOnly || !p.registries() {
 		return false, false
 	}
-	if _, missed := shims.Missed(p.shimDirs.ShimPath(q.Digest), p.began); missed {
+	path := p.shimDirs.ShimPath(q.Digest)
+	refresh := p.machine.Getenv("ATIP_REFRESH")
+	if refresh == "" || refresh == "0" || !p.starts {
+		if found.Provenance.Binding == "hash" {
+			return false, false
+		}
+		if miss, missed := shims.Missed(path, p.began); missed {
+			if miss.Kind == shims.Refused {
+				p.Warnings = append(p.Warnings, refusedAnswer(q.Digest)+": "+miss.Why)
+				return false, true
+			}
+			return false, false
+		}
+	} else if _, meta, fetched := shims.Cached(path); found.Provenance.Binding == "hash" && (!fetched || meta.Registry == "") {
+		return false, false // a person or the tool itself wrote it: no registry is asked
+	}
+	if p.offline() {
 		return false, false
 	}
 	if !p.starts {
 		p.pending = append(p.pending, "a registry would be asked for the metadata of sha256:"+q.Digest)
 		return false, false
 	}
-	helper := filepath.Join(filepath.Dir(p.machine.Self), "atip")
-	if info, err := os.Stat(helper); err != nil || foreignWriter(info, p.machine.UID) != "" {
-		p.Warnings = append(p.Warnings, "registry_unavailable: "+helper+" is not there or can be written by others")
+	cmd, cancel, why := p.fetcher(q.Digest)
+	if why != "" {
+		p.Warnings = append(p.Warnings, why)
 		return false, false
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), registryPatience)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, helper, "fetch-shim", q.Digest, "-o", "json")
-	cmd.Env = p.machine.Environ
 	err := cmd.Run()
 	var exit *exec.ExitError
 	switch {
 	case err == nil:
 		return true, false
 	case errors.As(err, &exit) && exit.ExitCode() == fetchRefused:
-		p.Warnings = append(p.Warnings, "a registry's answer about sha256:"+q.Digest+" was refused; the tool counts as unknown")
+		p.Warnings = append(p.Warnings, refusedAnswer(q.Digest))
 		return false, true
 	case errors.As(err, &exit) && exit.ExitCode() == fetchUnavailable:
 		p.Warnings = append(p.Warnings, "registry_unavailable: local metadata is used")
@@ -78,11 +91,34 @@ func (p *Plan) askRegistries(q shims.Query, found shims.Found) (again, unknown b
 	return false, false
 }
 
+func refusedAnswer(digest string) string {
+	return "a registry's answer about sha256:" + digest + " was refused; the tool counts as unknown"
+}
+
+// fetcher is the program beside ours that asks registries about a digest; why says that
+// it cannot be started.
+func (p *Plan) fetcher(digest string, more ...string) (cmd *exec.Cmd, cancel func(), why string) {
+	helper := filepath.Join(filepath.Dir(p.machine.Self), "atip")
+	if info, err := os.Stat(helper); err != nil || foreignWriter(info, p.machine.UID) != "" {
+		return nil, nil, "registry_unavailable: " + helper + " is not there or can be written by others"
+	}
+	// All look-ups of one command share the time.
+	if p.askUntil.IsZero() {
+		p.askUntil = time.Now().Add(registryPatience)
+	}
+	ctx, cancel := context.WithDeadline(context.Background(), p.askUntil)
+	cmd = exec.CommandContext(ctx, helper, append([]string{"fetch-shim", digest, "-o", "json"}, more...)...)
+	cmd.Env = p.machine.Environ
+	return cmd, cancel, ""
+}
+
+func (p *Plan) offline() bool {
+	v := p.machine.Getenv("ATIP_OFFLINE")
+	return v != "" && v != "0"
+}
+
 // registries reports whether the user or the administrator configured one.
 func (p *Plan) registries() bool {
-	if offline := p.machine.Getenv("ATIP_OFFLINE"); offline != "" && offline != "0" {
-		return false
-	}
 	if p.machine.Getenv("ATIP_REGISTRIES") != "" {
 		return true
 	}

@@ -2,7 +2,6 @@ package remote
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
@@ -16,7 +15,7 @@ import (
 
 // Synced is one step of Sync.
 type Synced struct {
-	What     string  `json:"what"` // shim, policy, dropped
+	What     string  `json:"what"` // shim, policy, approval, dropped
 	Digest   string  `json:"sha256,omitempty"`
 	Registry string  `json:"registry,omitempty"`
 	Outcome  Outcome `json:"outcome,omitempty"`
@@ -41,7 +40,7 @@ func (c *Client) Sync(ctx context.Context, step func(Synced)) error {
 			step(s.told())
 		}
 	}
-	digests, err := c.fetched()
+	digests, err := listed(filepath.Join(c.Dirs.Data, "shims", "sha256"))
 	if err != nil {
 		return err
 	}
@@ -62,7 +61,21 @@ func (c *Client) Sync(ctx context.Context, step func(Synced)) error {
 		result, err := c.Fetch(ctx, hex)
 		step(Synced{What: "shim", Digest: hex, Registry: result.Registry, Outcome: result.Outcome, Err: err}.told())
 	}
-	return c.dropDirectories()
+	for i := range c.Config.Registries {
+		r := &c.Config.Registries[i]
+		approved, err := listed(c.registryFile(r, "approved"))
+		if err != nil {
+			return err
+		}
+		for _, hex := range approved {
+			result, err := c.Approve(ctx, r.ID, hex)
+			step(Synced{What: "approval", Digest: hex, Registry: r.URL, Outcome: result.Outcome, Err: err}.told())
+		}
+	}
+	if err := c.dropDirectories(); err != nil {
+		return err
+	}
+	return shims.Sweep(c.Dirs, c.Now())
 }
 
 func (s Synced) told() Synced {
@@ -72,9 +85,9 @@ func (s Synced) told() Synced {
 	return s
 }
 
-// fetched lists the digests that have a side file.
-func (c *Client) fetched() ([]string, error) {
-	entries, err := os.ReadDir(filepath.Join(c.Dirs.Data, "shims", "sha256"))
+// listed is the digests of a directory that have a side file.
+func listed(dir string) ([]string, error) {
+	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -113,6 +126,11 @@ func (c *Client) policy(ctx context.Context, r *Registry) (Outcome, error) {
 	if r.RequireSignatures || m.requireSignatures || required {
 		return "", r.refused("its policy: " + unverified)
 	}
+	if c.CheckPolicy != nil {
+		if err := c.CheckPolicy(r.URL+"/policy.json", got.body); err != nil {
+			return "", r.refused("its policy is not used: " + err.Error())
+		}
+	}
 	now := c.Now().UTC()
 	return Stored, shims.Store(c.registryFile(r, "policy.json"), got.body, nil, shims.Meta{Registry: r.URL, FetchedAt: now, Expires: now.Add(lifetime(got.header, r))})
 }
@@ -138,56 +156,4 @@ func (c *Client) dropDirectories() error {
 		}
 	}
 	return nil
-}
-
-// Offered is one tool of a catalog. It is for people: nothing is looked up by it and no
-// part of it becomes a path.
-type Offered struct {
-	Name        string   `json:"name"`
-	Description string   `json:"description,omitempty"`
-	Versions    []string `json:"versions,omitempty"`
-	Registry    string   `json:"registry"`
-}
-
-// Catalog reads what the registries offer.
-func (c *Client) Catalog(ctx context.Context) ([]Offered, error) {
-	if c.Config.Offline {
-		return nil, &Error{Code: "E4203", Msg: "offline: no catalog can be read"}
-	}
-	out := []Offered{}
-	for i := range c.Config.Registries {
-		r := &c.Config.Registries[i]
-		m, err := c.manifest(ctx, r)
-		if err != nil {
-			return nil, err
-		}
-		got, err := c.get(ctx, r, m.catalog, maxCatalog, nil)
-		if err != nil {
-			return nil, err
-		}
-		if got.status != 200 {
-			continue
-		}
-		var doc struct {
-			Tools map[string]struct {
-				Description string
-				Versions    map[string]json.RawMessage
-			}
-		}
-		if err := json.Unmarshal(got.body, &doc); err != nil {
-			return nil, r.refused("its catalog is not JSON: " + err.Error())
-		}
-		for name, t := range doc.Tools {
-			o := Offered{Name: name, Description: t.Description, Registry: r.URL}
-			for version := range t.Versions {
-				o.Versions = append(o.Versions, version)
-			}
-			sort.Strings(o.Versions)
-			out = append(out, o)
-		}
-	}
-	sort.Slice(out, func(i, j int) bool {
-		return out[i].Name < out[j].Name || out[i].Name == out[j].Name && out[i].Registry < out[j].Registry
-	})
-	return out, nil
 }

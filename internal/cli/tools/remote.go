@@ -2,8 +2,10 @@ package tools
 
 import (
 	"context"
+	"maps"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -11,6 +13,7 @@ import (
 	"github.com/atip-dev/atip-exec/internal/cli"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/place"
+	"github.com/atip-dev/atip-exec/policy"
 	"github.com/atip-dev/atip-exec/shims/remote"
 )
 
@@ -32,7 +35,16 @@ func registryClient() (*remote.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return remote.New(config, at, os.Getenv), nil
+	client := remote.New(config, at, os.Getenv)
+	client.State = dirs.State
+	client.CheckPolicy = func(file string, raw []byte) error {
+		doc, err := policy.Parse(policy.Source{File: file, Raw: raw, Layer: policy.LayerOrg})
+		if err == nil {
+			_, err = policy.Compile([]*policy.Document{doc})
+		}
+		return err
+	}
+	return client, nil
 }
 
 func limited(d time.Duration) (context.Context, func()) {
@@ -58,7 +70,12 @@ func fetchShimVerb(c *cli.Console, v *cli.Values) (int, error) {
 	client.Refresh = v.Has("refresh") && v.Get("refresh") != "0"
 	ctx, done := limited(fetchLimit)
 	defer done()
-	r, err := client.Fetch(ctx, hex)
+	var r remote.Result
+	if id := v.Get("approved-by"); id != "" {
+		r, err = client.Approve(ctx, id, hex)
+	} else {
+		r, err = client.Fetch(ctx, hex)
+	}
 	if err != nil {
 		return 0, err
 	}
@@ -120,7 +137,7 @@ func syncVerb(c *cli.Console, v *cli.Values) (int, error) {
 		counts[s.What+" "+string(s.Outcome)]++
 	}
 	text := itoa(len(client.Config.Registries)) + " registries, " + itoa(counts["shim stored"]) + " documents fetched, " + itoa(counts["shim renewed"]) + " still right, " +
-		itoa(counts["dropped "]) + " dropped, " + itoa(counts["policy stored"]) + " policies, " + itoa(counts["failed"]) + " failures\n"
+		itoa(counts["dropped "]) + " dropped, " + itoa(counts["policy stored"]) + " policies, " + approvalCount(counts) + itoa(counts["failed"]) + " failures\n"
 	return status, c.Text(text)
 }
 
@@ -142,14 +159,28 @@ func syncTools(ctx context.Context, c *cli.Console, client *remote.Client, words
 				return 0, err
 			}
 		}
-		if s.Digest == "" {
-			return 0, fault.New("E1005", word+" is not installed: its digest is not known").WithFix("install it, or name its digest", "")
+		if s.Digest != "" {
+			r, err := client.Fetch(ctx, s.Digest)
+			if err != nil {
+				return 0, err
+			}
+			lines = append(lines, line{s.Name, s.Digest, r})
+			if err := approveChain(ctx, client, s); err != nil {
+				return 0, err
+			}
+			continue
 		}
-		r, err := client.Fetch(ctx, s.Digest)
+		// Not installed here: what the catalogs offer under this name is fetched ahead.
+		ahead, err := client.Prefetch(ctx, word)
 		if err != nil {
 			return 0, err
 		}
-		lines = append(lines, line{s.Name, s.Digest, r})
+		if len(ahead) == 0 {
+			return 0, fault.New("E1005", word+" is not installed, and no catalog offers it for this platform").WithFix("install it, or name its digest", "atip list --remote")
+		}
+		for _, hex := range slices.Sorted(maps.Keys(ahead)) {
+			lines = append(lines, line{word, hex, ahead[hex]})
+		}
 	}
 	if c.Documents() {
 		return 0, c.Document(map[string]any{"kind": "atip-exec.sync/1", "ok": true, "registries": len(client.Config.Registries), "tools": lines})
@@ -160,6 +191,30 @@ func syncTools(ctx context.Context, c *cli.Console, client *remote.Client, words
 		}
 	}
 	return 0, nil
+}
+
+// approveChain asks again whether what a command starts is approved.
+func approveChain(ctx context.Context, client *remote.Client, s subject) error {
+	chain := s.Chain
+	if chain == nil {
+		chain = []string{s.Digest}
+	}
+	for _, id := range client.Approvers() {
+		for _, hex := range chain {
+			if _, err := client.Approve(ctx, id, hex); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func approvalCount(counts map[string]int) string {
+	n := counts["approval stored"] + counts["approval renewed"] + counts["approval missing"]
+	if n == 0 {
+		return ""
+	}
+	return itoa(n) + " approvals (" + itoa(counts["approval missing"]) + " withdrawn), "
 }
 
 func listRemote(c *cli.Console) (int, error) {

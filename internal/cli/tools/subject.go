@@ -20,7 +20,8 @@ type subject struct {
 	Name       string
 	Path       string // of the executable, "" if none
 	Digest     string
-	File       string // of the document, if it was named
+	Chain      []string // digests of all files that would run: a script, its interpreter
+	File       string   // of the document, if it was named
 	Found      shims.Found
 	Provenance atip.Provenance
 }
@@ -73,6 +74,11 @@ func subjectOf(word string) (subject, error) {
 		defer file.Close()
 		id := file.Identity()
 		s.Path, s.Digest = id.Canonical, id.Digest
+		for _, part := range id.Chain {
+			if part.Role != trust.RoleArgument && part.Digest != "" {
+				s.Chain = append(s.Chain, part.Digest)
+			}
+		}
 		q = queryOf(id, trust.Judge(id, trust.Policy{Pins: stated.Pins, Revoked: stated.Revoked}))
 	}
 	s.Found, err = shims.Lookup(q, at)

@@ -1,0 +1,188 @@
+package run
+
+import (
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/policy"
+	"github.com/atip-dev/atip-exec/shims"
+	"github.com/atip-dev/atip-exec/trust"
+)
+
+// approvalGrace is how long an approval at hand stays good after its time while the
+// registry cannot be asked.
+const approvalGrace = 7 * 24 * time.Hour
+
+// unapproved is the reason of a refusal under an allowlist.
+const unapproved = "unapproved_binary"
+
+// onlyApproved denies what an organisation's registry does not approve: each file that
+// the command words start must have a document there. Nothing else stands in for it, no
+// override, no signature and no person. An error means that the registry must be asked
+// and cannot be.
+func (p *Plan) onlyApproved() error {
+	lists := p.policies.Allowlists()
+	if len(lists) == 0 || p.Decision.Action == policy.Deny {
+		return nil
+	}
+	for _, list := range lists {
+		known := map[string]string{}
+		for i, s := range p.steps {
+			if i == 0 && s.missing != nil || shellBuiltin(s) {
+				continue // nothing would start
+			}
+			why, err := p.unapproved(list, s, known)
+			if err != nil {
+				return err
+			}
+			if why != "" {
+				p.denyUnapproved(list, i, why)
+				return nil
+			}
+		}
+	}
+	return nil
+}
+
+func shellBuiltin(s *step) bool { return s.Call.Provenance.Source == "shell:builtin" }
+
+// unapproved says why a step may not run, "" if it may.
+func (p *Plan) unapproved(list policy.Allowlist, s *step, known map[string]string) (string, error) {
+	if len(s.id.Chain) == 0 {
+		return "it is not known which file would run", nil
+	}
+	for _, part := range s.id.Chain {
+		switch {
+		case part.Role == trust.RoleArgument:
+			continue // read, not started
+		case part.Digest == "":
+			return part.Path + " cannot be read", nil
+		}
+		why, asked := known[part.Digest]
+		if !asked {
+			var err error
+			if why, err = p.approval(list, part); err != nil {
+				return "", err
+			}
+			known[part.Digest] = why
+		}
+		if why != "" {
+			return part.Path + " (sha256:" + part.Digest + ") " + why, nil
+		}
+	}
+	return "", nil
+}
+
+// approval says why one file is not approved, "" if it is.
+func (p *Plan) approval(list policy.Allowlist, part trust.Part) (string, error) {
+	id, name := registryOf(list)
+	if id == "" {
+		return "cannot be approved: " + list.File + " demands it and names no registry.url", nil
+	}
+	path := p.shimDirs.ApprovalPath(id, part.Digest)
+	_, meta, approved := shims.Cached(path)
+	if approved && p.began.Before(meta.Expires) {
+		return "", nil
+	}
+	miss, missed := shims.Missed(path, p.began)
+	if !missed && p.starts && !p.offline() {
+		p.askApproval(id, part.Digest)
+		_, meta, approved = shims.Cached(path)
+		miss, missed = shims.Missed(path, time.Now())
+	}
+	switch {
+	case missed && miss.Kind == shims.Absent:
+		return "is not approved by " + name, nil
+	case missed && miss.Kind == shims.Refused:
+		return "is not approved by " + name + ": " + miss.Why, nil
+	case approved && p.began.Before(meta.Expires.Add(approvalGrace)):
+		if !p.began.Before(meta.Expires) {
+			p.Warnings = append(p.Warnings, "registry_unavailable: the approval of "+part.Path+" is old and "+name+" was not asked")
+		}
+		return "", nil
+	case !p.starts:
+		p.pending = append(p.pending, name+" would be asked whether it approves sha256:"+part.Digest)
+		return "is not known to be approved by " + name, nil
+	case p.offline():
+		return "", fault.New("E4203", "offline, and it is not known whether "+name+" approves "+part.Path).With("digest", part.Digest).With("policy", list.File)
+	}
+	message := name + " must approve " + part.Path + " and cannot be asked"
+	if missed {
+		message += ": " + miss.Why
+	}
+	return "", fault.New("E4202", message).With("digest", part.Digest).With("policy", list.File)
+}
+
+// registryOf names the registry of a demand: the one in whose folder the document lies,
+// or the one that it names.
+func registryOf(list policy.Allowlist) (id, name string) {
+	if list.Layer == policy.LayerOrg {
+		id = filepath.Base(filepath.Dir(list.File))
+		if _, meta, ok := shims.Cached(list.File); ok && meta.Registry != "" {
+			return id, "registry " + meta.Registry
+		}
+		return id, "the registry of " + list.File
+	}
+	if list.Registry == "" {
+		return "", ""
+	}
+	url := strings.TrimRight(list.Registry, "/")
+	return shims.RegistryID(url), "registry " + url
+}
+
+// askApproval lets the program beside ours ask; the answer lies in files.
+func (p *Plan) askApproval(id, digest string) {
+	cmd, cancel, why := p.fetcher(digest, "--approved-by", id)
+	if why != "" {
+		p.Warnings = append(p.Warnings, why)
+		return
+	}
+	defer cancel()
+	_ = cmd.Run() // whatever its status, only what it kept counts
+}
+
+func (p *Plan) denyUnapproved(list policy.Allowlist, i int, why string) {
+	s := p.steps[i]
+	text := why
+	if len(p.steps) > 1 {
+		text = Quote(s.argv) + ": " + why
+	}
+	p.Decision.Action, p.Decision.Grants, p.Decision.Trust, p.refused = policy.Deny, policy.Grants{}, true, unapproved
+	rule := list.Layer.String() + "/approval.allowlist"
+	p.Decision.Reasons = append(p.Decision.Reasons, policy.Reason{Rule: rule, File: list.File, Action: policy.Deny, Text: unapproved + ": " + text, Step: i,
+		Suggest: "use a tool that the organisation approves; after it approved one, `atip sync TOOL` asks again"})
+	if i < len(p.Decision.Steps) {
+		p.Decision.Steps[i].Action = policy.Deny
+		p.Decision.Steps[i].Rules = append(p.Decision.Steps[i].Rules, rule)
+	}
+}
+
+// signedMetadata denies what rests on a document without a signature where policy
+// requires one. Signatures cannot be verified yet, and what cannot be verified does not
+// pass; the documents inside this program are part of it.
+func (p *Plan) signedMetadata() {
+	t := p.trustPolicy()
+	if !t.RequireMetadata || p.Decision.Action == policy.Deny {
+		return
+	}
+	for i, s := range p.steps {
+		switch s.Call.Provenance.Channel {
+		case "builtin", "none", "":
+			continue
+		}
+		v := trust.Decide(trust.Facts{Subject: trust.Metadata}, t)
+		if v.Action == trust.Allow {
+			continue
+		}
+		p.Decision.Action, p.Decision.Grants, p.Decision.Trust, p.refused = policy.Deny, policy.Grants{}, true, v.Reason
+		p.Decision.Reasons = append(p.Decision.Reasons, policy.Reason{Rule: "trust/metadata", Action: policy.Deny, Step: i,
+			Text:    "metadata_refused: signed metadata is required, and the signature of " + s.Call.Provenance.Source + " cannot be verified here",
+			Suggest: "use a tool whose metadata is built in, or remove the document"})
+		if i < len(p.Decision.Steps) {
+			p.Decision.Steps[i].Action = policy.Deny
+		}
+		return
+	}
+}
