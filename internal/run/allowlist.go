@@ -145,13 +145,10 @@ func (p *Plan) askApproval(id, digest string) {
 
 func (p *Plan) denyUnapproved(list policy.Allowlist, i int, why string) {
 	s := p.steps[i]
-	text := why
-	if len(p.steps) > 1 {
-		text = Quote(s.argv) + ": " + why
-	}
+	text := Quote(s.argv) + ": " + why
 	p.Decision.Action, p.Decision.Grants, p.Decision.Trust, p.refused = policy.Deny, policy.Grants{}, true, unapproved
 	rule := list.Layer.String() + "/approval.allowlist"
-	p.Decision.Reasons = append(p.Decision.Reasons, policy.Reason{Rule: rule, File: list.File, Action: policy.Deny, Text: unapproved + ": " + text, Step: i,
+	p.Decision.Reasons = append(p.Decision.Reasons, policy.Reason{Rule: rule, File: list.File, Action: policy.Deny, Text: text, Step: i,
 		Suggest: "use a tool that the organisation approves; after it approved one, `atip sync TOOL` asks again"})
 	if i < len(p.Decision.Steps) {
 		p.Decision.Steps[i].Action = policy.Deny
@@ -178,7 +175,7 @@ func (p *Plan) signedMetadata() {
 		}
 		p.Decision.Action, p.Decision.Grants, p.Decision.Trust, p.refused = policy.Deny, policy.Grants{}, true, v.Reason
 		p.Decision.Reasons = append(p.Decision.Reasons, policy.Reason{Rule: "trust/metadata", Action: policy.Deny, Step: i,
-			Text:    "metadata_refused: signed metadata is required, and the signature of " + s.Call.Provenance.Source + " cannot be verified here",
+			Text:    Quote(s.argv) + ": metadata_refused, signed metadata is required and the signature of " + s.Call.Provenance.Source + " cannot be verified here",
 			Suggest: "use a tool whose metadata is built in, or remove the document"})
 		if i < len(p.Decision.Steps) {
 			p.Decision.Steps[i].Action = policy.Deny
