@@ -152,6 +152,12 @@ func verbs() []Spec {
 			Flags: concat([]Flag{{Name: "name", Kind: String, Value: "NAME", Help: "name of the registry"}, {Name: "url", Kind: String, Value: "URL", Help: "where it will be served"},
 				{Name: "require-signatures", Kind: Bool, Help: "tell clients to refuse what is not signed"}}, commonFlags),
 			Effects: Effects{Read: true, Write: true}, Kind: "atip-exec.publish/1", Examples: []Example{{"atip publish www mytool.json", ""}}},
+		{Verb: "crawl", Program: "atip", Summary: "fill a registry from tool manifests: executables of this machine and of packages that were downloaded", Args: []Arg{{Name: "MANIFEST|DIR", Variadic: true}},
+			Long: "A manifest is YAML or JSON: name, homepage, description, sources, template (docs/metadata.md). No connection is opened, no script of a\npackage is run; without a template an executable for this machine runs with --help in the sandbox of a probe.",
+			Flags: concat([]Flag{{Name: "into", Kind: Path, Value: "DIR", Help: "the folder of the registry; documents that are there are kept"}, {Name: "from", Kind: Path, Value: "DIR", Help: "where release files and packages were downloaded to"},
+				{Name: "tool", Kind: Strings, Value: "NAME", Help: "only this tool"}, {Name: "check", Kind: Bool, Help: "say what is new and write nothing"},
+				{Name: "replace", Kind: Bool, Help: "write documents that are there again"}, {Name: "no-probe", Kind: Bool, Help: "start nothing"}}, commonFlags),
+			Effects: Effects{Read: true, Write: true, Subprocess: true}, Kind: "atip-exec.crawl/1", Examples: []Example{{"atip crawl --into www tools/", ""}, {"atip crawl --into www --from downloads --check tools/", ""}}},
 		{Verb: "lint", Program: "atip", Summary: "find what a valid document probably does not mean", Args: []Arg{{Name: "FILE", Variadic: true}}, Flags: commonFlags, Effects: Effects{Read: true}, Kind: "atip-exec.lint/1",
 			Examples: []Example{{"atip lint mytool.json", ""}}},
 		{Verb: "diff", Program: "atip", Summary: "compare two documents of one tool: dangers, loosened rules, surface, text", Args: []Arg{{Name: "OLD"}, {Name: "NEW"}},
@@ -238,7 +244,7 @@ func concat(lists ...[]Flag) []Flag {
 // holds it against the table.
 func isVerb(word string) bool {
 	switch word {
-	case "approve", "audit", "compile", "delegate", "deny", "diff", "doctor", "explain", "fetch-shim", "forget", "generate", "help", "lint", "list", "policy", "publish", "redact", "requests", "resolve", "safety-prompt", "scan", "show", "sync", "validate", "version":
+	case "approve", "audit", "compile", "crawl", "delegate", "deny", "diff", "doctor", "explain", "fetch-shim", "forget", "generate", "help", "lint", "list", "policy", "publish", "redact", "requests", "resolve", "safety-prompt", "scan", "show", "sync", "validate", "version":
 		return true
 	}
 	return false

@@ -40,6 +40,7 @@ func Rows() []Row {
 		{"E1104", 65, false, "metadata of an unsupported version", Modify, "use a document of ATIP 0.1 to 0.6", maybe},
 		{"E1105", 65, false, "metadata names another binary", Modify, "store the document under the digest it names in binary.hash", maybe},
 		{"E1106", 65, false, "metadata file is not safe to read", Modify, "make it a regular file that only its owner can write", maybe},
+		{"E1107", 65, false, "package or archive cannot be unpacked", Modify, "name a complete .deb, .zip or .tar archive", maybe},
 		{"E1501", 78, false, "redaction rule is invalid", Modify, "correct the rule at this position", maybe},
 		{"E1601", 65, false, "shell text cannot be parsed", Modify, "correct the text at this position", maybe},
 		{"E2001", 77, false, "denied by policy", OtherTool, "choose a command without this effect", maybe},

@@ -38,8 +38,10 @@ var arrows = map[string][]string{
 		"internal/audit", "internal/approve", "internal/place", "internal/shell"},
 	"internal/scan":      {"atip", "shims", "trust", "sandbox"},
 	"internal/generate":  {"atip"},
+	"internal/archive":   {"github.com/klauspost/compress", "github.com/ulikunitz/xz"},
+	"internal/crawl":     {"atip", "shims", "shims/remote", "internal/archive", "internal/generate", "go.yaml.in/yaml/v3"},
 	"internal/cli":       {"internal/run", "internal/fault", "internal/tty"},
-	"internal/cli/tools": {"internal/cli", "internal/run", "internal/fault", "internal/tty", "internal/audit", "internal/approve", "internal/place", "internal/scan", "internal/generate", "atip", "shims", "shims/remote", "policy", "sandbox", "filter", "trust"},
+	"internal/cli/tools": {"internal/cli", "internal/run", "internal/fault", "internal/tty", "internal/audit", "internal/approve", "internal/place", "internal/scan", "internal/generate", "internal/crawl", "atip", "shims", "shims/remote", "policy", "sandbox", "filter", "trust"},
 
 	"cmd/atip-exec": {"internal/cli", "sandbox"},
 	"cmd/atip":      {"internal/cli", "internal/cli/tools", "sandbox"},

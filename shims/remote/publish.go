@@ -55,14 +55,11 @@ func Publish(dir string, uploads []Upload, o PublishOptions) (Published, error) 
 	p := Published{Dir: dir, Added: []string{}}
 	targets := make([]string, len(uploads))
 	for i, u := range uploads {
-		hex, err := publishable(u)
+		target, err := acceptable(dir, u)
 		if err != nil {
 			return p, err
 		}
-		targets[i] = filepath.Join(dir, "shims", "sha256", hex+".json")
-		if old, err := os.ReadFile(targets[i]); err == nil && !sameBinary(old, u.Raw) {
-			return p, &PublishError{u.File, "the folder has a document of another program or version for the same file; binary.* never changes"}
-		}
+		targets[i] = target
 	}
 	for i, u := range uploads {
 		if err := putFile(targets[i], u.Raw); err != nil {
@@ -81,6 +78,24 @@ func Publish(dir string, uploads []Upload, o PublishOptions) (Published, error) 
 		return p, err
 	}
 	return p, writeManifest(dir, o)
+}
+
+// Acceptable says why a document cannot be published in a folder, nil if it can.
+func Acceptable(dir string, u Upload) error {
+	_, err := acceptable(dir, u)
+	return err
+}
+
+func acceptable(dir string, u Upload) (target string, err error) {
+	hex, err := publishable(u)
+	if err != nil {
+		return "", err
+	}
+	target = filepath.Join(dir, "shims", "sha256", hex+".json")
+	if old, err := os.ReadFile(target); err == nil && !sameBinary(old, u.Raw) {
+		return "", &PublishError{u.File, "the folder has a document of another program or version for the same file; binary.* never changes"}
+	}
+	return target, nil
 }
 
 // publishable checks a document as a client will.

@@ -38,6 +38,8 @@ func verbs(name string) verb {
 		return generateVerb
 	case "publish":
 		return publishVerb
+	case "crawl":
+		return crawlVerb
 	case "lint":
 		return lintVerb
 	case "diff":
