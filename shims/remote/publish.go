@@ -18,6 +18,7 @@ import (
 type PublishOptions struct {
 	Name, URL         string
 	RequireSignatures bool
+	State             bool // also state what the folder holds, for 7 days
 	Now               time.Time
 }
 
@@ -77,7 +78,14 @@ func Publish(dir string, uploads []Upload, o PublishOptions) (Published, error) 
 	if err := p.catalog(dir, o.Now); err != nil {
 		return p, err
 	}
-	return p, writeManifest(dir, o)
+	url, err := writeManifest(dir, o)
+	if err != nil {
+		return p, err
+	}
+	if !o.State && !stated(dir) {
+		return p, nil
+	}
+	return p, writeState(dir, url, o.Now)
 }
 
 // Acceptable says why a document cannot be published in a folder, nil if it can.
@@ -192,12 +200,12 @@ func first(list ...string) string {
 }
 
 // writeManifest keeps what a person added to a manifest that is there.
-func writeManifest(dir string, o PublishOptions) error {
+func writeManifest(dir string, o PublishOptions) (url string, err error) {
 	path := filepath.Join(dir, filepath.FromSlash(manifestPath))
 	doc := map[string]any{}
 	if raw, err := os.ReadFile(path); err == nil {
 		if err := json.Unmarshal(raw, &doc); err != nil {
-			return &PublishError{path, "is not JSON: " + err.Error()}
+			return "", &PublishError{path, "is not JSON: " + err.Error()}
 		}
 	}
 	m := defaultManifest()
@@ -224,9 +232,10 @@ func writeManifest(dir string, o PublishOptions) error {
 	doc["trust"] = trust
 	raw, err := json.MarshalIndent(doc, "", "  ")
 	if err != nil {
-		return err
+		return "", err
 	}
-	return putFile(path, append(raw, '\n'))
+	url, _ = registry["url"].(string)
+	return url, putFile(path, append(raw, '\n'))
 }
 
 // putFile replaces a file in one step, readable by whoever serves it.

@@ -17,7 +17,7 @@ func publishVerb(c *cli.Console, v *cli.Values) (int, error) {
 	uploads, err := remote.Uploads(v.Rest[1:])
 	if err == nil {
 		var p remote.Published
-		o := remote.PublishOptions{Name: v.Get("name"), URL: v.Get("url"), RequireSignatures: v.Has("require-signatures"), Now: time.Now()}
+		o := remote.PublishOptions{Name: v.Get("name"), URL: v.Get("url"), RequireSignatures: v.Has("require-signatures"), State: v.Has("state"), Now: time.Now()}
 		if p, err = remote.Publish(v.Rest[0], uploads, o); err == nil {
 			return 0, published(c, p)
 		}
