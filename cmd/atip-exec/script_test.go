@@ -76,6 +76,8 @@ func setup(env *testscript.Env) error {
 	env.Setenv("PATH", strings.Join([]string{stubs, system, filepath.Join(strings.TrimSpace(string(goroot)), "bin"), bin}, ":"))
 	env.Setenv("BIN", bin)
 	env.Setenv("WS", ws)
+	// A name below /tmp that no other run of this test has.
+	env.Setenv("PID_OF_TEST", filepath.Base(filepath.Dir(filepath.Dir(work)))+fmt.Sprint(os.Getpid()))
 	env.Setenv("GOFLAGS", "")
 	env.Setenv("GOTOOLCHAIN", "local")
 	env.Setenv("GIT_CONFIG_GLOBAL", "")

@@ -24,7 +24,13 @@ func Main(argv []string) (status int) {
 			status = c.Fail(Panicked(r, c))
 		}
 	}()
-	return c.root(argv[1:])
+	if len(argv) > 0 {
+		if name, ok := isShellName(argv[0]); ok {
+			return c.asShell(name, argv[1:])
+		}
+		argv = argv[1:]
+	}
+	return c.root(argv)
 }
 
 // Panicked turns a panic into the error the user sees; the stack is printed with
@@ -92,6 +98,9 @@ func (c *Console) verb(spec Spec, global *Values, args []string) int {
 	// Flags typed before the verb count too.
 	for name, values := range global.set {
 		v.set[name] = append(values, v.set[name]...)
+	}
+	if spec.Verb == "script" {
+		return c.script(v)
 	}
 	return c.explain(v)
 }

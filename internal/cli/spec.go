@@ -2,6 +2,8 @@
 // It is the only package that prints.
 package cli
 
+import "slices"
+
 // Kind is how the value of a flag is read.
 type Kind uint8
 
@@ -114,6 +116,15 @@ func verbs() []Spec {
 			Args:  []Arg{{Name: "CMD|CODE", Help: "a command, or an error code or exit status to explain"}, {Name: "ARGS", Optional: true, Variadic: true}},
 			Flags: concat(planFlags, commonFlags, []Flag{{Name: "batch", Kind: Bool, Help: "read {\"id\",\"cmd\"|\"argv\",\"cwd\"} objects, one a line, from stdin; answer one plan a line"}}), Stops: true, Effects: Effects{Read: true}, Kind: "atip-exec.plan/1",
 			Examples: []Example{{"atip-exec explain -o json -- rm -r build", "the plan document atip-exec.plan/1"}, {"atip-exec explain E2010", "what a code means"}}},
+		{Verb: "script", Program: "atip-exec", Summary: "judge a shell script as a whole, then run it",
+			Long: "The file is read once: what was read is judged, command by command, and is what runs. - reads standard input to its end.\nThe same happens when the program is started under the name bash, sh, zsh or atip-sh, with the command line of a shell.",
+			Args: []Arg{{Name: "FILE", Help: "the script, or - for standard input"}, {Name: "ARGS", Optional: true, Variadic: true}},
+			Flags: concat([]Flag{{Name: "errexit", Short: 'e', Kind: Bool, Help: "end at the first command that fails, as `set -e`"},
+				{Name: "nounset", Short: 'u', Kind: Bool, Help: "a variable that is not set is an error, as `set -u`"},
+				{Name: "xtrace", Short: 'x', Kind: Bool, Help: "print each command before it runs, as `set -x`"},
+				{Name: "noglob", Short: 'f', Kind: Bool, Help: "expand no file names, as `set -f`"},
+				{Name: "pipefail", Kind: Bool, Help: "a pipeline fails if any part of it does, as `set -o pipefail`"}}, omit(runFlags, "agent", "version"), omit(planFlags, "command"), commonFlags), Stops: true, Kind: "atip-exec.run/1",
+			Examples: []Example{{"atip-exec script -e build.sh release", ""}, {"atip-exec script --dry-run build.sh", "print the plan, start nothing"}}},
 		{Verb: "version", Program: "atip-exec", Summary: "print the version", Flags: commonFlags, Kind: "atip-exec.version/1",
 			Examples: []Example{{"atip-exec version -o json", ""}}},
 		{Verb: "help", Program: "atip-exec", Summary: "help on a verb or a topic: environment, exit-codes, output, files", Args: []Arg{{Name: "TOPIC", Optional: true}}, Flags: commonFlags,
@@ -241,11 +252,16 @@ func concat(lists ...[]Flag) []Flag {
 	return out
 }
 
+// omit is list without the flags of these names.
+func omit(list []Flag, names ...string) []Flag {
+	return slices.DeleteFunc(slices.Clone(list), func(f Flag) bool { return slices.Contains(names, f.Name) })
+}
+
 // isVerb tells verbs from commands without building their descriptions; a test
 // holds it against the table.
 func isVerb(word string) bool {
 	switch word {
-	case "approve", "audit", "compile", "crawl", "delegate", "deny", "diff", "doctor", "explain", "fetch-shim", "forget", "generate", "help", "lint", "list", "policy", "publish", "redact", "requests", "resolve", "safety-prompt", "scan", "show", "sync", "validate", "version":
+	case "approve", "audit", "compile", "crawl", "delegate", "deny", "diff", "doctor", "explain", "fetch-shim", "forget", "generate", "help", "lint", "list", "policy", "publish", "redact", "requests", "resolve", "safety-prompt", "scan", "script", "show", "sync", "validate", "version":
 		return true
 	}
 	return false

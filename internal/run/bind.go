@@ -49,6 +49,9 @@ func (x *execution) bind() error {
 	}
 	x.status.IO.Terminal = b.terminal.mode.String()
 	b.pass = x.passed()
+	if err := x.passText(); err != nil {
+		return err
+	}
 	for fd := range b.pass {
 		x.status.IO.Passed = append(x.status.IO.Passed, fd)
 	}

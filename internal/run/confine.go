@@ -52,6 +52,7 @@ func (p *Plan) confine() (err error) {
 	for _, f := range sp.SecretFiles {
 		in.CredentialFiles = append(in.CredentialFiles, p.expand(f.Path))
 	}
+	p.grantHostCwd(&in)
 	if p.Profile, err = sandbox.Derive(in); err != nil {
 		return err
 	}

@@ -54,13 +54,11 @@ func (c *collector) readAgain() error {
 	if !p.inv.IsShell {
 		return c.add(p.Argv, nil, p.Cwd, policy.Exact)
 	}
-	path, dialect := realShell()
-	o := c.options(p.Cwd)
-	o.Dialect, o.Name = dialect, path
-	if len(p.inv.ShellArgs) > 0 {
-		o.Name, o.Args = p.inv.ShellArgs[0], p.inv.ShellArgs[1:]
+	path, dialect, err := p.realShell()
+	if err != nil {
+		return err
 	}
-	script, err := shell.Read(p.inv.Shell, o)
+	script, err := shell.Read(p.inv.Shell, c.mainOptions(path, dialect))
 	if err != nil {
 		return err
 	}

@@ -188,7 +188,7 @@ func (x *execution) start() error {
 	}
 	x.began = time.Now()
 	x.status.Timing.StartUS = x.began.Sub(began).Microseconds()
-	x.proc = proc
+	x.proc, p.hostCwdMade = proc, false
 	x.signals.started()
 	main.file.StartedOK()
 	if err := x.binds.terminal.started(); err != nil {

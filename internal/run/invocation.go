@@ -16,6 +16,8 @@ type Invocation struct {
 	Shell           string        // text of -c
 	IsShell         bool          // -c was given, even with empty text
 	ShellArgs       []string      // $0 and the positional parameters of Shell
+	ShellSet        []string      // options of the shell, as words of `set`
+	Script          string        // the file that Shell is read from, "-" for standard input; "" for none
 	Directory       string        // -C; "" for the current directory
 	Policies        []string      // --policy files: they only tighten
 	Timeout         time.Duration // 0 for none
@@ -27,6 +29,8 @@ type Invocation struct {
 	StatusFile      string        // --status-file, "" for none
 	StatusFD        int           // --status-fd, 0 for none
 	OutputMode      string        // text, json or jsonl, for the record
+
+	scriptRead bool // Shell was read from standard input
 }
 
 // Machine is what the process was started with: the only place where the
@@ -66,6 +70,9 @@ func isTerminal(f *os.File) bool { return tty.IsTerminal(f.Fd()) }
 func (inv Invocation) argv() []string {
 	if !inv.IsShell {
 		return inv.Argv
+	}
+	if inv.Script != "" {
+		return append([]string{"/bin/bash"}, inv.ShellArgs...)
 	}
 	return append([]string{"/bin/bash", "-c", inv.Shell}, inv.ShellArgs...)
 }

@@ -33,32 +33,37 @@ type Plan struct {
 	Setup     sandbox.Setup
 	Warnings  []string
 
-	inv      Invocation
-	machine  Machine
-	began    time.Time
-	took     time.Duration
-	dirs     place.Dirs
-	world    place.World
-	gitDirs  []string
-	shimDirs shims.Dirs
-	policies *policy.Set
-	steps    []*step
-	edges    []policy.Edge // flows between steps that are dangerous as a whole
-	hidden   hiddenSteps   // what scripts of the workspace would run
-	memo     *memo         // what a batch has looked up; nil otherwise
-	unset    bool          // a text uses a variable that is not set
-	host     sandbox.Host
-	probed   chan error
-	prepared *sandbox.Prepared // the part of the confinement that no decision changes; nil if nothing will be started
-	files    sandbox.Files     // what was looked up of the file system
-	env      environment
-	private  string
-	timeout  timeoutStatus
-	names    []string  // variables of the child, for conditions of metadata
-	starts   bool      // the plan is made to be run
-	pending  []string  // what a run would still ask
-	refused  string    // reason of a refusal that no verdict on the executable gave
-	askUntil time.Time // when registries must have answered; zero until one is asked
+	inv          Invocation
+	machine      Machine
+	began        time.Time
+	took         time.Duration
+	dirs         place.Dirs
+	world        place.World
+	gitDirs      []string
+	shimDirs     shims.Dirs
+	policies     *policy.Set
+	steps        []*step
+	edges        []policy.Edge // flows between steps that are dangerous as a whole
+	hidden       hiddenSteps   // what scripts of the workspace would run
+	memo         *memo         // what a batch has looked up; nil otherwise
+	unset        bool          // a text uses a variable that is not set
+	host         sandbox.Host
+	probed       chan error
+	hostCwd      string // the file that tells a host where the command ended
+	hostCwdMade  bool   // it was made for this run, which did not start yet
+	scriptHidden bool   // the script is a file that is not read
+	longText     string // what the shell reads from textFD, "" if its command line holds it
+	textFD       int
+	prepared     *sandbox.Prepared // the part of the confinement that no decision changes; nil if nothing will be started
+	files        sandbox.Files     // what was looked up of the file system
+	env          environment
+	private      string
+	timeout      timeoutStatus
+	names        []string  // variables of the child, for conditions of metadata
+	starts       bool      // the plan is made to be run
+	pending      []string  // what a run would still ask
+	refused      string    // reason of a refusal that no verdict on the executable gave
+	askUntil     time.Time // when registries must have answered; zero until one is asked
 }
 
 // MakePlan identifies, resolves and decides. The caller closes the plan.
@@ -102,6 +107,9 @@ func (p *Plan) Close() {
 		if s.file != nil {
 			s.file.Close()
 		}
+	}
+	if p.hostCwdMade {
+		os.Remove(p.hostCwd) // a host would take the empty file for an answer
 	}
 }
 

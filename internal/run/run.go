@@ -172,6 +172,14 @@ func (p *Plan) statusOutside(s *statusSink, runs bool) error {
 
 // words is the command line of the child as it was typed.
 func (inv Invocation) words() []string {
+	if inv.Script != "" {
+		words := []string{"script"}
+		words = append(words, inv.ShellSet...)
+		if inv.Script == "-" {
+			return append(append(words, "-"), inv.ShellArgs[min(1, len(inv.ShellArgs)):]...)
+		}
+		return append(words, inv.ShellArgs...)
+	}
 	if inv.IsShell {
 		return append([]string{"-c", inv.Shell}, inv.ShellArgs...)
 	}

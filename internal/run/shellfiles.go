@@ -34,7 +34,7 @@ func (c *collector) peek(s *step, path string) {
 	if c.peeking || path == "" || !c.ofWorkspace(path) {
 		return
 	}
-	raw, err := readSmall(path)
+	raw, err := c.plan.readText(path)
 	if err != nil || !shellScript(string(raw)) {
 		return
 	}

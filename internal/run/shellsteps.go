@@ -2,8 +2,10 @@ package run
 
 import (
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/atip-dev/atip-exec/atip"
@@ -30,30 +32,37 @@ type surroundings struct {
 const maxArg = 120000
 
 // realShell is the shell that runs -c, and its dialect.
-func realShell() (string, shell.Dialect) {
-	for _, path := range [...]string{"/bin/bash", "/usr/bin/bash"} {
-		if _, err := os.Stat(path); err == nil {
-			return path, shell.Bash
+//
+// Where our own program was put in the place of a shell, it is not taken for one.
+func (p *Plan) realShell() (string, shell.Dialect, error) {
+	self, _ := os.Stat(p.machine.Self)
+	for _, path := range [...]string{"/bin/bash", "/usr/bin/bash", "/bin/sh", "/usr/bin/sh"} {
+		info, err := os.Stat(path)
+		if err != nil || self != nil && os.SameFile(info, self) {
+			continue
 		}
+		if filepath.Base(path) == "sh" {
+			return path, shell.POSIX, nil
+		}
+		return path, shell.Bash, nil
 	}
-	return "/bin/sh", shell.POSIX
+	return "", 0, fault.New("E3002", "there is no shell: neither /bin/bash nor /bin/sh is one").WithFix("install bash", "")
 }
 
 // identifyShell plans -c: the text is read whole before anything is decided. A text
 // that is one plain command needs no shell.
 func (c *collector) identifyShell() error {
 	p := c.plan
-	path, dialect := realShell()
-	o := c.options(p.Cwd)
-	o.Dialect = dialect
-	if len(p.inv.ShellArgs) > 0 {
-		o.Name, o.Args = p.inv.ShellArgs[0], p.inv.ShellArgs[1:]
-	} else {
-		o.Name = path
+	if err := p.readScript(); err != nil {
+		return err
 	}
-	script, err := shell.Read(p.inv.Shell, o)
+	path, dialect, err := p.realShell()
 	if err != nil {
 		return err
+	}
+	script, err := shell.Read(p.inv.Shell, c.mainOptions(path, dialect))
+	if err != nil {
+		return p.scriptError(err)
 	}
 	if script.Simple {
 		p.Argv = script.Commands[0].Argv
@@ -73,15 +82,16 @@ func (c *collector) identifyShell() error {
 	// What the shell does is in the steps. A list of permitted tools is about those.
 	s.Call.Tool = ":"
 	c.steps = append(c.steps, s)
+	if p.inv.Script != "" && p.inv.Script != "-" {
+		c.readsScript(s)
+	}
 	if err := c.script(s, script, nil); err != nil {
-		return err
+		return p.scriptError(err)
 	}
+	p.hostCwd = p.hostCwdFile(script)
 	text := c.pinned(script, dialect) + script.Text
-	if len(text) > maxArg {
-		return fault.New("E1601", "the text is longer than one word of a command line may be").WithFix("write it to a file and run that", "")
-	}
-	p.Argv = append(shellArgv(path, dialect, text), p.inv.ShellArgs...)
-	s.argv = p.Argv
+	p.Argv = append(shellArgv(path, dialect, p.handedOver(text, dialect)), p.inv.ShellArgs...)
+	s.argv = append(shellArgv(path, dialect, text), p.inv.ShellArgs...)
 	return nil
 }
 
@@ -257,7 +267,7 @@ func dialectOf(s *step) (shell.Dialect, bool) {
 
 // options is what the reader may know of this machine.
 func (c *collector) options(cwd string) shell.Options {
-	o := shell.Options{Cwd: cwd, Home: c.plan.dirs.Home, Getenv: c.shellVariable, IsDir: isDir, ReadFile: readSmall, Trusted: c.hostSnapshot}
+	o := shell.Options{Cwd: cwd, Home: c.plan.dirs.Home, Getenv: c.shellVariable, IsDir: isDir, ReadFile: c.plan.readText, Trusted: c.hostSnapshot}
 	if c.ctx != nil {
 		o.Stdin = c.ctx.stdin
 		if c.ctx.cwdUnknown {
@@ -289,16 +299,36 @@ func isDir(path string) bool {
 
 const maxScript = 256 << 10
 
-// readSmall reads a regular file of at most 256 KiB.
-func readSmall(path string) ([]byte, error) {
-	info, err := os.Stat(path)
+// readText reads a regular file of at most 256 KiB that a shell would run. One that no
+// command may read is not read here either: a plan shows the words of what it read.
+func (p *Plan) readText(path string) ([]byte, error) {
+	f, err := openNonblock(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
 	switch {
 	case err != nil:
 		return nil, err
 	case !info.Mode().IsRegular() || info.Size() > maxScript:
 		return nil, errors.New("not a small regular file")
+	case p.hides(f):
+		return nil, errors.New("it is not to be read")
 	}
-	return os.ReadFile(path)
+	return io.ReadAll(io.LimitReader(f, maxScript))
+}
+
+// hides reports an open file whose text must not get into a plan, an error or a record.
+func (p *Plan) hides(f *os.File) bool {
+	path, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(int(f.Fd())))
+	if err != nil {
+		path, err = filepath.EvalSymlinks(f.Name())
+	}
+	if err != nil {
+		return true
+	}
+	return p.world.Classify(path, atip.AccessRead, false) == atip.ClassSecret || within(path, p.world.State) || within(path, p.world.Runtime)
 }
 
 // shellVariable looks up a variable as the shell will see it. The values of

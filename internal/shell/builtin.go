@@ -123,7 +123,7 @@ func (w *walker) setOptions(r *run, args fields, st *state) {
 			return
 		case a.s == "-o" || a.s == "+o":
 			if i+1 < len(args) {
-				st.option(args[i+1].s, a.s[0] == '-')
+				w.option(args[i+1].s, a.s[0] == '-', st)
 			}
 			rest := args[min(i+2, len(args)):]
 			if len(rest) > 0 {
@@ -142,9 +142,13 @@ func (w *walker) setOptions(r *run, args fields, st *state) {
 				st.option("allexport", on)
 			case 'k', 'T', 'P':
 				w.opaque(st, "set -"+string(c)+" changes what words mean", nil, nil)
+			case 'B':
+				w.option("braceexpand", on, st)
+			case 'H':
+				w.option("histexpand", on, st)
 			case 'o':
 				if i+1 < len(args) {
-					st.option(args[i+1].s, on)
+					w.option(args[i+1].s, on, st)
 				}
 			}
 		}
@@ -156,6 +160,15 @@ func (w *walker) setOptions(r *run, args fields, st *state) {
 			return
 		}
 	}
+}
+
+// option switches an option by its name. Braces that are not expanded and words that
+// come from the history are read as something else from here on.
+func (w *walker) option(n string, on bool, st *state) {
+	if n == "braceexpand" && !on || (n == "histexpand" || n == "history") && on {
+		w.opaque(st, "set -o "+n+" changes what words mean", nil, nil)
+	}
+	st.option(n, on)
 }
 
 func (st *state) option(n string, on bool) {

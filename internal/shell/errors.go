@@ -4,16 +4,21 @@ import "fmt"
 
 // SyntaxError says that a text is no shell text.
 type SyntaxError struct {
-	Line, Col int // 1-based; 0 if the whole text is meant
+	File      string // "" for a text that has no file
+	Line, Col int    // 1-based; 0 if the whole text is meant
 	Msg       string
 }
 
 // Error implements error.
 func (e *SyntaxError) Error() string {
-	if e.Line == 0 {
-		return "shell text: " + e.Msg
+	where := e.File
+	if where == "" {
+		where = "shell text"
 	}
-	return fmt.Sprintf("shell text:%d:%d: %s", e.Line, e.Col, e.Msg)
+	if e.Line == 0 {
+		return where + ": " + e.Msg
+	}
+	return fmt.Sprintf("%s:%d:%d: %s", where, e.Line, e.Col, e.Msg)
 }
 
 // FaultCode is the code of the error table.
@@ -21,7 +26,11 @@ func (e *SyntaxError) FaultCode() string { return "E1601" }
 
 // FaultDetails is the position.
 func (e *SyntaxError) FaultDetails() map[string]any {
-	return map[string]any{"line": e.Line, "col": e.Col}
+	d := map[string]any{"line": e.Line, "col": e.Col}
+	if e.File != "" {
+		d["file"] = e.File
+	}
+	return d
 }
 
 // PrintError says that the printed form of a text reads differently from itself:

@@ -9,9 +9,12 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
+// MaxText is the longest text that is read.
+const MaxText = 128 << 10
+
 // Limits. What lies beyond is one opaque command; every command found stays.
 const (
-	maxText     = 128 << 10
+	maxText     = MaxText
 	maxNodes    = 20000
 	maxCommands = 256
 	maxNesting  = 8
@@ -25,7 +28,11 @@ const (
 
 // Read reads a text. A *SyntaxError says that it is no shell text.
 func Read(s string, o Options) (*Script, error) {
-	file, printed, err := parse(s, o.Dialect)
+	file, printed, err := parse(s, o)
+	if err != nil {
+		return nil, err
+	}
+	first, set, err := options(o)
 	if err != nil {
 		return nil, err
 	}
@@ -35,17 +42,17 @@ func Read(s string, o Options) (*Script, error) {
 		w.emit(st, Command{Why: why})
 	}
 	w.guard(st, func() {
-		w.stmts(file.Stmts, st)
+		w.stmts(append(first, file.Stmts...), st)
 		w.runTraps(st)
 	})
-	script := &Script{Text: printed, Commands: w.cmds, Flows: w.flows, Functions: w.defined, Pipes: w.pipes}
-	script.Simple = len(w.cmds) == 1 && simple(file, &w.cmds[0])
+	script := &Script{Text: set + printed, Commands: w.cmds, Flows: w.flows, Functions: w.defined, Pipes: w.pipes}
+	script.Simple = len(first) == 0 && len(w.cmds) == 1 && simple(file, &w.cmds[0])
 	return script, nil
 }
 
 // parse reads s and prints it. The tree it returns is that of the printed form,
 // so that a bug of the printer cannot part what is judged from what runs.
-func parse(s string, d Dialect) (*syntax.File, string, error) {
+func parse(s string, o Options) (*syntax.File, string, error) {
 	switch {
 	case len(s) > maxText:
 		return nil, "", &SyntaxError{Msg: "it is longer than 128 KiB"}
@@ -57,10 +64,13 @@ func parse(s string, d Dialect) (*syntax.File, string, error) {
 	case deep(s):
 		return nil, "", &SyntaxError{Msg: "its brackets are nested too deeply"}
 	}
-	p := syntax.NewParser(syntax.Variant(variant(d)))
+	p := syntax.NewParser(syntax.Variant(variant(o.Dialect)))
 	first, err := p.Parse(strings.NewReader(s), "")
 	if err != nil {
 		return nil, "", syntaxError(err)
+	}
+	if o.Script {
+		ownSource(first)
 	}
 	var once, twice strings.Builder
 	if err := syntax.NewPrinter().Print(&once, first); err != nil {

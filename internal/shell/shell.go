@@ -41,6 +41,11 @@ type Options struct {
 	Trusted func(path string) bool
 	// Stdin is the whole standard input, if it is known.
 	Stdin *string
+	// Set are options of the shell itself, as the words of `set` that give them, such
+	// as "-e" or "-o", "pipefail". They become the first command of the text.
+	Set []string
+	// Script: the text is that of the file Name, so BASH_SOURCE is $0 in it.
+	Script bool
 	// Depth is how many shells this text is nested in.
 	Depth int
 }
