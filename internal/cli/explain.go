@@ -124,6 +124,9 @@ func PlanText(d run.Document) string {
 	for _, a := range d.Alternatives {
 		line("instead  %s", a)
 	}
+	for _, block := range d.Delegation {
+		line("delegated  %s", block)
+	}
 	sandboxText(&b, d)
 	if len(d.Environment.Dropped) > 0 {
 		line("environment  without %s", strings.Join(d.Environment.Dropped, " "))

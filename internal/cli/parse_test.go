@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"github.com/atip-dev/atip-exec/internal/run"
 	"reflect"
 	"testing"
 	"time"
@@ -132,6 +133,32 @@ func TestIsVerb(t *testing.T) {
 		n++
 	}
 	if n == 0 || isVerb("") || isVerb("git") {
+		t.Error("what is no verb is taken for one")
+	}
+}
+
+// What a run knows of our own command lines, to judge one inside another, is what they
+// are.
+func TestOwnLinesAreKnown(t *testing.T) {
+	root := Root()
+	script, _ := SpecOf("script")
+	for _, f := range concat(root.Flags, script.Flags) {
+		names := []string{"--" + f.Name}
+		if f.Short != 0 {
+			names = append(names, "-"+string(f.Short))
+		}
+		for _, name := range names {
+			if value, known := run.OwnFlag(name); !known || value != f.takesValue() {
+				t.Errorf("%s: known %v, takes a value %v", name, known, value)
+			}
+		}
+	}
+	for _, s := range verbs() {
+		if !run.OwnVerb(s.Verb) {
+			t.Errorf("%s is not known as a verb", s.Verb)
+		}
+	}
+	if run.OwnVerb("git") || run.OwnVerb("") {
 		t.Error("what is no verb is taken for one")
 	}
 }

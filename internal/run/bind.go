@@ -52,6 +52,7 @@ func (x *execution) bind() error {
 	if err := x.passText(); err != nil {
 		return err
 	}
+	x.bindNested()
 	for fd := range b.pass {
 		x.status.IO.Passed = append(x.status.IO.Passed, fd)
 	}

@@ -64,6 +64,9 @@ func (p *Plan) boundEnvironment() map[string]any {
 	out := map[string]any{}
 	for _, entry := range p.env.entries {
 		name, value, _ := strings.Cut(entry, "=")
+		if name == parentVariable || name == runVariable {
+			continue // another in each run, and no secret and no power in it
+		}
 		out[strings.ToValidUTF8(name, "\ufffd")] = sum([]byte(value))
 	}
 	return out

@@ -53,6 +53,7 @@ func (p *Plan) confine() (err error) {
 		in.CredentialFiles = append(in.CredentialFiles, p.expand(f.Path))
 	}
 	p.grantHostCwd(&in)
+	p.grantNested(&in)
 	if p.Profile, err = sandbox.Derive(in); err != nil {
 		return err
 	}
@@ -222,6 +223,7 @@ func (p *Plan) environment() error {
 	if token := p.machine.Getenv(DelegationVariable); token != "" {
 		r.set[DelegationVariable] = token // verified when the run was decided
 	}
+	p.nestVariables(r.set)
 	r.set["ATIP_EXEC_SANDBOX"] = p.Setup.Tier().String()
 	if p.inv.Directory != "" {
 		r.set["PWD"] = p.Cwd

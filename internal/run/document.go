@@ -105,6 +105,7 @@ type Document struct {
 	Sandbox      sandbox.Receipt `json:"sandbox"`
 	Trust        TrustDocument   `json:"trust"`
 	Environment  EnvDocument     `json:"environment"`
+	Delegation   []string        `json:"delegation,omitempty"` // label and number of each block of the token, outermost first
 	TimeoutMS    int64           `json:"timeout_ms"`
 	Policy       any             `json:"policy"`
 	Pending      []string        `json:"pending"`
@@ -129,7 +130,7 @@ type EnvDocument struct {
 func (p *Plan) Document() Document {
 	d := Document{Kind: planKind, Decision: p.Decision.Action, Argv: p.inv.words(), Cwd: p.Cwd, Workspace: p.Workspace, Steps: []StepDocument{},
 		Reasons: p.Decision.Reasons, Alternatives: p.Decision.Alternatives, Sandbox: p.Setup.Receipt(), Pending: append([]string{}, p.pending...),
-		Environment: EnvDocument{Passed: p.env.passed, Dropped: p.env.dropped, Credentials: p.env.credentials}, Policy: p.policies.Sources()}
+		Environment: EnvDocument{Passed: p.env.passed, Dropped: p.env.dropped, Credentials: p.env.credentials}, Policy: p.policies.Sources(), Delegation: p.chainNames()}
 	if d.Reasons == nil {
 		d.Reasons = []policy.Reason{}
 	}

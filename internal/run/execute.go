@@ -32,7 +32,8 @@ type execution struct {
 	collecting bool          // collect was started
 	described  chan []byte   // the record's static part, built while the child runs
 
-	log            *audit.Log
+	log            recorder
+	inner          *inner // the records of runs inside this one, nil if there can be none
 	redact         *filter.Set
 	collectErr     error
 	redactionOff   bool
@@ -109,7 +110,13 @@ func (x *execution) openLog() (err error) {
 	if x.log != nil {
 		return nil
 	}
-	if x.log, err = audit.Open(filepath.Join(x.plan.dirs.State, "audit")); err != nil {
+	log, err := audit.Open(filepath.Join(x.plan.dirs.State, "audit"))
+	switch {
+	case err == nil:
+		x.log = log
+	case x.plan.inside():
+		x.log = x.plan.upward()
+	default:
 		return err
 	}
 	return x.log.Reserve()

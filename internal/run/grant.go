@@ -200,6 +200,9 @@ func (x *execution) ask(f *fault.Fault) *fault.Fault {
 	}
 	id, err := approve.WriteRequest(p.requestsDir(), approve.Request{Bound: bound, Display: x.display(f.Message), Requester: p.requester()})
 	if err != nil {
+		if p.inside() {
+			return f // nobody expects a request from in here
+		}
 		// The refusal stands either way; only nobody can be asked.
 		return f.With("requestError", err.Error())
 	}

@@ -23,6 +23,7 @@ type Invocation struct {
 	Timeout         time.Duration // 0 for none
 	DeclaredTimeout bool          // use the duration.timeout of the metadata
 	Wait            time.Duration // how long to wait for a person, 0 not at all
+	CI              bool          // --ci: nobody is there to be asked
 	KillAfter       time.Duration // 0 for the default of the policy
 	Stdin           string        // auto, inherit, null, or a file
 	Terminal        bool          // -t

@@ -49,6 +49,9 @@ type Plan struct {
 	unset        bool          // a text uses a variable that is not set
 	host         sandbox.Host
 	probed       chan error
+	innerState   string // directory of a run inside another, "" for none
+	nestable     bool   // a command of ours is part of the run
+	nestFD       int    // where runs inside send their records, 0 for nowhere
 	hostCwd      string // the file that tells a host where the command ended
 	hostCwdMade  bool   // it was made for this run, which did not start yet
 	scriptHidden bool   // the script is a file that is not read
@@ -107,6 +110,9 @@ func (p *Plan) Close() {
 		if s.file != nil {
 			s.file.Close()
 		}
+	}
+	if p.innerState != "" {
+		os.RemoveAll(p.innerState)
 	}
 	if p.hostCwdMade {
 		os.Remove(p.hostCwd) // a host would take the empty file for an answer
@@ -182,7 +188,7 @@ func (p *Plan) probe() error {
 	p.probed = make(chan error, 1)
 	go func() {
 		var err error
-		p.host, err = sandbox.Probe(sandbox.Cache{Dir: p.dirs.State, Executable: p.machine.Self})
+		p.host, err = sandbox.Probe(p.probeCache())
 		p.probed <- err
 	}()
 	return nil
@@ -220,7 +226,7 @@ func (p *Plan) decide() error {
 	if err := p.awaitProbe(); err != nil {
 		return err
 	}
-	req := policy.Request{Agent: p.agent(), Session: p.machine.Getenv("ATIP_SESSION_ID"), CI: p.machine.Getenv("CI") != "", Workspace: p.Workspace, Cwd: p.Cwd, Now: p.began, BillableLeft: p.billableBudget()}
+	req := policy.Request{Agent: p.agent(), Session: p.machine.Getenv("ATIP_SESSION_ID"), CI: p.inCI(), Workspace: p.Workspace, Cwd: p.Cwd, Now: p.began, BillableLeft: p.billableBudget()}
 	if p.policies.Sandbox().Confine != "none" {
 		can := sandbox.Enforceable(p.host)
 		req.Enforce = policy.Enforce{Files: can.Files, Net: can.Net, Secrets: can.Files, DeleteStrict: can.Files && p.policies.Sandbox().DeleteStrict}

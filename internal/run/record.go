@@ -26,6 +26,7 @@ func (x *execution) record(r *Result) error {
 		return err
 	}
 	defer x.log.Close()
+	x.recordInner()
 	var static []byte
 	if x.described != nil {
 		static = <-x.described

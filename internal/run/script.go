@@ -5,14 +5,12 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/shell"
-	"github.com/atip-dev/atip-exec/sandbox"
 )
 
 // maxScriptText is how much of a script is read; what is longer is refused by the
@@ -148,8 +146,7 @@ func (p *Plan) handedOver(text string, d shell.Dialect) string {
 	if len(text) <= maxArg {
 		return text
 	}
-	for p.textFD = 10; slices.Contains(sandbox.InheritedFDs(), p.textFD); p.textFD++ {
-	}
+	p.textFD = freeDescriptor(0)
 	fd := strconv.Itoa(p.textFD)
 	p.longText = text + "\n"
 	if d == shell.Bash {

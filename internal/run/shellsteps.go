@@ -245,6 +245,9 @@ func isShell(name string) bool {
 // languages is opaque.
 func dialectOf(s *step) (shell.Dialect, bool) {
 	name := filepath.Base(s.id.Canonical)
+	if s.Call.Provenance.Source == ownSource {
+		return shell.Bash, true
+	}
 	if s.missing != nil || s.id.Canonical == "" || !isShell(name) {
 		name = s.id.Effective
 	}

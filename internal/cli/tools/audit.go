@@ -30,10 +30,12 @@ func auditVerb(c *cli.Console, v *cli.Values) (int, error) {
 		return verifyAudit(c, dir)
 	case len(v.Rest) == 1 && v.Rest[0] == "list":
 		return 0, listAudit(c, dir, v.IntOf("last"))
+	case len(v.Rest) == 1 && v.Rest[0] == "report":
+		return reportAudit(c, dir, v)
 	case len(v.Rest) == 2 && v.Rest[0] == "why":
 		return 0, whyAudit(c, dir, v.Rest[1])
 	}
-	return 0, fault.New("E1004", "audit: say list, why ID, show or verify").WithFix("say which", "atip audit verify")
+	return 0, fault.New("E1004", "audit: say list, why ID, show, verify or report").WithFix("say which", "atip audit verify")
 }
 
 func showAudit(c *cli.Console, dir string, last int) error {

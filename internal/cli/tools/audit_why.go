@@ -42,7 +42,11 @@ type auditEntry struct {
 		Switches []string          `json:"switches"`
 	} `json:"decision"`
 	Grant map[string]any `json:"grant,omitempty"`
-	Error *struct {
+	// Of a run inside another: the run outside, which cannot vouch for what it was told.
+	Parent     string   `json:"parent,omitempty"`
+	Unverified bool     `json:"unverified,omitempty"`
+	Chain      []string `json:"chain,omitempty"`
+	Error      *struct {
 		Code    string `json:"code"`
 		Message string `json:"message"`
 	} `json:"error,omitempty"`
@@ -91,6 +95,9 @@ func (e auditEntry) line() string {
 	outcome := e.Decision.Action
 	if e.Error != nil {
 		outcome += " " + e.Error.Code
+	}
+	if e.Kind == "nested" {
+		outcome = "nested: " + outcome
 	}
 	exit := ""
 	if e.Exit != nil {

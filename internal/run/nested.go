@@ -1,0 +1,259 @@
+package run
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/atip-dev/atip-exec/internal/audit"
+	"github.com/atip-dev/atip-exec/sandbox"
+)
+
+// A run inside a run cannot write the audit log: no sandbox lets it. It sends its record
+// to the outermost one, which keeps it as what the inside said: anything below could
+// have sent it.
+const (
+	parentVariable = "ATIP_EXEC_PARENT" // fd:N, a socket to the outermost run
+	runVariable    = "ATIP_EXEC_RUN"    // the id of the run right outside
+
+	maxNestedRecord = 48 << 10
+	maxNested       = 256 // records of one run
+)
+
+// recorder is where the records of a run go.
+type recorder interface {
+	Append(rec any) (id string, err error)
+	Reserve() error
+	Close() error
+}
+
+// nestedRecord is what a run inside says of itself.
+type nestedRecord struct {
+	ID       string          `json:"id"`
+	Kind     string          `json:"kind"`
+	Parent   string          `json:"parent,omitempty"`
+	Argv     []string        `json:"argv"`
+	Cwd      string          `json:"cwd"`
+	Session  string          `json:"session,omitempty"`
+	Agent    string          `json:"agent,omitempty"`
+	Chain    []string        `json:"chain,omitempty"`
+	Exit     *int            `json:"exit,omitempty"`
+	State    string          `json:"state,omitempty"`
+	Decision *nestedDecision `json:"decision,omitempty"`
+	Error    *nestedError    `json:"error,omitempty"`
+}
+
+type nestedDecision struct {
+	Action string   `json:"action"`
+	Rules  []string `json:"rules"`
+}
+
+type nestedError struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+// inside reports that this run is inside another, whose sandbox keeps it from the state
+// directory. The variable alone says nothing: outside, who sets it can still write there.
+func (p *Plan) inside() bool {
+	if p.machine.Getenv("ATIP_EXEC_SANDBOX") == "" {
+		return false
+	}
+	f, err := os.OpenFile(filepath.Join(p.dirs.State, "audit", "lock"), os.O_RDWR, 0)
+	if err == nil {
+		f.Close()
+		return false
+	}
+	return errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) || errors.Is(err, fs.ErrNotExist)
+}
+
+// probeCache is where the sandbox keeps what it learned and what it must restore. A run
+// inside another has a directory of its own for that, as long as it lasts; what it
+// misses of the protected names the run outside still sees.
+func (p *Plan) probeCache() sandbox.Cache {
+	c := sandbox.Cache{Dir: p.dirs.State, Executable: p.machine.Self}
+	if p.starts && p.inside() {
+		c.Dir = "" // no state, which the sandbox then says itself
+		if dir, err := os.MkdirTemp(p.machine.Getenv("TMPDIR"), "atip-exec-"); err == nil {
+			p.innerState, c.Dir = dir, dir
+		}
+	}
+	return c
+}
+
+// mayNest reports whether something of the run may start us again: a command of ours in
+// it, or the directory in PATH that puts us in front of the shells.
+func (p *Plan) mayNest() bool {
+	if p.nestable {
+		return true
+	}
+	return slices.Contains(filepath.SplitList(p.machine.Getenv("PATH")), filepath.Join(p.dirs.Data, "bin"))
+}
+
+// grantNested lets a run inside read the policies and the metadata that this one was
+// decided by; without the user's policy it would be stricter or fail.
+func (p *Plan) grantNested(in *sandbox.Input) {
+	if !p.mayNest() {
+		return
+	}
+	config := func(name string) string { return filepath.Join(p.dirs.Config, name) }
+	for _, path := range []string{config("policy.json"), config("delegation.pub"), config("approvers.json"), config("overrides"), config("trust"), p.dirs.Data} {
+		if _, err := os.Lstat(path); err == nil {
+			in.Policy.Read = append(in.Policy.Read, sandbox.PathRule{Path: path, Rule: "for a run inside"})
+		}
+	}
+}
+
+// nestVariables tells a run inside where to send its record.
+func (p *Plan) nestVariables(set map[string]string) {
+	if !p.starts || !p.mayNest() {
+		return
+	}
+	p.nestFD = freeDescriptor(p.textFD)
+	set[parentVariable], set[runVariable] = "fd:"+strconv.Itoa(p.nestFD), p.Run
+}
+
+// freeDescriptor is a number that is neither named on the command line nor taken.
+func freeDescriptor(taken int) int {
+	for fd := 10; ; fd++ {
+		if fd != taken && !slices.Contains(sandbox.InheritedFDs(), fd) {
+			return fd
+		}
+	}
+}
+
+// bindNested gives the child the other end of where records come from; inside a run
+// that is the end which this run has itself.
+func (x *execution) bindNested() {
+	p := x.plan
+	if p.nestFD == 0 {
+		return
+	}
+	if up, ok := x.log.(*upward); ok {
+		if up.to != nil {
+			x.binds.pass[p.nestFD] = up.to
+		}
+		return
+	}
+	from, to, err := recordPair()
+	if err != nil {
+		return // the record of this run covers what it starts
+	}
+	x.binds.pass[p.nestFD] = to
+	x.binds.opened = append(x.binds.opened, to)
+	x.inner = &inner{from: from, done: make(chan struct{})}
+	go x.inner.read()
+}
+
+// inner collects the records of the runs inside this one.
+type inner struct {
+	from    *os.File
+	records []nestedRecord
+	done    chan struct{}
+}
+
+func (in *inner) read() {
+	defer close(in.done)
+	buf := make([]byte, maxNestedRecord+1)
+	for {
+		n, err := in.from.Read(buf)
+		if err != nil {
+			return
+		}
+		var r nestedRecord
+		if n <= maxNestedRecord && len(in.records) < maxNested && json.Unmarshal(buf[:n], &r) == nil {
+			in.records = append(in.records, r)
+		}
+	}
+}
+
+// recordInner writes the collected records. All senders are gone, unless one got away
+// from the end of the tree.
+func (x *execution) recordInner() {
+	if x.inner == nil {
+		return
+	}
+	x.binds.closeOpened()
+	select {
+	case <-x.inner.done:
+	case <-time.After(heldGrace):
+		x.inner.from.SetReadDeadline(time.Now())
+		<-x.inner.done
+	}
+	x.inner.from.Close()
+	for _, r := range x.inner.records {
+		r.Argv = x.cleanAll(r.Argv)
+		r.Cwd = x.clean(r.Cwd)
+		if r.Error != nil {
+			r.Error.Message = x.clean(r.Error.Message)
+		}
+		// A record that cannot be written now is one that nobody vouches for.
+		_, _ = x.log.Append(map[string]any{"kind": "nested", "parent": x.plan.Run, "unverified": true, "argv": r.Argv, "cwd": r.Cwd, "session": r.Session, "agent": r.Agent,
+			"chain": r.Chain, "exit": r.Exit, "state": r.State, "decision": r.Decision, "error": r.Error, "inner": map[string]string{"id": r.ID, "kind": r.Kind, "parent": r.Parent}})
+	}
+}
+
+// upward is the recorder of a run inside another.
+type upward struct {
+	to     *os.File // nil if there is no way
+	parent string
+}
+
+func (p *Plan) upward() *upward {
+	u := &upward{parent: p.machine.Getenv(runVariable)}
+	if text, ok := strings.CutPrefix(p.machine.Getenv(parentVariable), "fd:"); ok {
+		if fd, err := strconv.Atoi(text); err == nil && fd > 2 {
+			u.to = recordSocket(fd)
+		}
+	}
+	return u
+}
+
+// Append sends what an outer run keeps of a record. That it arrives is not promised.
+func (u *upward) Append(rec any) (string, error) {
+	var raw []byte
+	var id string
+	var err error
+	switch r := rec.(type) {
+	case audit.Encoded:
+		raw, id = r.Object, r.ID
+	default:
+		raw, err = encode(rec)
+	}
+	var n nestedRecord
+	if err != nil || json.Unmarshal(raw, &n) != nil || u.to == nil {
+		return id, nil
+	}
+	if id != "" {
+		n.ID = id
+	}
+	n.Parent = u.parent
+	out, err := json.Marshal(n)
+	for err == nil && len(out) > maxNestedRecord && len(n.Argv) > 0 {
+		n.Argv = n.Argv[:len(n.Argv)/2]
+		out, err = json.Marshal(n)
+	}
+	if err == nil {
+		u.to.SetWriteDeadline(time.Now().Add(time.Second))
+		_, _ = u.to.Write(out)
+	}
+	return id, nil
+}
+
+// Reserve has nothing to reserve.
+func (u *upward) Reserve() error { return nil }
+
+// Close closes our copy of the way out.
+func (u *upward) Close() error {
+	if u.to == nil {
+		return nil
+	}
+	return u.to.Close()
+}
