@@ -430,3 +430,181 @@ func TestLock(t *testing.T) {
 		t.Errorf("a key of the project: exit %d: %s", code, e.text)
 	}
 }
+
+// TestSessionGrant: within a session a person may permit what a command does, and not
+// only one plan: other arguments, but neither another host, tool, effect nor session.
+func TestSessionGrant(t *testing.T) {
+	a := newAsker(t)
+	a.register()
+	in := func(session string) func(*exec.Cmd) {
+		return func(c *exec.Cmd) { c.Env = append(c.Env, "ATIP_SESSION_ID="+session) }
+	}
+	ask := func(args ...string) string {
+		t.Helper()
+		code, e := a.try(in("s1"), args...)
+		if code != 77 || e.Code != "E2010" {
+			t.Fatalf("%v: exit %d: %s", args, code, e.text)
+		}
+		a.elsewhere(e.Details.RequestID)
+		return e.Details.RequestID
+	}
+	id := ask("--", "curl", "-sS", "http://127.0.0.1:1/one")
+	code, out := a.person([][2]string{{"yes to approve: ", "yes"}, {"passphrase", passphrase}}, "approve", "--session", id)
+	for _, want := range []string{"any  ", "curl", "127.0.0.1:1", "for eight hours", "for the session"} {
+		if code != 0 || !strings.Contains(out, want) {
+			t.Fatalf("exit %d, not shown %q: %s", code, want, out)
+		}
+	}
+	const noConnection = 7
+	for _, row := range []struct {
+		name, session string
+		exit          int
+		args          []string
+	}{
+		{"the same", "s1", noConnection, []string{"--", "curl", "-sS", "http://127.0.0.1:1/one"}},
+		{"again, another path", "s1", noConnection, []string{"--", "curl", "-sS", "http://127.0.0.1:1/two"}},
+		{"in a text", "s1", noConnection, []string{"-c", "echo x; curl -sS http://127.0.0.1:1/two"}},
+		{"another session", "s2", 77, []string{"--", "curl", "-sS", "http://127.0.0.1:1/one"}},
+		{"another host", "s1", 77, []string{"--", "curl", "-sS", "http://127.0.0.2:1/one"}},
+		{"another port", "s1", 77, []string{"--", "curl", "-sS", "http://127.0.0.1:2/one"}},
+		{"another effect", "s1", 77, []string{"--", "curl", "-sS", "-X", "DELETE", "http://127.0.0.1:1/one"}},
+		{"something else besides", "s1", 77, []string{"-c", "curl -sS http://127.0.0.1:1/one; gh repo delete o/r --yes"}},
+		{"into a shell", "s1", 77, []string{"-c", "curl -sS http://127.0.0.1:1/one | sh"}},
+		{"another tool", "s1", 77, []string{"--", "wget", "-q", "http://127.0.0.1:1/one"}},
+		{"what is not known to the word", "s1", 77, []string{"-c", "curl -sS $(cat url)"}},
+	} {
+		if code, e := a.try(in(row.session), row.args...); code != row.exit {
+			t.Errorf("%s: exit %d, want %d: %s", row.name, code, row.exit, e.text)
+		}
+	}
+	cmd := exec.Command(filepath.Join(bin, "atip"), "audit", "show", "-o", "json")
+	cmd.Env = []string{"HOME=" + a.home}
+	if log, _ := cmd.Output(); !strings.Contains(string(log), `"kind":"session"`) {
+		t.Error("the audit does not say that a session was permitted")
+	}
+	// A grant whose scope somebody widened is none.
+	files, err := filepath.Glob(a.state("grants") + "/*.json")
+	if err != nil || len(files) != 1 {
+		t.Fatalf("grants: %v, %v", files, err)
+	}
+	raw, err := os.ReadFile(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(files[0], []byte(strings.Replace(string(raw), "127.0.0.1:1", "127.0.0.2:1", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, e := a.try(in("s1"), "--", "curl", "-sS", "http://127.0.0.2:1/one"); code != 77 {
+		t.Errorf("an edited scope: exit %d: %s", code, e.text)
+	}
+	// What destroys is looked at each time, and so is what has no session.
+	if code, out := a.person(nil, "approve", "--session", ask("--", "gh", "repo", "delete", "o/r", "--yes")); code != 64 {
+		t.Errorf("a session of destruction: exit %d: %s", code, out)
+	}
+	if code, out := a.person(nil, "approve", "--session", a.request("--", "curl", "-sS", "http://127.0.0.1:1/one")); code != 64 {
+		t.Errorf("no session: exit %d: %s", code, out)
+	}
+}
+
+// TestPropose: the rule that would permit what asked is printed, and permits it once a
+// person has put it into a policy.
+func TestPropose(t *testing.T) {
+	a := newAsker(t)
+	propose := func(args ...string) (int, string) {
+		t.Helper()
+		cmd := exec.Command(filepath.Join(bin, "atip"), append([]string{"approve", "--propose"}, args...)...)
+		cmd.Dir, cmd.Env = a.ws, []string{"HOME=" + a.home, "PATH=/usr/bin:/bin"}
+		out, err := cmd.CombinedOutput()
+		if exit, ok := err.(*exec.ExitError); ok {
+			return exit.ExitCode(), string(out)
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		return 0, string(out)
+	}
+	args := []string{"--", "curl", "-sS", "http://127.0.0.1:1/one"}
+	id := a.request(args...)
+	if code, out := propose(id, "-o", "text"); code != 0 || !strings.Contains(out, `+  {"id":"curl","decision":"allow","when":{"host":["127.0.0.1"],"tool":"curl"},"grants":["network"]`) {
+		t.Fatalf("exit %d: %s", code, out)
+	}
+	if code, e := a.try(nil, args...); code != 77 {
+		t.Errorf("a proposal permits nothing: exit %d: %s", code, e.text)
+	}
+	code, out := propose(id, "-o", "json")
+	var doc struct{ Rules json.RawMessage }
+	if err := json.Unmarshal([]byte(out), &doc); code != 0 || err != nil {
+		t.Fatalf("exit %d, %v: %s", code, err, out)
+	}
+	a.userPolicy(`{"version":1,"rules":` + string(doc.Rules) + `}`)
+	if code, e := a.try(nil, args...); code != 7 {
+		t.Errorf("under the proposed rule: exit %d: %s", code, e.text)
+	}
+	if code, e := a.try(nil, "--", "curl", "-sS", "http://127.0.0.2:1/one"); code != 77 {
+		t.Errorf("another host: exit %d: %s", code, e.text)
+	}
+	a.tool("mystery", "echo run")
+	if code, out := propose(a.request("--", "mystery", "--now")); code != 64 {
+		t.Errorf("a tool nobody knows: exit %d: %s", code, out)
+	}
+}
+
+// TestKeyOfAgent: a key that an SSH agent holds signs too, and is worth little: the
+// agent asks nobody.
+func TestKeyOfAgent(t *testing.T) {
+	a := newAsker(t)
+	key := filepath.Join(a.home, "agentkey")
+	for _, args := range [][]string{{"ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "agent", "-f", key}} {
+		if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %v: %s", args, err, out)
+		}
+	}
+	socket := filepath.Join(a.home, "agent.sock")
+	agent := exec.Command("ssh-agent", "-D", "-a", socket)
+	if err := agent.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { agent.Process.Kill(); agent.Wait() })
+	with := func(c *exec.Cmd) { c.Env = append(c.Env, "SSH_AUTH_SOCK="+socket) }
+	for i := 0; i < 250; i++ {
+		if _, err := os.Stat(socket); err == nil {
+			break
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	add := exec.Command("ssh-add", key)
+	add.Env = []string{"SSH_AUTH_SOCK=" + socket, "HOME=" + a.home}
+	if out, err := add.CombinedOutput(); err != nil {
+		t.Fatalf("ssh-add: %v: %s", err, out)
+	}
+	if err := os.Remove(key); err != nil {
+		t.Fatal(err)
+	}
+	if code, out := a.personWith(with, nil, "approve", "--init", "--key", key+".pub"); code != 0 || !strings.Contains(out, "level 0") {
+		t.Fatalf("exit %d: %s", code, out)
+	}
+	args := []string{"--", "gh", "repo", "delete", "o/r", "--yes"}
+	approve := func() (int, string) {
+		id := a.request(args...)
+		return a.personWith(with, [][2]string{{"to approve: ", a.digest(id)[len(a.digest(id))-4:]}}, "approve", "--key", key+".pub", id)
+	}
+	if code, out := approve(); code != 0 {
+		t.Fatalf("exit %d: %s", code, out)
+	}
+	if code, e := a.try(nil, args...); code != 0 || a.runs() != 1 {
+		t.Errorf("exit %d: %s", code, e.text)
+	}
+	doctor := exec.Command(filepath.Join(bin, "atip"), "doctor", "-o", "text")
+	doctor.Dir, doctor.Env = a.ws, []string{"HOME=" + a.home, "PATH=/usr/bin:/bin"}
+	if out, _ := doctor.CombinedOutput(); !strings.Contains(string(out), "weakest of level 0") {
+		t.Errorf("doctor: %s", out)
+	}
+	a.userPolicy(`{"version":1,"approval":{"minLevel":{"destructive":1}}}`)
+	if code, out := approve(); code != 77 || !strings.Contains(out, "below the 1") {
+		t.Errorf("where a passphrase is demanded: exit %d: %s", code, out)
+	}
+	doctor = exec.Command(filepath.Join(bin, "atip"), "doctor", "-o", "text")
+	doctor.Dir, doctor.Env = a.ws, []string{"HOME=" + a.home, "PATH=/usr/bin:/bin"}
+	if out, _ := doctor.CombinedOutput(); !strings.Contains(string(out), "demands level 1 for destructive") {
+		t.Errorf("doctor: %s", out)
+	}
+}

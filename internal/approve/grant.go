@@ -27,8 +27,9 @@ const (
 type Grant struct {
 	V        int       `json:"v"`
 	ID       string    `json:"id"`
-	Kind     string    `json:"kind"`   // once, times
-	Digest   string    `json:"digest"` // of the request's bound object
+	Kind     string    `json:"kind"`             // once, times, session
+	Digest   string    `json:"digest,omitempty"` // of the request's bound object
+	Scope    *Scope    `json:"scope,omitempty"`  // of kind session, instead of a digest
 	Times    int       `json:"times,omitempty"`
 	Created  time.Time `json:"created"`
 	Expires  time.Time `json:"expires"`
@@ -47,17 +48,22 @@ type Approver struct {
 type Rules struct {
 	Approvers  []Approver
 	MinLevel   int
-	OnceOnly   bool // destructive, irreversible, billable, secret, privileged or persistent
-	Idempotent bool // every step; only then may a grant count more than once
+	OnceOnly   bool   // destructive, irreversible, billable, secret, privileged or persistent
+	Idempotent bool   // every step; only then may a grant count more than once
+	Scope      *Scope // what a grant for a session would have to cover; nil if none can
 }
 
 // Signed is the text that is signed: the grant's canonical form without its
 // signature.
 func (g *Grant) Signed() ([]byte, error) {
-	return appendCanonical(nil, map[string]any{
+	m := map[string]any{
 		"v": g.V, "id": g.ID, "kind": g.Kind, "digest": g.Digest, "times": g.Times, "approver": g.Approver,
 		"created": g.Created.UTC().Format(time.RFC3339), "expires": g.Expires.UTC().Format(time.RFC3339),
-	}, 0)
+	}
+	if g.Scope != nil {
+		m["scope"] = g.Scope.Canonical()
+	}
+	return appendCanonical(nil, m, 0)
 }
 
 // Find looks in dir for a grant of the plan with this digest. Anything wrong with a
@@ -84,7 +90,7 @@ func find(dir, digest string, rules Rules, now time.Time) (*Grant, []string, err
 			continue
 		}
 		g, err := readGrant(filepath.Join(dir, e.Name()))
-		if err == nil && g.Digest != digest {
+		if err == nil && g.Kind != "session" && g.Digest != digest || err == nil && g.Kind == "session" && !g.Scope.Covers(rules.Scope) {
 			continue // for another plan
 		}
 		if err == nil && g.ID != name {
@@ -144,8 +150,16 @@ func (g *Grant) check(rules Rules, now time.Time) error {
 		if g.Times < 1 || g.Times > maxTimes {
 			return fmt.Errorf("%d times", g.Times)
 		}
+	case g.Kind == "session":
+		life = sessionLife
+		if rules.OnceOnly || g.Digest != "" || !g.Scope.Covers(rules.Scope) {
+			return errors.New("this plan cannot be granted for a session")
+		}
 	case g.Kind != "once":
 		return fmt.Errorf("unknown kind %q", g.Kind)
+	}
+	if g.Kind != "session" && (g.Scope != nil || g.Digest == "") {
+		return errors.New("it is for a session and for one plan")
 	}
 	if now.Before(g.Created.Add(-clockSkew)) || !now.Before(g.Expires) || !now.Before(g.Created.Add(life)) {
 		return errors.New("it is not valid now")
@@ -195,6 +209,9 @@ func validGrantID(id string) bool {
 
 // left is how often the grant may still be used.
 func (g *Grant) left(dir string) int {
+	if g.Kind == "session" {
+		return 1 // as often as it takes, while it lives
+	}
 	left := 0
 	for i := range g.uses() {
 		if _, err := os.Lstat(g.mark(dir, i)); errors.Is(err, os.ErrNotExist) {
@@ -221,6 +238,9 @@ var ErrSpent = errors.New("the grant is spent")
 // Spend uses the grant once, just before the start; it stays spent if the start
 // fails. Of two runs that try at once, one gets it: the mark is made exclusively.
 func (g *Grant) Spend(dir string) error {
+	if g.Kind == "session" {
+		return nil
+	}
 	if err := os.MkdirAll(filepath.Join(dir, "used"), 0o700); err != nil {
 		return &Error{"spend grant in", dir, err}
 	}

@@ -206,6 +206,8 @@ func verbs() []Spec {
 		{Verb: "approve", Program: "atip", Summary: "read one request on your own terminal and sign a permission for it", Args: []Arg{{Name: "ID", Optional: true}},
 			Flags: concat([]Flag{
 				{Name: "times", Kind: Int, Value: "N", Minimum: 1, Help: "let a harmless, idempotent command run up to N times (at most 20) within an hour"},
+				{Name: "session", Kind: Bool, Help: "let the same commands with the same effects, hosts and paths run in this session and workspace for eight hours"},
+				{Name: "propose", Kind: Bool, Help: "permit nothing; print the policy rule that would, with an example"},
 				{Name: "deny", Kind: Bool, Help: "say no instead"},
 				{Name: "init", Kind: Bool, Help: "make a key, or with --key take one, and register it"},
 				{Name: "key", Kind: Path, Value: "FILE", Help: "sign with this key: a private key, or the .pub of one in an SSH agent or a security key"},

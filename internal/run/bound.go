@@ -27,7 +27,7 @@ func (p *Plan) bound() map[string]any {
 	var steps []any
 	files := map[string]any{}
 	for i, s := range p.steps {
-		step := map[string]any{"argv": anys(s.argv), "via": anys(s.Via), "cwd": s.Cwd, "sha256": s.id.Digest, "path": s.id.Canonical, "metadata": s.Call.Provenance.Digest,
+		step := map[string]any{"argv": anys(s.argv), "tool": s.Call.Tool, "via": anys(s.Via), "cwd": s.Cwd, "sha256": s.id.Digest, "path": s.id.Canonical, "metadata": s.Call.Provenance.Digest,
 			"command": anys(s.Call.Path), "effects": s.danger(), "resources": resourceList(s.Call.Resources), "trust": s.verdict.Level.String()}
 		var chain []any
 		for _, part := range s.id.Chain {
@@ -49,10 +49,14 @@ func (p *Plan) bound() map[string]any {
 	}
 	host, _ := os.Hostname()
 	needs, _ := p.grantRules()
-	return map[string]any{"argv": anys(p.inv.words()), "cwd": p.Cwd, "workspace": p.Workspace, "steps": steps, "rules": anys(p.rules()), "env": p.boundEnvironment(), "credentials": anys(p.env.credentials), "stdin": p.boundStdin(),
+	out := map[string]any{"argv": anys(p.inv.words()), "cwd": p.Cwd, "workspace": p.Workspace, "steps": steps, "rules": anys(p.rules()), "env": p.boundEnvironment(), "credentials": anys(p.env.credentials), "stdin": p.boundStdin(),
 		"files": files, "sandbox": p.boundSandbox(), "policy": p.policies.Digest(), "uid": p.machine.UID, "host": host, "session": p.session(), "agent": p.agent(), "chain": anys(p.chainNames()),
 		"needs":    map[string]any{"level": needs.MinLevel, "onceOnly": needs.OnceOnly, "idempotent": needs.Idempotent},
 		"terminal": p.inv.Terminal, "timeout": int64(p.limit() / time.Millisecond)}
+	if needs.Scope != nil && !needs.OnceOnly {
+		out["scope"] = needs.Scope.Canonical()
+	}
+	return out
 }
 
 // digest is what a grant of this plan must name.

@@ -103,7 +103,7 @@ func (p *Plan) grantRules() (approve.Rules, error) {
 	if err != nil {
 		return approve.Rules{}, err
 	}
-	r := approve.Rules{Approvers: approvers, Idempotent: true}
+	r := approve.Rules{Approvers: approvers, Idempotent: true, Scope: p.sessionScope()}
 	for i, s := range p.steps {
 		r.Idempotent = r.Idempotent && s.Call.Effects[atip.Idempotent].Value == atip.Yes
 		if i >= len(p.Decision.Steps) {
@@ -284,6 +284,9 @@ func (x *execution) spend() error {
 	g := x.grants.grant
 	if g == nil {
 		return x.stillLocked()
+	}
+	if g.Kind == "session" {
+		return nil // it was found to cover this very plan, which nothing has changed since
 	}
 	digest, err := p.digest()
 	if err != nil || digest != g.Digest {

@@ -405,6 +405,9 @@ func (p *Plan) hosts(s *step) []policy.HostUse {
 		}
 		if (r.Kind == "url" || r.Kind == "host") && r.Host != "" && r.Scheme != "file" {
 			host, port := splitPort(r.Host)
+			if port == 0 && r.Kind == "url" {
+				port = urlPort(r.Value)
+			}
 			out = append(out, policy.HostUseOf(host, port))
 		}
 	}
@@ -420,6 +423,21 @@ func (p *Plan) hosts(s *step) []policy.HostUse {
 		return []policy.HostUse{{Kind: policy.HostService}}
 	}
 	return nil
+}
+
+// urlPort is the port that a URL names, also one without a scheme; 0 if none.
+func urlPort(value string) int {
+	if _, rest, ok := strings.Cut(value, "://"); ok {
+		value = rest
+	}
+	if i := strings.IndexAny(value, "/?#"); i >= 0 {
+		value = value[:i]
+	}
+	if i := strings.LastIndexByte(value, '@'); i >= 0 {
+		value = value[i+1:]
+	}
+	_, port := splitPort(value)
+	return port
 }
 
 func splitPort(host string) (string, int) {

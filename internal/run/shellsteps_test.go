@@ -216,3 +216,26 @@ func TestHostSnapshot(t *testing.T) {
 		t.Error("a snapshot that others can write is believed")
 	}
 }
+
+// A port is part of whom a command talks to: the loopback switch leaves some out.
+func TestPortsOfURLs(t *testing.T) {
+	m := shellWorld(t)
+	for value, want := range map[string]int{"http://127.0.0.1:2375/x": 2375, "127.0.0.1:2375/x": 2375, "http://a:b@h:99?x": 99, "http://[::1]:8001/": 8001, "http://h/a:1": 0, "h": 0, "http://h:x/": 0} {
+		if got := urlPort(value); got != want {
+			t.Errorf("%s: %d, want %d", value, got, want)
+		}
+	}
+	doc, err := policy.Parse(policy.Source{File: "user", Layer: policy.LayerUser, Raw: []byte(`{"version":1,"switches":{"loopback":true}}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, err := policy.Compile([]*policy.Document{policy.Builtin(), doc})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for cmd, want := range map[string]policy.Action{"curl http://127.0.0.1:3000/x": policy.Allow, "curl http://127.0.0.1:2375/x": policy.Confirm, "curl localhost:6443": policy.Confirm, "curl http://localhost:9222/json": policy.Confirm} {
+		if v := NewJudge(m, set).Decide(Question{Cmd: cmd}); v.Action != want {
+			t.Errorf("%s: %v, want %v (%v)", cmd, v.Action, want, v.Err)
+		}
+	}
+}

@@ -126,13 +126,23 @@ func approveVerb(c *cli.Console, v *cli.Values) (int, error) {
 	if v.Has("deny") {
 		return 0, a.deny(c, r)
 	}
+	if v.Has("propose") {
+		return 0, a.propose(c, r)
+	}
 	times := 1
 	if v.Has("times") {
 		times = v.IntOf("times")
 	}
+	if v.Has("session") {
+		if v.Has("times") {
+			return 0, fault.New("E1004", "approve: --session and --times exclude each other")
+		}
+		times = 0
+	}
 	return 0, a.approve(c, r, times, v.Get("key"))
 }
 
+// approve signs a grant for so many runs; 0 stands for a session.
 func (a answers) approve(c *cli.Console, r approve.Request, times int, keyFile string) error {
 	t, err := a.ownTerminal()
 	if err != nil {
@@ -148,6 +158,13 @@ func (a answers) approve(c *cli.Console, r approve.Request, times int, keyFile s
 	}
 	if times > 1 && (needs.OnceOnly || !needs.Idempotent) {
 		return fault.New("E1002", "--times: this command must be looked at each time: it is not stated to be idempotent and harmless").WithFix("approve it once", "atip approve "+r.ID)
+	}
+	scope, ok := approve.ScopeOf(r.Bound)
+	if times == 0 && (!ok || needs.OnceOnly) {
+		return fault.New("E1002", "--session: this command must be looked at each time: only commands that are known to the word, in a session that has a name, and that write, delete, use the network or change something remote, count for a session").WithFix("approve it once", "atip approve "+r.ID)
+	}
+	if times == 0 {
+		needs.Scope = scope
 	}
 	if needs.Approvers, err = run.Approvers(run.Here()); err != nil {
 		return err
@@ -166,6 +183,9 @@ func (a answers) approve(c *cli.Console, r approve.Request, times int, keyFile s
 		return err
 	}
 	g := approve.NewGrant(r, key.approver, times)
+	if times == 0 {
+		g = approve.NewSessionGrant(scope, key.approver)
+	}
 	if err := key.sign(&g, t); err != nil {
 		return err
 	}
@@ -175,6 +195,10 @@ func (a answers) approve(c *cli.Console, r approve.Request, times int, keyFile s
 	approve.Undeny(a.requests, r.Digest)
 	if err := approve.WriteGrant(a.grants, g); err != nil {
 		return refused(err.Error())
+	}
+	if times == 0 {
+		approve.Done(a.requests, r.Digest)
+		return t.say(fmt.Sprintf("Approved for the session, until %s. The command has to be run again.\n", g.Expires.Local().Format("15:04:05")))
 	}
 	return t.say(fmt.Sprintf("Approved, until %s. The command has to be run again, exactly as it was.\n", g.Expires.Local().Format("15:04:05")))
 }

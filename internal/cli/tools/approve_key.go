@@ -91,13 +91,13 @@ func (a answers) init(c *cli.Console, file string) error {
 		return err
 	}
 	defer t.Close()
-	level := 1
 	if file == "" {
 		file = a.ownKey()
-		if level, err = makeKey(file, t); err != nil {
+		if err := makeKey(file, t); err != nil {
 			return err
 		}
 	}
+	level := keyLevel(file)
 	public, err := publicKey(file)
 	if err != nil {
 		return fault.New("E1005", err.Error())
@@ -115,27 +115,38 @@ func (a answers) init(c *cli.Console, file string) error {
 	}
 	note := ""
 	if level == 0 {
-		note = "It has no passphrase: whatever runs as you outside a sandbox can approve with it.\n"
+		note = "It has no passphrase of its own here, or an SSH agent holds it: whatever runs as you outside a sandbox can approve with it.\n"
 	}
 	return t.say("Registered " + visible(id) + " with level " + itoa(level) + " in " + list + ".\n" + note)
 }
 
 // makeKey runs ssh-keygen, which asks for the passphrase.
-func makeKey(file string, t *terminal) (level int, err error) {
+func makeKey(file string, t *terminal) error {
 	if _, err := os.Lstat(file); err == nil {
-		return 0, fault.New("E1004", "there is a key already at "+file).WithFix("remove it first, or name another with --key", "")
+		return fault.New("E1004", "there is a key already at "+file).WithFix("remove it first, or name another with --key", "")
 	}
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-		return 0, fault.New("E1005", err.Error())
+		return fault.New("E1005", err.Error())
 	}
 	cmd := exec.Command(keygen(), "-q", "-t", "ed25519", "-C", "person", "-f", file)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = t.in, t.out, t.out
 	if err := cmd.Run(); err != nil {
-		return 0, refused("ssh-keygen made no key: " + err.Error())
+		return refused("ssh-keygen made no key: " + err.Error())
+	}
+	return nil
+}
+
+// keyLevel is 1 for a key in a file that asks for a passphrase each time. One without,
+// and one whose private half is elsewhere, where an SSH agent uses it for whoever asks,
+// need no person.
+func keyLevel(file string) int {
+	private := strings.TrimSuffix(file, ".pub")
+	if _, err := os.Stat(private); err != nil {
+		return 0
 	}
 	// What an empty passphrase opens has none.
-	if exec.Command(keygen(), "-y", "-P", "", "-f", file).Run() == nil {
-		return 0, nil
+	if exec.Command(keygen(), "-y", "-P", "", "-f", private).Run() == nil {
+		return 0
 	}
-	return 1, nil
+	return 1
 }

@@ -54,7 +54,16 @@ func render(r approve.Request, times int) string {
 		line("Variables", strings.Join(sortedKeys(env), " "))
 	}
 	line("Digest", r.Digest)
-	if times > 1 {
+	if scope, ok := approve.ScopeOf(r.Bound); ok && times == 0 {
+		line("Session", scope.Session+" of agent "+scope.Agent+" in "+scope.Workspace)
+		for _, s := range scope.Steps {
+			line("  any", strings.Join(append([]string{s.Tool}, s.Command...), " ")+"  sha256:"+s.SHA256)
+			line("  may", strings.Join(s.Effects, ", "))
+			line("  hosts", strings.Join(s.Hosts, " "))
+			line("  paths", strings.Join(s.Paths, " "))
+		}
+		line("Times", "as often as it likes for eight hours, with other arguments too")
+	} else if times > 1 {
 		line("Times", fmt.Sprintf("up to %d runs within an hour", times))
 	} else {
 		line("Times", "one run within ten minutes")

@@ -115,6 +115,19 @@ func stateChecks(dirs place.Dirs, m run.Machine) []check {
 	return out
 }
 
+// levelText is what a level of protection means (docs/approvals.md).
+func levelText(level int) string {
+	switch level {
+	case 0:
+		return "its key can be used without a person"
+	case 1:
+		return "a passphrase for each grant"
+	case 2:
+		return "a key of another user"
+	}
+	return "a touch of a security key"
+}
+
 // approverCheck says how well a permission is guarded (docs/approvals.md).
 func approverCheck(m run.Machine) check {
 	known, err := run.Approvers(m)
@@ -124,11 +137,18 @@ func approverCheck(m run.Machine) check {
 	case len(known) == 0:
 		return check{"approvers", "warn", "nobody can permit what needs a person", "atip approve --init"}
 	}
-	low := 3
+	low, high := 3, 0
 	for _, a := range known {
-		low = min(low, a.Level)
+		low, high = min(low, a.Level), max(high, a.Level)
 	}
-	text := itoa(len(known)) + " registered, the weakest of level " + itoa(low)
+	text := itoa(len(known)) + " registered, the weakest of level " + itoa(low) + " (" + levelText(low) + ")"
+	if set, err := run.Policies(m); err == nil {
+		for name, level := range set.Approval().MinLevel {
+			if level > high {
+				return check{"approvers", "warn", text + "; policy demands level " + itoa(level) + " for " + name + ", which nobody has", "register a key of that level: atip approve --init --key FILE.pub"}
+			}
+		}
+	}
 	if low == 0 {
 		return check{"approvers", "warn", text + ": its key needs no person", "give the key a passphrase, or use a security key"}
 	}
