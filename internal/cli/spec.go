@@ -229,6 +229,12 @@ func verbs() []Spec {
 			Examples: []Example{{"atip delegate --tools git --tools ls --no-destructive -- git status", ""}, {"atip delegate --spec readonly.json --ttl 30m", ""}}},
 		{Verb: "doctor", Program: "atip", Summary: "say what this machine can enforce and what is missing", Flags: commonFlags, Effects: Effects{Read: true}, Kind: "atip-exec.doctor/1",
 			Examples: []Example{{"atip doctor", ""}}},
+		{Verb: "sandbox", Program: "atip", Summary: "`sandbox test`: try the known ways out of the sandbox here, under the policy of this place",
+			Args:    []Arg{{Name: "test"}},
+			Long:    "Each probe is tried without a sandbox too, where it must succeed, or it counts as n/a.\nExit status 69 if something got through that the tier promises to refuse.",
+			Flags:   concat([]Flag{{Name: "tier", Kind: Enum, Value: "TIER", Enum: []string{"T1", "T2", "T3"}, Help: "test this tier instead of the one that policy leads to"}}, commonFlags),
+			Effects: Effects{Read: true, Write: true, Subprocess: true}, Kind: "atip-exec.sandbox-test/1",
+			Examples: []Example{{"atip sandbox test", ""}, {"atip sandbox test --tier T3 -o json", ""}}},
 		{Verb: "redact", Program: "atip", Summary: "redact secrets in files or stdin", Args: []Arg{{Name: "FILE", Optional: true, Variadic: true}}, Flags: commonFlags, Effects: Effects{Read: true},
 			Examples: []Example{{"atip redact build.log", ""}}},
 	}
@@ -267,7 +273,7 @@ func omit(list []Flag, names ...string) []Flag {
 // holds it against the table.
 func isVerb(word string) bool {
 	switch word {
-	case "approve", "audit", "compile", "crawl", "delegate", "deny", "diff", "doctor", "explain", "fetch-shim", "forget", "generate", "help", "lint", "list", "policy", "publish", "redact", "requests", "resolve", "safety-prompt", "scan", "script", "show", "sync", "validate", "version":
+	case "approve", "audit", "compile", "crawl", "delegate", "deny", "diff", "doctor", "explain", "fetch-shim", "forget", "generate", "help", "lint", "list", "policy", "publish", "redact", "requests", "resolve", "safety-prompt", "sandbox", "scan", "script", "show", "sync", "validate", "version":
 		return true
 	}
 	return false

@@ -7,6 +7,7 @@ import (
 	"github.com/atip-dev/atip-exec/filter"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/policy"
+	"github.com/atip-dev/atip-exec/sandbox"
 )
 
 // Policies loads every layer that is in force in the current directory.
@@ -54,4 +55,17 @@ func Redact(in io.Reader, out io.Writer) error {
 		return fault.New("E4005", err.Error())
 	}
 	return nil
+}
+
+// SandboxPolicy is the sandbox object of the policy of this place, as a run would take it.
+func SandboxPolicy(m Machine) (sandbox.PolicyProfile, error) {
+	p := &Plan{machine: m}
+	if err := p.locate(); err != nil {
+		return sandbox.PolicyProfile{}, err
+	}
+	defer p.Close()
+	if err := p.loadPolicy(); err != nil {
+		return sandbox.PolicyProfile{}, err
+	}
+	return policyProfile(p.policies.Sandbox(), p.policies)
 }

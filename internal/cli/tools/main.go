@@ -8,6 +8,7 @@ import (
 	"github.com/atip-dev/atip-exec/internal/cli"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/scan"
+	"github.com/atip-dev/atip-exec/internal/selftest"
 )
 
 // verb carries out one verb; it returns the exit status of a verdict ("the chain
@@ -52,6 +53,8 @@ func verbs(name string) verb {
 		return policyVerb
 	case "doctor":
 		return doctorVerb
+	case "sandbox":
+		return sandboxVerb
 	case "requests":
 		return requestsVerb
 	case "approve":
@@ -76,6 +79,9 @@ func Main(argv []string) (status int) {
 	}()
 	if len(argv) > 1 && argv[1] == scan.ProbeVerb {
 		return scan.ProbeMain(argv[2:])
+	}
+	if len(argv) > 1 && argv[1] == selftest.Verb {
+		return selftest.Main(argv[2:])
 	}
 	if len(argv) > 2 && argv[1] == "help" {
 		return c.HelpOn(argv[2:])

@@ -1,4 +1,4 @@
-package sandbox
+package escape
 
 import (
 	"encoding/binary"
@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func dial(network string, address func(scene) string) func(scene) error {
-	return func(s scene) error {
+func dial(network string, address func(Scene) string) func(Scene) error {
+	return func(s Scene) error {
 		c, err := net.DialTimeout(network, address(s), 5*time.Second)
 		if err == nil {
 			return c.Close()
@@ -24,27 +24,27 @@ func dial(network string, address func(scene) string) func(scene) error {
 	}
 }
 
-func port(s scene) string {
-	data, _ := os.ReadFile(s.base + "/ws/port")
+func port(s Scene) string {
+	data, _ := os.ReadFile(s.Base + "/ws/port")
 	return string(data)
 }
 
-func socketPath(s scene) string     { return s.base + "/s" }
-func abstractSocket(s scene) string { return "@" + s.base }
+func socketPath(s Scene) string     { return s.Base + "/s" }
+func abstractSocket(s Scene) string { return "@" + s.Base }
 
-func socket(family, kind, protocol int) func(scene) error {
-	return func(scene) error { return sock(family, kind, protocol) }
+func socket(family, kind, protocol int) func(Scene) error {
+	return func(Scene) error { return sock(family, kind, protocol) }
 }
 
 // channelProbes send something to somebody outside. The listeners of the world are
 // those of listen.
-func channelProbes() []escapeProbe {
+func channelProbes() []Probe {
 	refused := []string{"EAFNOSUPPORT"}
 	own := []string{"ok", "ECONNREFUSED"} // a network and sockets of its own, with nobody there
-	return []escapeProbe{
+	return []Probe{
 		{name: "tcp", want: refused, act: dial("tcp", port)},
 		{name: "udp", want: refused, act: dial("udp", port)},
-		{name: "tcp-listen", want: refused, act: func(scene) error {
+		{name: "tcp-listen", want: refused, act: func(Scene) error {
 			l, err := net.Listen("tcp", "127.0.0.1:0")
 			if err == nil {
 				err = l.Close()
@@ -60,8 +60,8 @@ func channelProbes() []escapeProbe {
 		{name: "unix-path", want: refused, act: dial("unix", socketPath)},
 		{name: "unix-abstract", want: refused, private: own[1:], act: dial("unix", abstractSocket)},
 		{name: "unix-datagram", want: refused, private: own, act: socket(unix.AF_UNIX, unix.SOCK_DGRAM, 0)},
-		{name: "fifo", act: func(s scene) error { return opens(s.base+"/fifo", unix.O_RDWR) }},
-		{name: "shell-network", want: []string{"refused"}, only: mayNeedKernel, act: func(s scene) error {
+		{name: "fifo", act: func(s Scene) error { return opens(s.Base+"/fifo", unix.O_RDWR) }},
+		{name: "shell-network", want: []string{"refused"}, only: mayNeedKernel, act: func(s Scene) error {
 			host, p, _ := strings.Cut(port(s), ":")
 			if err := exec.Command("bash", "-c", "exec 3<>/dev/tcp/"+host+"/"+p).Run(); err != nil {
 				return errors.New("refused")
@@ -73,12 +73,12 @@ func channelProbes() []escapeProbe {
 
 // fullNetworkProbes are for a run that has the network: all that is not plain TCP,
 // UDP or the netlink that resolvers read stays closed.
-func fullNetworkProbes() []escapeProbe {
+func fullNetworkProbes() []Probe {
 	family, kind, protocol := []string{"EAFNOSUPPORT"}, []string{"EPERM"}, []string{"EPROTONOSUPPORT"}
-	return []escapeProbe{
+	return []Probe{
 		{name: "tcp", want: []string{"ok"}, act: dial("tcp", port)},
 		{name: "udp", want: []string{"ok"}, act: dial("udp", port)},
-		{name: "interfaces", want: []string{"ok"}, act: func(scene) error { _, err := net.Interfaces(); return err }},
+		{name: "interfaces", want: []string{"ok"}, act: func(Scene) error { _, err := net.Interfaces(); return err }},
 		{name: "mptcp", want: protocol, only: mayNeedKernel, act: socket(unix.AF_INET, unix.SOCK_STREAM, unix.IPPROTO_MPTCP)},
 		{name: "sctp", want: protocol, only: mayNeedKernel, act: socket(unix.AF_INET, unix.SOCK_STREAM, unix.IPPROTO_SCTP)},
 		{name: "raw", want: kind, only: mayNeedRoot, act: socket(unix.AF_INET, unix.SOCK_RAW, unix.IPPROTO_ICMP)},
@@ -94,7 +94,7 @@ func fullNetworkProbes() []escapeProbe {
 }
 
 // fastOpen sends with the connect, which no right on connect sees.
-func fastOpen(s scene) error {
+func fastOpen(s Scene) error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return err
@@ -110,9 +110,9 @@ func fastOpen(s scene) error {
 
 // metadataProbes are for a plain read run: what Landlock has no right for, on files
 // that the run can read.
-func metadataProbes() []escapeProbe {
+func metadataProbes() []Probe {
 	eperm := []string{"EPERM"}
-	file := func(s scene) string { return s.in + "/mine" }
+	file := func(s Scene) string { return s.In + "/mine" }
 	name := func(path string) uintptr {
 		p, err := unix.BytePtrFromString(path)
 		if err != nil {
@@ -121,8 +121,8 @@ func metadataProbes() []escapeProbe {
 		return uintptr(unsafe.Pointer(p))
 	}
 	const cwd = ^uintptr(99) // AT_FDCWD
-	onDescriptor := func(f func(fd int) error) func(scene) error {
-		return func(s scene) error {
+	onDescriptor := func(f func(fd int) error) func(Scene) error {
+		return func(s Scene) error {
 			fd, err := unix.Open(file(s), unix.O_RDONLY|unix.O_CLOEXEC, 0)
 			if err != nil {
 				return err
@@ -132,34 +132,34 @@ func metadataProbes() []escapeProbe {
 		}
 	}
 	times := []unix.Timespec{{Sec: 1}, {Sec: 1}}
-	return []escapeProbe{
-		{name: "chmod", want: eperm, act: func(s scene) error { return unix.Chmod(file(s), 0o644) }},
+	return []Probe{
+		{name: "chmod", want: eperm, act: func(s Scene) error { return unix.Chmod(file(s), 0o644) }},
 		{name: "fchmod", want: eperm, act: onDescriptor(func(fd int) error { return unix.Fchmod(fd, 0o644) })},
-		{name: "fchmodat2", want: eperm, only: mayNeedKernel, act: func(s scene) error {
+		{name: "fchmodat2", want: eperm, only: mayNeedKernel, act: func(s Scene) error {
 			_, _, errno := unix.Syscall6(452, cwd, name(file(s)), 0o644, 0, 0, 0)
 			return errOf(errno)
 		}},
-		{name: "chown", want: eperm, act: func(s scene) error { return unix.Chown(file(s), os.Getuid(), os.Getgid()) }},
-		{name: "lchown", want: eperm, act: func(s scene) error { return unix.Lchown(file(s), os.Getuid(), os.Getgid()) }},
-		{name: "utimensat", want: eperm, act: func(s scene) error { return unix.UtimesNanoAt(unix.AT_FDCWD, file(s), times, 0) }},
+		{name: "chown", want: eperm, act: func(s Scene) error { return unix.Chown(file(s), os.Getuid(), os.Getgid()) }},
+		{name: "lchown", want: eperm, act: func(s Scene) error { return unix.Lchown(file(s), os.Getuid(), os.Getgid()) }},
+		{name: "utimensat", want: eperm, act: func(s Scene) error { return unix.UtimesNanoAt(unix.AT_FDCWD, file(s), times, 0) }},
 		{name: "futimens", want: eperm, act: onDescriptor(func(fd int) error {
 			_, _, errno := unix.Syscall6(unix.SYS_UTIMENSAT, uintptr(fd), 0, uintptr(unsafe.Pointer(&times[0])), 0, 0, 0)
 			return errOf(errno)
 		})},
-		{name: "setxattr", want: eperm, only: mayNeedKernel, act: func(s scene) error { return unix.Setxattr(file(s), "user.x", []byte("y"), 0) }},
+		{name: "setxattr", want: eperm, only: mayNeedKernel, act: func(s Scene) error { return unix.Setxattr(file(s), "user.x", []byte("y"), 0) }},
 		{name: "fsetxattr", want: eperm, only: mayNeedKernel, act: onDescriptor(func(fd int) error { return unix.Fsetxattr(fd, "user.x", []byte("y"), 0) })},
-		{name: "setxattrat", want: eperm, only: mayNeedKernel, act: func(s scene) error {
+		{name: "setxattrat", want: eperm, only: mayNeedKernel, act: func(s Scene) error {
 			value := []byte("y")
 			args := binary.NativeEndian.AppendUint64(nil, uint64(uintptr(unsafe.Pointer(&value[0]))))
 			args = append(binary.NativeEndian.AppendUint32(args, 1), 0, 0, 0, 0)
 			_, _, errno := unix.Syscall6(463, cwd, name(file(s)), 0, name("user.z"), uintptr(unsafe.Pointer(&args[0])), 16)
 			return errOf(errno)
 		}},
-		{name: "removexattr", want: eperm, only: mayNeedKernel, act: func(s scene) error {
+		{name: "removexattr", want: eperm, only: mayNeedKernel, act: func(s Scene) error {
 			_ = unix.Setxattr(file(s), "user.x", []byte("y"), 0) // so that the control has one
 			return unix.Removexattr(file(s), "user.x")
 		}},
-		{name: "file-setattr", want: eperm, only: mayNeedKernel, act: func(s scene) error {
+		{name: "file-setattr", want: eperm, only: mayNeedKernel, act: func(s Scene) error {
 			var attributes [24]byte
 			_, _, errno := unix.Syscall6(469, cwd, name(file(s)), uintptr(unsafe.Pointer(&attributes)), 24, 0, 0)
 			return errOf(errno)
