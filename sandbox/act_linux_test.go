@@ -208,6 +208,19 @@ func processAct(name, arg string) error {
 		return errors.Join(err, errors.New(link))
 	case "sleep":
 		time.Sleep(time.Minute)
+	case "forks":
+		var running []*exec.Cmd
+		for range pid {
+			cmd := exec.Command("/usr/bin/sleep", "20")
+			if cmd.Start() == nil {
+				running = append(running, cmd)
+			}
+		}
+		for _, cmd := range running {
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+		}
+		return errors.New(itoa(len(running)))
 	}
 	return errors.New("unknown act")
 }

@@ -53,8 +53,9 @@ type job struct {
 	Prepare      bool
 	Home         string
 	State        string
-	Drain        bool // wait for the end of the output before the child is waited for
-	Pty          bool // a terminal on standard input and output
+	Drain        bool   // wait for the end of the output before the child is waited for
+	Pty          bool   // a terminal on standard input and output
+	Cgroup       string // where groups can be made, "" to look
 }
 
 // result is what the wrapper saw.
@@ -115,6 +116,7 @@ func wrapper(j job) (r result) {
 	if j.ABI != 0 {
 		h.ABI = j.ABI
 	}
+	h.cgroup = j.Cgroup
 	s, err := Select(j.Profile, h)
 	if err != nil {
 		return fail(err)

@@ -68,6 +68,9 @@ func (w *worker) forkStage() (*stageLink, error) {
 	}
 	control := len(attr.Files) + 1
 	attr.Files = append(attr.Files, first, uintptr(pair[1]), uintptr(memory))
+	if plan.Cgroup {
+		attr.Files = append(attr.Files, w.cgroup.procs.Fd())
+	}
 	attr.Env = nil
 	if link.pid, err = syscall.ForkExec("/proc/self/exe", []string{stageName, strconv.Itoa(control)}, attr); err != nil {
 		return fail(&StepError{Step: "start stage", Err: err})
@@ -88,7 +91,8 @@ func (w *worker) forkStage() (*stageLink, error) {
 func (w *worker) stagePlan(next int) *stagePlan {
 	c, s := w.cmd, w.setup
 	plan := &stagePlan{V: wireVersion, Profile: s.profile, Tier: s.tier, ABI: s.host.ABI, Path: c.Path, FD: -1,
-		Try: w.try, Argv: toBytes(c.Argv), Env: toBytes(c.Env), Dir: c.Dir, Umask: c.Umask, Terminal: c.Terminal, Foreground: c.Foreground}
+		Try: w.try, Cgroup: w.cgroup != nil, Argv: toBytes(c.Argv), Env: toBytes(c.Env), Dir: c.Dir, Umask: c.Umask, Terminal: c.Terminal, Foreground: c.Foreground}
+	plan.Profile.Limits = s.limits.ofProcess()
 	if c.ByDescriptor && c.File != nil {
 		plan.FD = next
 	}
@@ -334,6 +338,8 @@ func (p *Proc) sweepStage() Tree {
 	p.mu.Unlock()
 	p.stage.kill()
 	unix.Close(p.stage.fd)
+	p.oom = p.cgroup.outOfMemory()
+	p.cgroup.remove()
 	live.Store(false)
 	close(p.release)
 	return t

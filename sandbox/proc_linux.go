@@ -27,8 +27,10 @@ type Proc struct {
 	err    error
 
 	stage  *stageLink // with namespaces
-	ended  bool       // the child is a zombie that its init keeps
-	killed bool       // by KillTree
+	cgroup *cgroup
+	oom    bool
+	ended  bool // the child is a zombie that its init keeps
+	killed bool // by KillTree
 
 	sweep      sync.Mutex
 	tree       Tree
@@ -61,6 +63,14 @@ func (p *Proc) Pid() int { return p.pid }
 func (p *Proc) Wait() (Exit, error) {
 	<-p.done
 	return p.exit, p.err
+}
+
+// OutOfMemory reports whether the kernel ended a process of the run for passing its
+// memory limit. It is known after Sweep.
+func (p *Proc) OutOfMemory() bool {
+	p.sweep.Lock()
+	defer p.sweep.Unlock()
+	return p.oom
 }
 
 // Done is closed when the child has ended.

@@ -163,7 +163,8 @@ type Limits struct {
 	Nice      int    `json:"nice,omitempty"`
 	CPU       uint64 `json:"cpu,omitempty"`      // seconds
 	FileSize  uint64 `json:"fileSize,omitempty"` // bytes
-	Memory    uint64 `json:"memory,omitempty"`   // bytes of RLIMIT_DATA
+	Memory    uint64 `json:"memory,omitempty"`   // bytes, of the tree where a control group can be made, else of each process
+	Shm       uint64 `json:"shm,omitempty"`      // bytes of /dev/shm
 	Processes uint64 `json:"processes,omitempty"`
 }
 

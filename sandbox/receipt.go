@@ -48,16 +48,8 @@ func (s Setup) Receipt() Receipt {
 		Absent: list(p.Absent), Write: list(p.Write), Net: p.Net, Limits: map[string]LimitReceipt{"core": {Max: 1, By: "rlimit"}},
 		Protected: ProtectedReceipt{Changed: []string{}}}
 	r.Read = append(append(r.Read, p.Exec...), p.Read...)
-	for _, l := range [...]struct {
-		name, by string
-		max      uint64
-	}{
-		{"openFiles", "rlimit", p.Limits.OpenFiles}, {"cpu", "rlimit", p.Limits.CPU}, {"fileSize", "rlimit", p.Limits.FileSize},
-		{"memory", "rlimit", p.Limits.Memory}, {"processes", "rlimit-userns", p.Limits.Processes},
-	} {
-		if l.max != 0 && s.valid && s.tier != T0 && (l.name != "processes" || limitable(p.Limits, s.tier, s.host.Root) == nil) {
-			r.Limits[l.name] = LimitReceipt{Max: l.max, By: l.by}
-		}
+	for name, by := range s.limits.by {
+		r.Limits[name] = LimitReceipt{Max: s.limits.limits.value(name), By: by}
 	}
 	if s.valid && s.tier != T0 {
 		r.Seccomp = s.program()

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -202,7 +203,7 @@ func (r *privateRoot) devices() {
 		return unix.Mount("devpts", dev+"/pts", "devpts", unix.MS_NOSUID|unix.MS_NOEXEC, "newinstance,ptmxmode=0666,mode=0620")
 	})
 	r.step("mount", "/dev/shm", func() error {
-		return unix.Mount("tmpfs", dev+"/shm", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=1777,size=256m")
+		return unix.Mount("tmpfs", dev+"/shm", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=1777,size="+strconv.FormatUint(max(r.profile.Limits.Shm, 4096), 10))
 	})
 	for _, l := range [...]link{{"/fd", "/proc/self/fd"}, {"/stdin", "/proc/self/fd/0"}, {"/stdout", "/proc/self/fd/1"},
 		{"/stderr", "/proc/self/fd/2"}, {"/ptmx", "pts/ptmx"}} {

@@ -16,7 +16,8 @@ type Host struct {
 	Namespaces bool   `json:"namespaces"`
 	NSWhy      string `json:"namespacesWhy,omitempty"`
 
-	state string // where protected names are kept during a run
+	state  string // where protected names are kept during a run
+	cgroup string // where groups are made; "" to look when a limit asks
 }
 
 // Cache says where Probe may keep its answer and for which executable.
@@ -38,6 +39,7 @@ type Setup struct {
 	given   []Guarantee
 	gaps    []Gap
 	reduced []string
+	limits  kept
 }
 
 // Enforceable tells, before there is a profile, what a run here will enforce.
@@ -99,8 +101,8 @@ func Select(p Profile, h Host) (Setup, error) {
 	if missing == nil {
 		return s, nil
 	}
-	if err := limitable(p.Limits, s.tier, h.Root); err != nil && len(missing) == 1 && missing[0].Guarantee == LimitsKept {
-		return Setup{}, err
+	if s.limits.problem != nil && len(missing) == 1 && missing[0].Guarantee == LimitsKept {
+		return Setup{}, s.limits.problem
 	}
 	return Setup{}, &GapError{Tier: s.tier, Gaps: missing}
 }
@@ -119,7 +121,7 @@ func (s *Setup) refused() []Gap {
 
 // at is the setup of p on tier t with what it gives and lacks.
 func at(p Profile, h Host, t Tier) Setup {
-	s := Setup{tier: t, valid: true, host: h, profile: p}
+	s := Setup{tier: t, valid: true, host: h, profile: p, limits: keep(p.Limits, t, h)}
 	for _, g := range Guarantees() {
 		why, fix := s.lacks(g)
 		switch {
@@ -186,8 +188,8 @@ func (s *Setup) lacks(g Guarantee) (why, fix string) {
 			return "an allowlist of hosts needs the proxy, which this build does not have", "network none or full"
 		}
 	case LimitsKept:
-		if err := limitable(p.Limits, s.tier, s.host.Root); err != nil {
-			return err.Error(), ""
+		if s.limits.problem != nil {
+			return s.limits.problem.Error(), ""
 		}
 	}
 	return "", ""
@@ -214,15 +216,6 @@ func (s *Setup) reduce() {
 	for _, path := range p.Mask {
 		s.reduced = append(s.reduced, path+": readable, as this tier cannot hide a file in a granted directory")
 	}
-}
-
-// limitable refuses a limit that cannot be kept. Processes are counted per user of the
-// whole machine, except in a user namespace, and never for root (setrlimit(2)).
-func limitable(l Limits, t Tier, root bool) error {
-	if l.Processes != 0 && (t != T3 || root) {
-		return &LimitError{Limit: "processes", Why: "only a user namespace of an ordinary user counts them"}
-	}
-	return nil
 }
 
 func (p *Profile) workspaceWritable() bool {

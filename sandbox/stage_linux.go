@@ -34,6 +34,7 @@ const exitProtocol = 70
 type stage struct {
 	control int
 	plan    *stagePlan
+	group   int // where a process writes to be in the control group of the run
 }
 
 // stageMain never returns.
@@ -43,9 +44,15 @@ func stageMain() {
 		os.Stderr.WriteString("atip-exec: stage: " + err.Error() + "\n")
 		os.Exit(exitProtocol)
 	}
-	if s.plan.Tier == T3 {
+	// Before it starts anything: whoever is moved later has had children.
+	if s.plan.Cgroup {
+		err = join(s.group)
+	}
+	switch {
+	case err != nil:
+	case s.plan.Tier == T3:
 		err = s.asInit()
-	} else {
+	default:
 		err = s.inPlace()
 	}
 	s.send(failure(err))
@@ -62,6 +69,7 @@ func openStage() (*stage, error) {
 	}
 	unix.CloseOnExec(control)
 	unix.CloseOnExec(control + 1)
+	unix.CloseOnExec(control + 2)
 	peer, err := unix.GetsockoptUcred(control, unix.SOL_SOCKET, unix.SO_PEERCRED)
 	if err != nil || int(peer.Uid) != os.Getuid() {
 		return nil, errors.New("the control socket is not ours")
@@ -74,7 +82,7 @@ func openStage() (*stage, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &stage{control: control, plan: plan}, nil
+	return &stage{control: control, plan: plan, group: control + 2}, nil
 }
 
 const allSeals = unix.F_SEAL_SEAL | unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_WRITE
@@ -428,7 +436,18 @@ func childLimits(l Limits) error {
 		if r.max == 0 {
 			continue
 		}
-		if err := unix.Setrlimit(r.resource, &unix.Rlimit{Cur: r.max, Max: r.max}); err != nil {
+		// The caller's own limit may be the lower one.
+		var old unix.Rlimit
+		err := unix.Getrlimit(r.resource, &old)
+		if err == nil {
+			soft := min(r.max, old.Max)
+			hard := soft
+			if r.resource == unix.RLIMIT_CPU && hard < old.Max {
+				hard++ // at the soft limit SIGXCPU, which says why; at the hard one SIGKILL
+			}
+			err = unix.Setrlimit(r.resource, &unix.Rlimit{Cur: soft, Max: hard})
+		}
+		if err != nil {
 			return &LimitError{Limit: r.name, Why: err.Error()}
 		}
 	}

@@ -89,6 +89,11 @@ func startWorker(s *Setup, c *Cmd) (*Proc, error) {
 		return nil, &StepError{Step: "child subreaper", Err: err}
 	}
 	w.staged = s.staged()
+	if s.limits.cgroup != "" {
+		if w.cgroup, err = makeCgroup(s.limits.cgroup, s.limits.max); err != nil {
+			return nil, err
+		}
+	}
 	if s.tier != T0 && !w.staged {
 		if rs, rest, ok := c.Prepared.take(&s.profile, s.host.ABI); ok {
 			w.ruleset, err = fillRuleset(rs, rest, s.host.ABI, terminalFiles(c))
@@ -123,9 +128,9 @@ func startWorker(s *Setup, c *Cmd) (*Proc, error) {
 			r.checked, r.err = c.Check(r.pid)
 		}
 	}
-	w.guard = nil // the process has it now
-	proc := &Proc{pid: r.pid, checked: r.checked, stopped: c.Stopped, release: release, guard: guard,
+	proc := &Proc{pid: r.pid, checked: r.checked, stopped: c.Stopped, release: release, guard: guard, cgroup: w.cgroup,
 		done: make(chan struct{})}
+	w.guard, w.cgroup = nil, nil // the process has them now
 	if r.stage != nil && r.stage.ns {
 		proc.stage = r.stage
 		proc.stage.tell()
@@ -146,7 +151,7 @@ func startWorker(s *Setup, c *Cmd) (*Proc, error) {
 // staged reports whether a thread of the wrapper cannot do it.
 func (s *Setup) staged() bool {
 	l := s.profile.Limits
-	return s.tier == T3 || s.tier != T0 && (l.CPU != 0 || l.FileSize != 0 || l.Memory != 0)
+	return s.tier == T3 || s.tier != T0 && (l.CPU != 0 || l.FileSize != 0 || l.Memory != 0 || s.limits.cgroup != "")
 }
 
 // terminalFiles are the terminal nodes of this run; all other terminals are the user's.

@@ -53,6 +53,9 @@ func (e *StateError) FaultCode() string { return "E5001" }
 // FaultDetails implements fault.Coded.
 func (e *StateError) FaultDetails() map[string]any { return nil }
 
+// OutOfMemory is not known on this system.
+func (p *Proc) OutOfMemory() bool { return false }
+
 // Proc is a started process.
 type Proc struct {
 	process *os.Process

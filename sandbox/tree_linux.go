@@ -66,6 +66,9 @@ func (p *Proc) Sweep() Tree {
 		p.tree = p.sweepStage()
 	} else {
 		p.tree = p.sweepOrphans()
+		p.oom = p.cgroup.outOfMemory()
+		p.cgroup.remove()
+		p.cgroup = nil
 	}
 	if p.guard != nil {
 		// Now that the tree is dead: what still ran could undo it.

@@ -12,7 +12,7 @@ import (
 
 // wireVersion changes with every change of these messages; both ends are the same
 // executable, so no other version is ever accepted.
-const wireVersion = 1
+const wireVersion = 2
 
 // maxPlan bounds the plan; arguments and environment can be two megabytes each.
 const maxPlan = 8 << 20
@@ -33,8 +33,9 @@ type stagePlan struct {
 	Pass       []int    `json:"pass"`
 	Terminal   Terminal `json:"terminal"`
 	Foreground bool     `json:"foreground"`
-	Links      []link   `json:"links"` // of the root directory
-	Try        bool     `json:"try"`   // make the root, start nothing
+	Links      []link   `json:"links"`  // of the root directory
+	Try        bool     `json:"try"`    // make the root, start nothing
+	Cgroup     bool     `json:"cgroup"` // enter the group whose descriptor follows this plan
 }
 
 // link is a symbolic link to make in a private root.

@@ -20,6 +20,7 @@ type worker struct {
 	dir     int
 	null    *os.File
 	guard   *protection
+	cgroup  *cgroup
 	staged  bool // through a stage
 	try     bool // make the root, start nothing
 	started chan startResult
@@ -43,6 +44,7 @@ func (w *worker) close() {
 		w.null.Close()
 	}
 	w.guard.settle() // nothing ran
+	w.cgroup.remove()
 }
 
 // run never unlocks its thread: when it returns, the runtime ends the thread and with

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/internal/place"
@@ -145,7 +146,7 @@ func policyProfile(sp policy.SandboxPolicy, set *policy.Set) (sandbox.PolicyProf
 	limits := set.Limits()
 	out := sandbox.PolicyProfile{Read: pathRules(sp.Read), Write: pathRules(sp.Write), Exec: pathRules(sp.Exec), Sockets: pathRules(sp.Sockets), Devices: pathRules(sp.Devices),
 		Require: guarantees(sp.Require), DeleteStrict: sp.DeleteStrict,
-		Limits: sandbox.Limits{OpenFiles: uint64(limits.OpenFiles), Nice: limits.Nice, CPU: uint64(limits.CPU.Seconds()), FileSize: uint64(limits.FileSize), Memory: uint64(limits.Memory), Processes: uint64(limits.Processes)}}
+		Limits: sandbox.Limits{OpenFiles: uint64(limits.OpenFiles), Nice: limits.Nice, CPU: uint64((limits.CPU + time.Second - 1) / time.Second), FileSize: uint64(limits.FileSize), Memory: uint64(limits.Memory), Processes: uint64(limits.Processes), Shm: uint64(limits.Shm)}}
 	out.Accept = guarantees(sp.Accept)
 	if sp.Confine == "none" {
 		out.Confine = sandbox.ConfineNone

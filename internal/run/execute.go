@@ -45,6 +45,7 @@ type execution struct {
 	noteMu         sync.Mutex
 	tail           tail               // of standard error
 	killed         bool               // by us
+	outOfMemory    bool               // by the memory limit
 	protected      sandbox.Settlement // what the run changed of the protected names
 	grants         grantState
 	binds          binding
@@ -286,6 +287,7 @@ func (x *execution) finish() error {
 	killing.Wait()
 	tree := x.proc.Sweep()
 	x.status.Tree = &tree
+	x.outOfMemory = x.proc.OutOfMemory()
 	x.settleProtected(x.proc.Settlement())
 	if x.plan.steps[0].file.ScriptChanged() {
 		x.note("script_changed_while_running", x.plan.steps[0].id.Canonical)
@@ -350,7 +352,11 @@ func (x *execution) settleExit(exit sandbox.Exit) {
 	if exit.Signal != 0 {
 		c.Signal = signalName(exit.Signal)
 		if exit.Signal == syscall.SIGKILL && !x.killed {
-			x.note("killed", "SIGKILL")
+			why := "SIGKILL"
+			if x.outOfMemory {
+				why = "oom"
+			}
+			x.note("killed", why)
 		}
 	}
 	x.status.Tool.ExecChecked = exit.Checked
