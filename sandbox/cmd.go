@@ -32,6 +32,8 @@ type Cmd struct {
 	Foreground   bool     // Handoff: put the child in front
 	Umask        int      // bits added to the inherited umask
 
+	Observe bool // report what is refused; Proc.Denials has it
+
 	// Prepared is what Prepare began, nil for nothing.
 	Prepared *Prepared
 	// Check compares the started file with the identified one, on the worker, right

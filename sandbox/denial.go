@@ -8,13 +8,18 @@ import (
 	"unicode"
 )
 
-// Denial is what the sandbox probably refused, as a reader of the output can tell. It is
-// never certain: the kernel reports to the program only, and programs reword it.
+// denialKind names the format of Denial.
+const denialKind = "atip-exec.denial/1"
+
+// Denial is what the sandbox refused. Without an observer it is only what a reader of the
+// output can tell, and never certain: the kernel reports to the program only, and programs
+// reword it.
 type Denial struct {
-	Kind      string    `json:"kind"` // "atip-exec.denial/1"
-	Op        string    `json:"op"`   // open, connect, call
-	Path      string    `json:"path,omitempty"`
-	Class     string    `json:"class"` // files, network, kernel
+	Kind      string    `json:"kind"`           // "atip-exec.denial/1"
+	Op        string    `json:"op"`             // read, write, execute, create, remove, rename, link, connect, socket, call; open if that is not known
+	Path      string    `json:"path,omitempty"` // or an address, an address family, a system call
+	Class     string    `json:"class"`          // files, network, kernel
+	Rule      string    `json:"rule,omitempty"`
 	Errno     string    `json:"errno,omitempty"`
 	Guarantee Guarantee `json:"guarantee"`
 	Remedy    string    `json:"remedy,omitempty"`
@@ -27,6 +32,22 @@ func (d Denial) FaultCode() string { return "E4110" }
 
 // String is the line for a person.
 func (d Denial) String() string {
+	if d.Certain {
+		text := "denied " + d.Op
+		if d.Path != "" {
+			text += " " + printable(d.Path)
+		}
+		if d.Rule != "" {
+			text += ": " + d.Rule
+		}
+		if d.Remedy != "" {
+			text += "; " + d.Remedy
+		}
+		if d.Count > 1 {
+			text += " (" + strconv.Itoa(d.Count) + " times)"
+		}
+		return text + " [E4110]"
+	}
 	text := "denied, probably: "
 	switch d.Class {
 	case "network":
@@ -85,7 +106,7 @@ func Explain(exit Exit, stderr []byte, r Receipt) (Denial, bool) {
 	if exit.Code == 0 || r.Tier == T0 {
 		return Denial{}, false
 	}
-	d := Denial{Kind: "atip-exec.denial/1", Count: 1}
+	d := Denial{Kind: denialKind, Count: 1}
 	if exit.Signal == syscall.Signal(31) { // SIGSYS on every supported Linux
 		d.Op, d.Class, d.Errno, d.Guarantee = "call", "kernel", "SIGSYS", Kernel
 		d.Remedy = "programs for another architecture cannot run confined"
@@ -148,6 +169,26 @@ func granted(list []Grant, path string, r Rights) bool {
 		}
 	}
 	return false
+}
+
+// outside completes a denial of a path that no grant covers.
+func (d *Denial) outside(r Rights) {
+	key := "write"
+	switch {
+	case r&(Write|Remove) != 0:
+		d.Rule = "outside the write set"
+	case r == Exec:
+		d.Guarantee, d.Rule, key = FilesRead, "outside the executable paths", "exec"
+	default:
+		d.Guarantee, d.Rule, key = FilesRead, "outside the read set", "read"
+	}
+	if secretName(d.Path) {
+		return
+	}
+	d.Remedy = "policy sandbox." + key
+	if key == "write" {
+		d.Remedy = "use the workspace, $TMPDIR or policy sandbox.write"
+	}
 }
 
 // secretName reports a path that no hint helps to reach.

@@ -31,6 +31,8 @@ type stageLink struct {
 	fd  int
 	pid int // of the stage, here
 	ns  bool
+
+	observer *observer // of a run that is observed
 }
 
 // forkStage runs on a locked thread that stays, as the stage dies with it.
@@ -91,7 +93,7 @@ func (w *worker) forkStage() (*stageLink, error) {
 func (w *worker) stagePlan(next int) *stagePlan {
 	c, s := w.cmd, w.setup
 	plan := &stagePlan{V: wireVersion, Profile: s.profile, Tier: s.tier, ABI: s.host.ABI, Path: c.Path, FD: -1,
-		Try: w.try, Cgroup: w.cgroup != nil, Argv: toBytes(c.Argv), Env: toBytes(c.Env), Dir: c.Dir, Umask: c.Umask, Terminal: c.Terminal, Foreground: c.Foreground}
+		Try: w.try, Cgroup: w.cgroup != nil, Observe: c.Observe, Argv: toBytes(c.Argv), Env: toBytes(c.Env), Dir: c.Dir, Umask: c.Umask, Terminal: c.Terminal, Foreground: c.Foreground}
 	plan.Profile.Limits = s.limits.ofProcess()
 	if c.ByDescriptor && c.File != nil {
 		plan.FD = next
@@ -178,9 +180,9 @@ func identityMap(path string, own int) ([]syscall.SysProcIDMap, error) {
 
 // receive reads one message; io ends with errClosed.
 func (l *stageLink) receive() (stageMessage, error) {
-	buf := make([]byte, 16<<10)
+	buf, rights := make([]byte, 16<<10), make([]byte, 32)
 	for {
-		n, err := unix.Read(l.fd, buf)
+		n, more, _, _, err := unix.Recvmsg(l.fd, buf, rights, unix.MSG_CMSG_CLOEXEC)
 		switch {
 		case errors.Is(err, unix.EINTR):
 			continue
@@ -191,7 +193,12 @@ func (l *stageLink) receive() (stageMessage, error) {
 		case n == 0:
 			return stageMessage{}, errClosed
 		}
-		var m stageMessage
+		m := stageMessage{fd: -1}
+		if list, err := unix.ParseSocketControlMessage(rights[:more]); err == nil && len(list) == 1 {
+			if fds, err := unix.ParseUnixRights(&list[0]); err == nil && len(fds) == 1 {
+				m.fd = fds[0]
+			}
+		}
 		return m, json.Unmarshal(buf[:n], &m)
 	}
 }
@@ -212,6 +219,15 @@ func (l *stageLink) kill() {
 // await waits until the child runs. In place, that is when execve closes the socket.
 func (l *stageLink) await(w *worker) (child int, err error) {
 	m, err := l.receive()
+	if err == nil && m.Kind == "listener" {
+		if m.fd >= 0 {
+			// Served at once: the next thing that the stage does is an execve, which waits for it.
+			if l.observer, err = observe(m.fd, w.setup); err != nil {
+				return 0, err
+			}
+		}
+		m, err = l.receive()
+	}
 	switch {
 	case !l.ns && errors.Is(err, errClosed):
 		return l.pid, nil

@@ -29,8 +29,10 @@ type Proc struct {
 	stage  *stageLink // with namespaces
 	cgroup *cgroup
 	oom    bool
-	ended  bool // the child is a zombie that its init keeps
-	killed bool // by KillTree
+
+	observer *observer
+	ended    bool // the child is a zombie that its init keeps
+	killed   bool // by KillTree
 
 	sweep      sync.Mutex
 	tree       Tree
@@ -63,6 +65,19 @@ func (p *Proc) Pid() int { return p.pid }
 func (p *Proc) Wait() (Exit, error) {
 	<-p.done
 	return p.exit, p.err
+}
+
+// Denials returns what the sandbox refused to an observed run; observed is false for any
+// other, and where somebody else listens to its calls already. Call it after Sweep.
+func (p *Proc) Denials() (list []Denial, observed bool) {
+	if p.observer == nil {
+		return nil, false
+	}
+	select {
+	case <-p.observer.ended:
+	case <-time.After(sweepFor): // of a process that could not be killed
+	}
+	return p.observer.denials(), true
 }
 
 // OutOfMemory reports whether the kernel ended a process of the run for passing its

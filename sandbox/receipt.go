@@ -13,6 +13,7 @@ type Receipt struct {
 	Net       Net                     `json:"net"`
 	Seccomp   Program                 `json:"seccomp"`
 	Limits    map[string]LimitReceipt `json:"limits"`
+	Denials   []Denial                `json:"denials"`
 	Protected ProtectedReceipt        `json:"protected"`
 }
 
@@ -45,7 +46,7 @@ type ProtectedReceipt struct {
 func (s Setup) Receipt() Receipt {
 	p := &s.profile
 	r := Receipt{Tier: s.tier, ABI: s.host.ABI, Given: list(s.given), Gaps: list(s.gaps), Reduced: list(s.reduced),
-		Absent: list(p.Absent), Write: list(p.Write), Net: p.Net, Limits: map[string]LimitReceipt{"core": {Max: 1, By: "rlimit"}},
+		Absent: list(p.Absent), Write: list(p.Write), Net: p.Net, Denials: []Denial{}, Limits: map[string]LimitReceipt{"core": {Max: 1, By: "rlimit"}},
 		Protected: ProtectedReceipt{Changed: []string{}}}
 	r.Read = append(append(r.Read, p.Exec...), p.Read...)
 	for name, by := range s.limits.by {

@@ -113,6 +113,24 @@ func (s *stage) send(m stageMessage) {
 	}
 }
 
+// sendListener hands the listener of this run's filter to the wrapper; -1 says that there
+// is none.
+func (s *stage) sendListener(fd int) error {
+	data, err := json.Marshal(stageMessage{Kind: "listener"})
+	if err != nil {
+		return err
+	}
+	var rights []byte
+	if fd >= 0 {
+		defer unix.Close(fd)
+		rights = unix.UnixRights(fd)
+	}
+	if err := unix.Sendmsg(s.control, data, rights, nil, 0); err != nil {
+		return &StepError{Step: "hand out listener", Err: err}
+	}
+	return nil
+}
+
 // failure tells the wrapper what it would have returned itself.
 func failure(err error) stageMessage {
 	m := stageMessage{Kind: "fail", Text: err.Error()}
@@ -164,7 +182,15 @@ func (s *stage) inPlace() error {
 	if err := errors.Join(dropCapabilities(), noNewPrivs(), restrictSelf(rs)); err != nil {
 		return err
 	}
-	if err := installSeccomp(progs); err != nil {
+	if p.Observe {
+		var listener int
+		if listener, err = installObserved(progs); err == nil {
+			err = s.sendListener(listener)
+		}
+	} else {
+		err = installSeccomp(progs)
+	}
+	if err != nil {
 		return err
 	}
 	err = syscall.Exec(path, argv, env)
@@ -236,6 +262,9 @@ func (s *stage) asInit() error {
 	setup := s.setup()
 	setup.profile.Write = insideGrants(&setup.profile)
 	w := &worker{cmd: s.command(), setup: setup, ruleset: -1, dir: -1, started: make(chan startResult, 1), release: make(chan struct{})}
+	if s.plan.Observe {
+		w.listen = s.sendListener
+	}
 	var err error
 	if w.cmd.Dir != "" {
 		if w.dir, err = unix.Open(w.cmd.Dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0); err != nil {

@@ -88,7 +88,7 @@ func startWorker(s *Setup, c *Cmd) (*Proc, error) {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return nil, &StepError{Step: "child subreaper", Err: err}
 	}
-	w.staged = s.staged()
+	w.staged = s.staged() || c.Observe && s.tier != T0
 	if s.limits.cgroup != "" {
 		if w.cgroup, err = makeCgroup(s.limits.cgroup, s.limits.max); err != nil {
 			return nil, err
@@ -131,6 +131,9 @@ func startWorker(s *Setup, c *Cmd) (*Proc, error) {
 	proc := &Proc{pid: r.pid, checked: r.checked, stopped: c.Stopped, release: release, guard: guard, cgroup: w.cgroup,
 		done: make(chan struct{})}
 	w.guard, w.cgroup = nil, nil // the process has them now
+	if r.stage != nil {
+		proc.observer = r.stage.observer
+	}
 	if r.stage != nil && r.stage.ns {
 		proc.stage = r.stage
 		proc.stage.tell()

@@ -53,6 +53,9 @@ func (e *StateError) FaultCode() string { return "E5001" }
 // FaultDetails implements fault.Coded.
 func (e *StateError) FaultDetails() map[string]any { return nil }
 
+// Denials is not known on this system.
+func (p *Proc) Denials() (list []Denial, observed bool) { return nil, false }
+
 // OutOfMemory is not known on this system.
 func (p *Proc) OutOfMemory() bool { return false }
 

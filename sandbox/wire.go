@@ -33,7 +33,8 @@ type stagePlan struct {
 	Pass       []int    `json:"pass"`
 	Terminal   Terminal `json:"terminal"`
 	Foreground bool     `json:"foreground"`
-	Links      []link   `json:"links"`  // of the root directory
+	Links      []link   `json:"links"` // of the root directory
+	Observe    bool     `json:"observe"`
 	Try        bool     `json:"try"`    // make the root, start nothing
 	Cgroup     bool     `json:"cgroup"` // enter the group whose descriptor follows this plan
 }
@@ -43,7 +44,7 @@ type link struct{ Name, Target string }
 
 // stageMessage is one datagram from the stage.
 type stageMessage struct {
-	Kind     string `json:"kind"` // fail, ready, started, stopped, exit, left
+	Kind     string `json:"kind"` // fail, ready, listener, started, stopped, exit, left
 	Step     string `json:"step,omitempty"`
 	Path     string `json:"path,omitempty"`
 	Text     string `json:"text,omitempty"`
@@ -55,6 +56,8 @@ type stageMessage struct {
 	MaxRSSKB int64  `json:"rss,omitempty"`
 	Left     int    `json:"left,omitempty"`
 	Pid      int    `json:"pid,omitempty"` // of the child, as its namespace numbers it
+
+	fd int // that came with the message, -1 for none
 }
 
 // encodePlan refuses paths that JSON cannot carry unchanged.

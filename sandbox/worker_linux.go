@@ -21,8 +21,9 @@ type worker struct {
 	null    *os.File
 	guard   *protection
 	cgroup  *cgroup
-	staged  bool // through a stage
-	try     bool // make the root, start nothing
+	listen  func(fd int) error // takes the listener of an observed run
+	staged  bool               // through a stage
+	try     bool               // make the root, start nothing
 	started chan startResult
 	release <-chan struct{} // closed when the child is reaped
 }
@@ -182,7 +183,14 @@ func (w *worker) confine() (ticket uint32, err error) {
 	if err := restrictSelf(w.ruleset); err != nil {
 		return 0, err
 	}
-	return ticket, installSeccomp(progs)
+	if w.listen == nil {
+		return ticket, installSeccomp(progs)
+	}
+	listener, err := installObserved(progs)
+	if err == nil {
+		err = w.listen(listener)
+	}
+	return ticket, err
 }
 
 // newTicket is the number our own fork presents to a filter that refuses all others.

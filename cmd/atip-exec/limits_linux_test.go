@@ -28,7 +28,9 @@ func (w world) limited(policy, text string) (status int, stdout string, limits m
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	var doc struct{ Sandbox struct{ Limits json.RawMessage } }
+	var doc struct {
+		Sandbox struct{ Limits json.RawMessage }
+	}
 	if err := json.Unmarshal(raw, &doc); err != nil {
 		w.t.Fatal(err)
 	}

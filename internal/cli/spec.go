@@ -89,6 +89,7 @@ var runFlags = []Flag{
 	{Name: "ci", Kind: Bool, Help: "nobody is here to be asked: what needs a person is refused unless the signed lock permits it (also with CI set)"},
 	{Name: "stdin", Kind: String, Value: "MODE", Help: "auto, inherit, null, or a file to read"},
 	{Name: "tty", Short: 't', Kind: Bool, Help: "give the command a terminal of its own"},
+	{Name: "explain-denials", Kind: Bool, Help: "say each file, address and system call that the sandbox refused; slows the command down"},
 	{Name: "status-file", Kind: Path, Value: "FILE", Help: "write the outcome as JSON to FILE, whatever happens"},
 	{Name: "status-fd", Kind: Int, Value: "N", Minimum: 3, Help: "write the outcome as one JSON line to descriptor N"},
 	{Name: "agent", Kind: Bool, Help: "print the ATIP metadata of atip-exec itself"},

@@ -184,7 +184,7 @@ func (x *execution) start() error {
 	if main.file.Inherit() {
 		cmd.Pass[int(file.Fd())] = file
 	}
-	cmd.Prepared = p.prepared
+	cmd.Prepared, cmd.Observe = p.prepared, p.inv.ExplainDenials
 	x.binds.terminal.apply(&cmd, p.machine.Stdin)
 	if p.inv.Directory != "" {
 		cmd.Dir = p.Cwd
@@ -298,10 +298,39 @@ func (x *execution) finish() error {
 	x.binds.terminal.restore(exit.Signal != 0)
 	x.settleStreams()
 	x.settleExit(exit)
-	if d, ok := sandbox.Explain(exit, x.tail.last, x.plan.Setup.Receipt()); ok {
+	x.denials(exit)
+	return x.verdict(exit, werr, fired, limit)
+}
+
+// denials reports what the sandbox refused: as the observer saw it, or else as the end
+// of standard error lets guess.
+func (x *execution) denials(exit sandbox.Exit) {
+	list, observed := x.proc.Denials()
+	switch {
+	case observed:
+		for i := range list {
+			for _, f := range x.plan.forbidden() {
+				if f.Path != "" && within(list[i].Path, f.Path) {
+					list[i].Rule, list[i].Remedy = f.Why+" of atip-exec", ""
+				}
+			}
+			list[i].Path = x.clean(list[i].Path) // the child chose it
+		}
+	case x.plan.inv.ExplainDenials && x.plan.Setup.Tier() != sandbox.T0:
+		x.warn("denials cannot be seen here: another program listens to the system calls already")
+	}
+	if !observed {
+		if d, ok := sandbox.Explain(exit, x.tail.last, x.plan.Setup.Receipt()); ok {
+			list = []sandbox.Denial{d}
+		}
+	}
+	for _, d := range list {
 		x.note("denied", d)
 	}
-	return x.verdict(exit, werr, fired, limit)
+	if receipt, ok := x.status.Sandbox.(sandbox.Receipt); ok && len(list) > 0 {
+		receipt.Denials = list
+		x.status.Sandbox = receipt
+	}
 }
 
 // verdict is nil if the exit status is the child's.

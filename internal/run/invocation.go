@@ -21,6 +21,7 @@ type Invocation struct {
 	Directory       string        // -C; "" for the current directory
 	Policies        []string      // --policy files: they only tighten
 	Timeout         time.Duration // 0 for none
+	ExplainDenials  bool          // report what the sandbox refuses
 	DeclaredTimeout bool          // use the duration.timeout of the metadata
 	Wait            time.Duration // how long to wait for a person, 0 not at all
 	CI              bool          // --ci: nobody is there to be asked

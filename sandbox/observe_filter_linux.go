@@ -1,0 +1,139 @@
+package sandbox
+
+import (
+	"errors"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// call is a system call as a filter sees it: struct seccomp_data.
+type call struct {
+	Nr   int32
+	Arch uint32
+	IP   uint64
+	Args [6]uint64
+}
+
+// word is a 32-bit load of the struct on the little-endian machines we support.
+func (c *call) word(offset uint32) (uint32, bool) {
+	if offset > 60 || offset%4 != 0 {
+		return 0, false
+	}
+	return *(*uint32)(unsafe.Add(unsafe.Pointer(c), offset)), true
+}
+
+// errFilter is a program that does not end as the kernel's verifier demands.
+var errFilter = errors.New("not a system call filter")
+
+// answer runs a filter on one call. It knows the instructions that our programs have, and
+// anything else is an error.
+func answer(prog []unix.SockFilter, c *call) (uint32, error) {
+	var a uint32
+	for pc := 0; pc < len(prog); pc++ {
+		in := &prog[pc]
+		jump := false
+		switch in.Code {
+		case unix.BPF_LD | unix.BPF_W | unix.BPF_ABS:
+			v, ok := c.word(in.K)
+			if !ok {
+				return 0, errFilter
+			}
+			a = v
+			continue
+		case unix.BPF_ALU | unix.BPF_AND | unix.BPF_K:
+			a &= in.K
+			continue
+		case unix.BPF_RET | unix.BPF_K:
+			return in.K, nil
+		case unix.BPF_JMP | unix.BPF_JA:
+			pc += int(in.K)
+			continue
+		case unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K:
+			jump = a == in.K
+		case unix.BPF_JMP | unix.BPF_JGT | unix.BPF_K:
+			jump = a > in.K
+		case unix.BPF_JMP | unix.BPF_JGE | unix.BPF_K:
+			jump = a >= in.K
+		case unix.BPF_JMP | unix.BPF_JSET | unix.BPF_K:
+			jump = a&in.K != 0
+		default:
+			return 0, errFilter
+		}
+		if jump {
+			pc += int(in.Jt)
+		} else {
+			pc += int(in.Jf)
+		}
+	}
+	return 0, errFilter
+}
+
+// observing rewrites a filter for a listener: what it refuses with an errno, the listener
+// answers with that errno, and of what it lets pass the listener is told those calls
+// that name a path or an address. Nothing is let through that was not: a listener that
+// is gone makes the kernel refuse with ENOSYS.
+func observing(prog []unix.SockFilter) ([]unix.SockFilter, error) {
+	out := make([]unix.SockFilter, len(prog), len(prog)+2*len(observed)+3)
+	copy(out, prog)
+	for i := range out {
+		if out[i].Code != unix.BPF_RET|unix.BPF_K {
+			continue
+		}
+		switch out[i].K & unix.SECCOMP_RET_ACTION_FULL {
+		case unix.SECCOMP_RET_ERRNO:
+			out[i].K = unix.SECCOMP_RET_USER_NOTIF
+		case unix.SECCOMP_RET_ALLOW:
+			out[i] = unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JA, K: uint32(len(prog) - i - 1)}
+		}
+	}
+	out = append(out, unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: 0})
+	for _, nr := range observed {
+		out = append(out, unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: uint32(nr), Jf: 1},
+			unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_USER_NOTIF})
+	}
+	out = append(out, unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW})
+	if len(out) > unix.BPF_MAXINSNS {
+		return nil, errFilter
+	}
+	return out, nil
+}
+
+// Flags of seccomp(2) with SET_MODE_FILTER; the second since Linux 5.19.
+const (
+	newListener      = 1 << 3
+	waitKillableRecv = 1 << 5
+)
+
+// installObserved installs the programs on the calling thread, the last one with a
+// listener. A listener of -1 means that somebody else listens already: there can be only
+// one, and the programs are installed as they are.
+func installObserved(progs [][]unix.SockFilter) (listener int, err error) {
+	if len(progs) == 0 {
+		return -1, installSeccomp(progs)
+	}
+	last := len(progs) - 1
+	if last > 0 {
+		if err := installSeccomp(progs[:last]); err != nil {
+			return -1, err
+		}
+	}
+	prog, err := observing(progs[last])
+	if err != nil {
+		return -1, &SeccompError{Step: "install", Err: err}
+	}
+	fprog := unix.SockFprog{Len: uint16(len(prog)), Filter: &prog[0]}
+	for _, flags := range [...]uintptr{newListener | waitKillableRecv, newListener} {
+		fd, _, errno := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, uintptr(unsafe.Pointer(&fprog)))
+		switch errno {
+		case 0:
+			return int(fd), nil
+		case unix.EBUSY:
+			return -1, installSeccomp(progs[last:])
+		case unix.EINVAL: // an older kernel
+		default:
+			return -1, &SeccompError{Step: "install", Err: errno}
+		}
+	}
+	return -1, installSeccomp(progs[last:])
+}
