@@ -94,6 +94,9 @@ func (p *Plan) boundFiles(s *step, into map[string]any) {
 			add(join(base, n.File))
 		}
 	}
+	for _, path := range s.targetFiles {
+		add(path)
+	}
 	for _, f := range s.Call.CodeFiles {
 		for _, path := range p.codeFilePaths(s, f) {
 			add(path)

@@ -49,13 +49,14 @@ type Plan struct {
 	unset        bool          // a text uses a variable that is not set
 	host         sandbox.Host
 	probed       chan error
-	innerState   string // directory of a run inside another, "" for none
-	nestable     bool   // a command of ours is part of the run
-	nestFD       int    // where runs inside send their records, 0 for nowhere
-	hostCwd      string // the file that tells a host where the command ended
-	hostCwdMade  bool   // it was made for this run, which did not start yet
-	scriptHidden bool   // the script is a file that is not read
-	longText     string // what the shell reads from textFD, "" if its command line holds it
+	innerState   string          // directory of a run inside another, "" for none
+	targets      map[string]bool // scripts and recipes that were read because a command names them
+	nestable     bool            // a command of ours is part of the run
+	nestFD       int             // where runs inside send their records, 0 for nowhere
+	hostCwd      string          // the file that tells a host where the command ended
+	hostCwdMade  bool            // it was made for this run, which did not start yet
+	scriptHidden bool            // the script is a file that is not read
+	longText     string          // what the shell reads from textFD, "" if its command line holds it
 	textFD       int
 	prepared     *sandbox.Prepared // the part of the confinement that no decision changes; nil if nothing will be started
 	files        sandbox.Files     // what was looked up of the file system

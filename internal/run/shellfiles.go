@@ -31,14 +31,24 @@ func (c *collector) ofWorkspace(path string) bool {
 // peek reads a script of the workspace that a step runs. The script is code of the
 // workspace, which the sandbox holds; but what is denied in it stays denied.
 func (c *collector) peek(s *step, path string) {
-	if c.peeking || path == "" || !c.ofWorkspace(path) {
+	if c.depth >= maxPeekDepth || path == "" || !c.ofWorkspace(path) {
 		return
+	}
+	if c.depth > 0 {
+		// A script that runs itself is read once.
+		if c.plan.targets == nil {
+			c.plan.targets = map[string]bool{}
+		}
+		if c.plan.targets[path] || len(c.plan.targets) >= maxTargets {
+			return
+		}
+		c.plan.targets[path] = true
 	}
 	raw, err := c.plan.readText(path)
 	if err != nil || !shellScript(string(raw)) {
 		return
 	}
-	sub := &collector{plan: c.plan, path: c.path, found: c.found, steps: []*step{s}, peeking: true}
+	sub := &collector{plan: c.plan, path: c.path, found: c.found, steps: []*step{s}, peeking: true, depth: c.depth + 1}
 	o := sub.options(join(s.Cwd, s.Call.Chdir))
 	o.Name, o.ArgsUnknown = path, true
 	script, err := shell.Read(string(raw), o)
@@ -75,7 +85,7 @@ func (c *collector) peekCode(s *step, text string) {
 		return
 	}
 	starts := startsPrograms(text)
-	sub := &collector{plan: c.plan, path: c.path, found: c.found, steps: []*step{s}, peeking: true}
+	sub := &collector{plan: c.plan, path: c.path, found: c.found, steps: []*step{s}, peeking: true, depth: maxPeekDepth}
 	for _, lit := range literals(text) {
 		if strings.HasPrefix(lit, "/") || strings.HasPrefix(lit, "~/") {
 			r := atip.Resource{Kind: "path", Value: lit, Access: atip.AccessRead}

@@ -131,8 +131,16 @@ func TestWhatAStringStarts(t *testing.T) {
 	if n := len(p.Argv); p.Argv[n-2] != "name" || p.Argv[n-1] != "one" {
 		t.Errorf("starts %q", p.Argv)
 	}
-	if _, err := MakePlan(Invocation{Shell: "ls; echo " + strings.Repeat("x", maxArg), IsShell: true}, m); err == nil {
-		t.Error("a text longer than one argument may be is planned")
+	long, err := MakePlan(Invocation{Shell: "ls; echo " + strings.Repeat("x", maxArg), IsShell: true}, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer long.Close()
+	if last := long.Argv[len(long.Argv)-1]; !strings.HasPrefix(last, ". /dev/fd/") || !strings.Contains(long.longText, "hash -p ") || !strings.HasSuffix(long.longText, "x\n") {
+		t.Errorf("a text longer than one argument may be is handed over as %.40q, %.80q", last, long.longText)
+	}
+	if argv := long.steps[0].argv; !strings.HasSuffix(argv[len(argv)-1], "x") {
+		t.Error("an approval of a long text does not bind it")
 	}
 }
 

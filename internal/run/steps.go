@@ -23,6 +23,8 @@ type step struct {
 	id      trust.Identity
 	verdict trust.Verdict
 	missing error
+
+	targetFiles []string // files that name what it runs, such as a Makefile
 }
 
 // collector turns commands into steps: identify, look up, resolve, recurse.
@@ -39,6 +41,7 @@ type collector struct {
 	fileEdges [][2]*step
 	dashed    map[string]bool
 	peeking   bool // inside a script of the workspace
+	depth     int  // how many of them
 
 	unsetUnknown bool // a variable that is not set may hold anything
 }
@@ -67,7 +70,11 @@ func (c *collector) add(argv, via []string, cwd string, confidence policy.Confid
 	if err := c.runsWritten(s); err != nil {
 		return err
 	}
-	return c.nested(s)
+	if err := c.nested(s); err != nil {
+		return err
+	}
+	c.targets(s)
+	return nil
 }
 
 func (c *collector) identify(s *step) error {
