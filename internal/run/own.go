@@ -82,7 +82,7 @@ func OwnFlag(name string) (value, known bool) {
 	switch name {
 	case "--output", "-o", "--policy", "--directory", "-C", "--command", "-c", "--timeout", "--kill-after", "--wait", "--stdin", "--status-file", "--status-fd":
 		return true, true
-	case "--quiet", "-q", "--verbose", "-v", "--no-color", "--help", "-h", "--dry-run", "--tty", "-t", "--agent", "--version", "-V", "--ci",
+	case "--quiet", "-q", "--verbose", "-v", "--no-color", "--help", "-h", "--dry-run", "--tty", "-t", "--agent", "--version", "-V", "--ci", "--explain-denials",
 		"--errexit", "-e", "--nounset", "-u", "--xtrace", "-x", "--noglob", "-f", "--pipefail":
 		return false, true
 	}
@@ -224,8 +224,8 @@ func OwnVerb(word string) bool {
 		}
 	}
 	switch word {
-	case "approve", "audit", "compile", "delegate", "deny", "diff", "doctor", "explain", "fetch-shim", "forget", "generate", "help", "lint", "list", "policy", "publish", "redact", "requests", "resolve",
-		"safety-prompt", "scan", "script", "show", "sync", "validate", "version", "trust", "pin", "lock", "init":
+	case "approve", "audit", "compile", "crawl", "delegate", "deny", "diff", "doctor", "explain", "fetch-shim", "forget", "generate", "help", "lint", "list", "policy", "publish", "redact", "requests", "resolve",
+		"safety-prompt", "sandbox", "scan", "script", "show", "sync", "validate", "version", "trust", "pin", "lock", "init":
 		return true
 	}
 	return false
