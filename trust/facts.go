@@ -137,6 +137,8 @@ type Policy struct {
 	MinimumSLSALevel int
 	Pins             map[string][]string // name or path: sha256 hex digests
 	Revoked          []string            // sha256 hex digests
+	Locked           map[string]string   // name: sha256 hex digest of the user's lock, which vouches
+	LockedByProject  map[string]string   // of a project's lock, which only asks
 	OnUnsigned       Override
 	OnUnverified     Override
 }

@@ -64,6 +64,18 @@ func evaluatePart(id Identity, i int, p Policy) Facts {
 		}
 		f.Pinned = true
 	}
+	for _, name := range names {
+		if digest, ok := p.Locked[name]; ok {
+			if part.Digest == "" || digest != part.Digest {
+				f.LockMismatch = true
+			} else {
+				f.Pinned = true
+			}
+		}
+		if digest, ok := p.LockedByProject[name]; ok && digest != part.Digest {
+			f.LockMismatch = true
+		}
+	}
 	return f
 }
 

@@ -175,6 +175,10 @@ func verbs() []Spec {
 				{Name: "tool", Kind: Strings, Value: "NAME", Help: "only this tool"}, {Name: "check", Kind: Bool, Help: "say what is new and write nothing"},
 				{Name: "replace", Kind: Bool, Help: "write documents that are there again"}, {Name: "no-probe", Kind: Bool, Help: "start nothing"}}, commonFlags),
 			Effects: Effects{Read: true, Write: true, Subprocess: true}, Kind: "atip-exec.crawl/1", Examples: []Example{{"atip crawl --into www tools/", ""}, {"atip crawl --into www --from downloads --check tools/", ""}}},
+		{Verb: "lock", Program: "atip", Summary: "write down which files tools are, or compare; a difference is asked about before it runs", Args: []Arg{{Name: "TOOL", Optional: true, Variadic: true}},
+			Long:    "The lock of a project, .agent-tools/lock.json, only tightens. Your own, lock.json of the configuration directory, also vouches for what it names.",
+			Flags:   concat([]Flag{{Name: "check", Kind: Bool, Help: "compare and write nothing; exit 65 on a difference"}, {Name: "user", Kind: Bool, Help: "your own lock instead of the project's"}}, commonFlags),
+			Effects: Effects{Read: true, Write: true}, Kind: "atip-exec.lock/1", Examples: []Example{{"atip lock git gh", ""}, {"atip lock --check", ""}}},
 		{Verb: "lint", Program: "atip", Summary: "find what a valid document probably does not mean", Args: []Arg{{Name: "FILE", Variadic: true}}, Flags: commonFlags, Effects: Effects{Read: true}, Kind: "atip-exec.lint/1",
 			Examples: []Example{{"atip lint mytool.json", ""}}},
 		{Verb: "diff", Program: "atip", Summary: "compare two documents of one tool: dangers, loosened rules, surface, text", Args: []Arg{{Name: "OLD"}, {Name: "NEW"}},
@@ -274,7 +278,7 @@ func omit(list []Flag, names ...string) []Flag {
 // holds it against the table.
 func isVerb(word string) bool {
 	switch word {
-	case "approve", "audit", "compile", "crawl", "delegate", "deny", "diff", "doctor", "explain", "fetch-shim", "forget", "generate", "help", "lint", "list", "policy", "publish", "redact", "requests", "resolve", "safety-prompt", "sandbox", "scan", "script", "show", "sync", "validate", "version":
+	case "approve", "audit", "compile", "crawl", "delegate", "deny", "diff", "doctor", "explain", "fetch-shim", "forget", "generate", "help", "lint", "list", "lock", "policy", "publish", "redact", "requests", "resolve", "safety-prompt", "sandbox", "scan", "script", "show", "sync", "validate", "version":
 		return true
 	}
 	return false

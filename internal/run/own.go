@@ -224,8 +224,8 @@ func OwnVerb(word string) bool {
 		}
 	}
 	switch word {
-	case "approve", "audit", "compile", "crawl", "delegate", "deny", "diff", "doctor", "explain", "fetch-shim", "forget", "generate", "help", "lint", "list", "policy", "publish", "redact", "requests", "resolve",
-		"safety-prompt", "sandbox", "scan", "script", "show", "sync", "validate", "version", "trust", "pin", "lock", "init":
+	case "approve", "audit", "compile", "crawl", "delegate", "deny", "diff", "doctor", "explain", "fetch-shim", "forget", "generate", "help", "lint", "list", "lock", "policy", "publish", "redact", "requests", "resolve",
+		"safety-prompt", "sandbox", "scan", "script", "show", "sync", "validate", "version", "trust", "pin", "init":
 		return true
 	}
 	return false

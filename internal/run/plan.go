@@ -68,6 +68,7 @@ type Plan struct {
 	pending      []string  // what a run would still ask
 	refused      string    // reason of a refusal that no verdict on the executable gave
 	askUntil     time.Time // when registries must have answered; zero until one is asked
+	locks        toolLocks
 }
 
 // MakePlan identifies, resolves and decides. The caller closes the plan.
@@ -179,9 +180,11 @@ func (p *Plan) loadPolicy() (err error) {
 	}
 	p.Warnings = append(p.Warnings, p.policies.Warnings()...)
 	if ws := p.policies.Sandbox().Workspace; ws != "" {
-		return p.findWorkspace(ws)
+		if err := p.findWorkspace(ws); err != nil {
+			return err
+		}
 	}
-	return nil
+	return p.loadToolLocks()
 }
 
 // probe asks what this machine can enforce, while the executable is identified.
@@ -320,7 +323,7 @@ func (p *Plan) trustPolicy() trust.Policy {
 	t := p.policies.TrustPolicy()
 	out := trust.Policy{RequireTool: t.RequireTool, RequireMetadata: t.RequireMetadata, MinimumSLSALevel: t.MinimumSLSALevel, Pins: t.Pins, Revoked: t.Revoked}
 	out.OnUnsigned, out.OnUnverified = trust.OverrideByName(t.OnUnsigned), trust.OverrideByName(t.OnUnverified)
-	return out
+	return p.locks.locked(out)
 }
 
 func (p *Plan) programs() []string {

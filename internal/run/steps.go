@@ -117,9 +117,13 @@ func (c *collector) identify(s *step) error {
 		// A part of the text may build it first; judged by its place.
 		s.File.InWorkspace = within(filepath.Clean(join(s.Cwd, s.argv[0])), p.Workspace)
 	}
-	s.Trust = policy.TrustFacts{Level: s.verdict.Level.String(), Reason: s.verdict.Reason, Action: policy.Action(s.verdict.Action)}
+	s.Trust = trustFacts(s.verdict)
 	c.remember(s)
 	return nil
+}
+
+func trustFacts(v trust.Verdict) policy.TrustFacts {
+	return policy.TrustFacts{Level: v.Level.String(), Reason: v.Reason, Action: policy.Action(v.Action)}
 }
 
 func (c *collector) resolve(s *step) error {
@@ -149,6 +153,7 @@ func (c *collector) resolve(s *step) error {
 		return err
 	}
 	s.Call = found.Resolve(s.argv, c.environment())
+	p.lockedDocument(s)
 	if onlyHelp(s) {
 		harmlessHelp(&s.Call)
 	}

@@ -39,6 +39,8 @@ func verbs(name string) verb {
 		return generateVerb
 	case "publish":
 		return publishVerb
+	case "lock":
+		return lockVerb
 	case "crawl":
 		return crawlVerb
 	case "lint":

@@ -64,8 +64,12 @@ func scanOptions(v *cli.Values, dirs place.Dirs, at shims.Dirs) (o scan.Options,
 	if err != nil {
 		return o, nil, err
 	}
+	lock, err := run.ReadToolLock(filepath.Join(dirs.Config, "lock.json"))
+	if err != nil {
+		return o, nil, err
+	}
 	stated := policies.TrustPolicy()
-	judged := trust.Policy{RequireTool: stated.RequireTool, Pins: stated.Pins, Revoked: stated.Revoked}
+	judged := run.TrustLock(trust.Policy{RequireTool: stated.RequireTool, Pins: stated.Pins, Revoked: stated.Revoked}, lock)
 	o = scan.Options{Config: config, Shims: at, Now: time.Now(), AtOnce: 4, Again: v.Has("again"), Listed: map[string]bool{},
 		Opener:  trust.Opener{CacheDir: filepath.Join(dirs.State, "digest"), Home: dirs.Home, TmpDirs: []string{os.TempDir()}, Getenv: os.Getenv},
 		Query:   func(id trust.Identity) shims.Query { return queryOf(id, trust.Judge(id, judged)) },

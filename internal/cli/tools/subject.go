@@ -56,6 +56,10 @@ func subjectOf(word string) (subject, error) {
 	if err != nil {
 		return s, err
 	}
+	lock, err := run.ReadToolLock(filepath.Join(dirs.Config, "lock.json"))
+	if err != nil {
+		return s, err
+	}
 	cwd, _ := os.Getwd()
 	opener := trust.Opener{CacheDir: filepath.Join(dirs.State, "digest"), Home: dirs.Home, Getenv: os.Getenv, TmpDirs: []string{os.TempDir()}}
 	stated := policies.TrustPolicy()
@@ -79,7 +83,7 @@ func subjectOf(word string) (subject, error) {
 				s.Chain = append(s.Chain, part.Digest)
 			}
 		}
-		q = queryOf(id, trust.Judge(id, trust.Policy{Pins: stated.Pins, Revoked: stated.Revoked}))
+		q = queryOf(id, trust.Judge(id, run.TrustLock(trust.Policy{Pins: stated.Pins, Revoked: stated.Revoked}, lock)))
 	}
 	s.Found, err = shims.Lookup(q, at)
 	s.Provenance = s.Found.Provenance

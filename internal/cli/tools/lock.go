@@ -1,0 +1,174 @@
+package tools
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/atip-dev/atip-exec/internal/cli"
+	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/internal/place"
+	"github.com/atip-dev/atip-exec/internal/run"
+	"github.com/atip-dev/atip-exec/shims"
+)
+
+// lockLine is one tool of a lock, as it was and as it is.
+type lockLine struct {
+	Tool   string          `json:"tool"`
+	State  string          `json:"state"` // locked, same, lock_mismatch, absent
+	Locked *run.LockedTool `json:"locked,omitempty"`
+	Found  *run.LockedTool `json:"found,omitempty"`
+}
+
+// lockVerb writes down which files tools are, or compares.
+func lockVerb(c *cli.Console, v *cli.Values) (int, error) {
+	dirs, at, err := home()
+	if err != nil {
+		return 0, err
+	}
+	file, err := lockFile(dirs, v.Has("user"))
+	if err != nil {
+		return 0, err
+	}
+	lock, err := run.ReadToolLock(file)
+	if err != nil {
+		return 0, err
+	}
+	names := slices.Compact(slices.Sorted(slices.Values(v.Rest)))
+	if len(names) == 0 {
+		for name, platforms := range lock {
+			if _, ok := platforms[run.Platform()]; ok {
+				names = append(names, name)
+			}
+		}
+		slices.Sort(names)
+	}
+	if len(names) == 0 {
+		return 0, fault.New("E1004", file+" locks nothing for this platform").WithFix("name the tools to lock", "atip lock git gh")
+	}
+	lines, status := []lockLine{}, 0
+	if lock == nil {
+		lock = run.ToolLock{}
+	}
+	for _, name := range names {
+		line, err := lockedLine(name, lock, at)
+		if err != nil {
+			return 0, err
+		}
+		if !v.Has("check") {
+			if line.Found == nil {
+				return 0, fault.New("E1005", name+" is not installed: there is nothing to lock").WithFix("install it, or leave it out", "")
+			}
+			if lock[name] == nil {
+				lock[name] = map[string]run.LockedTool{}
+			}
+			lock[name][run.Platform()], line.State = *line.Found, "locked"
+		} else if line.State == "lock_mismatch" {
+			status = 65
+		}
+		lines = append(lines, line)
+	}
+	if !v.Has("check") {
+		if err := writeToolLock(file, lock); err != nil {
+			return 0, err
+		}
+	}
+	return status, printLock(c, file, lines, status)
+}
+
+// lockedLine compares one tool with what the lock says about it.
+func lockedLine(name string, lock run.ToolLock, at shims.Dirs) (lockLine, error) {
+	if name == "" || strings.ContainsAny(name, "/\x00") {
+		return lockLine{}, fault.New("E1004", fmt.Sprintf("%q is not the name of a tool", name)).WithFix("name it as it is found in PATH", "atip lock git")
+	}
+	line := lockLine{Tool: name, State: "absent"}
+	if t, ok := lock[name][run.Platform()]; ok {
+		line.Locked = &t
+	}
+	s, err := subjectOf(name)
+	if err != nil {
+		return line, err
+	}
+	if s.Digest == "" {
+		return line, nil
+	}
+	found := run.LockedTool{Digest: "sha256:" + s.Digest, Source: lockSource(s, at)}
+	if s.Provenance.Digest != "" {
+		found.Document = "sha256:" + s.Provenance.Digest
+	}
+	line.Found, line.State = &found, "lock_mismatch"
+	if line.Locked != nil && line.Locked.Digest == found.Digest && (line.Locked.Document == "" || line.Locked.Document == found.Document) {
+		line.State = "same"
+	}
+	return line, nil
+}
+
+// lockSource says where metadata comes from without naming a path of this machine.
+func lockSource(s subject, at shims.Dirs) string {
+	switch p := s.Provenance; p.Channel {
+	case "none", "":
+		return ""
+	case "builtin":
+		return p.Source
+	case "shim":
+		if _, meta, ok := shims.Cached(at.ShimPath(s.Digest)); ok && meta.Registry != "" {
+			return "registry:" + meta.Registry
+		}
+	}
+	return s.Provenance.Channel
+}
+
+// lockFile is the user's lock, or that of the workspace around the current directory.
+func lockFile(dirs place.Dirs, user bool) (string, error) {
+	if user {
+		if dirs.Config == "" {
+			return "", fault.New("E1005", "there is no configuration directory").WithFix("set HOME", "")
+		}
+		return filepath.Join(dirs.Config, "lock.json"), nil
+	}
+	cwd, err := os.Getwd()
+	if err != nil {
+		return "", fault.New("E1005", err.Error())
+	}
+	root, _, why := place.FindWorkspace(cwd, dirs.Home, os.Geteuid(), dirs.Own()...)
+	if root == "" {
+		return "", fault.New("E1005", "there is no workspace here: "+why).WithFix("change to a project, or write your own lock with --user", "atip lock --user git")
+	}
+	return filepath.Join(root, filepath.FromSlash(run.ProjectToolLock)), nil
+}
+
+// writeToolLock replaces the lock in one step, in an order that a review can follow.
+func writeToolLock(file string, lock run.ToolLock) error {
+	raw, err := json.MarshalIndent(map[string]any{"tools": lock}, "", "  ")
+	if err != nil {
+		return fault.New("E5001", err.Error())
+	}
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return fault.New("E1005", err.Error()).With("file", file)
+	}
+	return shims.WriteFile(file, append(raw, '\n'))
+}
+
+func printLock(c *cli.Console, file string, lines []lockLine, status int) error {
+	if c.Documents() {
+		return c.Document(map[string]any{"kind": "atip-exec.lock/1", "file": file, "platform": run.Platform(), "ok": status == 0, "tools": lines})
+	}
+	var b strings.Builder
+	for _, l := range lines {
+		fmt.Fprintf(&b, "%-20s %s", plain(l.Tool), l.State)
+		if l.State == "lock_mismatch" && l.Locked != nil {
+			now, old := map[string]string{"digest": l.Found.Digest, "document": l.Found.Document}, map[string]string{"digest": l.Locked.Digest, "document": l.Locked.Document}
+			for _, key := range slices.Sorted(maps.Keys(now)) {
+				if old[key] != "" && old[key] != now[key] {
+					fmt.Fprintf(&b, "  %s %s, was %s", key, plain(now[key]), plain(old[key]))
+				}
+			}
+		}
+		b.WriteString("\n")
+	}
+	return c.Text(b.String())
+}
