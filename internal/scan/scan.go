@@ -304,7 +304,12 @@ func Index(d shims.Dirs, agent string, r Report, at time.Time) error {
 				}
 				continue
 			}
-			x.Tools[t.Name] = shims.IndexEntry{Path: t.Path, Hash: "sha256:" + t.SHA256, Source: t.Source, LastChecked: at.UTC().Truncate(time.Second), Also: t.Also}
+			registry := ""
+			if t.Source == "shim" {
+				_, meta, _ := shims.Cached(d.ShimPath(t.SHA256))
+				registry = meta.Registry
+			}
+			x.Tools[t.Name] = shims.IndexEntry{Path: t.Path, Hash: "sha256:" + t.SHA256, Source: t.Source, ShimRegistry: registry, LastChecked: at.UTC().Truncate(time.Second), Also: t.Also}
 		}
 	})
 }
