@@ -33,6 +33,7 @@ type protection struct {
 	pending *os.File
 	copied  int
 	earlier []Change // of runs whose wrapper was killed
+	kept    []Kept   // what went to the quarantine
 	record
 }
 

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"encoding/json"
 	"errors"
 	"io"
 	"io/fs"
@@ -53,10 +54,30 @@ func (g *protection) settle() Settlement {
 			}
 		}
 	}
+	for i := range s.Changes {
+		if s.Changes[i].Kept != "" && s.Changes[i].Run == "" {
+			s.Changes[i].Run = g.run
+		}
+	}
+	if err := g.writeManifest(); err != nil {
+		s.Changes = append(s.Changes, Change{Path: filepath.Join(g.dir, "quarantine", g.run), What: "new", Action: "reported", Code: "E4112", Err: err.Error()})
+	}
 	if g.pending != nil {
 		_ = os.Remove(g.pending.Name())
 	}
 	return s
+}
+
+// writeManifest notes where the files of the quarantine stood.
+func (g *protection) writeManifest() error {
+	if len(g.kept) == 0 {
+		return nil
+	}
+	data, err := json.Marshal(g.kept)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(g.dir, "quarantine", g.run, manifestName), data, 0o600)
 }
 
 func (g *protection) path(e entry) string { return g.Roots[e.Root] + "/" + e.Rel }
@@ -252,6 +273,7 @@ func (g *protection) quarantine(e entry) (string, error) {
 		if err := keepAside(r, e.Rel, e.Kind, kept); err != nil {
 			return "", err
 		}
+		g.noteKept(e.Root, e.Rel, e.Kind, e.Mode)
 		return kept, r.Remove(e.Rel)
 	}
 	err := fs.WalkDir(r.FS(), e.Rel, func(rel string, d fs.DirEntry, err error) error {
@@ -262,12 +284,29 @@ func (g *protection) quarantine(e entry) (string, error) {
 		if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
 			return err
 		}
-		return keepAside(r, rel, d.Type(), to)
+		mode := fs.FileMode(0o600)
+		if fi, err := d.Info(); err == nil {
+			mode = fi.Mode().Perm()
+		}
+		if err := keepAside(r, rel, d.Type(), to); err != nil {
+			return err
+		}
+		g.noteKept(e.Root, rel, d.Type(), mode)
+		return nil
 	})
 	if err != nil {
 		return "", err
 	}
 	return kept, r.RemoveAll(e.Rel)
+}
+
+// noteKept remembers a file for the manifest. It stands where it was still.
+func (g *protection) noteKept(root int, rel string, kind, mode fs.FileMode) {
+	k := Kept{Root: g.Roots[root], Rel: rel, Kind: kind, Mode: mode, File: strconv.Itoa(root) + "/" + rel}
+	if kind == fs.ModeSymlink {
+		k.Link, _ = g.roots[root].Readlink(rel)
+	}
+	g.kept = append(g.kept, k)
 }
 
 func keepAside(r *os.Root, rel string, kind fs.FileMode, to string) error {

@@ -7,6 +7,7 @@ type Change struct {
 	Action string `json:"action"` // quarantined, restored, reported
 	Code   string `json:"code"`   // E4111 put back, E4112 could not be put back
 	Kept   string `json:"kept,omitempty"`
+	Run    string `json:"run,omitempty"` // under which it is kept
 	Err    string `json:"error,omitempty"`
 }
 

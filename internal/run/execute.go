@@ -366,7 +366,7 @@ func (x *execution) settleProtected(s sandbox.Settlement) {
 		}
 		text := "the run " + did + " " + c.Path + ", a protected name; it was " + c.Action + " [" + c.Code + "]"
 		if c.Kept != "" {
-			text += "; what it wrote is kept in " + c.Kept
+			text += "; what it wrote is kept: atip sandbox quarantine show " + c.Run
 		}
 		x.warn(text)
 	}

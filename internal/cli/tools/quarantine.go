@@ -1,0 +1,122 @@
+package tools
+
+import (
+	"os"
+	"path/filepath"
+
+	"github.com/atip-dev/atip-exec/internal/cli"
+	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/internal/place"
+	"github.com/atip-dev/atip-exec/sandbox"
+)
+
+const quarantineKind = "atip-exec.quarantine/1"
+
+// quarantineVerb lists, shows, restores or drops what runs wrote under protected names.
+func quarantineVerb(c *cli.Console, v *cli.Values) (int, error) {
+	dirs, err := place.DirsFromEnv(os.Getenv, "")
+	if err != nil {
+		return 0, fault.New("E1005", err.Error())
+	}
+	all, err := sandbox.Quarantines(dirs.State)
+	if err != nil {
+		return 0, err
+	}
+	words := v.Rest[1:]
+	if len(words) == 0 || len(words) == 1 && words[0] == "list" {
+		if c.Documents() {
+			return 0, c.Document(map[string]any{"kind": quarantineKind, "runs": all})
+		}
+		return 0, c.Text(quarantineText(all))
+	}
+	const fix, example = "name a run of the list", "atip sandbox quarantine list"
+	switch words[0] {
+	case "show", "restore", "drop":
+	default:
+		return 0, fault.New("E1004", "sandbox quarantine: unknown action "+words[0]).WithFix("one of list, show, restore, drop", example)
+	}
+	if len(words) == 1 {
+		return 0, fault.New("E1004", "sandbox quarantine "+words[0]+": no run named").WithFix(fix, example)
+	}
+	for _, q := range all {
+		if q.Run != words[1] {
+			continue
+		}
+		switch words[0] {
+		case "show":
+			return 0, showQuarantine(c, q)
+		case "restore":
+			return 0, restoreQuarantine(c, q, words[2:], v.Has("force"))
+		}
+		if err := q.Drop(); err != nil {
+			return 0, fault.New("E3004", err.Error())
+		}
+		return 0, c.Text("dropped " + q.Run + "\n")
+	}
+	return 0, fault.New("E1005", "sandbox quarantine: nothing is kept of run "+words[1]).WithFix(fix, example)
+}
+
+func quarantineText(all []sandbox.Quarantine) string {
+	if len(all) == 0 {
+		return "nothing is in quarantine\n"
+	}
+	out := ""
+	for _, q := range all {
+		out += q.Run + "\n"
+		for _, k := range q.Files {
+			out += "  " + k.Path() + "\n"
+		}
+	}
+	return out
+}
+
+func restoreQuarantine(c *cli.Console, q sandbox.Quarantine, words []string, force bool) error {
+	paths := make([]string, len(words))
+	for i, word := range words {
+		path, err := filepath.Abs(word)
+		if err != nil {
+			return fault.New("E1005", err.Error())
+		}
+		paths[i] = path
+	}
+	done, err := q.Restore(paths, force)
+	if err != nil {
+		return err
+	}
+	if c.Documents() {
+		return c.Document(map[string]any{"kind": quarantineKind, "run": q.Run, "restored": done})
+	}
+	text := ""
+	for _, path := range done {
+		text += "restored " + path + "\n"
+	}
+	return c.Text(text)
+}
+
+// showQuarantine prints what was written. It came from a run that nobody trusts.
+func showQuarantine(c *cli.Console, q sandbox.Quarantine) error {
+	const most = 64 << 10
+	type file struct {
+		sandbox.Kept
+		Text string `json:"text"`
+	}
+	files, text := []file{}, ""
+	for _, k := range q.Files {
+		data, err := os.ReadFile(filepath.Join(q.Dir, filepath.FromSlash(k.File)))
+		if err != nil {
+			return fault.New("E1005", err.Error())
+		}
+		if len(data) > most {
+			data = append(data[:most:most], "\n[cut]\n"...)
+		}
+		files = append(files, file{k, string(data)})
+		text += "=== " + k.Path() + " (" + k.Mode.String() + ")\n" + string(data)
+		if len(data) > 0 && data[len(data)-1] != '\n' {
+			text += "\n"
+		}
+	}
+	if c.Documents() {
+		return c.Document(map[string]any{"kind": quarantineKind, "run": q.Run, "dir": q.Dir, "files": files})
+	}
+	return c.Text(text)
+}

@@ -1,0 +1,159 @@
+package sandbox
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// manifestName holds what was moved to the quarantine of a run.
+const manifestName = "manifest.json"
+
+// Kept is one file of the quarantine: what a run wrote under a protected name.
+type Kept struct {
+	Root string      `json:"root"` // the directory that Rel lies in
+	Rel  string      `json:"rel"`
+	Kind fs.FileMode `json:"kind"` // type bits
+	Mode fs.FileMode `json:"mode"`
+	Link string      `json:"link,omitempty"` // of a symbolic link
+	File string      `json:"file"`           // below the directory of the run
+}
+
+// Path is where the file stood.
+func (k Kept) Path() string { return k.Root + "/" + k.Rel }
+
+// Quarantine is what was kept of one run.
+type Quarantine struct {
+	Run   string `json:"run"`
+	Dir   string `json:"dir"`
+	Files []Kept `json:"files"`
+}
+
+// QuarantineError says why something cannot be restored.
+type QuarantineError struct {
+	Path, Why string
+	Missing   bool
+}
+
+// Error implements error.
+func (e *QuarantineError) Error() string { return e.Path + ": " + e.Why }
+
+// FaultCode implements fault.Coded.
+func (e *QuarantineError) FaultCode() string {
+	if e.Missing {
+		return "E1005"
+	}
+	return "E1004"
+}
+
+// FaultDetails implements fault.Coded.
+func (e *QuarantineError) FaultDetails() map[string]any { return map[string]any{"path": e.Path} }
+
+// Quarantines lists what is kept, the oldest run first. state is the state directory.
+func Quarantines(state string) ([]Quarantine, error) {
+	dirs, err := filepath.Glob(filepath.Join(state, "protect", "*", "quarantine", "*"))
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Quarantine, 0, len(dirs))
+	for _, dir := range dirs {
+		q := Quarantine{Run: filepath.Base(dir), Dir: dir}
+		raw, err := os.ReadFile(filepath.Join(dir, manifestName))
+		// Without a manifest the wrapper was killed while it moved files; they are there still.
+		if err == nil && json.Unmarshal(raw, &q.Files) != nil || err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, &QuarantineError{Path: filepath.Join(dir, manifestName), Why: "it cannot be read; the files beside it are what was kept"}
+		}
+		out = append(out, q)
+	}
+	slices.SortFunc(out, func(a, b Quarantine) int { return strings.Compare(a.Run, b.Run) })
+	return out, nil
+}
+
+// Restore puts the files of a run where they stood, or those of paths if there are any.
+// What stands there now stays, unless replace is set. It returns what was restored.
+func (q Quarantine) Restore(paths []string, replace bool) ([]string, error) {
+	todo := q.Files
+	if len(paths) > 0 {
+		todo = nil
+		for _, path := range paths {
+			i := slices.IndexFunc(q.Files, func(k Kept) bool { return k.Path() == path })
+			if i < 0 {
+				return nil, &QuarantineError{Path: path, Why: "run " + q.Run + " has no such file in quarantine", Missing: true}
+			}
+			todo = append(todo, q.Files[i])
+		}
+	}
+	// Nothing is written before all can be.
+	for _, k := range todo {
+		switch _, err := os.Lstat(k.Path()); {
+		case k.Kind != 0 && k.Kind != fs.ModeSymlink:
+			return nil, &QuarantineError{Path: k.Path(), Why: "it was a " + k.Kind.String() + ", which is not made again"}
+		case err == nil && !replace:
+			return nil, &QuarantineError{Path: k.Path(), Why: "there is a file of this name; move it away, or replace it with --force"}
+		}
+	}
+	var done []string
+	for _, k := range todo {
+		if err := q.restore(k); err != nil {
+			return done, fmt.Errorf("%s: %w", k.Path(), err)
+		}
+		done = append(done, k.Path())
+	}
+	return done, nil
+}
+
+// restore goes through the root, so that a link planted since leads nowhere else.
+func (q Quarantine) restore(k Kept) error {
+	r, err := os.OpenRoot(k.Root)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	if dir := filepath.Dir(k.Rel); dir != "." {
+		if err := r.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+	}
+	temp := filepath.Join(filepath.Dir(k.Rel), ".atip-exec-"+strconv.Itoa(os.Getpid()))
+	_ = r.Remove(temp)
+	if k.Kind == fs.ModeSymlink {
+		err = r.Symlink(k.Link, temp)
+	} else {
+		err = q.copyTo(r, temp, k)
+	}
+	if err == nil {
+		err = r.Rename(temp, k.Rel)
+	}
+	if err != nil {
+		_ = r.Remove(temp)
+	}
+	return err
+}
+
+func (q Quarantine) copyTo(r *os.Root, temp string, k Kept) error {
+	data, err := os.ReadFile(filepath.Join(q.Dir, filepath.FromSlash(k.File)))
+	if err != nil {
+		return err
+	}
+	f, err := r.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err == nil {
+		err = f.Chmod(k.Mode)
+	}
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	return err
+}
+
+// Drop removes what was kept of a run.
+func (q Quarantine) Drop() error { return os.RemoveAll(q.Dir) }
