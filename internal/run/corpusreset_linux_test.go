@@ -155,8 +155,14 @@ func TestRestore(t *testing.T) {
 		func() error { return os.Rename(filepath.Join(w.dir, "docs"), filepath.Join(w.dir, "moved")) },
 		func() error { return os.Chmod(filepath.Join(w.dir, "x.sh"), 0o600) },
 		func() error { return os.Chmod(filepath.Join(w.dir, "sub"), 0o500) },
-		func() error { os.Remove(filepath.Join(w.dir, "src", "a")); return os.Symlink("/etc/passwd", filepath.Join(w.dir, "src", "a")) },
-		func() error { os.RemoveAll(filepath.Join(w.dir, "dist")); return os.WriteFile(filepath.Join(w.dir, "dist"), nil, 0o644) },
+		func() error {
+			os.Remove(filepath.Join(w.dir, "src", "a"))
+			return os.Symlink("/etc/passwd", filepath.Join(w.dir, "src", "a"))
+		},
+		func() error {
+			os.RemoveAll(filepath.Join(w.dir, "dist"))
+			return os.WriteFile(filepath.Join(w.dir, "dist"), nil, 0o644)
+		},
 	} {
 		if err := do(); err != nil {
 			t.Fatal(err)
