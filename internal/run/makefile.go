@@ -410,9 +410,7 @@ func readJustfile(text string) (rules map[string]*recipe, first string) {
 		}
 		name := strings.TrimPrefix(words[0], "@")
 		open = &recipe{}
-		for _, d := range strings.Fields(strings.NewReplacer("&&", " ", "(", " ", ")", " ").Replace(deps)) {
-			open.deps = append(open.deps, d)
-		}
+		open.deps = strings.Fields(strings.NewReplacer("&&", " ", "(", " ", ")", " ").Replace(deps))
 		rules[name] = open
 		if first == "" {
 			first = name
