@@ -234,7 +234,7 @@ func (x *finder) unpack(source, file, binaryPath, version string) {
 	for _, f := range got.Files {
 		y := found{source: source, from: file, inside: f.Name, path: f.Path, sum: f.SHA256, version: version}
 		if f.Link != "" {
-			y.why = "it is a link to " + f.Link + "; name that file"
+			y.skipped, y.why = true, "it is a link to "+f.Link+"; name that file"
 		} else if f.Size == 0 {
 			y.path, y.why = "", "it is empty"
 		}
