@@ -55,8 +55,8 @@ func (p *Plan) unapproved(list policy.Allowlist, s *step, known map[string]strin
 	}
 	for _, part := range s.id.Chain {
 		switch {
-		case part.Role == trust.RoleArgument:
-			continue // read, not started
+		case part.Role == trust.RoleArgument, contains(p.programs(), part.Path):
+			continue // read and not started, or this program, which judges again
 		case part.Digest == "":
 			return part.Path + " cannot be read", nil
 		}
