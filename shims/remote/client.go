@@ -21,6 +21,8 @@ type Client struct {
 	Getenv  func(string) string
 	Now     func() time.Time
 	Refresh bool // ask again, whatever is fresh
+	// Patience is how long one answer may take to come whole; a large one has more.
+	Patience time.Duration
 
 	// CheckPolicy says whether a policy can be put in force; one that cannot would stop
 	// every command.
@@ -42,7 +44,7 @@ const emptyFile = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b
 
 // New returns a client for the configured registries.
 func New(c Config, d shims.Dirs, getenv func(string) string) *Client {
-	return &Client{Config: c, Dirs: d, Getenv: getenv, Now: time.Now}
+	return &Client{Config: c, Dirs: d, Getenv: getenv, Now: time.Now, Patience: 30 * time.Second}
 }
 
 func (c *Client) transport(plain bool) *http.Transport {

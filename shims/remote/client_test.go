@@ -303,13 +303,11 @@ func TestHostileRegistry(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s := serve(t, c.h)
 			w := newWorld(t, Registry{URL: s.URL})
-			ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
-			if c.code == "E4204" {
-				cancel()
-				ctx, cancel = context.WithTimeout(context.Background(), 5*time.Second)
+			w.Patience = 5 * time.Second
+			if c.code == "E4202" {
+				w.Patience = 300 * time.Millisecond
 			}
-			defer cancel()
-			r, err := w.Fetch(ctx, hexA)
+			r, err := w.Fetch(t.Context(), hexA)
 			var e *Error
 			if !errors.As(err, &e) || e.Code != c.code {
 				t.Errorf("%+v %v, want %s", r, err, c.code)

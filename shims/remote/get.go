@@ -66,6 +66,13 @@ func (c *Client) get(ctx context.Context, r *Registry, path string, limit int64,
 	if err != nil {
 		return answer{}, err
 	}
+	// A host that sends one byte a second must not hold up all the others of a sync.
+	patience := c.Patience
+	if limit > maxShim {
+		patience *= 4
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
 		return answer{}, r.unavailable("the address cannot be asked", err)
