@@ -15,6 +15,9 @@ type Dirs struct {
 	Data     string   // of the user: shims, native documents
 	Managed  string   // of the administrator: overrides
 	DataDirs []string // of the system: shims by hash
+	// Own is what Data would be if the caller had not chosen it, else "": what registries demand and approve is
+	// kept there, since who could plant an approval would need none.
+	Own string
 	// CallerSupplied says that the caller chose Data by ATIP_CACHE_DIR. What lies
 	// there could have been planted for this very call, so it is rank user.
 	CallerSupplied bool
@@ -38,7 +41,7 @@ func DirsFromEnv(getenv func(string) string, home string) Dirs {
 		}
 	}
 	if dir := getenv("ATIP_CACHE_DIR"); filepath.IsAbs(dir) {
-		d.Data, d.CallerSupplied = filepath.Clean(dir), true
+		d.Own, d.Data, d.CallerSupplied = d.Data, filepath.Clean(dir), true
 	}
 	return d
 }

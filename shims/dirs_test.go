@@ -20,7 +20,7 @@ func TestDirsFromEnv(t *testing.T) {
 		{"relative xdg is ignored", "/h", map[string]string{"XDG_CONFIG_HOME": "c", "XDG_DATA_HOME": "../d"},
 			Dirs{Config: "/h/.config/agent-tools", Data: "/h/.local/share/agent-tools", Managed: "/etc/agent-tools", DataDirs: sys}},
 		{"cache dir", "/h", map[string]string{"ATIP_CACHE_DIR": "/cache/"},
-			Dirs{Config: "/h/.config/agent-tools", Data: "/cache", Managed: "/etc/agent-tools", DataDirs: sys, CallerSupplied: true}},
+			Dirs{Config: "/h/.config/agent-tools", Data: "/cache", Managed: "/etc/agent-tools", DataDirs: sys, Own: "/h/.local/share/agent-tools", CallerSupplied: true}},
 		{"relative cache dir is ignored", "/h", map[string]string{"ATIP_CACHE_DIR": "cache"},
 			Dirs{Config: "/h/.config/agent-tools", Data: "/h/.local/share/agent-tools", Managed: "/etc/agent-tools", DataDirs: sys}},
 	} {

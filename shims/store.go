@@ -188,7 +188,15 @@ func RegistryID(url string) string {
 }
 
 // RegistryDir is where the manifest, the policy and the approvals of a registry are kept.
-func (d Dirs) RegistryDir(id string) string { return d.Data + "/registries/" + id }
+func (d Dirs) RegistryDir(id string) string { return d.Registries() + "/" + id }
+
+// Registries is where the folders of all registries are.
+func (d Dirs) Registries() string {
+	if d.Own == "" {
+		return d.Data + "/registries"
+	}
+	return d.Own + "/registries"
+}
 
 // ApprovalPath is where a registry's approval of a file is kept: its document about it.
 func (d Dirs) ApprovalPath(id, digest string) string {
@@ -251,8 +259,8 @@ func Sweep(d Dirs, now time.Time) error {
 	if d.Data == "" {
 		return nil
 	}
-	for _, dir := range [...]string{"", "/tools", "/shims/sha256", "/registries/*", "/registries/*/approved"} {
-		left, err := filepath.Glob(d.Data + dir + "/.new-*")
+	for _, dir := range [...]string{d.Data, d.Data + "/tools", d.Data + "/shims/sha256", d.Registries() + "/*", d.Registries() + "/*/approved"} {
+		left, err := filepath.Glob(dir + "/.new-*")
 		if err != nil {
 			return &Error{Code: "E1106", File: d.Data, Msg: "cannot be listed: " + err.Error(), Err: err}
 		}

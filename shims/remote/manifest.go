@@ -53,7 +53,7 @@ func (c *Client) manifest(ctx context.Context, r *Registry) (manifest, error) {
 
 // registryFile is where a file of the registry itself is kept.
 func (c *Client) registryFile(r *Registry, name string) string {
-	return filepath.Join(c.Dirs.Data, "registries", r.ID, name)
+	return filepath.Join(c.Dirs.RegistryDir(r.ID), name)
 }
 
 func parseManifest(r *Registry, raw []byte) (manifest, error) {

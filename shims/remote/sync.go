@@ -138,7 +138,7 @@ func (c *Client) policy(ctx context.Context, r *Registry) (Outcome, error) {
 // dropDirectories removes what registries said about themselves that are no longer
 // configured.
 func (c *Client) dropDirectories() error {
-	dir := filepath.Join(c.Dirs.Data, "registries")
+	dir := c.Dirs.Registries()
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil
