@@ -53,9 +53,9 @@ func TestKnownDigestAsksNobody(t *testing.T) {
 		out := filepath.Join(t.TempDir(), "trace")
 		// Only calls that succeeded: the test of the machine tries a socket inside its
 		// sandbox, where there is none.
-		args := []string{"-f", "-qq", "-z", "-e", "trace=socket,open,openat,openat2", "-o", out, filepath.Join(bin, "atip-exec"), "--"}
+		args := []string{"-f", "-qq", "-z", "-e", "trace=socket,open,openat,openat2", "-o", out, filepath.Join(bin, "atip-exec")}
 		if env == "" {
-			args = append(args[:len(args)-1], "explain", "-o", "json", "--")
+			args = append(args, "explain", "-o", "json")
 		}
 		cmd := exec.Command("strace", append(args, words...)...)
 		cmd.Dir = w.ws
@@ -72,7 +72,7 @@ func TestKnownDigestAsksNobody(t *testing.T) {
 	}
 	sockets := func(trace string) int { return strings.Count(trace, "socket(AF_INET") }
 	for _, run := range []string{"", "RUN=1"} {
-		calls := trace(run, known)
+		calls := trace(run, "--", known)
 		if n := sockets(calls); n != 0 || strings.Contains(calls, index) || asked.Load() != 0 {
 			t.Errorf("a known file: %d sockets, %d questions", n, asked.Load())
 		}
@@ -82,16 +82,19 @@ func TestKnownDigestAsksNobody(t *testing.T) {
 	}
 	// The same trace sees the question about an unknown file, and the index is not
 	// read for it either; the second time the answer is known.
-	calls := trace("RUN=1", unknown)
+	calls := trace("RUN=1", "--", unknown)
 	if sockets(calls) == 0 || asked.Load() == 0 || strings.Contains(calls, index) {
 		t.Errorf("an unknown file: %d sockets, %d questions", sockets(calls), asked.Load())
 	}
 	before := asked.Load()
-	if calls := trace("RUN=1", unknown); sockets(calls) != 0 || asked.Load() != before {
+	if calls := trace("RUN=1", "--", unknown); sockets(calls) != 0 || asked.Load() != before {
 		t.Errorf("again: %d sockets, %d more questions", sockets(calls), asked.Load()-before)
 	}
 	// Asking again is said in words.
-	if calls := trace("ATIP_REFRESH=1", known); sockets(calls) == 0 || asked.Load() == before {
-		t.Errorf("ATIP_REFRESH=1: %d sockets", sockets(calls))
+	for _, again := range [][]string{{"ATIP_REFRESH=1"}, {"RUN=1", "--refresh"}} {
+		before := asked.Load()
+		if calls := trace(again[0], append(again[1:], "--", known)...); sockets(calls) == 0 || asked.Load() == before {
+			t.Errorf("%v: %d sockets", again, sockets(calls))
+		}
 	}
 }

@@ -87,6 +87,7 @@ var runFlags = []Flag{
 	{Name: "kill-after", Kind: Duration, Value: "DUR", Help: "time between SIGTERM and SIGKILL at a timeout (default 2s)"},
 	{Name: "wait", Kind: Duration, Value: "DUR", Help: "wait up to DUR for a person where one is needed (at most 10m; never in CI)"},
 	{Name: "ci", Kind: Bool, Help: "nobody is here to be asked: what needs a person is refused unless the signed lock permits it (also with CI set)"},
+	{Name: "refresh", Kind: Bool, Help: "ask the registries again about what they said before (also ATIP_REFRESH=1)"},
 	{Name: "stdin", Kind: String, Value: "MODE", Help: "auto, inherit, null, or a file to read"},
 	{Name: "tty", Short: 't', Kind: Bool, Help: "give the command a terminal of its own"},
 	{Name: "explain-denials", Kind: Bool, Help: "say each file, address and system call that the sandbox refused; slows the command down"},

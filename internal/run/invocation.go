@@ -28,6 +28,7 @@ type Invocation struct {
 	KillAfter       time.Duration // 0 for the default of the policy
 	Stdin           string        // auto, inherit, null, or a file
 	Terminal        bool          // -t
+	Refresh         bool          // --refresh: registries are asked again
 	StatusFile      string        // --status-file, "" for none
 	StatusFD        int           // --status-fd, 0 for none
 	OutputMode      string        // text, json or jsonl, for the record

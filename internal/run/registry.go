@@ -47,8 +47,7 @@ func (p *Plan) askRegistries(q shims.Query, found shims.Found) (again, unknown b
 		return false, false
 	}
 	path := p.shimDirs.ShimPath(q.Digest)
-	refresh := p.machine.Getenv("ATIP_REFRESH")
-	if refresh == "" || refresh == "0" || !p.starts {
+	if !p.refresh() || !p.starts {
 		if found.Provenance.Binding == "hash" {
 			return false, false
 		}
@@ -69,7 +68,11 @@ func (p *Plan) askRegistries(q shims.Query, found shims.Found) (again, unknown b
 		p.pending = append(p.pending, "a registry would be asked for the metadata of sha256:"+q.Digest)
 		return false, false
 	}
-	cmd, cancel, why := p.fetcher(q.Digest)
+	var more []string
+	if p.refresh() {
+		more = []string{"--refresh"}
+	}
+	cmd, cancel, why := p.fetcher(q.Digest, more...)
 	if why != "" {
 		p.Warnings = append(p.Warnings, why)
 		return false, false
@@ -110,6 +113,12 @@ func (p *Plan) fetcher(digest string, more ...string) (cmd *exec.Cmd, cancel fun
 	cmd = exec.CommandContext(ctx, helper, append([]string{"fetch-shim", digest, "-o", "json"}, more...)...)
 	cmd.Env = p.machine.Environ
 	return cmd, cancel, ""
+}
+
+// refresh reports whether what registries said before is to be asked for again.
+func (p *Plan) refresh() bool {
+	v := p.machine.Getenv("ATIP_REFRESH")
+	return p.inv.Refresh || v != "" && v != "0"
 }
 
 func (p *Plan) offline() bool {
