@@ -83,11 +83,12 @@ func (p *Plan) approval(list policy.Allowlist, part trust.Part) (string, error) 
 	}
 	path := p.shimDirs.ApprovalPath(id, part.Digest)
 	_, meta, approved := shims.Cached(path)
-	if approved && p.began.Before(meta.Expires) {
+	again := p.refresh() && p.starts && !p.offline()
+	if approved && p.began.Before(meta.Expires) && !again {
 		return "", nil
 	}
 	miss, missed := shims.Missed(path, p.began)
-	if !missed && p.starts && !p.offline() {
+	if (!missed || again) && p.starts && !p.offline() {
 		p.askApproval(id, part.Digest)
 		_, meta, approved = shims.Cached(path)
 		miss, missed = shims.Missed(path, time.Now())
@@ -134,7 +135,11 @@ func registryOf(list policy.Allowlist) (id, name string) {
 
 // askApproval lets the program beside ours ask; the answer lies in files.
 func (p *Plan) askApproval(id, digest string) {
-	cmd, cancel, why := p.fetcher(digest, "--approved-by", id)
+	more := []string{"--approved-by", id}
+	if p.refresh() {
+		more = append(more, "--refresh")
+	}
+	cmd, cancel, why := p.fetcher(digest, more...)
 	if why != "" {
 		p.Warnings = append(p.Warnings, why)
 		return
