@@ -82,7 +82,7 @@ func OwnFlag(name string) (value, known bool) {
 	switch name {
 	case "--output", "-o", "--policy", "--directory", "-C", "--command", "-c", "--timeout", "--kill-after", "--wait", "--stdin", "--status-file", "--status-fd":
 		return true, true
-	case "--quiet", "-q", "--verbose", "-v", "--no-color", "--help", "-h", "--dry-run", "--tty", "-t", "--agent", "--version", "-V", "--ci", "--explain-denials",
+	case "--quiet", "-q", "--verbose", "-v", "--no-color", "--help", "-h", "--dry-run", "--tty", "-t", "--agent", "--version", "-V", "--ci", "--explain-denials", "--refresh",
 		"--errexit", "-e", "--nounset", "-u", "--xtrace", "-x", "--noglob", "-f", "--pipefail":
 		return false, true
 	}
