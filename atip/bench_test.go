@@ -76,7 +76,7 @@ func BenchmarkSQL(b *testing.B) {
 
 func BenchmarkIndexedResolve(b *testing.B) {
 	raw := bigDocument()
-	index, err := Index(raw)
+	index, err := Index(raw, ParseOptions{})
 	if err != nil {
 		b.Fatal(err)
 	}

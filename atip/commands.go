@@ -37,6 +37,7 @@ type Declared struct {
 // Commands lists the tool and every command below it, parents first. p says how far
 // the document is believed, as for Resolve.
 func (d *Document) Commands(p Provenance) []Command {
+	d = d.whole()
 	r := &resolver{d: d, start: 1, partial: d.partial(), rank: p.Rank, source: p.Source}
 	if d.Inferred() {
 		r.rank = Inferred

@@ -25,6 +25,8 @@ type Document struct {
 	tape []entry
 	hash string
 
+	index *index // nil: the tape holds all of it, else its root without commands
+
 	lineOnce sync.Once
 	lines    []int // offsets of line starts, for positions in findings
 }

@@ -10,6 +10,7 @@ import "strings"
 //	L04 destructive, yet reversible     L09 a clause that can never apply
 //	L05 deletes, yet not destructive    L10 an effect key nobody knows
 func (d *Document) Lint() []Finding {
+	d = d.whole()
 	l := linter{validator{d: d, strict: true}}
 	known := validator{d: d, strict: true}
 	known.document()

@@ -53,21 +53,29 @@ type node struct {
 	arguments []argument
 	argsKnown bool // arguments were declared, if only as []
 	kids      val
-	broken    bool // not an object, or its commands are not: nothing is known of it
+	x         *index      // of the document, nil if all of it is on the tape
+	rec       *nodeRecord // the node's place in it: kids is empty
+	broken    bool        // not an object, or its commands are not: nothing is known of it
 
 	ext    *extension
 	extBad bool // an extension was there and could not be read
 
 	index   flagIndex
-	agreed  map[string]*option // flags of descendants: what they agree on
-	blank   *node              // commands[""], once asked for
+	agreed  flagSummary // flags of descendants: what they agree on
+	blank   *node       // commands[""], once asked for
 	blanked bool
 }
 
-func (d *Document) rootNode() *node { return d.newNode(nil, "", "", d.root()) }
+func (d *Document) rootNode() *node {
+	n := d.newNode(nil, "", "", d.root())
+	if d.index != nil {
+		rec, ok := d.index.record(0)
+		n.x, n.rec, n.broken = d.index, rec, n.broken || !ok
+	}
+	return n
+}
 
 func (d *Document) newNode(parent *node, name, pointer string, v val) *node {
-	v = v.load()
 	n := &node{d: d, v: v, parent: parent, name: name, pointer: pointer}
 	if parent == nil {
 		n.conv = defaultConventions()
@@ -218,8 +226,20 @@ func (n *node) inScope(flag string) *option {
 	return nil
 }
 
+// anyKids reports subcommands, commands[""] included.
+func (n *node) anyKids() bool {
+	if n.rec != nil {
+		return n.rec.children > 0
+	}
+	return n.kids.len() > 0
+}
+
 // hasKids reports subcommands other than commands[""].
 func (n *node) hasKids() bool {
+	if n.rec != nil {
+		_, blank, _, _ := n.x.lookup(n.rec, "", false)
+		return n.rec.children > 1 || n.rec.children == 1 && !blank
+	}
 	found := false
 	n.kids.members(func(key string, _ val) bool {
 		found = key != ""
@@ -233,13 +253,40 @@ func (n *node) child(name string, v val) *node {
 	return n.d.newNode(n, name, pointerTo(n.pointer+"/commands", name), v)
 }
 
+// indexed is the command of that number in the index.
+func (n *node) indexed(number uint32) *node {
+	rec, ok := n.x.record(number)
+	var name string
+	if ok {
+		name, ok = n.x.str(rec.name, rec.nameLen)
+	}
+	var v val
+	if ok {
+		if d := n.x.load(rec); d != nil {
+			v = d.root()
+		}
+	}
+	c := v.d.newNode(n, name, pointerTo(n.pointer+"/commands", name), v)
+	if c.x, c.rec = n.x, rec; !ok {
+		c.rec, c.broken = nil, true
+	}
+	return c
+}
+
 // bare is commands[""], the node called without a subcommand; nil if there is none.
 func (n *node) bare() *node {
-	if !n.blanked {
-		n.blanked = true
-		if v := n.kids.get(""); v.ok() {
-			n.blank = n.child("", v)
+	if n.blanked {
+		return n.blank
+	}
+	n.blanked = true
+	if n.rec != nil {
+		child, found, _, damaged := n.x.lookup(n.rec, "", false)
+		if found {
+			n.blank = n.indexed(child)
 		}
+		n.broken = n.broken || damaged
+	} else if v := n.kids.get(""); v.ok() {
+		n.blank = n.child("", v)
 	}
 	return n.blank
 }
@@ -249,6 +296,13 @@ func (n *node) bare() *node {
 func (n *node) lookup(word string) (found *node, abbreviated bool) {
 	if word == "" {
 		return nil, false
+	}
+	if n.rec != nil {
+		child, ok, abbreviated, damaged := n.x.lookup(n.rec, word, n.conv.abbrevCommands)
+		if n.broken = n.broken || damaged; !ok {
+			return nil, false
+		}
+		return n.indexed(child), abbreviated
 	}
 	if v := n.kids.get(word); v.ok() {
 		return n.child(word, v), false
@@ -306,7 +360,7 @@ func (n *node) appendPath(out []string) []string {
 	return out
 }
 
-// each visits the node and all below it.
+// each visits the node and all below it, in a document that is whole.
 func (n *node) each(visit func(*node)) {
 	visit(n)
 	n.kids.members(func(key string, m val) bool {
@@ -319,12 +373,19 @@ func (n *node) each(visit func(*node)) {
 // the command word: its arity, as an option that is pending until the command is
 // known. conflict means they disagree.
 func (n *node) fromDescendants(flag string) (o *option, conflict bool) {
+	if n.rec != nil {
+		o, damaged := n.x.flag(n.rec, flag)
+		if n.broken = n.broken || damaged; o != nil && o.arity == arityUnknown {
+			return nil, true
+		}
+		return o, false
+	}
 	if n.agreed == nil {
-		n.agreed = make(map[string]*option)
+		n.agreed = make(flagSummary)
 		n.kids.members(func(key string, m val) bool {
 			n.child(key, m).each(func(c *node) {
 				for i := range c.options {
-					n.agree(&c.options[i])
+					n.agreed.agree(&c.options[i])
 				}
 			})
 			return true
@@ -335,17 +396,4 @@ func (n *node) fromDescendants(flag string) (o *option, conflict bool) {
 		return nil, true
 	}
 	return o, false
-}
-
-func (n *node) agree(o *option) {
-	for _, f := range o.flags {
-		have := n.agreed[f]
-		if have == nil {
-			n.agreed[f] = &option{name: o.name, flags: []string{f}, arity: o.arity, optional: o.optional, pending: true}
-			continue
-		}
-		if have.arity != o.arity || have.optional != o.optional {
-			have.arity = arityUnknown
-		}
-	}
 }

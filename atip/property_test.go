@@ -163,7 +163,7 @@ func TestIndexReadsTheSame(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		index, err := Index(raw)
+		index, err := Index(raw, ParseOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -99,7 +99,7 @@ func (r *reading) positional(w string) {
 		r.unmatchedWord(w)
 		return
 	}
-	if !r.moved && n.kids.ok() && n.kids.len() > 0 {
+	if !r.moved && n.anyKids() {
 		if !r.optionsEnd {
 			child, abbreviated := n.lookup(w)
 			if child != nil {
@@ -161,9 +161,11 @@ func (r *reading) finish() {
 			r.n = blank
 		}
 	}
-	if r.n.broken {
-		r.unresolved = true
-		return
+	for n := r.n; n != nil; n = n.parent {
+		if n.broken {
+			r.unresolved = true
+			return
+		}
 	}
 	for i := range r.uses {
 		u := &r.uses[i]

@@ -27,7 +27,7 @@ func Validate(raw []byte, file string) []Finding {
 
 // Warnings lists what was ignored or weakened on loading.
 func (d *Document) Warnings() []Finding {
-	c := validator{d: d}
+	c := validator{d: d.whole()}
 	c.document()
 	return c.sorted()
 }

@@ -25,6 +25,9 @@ func (r *resolver) omittedEffects() Effects {
 
 // join is the worst of all commands of the document, each at its upper bound.
 func (r *resolver) join(root *node) (out Effects, ok bool) {
+	if r.d.index != nil {
+		return r.d.index.worst(r)
+	}
 	root.each(func(n *node) {
 		if n.hasKids() || n.bare() != nil {
 			return

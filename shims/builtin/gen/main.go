@@ -99,7 +99,7 @@ func build(dir string) (blob, source []byte, err error) {
 		sum := sha256.Sum256(compact.Bytes())
 		var index []byte
 		if compact.Len() >= indexed {
-			if index, err = atip.Index(compact.Bytes()); err != nil {
+			if index, err = atip.Index(compact.Bytes(), atip.ParseOptions{}); err != nil {
 				problems = append(problems, fmt.Sprintf("%s: %v", file, err))
 				continue
 			}
