@@ -42,7 +42,13 @@ func (c *resolver) matches(m val, s string) tri {
 		case "glob":
 			out = triOf(globMatch(fold(p.str()), folded))
 		case "re":
-			if !ci && !strings.HasPrefix(s, anchoredPrefix(p.str())) {
+			if a, ok := alternationOf(p.str()); ok {
+				a.ci = a.ci || ci
+				if match, known := a.matches(s); known {
+					out = triOf(match)
+					return true
+				}
+			} else if !ci && (!strings.HasPrefix(s, anchoredPrefix(p.str())) || !strings.Contains(s, requiredText(p.str()))) {
 				out = triFalse
 				return true
 			}
@@ -147,23 +153,73 @@ func (r *reading) eval(v val) tri {
 	return out
 }
 
-// names reports whether a use is of the option a condition names: one spelling
-// stands for all of an option.
-func (u *use) names(flag string) bool {
-	if u.flag == flag {
+// named is an option that a condition names: one spelling stands for all of an option.
+type named struct {
+	flag    string
+	bit     spellings
+	options [4]*option // those of the scope that have the flag; one may have hundreds
+	listed  bool       // there is none beside them
+}
+
+func (r *reading) named(flag string) named {
+	r.spelled()
+	m := named{flag: flag, bit: spelling(flag), listed: true}
+	n := r.n
+	for i := 0; n != nil; n = n.parent {
+		if i == len(m.options) || n.clashes {
+			m.listed = false
+			break
+		}
+		if o := n.own(flag); o != nil {
+			m.options[i] = o
+			i++
+		}
+	}
+	return m
+}
+
+// namedBy is names for a flag that is asked for once.
+func (u *use) namedBy(flag string) bool {
+	return u.flag == flag || u.opt != nil && u.opt.has(flag)
+}
+
+// names reports whether a use is of that option.
+func (u *use) names(m *named) bool {
+	if u.spell&m.bit == 0 {
+		return false
+	}
+	if u.flag == m.flag {
 		return true
 	}
-	return u.opt != nil && u.opt.has(flag)
+	if u.opt == nil {
+		return false
+	}
+	if !m.listed || u.opt.pending {
+		return u.opt.has(m.flag)
+	}
+	for _, o := range m.options {
+		if o == nil {
+			return false
+		}
+		if o == u.opt {
+			return true
+		}
+	}
+	return false
 }
 
 func (r *reading) optionPresent(flag string) tri {
+	if r.spelled()&spelling(flag) == 0 {
+		return triFalse
+	}
+	m := r.named(flag)
 	if !r.spend(len(r.uses) + 1) {
 		return triMaybe
 	}
 	out, negated := triFalse, false
 	for i := range r.uses {
 		u := &r.uses[i]
-		if !u.names(flag) {
+		if !u.names(&m) {
 			continue
 		}
 		switch {
@@ -183,6 +239,36 @@ func (r *reading) optionPresent(flag string) tri {
 	return out
 }
 
+// spellings is a set of flags that may hold more than was put in: most conditions ask
+// for a flag that is not there, and need not compare it with every word for that.
+type spellings uint64
+
+func spelling(flag string) spellings {
+	h := len(flag) * 31
+	if len(flag) > 1 {
+		h += int(flag[len(flag)-1])*7 + int(flag[len(flag)/2])*13
+	}
+	return 1 << (h & 63)
+}
+
+// spelled is the set of all spellings of the options of a reading that has come to its
+// end.
+func (r *reading) spelled() spellings {
+	if r.spell == 0 {
+		for i := range r.uses {
+			u := &r.uses[i]
+			u.spell = spelling(u.flag)
+			if u.opt != nil {
+				for _, f := range u.opt.flags {
+					u.spell |= spelling(f)
+				}
+			}
+			r.spell |= u.spell
+		}
+	}
+	return r.spell
+}
+
 func affirmative(value string) bool {
 	switch value {
 	case "true", "1", "yes":
@@ -193,15 +279,24 @@ func affirmative(value string) bool {
 
 func (r *reading) evalOptionValue(m val) tri {
 	flags, match := m.get("flags"), m.get("match")
+	var bits spellings
+	flags.items(func(_ int, f val) { bits |= spelling(f.str()) })
+	if r.spelled()&bits == 0 {
+		return triFalse
+	}
 	if !r.spend((len(r.uses) + 1) * (flags.len() + 1)) {
 		return triMaybe
 	}
+	list := make([]named, 0, 4)
+	flags.items(func(_ int, f val) { list = append(list, r.named(f.str())) })
 	out := triFalse
 	seen, other := false, false
 	for i := range r.uses {
 		u := &r.uses[i]
 		named := false
-		flags.items(func(_ int, f val) { named = named || u.names(f.str()) })
+		for i := range list {
+			named = named || u.names(&list[i])
+		}
 		if !named || u.negated {
 			continue
 		}

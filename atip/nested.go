@@ -108,7 +108,7 @@ func (r *reading) valuesOfUse(u *use, flags val) []string {
 	if !r.spend(flags.len() + 1) {
 		return nil
 	}
-	flags.items(func(_ int, f val) { named = named || u.names(f.str()) })
+	flags.items(func(_ int, f val) { named = named || u.namedBy(f.str()) })
 	if !named || u.negated {
 		return nil
 	}

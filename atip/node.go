@@ -61,6 +61,7 @@ type node struct {
 	extBad bool // an extension was there and could not be read
 
 	index   flagIndex
+	clashes bool        // two options share a flag
 	agreed  flagSummary // flags of descendants: what they agree on
 	blank   *node       // commands[""], once asked for
 	blanked bool
@@ -173,6 +174,7 @@ func (n *node) readOptions(lists ...val) {
 // mixFlags forgets the arity of options that share a flag and disagree on it.
 func (n *node) mixFlags() {
 	n.index.build(n.options, func(a, b *option) {
+		n.clashes = n.clashes || a != b
 		if a != b && (a.arity != b.arity || a.optional != b.optional) {
 			a.arity, b.arity = arityUnknown, arityUnknown
 		}

@@ -23,6 +23,7 @@ type use struct {
 	fromEnv     bool
 	pending     bool // stood before the command word, declared nowhere above it
 	arity       int  // words a pending use has taken
+	spell       spellings
 }
 
 type word struct {
@@ -50,6 +51,8 @@ type reading struct {
 	unresolved bool
 	omitted    bool   // unresolved, but the document says what omitted commands may do
 	unmatched  string // the word that names no command
+
+	spell spellings // of all uses, once asked for
 }
 
 // fork returns a copy that shares nothing that either will write.

@@ -19,14 +19,20 @@ type resourceCollector struct {
 	w         *weigh
 	words     []bool // covered by an args entry
 	uses      []bool
-	selectors []string // of entries seen: the command's own come first and win
+	selectors []selector // of entries seen: the command's own come first and win
 	out       []Resource
+}
+
+// selector says which words an args entry speaks of.
+type selector struct {
+	index           int
+	name, flag, key string
 }
 
 func (c *resourceCollector) fromArg(v val) {
 	index, hasIndex := v.get("index").integer()
 	name, flag, key := v.get("name").str(), v.get("flag").str(), v.get("key").str()
-	selector := itoaSigned(index) + "\x00" + name + "\x00" + flag + "\x00" + key
+	selector := selector{index, name, flag, key}
 	for _, s := range c.selectors {
 		if s == selector {
 			return
@@ -64,9 +70,13 @@ func (c *resourceCollector) fromArg(v val) {
 			}
 		}
 	case flag != "":
+		if w.spelled()&spelling(flag) == 0 {
+			break
+		}
+		m := w.named(flag)
 		for i := range w.uses {
 			u := &w.uses[i]
-			if !u.names(flag) || u.negated {
+			if !u.names(&m) || u.negated {
 				continue
 			}
 			c.uses[i] = true
@@ -210,13 +220,6 @@ func hostOf(s string) string {
 	return strings.ToLower(strings.TrimSuffix(s, "."))
 }
 
-func itoaSigned(n int) string {
-	if n < 0 {
-		return "-" + itoa(-n)
-	}
-	return itoa(n)
-}
-
 // chdirTo joins the directories that options such as git -C name, in order.
 func (r *reading) chdirTo() string {
 	list := r.n.conv.chdir
@@ -227,7 +230,7 @@ func (r *reading) chdirTo() string {
 	for i := range r.uses {
 		u := &r.uses[i]
 		named := false
-		list.items(func(_ int, f val) { named = named || u.names(f.str()) })
+		list.items(func(_ int, f val) { named = named || u.namedBy(f.str()) })
 		if !named || !u.hasValue || u.value == "" {
 			continue
 		}
