@@ -320,20 +320,3 @@ func scanOwn(text string) ([]entry, error) {
 	}
 	return s.tape, err
 }
-
-// searchSorted is the first of n that is not below what is sought.
-func searchSorted(n uint32, below func(i uint32) bool) uint32 {
-	lo, hi := uint32(0), n
-	for lo < hi {
-		mid := lo + (hi-lo)/2
-		if below(mid) {
-			lo = mid + 1
-		} else {
-			hi = mid
-		}
-	}
-	return lo
-}
-
-// within reports off+n <= size without overflow.
-func within(off, n, size uint32) bool { return n <= size && off <= size-n }

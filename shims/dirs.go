@@ -15,6 +15,7 @@ type Dirs struct {
 	Data     string   // of the user: shims, native documents
 	Managed  string   // of the administrator: overrides
 	DataDirs []string // of the system: shims by hash
+	Index    string   // of the user's state: where large documents are indexed
 	// Own is what Data would be if the caller had not chosen it, else "": what registries demand and approve is
 	// kept there, since who could plant an approval would need none.
 	Own string
@@ -30,6 +31,9 @@ func DirsFromEnv(getenv func(string) string, home string) Dirs {
 		Config:  below(getenv("XDG_CONFIG_HOME"), home, ".config"),
 		Data:    below(getenv("XDG_DATA_HOME"), home, ".local/share"),
 		Managed: "/etc/agent-tools",
+	}
+	if dir := below(getenv("XDG_STATE_HOME"), home, ".local/state"); dir != "" {
+		d.Index = filepath.Join(filepath.Dir(dir), "atip-exec", "index")
 	}
 	list := getenv("XDG_DATA_DIRS")
 	if list == "" {

@@ -25,19 +25,59 @@ type file struct {
 	byName     bool   // a document that names another digest is absent, not wrong
 	here       bool   // the document is to be used on this machine
 
-	raw       []byte
+	raw       []byte // nil if the document is read by its index
+	indexed   *atip.Document
+	digest    string // of the bytes, once asked for
 	rootOwned bool
+	from      *safeFile // to be indexed in
+	indexes   string    // this directory
 }
 
-func (f *file) read() (err error) {
-	f.raw, f.rootOwned, err = readSafe(f.path)
+// read opens the document by the index that indexes holds of it, or reads all of it.
+func (f *file) read(indexes string) error {
+	from, err := openSafe(f.path, maxFile)
+	if err != nil {
+		return err
+	}
+	f.rootOwned = from.rootOwned
+	if f.indexed, f.digest = from.indexed(indexes); f.indexed != nil {
+		return nil
+	}
+	f.raw, err = from.all()
+	f.from, f.indexes = from, indexes
+	if err != nil {
+		f.close()
+	}
 	return err
 }
 
+func (f *file) close() {
+	if f.from != nil {
+		f.from.Close()
+		f.from = nil
+	}
+}
+
+// sum is the hex SHA-256 of the document's bytes.
+func (f *file) sum() string {
+	if f.digest == "" {
+		sum := sha256.Sum256(f.raw)
+		f.digest = hex.EncodeToString(sum[:])
+	}
+	return f.digest
+}
+
 func (f *file) parse() (*atip.Document, error) {
-	doc, err := atip.Parse(f.raw, atip.ParseOptions{Comments: f.comments, MaxBytes: maxFile})
-	if err != nil {
-		return nil, inFile(f.path, err)
+	defer f.close()
+	doc := f.indexed
+	if doc == nil {
+		var err error
+		if doc, err = atip.Parse(f.raw, atip.ParseOptions{Comments: f.comments, MaxBytes: maxFile}); err != nil {
+			return nil, inFile(f.path, err)
+		}
+		if f.from != nil {
+			f.from.keepIndex(f.indexes, f.raw, f.comments, time.Now())
+		}
 	}
 	switch h := doc.BinaryHash(); {
 	case h == f.hash && h != "":
@@ -96,10 +136,10 @@ type meta struct {
 	stale  bool
 }
 
-// readMeta reads the side file of a document. Cache facts stand beside it, never
+// meta reads the side file of the document. Cache facts stand beside it, never
 // in it, because rewriting a signed document breaks its signature.
-func readMeta(path string, raw []byte) meta {
-	side, _, err := readSafe(path + ".meta")
+func (f *file) meta() meta {
+	side, _, err := readSafe(f.path + ".meta")
 	if err != nil || len(side) > 64<<10 {
 		return meta{}
 	}
@@ -111,10 +151,9 @@ func readMeta(path string, raw []byte) meta {
 	if json.Unmarshal(side, &m) != nil || m.V != 1 {
 		return meta{}
 	}
-	sum := sha256.Sum256(raw)
 	return meta{
 		exists: true,
-		intact: m.SHA256 == hex.EncodeToString(sum[:]),
+		intact: m.SHA256 == f.sum(),
 		stale:  !m.Expires.IsZero() && time.Now().After(m.Expires),
 	}
 }

@@ -63,19 +63,19 @@ func List(d Dirs) ([]Entry, error) {
 			if !isDoc || f.IsDir() {
 				continue
 			}
-			file := dir + "/" + f.Name()
-			e := Entry{Name: base, Channel: p.channel, Binding: p.binding, Rank: p.rank, Source: p.channel + ":" + file}
+			path := dir + "/" + f.Name()
+			e := Entry{Name: base, Channel: p.channel, Binding: p.binding, Rank: p.rank, Source: p.channel + ":" + path}
 			if p.binding == "hash" && len(base) >= 64 {
 				e.Hash = base[len(base)-64:]
 			}
-			raw, rootOwned, err := readSafe(file)
+			raw, rootOwned, err := readSafe(path)
 			if err != nil {
 				e.Problem = err.Error()
 				all = append(all, e)
 				continue
 			}
 			switch {
-			case p.channel == "native" && (d.CallerSupplied || !readMeta(file, raw).intact):
+			case p.channel == "native" && (d.CallerSupplied || !(&file{path: path, raw: raw}).meta().intact):
 				e.Channel, e.Rank = "user", atip.User
 			case p.channel == "shim" && p.rank == atip.Org && !rootOwned:
 				e.Rank = atip.User

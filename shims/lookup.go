@@ -1,8 +1,6 @@
 package shims
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"io/fs"
 
@@ -90,11 +88,11 @@ func (l *lookup) native() (bool, error) {
 	}
 	for _, path := range paths {
 		f := file{here: true, path: path, hash: l.q.Digest}
-		err := f.read()
+		err := f.read(l.d.Index)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		meta := readMeta(path, f.raw)
+		meta := f.meta()
 		if err != nil {
 			return l.broken(f.path, err, meta.exists)
 		}
@@ -144,11 +142,11 @@ func (l *lookup) byHash() (bool, error) {
 	dirs = append(dirs, l.d.DataDirs[:min(len(l.d.DataDirs), maxDataDirs)]...)
 	for i, dir := range dirs {
 		f := file{here: true, path: dir + name, hash: l.q.Digest, hashNeeded: true}
-		err := f.read()
+		err := f.read(l.d.Index)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		meta := readMeta(f.path, f.raw)
+		meta := f.meta()
 		if err != nil {
 			return l.broken(f.path, err, meta.exists)
 		}
@@ -178,7 +176,7 @@ func (l *lookup) byName() error {
 			{here: true, path: l.d.Data + "/shims/" + l.found.name + ".json", comments: true, byName: true, hash: l.q.Digest},
 			{here: true, path: l.d.Data + "/tools/" + l.found.name + ".json", byName: true, hash: l.q.Digest},
 		} {
-			err := f.read()
+			err := f.read(l.d.Index)
 			if errors.Is(err, fs.ErrNotExist) {
 				continue
 			}
@@ -247,7 +245,7 @@ func (l *lookup) ofBuiltin(e builtin.Entry) atip.Provenance {
 // take reads f as the deciding source if it exists. Its author is a person, so a
 // broken file is an error.
 func (l *lookup) take(f file, channel, binding string, top atip.Rank) (bool, error) {
-	err := f.read()
+	err := f.read(l.d.Index)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
@@ -293,6 +291,5 @@ func provenance(doc *atip.Document, f *file, channel, binding string, top atip.R
 	if doc.Inferred() {
 		channel, rank = "inferred", atip.Inferred
 	}
-	sum := sha256.Sum256(f.raw)
-	return atip.Provenance{Channel: channel, Rank: rank, Binding: binding, Source: channel + ":" + f.path, Digest: hex.EncodeToString(sum[:])}
+	return atip.Provenance{Channel: channel, Rank: rank, Binding: binding, Source: channel + ":" + f.path, Digest: f.sum()}
 }

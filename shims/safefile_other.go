@@ -18,27 +18,49 @@ func readSafe(file string) (raw []byte, rootOwned bool, err error) {
 }
 
 func readSafeUpTo(file string, limit int64) (raw []byte, rootOwned bool, err error) {
+	f, err := openSafe(file, limit)
+	if err != nil {
+		return nil, false, err
+	}
+	defer f.Close()
+	raw, err = f.all()
+	return raw, false, err
+}
+
+// safeFile is a file that has passed the checks of readSafe and is still open.
+type safeFile struct {
+	*os.File
+	path      string
+	limit     int64
+	rootOwned bool
+}
+
+func openSafe(file string, limit int64) (*safeFile, error) {
 	info, err := os.Lstat(file)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, false, fs.ErrNotExist
+		return nil, fs.ErrNotExist
 	case err != nil:
-		return nil, false, &Error{Code: "E1106", File: file, Msg: "cannot be examined: " + err.Error(), Err: err}
+		return nil, &Error{Code: "E1106", File: file, Msg: "cannot be examined: " + err.Error(), Err: err}
 	case !info.Mode().IsRegular():
-		return nil, false, &Error{Code: "E1106", File: file, Msg: "is not a regular file"}
+		return nil, &Error{Code: "E1106", File: file, Msg: "is not a regular file"}
 	case info.Size() > limit:
-		return nil, false, &Error{Code: "E1102", File: file, Msg: "larger than " + strconv.FormatInt(limit>>20, 10) + " MiB"}
+		return nil, &Error{Code: "E1102", File: file, Msg: "larger than " + strconv.FormatInt(limit>>20, 10) + " MiB"}
 	}
 	f, err := os.Open(file)
 	if err != nil {
-		return nil, false, &Error{Code: "E1106", File: file, Msg: "cannot be opened: " + err.Error(), Err: err}
+		return nil, &Error{Code: "E1106", File: file, Msg: "cannot be opened: " + err.Error(), Err: err}
 	}
-	defer f.Close()
-	raw, err = io.ReadAll(io.LimitReader(f, limit+1))
-	if err != nil || int64(len(raw)) > limit {
-		return nil, false, &Error{Code: "E1106", File: file, Msg: "changed while it was read", Err: err}
+	return &safeFile{File: f, path: file, limit: limit}, nil
+}
+
+// all reads the file, which must not change meanwhile.
+func (f *safeFile) all() ([]byte, error) {
+	raw, err := io.ReadAll(io.LimitReader(f, f.limit+1))
+	if err != nil || int64(len(raw)) > f.limit {
+		return nil, &Error{Code: "E1106", File: f.path, Msg: "changed while it was read", Err: err}
 	}
-	return raw, false, nil
+	return raw, nil
 }
 
 // ReadOwned returns the content of a configuration file.

@@ -21,55 +21,87 @@ func readSafe(file string) (raw []byte, rootOwned bool, err error) {
 }
 
 func readSafeUpTo(file string, limit int64) (raw []byte, rootOwned bool, err error) {
+	f, err := openSafe(file, limit)
+	if err != nil {
+		return nil, false, err
+	}
+	defer f.Close()
+	raw, err = f.all()
+	return raw, f.rootOwned, err
+}
+
+// safeFile is a file that has passed the checks of readSafe and is still open.
+type safeFile struct {
+	*os.File
+	path      string
+	stat      syscall.Stat_t
+	rootOwned bool
+}
+
+func openSafe(file string, limit int64) (*safeFile, error) {
 	// O_NONBLOCK keeps a FIFO from stopping us here; O_NOFOLLOW because the
 	// directory check below speaks of this directory, not of a link's target.
 	fd, err := syscall.Open(file, syscall.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.ENAMETOOLONG):
-		return nil, false, fs.ErrNotExist
+		return nil, fs.ErrNotExist
 	case errors.Is(err, syscall.ELOOP):
-		return nil, false, unsafeFile(file, "is a symbolic link", err)
+		return nil, unsafeFile(file, "is a symbolic link", err)
 	case err != nil:
-		return nil, false, unsafeFile(file, "cannot be opened: "+err.Error(), err)
+		return nil, unsafeFile(file, "cannot be opened: "+err.Error(), err)
 	}
-	f := os.NewFile(uintptr(fd), file)
-	defer f.Close()
-	var st, dir syscall.Stat_t
-	if err := syscall.Fstat(fd, &st); err != nil {
-		return nil, false, unsafeFile(file, "cannot be examined: "+err.Error(), err)
+	f := &safeFile{File: os.NewFile(uintptr(fd), file), path: file}
+	if err := f.check(limit); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+func (f *safeFile) check(limit int64) error {
+	st := &f.stat
+	if err := syscall.Fstat(int(f.Fd()), st); err != nil {
+		return unsafeFile(f.path, "cannot be examined: "+err.Error(), err)
 	}
 	uid := os.Geteuid()
 	switch {
 	case st.Mode&syscall.S_IFMT != syscall.S_IFREG:
-		return nil, false, unsafeFile(file, "is not a regular file", nil)
+		return unsafeFile(f.path, "is not a regular file", nil)
 	case st.Nlink != 1:
-		return nil, false, unsafeFile(file, "has more than one hard link", nil)
+		return unsafeFile(f.path, "has more than one hard link", nil)
 	case int(st.Uid) != uid && st.Uid != 0:
-		return nil, false, unsafeFile(file, "belongs to another user", nil)
-	case writableByOthers(&st):
-		return nil, false, unsafeFile(file, "is writable by others", nil)
+		return unsafeFile(f.path, "belongs to another user", nil)
+	case writableByOthers(st):
+		return unsafeFile(f.path, "is writable by others", nil)
 	case st.Size > limit:
-		return nil, false, &Error{Code: "E1102", File: file, Msg: "larger than " + strconv.FormatInt(limit>>20, 10) + " MiB"}
+		return &Error{Code: "E1102", File: f.path, Msg: "larger than " + strconv.FormatInt(limit>>20, 10) + " MiB"}
 	}
-	if err := syscall.Stat(filepath.Dir(file), &dir); err != nil {
-		return nil, false, unsafeFile(file, "its directory cannot be examined: "+err.Error(), err)
+	var dir syscall.Stat_t
+	if err := syscall.Stat(filepath.Dir(f.path), &dir); err != nil {
+		return unsafeFile(f.path, "its directory cannot be examined: "+err.Error(), err)
 	}
 	if writableByOthers(&dir) || int(dir.Uid) != uid && dir.Uid != 0 {
-		return nil, false, unsafeFile(file, "its directory is writable by others", nil)
+		return unsafeFile(f.path, "its directory is writable by others", nil)
 	}
-	raw = make([]byte, 0, st.Size+1)
+	f.rootOwned = st.Uid == 0 && dir.Uid == 0
+	return nil
+}
+
+// all reads the file, which must not change meanwhile.
+func (f *safeFile) all() ([]byte, error) {
+	raw := make([]byte, 0, f.stat.Size+1)
 	for {
 		n, err := f.Read(raw[len(raw):cap(raw)])
 		raw = raw[:len(raw)+n]
 		if errors.Is(err, io.EOF) || n == 0 && err == nil {
-			return raw, st.Uid == 0 && dir.Uid == 0, nil
+			return raw, nil
 		}
 		if err != nil {
-			return nil, false, unsafeFile(file, "cannot be read: "+err.Error(), err)
+			return nil, unsafeFile(f.path, "cannot be read: "+err.Error(), err)
 		}
 		if len(raw) == cap(raw) {
 			// Longer than fstat said: somebody is writing it in place.
-			return nil, false, unsafeFile(file, "changed while it was read", nil)
+			return nil, unsafeFile(f.path, "changed while it was read", nil)
 		}
 	}
 }

@@ -139,6 +139,11 @@ func Forget(d Dirs, digest string) (removed []string, err error) {
 		if removed = append(removed, gone...); err != nil {
 			return removed, err
 		}
+		if d.Index != "" && len(gone) > 0 {
+			if err := remove(docIndexPath(d.Index, path)); err != nil {
+				return removed, err
+			}
+		}
 		if _, err := os.Lstat(path + ".miss"); err == nil {
 			if err := remove(path + ".miss"); err != nil {
 				return removed, err
