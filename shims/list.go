@@ -21,6 +21,7 @@ type Entry struct {
 	Hash        string    `json:"hash,omitempty"` // of the executable, if bound by hash
 	Rank        atip.Rank `json:"rank"`           // the most it can reach where it stands
 	Source      string    `json:"source"`
+	HasPatterns bool      `json:"hasPatterns,omitempty"`
 	Problem     string    `json:"problem,omitempty"` // why it cannot be used
 }
 
@@ -94,6 +95,7 @@ func listed(raw []byte, e Entry, comments bool) Entry {
 		return e
 	}
 	e.Version, e.Description = doc.Version(), doc.Description()
+	e.HasPatterns = len(doc.Patterns()) > 0
 	if n := doc.Name(); n != "" {
 		e.Name = n
 	}

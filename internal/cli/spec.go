@@ -195,6 +195,11 @@ func verbs() []Spec {
 			Effects: Effects{Read: true}, Examples: []Example{{"atip compile --provider openai --strict gh.json", ""}}},
 		{Verb: "safety-prompt", Program: "atip", Summary: "print what a model should know before it uses these tools", Args: []Arg{{Name: "FILE|TOOL", Variadic: true}}, Flags: commonFlags, Effects: Effects{Read: true},
 			Examples: []Example{{"atip safety-prompt git gh", ""}}},
+		{Verb: "pattern", Program: "atip", Summary: "`pattern list [TOOL…]`, `show [TOOL/]NAME [k=v…]`, `run [TOOL/]NAME k=v…`: command sequences that metadata recommends",
+			Args:  []Arg{{Name: "list|show|run"}, {Name: "NAME", Optional: true, Variadic: true}},
+			Long:  "The steps are split into words before the values are put in, so that a value is part of one word whatever it holds.\nEach step runs through the whole of atip-exec; the first that fails ends the run with its status.",
+			Flags: commonFlags, Effects: Effects{Read: true, Subprocess: true}, Kind: "atip-exec.pattern/1",
+			Examples: []Example{{"atip pattern list", ""}, {"atip pattern show gh/review-pr number=42", "the words of each step"}, {"atip pattern run gh/review-pr number=42", ""}}},
 		{Verb: "policy", Program: "atip", Summary: "`policy show [builtin|effective]`, `check [FILE…]`, `test [FILE]`, `lint [FILE…]`, `diff OLD NEW`, `simulate [FILE]`, `trust [DIR]`, `lock add|sign`",
 			Args: []Arg{{Name: "show|check|test|lint|diff|simulate|trust|lock"}, {Name: "WHAT", Optional: true, Variadic: true}},
 			Flags: concat([]Flag{
@@ -280,7 +285,7 @@ func omit(list []Flag, names ...string) []Flag {
 // holds it against the table.
 func isVerb(word string) bool {
 	switch word {
-	case "approve", "audit", "compile", "crawl", "delegate", "deny", "diff", "doctor", "explain", "fetch-shim", "forget", "generate", "help", "lint", "list", "lock", "policy", "publish", "redact", "requests", "resolve", "safety-prompt", "sandbox", "scan", "script", "show", "sync", "validate", "version":
+	case "approve", "audit", "compile", "crawl", "delegate", "deny", "diff", "doctor", "explain", "fetch-shim", "forget", "generate", "help", "lint", "list", "lock", "pattern", "policy", "publish", "redact", "requests", "resolve", "safety-prompt", "sandbox", "scan", "script", "show", "sync", "validate", "version":
 		return true
 	}
 	return false

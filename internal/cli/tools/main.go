@@ -51,6 +51,8 @@ func verbs(name string) verb {
 		return compileVerb
 	case "safety-prompt":
 		return safetyPromptVerb
+	case "pattern":
+		return patternVerb
 	case "policy":
 		return policyVerb
 	case "doctor":
