@@ -19,6 +19,7 @@ type Node struct {
 // Subject is the executable that is described.
 type Subject struct {
 	Name, Version, Digest, Platform string
+	Method                          string // where the commands come from; "" for help
 }
 
 // Document turns the commands of a tool into ATIP metadata.
@@ -32,11 +33,15 @@ func Document(s Subject, root Node, at time.Time) map[string]any {
 	doc["name"], doc["version"] = s.Name, version
 	doc["binary"] = map[string]any{"hash": "sha256:" + s.Digest, "name": s.Name, "version": version, "platform": s.Platform}
 	doc["trust"] = map[string]any{"source": "inferred", "verified": false}
+	method := s.Method
+	if method == "" {
+		method = "help-parsing"
+	}
 	confidence := "low"
 	if root.Help.Framework != "" {
 		confidence = "medium"
 	}
-	doc["_generation"] = map[string]any{"method": "help-parsing", "timestamp": at.UTC().Format(time.RFC3339), "confidence": confidence, "framework": root.Help.Framework}
+	doc["_generation"] = map[string]any{"method": method, "timestamp": at.UTC().Format(time.RFC3339), "confidence": confidence, "framework": root.Help.Framework}
 	if root.anyFailed() {
 		doc["partial"] = true
 		doc["omitted"] = map[string]any{"reason": "filtered", "safetyAssumption": "unknown"}

@@ -53,9 +53,9 @@ type Prober struct {
 
 // Ask runs PATH --agent, and if the answer is too large, with --depth=1.
 func (p Prober) Ask(ctx context.Context, c Candidate, digest string) (Answer, error) {
-	raw, o, err := p.start(ctx, c.Path, digest, probeBytes, false, "--agent")
+	raw, o, err := p.start(ctx, c.Path, digest, probeBytes, false, nil, "--agent")
 	if err == nil && o.Large {
-		raw, o, err = p.start(ctx, c.Path, digest, probeBytes, false, "--agent", "--depth=1")
+		raw, o, err = p.start(ctx, c.Path, digest, probeBytes, false, nil, "--agent", "--depth=1")
 	}
 	if err != nil {
 		return Answer{}, err
@@ -68,7 +68,7 @@ func (p Prober) Ask(ctx context.Context, c Candidate, digest string) (Answer, er
 
 // start runs a program in the sandbox of a probe and returns what it wrote on stdout,
 // or on both of its streams.
-func (p Prober) start(ctx context.Context, path, digest string, limit int, both bool, args ...string) ([]byte, outcome, error) {
+func (p Prober) start(ctx context.Context, path, digest string, limit int, both bool, set []string, args ...string) ([]byte, outcome, error) {
 	// The sandbox ends the child; this end is for the case that it does not.
 	ctx, cancel := context.WithTimeout(ctx, probeTime+8*time.Second)
 	defer cancel()
@@ -76,6 +76,13 @@ func (p Prober) start(ctx context.Context, path, digest string, limit int, both 
 	cmd.Env = []string{"ATIP_PROBE_STATE=" + p.State, "ATIP_PROBE_CACHE=" + p.Cache, "ATIP_PROBE_HOME=" + p.Home, "PATH=/usr/bin:/bin"}
 	if both {
 		cmd.Env = append(cmd.Env, "ATIP_PROBE_STDERR=1")
+	}
+	if len(set) > 0 {
+		list, err := json.Marshal(set)
+		if err != nil {
+			return nil, outcome{}, err
+		}
+		cmd.Env = append(cmd.Env, "ATIP_PROBE_SET="+string(list))
 	}
 	cmd.WaitDelay = time.Second
 	var stdout limited
@@ -132,7 +139,8 @@ func ProbeMain(args []string) int {
 }
 
 func probeOnce(args []string) (o outcome, err error) {
-	if len(args) < 3 {
+	// Without a word the tool would just run; click alone is asked by variables.
+	if len(args) < 2 || len(args) == 2 && len(completionVariables(os.Getenv("ATIP_PROBE_SET"))) == 0 {
 		return o, errors.New("a probe needs a path, a digest and words")
 	}
 	path, digest := args[0], args[1]
@@ -219,6 +227,9 @@ func startProbe(o *outcome, file *trust.File, p sandbox.Profile, s sandbox.Setup
 	if os.Getenv("ATIP_PROBE_STDERR") != "" {
 		cmd.Stderr = w
 	}
+	for _, v := range completionVariables(os.Getenv("ATIP_PROBE_SET")) {
+		cmd.Env = append(cmd.Env, v)
+	}
 	if file.Inherit() {
 		cmd.Pass = map[int]*os.File{int(opened.Fd()): opened}
 	}
@@ -263,6 +274,23 @@ func startProbe(o *outcome, file *trust.File, p sandbox.Profile, s sandbox.Setup
 	return nil
 }
 
+// completionVariables are those by which click is asked for completions; no other can
+// be set for a probe.
+func completionVariables(list string) []string {
+	var set, out []string
+	if list == "" || json.Unmarshal([]byte(list), &set) != nil {
+		return nil
+	}
+	for _, v := range set {
+		name, _, _ := strings.Cut(v, "=")
+		own := strings.HasPrefix(name, "_") && strings.HasSuffix(name, "_COMPLETE")
+		if (own || name == "COMP_WORDS" || name == "COMP_CWORD") && strings.Trim(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == "" && strings.IndexByte(v, 0) < 0 {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
 func selfPath() string {
 	path, err := os.Readlink("/proc/self/exe")
 	if err != nil {
@@ -275,7 +303,12 @@ func selfPath() string {
 // says that it gave no usable answer. Many tools print their help as an error, so a
 // status counts only if nothing was printed.
 func (p Prober) Text(ctx context.Context, path, digest string, args ...string) (text, why string, err error) {
-	raw, o, err := p.start(ctx, path, digest, 1<<20, true, args...)
+	return p.TextWith(ctx, path, digest, nil, args...)
+}
+
+// TextWith is Text with the variables by which click is asked for completions.
+func (p Prober) TextWith(ctx context.Context, path, digest string, set []string, args ...string) (text, why string, err error) {
+	raw, o, err := p.start(ctx, path, digest, 1<<20, true, set, args...)
 	if o.Exit != 0 && len(raw) > 0 {
 		o.Why = ""
 	}

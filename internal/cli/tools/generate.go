@@ -21,11 +21,17 @@ import (
 
 const generateLimit = time.Minute
 
-// generateVerb writes metadata from the help of a tool. The tool runs in the sandbox of
-// a probe; what it prints is text to read and nothing more.
+// generateVerb writes metadata from what a tool says of itself: its help, its manual
+// page, its completions. The tool runs in the sandbox of a probe; what it prints is text
+// to read and nothing more.
 func generateVerb(c *cli.Console, v *cli.Values) (int, error) {
 	if len(v.Rest) != 1 {
 		return 0, fault.New("E1004", "generate needs one tool").WithFix("name a tool or the path of an executable", "atip generate mytool")
+	}
+	for _, from := range v.All("from") {
+		if from != "help" && from != "man" && from != "completion" {
+			return 0, fault.New("E1002", "--from "+from+" is not help, man or completion").WithFix("choose one of them", "--from man")
+		}
 	}
 	dirs, at, err := home()
 	if err != nil {
@@ -38,33 +44,28 @@ func generateVerb(c *cli.Console, v *cli.Values) (int, error) {
 	if s.Path == "" || s.Digest == "" {
 		return 0, fault.New("E1005", v.Rest[0]+" is not installed, or cannot be read").WithFix("name a tool or the path of an executable", "")
 	}
-	prober := scan.Prober{Self: run.Here().Self, State: dirs.State, Cache: dirs.Cache, Home: dirs.Home}
-	ask := func(ctx context.Context, words ...string) (string, string, error) {
-		return prober.Text(ctx, s.Path, s.Digest, words...)
-	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	ctx, cancel := context.WithTimeout(ctx, generateLimit)
 	defer cancel()
 	line := newProgress(c)
-	asked := 0
-	root, err := generate.Walk(ctx, ask, func(words []string) {
-		asked++
-		line.show(asked, asked+1, s.Name+" "+strings.Join(words, " ")+" --help")
-	})
+	q := questions{
+		ctx: ctx, subject: s, line: line,
+		prober: scan.Prober{Self: run.Here().Self, State: dirs.State, Cache: dirs.Cache, Home: dirs.Home},
+	}
+	root, method, err := q.answer(v.All("from"))
 	line.clear()
 	if err != nil {
 		return 0, fault.New("E4101", s.Name+" could not be asked: "+err.Error())
 	}
-	if len(root.Help.Commands) == 0 && len(root.Help.Options) == 0 {
-		return 0, fault.New("E1103", s.Name+" --help prints nothing that names a command or an option").WithFix("write the document by hand; docs/metadata.md shows how", "")
+	if len(root.Kids) == 0 && len(root.Help.Options) == 0 {
+		return 0, fault.New("E1103", s.Name+" names no command and no option in "+strings.Join(q.asked, ", ")).WithFix("write the document by hand; docs/metadata.md shows how", "")
 	}
-	version, _, err := ask(ctx, "--version")
+	version, _, err := q.prober.Text(ctx, s.Path, s.Digest, "--version")
 	if err != nil {
 		version = ""
 	}
-	name := filepath.Base(s.Path)
-	doc := generate.Document(generate.Subject{Name: name, Version: generate.VersionOf(version), Digest: s.Digest, Platform: runtime.GOOS + "-" + runtime.GOARCH}, root, time.Now())
+	doc := generate.Document(generate.Subject{Name: filepath.Base(s.Path), Version: generate.VersionOf(version), Digest: s.Digest, Platform: runtime.GOOS + "-" + runtime.GOARCH, Method: method}, root, time.Now())
 	raw, err := json.MarshalIndent(doc, "", "  ")
 	if err != nil {
 		return 0, fault.New("E5001", err.Error())
@@ -87,4 +88,83 @@ func generateVerb(c *cli.Console, v *cli.Values) (int, error) {
 		return 0, c.Text("wrote " + plain(path) + "\n")
 	}
 	return 0, c.Text(string(raw))
+}
+
+// questions asks a tool about itself, each source once.
+type questions struct {
+	ctx     context.Context
+	subject subject
+	prober  scan.Prober
+	line    *progress
+	runs    int
+	asked   []string // sources that were
+}
+
+// answer joins what the named sources say; without names the first that says something
+// counts.
+func (q *questions) answer(sources []string) (root generate.Node, method string, err error) {
+	all := len(sources) > 0
+	if !all {
+		sources = []string{"help", "completion", "man"}
+	}
+	for _, source := range sources {
+		q.asked = append(q.asked, source)
+		found, err := q.from(source, root.Help)
+		if err != nil {
+			return root, method, err
+		}
+		if len(found.Kids) == 0 && len(found.Help.Options) == 0 {
+			continue
+		}
+		if method == "" {
+			root, method = found, methods(source)
+		} else {
+			root, method = generate.Merge(root, found), method+"+"+methods(source)
+		}
+		if !all {
+			break
+		}
+	}
+	return root, method, nil
+}
+
+// methods names a source as _generation does.
+func methods(source string) string {
+	switch source {
+	case "help":
+		return "help-parsing"
+	case "man":
+		return "man-page"
+	}
+	return "completion"
+}
+
+func (q *questions) from(source string, known generate.Help) (generate.Node, error) {
+	name := filepath.Base(q.subject.Path)
+	progress := func(words []string) {
+		q.runs++
+		q.line.show(q.runs, q.runs+1, q.subject.Name+" "+strings.Join(words, " ")+" ("+source+")")
+	}
+	ask := func(ctx context.Context, words ...string) (string, string, error) {
+		return q.prober.Text(ctx, q.subject.Path, q.subject.Digest, words...)
+	}
+	switch source {
+	case "help":
+		return generate.Walk(q.ctx, ask, progress)
+	case "man":
+		root, _ := generate.Man(name, generate.ManDirs(q.subject.Path))
+		return root, nil
+	}
+	if known.Framework == "" && len(known.Options) == 0 {
+		// Which convention to follow hangs on what the tool is made with.
+		if text, why, err := ask(q.ctx, "--help"); err != nil {
+			return generate.Node{}, err
+		} else if why == "" {
+			known = generate.Parse(text)
+		}
+	}
+	with := func(ctx context.Context, env []string, words ...string) (string, string, error) {
+		return q.prober.TextWith(ctx, q.subject.Path, q.subject.Digest, env, words...)
+	}
+	return generate.Completion(q.ctx, with, name, known, generate.ScriptDirs(q.subject.Path), progress)
 }
