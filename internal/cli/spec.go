@@ -162,7 +162,7 @@ func verbs() []Spec {
 				{Name: "approved-by", Kind: String, Value: "ID", Help: "ask this registry alone whether it approves the file"}}, commonFlags),
 			Effects: Effects{Read: true, Write: true, Network: true}, Kind: "atip-exec.fetch-shim/1", Examples: []Example{{"atip fetch-shim sha256:2cf2…", ""}}},
 		{Verb: "generate", Program: "atip", Summary: "write metadata of a tool from its help, its manual page or its completions", Args: []Arg{{Name: "TOOL"}},
-			Long:  "The tool and its subcommands run with --help in the sandbox of a probe: three levels, 300 runs, one minute.\nWithout --from the first of help, completion and man that names something counts; with it, those named are joined.\nWhat is written is inferred: it may say that something is dangerous, never that it is harmless.",
+			Long: "The tool and its subcommands run with --help in the sandbox of a probe: three levels, 300 runs, one minute.\nWithout --from the first of help, completion and man that names something counts; with it, those named are joined.\nWhat is written is inferred: it may say that something is dangerous, never that it is harmless.",
 			Flags: concat([]Flag{{Name: "from", Kind: Strings, Value: "SOURCE", Help: "help, man or completion; may be given several times"},
 				{Name: "install", Kind: Bool, Help: "keep it for this very file instead of printing it"}}, commonFlags), Effects: Effects{Read: true, Write: true, Subprocess: true},
 			Kind: "atip-exec.generate/1", Examples: []Example{{"atip generate mytool >mytool.json", ""}}},

@@ -4,7 +4,8 @@
 // call per line, with what the document must say about it. To add a tool, write
 // both and run "go generate ./shims/builtin". The generator refuses what would
 // load only with a warning and writes the documents, compacted, one after the
-// other into documents.blob and their offsets into table.go; neither needs any
+// other into documents.blob, their offsets into documents_table.go and the names
+// that lead to them into names_table.go and globs_table.go; none of it needs any
 // work at program start. The tests then hold that
 //
 //   - each row says what it must, and each clause is noticed by some row;
