@@ -164,9 +164,25 @@ func restrictEffect(e atip.Effect, permitted bool) (x rule, withhold atip.Set, r
 
 // orgPolicy reads an organisation's policy object. Only its execution part is a
 // matter of this package, but the rest is checked for unknown keys all the same.
+//
+// A registry of shims states what it asks of signatures without a trust object around
+// it (ATIP 0.6 section 3.2.2).
 func (r *reader) orgPolicy(d *Document, v *atip.Node) {
+	var shims TrustPolicy
+	defer func() {
+		d.trust.RequireMetadata = d.trust.RequireMetadata || shims.RequireMetadata
+		d.trust.RequireTool = d.trust.RequireTool || shims.RequireTool
+		d.trust.AllowedSigners = append(d.trust.AllowedSigners, shims.AllowedSigners...)
+		d.trust.MinimumSLSALevel = max(d.trust.MinimumSLSALevel, shims.MinimumSLSALevel)
+	}()
 	r.object(v, "policy", func(key string, e *atip.Node) bool {
 		switch key {
+		case "requireSignature", "requireSignatures":
+			r.requireSignature(&shims, e)
+		case "allowedSigners":
+			shims.AllowedSigners = []RawPart{r.raw(e)}
+		case "minimumSlsaLevel":
+			shims.MinimumSLSALevel = int(r.integer(e, 0, 4))
 		case "version", "organization":
 			if e.Kind != atip.KindNumber {
 				r.text(e)
