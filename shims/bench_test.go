@@ -69,3 +69,32 @@ func TestAllocations(t *testing.T) {
 		}
 	}
 }
+
+// What is installed beside a document does not matter: no directory is listed, and the
+// same work is done for ten shims as for two thousand.
+func TestInstalledShimsCostNothing(t *testing.T) {
+	var allocations [2]float64
+	for i, installed := range []int{10, 2000} {
+		dir := t.TempDir()
+		d := Dirs{Config: dir + "/c", Data: dir + "/d", Managed: dir + "/m", DataDirs: []string{dir + "/s1"}}
+		if err := os.MkdirAll(d.Data+"/shims/sha256", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		for n := range installed {
+			if err := os.WriteFile(fmt.Sprintf("%s/shims/sha256/%064x.json", d.Data, n), []byte("{}"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		q := Query{Digest: hexA, Effective: "git", Invoked: "git", Believed: true}
+		allocations[i] = testing.AllocsPerRun(5, func() {
+			f, err := Lookup(q, d)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f.Resolve([]string{"git", "push", "-f"}, atip.ResolveOptions{})
+		})
+	}
+	if allocations[0] != allocations[1] {
+		t.Errorf("%v allocations beside 10 shims, %v beside 2000", allocations[0], allocations[1])
+	}
+}
