@@ -263,6 +263,8 @@ func (c *validator) patterns(v val) {
 			c.fields(s, at+"/steps/"+itoa(n), "step")
 			if s.get("command").str() == "" {
 				c.note(schema(), s, at+"/steps/"+itoa(n)+"/command", "type", "step without command")
+			} else if _, bad := stepWords(s.get("command").str()); bad != "" && p.get("executable").isTrue() {
+				c.note(schema(), s, at+"/steps/"+itoa(n)+"/command", "step", "the step cannot be run: "+bad)
 			}
 		})
 	})

@@ -52,6 +52,7 @@ func TestValidate(t *testing.T) {
 		{command(`"x-atip-effects":{"v":1,"narrow":[{"id":"n","if":{"argCount":{"max":0}},"effects":{},"despite":["gone"]}]}`), "", "", "id"},
 		{`{"atip":"0.6","binary":{"hash":"sha256:` + hash + `","name":"t","version":"1"},"description":"d"}`, "shims/sha256/" + hash + ".json", "", ""},
 		{`{"atip":"0.6","binary":{"hash":"sha256:` + hash + `","name":"t","version":"1"},"description":"d"}`, strings.Repeat("cd", 32) + ".json", "", "E1105"},
+		{`{` + head + `,"patterns":[{"name":"p","description":"d","executable":true,"steps":[{"command":"a | b"}]},{"name":"q","description":"d","steps":[{"command":"a | b"}]}]}`, "", "", "step"},
 		{`{"atip":"0.6","Atip":"0.6"}`, "", "refused", "E1101"},
 	} {
 		if got := codes(Validate([]byte(c.text), c.file)); got != c.strict {

@@ -176,6 +176,8 @@ const filesTopic = `  $XDG_CONFIG_HOME/agent-tools/policy.json       your policy
   $XDG_DATA_HOME/agent-tools/shims/              metadata by digest (sha256/HEX.json) and by name (NAME.json)
   $XDG_STATE_HOME/atip-exec/audit/               audit records, one file a day
   $XDG_STATE_HOME/atip-exec/digest/              digests of executables
+  $XDG_STATE_HOME/atip-exec/index/               where the commands of large documents stand
+  $XDG_CONFIG_HOME/agent-tools/patterns/         command sequences that "atip pattern run" may run
   $XDG_CACHE_HOME/atip-exec/ws/                  private TMPDIR and caches, one directory a workspace
 No command run through atip-exec can write to any of these but the last.
 `
