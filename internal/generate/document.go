@@ -106,9 +106,15 @@ func described(texts ...string) string {
 	return "not described"
 }
 
+// maxOptions is how many options one list of a document may hold.
+const maxOptions = 512
+
 func options(list []Option) (out []any, unknown []string) {
 	seen := map[string]bool{}
 	for _, o := range list {
+		if len(out) == maxOptions {
+			break // what is left out is an unknown option, as any that no help names
+		}
 		var flags []string
 		for _, f := range o.Flags {
 			if !seen[f] {
