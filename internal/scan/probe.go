@@ -227,9 +227,7 @@ func startProbe(o *outcome, file *trust.File, p sandbox.Profile, s sandbox.Setup
 	if os.Getenv("ATIP_PROBE_STDERR") != "" {
 		cmd.Stderr = w
 	}
-	for _, v := range completionVariables(os.Getenv("ATIP_PROBE_SET")) {
-		cmd.Env = append(cmd.Env, v)
-	}
+	cmd.Env = append(cmd.Env, completionVariables(os.Getenv("ATIP_PROBE_SET"))...)
 	if file.Inherit() {
 		cmd.Pass = map[int]*os.File{int(opened.Fd()): opened}
 	}
