@@ -5,7 +5,7 @@ import "strings"
 // resources lists what the words of one reading name: the args of x-atip-effects, and
 // every other value of a declared file, directory or url.
 func (w *weigh) resources() []Resource {
-	c := resourceCollector{w: w, words: make([]bool, len(w.words)), uses: make([]bool, len(w.uses))}
+	c := resourceCollector{w: w, words: make([]bool, len(w.words)), uses: make([]bool, len(w.uses)), selectors: make([]selector, 0, 16)}
 	w.chain(func(l *level) {
 		if l.n.ext != nil {
 			l.n.ext.args.items(func(_ int, v val) { c.fromArg(v) })
@@ -43,6 +43,9 @@ func (c *resourceCollector) fromArg(v val) {
 	if !w.spend(len(w.words) + len(w.uses) + len(c.selectors)) {
 		return
 	}
+	if flag != "" && name == "" && !hasIndex && w.spelled()&spelling(flag) == 0 && !v.get("default").ok() {
+		return // most options of a tool do not stand in a call
+	}
 	access, _ := readAccess(v.get("access"))
 	v.get("accessIf").items(func(_ int, item val) {
 		if w.eval(item.get("if")) != triFalse {
@@ -70,9 +73,6 @@ func (c *resourceCollector) fromArg(v val) {
 			}
 		}
 	case flag != "":
-		if w.spelled()&spelling(flag) == 0 {
-			break
-		}
 		m := w.named(flag)
 		for i := range w.uses {
 			u := &w.uses[i]
