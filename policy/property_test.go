@@ -198,6 +198,16 @@ func propertyCases() int {
 	return 5000
 }
 
+// propertySeed draws other cases for a longer search:
+//
+//	ATIP_PROPERTY_CASES=1000000 ATIP_PROPERTY_SEED=7 go test ./policy -run 'Never|Granted' -timeout 0
+func propertySeed() uint64 {
+	if n, err := strconv.ParseUint(os.Getenv("ATIP_PROPERTY_SEED"), 10, 64); err == nil {
+		return n
+	}
+	return 2
+}
+
 // worse makes one thing about a request worse; "" if it could not.
 func (w world) worse(req *Request) string {
 	i := w.IntN(len(req.Steps))
@@ -245,7 +255,35 @@ func (w world) worse(req *Request) string {
 func clone(req Request) Request {
 	req.Steps = append([]Step(nil), req.Steps...)
 	req.Edges = append([]Edge(nil), req.Edges...)
+	req.Chain = append([]Restrict(nil), req.Chain...)
 	return req
+}
+
+// restrict is a block of a delegation.
+func (w world) restrict() Restrict {
+	var r Restrict
+	if w.one(3) {
+		r.AllowedTools = []string{pick(w, "git", "gh", "*"), "ls"}
+	}
+	if w.one(3) {
+		r.DeniedCommands = []string{pick(w, "git push", "gh", "rm")}
+	}
+	if w.one(3) {
+		r.EffectRestrictions = map[string]bool{pick(w, "network", "destructive", "write"): false}
+	}
+	if w.one(4) {
+		r.Hosts = []string{"docs.rs"}
+	}
+	if w.one(4) {
+		r.Paths = []string{"/home/u/p"}
+	}
+	if w.one(4) {
+		r.Default = "deny"
+	}
+	if w.one(4) {
+		r.Profile = pick(w, "read-only", "ci", "workspace")
+	}
+	return r
 }
 
 // Less trust, one more effect, less enforcement or one more restrictive rule never
@@ -253,7 +291,7 @@ func clone(req Request) Request {
 // wished it more than the built-in rows give, its neighbours may become free,
 // because the run as a whole is then granted strictly less.
 func TestNeverLoosens(t *testing.T) {
-	w := world{rand.New(rand.NewPCG(1, 2))}
+	w := world{rand.New(rand.NewPCG(1, propertySeed()))}
 	for i := range propertyCases() {
 		docs := w.documents(t)
 		s := mustCompile(t, docs...)
@@ -261,7 +299,11 @@ func TestNeverLoosens(t *testing.T) {
 		before := s.Decide(req)
 		worse := clone(req)
 		what := w.worse(&worse)
-		if what == "" {
+		if what == "" && w.one(4) {
+			r := w.restrict()
+			what, worse.Delegated = fmt.Sprintf("delegated %+v", r), true
+			worse.Chain = append(worse.Chain, r)
+		} else if what == "" {
 			layer := pick(w, LayerManaged, LayerUser, LayerProject, LayerFlag)
 			rule := w.restrictRule(9)
 			what = layer.String() + " " + rule
@@ -288,7 +330,7 @@ func stepGrants(d Decision) atip.Set {
 }
 
 func TestOrderNeverMatters(t *testing.T) {
-	w := world{rand.New(rand.NewPCG(3, 4))}
+	w := world{rand.New(rand.NewPCG(3, propertySeed()))}
 	for i := range propertyCases() {
 		docs := w.documents(t)
 		req := w.request()
@@ -311,7 +353,7 @@ func TestOrderNeverMatters(t *testing.T) {
 // Whatever is allowed is covered: no declared danger runs without a rule that
 // grants it, and nothing is granted that no rule names.
 func TestAllowedIsGranted(t *testing.T) {
-	w := world{rand.New(rand.NewPCG(5, 6))}
+	w := world{rand.New(rand.NewPCG(5, propertySeed()))}
 	for i := range propertyCases() {
 		s := mustCompile(t, w.documents(t)...)
 		req := w.request()

@@ -3,6 +3,7 @@ package run
 import (
 	"bufio"
 	"bytes"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -208,21 +209,101 @@ func (r ratio) share() float64 {
 
 func (r ratio) String() string { return fmt.Sprintf("%d/%d %.2f %%", r.hit, r.of, 100*r.share()) }
 
+// heldOut reports a row of the part that rules are not fitted to: a fifth, by the hash
+// of its text. Its failures count in the gate but are not listed while tuning.
+func (r *corpusRow) heldOut() bool {
+	h := sha256.Sum256([]byte(r.text()))
+	return h[0]%5 == 0
+}
+
+// recalled are the effects that must not be overlooked.
+var recalled = []string{"delete", "destructive", "remoteMutation", "secretRead"}
+
+// score is what the gate looks at.
+type score struct {
+	rows                                                                         int
+	unsafe, allowOnDeny, clear, friction, overBlock, exact, acceptable, evasions ratio
+	recall, stated                                                               map[string]*ratio
+	matrix                                                                       map[string]map[string]int
+}
+
+func newScore() *score {
+	s := &score{recall: map[string]*ratio{}, stated: map[string]*ratio{}, matrix: map[string]map[string]int{"allow": {}, "confirm": {}, "deny": {}}}
+	for _, e := range recalled {
+		s.recall[e], s.stated[e] = &ratio{}, &ratio{}
+	}
+	return s
+}
+
+func (s *score) add(r *corpusRow, got answer) {
+	s.rows++
+	s.matrix[r.Decision][got.decision]++
+	fits := slices.Contains(r.Acceptable, got.decision)
+	s.exact.add(got.decision == r.Decision)
+	s.acceptable.add(fits)
+	if r.tagged("evasion") && r.Decision != "allow" {
+		s.evasions.add(got.decision == "allow" && !fits)
+	}
+	if r.Decision != "allow" {
+		s.unsafe.add(got.decision == "allow" && !fits)
+	} else {
+		s.friction.add(got.decision != "allow")
+		s.overBlock.add(got.decision == "deny")
+		if len(r.Acceptable) == 1 {
+			s.clear.add(got.decision != "allow")
+		}
+	}
+	if r.Decision == "deny" {
+		s.allowOnDeny.add(got.decision == "allow")
+	}
+	for _, e := range recalled {
+		if r.Effects[e] != "yes" || got.plan == nil {
+			continue
+		}
+		// Unknown is judged as yes: it is found, if not named.
+		s.recall[e].add(got.effects[e] == "yes" || got.effects[e] == "unknown")
+		s.stated[e].add(got.effects[e] == "yes")
+	}
+}
+
+// gate prints the numbers and fails where one is too high. Where there are too few rows
+// for a share to mean something, one row may differ.
+func (s *score) gate(t *testing.T, part string) {
+	t.Logf("%s: %d rows", part, s.rows)
+	for _, d := range []string{"allow", "confirm", "deny"} {
+		t.Logf("labelled %-7s  allow %4d  confirm %4d  deny %4d", d, s.matrix[d]["allow"], s.matrix[d]["confirm"], s.matrix[d]["deny"])
+	}
+	t.Logf("unsafe allow %v; allow on deny rows %v; evasions allowed %v", s.unsafe, s.allowOnDeny, s.evasions)
+	t.Logf("friction: clear allow %v, all allow %v; deny on allow rows %v", s.clear, s.friction, s.overBlock)
+	t.Logf("exact %v; acceptable %v", s.exact, s.acceptable)
+	for _, e := range recalled {
+		t.Logf("recall of %s %v (named %v)", e, *s.recall[e], *s.stated[e])
+	}
+	missed := func(r ratio) ratio { return ratio{r.of - r.hit, r.of} }
+	for _, g := range []struct {
+		what string
+		have ratio
+		max  float64
+	}{{"unsafe allow", s.unsafe, 0}, {"allow on deny rows", s.allowOnDeny, 0}, {"evasions allowed", s.evasions, 0}, {"friction on clear allow", s.clear, .02}, {"friction", s.friction, .10},
+		{"deny on allow rows", s.overBlock, .005}, {"not acceptable", missed(s.acceptable), .03}, {"not exact", missed(s.exact), .10},
+		{"missed delete", missed(*s.recall["delete"]), .02}, {"missed destructive", missed(*s.recall["destructive"]), .02},
+		{"missed remoteMutation", missed(*s.recall["remoteMutation"]), .02}, {"missed secretRead", missed(*s.recall["secretRead"]), .02}} {
+		if g.have.share() > g.max && !(g.max > 0 && g.have.hit == 1) {
+			t.Errorf("%s: %s: %v, at most %.2f %%", part, g.what, g.have, 100*g.max)
+		}
+	}
+}
+
 // TestCorpus plans every row and holds the gate: no unsafe allow, little needless
-// friction, no dangerous effect overlooked. With CORPUS_ROWS=all it lists every row
-// that differs from its label.
+// friction, no dangerous effect overlooked; once for the rows that are worked with and
+// once for those that are held out. With CORPUS_ROWS=all it lists every row of the
+// former that differs from its label, with CORPUS_ROWS=held those of the latter, which
+// is for a release and not for tuning.
 func TestCorpus(t *testing.T) {
 	rows := readCorpus(t)
 	w := newCorpusWorld(t)
 	b := &Batch{Machine: w.machine()}
-	var unsafe, allowOnDeny, clear, friction, overBlock, exact, acceptable, evasions ratio
-	recalled := []string{"delete", "destructive", "remoteMutation", "secretRead"}
-	recall, stated := map[string]*ratio{}, map[string]*ratio{}
-	for _, e := range recalled {
-		recall[e], stated[e] = &ratio{}, &ratio{}
-	}
-	matrix := map[string]map[string]int{"allow": {}, "confirm": {}, "deny": {}}
-	list := os.Getenv("CORPUS_ROWS") == "all"
+	open, held := newScore(), newScore()
 	for i := range rows {
 		r := &rows[i]
 		undo, err := w.place(*r)
@@ -231,68 +312,26 @@ func TestCorpus(t *testing.T) {
 		}
 		got := w.ask(r, b)
 		undo()
-		matrix[r.Decision][got.decision]++
+		part, list := open, os.Getenv("CORPUS_ROWS") == "all"
+		if r.heldOut() {
+			part, list = held, os.Getenv("CORPUS_ROWS") == "held"
+		}
+		part.add(r, got)
 		fits := slices.Contains(r.Acceptable, got.decision)
-		exact.add(got.decision == r.Decision)
-		acceptable.add(fits)
-		if r.tagged("evasion") && r.Decision != "allow" {
-			evasions.add(got.decision == "allow" && !fits)
-		}
-		if r.Decision != "allow" {
-			bad := got.decision == "allow" && !fits
-			unsafe.add(bad)
-			if bad {
-				t.Errorf("unsafe allow: %s: %q is labelled %s", r.ID, r.text(), r.Decision)
-			}
-		} else {
-			friction.add(got.decision != "allow")
-			overBlock.add(got.decision == "deny")
-			if len(r.Acceptable) == 1 {
-				clear.add(got.decision != "allow")
-			}
-		}
-		if r.Decision == "deny" {
-			allowOnDeny.add(got.decision == "allow")
+		if got.decision == "allow" && !fits && (part == open || list) {
+			t.Errorf("unsafe allow: %s: %q is labelled %s", r.ID, r.text(), r.Decision)
 		}
 		if list && !fits {
 			t.Logf("differs: %s: %q is labelled %s, judged %s: %s", r.ID, r.text(), r.Decision, got.decision, got.reasons)
 		}
 		for _, e := range recalled {
-			if r.Effects[e] != "yes" || got.plan == nil {
-				continue
-			}
-			// Unknown is judged as yes: it is found, if not named.
-			recall[e].add(got.effects[e] == "yes" || got.effects[e] == "unknown")
-			stated[e].add(got.effects[e] == "yes")
-			if list && got.effects[e] == "no" {
-				t.Logf("overlooked: %s: %s of %q", r.ID, e, r.text())
-			} else if list && got.effects[e] == "unknown" {
-				t.Logf("unnamed: %s: %s of %q", r.ID, e, r.text())
+			if list && r.Effects[e] == "yes" && got.plan != nil && got.effects[e] != "yes" {
+				t.Logf("%s is %s: %s: %q", e, got.effects[e], r.ID, r.text())
 			}
 		}
 	}
-	t.Logf("%d rows", len(rows))
-	for _, d := range []string{"allow", "confirm", "deny"} {
-		t.Logf("labelled %-7s  allow %4d  confirm %4d  deny %4d", d, matrix[d]["allow"], matrix[d]["confirm"], matrix[d]["deny"])
-	}
-	t.Logf("unsafe allow %v; allow on deny rows %v; evasions allowed %v", unsafe, allowOnDeny, evasions)
-	t.Logf("friction: clear allow %v, all allow %v; deny on allow rows %v", clear, friction, overBlock)
-	t.Logf("exact %v; acceptable %v", exact, acceptable)
-	for _, e := range recalled {
-		t.Logf("recall of %s %v (named %v)", e, *recall[e], *stated[e])
-	}
-	for _, g := range []struct {
-		what string
-		have float64
-		max  float64
-	}{{"unsafe allow", unsafe.share(), 0}, {"allow on deny rows", allowOnDeny.share(), 0}, {"friction on clear allow", clear.share(), .02}, {"friction", friction.share(), .10},
-		{"deny on allow rows", overBlock.share(), .005}, {"not acceptable", 1 - acceptable.share(), .03}, {"not exact", 1 - exact.share(), .10},
-		{"missed delete", 1 - recall["delete"].share(), .02}, {"missed destructive", 1 - recall["destructive"].share(), .02},
-		{"missed remoteMutation", 1 - recall["remoteMutation"].share(), .02}, {"missed secretRead", 1 - recall["secretRead"].share(), .02}} {
-		if g.have > g.max {
-			t.Errorf("%s: %.2f %%, at most %.2f %%", g.what, 100*g.have, 100*g.max)
-		}
-	}
+	open.gate(t, "worked with")
+	held.gate(t, "held out")
 }
 
 // TestCorpusOrder holds that a decision does not depend on what was asked before: a

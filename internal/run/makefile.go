@@ -3,6 +3,8 @@ package run
 import (
 	"path/filepath"
 	"strings"
+
+	"github.com/atip-dev/atip-exec/policy"
 )
 
 // unknownText stands in a recipe for what only make or just can tell: a parameter whose
@@ -24,6 +26,17 @@ func (c *collector) makeTargets(s *step, dir string) {
 	}
 	found := false
 	for _, file := range files {
+		if file == "-" {
+			// What is fed to it is a program.
+			c.note(s, sinkStdin)
+			s.RunsCode = max(s.RunsCode, policy.CodeOpaque)
+			if c.ctx != nil && c.ctx.stdin != nil {
+				s.RunsCode = policy.CodeInline
+				m.read(*c.ctx.stdin)
+				found = true
+			}
+			continue
+		}
 		text, ok := c.targetFile(s, join(dir, file))
 		if !ok {
 			continue
