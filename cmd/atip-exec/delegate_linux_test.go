@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // token runs `atip delegate` and returns what it prints.
@@ -32,6 +33,8 @@ func TestDelegation(t *testing.T) {
 	first := a.token("", "--tools", "git,ls,sh", "--deny-command", "git log", "--name", "reader")
 	second := a.token(first, "--tools", "ls")
 	parts := strings.Split(first, "~")
+	short := a.token("", "--tools", "ls", "--ttl", "1s")
+	time.Sleep(1100 * time.Millisecond) // tokens end on whole seconds
 	for _, row := range []struct {
 		name, token string
 		args        []string
@@ -48,6 +51,8 @@ func TestDelegation(t *testing.T) {
 		{"edited", parts[0][:len(parts[0])-2] + "AA~" + parts[1], []string{"--", "ls"}, 77, "E2002"},
 		{"cut", strings.Join(strings.Split(second, "~")[:1], "") + "~" + strings.Split(second, "~")[2], []string{"--", "ls"}, 77, "E2002"},
 		{"nonsense", "x", []string{"--", "ls"}, 77, "E2002"},
+		{"another order", strings.Join([]string{strings.Split(second, "~")[1], strings.Split(second, "~")[0], strings.Split(second, "~")[2]}, "~"), []string{"--", "ls"}, 77, "E2002"},
+		{"ended", short, []string{"--", "ls"}, 77, "E2002"},
 		// Without a token each of these runs.
 		{"control", "", []string{"--", "cat", "/dev/null"}, 0, ""},
 		{"control", "", []string{"--", "sh", "-c", "cat /dev/null"}, 0, ""},
@@ -99,5 +104,42 @@ func TestDelegationRuns(t *testing.T) {
 	}
 	if code, e := a.try(nil, "--", "python3", "-c", "open('made','w')"); code != 0 {
 		t.Errorf("control: exit %d: %s", code, e.text)
+	}
+}
+
+// TestDelegationByDescriptor: a token may come over a descriptor, where no list of
+// processes shows it.
+func TestDelegationByDescriptor(t *testing.T) {
+	a := newAsker(t)
+	token := a.token("", "--tools", "ls")
+	over := func(text string, args ...string) (int, refusal) {
+		t.Helper()
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		if _, err := w.WriteString(text); err != nil {
+			t.Fatal(err)
+		}
+		w.Close()
+		return a.try(func(c *exec.Cmd) {
+			c.ExtraFiles = []*os.File{r}
+			c.Env = append(c.Env, "ATIP_DELEGATION=fd:3")
+		}, args...)
+	}
+	if code, e := over(token, "--", "ls"); code != 0 {
+		t.Errorf("permitted: exit %d: %s", code, e.text)
+	}
+	if code, e := over(token+"\n", "--", "cat", "/dev/null"); code != 77 || e.Code != "E2001" {
+		t.Errorf("not permitted: exit %d: %s", code, e.text)
+	}
+	if code, e := over("", "--", "ls"); code != 77 || e.Code != "E2002" {
+		t.Errorf("nothing there: exit %d: %s", code, e.text)
+	}
+	for _, value := range []string{"fd:9", "fd:x", "fd:1", "fd:"} {
+		if code, e := a.tryUnder(value, "--", "ls"); code != 77 || e.Code != "E2002" {
+			t.Errorf("%s: exit %d: %s", value, code, e.text)
+		}
 	}
 }

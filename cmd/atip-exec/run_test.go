@@ -184,6 +184,36 @@ func TestKillNeverCorruptsTheChain(t *testing.T) {
 	w.auditSummary()
 }
 
+// TestKilledWrapperLeavesTheIntent: of a command that may do harm there is a trace
+// before it starts, which a killed wrapper cannot take away.
+func TestKilledWrapperLeavesTheIntent(t *testing.T) {
+	w := newWorld(t)
+	cmd := w.command("--", "python3", "-c", "import time; open('started', 'w'); time.sleep(60)")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for range 500 {
+		if _, err := os.Stat(filepath.Join(w.ws, "started")); err == nil {
+			break
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	cmd.Process.Kill()
+	cmd.Wait()
+	raw := ""
+	files, _ := filepath.Glob(filepath.Join(w.home, ".local/state/atip-exec/audit/*.jsonl"))
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw += string(text)
+	}
+	if strings.Count(raw, `"kind":"intent"`) != 1 || strings.Contains(raw, `"kind":"run"`) {
+		t.Errorf("records: %s", raw)
+	}
+}
+
 // gone fails unless no process with this command line is left within a second.
 func gone(t *testing.T, line string) {
 	t.Helper()

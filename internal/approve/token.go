@@ -18,8 +18,10 @@ import (
 const (
 	tokenVersion = "v1."
 	maxBlocks    = 8
-	maxToken     = 8 << 10
 )
+
+// MaxToken is how long a token may be.
+const MaxToken = 8 << 10
 
 // Restrict is what a block of a delegation takes away.
 type Restrict struct {
@@ -123,16 +125,16 @@ func extend(before string, key ed25519.PrivateKey, b Block) (string, error) {
 	body := base64.RawURLEncoding.EncodeToString(raw)
 	sig := ed25519.Sign(key, linked(before, body))
 	out := before + body + "." + base64.RawURLEncoding.EncodeToString(sig) + "~k" + base64.RawURLEncoding.EncodeToString(next)
-	if len(out) > maxToken {
-		return "", badToken("it is longer than %d bytes", maxToken)
+	if len(out) > MaxToken {
+		return "", badToken("it is longer than %d bytes", MaxToken)
 	}
 	return out, nil
 }
 
 // VerifyToken checks a token and returns its blocks, outermost first.
 func VerifyToken(token string, root ed25519.PublicKey, now time.Time) ([]Block, error) {
-	if len(token) > maxToken {
-		return nil, badToken("it is longer than %d bytes", maxToken)
+	if len(token) > MaxToken {
+		return nil, badToken("it is longer than %d bytes", MaxToken)
 	}
 	rest, ok := strings.CutPrefix(token, tokenVersion)
 	parts := strings.Split(rest, "~")

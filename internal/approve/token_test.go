@@ -57,7 +57,7 @@ func TestToken(t *testing.T) {
 		"without blocks": "v1." + end,
 		"version":        strings.Replace(token, "v1.", "v2.", 1),
 		"empty":          "",
-		"long":           token + strings.Repeat("x", maxToken),
+		"long":           token + strings.Repeat("x", MaxToken),
 	}
 	for name, text := range bad {
 		var e *TokenError

@@ -99,6 +99,8 @@ func Topic(name string) (string, bool) {
 		return environmentTopic(), true
 	case "output":
 		return outputTopic, true
+	case "agents":
+		return agentsTopic, true
 	case "files":
 		return filesTopic, true
 	}
@@ -167,6 +169,18 @@ const outputTopic = `Running a command:
 Verbs of atip-exec and atip:
   auto         text on a terminal, one JSON document elsewhere
 Errors go to stderr: one line for people on a terminal, one JSON line elsewhere.
+`
+
+const agentsTopic = `For an agent that runs commands through atip-exec:
+
+  Write atip-exec -- in front of a command, or hand a shell string to atip-exec -c, a script to atip-exec script FILE.
+  Started under the name bash, sh, zsh or atip-sh the program takes the command line of a shell.
+  Exit status, output and signals are the command's own. A failure of atip-exec is one JSON line on stderr with
+  "origin":"atip-exec", a code and a next step.
+  77 means that nothing ran. E2001 is a no; E2010 needs a person, who has been asked: choose another way, or say what is
+  needed and go on with something else. Running the same again changes nothing.
+  atip-exec explain -- CMD says what would happen and why; --dry-run has the exit status a run would have.
+  Inside, only the workspace and $TMPDIR can be written, and there is no network unless the tool was granted it.
 `
 
 const filesTopic = `  $XDG_CONFIG_HOME/agent-tools/policy.json       your policy

@@ -77,7 +77,25 @@ func (c *Console) root(args []string) int {
 	if v.Has("dry-run") {
 		return c.dryRun(inv)
 	}
+	if !v.Dash && len(inv.Argv) > 0 {
+		c.mistyped = inv.Argv[0]
+	}
 	return c.run(inv)
+}
+
+// nearVerb is the verb that a word which is no command was probably meant to be, "" if
+// none is near.
+func nearVerb(word string) string {
+	if len(word) < 4 {
+		return ""
+	}
+	best, least := "", 3
+	for _, s := range verbs() {
+		if d := distance(word, s.Verb); d < least {
+			best, least = s.Verb, d
+		}
+	}
+	return best
 }
 
 func (c *Console) verb(spec Spec, global *Values, args []string) int {
@@ -128,7 +146,7 @@ func (c *Console) HelpOn(words []string) int {
 	if spec, ok := SpecOf(words[0]); ok {
 		return c.done(c.Text(Help(spec)))
 	}
-	return c.Fail(fault.New("E1004", fmt.Sprintf("no help on %q", words[0])).WithFix("topics: environment, exit-codes, output, files, or a verb", "atip-exec help exit-codes"))
+	return c.Fail(fault.New("E1004", fmt.Sprintf("no help on %q", words[0])).WithFix("topics: environment, exit-codes, output, files, agents, or a verb", "atip-exec help exit-codes"))
 }
 
 func (c *Console) version() int {

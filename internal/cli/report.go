@@ -44,6 +44,7 @@ type Console struct {
 	noColor        bool
 	getenv         func(string) string
 	warned         map[string]bool
+	mistyped       string // the command word, where a verb could have stood
 }
 
 // NewConsole prints to the standard streams of this process.
@@ -82,6 +83,11 @@ func (c *Console) Documents() bool {
 // Fail prints an error on stderr and returns its exit status.
 func (c *Console) Fail(err error) int {
 	f := fault.From(err)
+	if f.Code == "E3001" {
+		if verb := nearVerb(c.mistyped); verb != "" {
+			f.WithFix("did you mean the verb "+verb+"?", "atip-exec "+verb)
+		}
+	}
 	if c.jsonErrors() {
 		c.Err.Write(append(f.JSON(), '\n'))
 	} else {

@@ -130,7 +130,7 @@ func verbs() []Spec {
 			Examples: []Example{{"atip-exec script -e build.sh release", ""}, {"atip-exec script --dry-run build.sh", "print the plan, start nothing"}}},
 		{Verb: "version", Program: "atip-exec", Summary: "print the version", Flags: commonFlags, Kind: "atip-exec.version/1",
 			Examples: []Example{{"atip-exec version -o json", ""}}},
-		{Verb: "help", Program: "atip-exec", Summary: "help on a verb or a topic: environment, exit-codes, output, files", Args: []Arg{{Name: "TOPIC", Optional: true}}, Flags: commonFlags,
+		{Verb: "help", Program: "atip-exec", Summary: "help on a verb or a topic: environment, exit-codes, output, files, agents", Args: []Arg{{Name: "TOPIC", Optional: true}}, Flags: commonFlags,
 			Examples: []Example{{"atip-exec help exit-codes", ""}}},
 		{Verb: "audit", Program: "atip", Summary: "read the audit records: `audit list`, `audit why ID`, `audit show`, `audit verify`, `audit report`", Args: []Arg{{Name: "list|why|show|verify|report"}, {Name: "ID", Optional: true}},
 			Flags: concat([]Flag{{Name: "last", Short: 'n', Kind: Int, Value: "N", Minimum: 1, Help: "only the last N records"},

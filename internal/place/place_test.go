@@ -41,6 +41,7 @@ func TestClassify(t *testing.T) {
 		{"/home/u/p/.agent-tools/policy.json", wr, false, atip.ClassPolicySelf},
 		{"/home/u/p/.claude/settings.json", wr, false, atip.ClassPolicySelf},
 		{"/home/u/p/.claude/hooks/x.sh", wr, false, atip.ClassPolicySelf},
+		{"/home/u/.claude/shell-snapshots/s.sh", wr, false, atip.ClassStartup},
 		{"/home/u/p/.claude/notes.md", wr, false, atip.ClassWorkspace},
 		{"/home/u/p/.mcp.json", wr, false, atip.ClassPolicySelf},
 

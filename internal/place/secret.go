@@ -78,6 +78,7 @@ func certificates(abs string) bool {
 // startupInHome run by themselves at login, at the start of a shell or editor, or
 // with every git command.
 var startupInHome = [...]string{
+	".claude/shell-snapshots", // sourced unread before each command of that host
 	".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".profile", ".zshrc", ".zshenv", ".zprofile", ".zlogin",
 	".zlogout", ".kshrc", ".mkshrc", ".cshrc", ".tcshrc", ".login", ".logout", ".xprofile", ".xinitrc", ".xsession", ".pam_environment",
 	".config/fish", ".config/nushell", ".config/environment.d", ".config/autostart", ".config/systemd", ".local/share/systemd",

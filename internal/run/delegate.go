@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -20,6 +21,25 @@ import (
 
 // DelegationVariable carries the token of a delegation to whoever runs under it.
 const DelegationVariable = "ATIP_DELEGATION"
+
+// inheritToken puts the token that a descriptor holds, ATIP_DELEGATION=fd:N, into the
+// variable itself: it can be read once only. What cannot be read is no token, and lets
+// nothing run.
+func inheritToken() {
+	text, ok := strings.CutPrefix(os.Getenv(DelegationVariable), "fd:")
+	if !ok {
+		return
+	}
+	token := "unreadable"
+	if fd, err := strconv.Atoi(text); err == nil && fd > 2 {
+		f := os.NewFile(uintptr(fd), "delegation")
+		if raw, err := io.ReadAll(io.LimitReader(f, approve.MaxToken+1)); err == nil && len(raw) > 0 {
+			token = strings.TrimSpace(string(raw))
+		}
+		f.Close()
+	}
+	os.Setenv(DelegationVariable, token)
+}
 
 // delegate adds the restrictions of a delegation to what is decided. They hold for
 // the whole tree of the run: its kernel domain, its environment and its decisions

@@ -53,6 +53,7 @@ func Here() Machine {
 	if err != nil {
 		self, _ = os.Executable()
 	}
+	inheritToken()
 	return Machine{Environ: os.Environ(), UID: os.Geteuid(), Self: self, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
 }
 
