@@ -118,9 +118,11 @@ func (s *Set) prepare(req *Request, step *Step) judged {
 // by them together, because an effect is out of the kernel's hold under a union of
 // grants only if it is under one of them. A restrictive rule sees everything.
 func (s *Set) one(j *judged, index int, reasons *[]Reason) StepDecision {
+	var d StepDecision
 	if j.step.Trust.Action == Deny {
 		*reasons = append(*reasons, Reason{Rule: "builtin/trust", Step: index, Text: "the executable is not to be trusted: " + j.step.Trust.Reason})
-		return StepDecision{Rules: []string{"builtin/trust"}}
+		d.Rules = []string{"builtin/trust"}
+		return d
 	}
 	var matched []*rule
 	for _, a := range j.allow {
@@ -129,13 +131,26 @@ func (s *Set) one(j *judged, index int, reasons *[]Reason) StepDecision {
 		}
 	}
 	granted := j.possible() & grantedBy(matched) &^ s.withhold
-	d, why := s.restricted(j, index, matched, granted)
-	if needed := granted & j.needed(); d.Action != Allow && needed != granted {
-		// What nobody knows the tool to do and the kernel can withhold is not worth a
-		// question: without it the step is judged as if no rule had wished it.
-		if less, lessWhy := s.restricted(j, index, matched, needed); less.Action == Allow {
-			d, why, granted = less, lessWhy, needed
+	v := j.under(j.others | j.own | granted)
+	d.Values, d.Danger, d.Action = v, v.danger(), Allow
+	var why []Reason
+	for _, c := range j.restrict {
+		action, maybe, applies := j.restricts(c, &v, matched)
+		if !applies {
+			continue
 		}
+		left, by := s.lift(c.rule, action, matched, j)
+		if by != nil {
+			d.Lifted = append(d.Lifted, Lift{c.rule.name(), by.name()})
+		}
+		if left == Allow {
+			continue
+		}
+		if left == Confirm && c.rule.layer == LayerBuiltin {
+			left = min(left, s.dflt)
+		}
+		d.Action = min(d.Action, left)
+		why = append(why, j.reason(c.rule, left, maybe, index))
 	}
 	for _, r := range plain(why, d.Action) {
 		d.Rules = append(d.Rules, r.Rule)
@@ -169,51 +184,6 @@ func (s *Set) one(j *judged, index int, reasons *[]Reason) StepDecision {
 	}
 	sort.Strings(d.Rules)
 	return d
-}
-
-// restricted applies the restrictive rules to a step that is granted something.
-func (s *Set) restricted(j *judged, index int, matched []*rule, granted atip.Set) (d StepDecision, why []Reason) {
-	v := j.under(j.others | j.own | granted)
-	d.Values, d.Danger, d.Action = v, v.danger(), Allow
-	for _, c := range j.restrict {
-		action, maybe, applies := j.restricts(c, &v, matched)
-		if !applies {
-			continue
-		}
-		left, by := s.lift(c.rule, action, matched, j)
-		if by != nil {
-			d.Lifted = append(d.Lifted, Lift{c.rule.name(), by.name()})
-		}
-		if left == Allow {
-			continue
-		}
-		if left == Confirm && c.rule.layer == LayerBuiltin {
-			left = min(left, s.dflt)
-		}
-		d.Action = min(d.Action, left)
-		why = append(why, j.reason(c.rule, left, maybe, index))
-	}
-	return d, why
-}
-
-// needed is what the step is known to do, and what the kernel cannot withhold from it
-// then.
-func (f *facts) needed() atip.Set {
-	var s atip.Set
-	for e := range f.base {
-		if f.base[e] == atip.Yes {
-			s = s.With(atip.Effect(e))
-		}
-	}
-	for before := ^s; before != s; {
-		before = s
-		for e := range f.base {
-			if !f.blocked(atip.Effect(e), s) {
-				s = s.With(atip.Effect(e))
-			}
-		}
-	}
-	return s
 }
 
 // grantedBy is what matching allow rules grant. Each built-in row covers all danger
