@@ -294,7 +294,14 @@ func (w world) restrict() Restrict {
 // but the effect itself that came, which another rule of the person's names.
 func TestNeverLoosens(t *testing.T) {
 	w := world{rand.New(rand.NewPCG(1, propertySeed()))}
-	for i := range propertyCases() {
+	cases, excepted := propertyCases(), 0
+	defer func() {
+		// An exception that is not rare is none.
+		if t.Logf("%d of %d cases are such exceptions", excepted, cases); excepted > 5+cases/2000 {
+			t.Errorf("too many exceptions")
+		}
+	}()
+	for i := range cases {
 		docs := w.documents(t)
 		s := mustCompile(t, docs...)
 		req := w.request()
@@ -316,12 +323,15 @@ func TestNeverLoosens(t *testing.T) {
 			had, has := stepGrants(before)|wished, stepGrants(after)
 			less := has&^(had|came(req, worse)) == 0 && had&^has != 0
 			if before.Action == Deny && after.Action == Confirm && strings.Contains(what, `"decision":"confirm"`) && onlyDefault(before) {
+				excepted++
 				continue // `default` is for what no rule speaks of, and now one does
 			}
 			if gone := withheld(worse.Chain); gone != 0 && has&gone == 0 && after.Grants.Effects&gone == 0 {
+				excepted++
 				continue // what asked was an effect that the delegation has the kernel take away
 			}
 			if len(docs) > 0 && less {
+				excepted++
 				continue
 			}
 			t.Fatalf("case %d: %s: %v became %v\nbefore %v\nafter %v\nrequest %+v\nenforce %+v", i, what, before.Action, after.Action, before.Reasons, after.Reasons, req.Steps, req.Enforce)
