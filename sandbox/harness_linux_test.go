@@ -32,6 +32,23 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+const failEnv = "ATIP_TEST_FAIL"
+
+// A stage runs before any init of this package's tests, but not before their variables.
+var _ = func() bool {
+	n, err := strconv.Atoi(os.Getenv(failEnv))
+	if err != nil {
+		return false
+	}
+	tripwire = func(step string) error {
+		if n--; n == 0 {
+			return &StepError{Step: step, Err: errors.New("tripped")}
+		}
+		return nil
+	}
+	return true
+}()
+
 // job is what a wrapper process is to start.
 type job struct {
 	Profile      Profile
@@ -55,6 +72,7 @@ type job struct {
 	State        string
 	Drain        bool   // wait for the end of the output before the child is waited for
 	Pty          bool   // a terminal on standard input and output
+	Fail         int    // the step of the stage that fails, from 1
 	Cgroup       string // where groups can be made, "" to look
 }
 
@@ -117,6 +135,9 @@ func wrapper(j job) (r result) {
 		h.ABI = j.ABI
 	}
 	h.cgroup = j.Cgroup
+	if j.Fail > 0 {
+		stageEnv = []string{failEnv + "=" + strconv.Itoa(j.Fail)}
+	}
 	s, err := Select(j.Profile, h)
 	if err != nil {
 		return fail(err)

@@ -34,7 +34,11 @@ func (r *privateRoot) step(name, path string, f func() error) {
 	if r.err != nil {
 		return
 	}
-	if err := f(); err != nil {
+	err := tripped(name)
+	if err == nil {
+		err = f()
+	}
+	if err != nil {
 		r.err = &StepError{Step: name, Path: path, Err: err}
 	}
 }
@@ -153,35 +157,51 @@ func (r *privateRoot) attach() {
 		})
 	}
 	for _, dir := range [...]string{"/proc", "/run", "/tmp", "/var/tmp", "/dev", "/root", "/home"} {
-		r.step("make directory", dir, func() error { return os.MkdirAll(r.base+dir, 0o755) })
+		r.step("make directory", dir, func() error { return r.directory(dir) })
 	}
 	// A directory of which only the names may be listed, and a working directory that is
 	// not granted, are there and empty.
 	for _, g := range r.profile.Read {
 		if g.Rights == List {
-			r.step("make directory", g.Path, func() error { return unwrapPath(os.MkdirAll(r.base+g.Path, 0o755)) })
+			r.step("make directory", g.Path, func() error { return r.directory(g.Path) })
 		}
 	}
 	if r.cwd != "" && unix.Access(r.base+r.cwd, unix.F_OK) != nil {
-		r.step("make directory", r.cwd, func() error { return unwrapPath(os.MkdirAll(r.base+r.cwd, 0o755)) })
+		r.step("make directory", r.cwd, func() error { return r.directory(r.cwd) })
 	}
 }
 
 // point makes what a mount is put on, unless a mount above has brought it.
 func (r *privateRoot) point(path string, dir bool) error {
-	target := r.base + path
-	if unix.Access(target, unix.F_OK) == nil {
-		return nil
-	}
 	if dir {
-		return unwrapPath(os.MkdirAll(target, 0o755))
+		return r.directory(path)
 	}
-	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
-		return unwrapPath(err)
+	for try := 0; ; try++ {
+		// Regular file or not, what is there will do. One is made, never written.
+		err := unix.Mknod(r.base+path, unix.S_IFREG|0o600, 0)
+		if errors.Is(err, unix.EEXIST) {
+			return nil
+		}
+		if !errors.Is(err, unix.ENOENT) || try > 0 {
+			return err
+		}
+		if err := r.directory(filepath.Dir(path)); err != nil {
+			return err
+		}
 	}
-	fd, err := unix.Open(target, unix.O_CREAT|unix.O_CLOEXEC|unix.O_RDONLY, 0o600)
-	if err == nil {
-		unix.Close(fd)
+}
+
+// directory makes one in the new root, and those above it where they are missing.
+func (r *privateRoot) directory(path string) error {
+	err := unix.Mkdir(r.base+path, 0o755)
+	if errors.Is(err, unix.ENOENT) && path != "/" {
+		if err := r.directory(filepath.Dir(path)); err != nil {
+			return err
+		}
+		err = unix.Mkdir(r.base+path, 0o755)
+	}
+	if errors.Is(err, unix.EEXIST) {
+		return nil
 	}
 	return err
 }
@@ -197,8 +217,8 @@ func unwrapPath(err error) error {
 
 func (r *privateRoot) devices() {
 	dev := r.base + "/dev"
-	r.step("make directory", "/dev/pts", func() error { return unwrapPath(os.MkdirAll(dev+"/pts", 0o755)) })
-	r.step("make directory", "/dev/shm", func() error { return unwrapPath(os.MkdirAll(dev+"/shm", 0o755)) })
+	r.step("make directory", "/dev/pts", func() error { return r.directory("/dev/pts") })
+	r.step("make directory", "/dev/shm", func() error { return r.directory("/dev/shm") })
 	r.step("mount", "/dev/pts", func() error {
 		return unix.Mount("devpts", dev+"/pts", "devpts", unix.MS_NOSUID|unix.MS_NOEXEC, "newinstance,ptmxmode=0666,mode=0620")
 	})

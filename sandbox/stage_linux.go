@@ -106,6 +106,19 @@ func readSealed(fd int) ([]byte, error) {
 	return data, nil
 }
 
+// tripwire lets a test make the n-th step fail; it is nil in programs.
+var tripwire func(step string) error
+
+// stageEnv is what a test adds to the environment of a stage.
+var stageEnv []string
+
+func tripped(step string) error {
+	if tripwire == nil {
+		return nil
+	}
+	return tripwire(step)
+}
+
 func (s *stage) send(m stageMessage) {
 	data, err := json.Marshal(m)
 	if err == nil {
@@ -243,7 +256,7 @@ func (s *stage) asInit() error {
 	if err := shieldInit(); err != nil {
 		return err
 	}
-	if err := loopbackUp(s.plan.Profile.Net.Mode); err != nil {
+	if err := errors.Join(tripped("loopback"), loopbackUp(s.plan.Profile.Net.Mode)); err != nil {
 		return err
 	}
 	if err := makeRoot(&s.plan.Profile, s.plan.Links, s.plan.Dir); err != nil {
@@ -253,10 +266,10 @@ func (s *stage) asInit() error {
 		s.send(stageMessage{Kind: "ready"})
 		os.Exit(0)
 	}
-	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+	if err := errors.Join(tripped("dumpable"), unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)); err != nil {
 		return &StepError{Step: "dumpable", Err: err}
 	}
-	if err := childLimits(s.plan.Profile.Limits); err != nil {
+	if err := errors.Join(tripped("limits"), childLimits(s.plan.Profile.Limits)); err != nil {
 		return err
 	}
 	setup := s.setup()

@@ -343,3 +343,48 @@ func TestQuickChildWithOrphans(t *testing.T) {
 		}
 	}
 }
+
+// TestEveryStepCanFail: whichever step of a private root fails, nothing runs and nothing
+// is left.
+func TestEveryStepCanFail(t *testing.T) {
+	needNamespaces(t)
+	w := newWorld(t)
+	if err := os.MkdirAll(w.ws+"/.git/hooks", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(w.ws+"/.env", []byte("KEY=1"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := w.third(t, func(in *Input) { in.Net.Mode, in.EnvFiles = NetLoopback, EnvFilesMask })
+	steps := map[string]bool{}
+	stride := 1
+	if testing.Short() {
+		stride = 7
+	}
+	for n := 1; ; n += stride {
+		j := w.child(t, p, "wswrite:"+w.base)
+		j.Fail = n
+		r := confined(t, j)
+		if r.Err == "" {
+			if outcomes(t, r.Out)["wswrite"] != "ok" || n < 40 {
+				t.Errorf("after %d steps: %+v", n-1, r.brief())
+			}
+			break
+		}
+		step, _ := r.Details["step"].(string)
+		steps[step] = true
+		if r.Code != "E4102" || step == "" || r.Out != "" || r.Rest != "[]" {
+			t.Errorf("step %d %q: %+v", n, step, r.brief())
+		}
+		if _, err := os.Stat(w.ws + "/made"); err == nil {
+			t.Fatalf("step %d %q: the child ran", n, step)
+		}
+	}
+	for _, step := range []string{"loopback", "make mounts private", "copy mount", "mount root", "mount", "link", "make directory", "cover", "make mask", "make root read-only",
+		"enter root", "pivot root", "detach old root", "verify read-only", "dumpable", "limits", "capabilities", "no_new_privs", "landlock_restrict_self", "seccomp"} {
+		if !steps[step] && stride == 1 {
+			t.Errorf("step %q was never tried", step)
+		}
+	}
+	t.Logf("%d kinds of steps", len(steps))
+}

@@ -164,10 +164,10 @@ func (w *worker) place() error {
 // dropped, then no_new_privs, which the other two require, and the filter last, as it
 // would judge the calls before.
 func (w *worker) confine() (ticket uint32, err error) {
-	if err := dropCapabilities(); err != nil {
+	if err := errors.Join(tripped("capabilities"), dropCapabilities()); err != nil {
 		return 0, err
 	}
-	if err := noNewPrivs(); err != nil {
+	if err := errors.Join(tripped("no_new_privs"), noNewPrivs()); err != nil {
 		return 0, err
 	}
 	choice := w.setup.filter()
@@ -180,7 +180,7 @@ func (w *worker) confine() (ticket uint32, err error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := restrictSelf(w.ruleset); err != nil {
+	if err := errors.Join(tripped("landlock_restrict_self"), restrictSelf(w.ruleset), tripped("seccomp")); err != nil {
 		return 0, err
 	}
 	if w.listen == nil {

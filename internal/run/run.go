@@ -61,7 +61,8 @@ func Run(inv Invocation, m Machine, out Output) *Result {
 	p.starts, x.plan, r.Plan = true, p, p
 	defer p.Close()
 	err = p.make(func() {
-		if p.prepared != nil {
+		// A private root is made elsewhere, and its rules with it.
+		if p.prepared != nil && p.policies.Sandbox().Tier != sandbox.T3.String() {
 			p.prepared.Rules(p.subprocess() == atip.No)
 		}
 		x.collecting = true
