@@ -12,7 +12,7 @@ import (
 )
 
 // probeVersion changes whenever the probe or what it records does.
-const probeVersion = 2
+const probeVersion = 3
 
 // probeFile keeps the answer of the probe: the key, a newline, the answer.
 const probeFile = "sandbox.probe"
@@ -81,7 +81,7 @@ func readShort(path string) []byte {
 
 // formatHost writes all of an answer in words, texts quoted; parseHost is its inverse.
 func formatHost(h Host) string {
-	return fmt.Sprintf("%s %d %d %t %t %t\n%q\n%q\n", h.OS, h.ABI, h.Errata, h.Seccomp, h.Root, h.Namespaces, h.Landlock, h.NSWhy)
+	return fmt.Sprintf("%s %d %d %t %t %t %t\n%q\n%q\n", h.OS, h.ABI, h.Errata, h.Seccomp, h.Root, h.Namespaces, h.Overlay, h.Landlock, h.NSWhy)
 }
 
 func parseHost(text string) (h Host, ok bool) {
@@ -90,16 +90,17 @@ func parseHost(text string) (h Host, ok bool) {
 		return h, false
 	}
 	words := strings.Split(lines[0], " ")
-	if len(words) != 6 {
+	if len(words) != 7 {
 		return h, false
 	}
-	var errs [7]error
+	var errs [8]error
 	h.OS = words[0]
 	h.ABI, errs[0] = strconv.Atoi(words[1])
 	h.Errata, errs[1] = strconv.Atoi(words[2])
 	h.Seccomp, errs[2] = strconv.ParseBool(words[3])
 	h.Root, errs[3] = strconv.ParseBool(words[4])
 	h.Namespaces, errs[4] = strconv.ParseBool(words[5])
+	h.Overlay, errs[7] = strconv.ParseBool(words[6])
 	h.Landlock, errs[5] = strconv.Unquote(lines[1])
 	h.NSWhy, errs[6] = strconv.Unquote(lines[2])
 	for _, err := range errs {

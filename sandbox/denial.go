@@ -94,6 +94,7 @@ func wordings() []refusal {
 		{"read-only file system", "EROFS", "files"},
 		{"invalid cross-device link", "EXDEV", "files"},
 		{"operation not permitted", "EPERM", "kernel"},
+		{"out of pty devices", "EACCES", "terminal"},
 	}
 }
 
@@ -143,6 +144,13 @@ func (d Denial) of(f refusal, line string, r Receipt) (Denial, bool) {
 		return d, true
 	case "kernel":
 		d.Op, d.Guarantee = "call", Kernel
+		return d, true
+	case "terminal":
+		if r.Tier == T3 {
+			return d, false
+		}
+		d.Op, d.Class, d.Path, d.Guarantee = "open", "files", "/dev/pts", FilesRead
+		d.Remedy = "terminals inside a command need tier T3 (policy sandbox.tier)"
 		return d, true
 	}
 	d.Op, d.Guarantee, d.Path = "open", FilesWrite, namedPath(line)

@@ -12,6 +12,10 @@ func (d *deriver) caches() {
 		case "go":
 			d.env("GOCACHE", w+"/go-build")
 			host := d.goModCache()
+			if build := d.cacheDir("GOCACHE", "go-build"); build != "" {
+				d.overlay("go-build", build, map[string]string{"GOCACHE": build})
+			}
+			d.overlay("gomod", host, map[string]string{"GOMODCACHE": host, "GOPROXY": d.in.Getenv("GOPROXY")})
 			if d.p.Net.Mode == NetNone || d.p.Net.Mode == NetLoopback {
 				d.optional(host, Read, "cache")
 				continue
@@ -27,9 +31,22 @@ func (d *deriver) caches() {
 			}
 		case "npm":
 			d.env("npm_config_cache", w+"/npm")
+			cache := d.in.Getenv("npm_config_cache")
+			if cache == "" && d.in.Home != "" {
+				cache = d.in.Home + "/.npm"
+			}
+			if cache != "" {
+				d.overlay("npm", cache+"/_cacache", map[string]string{"npm_config_cache": cache,
+					"npm_config_logs_dir": w + "/npm-logs", "npm_config_update_notifier": "false"})
+			}
 		case "pip":
 			d.env("PIP_CACHE_DIR", w+"/pip")
 			d.env("UV_CACHE_DIR", w+"/uv")
+			for _, c := range [...][2]string{{"PIP_CACHE_DIR", "pip"}, {"UV_CACHE_DIR", "uv"}} {
+				if dir := d.cacheDir(c[0], c[1]); dir != "" {
+					d.overlay(c[1], dir, map[string]string{c[0]: dir})
+				}
+			}
 		case "cargo":
 			d.env("CARGO_HOME", w+"/cargo")
 			if d.in.Home != "" {
@@ -39,6 +56,21 @@ func (d *deriver) caches() {
 			}
 		}
 	}
+}
+
+// cacheDir is where a tool keeps the user's cache: as the variable says, or under its
+// name in the cache directory.
+func (d *deriver) cacheDir(variable, name string) string {
+	if dir := d.in.Getenv(variable); dir != "" {
+		return dir
+	}
+	if dir := d.in.Getenv("XDG_CACHE_HOME"); dir != "" {
+		return dir + "/" + name
+	}
+	if d.in.Home == "" {
+		return ""
+	}
+	return d.in.Home + "/.cache/" + name
 }
 
 // goModCache is where go keeps the user's modules.

@@ -97,6 +97,9 @@ func (w *worker) stagePlan(next int) *stagePlan {
 	plan := &stagePlan{V: wireVersion, Profile: s.profile, Tier: s.tier, ABI: s.host.ABI, Path: c.Path, FD: -1,
 		Try: w.try, Cgroup: w.cgroup != nil, Observe: c.Observe, Argv: toBytes(c.Argv), Env: toBytes(c.Env), Dir: c.Dir, Umask: c.Umask, Terminal: c.Terminal, Foreground: c.Foreground}
 	plan.Profile.Limits = s.limits.ofProcess()
+	if !w.try {
+		plan.Profile.Overlays = w.layers
+	}
 	if c.ByDescriptor && c.File != nil {
 		plan.FD = next
 	}
@@ -358,6 +361,9 @@ func (p *Proc) sweepStage() Tree {
 	unix.Close(p.stage.fd)
 	p.oom = p.cgroup.outOfMemory()
 	p.cgroup.remove()
+	if p.layers != nil {
+		p.layers.Close()
+	}
 	live.Store(false)
 	close(p.release)
 	return t

@@ -42,10 +42,10 @@ func try(scratch string) Host {
 		h.Landlock = "system call filters do not work here: " + r.seccomp.Error()
 	}
 	if h.Seccomp && h.ABI >= scopeABI {
-		if err := tryNamespaces(h.ABI); err != nil {
+		if err := tryNamespaces(h.ABI, nil); err != nil {
 			h.NSWhy = "a private root cannot be made here: " + err.Error()
 		} else {
-			h.Namespaces = true
+			h.Namespaces, h.Overlay = true, tryOverlay(dir, h.ABI)
 		}
 	}
 	return h
@@ -53,10 +53,10 @@ func try(scratch string) Host {
 
 // tryNamespaces lets a stage make the private root of an empty run. Some systems allow
 // the namespace and refuse the mounts in it, so nothing less would tell.
-func tryNamespaces(abi int) error {
+func tryNamespaces(abi int, overlays []Overlay) error {
 	d := deriver{in: Input{Files: HostFiles(), Root: true}}
 	d.system()
-	p := Profile{Exec: d.set.compact()}
+	p := Profile{Exec: d.set.compact(), Overlays: overlays}
 	w := &worker{cmd: &Cmd{}, ruleset: -1, dir: -1, try: true, setup: &Setup{tier: T3, valid: true, profile: p, host: Host{ABI: abi}}}
 	done := make(chan error)
 	go offMain(func() {

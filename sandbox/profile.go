@@ -184,6 +184,8 @@ type Profile struct {
 	HostWrite         bool // a path beyond the private directory may be written
 	PlainRead         bool // needs less: every executable is known, nothing but TMPDIR is written, no network
 	Env               map[string]string
+	Overlays          []Overlay         // caches of the host under a private layer, where there is a private root
+	OverlayEnv        map[string]string // what then stands in place of Env
 	Limits            Limits
 	Need              []Guarantee // beyond those that always apply
 	Accept            []Guarantee

@@ -51,6 +51,7 @@ func makeRoot(p *Profile, links []link, cwd string) error {
 	}
 	r.step("make mounts private", "/", func() error { return unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "") })
 	r.clone()
+	r.stack()
 	r.step("mount root", r.base, func() error {
 		return unix.Mount("atip-exec", r.base, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=755,size=16m")
 	})
@@ -325,6 +326,11 @@ func insideGrants(p *Profile) []Grant {
 		exec := Exec
 		if p.SubprocessNo {
 			exec = 0
+		}
+		for _, o := range p.Overlays {
+			if o.Upper != "" {
+				out = append(out, Grant{o.Lower, true, all | exec, "cache"})
+			}
 		}
 		out = append(out, Grant{"/tmp", true, all | exec, "private root"}, Grant{"/var/tmp", true, all | exec, "private root"})
 	}

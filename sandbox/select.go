@@ -14,6 +14,7 @@ type Host struct {
 	Landlock string `json:"landlock,omitempty"` // why it is missing
 	// Namespaces is set where a private root could be made.
 	Namespaces bool   `json:"namespaces"`
+	Overlay    bool   `json:"overlay"` // in a private root
 	NSWhy      string `json:"namespacesWhy,omitempty"`
 
 	state  string // where protected names are kept during a run

@@ -88,6 +88,12 @@ func startWorker(s *Setup, c *Cmd) (*Proc, error) {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return nil, &StepError{Step: "child subreaper", Err: err}
 	}
+	var lock *os.File
+	if s.overlays() {
+		if lock, w.layers, err = takeLayers(s.profile.Private, s.profile.Overlays); err != nil {
+			return nil, err
+		}
+	}
 	w.staged = s.staged() || c.Observe && s.tier != T0
 	if s.limits.cgroup != "" {
 		if w.cgroup, err = makeCgroup(s.limits.cgroup, s.limits.max); err != nil {
@@ -128,7 +134,7 @@ func startWorker(s *Setup, c *Cmd) (*Proc, error) {
 			r.checked, r.err = c.Check(r.pid)
 		}
 	}
-	proc := &Proc{pid: r.pid, checked: r.checked, stopped: c.Stopped, release: release, guard: guard, cgroup: w.cgroup,
+	proc := &Proc{layers: lock, pid: r.pid, checked: r.checked, stopped: c.Stopped, release: release, guard: guard, cgroup: w.cgroup,
 		done: make(chan struct{})}
 	w.guard, w.cgroup = nil, nil // the process has them now
 	if r.stage != nil {

@@ -21,6 +21,7 @@ type worker struct {
 	null    *os.File
 	guard   *protection
 	cgroup  *cgroup
+	layers  []Overlay          // with the directories that are kept for this run
 	listen  func(fd int) error // takes the listener of an observed run
 	staged  bool               // through a stage
 	try     bool               // make the root, start nothing

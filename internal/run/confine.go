@@ -210,8 +210,10 @@ func (p *Plan) environment() error {
 	for name, value := range ep.Set {
 		r.set[name] = value
 	}
-	for name, value := range p.Profile.Env {
-		r.set[name] = value
+	for name, value := range p.Setup.Environment() {
+		if value != "" {
+			r.set[name] = value
+		}
 	}
 	for _, s := range p.steps {
 		if s.Call.Provenance.Rank >= atip.Org {
