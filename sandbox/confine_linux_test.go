@@ -3,6 +3,7 @@ package sandbox
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"net"
 	"os"
 	"os/exec"
@@ -341,5 +342,38 @@ func TestSubprocessNo(t *testing.T) {
 	}
 	if !slices.ContainsFunc(p.Exec, func(g Grant) bool { return g.Path == self(t) }) {
 		t.Errorf("exec grants %v", p.Exec)
+	}
+}
+
+// TestSeventeenthLayer: the kernel stacks sixteen Landlock layers, and the error says so.
+func TestSeventeenthLayer(t *testing.T) {
+	needLandlock(t, 1)
+	abi, _, _ := landlockABI()
+	rs, err := createRuleset(NetFull, abi)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(rs)
+	done := make(chan error, 17)
+	go offMain(func() { // the thread ends with its layers
+		defer close(done)
+		if err := noNewPrivs(); err != nil {
+			done <- err
+			return
+		}
+		for range 17 {
+			done <- restrictSelf(rs)
+		}
+	})
+	var last error
+	n := 0
+	for err := range done {
+		if n++; err != nil && last == nil {
+			last = err
+		}
+	}
+	var step *StepError
+	if !errors.As(last, &step) || step.FaultCode() != "E4107" || !strings.Contains(last.Error(), "nested too deep") {
+		t.Errorf("after %d layers: %v", n, last)
 	}
 }

@@ -3,6 +3,8 @@ package tools
 import (
 	"os"
 	"path/filepath"
+	"runtime"
+	"strings"
 
 	"github.com/atip-dev/atip-exec/internal/audit"
 	"github.com/atip-dev/atip-exec/internal/cli"
@@ -27,7 +29,8 @@ func doctorVerb(c *cli.Console, v *cli.Values) (int, error) {
 	if err != nil {
 		return 0, fault.New("E1005", err.Error())
 	}
-	checks := kernelChecks(dirs, m)
+	checks, tiers := kernelChecks(dirs, m)
+	checks = append(checks, machineChecks()...)
 	checks = append(checks, stateChecks(dirs, m)...)
 	status := 0
 	for _, k := range checks {
@@ -36,7 +39,7 @@ func doctorVerb(c *cli.Console, v *cli.Values) (int, error) {
 		}
 	}
 	if c.Documents() {
-		return status, c.Document(map[string]any{"kind": "atip-exec.doctor/1", "ok": status == 0, "checks": checks})
+		return status, c.Document(map[string]any{"kind": "atip-exec.doctor/1", "ok": status == 0, "checks": checks, "tiers": tiers})
 	}
 	for _, k := range checks {
 		mark := map[string]string{"ok": "✔", "warn": "!", "fail": "✘"}[k.Status]
@@ -48,15 +51,35 @@ func doctorVerb(c *cli.Console, v *cli.Values) (int, error) {
 			return status, err
 		}
 	}
-	return status, nil
+	return status, c.Text(tierText(tiers))
 }
 
-func kernelChecks(dirs place.Dirs, m run.Machine) []check {
+// tierText says what each tier promises on this machine.
+func tierText(tiers []sandbox.TierReport) string {
+	out := ""
+	for _, t := range tiers {
+		if !t.Usable {
+			out += "\n✘ " + t.Tier.String() + "  not usable: " + t.Why + "\n"
+			continue
+		}
+		out += "\n✔ " + t.Tier.String() + "  gives"
+		for _, g := range t.Given {
+			out += " " + string(g)
+		}
+		out += "\n"
+		for _, g := range t.Gaps {
+			out += "    without " + string(g.Guarantee) + "\n"
+		}
+	}
+	return out + "\n`atip sandbox test` tries to break them.\n"
+}
+
+func kernelChecks(dirs place.Dirs, m run.Machine) ([]check, []sandbox.TierReport) {
 	host, err := sandbox.Probe(sandbox.Cache{Dir: dirs.State, Executable: m.Self})
 	if err != nil {
-		return []check{{"sandbox", "fail", err.Error(), "see docs/platforms.md"}}
+		return []check{{"sandbox", "fail", err.Error(), "see docs/threat-model.md"}}, nil
 	}
-	var out []check
+	out := []check{{"kernel", "ok", kernelRelease(), ""}}
 	switch can := sandbox.Enforceable(host); {
 	case can.Files && can.Net:
 		out = append(out, check{"sandbox", "ok", "files and network are enforced by the kernel", ""})
@@ -78,9 +101,52 @@ func kernelChecks(dirs place.Dirs, m run.Machine) []check {
 	if host.Namespaces {
 		out = append(out, check{"namespaces", "ok", "user namespaces can be made", ""})
 	} else {
-		out = append(out, check{"namespaces", "warn", "user namespaces cannot be used: " + host.NSWhy, "runs stay at the tier that needs none"})
+		out = append(out, check{"namespaces", "warn", "tier T3 is not there: " + host.NSWhy, namespaceFix(m)})
 	}
-	return out
+	switch {
+	case host.Overlay:
+		out = append(out, check{"overlay", "ok", "caches of the host are used at T3, under a private layer", ""})
+	case host.Namespaces:
+		out = append(out, check{"overlay", "warn", "layers over caches cannot be made", "runs at T3 fill caches of their own; a newer kernel (5.11) or another file system may help"})
+	}
+	if dir, why := host.Cgroup(); dir != "" {
+		out = append(out, check{"cgroup", "ok", "limits of a whole run are kept below " + dir, ""})
+	} else {
+		out = append(out, check{"cgroup", "warn", "limits of processes below T3, and of root, cannot be kept: " + why, "start from a session that systemd delegates to (systemd-run --user --scope), or set no such limit"})
+	}
+	return out, host.Tiers()
+}
+
+// namespaceFix says how a machine that refuses user namespaces allows them to this program.
+// The switch for everybody is not what we advise.
+func namespaceFix(m run.Machine) string {
+	raw, err := os.ReadFile("/proc/sys/kernel/apparmor_restrict_unprivileged_userns")
+	if err == nil && strings.TrimSpace(string(raw)) == "1" {
+		program := filepath.Join(filepath.Dir(m.Self), "atip-exec")
+		return "as root, put this into /etc/apparmor.d/atip-exec and reload it: abi <abi/4.0>, profile atip-exec " + program + " flags=(unconfined) { userns, }"
+	}
+	if raw, err := os.ReadFile("/proc/sys/user/max_user_namespaces"); err == nil && strings.TrimSpace(string(raw)) == "0" {
+		return "user.max_user_namespaces is 0; an administrator has to raise it"
+	}
+	return "runs stay at the tier that needs none"
+}
+
+// machineChecks look at what is neither kernel nor state.
+func machineChecks() []check {
+	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	if err != nil {
+		return []check{{"terminal", "warn", "no terminal can be made: " + err.Error(), "mount devpts on /dev/pts; without it -t does not work"}}
+	}
+	master.Close()
+	return []check{{"terminal", "ok", "terminals can be made", ""}}
+}
+
+func kernelRelease() string {
+	raw, err := os.ReadFile("/proc/sys/kernel/osrelease")
+	if err != nil {
+		return runtime.GOOS
+	}
+	return runtime.GOOS + " " + strings.TrimSpace(string(raw)) + " " + runtime.GOARCH
 }
 
 func stateChecks(dirs place.Dirs, m run.Machine) []check {
