@@ -155,7 +155,7 @@ func processAct(name, arg string) error {
 		}
 		return unix.Prlimit(pid, unix.RLIMIT_CORE, &l, nil)
 	case "setpriority":
-		return unix.Setpriority(unix.PRIO_PROCESS, pid, 5)
+		return unix.Setpriority(unix.PRIO_PROCESS, pid, 19)
 	case "wrappermem":
 		return eachTask(os.Getppid(), func(tid int) error { return touch(fmt.Sprintf("/proc/%d/mem", tid), unix.O_RDONLY) })
 	case "wrapperenviron":

@@ -47,6 +47,11 @@ func (w *worker) forkStage() (*stageLink, error) {
 		if err != nil {
 			return nil, err
 		}
+		if len(w.layers) > 0 || w.try && len(w.setup.profile.Overlays) > 0 {
+			// An overlay acts for its whole life with what its maker had, and makes its own
+			// directories without any mode.
+			attr.Sys.AmbientCaps = append(attr.Sys.AmbientCaps, unix.CAP_DAC_OVERRIDE, unix.CAP_FOWNER)
+		}
 	}
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

@@ -15,6 +15,12 @@ type Receipt struct {
 	Limits    map[string]LimitReceipt `json:"limits"`
 	Denials   []Denial                `json:"denials"`
 	Protected ProtectedReceipt        `json:"protected"`
+	Nested    NestedReceipt           `json:"nested"`
+}
+
+// NestedReceipt says whether the run is inside another one.
+type NestedReceipt struct {
+	Outer *string `json:"outer"` // its tier, as it says; null for no outer run
 }
 
 // Gap is a guarantee this run does without.

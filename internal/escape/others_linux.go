@@ -79,7 +79,7 @@ func processProbes() []Probe {
 			cpus.Set(0)
 			return unix.SchedSetaffinity(s.Victim, &cpus)
 		}},
-		{name: "priority", want: eperm, act: func(s Scene) error { return unix.Setpriority(unix.PRIO_PROCESS, s.Victim, 7) }},
+		{name: "priority", want: eperm, act: func(s Scene) error { return unix.Setpriority(unix.PRIO_PROCESS, s.Victim, 19) }},
 		// IOPRIO_WHO_USER, where a target of 0 is everything the user runs; the class is
 		// invalid, so that the control stops short of it.
 		{name: "io-priority-of-user", want: eperm, private: own, act: reached(unix.SYS_IOPRIO_SET, 3, 0, 7<<13)},

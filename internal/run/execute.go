@@ -96,7 +96,7 @@ func (x *execution) run() (err error) {
 	}()
 	if x.out.Start != nil {
 		x.out.Start(Started{V: 1, Run: p.Run, Argv: x.cleanAll(p.inv.words()), Cwd: p.Cwd, Pid: x.proc.Pid(), Stdin: x.status.IO.Stdin, Terminal: x.status.IO.Terminal,
-			TimeoutMS: p.timeout.LimitMS, Decision: p.Decision.Action.String(), Tier: p.Setup.Tier().String(), Gaps: p.Setup.Receipt().Gaps})
+			TimeoutMS: p.timeout.LimitMS, Decision: p.Decision.Action.String(), Tier: p.Setup.Tier().String(), Gaps: p.receipt().Gaps})
 	}
 	return x.finish()
 }
@@ -320,7 +320,7 @@ func (x *execution) denials(exit sandbox.Exit) {
 		x.warn("denials cannot be seen here: another program listens to the system calls already")
 	}
 	if !observed {
-		if d, ok := sandbox.Explain(exit, x.tail.last, x.plan.Setup.Receipt()); ok {
+		if d, ok := sandbox.Explain(exit, x.tail.last, x.plan.receipt()); ok {
 			list = []sandbox.Denial{d}
 		}
 	}
@@ -370,7 +370,7 @@ func (x *execution) settleProtected(s sandbox.Settlement) {
 		}
 		x.warn(text)
 	}
-	receipt := x.plan.Setup.Receipt()
+	receipt := x.plan.receipt()
 	receipt.Protected = s.Receipt()
 	x.status.Sandbox = receipt
 }

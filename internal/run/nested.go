@@ -1,6 +1,7 @@
 package run
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"io/fs"
@@ -61,9 +62,11 @@ type nestedError struct {
 }
 
 // inside reports that this run is inside another, whose sandbox keeps it from the state
-// directory. The variable alone says nothing: outside, who sets it can still write there.
+// directory. The variable alone says nothing, as an agent can set it, and neither does a log
+// that cannot be opened: at T2 a command may have taken the mode of its directory. What
+// nobody can fake is that this very process is under a filter that cannot be taken off.
 func (p *Plan) inside() bool {
-	if p.machine.Getenv("ATIP_EXEC_SANDBOX") == "" {
+	if p.machine.Getenv("ATIP_EXEC_SANDBOX") == "" || !filtered() {
 		return false
 	}
 	f, err := os.OpenFile(filepath.Join(p.dirs.State, "audit", "lock"), os.O_RDWR, 0)
@@ -72,6 +75,25 @@ func (p *Plan) inside() bool {
 		return false
 	}
 	return errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) || errors.Is(err, fs.ErrNotExist)
+}
+
+// filtered reports whether the kernel confines this process for good.
+func filtered() bool {
+	raw, err := os.ReadFile("/proc/self/status")
+	return err == nil && bytes.Contains(raw, []byte("\nNoNewPrivs:\t1\n")) && bytes.Contains(raw, []byte("\nSeccomp:\t2\n"))
+}
+
+// receipt is what the sandbox enforces, and inside of what.
+func (p *Plan) receipt() sandbox.Receipt {
+	r := p.Setup.Receipt()
+	if p.inside() {
+		outer := "unknown"
+		if tier, ok := sandbox.TierByName(p.machine.Getenv("ATIP_EXEC_SANDBOX")); ok {
+			outer = tier.String()
+		}
+		r.Nested.Outer = &outer
+	}
+	return r
 }
 
 // probeCache is where the sandbox keeps what it learned and what it must restore. A run

@@ -104,7 +104,7 @@ func (x *execution) describe(kind string) map[string]any {
 
 // granted is the receipt without what every run may read.
 func (p *Plan) granted() sandbox.Receipt {
-	r := p.Setup.Receipt()
+	r := p.receipt()
 	r.Read = slices.DeleteFunc(slices.Clone(r.Read), func(g sandbox.Grant) bool { return g.Why == "default" })
 	return r
 }

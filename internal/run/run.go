@@ -138,7 +138,7 @@ func (r *Result) base(p *Plan) Status {
 	s.Tool = &toolStatus{Path: id.Canonical, SHA256: id.Digest}
 	if len(p.Decision.Steps) > 0 {
 		s.Decision = &decisionStatus{Action: p.Decision.Action.String(), Rules: p.rules()}
-		s.Sandbox = p.Setup.Receipt()
+		s.Sandbox = p.receipt()
 		s.Env = &envStatus{Dropped: p.env.dropped, Credentials: p.env.credentials}
 	}
 	return s
