@@ -140,22 +140,30 @@ func (o Options) scratch() (dir string, remove func(), err error) {
 func (o Options) family(ctx context.Context, r *Report, f escape.Family) (answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	outside, _, err := o.once(ctx, f, func(base string, argv []string) (answer, error) {
-		cmd := exec.CommandContext(ctx, o.Self, argv...)
-		cmd.Dir, cmd.Env = base+"/ws", environment(base)
-		cmd.WaitDelay = time.Second
-		out, err := cmd.Output()
-		return answer{Out: string(out)}, err
-	}, nil)
-	if err != nil {
-		return outside, fmt.Errorf("control of %s: %w", f.Name, err)
-	}
+	// The control has a world of its own, so both can go on at once.
+	var outside answer
+	failed := make(chan error, 1)
+	go func() {
+		var err error
+		outside, _, err = o.once(ctx, f, func(base string, argv []string) (answer, error) {
+			cmd := exec.CommandContext(ctx, o.Self, argv...)
+			cmd.Dir, cmd.Env = base+"/ws", environment(base)
+			cmd.WaitDelay = time.Second
+			out, err := cmd.Output()
+			return answer{Out: string(out)}, err
+		}, nil)
+		failed <- err
+	}()
 	var escapes []string
 	inside, effects, err := o.once(ctx, f, func(base string, argv []string) (answer, error) {
 		return o.wrap(ctx, job{Policy: o.Policy, Self: o.Self, State: o.State, Base: base, Net: f.Net, Read: f.Read, Limit: f.Limit, Argv: argv})
 	}, &escapes)
-	if err != nil {
+	cerr := <-failed
+	switch {
+	case err != nil:
 		return inside, err
+	case cerr != nil:
+		return inside, fmt.Errorf("control of %s: %w", f.Name, cerr)
 	}
 	free, done := escape.Outcomes(outside.Out)
 	if !done {
