@@ -3,6 +3,8 @@ package policy
 import (
 	"strconv"
 	"strings"
+
+	"github.com/atip-dev/atip-exec/internal/ip"
 )
 
 // HostUseOf classifies a host as it stands in a URL or an argument. Addresses are
@@ -10,8 +12,8 @@ import (
 // hexadecimal, shortened) and unwrapped when IPv4 travels inside IPv6.
 func HostUseOf(host string, port int) HostUse {
 	h := strings.ToLower(strings.TrimRight(strings.TrimLeft(host, "["), "]."))
-	if a, ok := parseAddr(h); ok {
-		return HostUse{Host: a.String(), Port: port, Kind: a.kind()}
+	if a, ok := ip.Parse(h); ok {
+		return HostUse{Host: a.String(), Port: port, Kind: addressKind(a)}
 	}
 	use := HostUse{Host: h, Port: port}
 	switch {
@@ -31,7 +33,7 @@ type hostPattern struct {
 	isKind bool
 	name   string // exact, lower case
 	suffix string // with the leading dot
-	prefix cidr
+	prefix ip.CIDR
 	ranged bool
 	port   int
 }
@@ -58,13 +60,13 @@ func parseHostPattern(text string) (hostPattern, bool) {
 	s = strings.Trim(s, "[]")
 	switch {
 	case strings.IndexByte(s, '/') >= 0:
-		h.prefix, h.ranged = parseCIDR(s)
+		h.prefix, h.ranged = ip.ParseCIDR(s)
 		return h, h.ranged
 	case strings.HasPrefix(s, "*."):
 		h.suffix = s[1:]
 		return h, len(s) > 2 && validName(s[2:])
 	default:
-		if a, ok := parseAddr(s); ok {
+		if a, ok := ip.Parse(s); ok {
 			h.name = a.String()
 			return h, true
 		}
@@ -97,8 +99,8 @@ func (h hostPattern) match(u HostUse) bool {
 	case h.isKind:
 		return u.Kind == h.kind
 	case h.ranged:
-		a, ok := parseAddr(u.Host)
-		return ok && h.prefix.contains(a)
+		a, ok := ip.Parse(u.Host)
+		return ok && h.prefix.Contains(a)
 	case h.suffix != "":
 		return strings.HasSuffix(u.Host, h.suffix) && len(u.Host) > len(h.suffix)
 	}
@@ -118,4 +120,29 @@ func (h hostPattern) listed(u HostUse) bool {
 		u.Port = 443
 	}
 	return h.match(u) && u.Kind != HostMetadata
+}
+
+// addressKind says what connecting to an address means.
+func addressKind(a ip.Addr) HostKind {
+	if a.Metadata() {
+		return HostMetadata
+	}
+	if a.Is4() {
+		b := a[12:]
+		switch {
+		case b[0] == 127, b[0] == 0:
+			return HostLoopback
+		case b[0] == 10, b[0] == 172 && b[1]&0xf0 == 16, b[0] == 192 && b[1] == 168, b[0] == 169 && b[1] == 254,
+			b[0] == 100 && b[1]&0xc0 == 64, b[0] >= 224:
+			return HostPrivate // RFC 1918, link local, RFC 6598, multicast and reserved
+		}
+		return HostPublic
+	}
+	switch {
+	case [15]byte(a[:15]) == [15]byte{} && a[15] <= 1:
+		return HostLoopback // :: connects to this machine too
+	case a[0]&0xfe == 0xfc, a[0] == 0xfe && a[1]&0x80 != 0, a[0] == 0xff:
+		return HostPrivate // unique local, link and site local, multicast
+	}
+	return HostPublic
 }

@@ -1,17 +1,20 @@
-package policy
+// Package ip reads and classifies IP addresses. Package net/netip would do, but it costs
+// every command its package initialisation.
+package ip
 
 import (
 	"strconv"
 	"strings"
 )
 
-// addr is an IP address, IPv4 in its IPv6-mapped form. Package net/netip would do,
-// but it costs every command its package initialisation.
-type addr [16]byte
+// Addr is an IP address, IPv4 in its IPv6-mapped form.
+type Addr [16]byte
 
-func v4(a, b, c, d byte) addr { return addr{10: 0xff, 11: 0xff, 12: a, 13: b, 14: c, 15: d} }
+// V4 is the IPv4 address a.b.c.d.
+func V4(a, b, c, d byte) Addr { return Addr{10: 0xff, 11: 0xff, 12: a, 13: b, 14: c, 15: d} }
 
-func (a addr) is4() bool { return zero(a[:10]) && a[10] == 0xff && a[11] == 0xff }
+// Is4 reports an IPv4 address.
+func (a Addr) Is4() bool { return zero(a[:10]) && a[10] == 0xff && a[11] == 0xff }
 
 func zero(b []byte) bool {
 	for _, c := range b {
@@ -22,46 +25,46 @@ func zero(b []byte) bool {
 	return true
 }
 
-// parseAddr reads an address in every spelling that connects to it; IPv4 that
+// Parse reads an address in every spelling that connects to it; IPv4 that
 // travels inside IPv6 is unwrapped.
-func parseAddr(h string) (addr, bool) {
+func Parse(h string) (Addr, bool) {
 	if strings.IndexByte(h, ':') < 0 {
 		return parseIPv4(h)
 	}
 	h, _, _ = strings.Cut(h, "%") // a zone does not change where the address is
 	a, ok := parseIPv6(h)
-	return a.unwrap(), ok
+	return a.Unwrap(), ok
 }
 
 // parseIPv4 reads what inet_aton(3) reads: one to four parts, each decimal, octal
 // with a leading 0 or hexadecimal with 0x; the last part fills the rest.
-func parseIPv4(h string) (addr, bool) {
+func parseIPv4(h string) (Addr, bool) {
 	parts := strings.Split(h, ".")
 	if len(parts) > 4 {
-		return addr{}, false
+		return Addr{}, false
 	}
 	var v uint64
 	for i, p := range parts {
 		if p == "" || p[0] < '0' || p[0] > '9' {
-			return addr{}, false
+			return Addr{}, false
 		}
 		n, err := parseAton(p)
 		if err != nil {
-			return addr{}, false
+			return Addr{}, false
 		}
 		if i < len(parts)-1 {
 			if n > 255 {
-				return addr{}, false
+				return Addr{}, false
 			}
 			v |= n << (8 * (3 - i))
 			continue
 		}
 		if n >= 1<<(8*(4-i)) {
-			return addr{}, false
+			return Addr{}, false
 		}
 		v |= n
 	}
-	return v4(byte(v>>24), byte(v>>16), byte(v>>8), byte(v)), true
+	return V4(byte(v>>24), byte(v>>16), byte(v>>8), byte(v)), true
 }
 
 func parseAton(p string) (uint64, error) {
@@ -76,18 +79,18 @@ func parseAton(p string) (uint64, error) {
 
 // parseIPv6 reads RFC 4291 text: eight groups, one run of zeros as "::", the last
 // four bytes dotted if wanted.
-func parseIPv6(h string) (addr, bool) {
+func parseIPv6(h string) (Addr, bool) {
 	head, tail, gap := strings.Cut(h, "::")
 	left, ok1 := groups(head, !gap)
 	right, ok2 := groups(tail, true)
 	if !ok1 || !ok2 {
-		return addr{}, false
+		return Addr{}, false
 	}
 	n := len(left) + len(right)
 	if gap && n > 14 || !gap && n != 16 {
-		return addr{}, false
+		return Addr{}, false
 	}
-	var a addr
+	var a Addr
 	copy(a[:], left)
 	copy(a[16-len(right):], right)
 	return a, true
@@ -118,21 +121,21 @@ func groups(s string, dotted bool) ([]byte, bool) {
 	return out, len(out) <= 16
 }
 
-// unwrap takes the IPv4 address out of NAT64 (64:ff9b::/96), 6to4 (2002::/16) and
+// Unwrap takes the IPv4 address out of NAT64 (64:ff9b::/96), 6to4 (2002::/16) and
 // IPv4-compatible addresses.
-func (a addr) unwrap() addr {
+func (a Addr) Unwrap() Addr {
 	switch {
 	case a[0] == 0 && a[1] == 0x64 && a[2] == 0xff && a[3] == 0x9b && zero(a[4:12]), zero(a[:12]) && !zero(a[12:15]):
-		return v4(a[12], a[13], a[14], a[15])
+		return V4(a[12], a[13], a[14], a[15])
 	case a[0] == 0x20 && a[1] == 0x02:
-		return v4(a[2], a[3], a[4], a[5])
+		return V4(a[2], a[3], a[4], a[5])
 	}
 	return a
 }
 
 // String is the canonical text: dotted, or RFC 5952.
-func (a addr) String() string {
-	if a.is4() {
+func (a Addr) String() string {
+	if a.Is4() {
 		b := strconv.AppendInt(nil, int64(a[12]), 10)
 		for _, c := range a[13:] {
 			b = strconv.AppendInt(append(b, '.'), int64(c), 10)
@@ -164,40 +167,16 @@ func (a addr) String() string {
 	return string(b)
 }
 
-func (a addr) kind() HostKind {
-	switch a.String() {
-	case "169.254.169.254", "169.254.170.2", "100.100.100.200", "fd00:ec2::254":
-		return HostMetadata
-	}
-	if a.is4() {
-		b := a[12:]
-		switch {
-		case b[0] == 127, b[0] == 0:
-			return HostLoopback
-		case b[0] == 10, b[0] == 172 && b[1]&0xf0 == 16, b[0] == 192 && b[1] == 168, b[0] == 169 && b[1] == 254,
-			b[0] == 100 && b[1]&0xc0 == 64, b[0] >= 224:
-			return HostPrivate // RFC 1918, link local, RFC 6598, multicast and reserved
-		}
-		return HostPublic
-	}
-	switch {
-	case zero(a[:15]) && a[15] <= 1:
-		return HostLoopback // :: connects to this machine too
-	case a[0]&0xfe == 0xfc, a[0] == 0xfe && a[1]&0x80 != 0, a[0] == 0xff:
-		return HostPrivate // unique local, link and site local, multicast
-	}
-	return HostPublic
-}
-
-// cidr is a range of addresses; bits counts in the IPv6 form.
-type cidr struct {
-	base addr
+// CIDR is a range of addresses; bits counts in the IPv6 form.
+type CIDR struct {
+	base Addr
 	bits int
 }
 
-func parseCIDR(s string) (cidr, bool) {
+// ParseCIDR reads an address range, "10.0.0.0/8".
+func ParseCIDR(s string) (CIDR, bool) {
 	host, length, _ := strings.Cut(s, "/")
-	var a addr
+	var a Addr
 	ok := false
 	if strings.IndexByte(host, ':') >= 0 {
 		a, ok = parseIPv6(host)
@@ -206,13 +185,14 @@ func parseCIDR(s string) (cidr, bool) {
 		ok = ok && strings.Count(host, ".") == 3
 	}
 	n, err := strconv.ParseUint(length, 10, 8)
-	if a.is4() && strings.IndexByte(host, ':') < 0 {
+	if a.Is4() && strings.IndexByte(host, ':') < 0 {
 		n += 96
 	}
-	return cidr{a, int(n)}, ok && err == nil && n <= 128
+	return CIDR{a, int(n)}, ok && err == nil && n <= 128
 }
 
-func (c cidr) contains(a addr) bool {
+// Contains reports whether a lies in the range.
+func (c CIDR) Contains(a Addr) bool {
 	whole := c.bits / 8
 	if string(a[:whole]) != string(c.base[:whole]) {
 		return false
@@ -220,3 +200,6 @@ func (c cidr) contains(a addr) bool {
 	rest := c.bits % 8
 	return rest == 0 || (a[whole]^c.base[whole])>>(8-rest) == 0
 }
+
+// Single reports a range of one address.
+func (c CIDR) Single() bool { return c.bits == 128 }

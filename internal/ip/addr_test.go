@@ -1,4 +1,4 @@
-package policy
+package ip
 
 import (
 	"net/netip"
@@ -19,7 +19,7 @@ func FuzzAddr(f *testing.F) {
 		if want.Is4() {
 			got, ok = parseIPv4(s)
 		}
-		if !ok || got != addr(want.As16()) {
+		if !ok || got != Addr(want.As16()) {
 			t.Fatalf("%q: %v %v, want %v", s, got, ok, want)
 		}
 		if got.String() != want.Unmap().String() {
@@ -38,7 +38,7 @@ func TestAddrRefuses(t *testing.T) {
 		}
 	}
 	for _, s := range []string{"10.0.0.0/33", "10/8", "::/129", "x/8", "10.0.0.0/", "10.0.0.0/-1"} {
-		if c, ok := parseCIDR(s); ok {
+		if c, ok := ParseCIDR(s); ok {
 			t.Errorf("%q is %v", s, c)
 		}
 	}
@@ -46,10 +46,10 @@ func TestAddrRefuses(t *testing.T) {
 		cidr, addr string
 		want       bool
 	}{{"10.0.0.0/8", "10.255.0.1", true}, {"10.0.0.0/9", "10.128.0.1", false}, {"0.0.0.0/0", "1.2.3.4", true}, {"0.0.0.0/0", "fe80::1", false}, {"fc00::/7", "fd00::1", true}, {"::/0", "1.2.3.4", true}} {
-		c, ok := parseCIDR(row.cidr)
-		a, ok2 := parseAddr(row.addr)
-		if !ok || !ok2 || c.contains(a) != row.want {
-			t.Errorf("%s in %s: %v", row.addr, row.cidr, c.contains(a))
+		c, ok := ParseCIDR(row.cidr)
+		a, ok2 := Parse(row.addr)
+		if !ok || !ok2 || c.Contains(a) != row.want {
+			t.Errorf("%s in %s: %v", row.addr, row.cidr, c.Contains(a))
 		}
 	}
 }
