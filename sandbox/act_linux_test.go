@@ -222,7 +222,7 @@ func processAct(name, arg string) error {
 		}
 		return errors.New(itoa(len(running)))
 	}
-	return errors.New("unknown act")
+	return networkAct(name, arg)
 }
 
 func itoa(n int) string { return strconv.Itoa(n) }

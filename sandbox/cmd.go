@@ -34,6 +34,9 @@ type Cmd struct {
 
 	Observe bool // report what is refused; Proc.Denials has it
 
+	// Serve takes over the listening sockets of the run's own network, before the child
+	// starts. Mode NetAllowlist needs it.
+	Serve func([]Listener)
 	// Prepared is what Prepare began, nil for nothing.
 	Prepared *Prepared
 	// Check compares the started file with the identified one, on the worker, right
@@ -42,6 +45,13 @@ type Cmd struct {
 	// Stopped is called when the child pid is stopped by a signal, perhaps before
 	// Start returns.
 	Stopped func(pid int, sig syscall.Signal)
+}
+
+// Listener is a socket that listens inside the network of a run.
+type Listener struct {
+	Service string   `json:"service"` // http, socks, forward
+	Port    int      `json:"port"`
+	File    *os.File `json:"-"`
 }
 
 // Exit is how the child ended.

@@ -149,7 +149,7 @@ func TestNetworkIsDenied(t *testing.T) {
 	if got["tcp"] != "ok" || got["udp"] != "ok" || got["raw"] != "EPERM" || got["unix"] != "EAFNOSUPPORT" {
 		t.Errorf("full: %v", got)
 	}
-	r = confined(t, w.child(t, w.profile(t, func(in *Input) { in.Net = Net{NetAllowlist, []string{"a"}} }), acts...))
+	r = confined(t, w.child(t, w.profile(t, func(in *Input) { in.Policy.Tier, in.Net = T2, Net{Mode: NetAllowlist, Allow: []string{"a"}} }), acts...))
 	if r.Code != "E4101" {
 		t.Errorf("allowlist: %+v", r.brief())
 	}

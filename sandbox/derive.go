@@ -86,6 +86,7 @@ func Derive(in Input) (Profile, error) {
 	d.system()
 	d.home()
 	d.private()
+	d.proxied()
 	d.caches()
 	d.resources()
 	if err := d.policy(); err != nil {
@@ -316,6 +317,21 @@ func (d *deriver) private() {
 	d.set.add(Grant{Path: path, Dir: true, Rights: d.rights(Exec) | Read | Write | Remove, Why: "private"})
 	d.env("TMPDIR", path+"/tmp")
 	d.env("XDG_CACHE_HOME", path+"/xdg")
+}
+
+// proxied names the proxy to the programs of the run. It is one URL for all, because
+// clients without a package for SOCKS end with an error when they are told of it.
+func (d *deriver) proxied() {
+	if d.p.Net.Mode != NetAllowlist {
+		return
+	}
+	url := "http://127.0.0.1:" + strconv.Itoa(ProxyPort)
+	for _, name := range [...]string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"} {
+		d.env(name, url)
+	}
+	d.env("NO_PROXY", "localhost,127.0.0.1,::1")
+	d.env("no_proxy", "localhost,127.0.0.1,::1")
+	d.env("NODE_USE_ENV_PROXY", "1")
 }
 
 func (d *deriver) env(name, value string) {

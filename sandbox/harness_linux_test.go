@@ -12,12 +12,15 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/atip-dev/atip-exec/internal/proxy"
 )
 
 // TestMain lets the test binary also be the wrapper and the confined child: a
@@ -74,6 +77,8 @@ type job struct {
 	Pty          bool   // a terminal on standard input and output
 	Fail         int    // the step of the stage that fails, from 1
 	Cgroup       string // where groups can be made, "" to look
+	Proxy        *proxy.Config
+	Forward      map[int]string // port inside, service outside
 }
 
 // result is what the wrapper saw.
@@ -90,6 +95,9 @@ type result struct {
 	Opened     string
 	Settlement Settlement
 	Rest       string // children left after the sweep
+	Proxy      proxy.Report
+	Holds      int      // listening sockets of the wrapper
+	Exposed    []string // those of them that are in the machine's own network
 }
 
 // brief is the result without its receipt.
@@ -203,6 +211,28 @@ func wrapper(j job) (r result) {
 		}
 		return "true", nil
 	}
+	if j.Proxy != nil {
+		rules, err := proxy.Compile(*j.Proxy)
+		if err != nil {
+			return fail(err)
+		}
+		server := proxy.New(rules)
+		defer func() { r.Proxy = server.Close() }()
+		c.Serve = func(list []Listener) {
+			for _, l := range list {
+				switch l.Service {
+				case "http":
+					server.ServeHTTP(l.File)
+				case "socks":
+					server.ServeSOCKS(l.File)
+				default:
+					if err := server.ServeForward(l.File, j.Forward[l.Port]); err != nil {
+						panic(err)
+					}
+				}
+			}
+		}
+	}
 	p, err := Start(context.Background(), j.Profile, s, c)
 	pw.Close()
 	if j.Pty {
@@ -211,6 +241,9 @@ func wrapper(j job) (r result) {
 	if err != nil {
 		r.Rest = fmt.Sprint(children())
 		return fail(err)
+	}
+	if j.Proxy != nil {
+		r.Holds, r.Exposed = heldListeners()
 	}
 	if j.Announce {
 		fmt.Fprintln(os.Stderr, p.Pid())
@@ -250,6 +283,26 @@ func wrapper(j job) (r result) {
 	r.Out = <-out
 	r.Rest = fmt.Sprint(children())
 	return r
+}
+
+// heldListeners looks at the listening sockets that this process holds.
+func heldListeners() (held int, exposed []string) {
+	tables := ""
+	for _, name := range []string{"tcp", "tcp6", "unix"} {
+		data, _ := os.ReadFile("/proc/net/" + name)
+		tables += string(data)
+	}
+	for fd := range 1024 {
+		if on, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ACCEPTCONN); err != nil || on != 1 {
+			continue
+		}
+		held++
+		var st unix.Stat_t
+		if err := unix.Fstat(fd, &st); err != nil || slices.Contains(strings.Fields(tables), strconv.FormatUint(st.Ino, 10)) {
+			exposed = append(exposed, strconv.Itoa(fd))
+		}
+	}
+	return held, exposed
 }
 
 // openPty makes a terminal; a package for it would be a second importer.

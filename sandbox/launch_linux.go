@@ -151,7 +151,7 @@ func namespaces(mode NetMode) (*syscall.SysProcAttr, error) {
 	sys := &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL,
 		Cloneflags: unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS,
 		// Otherwise a uid that is mapped to itself loses everything at execve.
-		AmbientCaps: []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_SETPCAP}}
+		AmbientCaps: []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_NET_BIND_SERVICE, unix.CAP_SETPCAP}}
 	if mode != NetFull {
 		sys.Cloneflags |= unix.CLONE_NEWNET
 	}
@@ -190,9 +190,10 @@ func identityMap(path string, own int) ([]syscall.SysProcIDMap, error) {
 
 // receive reads one message; io ends with errClosed.
 func (l *stageLink) receive() (stageMessage, error) {
-	buf, rights := make([]byte, 16<<10), make([]byte, 32)
+	buf := make([]byte, 16<<10)
+	oob := make([]byte, unix.CmsgSpace(4*maxListeners))
 	for {
-		n, more, _, _, err := unix.Recvmsg(l.fd, buf, rights, unix.MSG_CMSG_CLOEXEC)
+		n, oobn, _, _, err := unix.Recvmsg(l.fd, buf, oob, unix.MSG_CMSG_CLOEXEC)
 		switch {
 		case errors.Is(err, unix.EINTR):
 			continue
@@ -204,12 +205,22 @@ func (l *stageLink) receive() (stageMessage, error) {
 			return stageMessage{}, errClosed
 		}
 		m := stageMessage{fd: -1}
-		if list, err := unix.ParseSocketControlMessage(rights[:more]); err == nil && len(list) == 1 {
-			if fds, err := unix.ParseUnixRights(&list[0]); err == nil && len(fds) == 1 {
-				m.fd = fds[0]
+		fds := receivedDescriptors(oob[:oobn])
+		err = json.Unmarshal(buf[:n], &m)
+		switch {
+		case err == nil && m.Kind == "listener" && len(fds) == 1:
+			m.fd = fds[0]
+		case err == nil && len(fds) == len(m.Listeners):
+			for i, fd := range fds {
+				m.Listeners[i].File = os.NewFile(uintptr(fd), "listener")
 			}
+		default:
+			for _, fd := range fds {
+				unix.Close(fd)
+			}
+			return m, errors.Join(err, errors.New("the stage sent other descriptors than it names"))
 		}
-		return m, json.Unmarshal(buf[:n], &m)
+		return m, nil
 	}
 }
 
@@ -229,8 +240,11 @@ func (l *stageLink) kill() {
 // await waits until the child runs. In place, that is when execve closes the socket.
 func (l *stageLink) await(w *worker) (child int, err error) {
 	m, err := l.receive()
-	if err == nil && m.Kind == "listener" {
-		if m.fd >= 0 {
+	for err == nil && (m.Kind == "listening" || m.Kind == "listener") {
+		switch {
+		case m.Kind == "listening" && w.cmd.Serve != nil:
+			w.cmd.Serve(m.Listeners)
+		case m.fd >= 0:
 			// Served at once: the next thing that the stage does is an execve, which waits for it.
 			if l.observer, err = observe(m.fd, w.setup); err != nil {
 				return 0, err

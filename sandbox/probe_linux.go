@@ -51,12 +51,12 @@ func try(scratch string) Host {
 	return h
 }
 
-// tryNamespaces lets a stage make the private root of an empty run. Some systems allow
+// tryNamespaces lets a stage make the private root and the loopback of an empty run. Some systems allow
 // the namespace and refuse the mounts in it, so nothing less would tell.
 func tryNamespaces(abi int, overlays []Overlay) error {
 	d := deriver{in: Input{Files: HostFiles(), Root: true}}
 	d.system()
-	p := Profile{Exec: d.set.compact(), Overlays: overlays}
+	p := Profile{Exec: d.set.compact(), Overlays: overlays, Net: Net{Mode: NetLoopback}}
 	w := &worker{cmd: &Cmd{}, ruleset: -1, dir: -1, try: true, setup: &Setup{tier: T3, valid: true, profile: p, host: Host{ABI: abi}}}
 	done := make(chan error)
 	go offMain(func() {

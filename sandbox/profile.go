@@ -151,11 +151,25 @@ func (m NetMode) String() string {
 // MarshalText implements encoding.TextMarshaler.
 func (m NetMode) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
 
-// Net is the network of a run. Allow counts only in mode NetAllowlist.
+// Net is the network of a run.
 type Net struct {
-	Mode  NetMode  `json:"mode"`
+	Mode NetMode `json:"mode"`
+	// Allow says in mode NetAllowlist what the proxy connects to, for the receipt; the
+	// sandbox only takes care that there is no other way out.
 	Allow []string `json:"hosts,omitempty"`
+	// Forward lists ports of 127.0.0.1 in the run's own network that Cmd.Serve gets
+	// listeners for, in mode NetAllowlist.
+	Forward []int `json:"forward,omitempty"`
+	// Unbounded lists the hosts that were granted where the mode is full only because
+	// this run cannot be held to them.
+	Unbounded []string `json:"unbounded,omitempty"`
 }
+
+// Where the proxy of a run listens, on 127.0.0.1 and ::1 of its own network.
+const (
+	ProxyPort = 3128 // HTTP
+	SOCKSPort = 1080 // SOCKS5
+)
 
 // Limits are resource limits; zero inherits the caller's.
 type Limits struct {

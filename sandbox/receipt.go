@@ -3,6 +3,7 @@ package sandbox
 // Receipt is what was enforced, for the status file, the audit record and explain.
 type Receipt struct {
 	Tier      Tier                    `json:"tier"`
+	Why       string                  `json:"why,omitempty"` // this tier
 	ABI       int                     `json:"abi"`
 	Given     []Guarantee             `json:"given"`
 	Gaps      []Gap                   `json:"gaps"`
@@ -51,7 +52,7 @@ type ProtectedReceipt struct {
 // Receipt returns the receipt of a run under this setup.
 func (s Setup) Receipt() Receipt {
 	p := &s.profile
-	r := Receipt{Tier: s.tier, ABI: s.host.ABI, Given: list(s.given), Gaps: list(s.gaps), Reduced: list(s.reduced),
+	r := Receipt{Tier: s.tier, Why: s.why, ABI: s.host.ABI, Given: list(s.given), Gaps: list(s.gaps), Reduced: list(s.reduced),
 		Absent: list(p.Absent), Write: list(p.Write), Net: p.Net, Denials: []Denial{}, Limits: map[string]LimitReceipt{"core": {Max: 1, By: "rlimit"}},
 		Protected: ProtectedReceipt{Changed: []string{}}}
 	r.Read = append(append(r.Read, p.Exec...), p.Read...)

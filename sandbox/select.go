@@ -41,12 +41,19 @@ type Setup struct {
 	gaps    []Gap
 	reduced []string
 	limits  kept
+	why     string // this tier and no other
 }
 
 // Enforceable tells, before there is a profile, what a run here will enforce.
 func Enforceable(h Host) Enforce {
 	ok := h.tier() >= T1
 	return Enforce{Files: ok, Net: ok}
+}
+
+// HostLists reports whether a run on this machine can be held to a list of hosts, under
+// the tier that a policy forces; T0 is none.
+func (h Host) HostLists(forced Tier) bool {
+	return h.tier() == T3 && (forced == T0 || forced == T3)
 }
 
 // tier is the highest tier this machine can give.
@@ -74,7 +81,7 @@ const (
 // is an *UnconfinedError, unless policy spells out that it need not.
 func Select(p Profile, h Host) (Setup, error) {
 	if p.Confine == ConfineNone {
-		s := Setup{tier: T0, valid: true, host: h, profile: p}
+		s := Setup{tier: T0, valid: true, host: h, profile: p, why: "the policy says confine: none"}
 		for _, g := range Guarantees() {
 			s.gaps = append(s.gaps, Gap{Guarantee: g, Why: "policy says confine: none"})
 		}
@@ -91,12 +98,21 @@ func Select(p Profile, h Host) (Setup, error) {
 		best = p.Forced
 	}
 	s := at(p, h, best)
-	if p.Forced == T0 && best == T3 {
+	switch {
+	case p.Forced != T0:
+		s.why = "the policy says tier " + best.String()
+	case best == T3:
 		// The lower tier starts faster and disturbs less. It is chosen if policy accepts
 		// what it lacks; who wants more says so with require or tier.
-		if lower := at(p, h, T2); len(lower.refused()) == 0 {
+		lower := at(p, h, T2)
+		lacking := lower.refused()
+		s.why = "T2 lacks " + names(lacking)
+		if len(lacking) == 0 {
 			s = lower
+			s.why = "it gives all that the policy asks for"
 		}
+	default:
+		s.why = "the highest of this machine"
 	}
 	missing := s.refused()
 	if missing == nil {
@@ -108,11 +124,26 @@ func Select(p Profile, h Host) (Setup, error) {
 	return Setup{}, &GapError{Tier: s.tier, Gaps: missing}
 }
 
+// names lists the guarantees of gaps.
+func names(gaps []Gap) string {
+	out := ""
+	for i, g := range gaps {
+		if i > 0 {
+			out += ", "
+		}
+		out += string(g.Guarantee)
+	}
+	return out
+}
+
 // refused are the gaps that policy does not accept. What one layer requires, the
 // acceptance of another, or of the built-in policy, does not take away.
 func (s *Setup) refused() []Gap {
 	var out []Gap
 	for _, g := range s.gaps {
+		if g.Guarantee == NetGranted && s.profile.Net.Mode == NetFull && !slices.Contains(s.profile.Need, NetGranted) {
+			continue // whoever asked for full in place of a list has accepted it
+		}
 		if slices.Contains(s.profile.Need, g.Guarantee) || !slices.Contains(s.profile.Accept, g.Guarantee) {
 			out = append(out, g)
 		}
@@ -156,6 +187,9 @@ func (s *Setup) lacks(g Guarantee) (why, fix string) {
 	namespaces := "user namespaces are not usable here"
 	fix = "atip doctor says what tier T3 lacks here"
 	switch {
+	case s.profile.Forced != T0 && s.profile.Forced == s.tier:
+		namespaces = "the policy says tier " + s.tier.String()
+		fix = "sandbox.tier T3 or none in the policy"
 	case s.host.Namespaces:
 		// Not a defect of the machine: Select took the lower tier as policy asks for no more.
 		namespaces = "tier " + s.tier.String() + " was enough for the policy"
@@ -185,8 +219,11 @@ func (s *Setup) lacks(g Guarantee) (why, fix string) {
 			return "signals to other processes need Landlock ABI 6", "Linux 6.12 or newer"
 		}
 	case NetGranted:
-		if p.Net.Mode == NetAllowlist {
-			return "an allowlist of hosts needs the proxy, which this build does not have", "network none or full"
+		switch {
+		case p.Net.Mode == NetAllowlist && !private:
+			return "only a network of its own can be held to a list of hosts: " + namespaces, fix
+		case p.Net.Mode == NetFull && len(p.Net.Unbounded) > 0:
+			return "the whole network in place of a list of hosts: " + namespaces, fix
 		}
 	case LimitsKept:
 		if s.limits.problem != nil {

@@ -55,7 +55,13 @@ func TestSelect(t *testing.T) {
 		{"required beats accepted", Profile{Need: []Guarantee{ProcHidden}, Accept: BuiltinAccept()}, t2, T2, "proc.hidden", "E4101"},
 		{"required beats accepted, T3", Profile{Need: []Guarantee{ProcHidden}, Accept: BuiltinAccept()}, t3, T3, "", ""},
 		{"forced", Profile{Forced: T3, PlainRead: true}, t3, T3, "", ""},
-		{"allowlist at T3", Profile{PlainRead: true, Net: Net{Mode: NetAllowlist}}, t3, T3, "net", "E4101"},
+		{"allowlist takes T3", Profile{PlainRead: true, Net: Net{Mode: NetAllowlist}}, t3, T3, "", ""},
+		{"allowlist of anybody takes T3", Profile{Accept: BuiltinAccept(), Net: Net{Mode: NetAllowlist}}, t3, T3, "", ""},
+		{"allowlist at T2 forced", Profile{PlainRead: true, Forced: T2, Net: Net{Mode: NetAllowlist}}, t3, T2, "net", "E4101"},
+		{"loopback stays at T2", Profile{Accept: BuiltinAccept(), Net: Net{Mode: NetLoopback}}, t3, T2, "files.hidden proc.hidden tree.killed", ""},
+		{"full in place of a list", Profile{PlainRead: true, Net: Net{Mode: NetFull, Unbounded: []string{"h:443"}}}, t2, T2, "net", ""},
+		{"full in place of a required list", Profile{PlainRead: true, Need: []Guarantee{NetGranted}, Net: Net{Mode: NetFull, Unbounded: []string{"h:443"}}}, t2, T2, "net", "E4101"},
+		{"full", Profile{PlainRead: true, Need: []Guarantee{NetGranted}, Net: Net{Mode: NetFull}}, t2, T2, "", ""},
 		{"limit accepted", Profile{PlainRead: true, Limits: Limits{Processes: 5}, Accept: []Guarantee{LimitsKept}}, t2, T2, "limits", ""},
 	} {
 		s, err := Select(tc.p, tc.h)

@@ -259,6 +259,9 @@ func (s *stage) asInit() error {
 	if err := errors.Join(tripped("loopback"), loopbackUp(s.plan.Profile.Net.Mode)); err != nil {
 		return err
 	}
+	if err := s.listen(); err != nil {
+		return err
+	}
 	if err := makeRoot(&s.plan.Profile, s.plan.Links, s.plan.Dir); err != nil {
 		return err
 	}

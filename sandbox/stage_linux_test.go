@@ -265,7 +265,7 @@ func TestStageByHand(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := unix.Write(fd, []byte(`{"v":1,"tier":"T2","argv":["YQ=="],"path":"/bin/true"}`)); err != nil {
+	if _, err := unix.Write(fd, []byte(`{"v":3,"tier":"T2","argv":["YQ=="],"path":"/bin/true"}`)); err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(self(t))

@@ -12,7 +12,7 @@ import (
 
 // wireVersion changes with every change of these messages; both ends are the same
 // executable, so no other version is ever accepted.
-const wireVersion = 2
+const wireVersion = 3
 
 // maxPlan bounds the plan; arguments and environment can be two megabytes each.
 const maxPlan = 8 << 20
@@ -44,7 +44,7 @@ type link struct{ Name, Target string }
 
 // stageMessage is one datagram from the stage.
 type stageMessage struct {
-	Kind     string `json:"kind"` // fail, ready, listener, started, stopped, exit, left
+	Kind     string `json:"kind"` // fail, ready, listening, listener, started, stopped, exit, left
 	Step     string `json:"step,omitempty"`
 	Path     string `json:"path,omitempty"`
 	Text     string `json:"text,omitempty"`
@@ -56,6 +56,9 @@ type stageMessage struct {
 	MaxRSSKB int64  `json:"rss,omitempty"`
 	Left     int    `json:"left,omitempty"`
 	Pid      int    `json:"pid,omitempty"` // of the child, as its namespace numbers it
+
+	// Listeners describes the descriptors that come with the message.
+	Listeners []Listener `json:"listeners,omitempty"`
 
 	fd int // that came with the message, -1 for none
 }

@@ -17,9 +17,9 @@ func TestPlanSurvivesTheWire(t *testing.T) {
 		t.Errorf("%+v, %v; want %+v", got, err, p)
 	}
 	for name, bad := range map[string]string{
-		"empty": ``, "unknown": `{"v":2,"tier":"T3","argv":["YQ=="],"x":1}`, "version": `{"v":3,"tier":"T3","argv":["YQ=="]}`,
-		"unconfined": `{"v":2,"tier":"T0","argv":["YQ=="]}`, "none": `{"v":2,"tier":"T3","argv":["YQ=="],"profile":{"Confine":1}}`,
-		"trailing": string(data) + "{}", "no argv": `{"v":2,"tier":"T3"}`, "tier": `{"v":2,"tier":"T9","argv":["YQ=="]}`,
+		"empty": ``, "unknown": `{"v":3,"tier":"T3","argv":["YQ=="],"x":1}`, "version": `{"v":2,"tier":"T3","argv":["YQ=="]}`,
+		"unconfined": `{"v":3,"tier":"T0","argv":["YQ=="]}`, "none": `{"v":3,"tier":"T3","argv":["YQ=="],"profile":{"Confine":1}}`,
+		"trailing": string(data) + "{}", "no argv": `{"v":3,"tier":"T3"}`, "tier": `{"v":3,"tier":"T9","argv":["YQ=="]}`,
 	} {
 		if _, err := decodePlan([]byte(bad)); err == nil {
 			t.Errorf("%s: accepted", name)
@@ -33,8 +33,8 @@ func TestPlanSurvivesTheWire(t *testing.T) {
 
 // FuzzDecodePlan: what is accepted confines, and is written back to the same plan.
 func FuzzDecodePlan(f *testing.F) {
-	f.Add([]byte(`{"v":2,"tier":"T3","argv":["YQ=="]}`))
-	f.Add([]byte(`{"v":2,"tier":"T1","try":true,"profile":{"Read":[{"path":"/a","rights":"read,exec","why":""}]}}`))
+	f.Add([]byte(`{"v":3,"tier":"T3","argv":["YQ=="]}`))
+	f.Add([]byte(`{"v":3,"tier":"T1","try":true,"profile":{"Read":[{"path":"/a","rights":"read,exec","why":""}]}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		p, err := decodePlan(data)
 		if err != nil {

@@ -1,0 +1,102 @@
+package sandbox
+
+import (
+	"encoding/json"
+	"errors"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// maxListeners bounds the descriptors of one message (SCM_MAX_FD of unix(7) is 253).
+const maxListeners = 128
+
+// listen makes the sockets of the run's proxy in its own network and hands them to the
+// wrapper, which accepts from there in its own. No port and no file of the machine leads
+// to them.
+func (s *stage) listen() error {
+	if s.plan.Profile.Net.Mode != NetAllowlist || s.plan.Try {
+		return nil
+	}
+	var list []Listener
+	var fds []int
+	defer func() {
+		for _, fd := range fds {
+			unix.Close(fd)
+		}
+	}()
+	add := func(service string, port int) error {
+		for _, to := range [...]unix.Sockaddr{&unix.SockaddrInet4{Port: port, Addr: [4]byte{127, 0, 0, 1}}, &unix.SockaddrInet6{Port: port, Addr: [16]byte{15: 1}}} {
+			_, six := to.(*unix.SockaddrInet6)
+			fd, err := listenOn(to, six)
+			if six && (errors.Is(err, unix.EADDRNOTAVAIL) || errors.Is(err, unix.EAFNOSUPPORT)) {
+				continue // a machine without IPv6
+			}
+			if err != nil {
+				return &StepError{Step: "listen", Path: "port " + strconv.Itoa(port), Err: err}
+			}
+			fds = append(fds, fd)
+			list = append(list, Listener{Service: service, Port: port})
+		}
+		return nil
+	}
+	if err := errors.Join(add("http", ProxyPort), add("socks", SOCKSPort)); err != nil {
+		return err
+	}
+	for _, port := range s.plan.Profile.Net.Forward {
+		if err := add("forward", port); err != nil {
+			return err
+		}
+	}
+	if len(fds) > maxListeners {
+		return &StepError{Step: "listen", Err: errors.New("too many ports to forward")}
+	}
+	data, err := json.Marshal(stageMessage{Kind: "listening", Listeners: list})
+	if err == nil {
+		err = unix.Sendmsg(s.control, data, unix.UnixRights(fds...), nil, 0)
+	}
+	if err != nil {
+		return &StepError{Step: "hand over listeners", Err: err}
+	}
+	return nil
+}
+
+func listenOn(to unix.Sockaddr, six bool) (int, error) {
+	family := unix.AF_INET
+	if six {
+		family = unix.AF_INET6
+	}
+	fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return -1, err
+	}
+	if six {
+		err = unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, 1)
+	}
+	if err == nil {
+		err = unix.Bind(fd, to)
+	}
+	if err == nil {
+		err = unix.Listen(fd, 128)
+	}
+	if err != nil {
+		unix.Close(fd)
+		return -1, err
+	}
+	return fd, nil
+}
+
+// receivedDescriptors takes the descriptors out of a control message.
+func receivedDescriptors(oob []byte) []int {
+	messages, err := unix.ParseSocketControlMessage(oob)
+	if err != nil {
+		return nil
+	}
+	var out []int
+	for i := range messages {
+		if fds, err := unix.ParseUnixRights(&messages[i]); err == nil {
+			out = append(out, fds...)
+		}
+	}
+	return out
+}
