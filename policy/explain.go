@@ -109,6 +109,9 @@ func grantsOf(steps []judged, ds []StepDecision, union atip.Set) Grants {
 				continue
 			}
 			name := h.Host
+			if h.Port != 0 && strings.IndexByte(name, ':') >= 0 {
+				name = "[" + name + "]"
+			}
 			if h.Port != 0 {
 				name += ":" + strconv.Itoa(h.Port)
 			}

@@ -18,7 +18,7 @@ type Denial struct {
 	Kind      string    `json:"kind"`           // "atip-exec.denial/1"
 	Op        string    `json:"op"`             // read, write, execute, create, remove, rename, link, connect, socket, call; open if that is not known
 	Path      string    `json:"path,omitempty"` // or an address, an address family, a system call
-	Class     string    `json:"class"`          // files, network, kernel
+	Class     string    `json:"class"`          // files, network, kernel, proxy
 	Rule      string    `json:"rule,omitempty"`
 	Errno     string    `json:"errno,omitempty"`
 	Guarantee Guarantee `json:"guarantee"`
@@ -28,7 +28,17 @@ type Denial struct {
 }
 
 // FaultCode is the code under which the denial is reported; the status stays the child's.
-func (d Denial) FaultCode() string { return "E4110" }
+func (d Denial) FaultCode() string {
+	if d.Class == "proxy" {
+		return "E4113"
+	}
+	return "E4110"
+}
+
+// Refused is what the proxy of a run refused to connect to, and why.
+func Refused(host, why string, count int) Denial {
+	return Denial{Kind: denialKind, Op: "connect", Path: host, Class: "proxy", Guarantee: NetGranted, Rule: why, Count: count, Certain: true}
+}
 
 // String is the line for a person.
 func (d Denial) String() string {
@@ -46,7 +56,7 @@ func (d Denial) String() string {
 		if d.Count > 1 {
 			text += " (" + strconv.Itoa(d.Count) + " times)"
 		}
-		return text + " [E4110]"
+		return text + " [" + d.FaultCode() + "]"
 	}
 	text := "denied, probably: "
 	switch d.Class {
@@ -141,6 +151,9 @@ func (d Denial) of(f refusal, line string, r Receipt) (Denial, bool) {
 		}
 		d.Op, d.Guarantee = "connect", NetGranted
 		d.Remedy = "this command was not granted network access"
+		if r.Net.Mode == NetAllowlist {
+			d.Remedy = "this run reaches its hosts through the proxy that HTTPS_PROXY names, and nothing else; a program that knows no proxy needs one, such as `nc -X 5 -x 127.0.0.1:1080`"
+		}
 		return d, true
 	case "kernel":
 		d.Op, d.Guarantee = "call", Kernel

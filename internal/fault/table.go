@@ -82,6 +82,7 @@ func Rows() []Row {
 		{"E4110", 0, false, "the kernel refused an access", OtherTool, "stay inside the workspace, or use $TMPDIR", maybe},
 		{"E4111", 0, false, "a protected name was changed and put back", OtherTool, "change it yourself, outside the wrapper, if it is meant", maybe},
 		{"E4112", 0, false, "a protected name was changed and could not be put back", Abort, "look at the path by hand before you run anything in this workspace", maybe},
+		{"E4113", 0, false, "the proxy of the run refused a host", OtherTool, "name a host that the command was granted", maybe},
 		{"E4201", 69, false, "companion program `atip` is missing", Abort, "install `atip` beside `atip-exec`", maybe},
 		{"E4202", 69, true, "registry unavailable", Later, "run the same command again when the registry answers", maybe},
 		{"E4203", 69, false, "offline", Abort, "unset ATIP_OFFLINE, or go on with what is cached", maybe},

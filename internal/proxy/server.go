@@ -71,7 +71,7 @@ func (s *Server) ServeForward(l *os.File, service string) error {
 		l.Close()
 		return errors.New("network.forward: " + strconv.Quote(service) + " is not host:port")
 	}
-	s.accept(l, func(c stream) { s.forward(c, t) })
+	s.accept(l, func(c stream) { s.forward(c, t, service) })
 	return nil
 }
 
@@ -245,9 +245,9 @@ func (s *Server) socks(c stream) {
 }
 
 // forward needs no list: the policy names this very service.
-func (s *Server) forward(c stream, t target) {
+func (s *Server) forward(c stream, t target, rule string) {
 	x := s.client(c, "forward")
-	x.entry.Host, x.entry.Port, x.entry.Rule = t.host, t.port, "network.forward"
+	x.entry.Host, x.entry.Port, x.entry.Rule = t.host, t.port, rule
 	s.note(x.entry, "")
 	addrs := []ip.Addr{t.addr}
 	var err error

@@ -20,12 +20,16 @@ type binding struct {
 	pass                  map[int]*os.File
 	terminal              terminal
 	opened                []*os.File // closed once the child has them
+	relay                 *relay     // of a socket on stdin
 }
 
 func (x *execution) bind() error {
 	b := &x.binds
 	x.status.IO = &ioStatus{}
 	if err := x.bindStdin(); err != nil {
+		return err
+	}
+	if err := x.guardStdin(); err != nil {
 		return err
 	}
 	if err := x.bindTerminal(); err != nil {
@@ -79,6 +83,9 @@ func (x *execution) bindStdin() error {
 	case "null":
 		return null()
 	case "inherit":
+		if kind == "directory" {
+			return null() // it cannot be read, and would be a way around every path rule
+		}
 		b.stdin = p.machine.Stdin
 		return nil
 	default:
@@ -102,7 +109,7 @@ func (x *execution) bindStdin() error {
 	case kind == "directory":
 		// An inherited directory would be a way around every path rule.
 		return null()
-	case kind == "tty" && needs == "none":
+	case (kind == "tty" || kind == "socket") && needs == "none":
 		return null()
 	}
 	b.stdin = p.machine.Stdin
@@ -165,6 +172,7 @@ func (b *binding) closeOpened() {
 
 func (b *binding) close() {
 	b.closeOpened()
+	b.relay.end()
 	for _, r := range b.reads {
 		r.Close()
 	}

@@ -17,10 +17,14 @@ import (
 // mechanisms that enforce it here.
 func (p *Plan) confine() (err error) {
 	sp := p.policies.Sandbox()
+	net, err := p.network()
+	if err != nil {
+		return err
+	}
 	in := sandbox.Input{
 		Workspace: p.Workspace, Cwd: p.Cwd, Home: p.dirs.Home, TmpDir: filepath.Join(p.private, "tmp"),
 		PathDirs: filepath.SplitList(p.machine.Getenv("PATH")), GitDirs: p.gitDirs, Private: p.private,
-		Granted: p.Decision.Grants.Effects, OrgBound: true, Families: p.families(), Net: p.network(),
+		Granted: p.Decision.Grants.Effects, OrgBound: true, Families: p.families(), Net: net,
 		Forbidden: p.forbidden(), Root: p.machine.UID == 0, Getenv: p.machine.Getenv, Files: p.files,
 	}
 	if p.prepared != nil {
@@ -70,24 +74,6 @@ func (p *Plan) confine() (err error) {
 		}
 	}
 	return nil
-}
-
-// network turns the mode that policy granted into one this host can enforce.
-func (p *Plan) network() sandbox.Net {
-	g := p.Decision.Grants
-	switch g.Net {
-	case policy.NetLoopback:
-		return sandbox.Net{Mode: sandbox.NetLoopback}
-	case policy.NetAllowlist:
-		// Landlock knows ports, not hosts: a known tool that was granted a list gets
-		// the full network, which the receipt shows; any other gets none.
-		if g.NetKnown {
-			return sandbox.Net{Mode: sandbox.NetFull}
-		}
-	case policy.NetFull:
-		return sandbox.Net{Mode: sandbox.NetFull}
-	}
-	return sandbox.Net{}
 }
 
 // forbidden lists what no run may write: whoever writes there decides later runs.

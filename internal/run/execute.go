@@ -13,6 +13,7 @@ import (
 	"github.com/atip-dev/atip-exec/filter"
 	"github.com/atip-dev/atip-exec/internal/audit"
 	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/internal/proxy"
 	"github.com/atip-dev/atip-exec/sandbox"
 )
 
@@ -47,6 +48,10 @@ type execution struct {
 	killed         bool               // by us
 	outOfMemory    bool               // by the memory limit
 	protected      sandbox.Settlement // what the run changed of the protected names
+	proxy          *proxy.Server
+	network        proxy.Report     // what the run asked the proxy for
+	refusals       []sandbox.Denial // of the proxy
+	enforced       sandbox.Receipt
 	grants         grantState
 	binds          binding
 }
@@ -189,9 +194,14 @@ func (x *execution) start() error {
 	if p.inv.Directory != "" {
 		cmd.Dir = p.Cwd
 	}
+	if p.Profile.Net.Mode == sandbox.NetAllowlist {
+		x.proxy = proxy.New(p.hostList.rules)
+		cmd.Serve = x.serve
+	}
 	began := time.Now()
 	proc, err := sandbox.Start(context.Background(), p.Profile, p.Setup, cmd)
 	if err != nil {
+		x.settleNetwork() // nothing ran, but somebody may listen
 		return err
 	}
 	x.began = time.Now()
@@ -287,6 +297,7 @@ func (x *execution) finish() error {
 	killing.Wait()
 	tree := x.proc.Sweep()
 	x.status.Tree = &tree
+	x.settleNetwork()
 	x.outOfMemory = x.proc.OutOfMemory()
 	x.settleProtected(x.proc.Settlement())
 	if x.plan.steps[0].file.ScriptChanged() {
@@ -320,16 +331,17 @@ func (x *execution) denials(exit sandbox.Exit) {
 		x.warn("denials cannot be seen here: another program listens to the system calls already")
 	}
 	if !observed {
-		if d, ok := sandbox.Explain(exit, x.tail.last, x.plan.receipt()); ok {
+		if d, ok := sandbox.Explain(exit, x.tail.last, x.plan.receipt()); ok && !(d.Class == "network" && len(x.refusals) > 0) {
 			list = []sandbox.Denial{d}
 		}
 	}
+	list = append(x.refusals, list...)
 	for _, d := range list {
 		x.note("denied", d)
 	}
-	if receipt, ok := x.status.Sandbox.(sandbox.Receipt); ok && len(list) > 0 {
-		receipt.Denials = list
-		x.status.Sandbox = receipt
+	if len(list) > 0 {
+		x.enforced.Denials = list
+		x.status.Sandbox = x.withNetwork(x.enforced)
 	}
 }
 
@@ -370,9 +382,9 @@ func (x *execution) settleProtected(s sandbox.Settlement) {
 		}
 		x.warn(text)
 	}
-	receipt := x.plan.receipt()
-	receipt.Protected = s.Receipt()
-	x.status.Sandbox = receipt
+	x.enforced = x.plan.receipt()
+	x.enforced.Protected = s.Receipt()
+	x.status.Sandbox = x.withNetwork(x.enforced)
 }
 
 func (x *execution) settleExit(exit sandbox.Exit) {

@@ -43,6 +43,8 @@ type Plan struct {
 	shimDirs     shims.Dirs
 	policies     *policy.Set
 	steps        []*step
+	chain        []policy.Restrict // of a delegation
+	hostList     hostList
 	edges        []policy.Edge // flows between steps that are dangerous as a whole
 	hidden       hiddenSteps   // what scripts of the workspace would run
 	memo         *memo         // what a batch has looked up; nil otherwise
@@ -242,6 +244,7 @@ func (p *Plan) decide() error {
 	if err := p.delegate(&req); err != nil {
 		return err
 	}
+	p.chain = req.Chain
 	p.Decision = p.policies.Decide(req)
 	p.judgeHidden(req)
 	p.judgeDoubt(req)
@@ -408,11 +411,7 @@ func (p *Plan) hosts(s *step) []policy.HostUse {
 			continue // the name of a remote
 		}
 		if (r.Kind == "url" || r.Kind == "host") && r.Host != "" && r.Scheme != "file" {
-			host, port := splitPort(r.Host)
-			if port == 0 && r.Kind == "url" {
-				port = urlPort(r.Value)
-			}
-			out = append(out, policy.HostUseOf(host, port))
+			out = append(out, policy.HostUseOf(r.Host, portOf(s.Call.Tool, r)))
 		}
 	}
 	if len(out) > 0 || s.Call.Effects[atip.Network].Value == atip.No {

@@ -39,6 +39,9 @@ func (x *execution) record(r *Result) error {
 		rec["child"] = r.Status.Child
 		rec["protected"] = x.protected.Receipt()
 	}
+	if x.proxy != nil {
+		rec["network"] = x.network
+	}
 	if g := x.grantRecord(); g != nil {
 		rec["grant"] = g
 	}
