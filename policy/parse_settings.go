@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/ip"
 )
 
 type networkDoc struct {
@@ -41,10 +42,18 @@ func (r *reader) network(v *atip.Node) networkDoc {
 		case "deny":
 			n.deny, n.Deny = r.hosts(e), r.strings(e)
 		case "private":
-			r.hosts(e)
+			for i, h := range r.hosts(e) {
+				if _, address := ip.Parse(h.name); !h.ranged && !address || h.port != 0 {
+					r.fail(e.Items[i], "network.private lists address ranges such as \"10.1.0.0/16\", not %q", e.Items[i].Text)
+				}
+			}
 			n.Private = r.strings(e)
 		case "forward":
-			r.hosts(e)
+			for i, h := range r.hosts(e) {
+				if h.name == "" || h.port == 0 {
+					r.fail(e.Items[i], "network.forward lists services as \"host:port\", not %q", e.Items[i].Text)
+				}
+			}
 			n.Forward = r.strings(e)
 		case "upstream":
 			n.Upstream = r.str(e)

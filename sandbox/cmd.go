@@ -49,7 +49,8 @@ type Cmd struct {
 
 // Listener is a socket that listens inside the network of a run.
 type Listener struct {
-	Service string   `json:"service"` // http, socks, forward
+	Service string   `json:"service"`        // http, socks, forward, direct
+	Host    string   `json:"host,omitempty"` // of service direct
 	Port    int      `json:"port"`
 	File    *os.File `json:"-"`
 }

@@ -152,7 +152,7 @@ func (d Denial) of(f refusal, line string, r Receipt) (Denial, bool) {
 		d.Op, d.Guarantee = "connect", NetGranted
 		d.Remedy = "this command was not granted network access"
 		if r.Net.Mode == NetAllowlist {
-			d.Remedy = "this run reaches its hosts through the proxy that HTTPS_PROXY names, and nothing else; a program that knows no proxy needs one, such as `nc -X 5 -x 127.0.0.1:1080`"
+			d.Remedy = "this run reaches the hosts that it was granted, by name and port or through the proxy that HTTPS_PROXY names, and no other; network.allow of a policy adds to them"
 		}
 		return d, true
 	case "kernel":

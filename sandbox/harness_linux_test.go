@@ -225,6 +225,8 @@ func wrapper(j job) (r result) {
 					server.ServeHTTP(l.File)
 				case "socks":
 					server.ServeSOCKS(l.File)
+				case "direct":
+					server.ServeDirect(l.File, l.Host, l.Port)
 				default:
 					if err := server.ServeForward(l.File, j.Forward[l.Port]); err != nil {
 						panic(err)

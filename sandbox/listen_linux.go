@@ -25,31 +25,41 @@ func (s *stage) listen() error {
 			unix.Close(fd)
 		}
 	}()
-	add := func(service string, port int) error {
-		for _, to := range [...]unix.Sockaddr{&unix.SockaddrInet4{Port: port, Addr: [4]byte{127, 0, 0, 1}}, &unix.SockaddrInet6{Port: port, Addr: [16]byte{15: 1}}} {
+	add := func(l Listener, addresses ...unix.Sockaddr) error {
+		for _, to := range addresses {
 			_, six := to.(*unix.SockaddrInet6)
 			fd, err := listenOn(to, six)
 			if six && (errors.Is(err, unix.EADDRNOTAVAIL) || errors.Is(err, unix.EAFNOSUPPORT)) {
 				continue // a machine without IPv6
 			}
 			if err != nil {
-				return &StepError{Step: "listen", Path: "port " + strconv.Itoa(port), Err: err}
+				return &StepError{Step: "listen", Path: "port " + strconv.Itoa(l.Port), Err: err}
 			}
 			fds = append(fds, fd)
-			list = append(list, Listener{Service: service, Port: port})
+			list = append(list, l)
 		}
 		return nil
 	}
-	if err := errors.Join(add("http", ProxyPort), add("socks", SOCKSPort)); err != nil {
+	net := &s.plan.Profile.Net
+	loopback := func(service string, port int) error {
+		return add(Listener{Service: service, Port: port}, &unix.SockaddrInet4{Port: port, Addr: [4]byte{127, 0, 0, 1}}, &unix.SockaddrInet6{Port: port, Addr: [16]byte{15: 1}})
+	}
+	if err := errors.Join(loopback("http", ProxyPort), loopback("socks", SOCKSPort)); err != nil {
 		return err
 	}
-	for _, port := range s.plan.Profile.Net.Forward {
-		if err := add("forward", port); err != nil {
+	for _, port := range net.Forward {
+		if err := loopback("forward", port); err != nil {
+			return err
+		}
+	}
+	addresses := net.addresses()
+	for _, d := range net.Direct {
+		if err := add(Listener{Service: "direct", Host: d.Host, Port: d.Port}, &unix.SockaddrInet4{Port: d.Port, Addr: addresses[d.Host]}); err != nil {
 			return err
 		}
 	}
 	if len(fds) > maxListeners {
-		return &StepError{Step: "listen", Err: errors.New("too many ports to forward")}
+		return &StepError{Step: "listen", Err: errors.New("too many ports")}
 	}
 	data, err := json.Marshal(stageMessage{Kind: "listening", Listeners: list})
 	if err == nil {

@@ -318,6 +318,75 @@ func TestForwardedPort(t *testing.T) {
 	}
 }
 
+// TestDirectHosts: programs that know no proxy reach a granted host by its name, at its
+// port, and the same questions are asked. Nothing else of the machine's names is lost.
+func TestDirectHosts(t *testing.T) {
+	needNamespaces(t)
+	tcp, _, _ := startServices(t)
+	upstream, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer upstream.Close()
+	go func() { // every host is the same service
+		for {
+			c, err := upstream.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer c.Close()
+				b := make([]byte, 4096)
+				if n, _ := c.Read(b); !strings.HasPrefix(string(b[:n]), "CONNECT db.example:5432 ") {
+					return
+				}
+				to, err := net.Dial("tcp", tcp)
+				if err != nil {
+					return
+				}
+				defer to.Close()
+				_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\n\r\n")
+				_, _ = io.Copy(c, to)
+			}()
+		}
+	}()
+	w := newWorld(t)
+	text := `talk() { python3 -c 'import socket,sys; print(socket.create_connection((sys.argv[1], int(sys.argv[2])), 10).recv(99).decode().strip() or "closed")' "$@" 2>&1 | tail -1 | sed 's/.*Error: //'; }
+talk db.example 5432; talk DB.example 5432; talk db.example 5433; talk other.example 5432; talk web.example 443 </dev/null
+getent hosts localhost >/dev/null && echo localhost; echo x >/etc/hosts || echo read-only`
+	p := w.third(t, func(in *Input) {
+		in.Net = Net{Mode: NetAllowlist, Direct: []Direct{{"db.example", 5432}, {"web.example", 443}, {"denied.example", 22}}}
+	})
+	j := w.shell(p, text)
+	j.Proxy = &proxy.Config{Allow: []string{"db.example:5432", "web.example:443", "denied.example:22"}, Deny: []string{"denied.example"}, Upstream: "http://" + upstream.Addr().String()}
+	r := confined(t, j)
+	lines := strings.Split(strings.TrimSpace(r.Out), "\n")
+	if len(lines) < 7 || lines[0] != "machine" || lines[1] != "machine" || !strings.Contains(lines[2], "refused") || strings.Contains(lines[3], "machine") ||
+		lines[4] != "closed" || lines[5] != "localhost" || lines[len(lines)-1] != "read-only" {
+		t.Errorf("%q %s", lines, r.Err)
+	}
+	for _, e := range r.Proxy.Log {
+		if e.Via != "direct" || e.Host == "web.example" && e.Reason == "" || e.Host != "db.example" && e.Host != "web.example" {
+			t.Errorf("%+v", e)
+		}
+	}
+	if len(r.Proxy.Log) != 3 {
+		t.Errorf("%+v", r.Proxy)
+	}
+	// The machine's own file is as it was.
+	if out, err := exec.Command("getent", "hosts", "db.example").Output(); err == nil {
+		t.Errorf("the machine knows db.example: %s", out)
+	}
+}
+
+func TestHostsFileOfARun(t *testing.T) {
+	n := Net{Direct: []Direct{{"a.example", 22}, {"b.example", 443}, {"a.example", 80}}}
+	got := n.hostsFile("127.0.0.1\tlocalhost\n# c\n9.9.9.9 x A.Example # y\n\n10.0.0.1 c.example\n")
+	if want := "127.77.0.1 a.example\n127.77.0.2 b.example\n127.0.0.1 localhost\n10.0.0.1 c.example\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 // TestAllowlistNeedsTheProxy: without somebody to serve it, it is not started.
 func TestAllowlistNeedsTheProxy(t *testing.T) {
 	needNamespaces(t)

@@ -1,5 +1,11 @@
 package sandbox
 
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
 // Tier is a set of kernel mechanisms that were seen to work together. T0 confines
 // nothing.
 type Tier uint8
@@ -160,9 +166,58 @@ type Net struct {
 	// Forward lists ports of 127.0.0.1 in the run's own network that Cmd.Serve gets
 	// listeners for, in mode NetAllowlist.
 	Forward []int `json:"forward,omitempty"`
+	// Direct lists hosts that programs which know no proxy connect to as they always do, in
+	// mode NetAllowlist: their names lead to an address of the run's own network.
+	Direct []Direct `json:"direct,omitempty"`
 	// Unbounded lists the hosts that were granted where the mode is full only because
 	// this run cannot be held to them.
 	Unbounded []string `json:"unbounded,omitempty"`
+}
+
+// Direct is a host by name, with one port.
+type Direct struct {
+	Host string `json:"host"`
+	Port int    `json:"port"`
+}
+
+// MaxDirect bounds Net.Direct: each is a socket.
+const MaxDirect = 32
+
+// addresses gives each host of Direct an address of the run's own network.
+func (n *Net) addresses() map[string][4]byte {
+	out := map[string][4]byte{}
+	for _, d := range n.Direct {
+		if _, ok := out[d.Host]; !ok {
+			out[d.Host] = [4]byte{127, 77, 0, byte(len(out) + 1)}
+		}
+	}
+	return out
+}
+
+// hostsFile is the text of /etc/hosts in a run: the machine's, with other addresses for
+// the hosts of Direct.
+func (n *Net) hostsFile(machine string) string {
+	addresses := n.addresses()
+	var b strings.Builder
+	for _, d := range n.Direct {
+		if a, ok := addresses[d.Host]; ok {
+			fmt.Fprintf(&b, "%d.%d.%d.%d %s\n", a[0], a[1], a[2], a[3], d.Host)
+			delete(addresses, d.Host)
+		}
+	}
+	taken := n.addresses()
+	for line := range strings.Lines(machine) {
+		words, _, _ := strings.Cut(line, "#")
+		names := strings.Fields(words)
+		if len(names) < 2 {
+			continue
+		}
+		if slices.ContainsFunc(names[1:], func(name string) bool { _, ok := taken[strings.ToLower(name)]; return ok }) {
+			continue
+		}
+		b.WriteString(strings.Join(names, " ") + "\n")
+	}
+	return b.String()
 }
 
 // Where the proxy of a run listens, on 127.0.0.1 and ::1 of its own network.

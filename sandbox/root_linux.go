@@ -60,6 +60,7 @@ func makeRoot(p *Profile, links []link, cwd string) error {
 	r.proc()
 	r.protect()
 	r.mask()
+	r.hosts()
 	r.step("make root read-only", "/", func() error {
 		return unix.MountSetattr(unix.AT_FDCWD, r.base, 0, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
 	})
@@ -313,6 +314,24 @@ func (r *privateRoot) mask() {
 	for _, path := range r.profile.Mask {
 		r.over(cover, r.base+path, unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV|unix.MOUNT_ATTR_NOEXEC)
 	}
+}
+
+// hosts puts the run's own list of hosts over the machine's.
+func (r *privateRoot) hosts() {
+	if len(r.profile.Net.Direct) == 0 {
+		return
+	}
+	r.step("write hosts", "/etc/hosts", func() error {
+		machine, err := os.ReadFile(r.base + "/etc/hosts")
+		if err != nil {
+			return nil // none here, and the names lead nowhere
+		}
+		if err := os.WriteFile(r.base+"/.hosts", []byte(r.profile.Net.hostsFile(string(machine))), 0o444); err != nil {
+			return unwrapPath(err)
+		}
+		return unwrapPath(os.Chmod(r.base+"/.hosts", 0o444))
+	})
+	r.over(r.base+"/.hosts", r.base+"/etc/hosts", unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV|unix.MOUNT_ATTR_NOEXEC)
 }
 
 // insideGrants is the write set with what a private root adds: its own directories.

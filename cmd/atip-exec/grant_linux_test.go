@@ -284,8 +284,10 @@ func TestGrantTimes(t *testing.T) {
 	}
 	for i := range 3 {
 		code, e := a.try(nil, args...)
-		if want := map[bool]int{true: 77, false: 7}[i == 2]; code != want { // 7: curl was refused the connection
-			t.Errorf("run %d: exit %d, want %d: %s", i+1, code, want, e.text)
+		// 7 is curl's word for a refused connection, 52 and 56 for one that ends at once:
+		// where the run has a loopback of its own, the port is forwarded.
+		if ran := code == 7 || code == 52 || code == 56; ran != (i < 2) || !ran && code != 77 {
+			t.Errorf("run %d: exit %d: %s", i+1, code, e.text)
 		}
 	}
 }
@@ -338,16 +340,17 @@ func TestProjectTrust(t *testing.T) {
 	}
 	const policy = `{"version":1,"switches":{"url_fetch":true},"rules":[{"id":"no-ls","decision":"deny","when":{"tool":"ls"}}]}`
 	fetch := []string{"--", "curl", "-sS", "https://host.invalid/"}
+	// Of curl, by itself and through the proxy of the run.
+	const couldNotResolve, proxyCouldNot = 6, 56
 	expect := func(name string, fetched, listed int) {
 		t.Helper()
-		if code, e := a.try(nil, fetch...); code != fetched {
+		if code, e := a.try(nil, fetch...); code != fetched && (fetched != couldNotResolve || code != proxyCouldNot) {
 			t.Errorf("%s: curl: exit %d, want %d: %s", name, code, fetched, e.text)
 		}
 		if code, e := a.try(nil, "--", "ls"); code != listed {
 			t.Errorf("%s: ls: exit %d, want %d: %s", name, code, listed, e.text)
 		}
 	}
-	const couldNotResolve = 6
 	expect("without a policy", 77, 0)
 	put(policy)
 	expect("not trusted", 77, 77)

@@ -213,6 +213,13 @@ func explainCode(word string) (string, bool) {
 func sandboxText(b *strings.Builder, d run.Document) {
 	receipt := d.Sandbox
 	fmt.Fprintf(b, "sandbox  tier %s, network %s\n", receipt.Tier, receipt.Net.Mode)
+	fmt.Fprintf(b, "  this tier  %s\n", receipt.Why)
+	for _, host := range receipt.Net.Allow {
+		fmt.Fprintf(b, "  may reach  %s\n", host)
+	}
+	for _, port := range receipt.Net.Forward {
+		fmt.Fprintf(b, "  may reach  this machine's service behind port %d\n", port)
+	}
 	for _, g := range receipt.Write {
 		if g.Why == "default" {
 			continue // device nodes such as /dev/null

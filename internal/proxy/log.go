@@ -8,7 +8,7 @@ import (
 // Entry is one request that the proxy was asked for.
 type Entry struct {
 	Time     string `json:"t"`
-	Via      string `json:"via"` // http, connect, socks, forward
+	Via      string `json:"via"` // http, connect, socks, direct, forward
 	Host     string `json:"host"`
 	Port     int    `json:"port"`
 	Addr     string `json:"addr,omitempty"`

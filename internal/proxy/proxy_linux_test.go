@@ -164,8 +164,8 @@ var names = map[string][]string{"api.example": {public.String()}, "evil.example"
 func TestHosts(t *testing.T) {
 	config := Config{Allow: []string{"api.example", "api.example:5432", "*.wild.example:5432", "metadata.example:5432", "both.example:5432", "mapped.example:5432",
 		"nat64.example:5432", "sixtofour.example:5432", "ula.example:5432", "own.example:5432", "cgn.example:5432", "corp.example:5432", "denied.wild.example:5432",
-		"missing.example:5432", "8.8.4.4:5432", "10.9.9.9:5432", "[2001:4860::1]:5432", "meta2.example:5432"},
-		Deny: []string{"denied.wild.example", "9.9.9.0/24"}, Private: []string{"10.1.0.0/16", "169.254.0.0/16"}}
+		"missing.example:5432", "8.8.4.4:5432", "127.0.0.1:2375", "127.0.0.1:2376", "11.1.1.1:5432", "11.1.1.1:5433", "9.9.9.9:5432", "10.9.9.9:5432", "[2001:4860::1]:5432", "meta2.example:5432"},
+		Deny: []string{"denied.wild.example", "9.9.9.0/24", "loopback:2375", "11.0.0.0/8:5432", "named"}, Private: []string{"10.1.0.0/16", "169.254.0.0/16"}}
 	for _, tc := range []struct {
 		authority string
 		reason    string // "" passes
@@ -179,6 +179,11 @@ func TestHosts(t *testing.T) {
 		{"8.8.4.4:5432", "", "8.8.4.4 5432"},
 		{"10.9.9.9:5432", "", "10.9.9.9 5432"}, // listed as it stands
 		{"[2001:4860::1]:5432", "", "2001:4860::1 5432"},
+		{"127.0.0.1:2375", "denied", ""},
+		{"127.0.0.1:2376", "", "127.0.0.1 2376"},
+		{"11.1.1.1:5432", "denied", ""},
+		{"11.1.1.1:5433", "", "11.1.1.1 5433"},
+		{"9.9.9.9:5432", "denied", ""},
 		{"api.example:80", "not-listed", ""},
 		{"api.example:5433", "not-listed", ""},
 		{"evil.example:5432", "not-listed", ""},
@@ -233,6 +238,7 @@ func TestHosts(t *testing.T) {
 			}
 			b := newBench(t, config, names)
 			b.origin[5432] = echoOrigin(t)
+			b.origin[2376], b.origin[5433] = b.origin[5432], b.origin[5432]
 			var out string
 			if via == "connect" {
 				out = say(t, b.http, "CONNECT "+tc.authority+" HTTP/1.1\r\nHost: x\r\n\r\nhello")
@@ -506,6 +512,14 @@ func TestDelegatedHosts(t *testing.T) {
 			t.Errorf("%s: %+v", host, e)
 		}
 	}
+	b = newBench(t, Config{Allow: []string{"api.example:5432", "10.9.9.9:5432"}, Within: [][]string{{"public", "10.0.0.0"}}}, names)
+	b.origin[5432] = echoOrigin(t)
+	for host, want := range map[string]string{"api.example": "", "10.9.9.9": "not-delegated"} {
+		say(t, b.http, "CONNECT "+host+":5432 HTTP/1.1\r\n\r\nx")
+		if e := b.last(t); e.Reason != want {
+			t.Errorf("%s under public: %+v", host, e)
+		}
+	}
 	b = newBench(t, Config{Allow: []string{"api.example:5432"}, Within: [][]string{{}}}, names)
 	say(t, b.http, "CONNECT api.example:5432 HTTP/1.1\r\n\r\nx")
 	if e := b.last(t); e.Reason != "not-delegated" {
@@ -589,7 +603,7 @@ func TestCompileRefuses(t *testing.T) {
 	for _, c := range []Config{
 		{Allow: []string{""}}, {Allow: []string{"a b"}}, {Allow: []string{"*.1.2.3.4"}}, {Allow: []string{"api.example."}}, {Allow: []string{"10.0.0.0/8"}},
 		{Allow: []string{"a:0"}}, {Allow: []string{"*"}}, {Allow: []string{"*.*.a"}}, {Allow: []string{"0x7f.1"}},
-		{Deny: []string{"a b"}}, {Deny: []string{"10.0.0.0/33"}}, {Private: []string{"intranet"}}, {Private: []string{"10.0.0.0/40"}},
+		{Deny: []string{"a b"}}, {Deny: []string{"loopback:x"}}, {Deny: []string{"10.0.0.0/8:0"}}, {Deny: []string{"10.0.0.0/33"}}, {Private: []string{"intranet"}}, {Private: []string{"10.0.0.0/40"}},
 		{Within: [][]string{{"a b"}}}, {Upstream: "socks5://x:1"}, {Upstream: "http://x"}, {Upstream: "http://x:1/path"},
 	} {
 		if _, err := Compile(c); err == nil {

@@ -27,8 +27,7 @@ type Config struct {
 type Rules struct {
 	allow, deny []pattern
 	within      [][]pattern
-	ranges      []ip.CIDR // denied
-	kinds       []string  // denied
+	denied      []denied
 	private     []ip.CIDR
 	upstream    *upstream
 }
@@ -39,6 +38,32 @@ type pattern struct {
 	host   string // exact
 	suffix string // with its leading dot
 	port   int    // 0: any
+	any    bool   // every name, and every address of the public internet
+}
+
+// denied is an entry of Config.Deny that is about addresses.
+type denied struct {
+	kind string // "" for a range
+	cidr ip.CIDR
+	port int // 0: any
+}
+
+func (d *denied) match(a ip.Addr, port int) bool {
+	if d.port != 0 && d.port != port {
+		return false
+	}
+	special := a.Special()
+	switch d.kind {
+	case "":
+		return d.cidr.Contains(a) || d.cidr.Contains(a.Unwrap())
+	case "public":
+		return special == ""
+	case "loopback":
+		return special == "loopback" || special == "unspecified"
+	case "metadata":
+		return a.Metadata()
+	}
+	return special != "" // private
 }
 
 // Compile reads a Config. What it cannot read it refuses: an entry that is skipped would
@@ -50,24 +75,49 @@ func Compile(c Config) (*Rules, error) {
 		return nil, err
 	}
 	for _, list := range c.Within {
-		only, err := patterns("delegation", list, 0)
-		if err != nil {
-			return nil, err
+		var only []pattern
+		for _, text := range list {
+			switch text {
+			case "public":
+				// What names resolve to is looked at in any case.
+				only = append(only, pattern{text: text, any: true})
+			case "named", "service", "loopback", "private", "metadata":
+				// Nothing that a run names by itself is known to be one of these.
+			default:
+				p, err := patterns("delegation", []string{text}, 0)
+				if err != nil {
+					return nil, err
+				}
+				only = append(only, p...)
+			}
 		}
 		r.within = append(r.within, only)
 	}
 	for _, text := range c.Deny {
-		switch lower := strings.ToLower(text); {
-		case lower == "loopback" || lower == "private" || lower == "metadata" || lower == "public":
-			r.kinds = append(r.kinds, lower)
-		case lower == "service" || lower == "named":
+		word, number, ported := strings.Cut(strings.ToLower(text), ":")
+		d := denied{kind: word, port: parsePort(number)}
+		switch {
+		case word == "loopback" || word == "private" || word == "metadata" || word == "public":
+			if ported && d.port == 0 {
+				return nil, fmt.Errorf("network.deny: %q has no proper port", text)
+			}
+			r.denied = append(r.denied, d)
+		case word == "service" || word == "named":
 			// They say how a command names its host, which the decision has looked at.
 		case strings.IndexByte(text, '/') >= 0:
-			c, ok := ip.ParseCIDR(text)
-			if !ok {
+			d, ok := denied{}, false
+			whole := strings.ToLower(text)
+			if i := strings.LastIndexByte(whole, ':'); i > strings.IndexByte(whole, '/') {
+				d.port = parsePort(whole[i+1:])
+				whole = strings.Trim(whole[:i], "[]")
+				if d.port == 0 {
+					return nil, fmt.Errorf("network.deny: %q has no proper port", text)
+				}
+			}
+			if d.cidr, ok = ip.ParseCIDR(whole); !ok {
 				return nil, fmt.Errorf("network.deny: %q is not an address range", text)
 			}
-			r.ranges = append(r.ranges, c)
+			r.denied = append(r.denied, d)
 		default:
 			p, err := patterns("network.deny", []string{text}, 0)
 			if err != nil {
@@ -128,6 +178,9 @@ func (p *pattern) match(t target) bool {
 	if p.port != 0 && p.port != t.port {
 		return false
 	}
+	if p.any {
+		return !t.ip || t.addr.Special() == ""
+	}
 	if p.suffix != "" {
 		return !t.ip && len(t.host) > len(p.suffix) && strings.HasSuffix(t.host, p.suffix)
 	}
@@ -164,20 +217,14 @@ func first(list []pattern, t target) (pattern, bool) {
 
 // address says why an address that a listed host resolved to must not be connected to.
 // A literal was listed itself.
-func (r *Rules) address(a ip.Addr, literal bool, own []ip.Addr) string {
+func (r *Rules) address(a ip.Addr, t target, own []ip.Addr) string {
 	seen := a.Unwrap()
-	for _, c := range r.ranges {
-		if c.Contains(a) || c.Contains(seen) {
+	for i := range r.denied {
+		if r.denied[i].match(a, t.port) {
 			return "denied"
 		}
 	}
-	special := a.Special()
-	for _, k := range r.kinds {
-		if k == "public" && special == "" || k == "loopback" && (special == "loopback" || special == "unspecified") || k == "private" && special != "" || k == "metadata" && a.Metadata() {
-			return "denied"
-		}
-	}
-	permitted := literal
+	permitted := t.ip
 	for _, c := range r.private {
 		// Credentials of the whole machine are not handed out by a range around them.
 		permitted = permitted || c.Contains(seen) && (c.Single() || !a.Metadata())
@@ -185,7 +232,7 @@ func (r *Rules) address(a ip.Addr, literal bool, own []ip.Addr) string {
 	if permitted {
 		return ""
 	}
-	if special != "" {
+	if special := a.Special(); special != "" {
 		return special
 	}
 	for _, o := range own {

@@ -75,6 +75,11 @@ func (s *Server) ServeForward(l *os.File, service string) error {
 	return nil
 }
 
+// ServeDirect takes every connection for one to a host, as if the client had asked for it.
+func (s *Server) ServeDirect(l *os.File, host string, port int) {
+	s.accept(l, func(c stream) { s.direct(c, host, port) })
+}
+
 // Close ends all connections and tells what was asked for.
 func (s *Server) Close() Report {
 	s.mu.Lock()
@@ -244,6 +249,18 @@ func (s *Server) socks(c stream) {
 	}
 }
 
+func (s *Server) direct(c stream, host string, port int) {
+	x := s.client(c, "direct")
+	t, ok := parseHost(host)
+	if t.port = port; !ok {
+		return
+	}
+	if up, _, _ := x.connect(t, false); up != nil {
+		defer s.drop(up)
+		x.tunnel(up, t)
+	}
+}
+
 // forward needs no list: the policy names this very service.
 func (s *Server) forward(c stream, t target, rule string) {
 	x := s.client(c, "forward")
@@ -302,7 +319,7 @@ func (x *client) connect(t target, plain bool) (up stream, status int, reason st
 	}
 	var good []ip.Addr
 	for _, a := range addrs {
-		why := s.rules.address(a, t.ip, own)
+		why := s.rules.address(a, t, own)
 		if why == "" {
 			good = append(good, a)
 			continue

@@ -37,7 +37,7 @@ var arrows = map[string][]string{
 	"internal/place":   {"atip"},
 	"internal/shell":   {"mvdan.cc/sh/v3"},
 	"internal/run": {"atip", "shims", "trust", "policy", "sandbox", "filter", "internal/fault", "internal/tty",
-		"internal/audit", "internal/approve", "internal/place", "internal/shell", "internal/proxy"},
+		"internal/audit", "internal/approve", "internal/place", "internal/shell", "internal/ip", "internal/proxy"},
 	"internal/escape":    {},
 	"internal/selftest":  {"sandbox", "internal/escape"},
 	"internal/scan":      {"atip", "shims", "trust", "sandbox"},

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/ip"
 	"github.com/atip-dev/atip-exec/internal/proxy"
 	"github.com/atip-dev/atip-exec/policy"
 	"github.com/atip-dev/atip-exec/sandbox"
@@ -70,12 +71,30 @@ func (p *Plan) network() (sandbox.Net, error) {
 	if p.hostList.rules, err = proxy.Compile(config); err != nil {
 		return net, &policy.ParseError{Code: "E2040", File: "policy", Msg: err.Error()}
 	}
-	net.Allow = config.Allow
+	net.Allow, net.Direct = config.Allow, direct(config.Allow)
 	for port := range p.hostList.forward {
 		net.Forward = append(net.Forward, port)
 	}
 	slices.Sort(net.Forward)
 	return net, nil
+}
+
+// direct lists the hosts that are known by name and port: those that programs can reach
+// which do not ask a proxy.
+func direct(hosts []string) []sandbox.Direct {
+	var out []sandbox.Direct
+	for _, h := range hosts {
+		name, port := splitPort(strings.ToLower(h))
+		if port == 0 {
+			port = 443 // of network.allow
+		}
+		d := sandbox.Direct{Host: name, Port: port}
+		if _, address := ip.Parse(strings.Trim(name, "[]")); address || strings.HasPrefix(name, "*") || slices.Contains(out, d) || len(out) == sandbox.MaxDirect {
+			continue
+		}
+		out = append(out, d)
+	}
+	return out
 }
 
 // hostsDelegated reports whether this run was lent some hosts and no others.
@@ -146,6 +165,8 @@ func (x *execution) serve(list []sandbox.Listener) {
 			x.proxy.ServeHTTP(l.File)
 		case "socks":
 			x.proxy.ServeSOCKS(l.File)
+		case "direct":
+			x.proxy.ServeDirect(l.File, l.Host, l.Port)
 		default:
 			if err := x.proxy.ServeForward(l.File, h.forward[l.Port]); err != nil {
 				x.warn(err.Error())

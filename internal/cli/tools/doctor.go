@@ -114,7 +114,7 @@ func kernelChecks(dirs place.Dirs, m run.Machine) ([]check, []sandbox.TierReport
 	} else {
 		out = append(out, check{"cgroup", "warn", "limits of processes below T3, and of root, cannot be kept: " + why, "start from a session that systemd delegates to (systemd-run --user --scope), or set no such limit"})
 	}
-	return out, host.Tiers()
+	return append(out, networkCheck(host)), host.Tiers()
 }
 
 // namespaceFix says how a machine that refuses user namespaces allows them to this program.
@@ -147,6 +147,18 @@ func kernelRelease() string {
 		return runtime.GOOS
 	}
 	return runtime.GOOS + " " + strings.TrimSpace(string(raw)) + " " + runtime.GOARCH
+}
+
+// networkCheck says what network a run can be held to here.
+func networkCheck(host sandbox.Host) check {
+	switch {
+	case !sandbox.Enforceable(host).Net:
+		return check{"network", "fail", "none of the modes can be enforced", "see sandbox"}
+	case host.HostLists(sandbox.T0):
+		return check{"network", "ok", "tier T3: none, loopback, allowlist, full; tier T2: none, full", ""}
+	}
+	return check{"network", "warn", "none and full; in place of a loopback of its own a run has none, in place of a list of hosts a known tool has the whole network and any other is refused",
+		"make user namespaces usable for tier T3; `\"sandbox\": {\"require\": [\"net\"]}` in a policy refuses the whole network"}
 }
 
 func stateChecks(dirs place.Dirs, m run.Machine) []check {
