@@ -89,8 +89,9 @@ type Call struct {
 	Resources      []Resource    `json:"resources"`
 	Nested         []Nested      `json:"nested"`
 	CodeFiles      []CodeFile    `json:"codeFiles,omitempty"`
-	Secrets        []string      `json:"secrets"` // credential variables the tool may ask for
-	Endpoints      []string      `json:"-"`       // variables that say which host the tool talks to; "*" at the end
+	Secrets        []string      `json:"secrets"`         // credential variables the tool may ask for
+	Endpoints      []string      `json:"-"`               // variables that say which host the tool talks to; "*" at the end
+	Hosts          []string      `json:"hosts,omitempty"` // x-atip-hosts: those of the tool's own service
 	Paths          []string      `json:"paths,omitempty"`
 	Interactive    Interactive   `json:"interactive"`
 	Timeout        time.Duration `json:"-"` // declared duration.timeout, 0 if none

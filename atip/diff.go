@@ -314,6 +314,10 @@ func (d *differ) roots(a, b *Document) {
 			d.add(ChangeDanger, at, "credential", "", name, "asks for the credential "+name)
 		}
 	}
+	if from, to := a.root().get("x-atip-hosts").compact(), b.root().get("x-atip-hosts").compact(); from != to {
+		at.Pointer = "/x-atip-hosts"
+		d.add(ChangeDanger, at, "x-atip-hosts", from, to, "the tool talks to other hosts")
+	}
 	for _, field := range [...]string{"name", "x-atip-names", "x-atip-multicall", "binary"} {
 		if from, to := a.root().get(field).compact(), b.root().get(field).compact(); from != to {
 			at.Pointer = "/" + field

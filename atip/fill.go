@@ -93,6 +93,12 @@ func (r *resolver) addFields(call *Call, best *reading) {
 	// Otherwise any tool could name AWS_SECRET_ACCESS_KEY and be given it.
 	if r.rank >= Org {
 		r.addSecrets(call, w)
+		// The nearest list counts; without one nobody knows whom the tool talks to.
+		w.chain(func(l *level) {
+			if len(call.Hosts) == 0 {
+				call.Hosts, _ = l.n.v.get("x-atip-hosts").strings()
+			}
+		})
 	}
 }
 

@@ -311,6 +311,15 @@ func TestCallFields(t *testing.T) {
 		strings.Join(c.Secrets, " ") != "T_TOKEN" || strings.Join(c.Paths, " ") != "./ ~/.t" {
 		t.Errorf("%+v", c)
 	}
+	hosts := parse(t, `{"atip":"0.6","name":"t","x-atip-hosts":["a.example"],"commands":{"up":{"x-atip-hosts":["b.example","*.c.example"]},"down":{}}}`)
+	for line, want := range map[string]string{"t up": "b.example *.c.example", "t down": "a.example", "t": "a.example"} {
+		if c := resolve(hosts, Org, line); strings.Join(c.Hosts, " ") != want {
+			t.Errorf("%s: hosts %v, want %s", line, c.Hosts, want)
+		}
+	}
+	if c := resolve(hosts, User, "t up"); len(c.Hosts) != 0 {
+		t.Errorf("hosts at rank user: %v", c.Hosts)
+	}
 	if c := resolve(d, User, "t login"); len(c.Secrets) != 0 {
 		t.Errorf("secrets at rank user: %v", c.Secrets)
 	}

@@ -147,6 +147,13 @@ func TestBuiltin(t *testing.T) {
 
 func TestGrants(t *testing.T) {
 	s := mustCompile(t)
+	listed := tool("gh pr list", "network")
+	listed.Hosts, listed.ServiceHosts = []HostUse{{Kind: HostService}}, []string{"api.github.com", "*.github.com"}
+	service := listed
+	service.ServiceHosts = nil
+	if d := s.Decide(requestOf(listed)); strings.Join(d.Grants.Hosts, " ") != "*.github.com api.github.com" || !d.Grants.NetKnown {
+		t.Errorf("hosts of a service: %+v", d.Grants)
+	}
 	for _, row := range []struct {
 		name    string
 		steps   []Step
@@ -154,6 +161,9 @@ func TestGrants(t *testing.T) {
 		net     NetMode
 		paths   int
 	}{
+		{"service with hosts", []Step{listed}, fNetwork, NetAllowlist, 0},
+		{"service without", []Step{service}, fNetwork, NetFull, 0},
+		{"one of each", []Step{listed, service}, fNetwork, NetFull, 0},
 		{"reader", []Step{tool("cat a").on("read:workspace:/home/u/p/a")}, 0, NetNone, 1},
 		{"writer", []Step{tool("touch a", "write").on("write:workspace:/home/u/p/a")}, fWrite, NetNone, 1},
 		{"gh", []Step{tool("gh pr list", "network")}, fNetwork, NetFull, 0},

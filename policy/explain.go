@@ -106,6 +106,14 @@ func grantsOf(steps []judged, ds []StepDecision, union atip.Set) Grants {
 		}
 		for _, h := range f.hosts {
 			if h.Host == "" {
+				if h.Kind == HostService {
+					for _, name := range f.step.ServiceHosts {
+						if !seen[name] {
+							seen[name] = true
+							g.Hosts = append(g.Hosts, name)
+						}
+					}
+				}
 				continue
 			}
 			name := h.Host
@@ -147,7 +155,8 @@ func (g *Grants) addNet(f *facts, granted atip.Set) {
 	default:
 		mode := NetAllowlist
 		for _, h := range f.hosts {
-			if h.Host == "" { // its own service, or wherever the person sees it go
+			// Its own service, if nobody says where that is, or wherever the person sees it go.
+			if h.Host == "" && (h.Kind != HostService || len(f.step.ServiceHosts) == 0) {
 				mode = NetFull
 			}
 		}

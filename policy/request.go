@@ -87,6 +87,9 @@ type Step struct {
 	// its metadata declares, at a rank that may declare them.
 	Entitled []string
 	Hosts    []HostUse
+	// ServiceHosts are the hosts behind HostService, as its metadata lists them; empty if
+	// it does not.
+	ServiceHosts []string
 	// TrackedClean: every tracked file the step deletes is as in the index.
 	TrackedClean bool
 	// NestedTools names the tools of commands inside this one which are not steps

@@ -97,6 +97,23 @@ func direct(hosts []string) []sandbox.Direct {
 	return out
 }
 
+// serviceHosts are the hosts that the metadata of a tool lists as its own. They can only
+// narrow what it reaches, so an entry that cannot be read is left out.
+func (p *Plan) serviceHosts(s *step) []string {
+	var out []string
+	for _, h := range s.Call.Hosts {
+		if _, err := proxy.Compile(proxy.Config{Allow: []string{h}}); err != nil {
+			p.Warnings = append(p.Warnings, "metadata of "+s.Call.Tool+": x-atip-hosts: "+strconv.Quote(h)+" is not a host")
+			continue
+		}
+		out = append(out, h)
+	}
+	if len(out) == 0 && len(s.Call.Hosts) > 0 {
+		out = []string{"none.invalid"} // a list was meant; RFC 2606 keeps this name without an address
+	}
+	return out
+}
+
 // hostsDelegated reports whether this run was lent some hosts and no others.
 func (p *Plan) hostsDelegated() bool {
 	return slices.ContainsFunc(p.chain, func(r policy.Restrict) bool { return r.Hosts != nil })

@@ -178,6 +178,7 @@ func (c *collector) resolve(s *step) error {
 		p.checkCodeFile(s, f)
 	}
 	s.Hosts = p.hosts(s)
+	s.ServiceHosts = p.serviceHosts(s)
 	c.redirected(s)
 	if s.Call.Provenance.Rank >= atip.Org {
 		for _, path := range s.Call.Paths {
