@@ -172,6 +172,7 @@ type Net struct {
 	// Unbounded lists the hosts that were granted where the mode is full only because
 	// this run cannot be held to them.
 	Unbounded []string `json:"unbounded,omitempty"`
+	Because   string   `json:"because,omitempty"` // if that is not for want of namespaces
 }
 
 // Direct is a host by name, with one port.

@@ -222,6 +222,8 @@ func (s *Setup) lacks(g Guarantee) (why, fix string) {
 		switch {
 		case p.Net.Mode == NetAllowlist && !private:
 			return "only a network of its own can be held to a list of hosts: " + namespaces, fix
+		case p.Net.Mode == NetFull && p.Net.Because != "":
+			return "the whole network in place of a list of hosts: " + p.Net.Because, "name the host in the command line"
 		case p.Net.Mode == NetFull && len(p.Net.Unbounded) > 0:
 			return "the whole network in place of a list of hosts: " + namespaces, fix
 		}

@@ -272,6 +272,11 @@ func TestWait(t *testing.T) {
 	}
 }
 
+// unreached reports what curl says of a service that is not there: 7 is a refused
+// connection, 52 and 56 one that ends at once, as the forwarded port of a run does that has
+// a loopback of its own.
+func unreached(code int) bool { return code == 7 || code == 52 || code == 56 }
+
 // TestGrantTimes: an idempotent call without harm may be granted several times.
 func TestGrantTimes(t *testing.T) {
 	a := newAsker(t)
@@ -284,9 +289,7 @@ func TestGrantTimes(t *testing.T) {
 	}
 	for i := range 3 {
 		code, e := a.try(nil, args...)
-		// 7 is curl's word for a refused connection, 52 and 56 for one that ends at once:
-		// where the run has a loopback of its own, the port is forwarded.
-		if ran := code == 7 || code == 52 || code == 56; ran != (i < 2) || !ran && code != 77 {
+		if ran := unreached(code); ran != (i < 2) || !ran && code != 77 {
 			t.Errorf("run %d: exit %d: %s", i+1, code, e.text)
 		}
 	}
@@ -476,7 +479,7 @@ func TestSessionGrant(t *testing.T) {
 		{"another tool", "s1", 77, []string{"--", "wget", "-q", "http://127.0.0.1:1/one"}},
 		{"what is not known to the word", "s1", 77, []string{"-c", "curl -sS $(cat url)"}},
 	} {
-		if code, e := a.try(in(row.session), row.args...); code != row.exit {
+		if code, e := a.try(in(row.session), row.args...); code != row.exit && !(row.exit == noConnection && unreached(code)) {
 			t.Errorf("%s: exit %d, want %d: %s", row.name, code, row.exit, e.text)
 		}
 	}
@@ -539,7 +542,7 @@ func TestPropose(t *testing.T) {
 		t.Fatalf("exit %d, %v: %s", code, err, out)
 	}
 	a.userPolicy(`{"version":1,"rules":` + string(doc.Rules) + `}`)
-	if code, e := a.try(nil, args...); code != 7 {
+	if code, e := a.try(nil, args...); !unreached(code) {
 		t.Errorf("under the proposed rule: exit %d: %s", code, e.text)
 	}
 	if code, e := a.try(nil, "--", "curl", "-sS", "http://127.0.0.2:1/one"); code != 77 {

@@ -211,6 +211,16 @@ func TestHostListWithoutNamespaces(t *testing.T) {
 	}
 }
 
+// TestHostThatIsNotKnown: a host that only running the command tells cannot be on a list.
+// Asking for it is not an error, and the plan says what a yes would mean.
+func TestHostThatIsNotKnown(t *testing.T) {
+	w := newWorld(t)
+	out := run(t, w.command("explain", "-o", "text", "-c", `curl -sS "$(cat url)"`))
+	if !strings.Contains(out, "CONFIRM") || !strings.Contains(out, "network full") || !strings.Contains(out, "not known before the command runs") {
+		t.Error(out)
+	}
+}
+
 // TestNamesThatLeadInside: names that resolve to addresses of this machine, of its network
 // and of a cloud's metadata service are not connected to, unless the policy names the range.
 // It needs an /etc/hosts of its own, which only root can mount here.

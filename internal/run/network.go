@@ -38,6 +38,17 @@ func (p *Plan) network() (sandbox.Net, error) {
 		// refused where the list is selected.
 		return sandbox.Net{Mode: sandbox.NetFull, Unbounded: g.Hosts}, nil
 	}
+	if g.NetKnown && !p.hostsDelegated() && slices.ContainsFunc(g.Hosts, unknownWord) {
+		// A person agreed to a host that is known only when the command runs.
+		net := sandbox.Net{Mode: sandbox.NetFull, Because: "a host is not known before the command runs"}
+		for _, h := range g.Hosts {
+			if unknownWord(h) {
+				h = "?"
+			}
+			net.Unbounded = append(net.Unbounded, h)
+		}
+		return net, nil
+	}
 	net := sandbox.Net{Mode: sandbox.NetAllowlist}
 	np := p.policies.Network()
 	config := proxy.Config{Deny: np.Deny, Private: np.Private, Upstream: np.Upstream}
@@ -53,6 +64,9 @@ func (p *Plan) network() (sandbox.Net, error) {
 				// The run has a loopback of its own; the service lies on the machine's.
 				p.hostList.forward[port] = host
 				continue
+			}
+			if _, err := proxy.Compile(proxy.Config{Allow: []string{host}}); err != nil {
+				continue // no host at all: there is nothing to reach
 			}
 			config.Allow = append(config.Allow, host)
 		}
@@ -78,6 +92,9 @@ func (p *Plan) network() (sandbox.Net, error) {
 	slices.Sort(net.Forward)
 	return net, nil
 }
+
+// unknownWord reports a host in a word that the reader of shell strings could not know.
+func unknownWord(host string) bool { return strings.IndexByte(host, 0) >= 0 }
 
 // direct lists the hosts that are known by name and port: those that programs can reach
 // which do not ask a proxy.
