@@ -2,6 +2,7 @@ package main_test
 
 import (
 	"bufio"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -207,6 +208,39 @@ func TestHostListWithoutNamespaces(t *testing.T) {
 		})
 		if code == 0 || code == 69 || s.Sandbox.Net.Mode != tc.mode || !gap || !slices.Equal(s.Sandbox.Net.Unbounded, []string{"127.0.0.1.nip.invalid:1"}) {
 			t.Errorf("%s: exit %d, %+v\n%s", tc.sandbox, code, s.Sandbox, out)
+		}
+	}
+}
+
+// TestHostsOfAService: a tool whose metadata lists its hosts reaches those, where it would
+// have the whole network.
+func TestHostsOfAService(t *testing.T) {
+	needTier3(t)
+	w := newWorld(t)
+	program, err := exec.LookPath("base64")
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(w.home, ".config", "agent-tools", "overrides", "sha256")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for list, want := range map[string]string{
+		``: "network full",
+		`,"x-atip-hosts":["api.example","*.cdn.example:8443"]`: "may reach  api.example:443",
+		`,"x-atip-hosts":["no host"]`:                          "may reach  none.invalid:443",
+	} {
+		doc := `{"atip":"0.6","name":"base64","version":"1","description":"Stands for a client","trust":{"source":"org"},"effects":{"filesystem":{"read":false,"write":false,"delete":false},"network":true,"subprocess":false,"idempotent":true,"destructive":false,"reversible":true,"cost":{"billable":false}},"x-atip-effects":{"v":1,"base":{"network":true,"remoteMutation":false}}` + list + `}`
+		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("%x.json", sha256.Sum256(data))), []byte(doc), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		out := run(t, w.command("explain", "-o", "text", "--", "base64"))
+		if !strings.Contains(out, want) || strings.Contains(out, "network allowlist") != (list != "") {
+			t.Errorf("%s:\n%s", list, out)
 		}
 	}
 }

@@ -53,6 +53,12 @@ func (e Entry) Explain() string {
 		return "SOCKS BIND and UDP are not offered"
 	case "interfaces":
 		return "the addresses of this machine cannot be listed, so none can be told from others"
+	case "unresolved":
+		return "its name is not known here"
+	case "unreachable":
+		return "it does not answer"
+	case "upstream":
+		return "the proxy of this machine refuses it (network.upstream)"
 	case "busy":
 		return "too many connections at a time"
 	}

@@ -335,6 +335,9 @@ func (x *execution) denials(exit sandbox.Exit) {
 			list = []sandbox.Denial{d}
 		}
 	}
+	if exit.Code != 0 {
+		x.settleFailures()
+	}
 	list = append(x.refusals, list...)
 	for _, d := range list {
 		x.note("denied", d)

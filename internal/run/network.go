@@ -247,6 +247,23 @@ func (x *execution) settleNetwork() {
 	}
 }
 
+// settleFailures says why granted hosts were not reached by a command that failed: its
+// client can only tell what the proxy answered.
+func (x *execution) settleFailures() {
+	var told []string
+	for i := range x.network.Log {
+		e := &x.network.Log[i]
+		if e.Decision != "allow" || e.Reason == "" || len(told) == maxRefusals {
+			continue
+		}
+		text := "could not connect to " + e.Host + ":" + strconv.Itoa(e.Port) + ": " + e.Explain()
+		if !slices.Contains(told, text) {
+			told = append(told, text)
+			x.warn(text)
+		}
+	}
+}
+
 // receipt is what was enforced, with what happened on the network.
 type receipt struct {
 	sandbox.Receipt
