@@ -4,12 +4,14 @@ import (
 	"bufio"
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -396,6 +398,7 @@ func TestPlainHTTP(t *testing.T) {
 		"other host":       {"GET http://api.example/ HTTP/1.1\r\nHost: evil.example\r\n\r\n", false, "", "malformed"},
 		"other host port":  {"GET http://api.example/ HTTP/1.1\r\nHost: api.example:8080\r\n\r\n", false, "", "malformed"},
 		"two hosts":        {"GET http://api.example/ HTTP/1.1\r\nHost: api.example\r\nHost: api.example\r\n\r\n", false, "", "malformed"},
+		"two old hosts":    {"GET http://api.example/ HTTP/1.0\r\nHost: api.example\r\nHost: api.example\r\n\r\n", false, "", "malformed"},
 		"no host":          {"GET http://api.example/ HTTP/1.1\r\n\r\n", false, "", "malformed"},
 		"two lengths":      {"POST http://api.example/ HTTP/1.1\r\nHost: api.example\r\nContent-Length: 3\r\nContent-Length: 3\r\n\r\nabc", false, "", "malformed"},
 		"signed length":    {"POST http://api.example/ HTTP/1.1\r\nHost: api.example\r\nContent-Length: +3\r\n\r\nabc", false, "", "malformed"},
@@ -502,6 +505,58 @@ func TestKeepAliveEnds(t *testing.T) {
 	}
 	if r := b.server.report(); r.Requests != 5 || r.Denied != 0 {
 		t.Errorf("%+v", r)
+	}
+}
+
+// TestSecondRequest: where the server keeps the connection open although it was asked not
+// to, a client that goes on with it is not left waiting, and the server sees one request.
+func TestSecondRequest(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	seen := make(chan string, 1)
+	go func() {
+		c, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer c.Close()
+		in := bufio.NewReader(c)
+		_, _ = readHead(in)
+		_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+		rest, _ := io.ReadAll(in)
+		seen <- string(rest)
+	}()
+	b := newBench(t, Config{Allow: []string{"api.example:80"}}, names)
+	b.origin[80] = l.Addr().String()
+	c, err := net.Dial("tcp", b.http)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	_ = c.SetDeadline(time.Now().Add(30 * time.Second))
+	const request = "GET http://api.example/ HTTP/1.1\r\nHost: api.example\r\n\r\n"
+	if _, err := io.WriteString(c, request); err != nil {
+		t.Fatal(err)
+	}
+	in := bufio.NewReader(c)
+	if _, err := readHead(in); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(in, make([]byte, 2)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(c, request); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := in.Read(make([]byte, 1)); n != 0 || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("the second request: %d bytes, %v", n, err)
+	}
+	b.server.Close()
+	if rest := <-seen; rest != "" {
+		t.Errorf("the server also got %q", rest)
 	}
 }
 
