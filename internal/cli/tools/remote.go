@@ -2,6 +2,7 @@ package tools
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"os"
 	"os/signal"
@@ -14,6 +15,7 @@ import (
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/place"
 	"github.com/atip-dev/atip-exec/policy"
+	"github.com/atip-dev/atip-exec/shims"
 	"github.com/atip-dev/atip-exec/shims/remote"
 )
 
@@ -75,6 +77,11 @@ func fetchShimVerb(c *cli.Console, v *cli.Values) (int, error) {
 		r, err = client.Approve(ctx, id, hex)
 	} else {
 		r, err = client.Fetch(ctx, hex)
+	}
+	var kept *shims.Error
+	if errors.As(err, &kept) && kept.Code == "E1106" {
+		// The answer was good, our own directory is not: nothing was refused.
+		return 0, fault.New("E4202", "the answer cannot be kept: "+kept.Error()).With("file", kept.File).WithFix("make the data directory writable", "")
 	}
 	if err != nil {
 		return 0, err
