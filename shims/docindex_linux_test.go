@@ -109,7 +109,7 @@ func TestDocumentIndex(t *testing.T) {
 		t.Fatal(err)
 	}
 	argv := []string{"big", "group1", "do0", "x"} // destructive
-	for at := 0; at < len(good); at += 1 + len(good)/400 {
+	for at := 0; at < len(good); at += 1 + len(good)/100 {
 		bent := append([]byte(nil), good...)
 		bent[at] ^= 0x5a
 		if err := os.WriteFile(index, bent, 0o600); err != nil {
