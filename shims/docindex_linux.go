@@ -93,7 +93,7 @@ func (f *safeFile) keepIndex(dir string, raw []byte, comments bool, now time.Tim
 	defer os.Remove(tmp.Name())
 	_, err = tmp.Write(body)
 	if closing := tmp.Close(); err == nil && closing == nil {
-		os.Rename(tmp.Name(), docIndexPath(dir, f.path)) //nolint:errcheck // as above
+		os.Rename(tmp.Name(), docIndexPath(dir, f.path))
 	}
 }
 

@@ -266,8 +266,9 @@ func runStep(program string, words []string) (int, error) {
 	for {
 		select {
 		case s := <-signals:
-			// At a terminal the step has had it already; a second one does no harm.
-			cmd.Process.Signal(s) //nolint:errcheck // it may have ended
+			// At a terminal the step has had it already, and may have ended; a second one
+			// does no harm.
+			cmd.Process.Signal(s)
 		case err := <-done:
 			var exit *exec.ExitError
 			switch {
