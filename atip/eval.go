@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// regexpCache holds the expressions one call has compiled, by their place in the document.
-type regexpCache map[val]*regexp.Regexp
+// regexpCache holds the expressions one call has compiled: a document repeats its own.
+type regexpCache map[string]*regexp.Regexp
 
 // matches applies a match to one string. A regular expression that does not compile
 // may match anything.
@@ -97,12 +97,12 @@ func anchoredPrefix(expr string) string {
 
 // regexp compiles each expression once per call; nil if it does not compile.
 func (c *resolver) regexp(p val, ci bool) *regexp.Regexp {
-	if re, ok := c.regexps[p]; ok {
-		return re
-	}
 	expr := p.str()
 	if ci {
 		expr = "(?i:" + expr + ")"
+	}
+	if re, ok := c.regexps[expr]; ok {
+		return re
 	}
 	re, err := regexp.Compile(expr)
 	if err != nil {
@@ -111,7 +111,7 @@ func (c *resolver) regexp(p val, ci bool) *regexp.Regexp {
 	if c.regexps == nil {
 		c.regexps = make(regexpCache)
 	}
-	c.regexps[p] = re
+	c.regexps[expr] = re
 	return re
 }
 
