@@ -5,9 +5,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
 )
 
 // receipt is the part of a status that says what was enforced.
@@ -105,4 +109,122 @@ func TestSecondUser(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestWithoutNamespaces: where none can be made, a shell runs at T2 with its gaps named,
+// and what a policy requires beyond that starts nothing.
+func TestWithoutNamespaces(t *testing.T) {
+	w := newWorld(t)
+	// The limit is one of the user namespace around it, so only that one is without.
+	inside := func(args ...string) (int, string, receipt, []string) {
+		t.Helper()
+		file := filepath.Join(w.home, "status.json")
+		words := append([]string{"-Ur", "sh", "-c", `echo 0 >/proc/sys/user/max_user_namespaces && exec "$@"`, "sh", filepath.Join(bin, "atip-exec"), "--status-file", file}, args...)
+		cmd := exec.Command("unshare", words...)
+		cmd.Dir, cmd.Env = w.ws, w.command().Env
+		out, _ := cmd.CombinedOutput()
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		var doc struct {
+			Sandbox struct {
+				receipt
+				Gaps []struct{ Guarantee string }
+			}
+		}
+		if err := json.Unmarshal(raw, &doc); err != nil {
+			t.Fatal(err)
+		}
+		var gaps []string
+		for _, g := range doc.Sandbox.Gaps {
+			gaps = append(gaps, g.Guarantee)
+		}
+		return cmd.ProcessState.ExitCode(), string(out), doc.Sandbox.receipt, gaps
+	}
+	status, out, r, gaps := inside("--", "sh", "-c", "touch first; echo ran")
+	if want := "files.meta files.hidden ws.protect proc.hidden tree.killed"; status != 0 || !strings.Contains(out, "ran") || r.Tier != "T2" || strings.Join(gaps, " ") != want {
+		t.Errorf("status %d, %s, gaps %v, want %s; %s", status, r.Tier, gaps, want, out)
+	}
+	w.policy(`{"version":1,"sandbox":{"require":["proc.hidden"]}}`)
+	if status, out, _, _ = inside("--", "sh", "-c", "touch made"); status != 69 || !strings.Contains(out, "E4101") || !strings.Contains(out, "proc.hidden") {
+		t.Errorf("required: status %d: %s", status, out)
+	}
+	if _, err := os.Stat(filepath.Join(w.ws, "made")); err == nil {
+		t.Error("it ran")
+	}
+	// With them, the requirement leads to T3.
+	file := filepath.Join(w.home, "status.json")
+	cmd := w.command("--status-file", file, "--", "sh", "-c", "touch made")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if raw, _ := os.ReadFile(file); !strings.Contains(string(raw), `"tier":"T3"`) {
+		t.Errorf("required, with namespaces: %s", raw)
+	}
+}
+
+// TestWithoutLandlock: a kernel that knows nothing of it confines nothing, and that has to
+// be permitted in words.
+func TestWithoutLandlock(t *testing.T) {
+	w := newWorld(t)
+	start := func(args ...string) (int, string) {
+		t.Helper()
+		cmd := w.command(args...)
+		var out strings.Builder
+		cmd.Stdout, cmd.Stderr = &out, &out
+		failed := make(chan error)
+		go func() {
+			// Never unlocked: the filter ends with the thread. The child inherits it.
+			runtime.LockOSThread()
+			err := withoutCall(unix.SYS_LANDLOCK_CREATE_RULESET)
+			if err == nil {
+				err = cmd.Start()
+			}
+			failed <- err
+			select {}
+		}()
+		if err := <-failed; err != nil {
+			t.Fatal(err)
+		}
+		_ = cmd.Wait()
+		return cmd.ProcessState.ExitCode(), out.String()
+	}
+	if status, out := start("--", "sh", "-c", "touch made"); status != 69 || !strings.Contains(out, "E4106") || !strings.Contains(out, "no Landlock") {
+		t.Errorf("status %d: %s", status, out)
+	}
+	if _, err := os.Stat(filepath.Join(w.ws, "made")); err == nil {
+		t.Error("it ran")
+	}
+	w.policy(`{"version":1,"sandbox":{"confine":"none"}}`)
+	file := filepath.Join(w.home, "status.json")
+	status, out := start("--status-file", file, "--", "echo", "ran")
+	raw, err := os.ReadFile(file)
+	if err != nil || status != 0 || !strings.Contains(out, "ran") || !strings.Contains(out, "not confined") || !strings.Contains(string(raw), `"tier":"T0"`) {
+		t.Errorf("permitted: status %d: %s; %s", status, out, raw)
+	}
+	audit := exec.Command(filepath.Join(bin, "atip"), "audit", "show", "-n", "1")
+	audit.Env = []string{"HOME=" + w.home}
+	if record, err := audit.Output(); err != nil || !strings.Contains(string(record), `"tier":"T0"`) {
+		t.Errorf("audit: %v: %s", err, record)
+	}
+}
+
+// withoutCall makes one system call unknown to this thread and what it starts.
+func withoutCall(nr uint32) error {
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return err
+	}
+	prog := []unix.SockFilter{
+		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: 0},
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: nr, Jf: 1},
+		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)},
+		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW},
+	}
+	fprog := unix.SockFprog{Len: uint16(len(prog)), Filter: &prog[0]}
+	_, _, errno := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&fprog)))
+	if errno != 0 {
+		return errno
+	}
+	return nil
 }

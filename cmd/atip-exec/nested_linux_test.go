@@ -69,7 +69,9 @@ func TestOuterIsNullOutside(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var doc struct{ Sandbox struct{ Nested struct{ Outer any } } }
+		var doc struct {
+			Sandbox struct{ Nested struct{ Outer any } }
+		}
 		if err := json.Unmarshal(raw, &doc); err != nil {
 			t.Fatal(err)
 		}
