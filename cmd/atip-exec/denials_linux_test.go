@@ -3,6 +3,7 @@ package main_test
 import (
 	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -147,6 +148,11 @@ func TestExplainDenials(t *testing.T) {
 			}
 			if got["write notes"].Count != 2 {
 				t.Errorf("%s: counted %+v", tier, got["write notes"])
+			}
+			audit := exec.Command(filepath.Join(bin, "atip"), "audit", "show", "-n", "1", "-o", "json")
+			audit.Env = []string{"HOME=" + w.home}
+			if raw, err := audit.Output(); err != nil || !strings.Contains(string(raw), `"denials":[{"kind":"atip-exec.denial/1"`) || !strings.Contains(string(raw), w.home+"/notes") {
+				t.Errorf("%s: audit: %v: %.600s", tier, err, raw)
 			}
 			if len(list) != 21 || list[20].Op != "other" || list[20].Count < 20 {
 				t.Errorf("%s: %d are listed, last %+v", tier, len(list), list[len(list)-1])

@@ -47,6 +47,7 @@ type execution struct {
 	tail           tail               // of standard error
 	killed         bool               // by us
 	outOfMemory    bool               // by the memory limit
+	denied         []sandbox.Denial   // what the sandbox refused
 	protected      sandbox.Settlement // what the run changed of the protected names
 	proxy          *proxy.Server
 	network        proxy.Report     // what the run asked the proxy for
@@ -342,6 +343,7 @@ func (x *execution) denials(exit sandbox.Exit) {
 	for _, d := range list {
 		x.note("denied", d)
 	}
+	x.denied = list
 	if len(list) > 0 {
 		x.enforced.Denials = list
 		x.status.Sandbox = x.withNetwork(x.enforced)

@@ -38,6 +38,9 @@ func (x *execution) record(r *Result) error {
 	if r.Status.Child != nil {
 		rec["child"] = r.Status.Child
 		rec["protected"] = x.protected.Receipt()
+		if len(x.denied) > 0 {
+			rec["denials"] = x.denied
+		}
 	}
 	if x.proxy != nil {
 		rec["network"] = x.network
