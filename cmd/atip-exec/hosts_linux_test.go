@@ -115,14 +115,15 @@ func TestSecondUser(t *testing.T) {
 // and what a policy requires beyond that starts nothing.
 func TestWithoutNamespaces(t *testing.T) {
 	w := newWorld(t)
-	// The limit is one of the user namespace around it, so only that one is without.
 	inside := func(args ...string) (int, string, receipt, []string) {
 		t.Helper()
 		file := filepath.Join(w.home, "status.json")
-		words := append([]string{"-Ur", "sh", "-c", `echo 0 >/proc/sys/user/max_user_namespaces && exec "$@"`, "sh", filepath.Join(bin, "atip-exec"), "--status-file", file}, args...)
-		cmd := exec.Command("unshare", words...)
-		cmd.Dir, cmd.Env = w.ws, w.command().Env
-		out, _ := cmd.CombinedOutput()
+		cmd := w.command(append([]string{"--status-file", file}, args...)...)
+		var text strings.Builder
+		cmd.Stdout, cmd.Stderr = &text, &text
+		startFiltered(t, cmd, unix.SYS_CLONE, unix.CLONE_NEWUSER)
+		_ = cmd.Wait()
+		out := text.String()
 		raw, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatalf("%v: %s", err, out)
@@ -140,7 +141,7 @@ func TestWithoutNamespaces(t *testing.T) {
 		for _, g := range doc.Sandbox.Gaps {
 			gaps = append(gaps, g.Guarantee)
 		}
-		return cmd.ProcessState.ExitCode(), string(out), doc.Sandbox.receipt, gaps
+		return cmd.ProcessState.ExitCode(), out, doc.Sandbox.receipt, gaps
 	}
 	status, out, r, gaps := inside("--", "sh", "-c", "touch first; echo ran")
 	if want := "files.meta files.hidden ws.protect proc.hidden tree.killed"; status != 0 || !strings.Contains(out, "ran") || r.Tier != "T2" || strings.Join(gaps, " ") != want {
@@ -173,20 +174,7 @@ func TestWithoutLandlock(t *testing.T) {
 		cmd := w.command(args...)
 		var out strings.Builder
 		cmd.Stdout, cmd.Stderr = &out, &out
-		failed := make(chan error)
-		go func() {
-			// Never unlocked: the filter ends with the thread. The child inherits it.
-			runtime.LockOSThread()
-			err := withoutCall(unix.SYS_LANDLOCK_CREATE_RULESET)
-			if err == nil {
-				err = cmd.Start()
-			}
-			failed <- err
-			select {}
-		}()
-		if err := <-failed; err != nil {
-			t.Fatal(err)
-		}
+		startFiltered(t, cmd, unix.SYS_LANDLOCK_CREATE_RULESET, 0)
 		_ = cmd.Wait()
 		return cmd.ProcessState.ExitCode(), out.String()
 	}
@@ -210,14 +198,41 @@ func TestWithoutLandlock(t *testing.T) {
 	}
 }
 
-// withoutCall makes one system call unknown to this thread and what it starts.
-func withoutCall(nr uint32) error {
+// startFiltered starts a program to which one system call is unknown, or that call with one
+// of the flags in its first argument.
+func startFiltered(t *testing.T, cmd *exec.Cmd, nr, flags uint32) {
+	t.Helper()
+	failed := make(chan error)
+	ended := make(chan struct{})
+	t.Cleanup(func() { close(ended) })
+	go func() {
+		// Never unlocked: the filter ends with the thread. The child inherits it.
+		runtime.LockOSThread()
+		err := withoutCall(nr, flags)
+		if err == nil {
+			err = cmd.Start()
+		}
+		failed <- err
+		<-ended
+	}()
+	if err := <-failed; err != nil {
+		t.Fatal(err)
+	}
+}
+
+func withoutCall(nr, flags uint32) error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return err
 	}
+	pass := uint8(1)
+	if flags == 0 {
+		pass = 0 // whatever the argument is
+	}
 	prog := []unix.SockFilter{
 		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: 0},
-		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: nr, Jf: 1},
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: nr, Jf: 3},
+		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: 16},
+		{Code: unix.BPF_JMP | unix.BPF_JSET | unix.BPF_K, K: flags, Jf: pass},
 		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)},
 		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW},
 	}
