@@ -27,7 +27,7 @@ func (s *Set) narrowed(chain []Restrict) (*Set, string) {
 		switch c.Default {
 		case "", "confirm":
 		case "deny":
-			n.dflt = Deny
+			n.setDefault(Deny, LayerDelegated)
 		default:
 			return s, "the delegation's default is neither confirm nor deny"
 		}

@@ -15,6 +15,7 @@ type Set struct {
 	allow    []*rule // usable allow rules of every layer, switches applied
 	restrict []*rule // confirm and deny rules
 	dflt     Action
+	dfltFrom Layer // the outermost layer that made it Deny
 	belief   [atip.NumEffects]atip.Rank
 	withhold atip.Set
 	listed   []hostPattern // network.allow of the layers that may loosen
@@ -93,7 +94,7 @@ func (s *Set) add(d *Document) {
 		s.addRule(d, &d.rules[i])
 	}
 	if d.dflt != nil {
-		s.dflt = min(s.dflt, *d.dflt)
+		s.setDefault(*d.dflt, d.source.Layer)
 	}
 	for _, b := range d.belief {
 		s.belief[b.effect] = max(s.belief[b.effect], b.rank)
@@ -192,6 +193,18 @@ func (s *Set) addNetwork(d *Document) {
 	}
 	s.listed = append(s.listed, n.allow...)
 }
+
+// setDefault merges the answer for what no rule speaks of.
+func (s *Set) setDefault(a Action, from Layer) {
+	if a == Deny && (s.dflt != Deny || from < s.dfltFrom) {
+		s.dfltFrom = from
+	}
+	s.dflt = min(s.dflt, a)
+}
+
+// answersFor reports whether a confirm rule is an answer where the default is a denial: one
+// of an inner layer is none, or a flag that an agent types could make a question of it.
+func (s *Set) answersFor(r *rule) bool { return r.layer != LayerBuiltin && r.layer <= s.dfltFrom }
 
 // Digest identifies the documents of the set, independent of their order.
 func (s *Set) Digest() string {

@@ -146,7 +146,7 @@ func (s *Set) one(j *judged, index int, reasons *[]Reason) StepDecision {
 		if left == Allow {
 			continue
 		}
-		if left == Confirm && c.rule.layer == LayerBuiltin {
+		if left == Confirm && (c.rule.layer == LayerBuiltin || len(matched) == 0 && !s.answersFor(c.rule)) {
 			left = min(left, s.dflt)
 		}
 		d.Action = min(d.Action, left)
@@ -312,7 +312,7 @@ func (s *Set) edge(steps []judged, e Edge, union atip.Set, reasons *[]Reason) Ac
 		if left == Allow {
 			continue
 		}
-		if left == Confirm && r.layer == LayerBuiltin {
+		if left == Confirm && (r.layer == LayerBuiltin || len(matched) == 0 && !s.answersFor(r)) {
 			left = min(left, s.dflt)
 		}
 		action = min(action, left)

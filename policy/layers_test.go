@@ -377,3 +377,31 @@ func TestDigestOfSet(t *testing.T) {
 		seen[s.Digest()] = true
 	}
 }
+
+// Where the default is a denial, a rule that says confirm makes its commands ask, if it
+// stands with whoever denied or above. A flag, a project or a delegation cannot make a
+// question of a denial.
+func TestWhoAnswersForTheDefault(t *testing.T) {
+	deny, ask := `{"version":1,"default":"deny","switches":{"workspace_write":false}}`, `{"version":1,"rules":[{"id":"r","decision":"confirm","when":{"tool":"touch"}}]}`
+	// Nothing is known against it, and no built-in row allows it.
+	idle := requestOf(tool("touch a", "write").on("write:workspace:/home/u/p/a"))
+	if d := mustCompile(t, mustParse(t, LayerUser, deny)).Decide(idle); d.Action != Deny || d.Reasons[0].Rule != "builtin/default" {
+		t.Fatalf("the default does not decide: %v: %v", d.Action, d.Reasons)
+	}
+	for _, row := range []struct {
+		denies, asks Layer
+		want         Action
+	}{
+		{LayerUser, LayerUser, Confirm}, {LayerUser, LayerManaged, Confirm}, {LayerManaged, LayerUser, Deny}, {LayerUser, LayerFlag, Deny}, {LayerUser, LayerProject, Deny},
+		{LayerManaged, LayerFlag, Deny}, {LayerFlag, LayerUser, Confirm}, {LayerProject, LayerFlag, Deny}, {LayerFlag, LayerFlag, Confirm},
+	} {
+		if d := mustCompile(t, mustParse(t, row.denies, deny), mustParse(t, row.asks, ask)).Decide(idle); d.Action != row.want {
+			t.Errorf("%v denies by default, %v asks: %v, want %v: %v", row.denies, row.asks, d.Action, row.want, d.Reasons)
+		}
+	}
+	// What is allowed is asked about, whoever says so.
+	allow := `{"version":1,"default":"deny","rules":[{"id":"a","decision":"allow","when":{"tool":"touch"},"grants":["write"]}]}`
+	if d := mustCompile(t, mustParse(t, LayerUser, allow), mustParse(t, LayerFlag, ask)).Decide(idle); d.Action != Confirm {
+		t.Errorf("allowed, and a flag asks: %v: %v", d.Action, d.Reasons)
+	}
+}

@@ -90,7 +90,7 @@ func (s *Set) profileSet(user *Document, name string) (switchSet, error) {
 			s.addRule(chooser, &r)
 		}
 		if p.dflt != nil {
-			s.dflt = min(s.dflt, *p.dflt)
+			s.setDefault(*p.dflt, max(d.source.Layer, user.source.Layer))
 		}
 		if name = p.base; name == "" {
 			name = shippedProfiles[0]
