@@ -44,7 +44,7 @@ func Start(ctx context.Context, p Profile, s Setup, c Cmd) (*Proc, error) {
 	if s.tier == T0 && p.Confine != ConfineNone {
 		return nil, &UnconfinedError{Why: "no tier was selected"}
 	}
-	if p.Net.Mode == NetAllowlist && s.tier != T3 && s.tier != T0 || p.Net.Mode == NetAllowlist && s.tier == T3 && c.Serve == nil {
+	if p.Net.Mode == NetAllowlist && s.tier != T0 && (s.tier != T3 || c.Serve == nil) {
 		return nil, &StateError{Why: "nobody serves the hosts of the run"}
 	}
 	if len(c.Argv) == 0 {
