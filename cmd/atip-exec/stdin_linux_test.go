@@ -181,6 +181,50 @@ func TestStdinIsOnlyRead(t *testing.T) {
 	}
 }
 
+// TestFileOnStdinKeepsItsMode: with a private root the mode of a file outside cannot be
+// changed through the descriptor of standard input either; what was not read is there for
+// the next command.
+func TestFileOnStdinKeepsItsMode(t *testing.T) {
+	needTier3(t)
+	w := newWorld(t)
+	policy := w.home + "/T3.json"
+	if err := os.WriteFile(policy, []byte(`{"version":1,"sandbox":{"tier":"T3"}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const text = "import os; print(os.read(0, 5).decode())\nos.fchmod(0, 0o666)\n"
+	for _, inside := range []bool{false, true} {
+		dir := t.TempDir()
+		if inside {
+			dir = w.ws
+		}
+		path := dir + "/input"
+		if err := os.WriteFile(path, []byte("firstsecond"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		f, err := os.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		cmd := w.command("--policy", policy, "--", "python3", "-c", text)
+		cmd.Stdin = f
+		out := run(t, cmd)
+		rest, err := io.ReadAll(f)
+		info, err2 := os.Stat(path)
+		if err != nil || err2 != nil {
+			t.Fatal(err, err2)
+		}
+		// Outside it is the mode of a pipe that changes; inside, as without the wrapper, the file's.
+		mode := os.FileMode(0o600)
+		if inside {
+			mode = 0o666
+		}
+		if out != "first\n" || string(rest) != "second" || info.Mode() != mode {
+			t.Errorf("in the workspace %v: %q, rest %q, mode %v", inside, out, rest, info.Mode())
+		}
+	}
+}
+
 // TestInheritedSocketIsClosed: a connection that the caller left open is not there.
 func TestInheritedSocketIsClosed(t *testing.T) {
 	_, theirs := socketPair(t, unix.SOCK_STREAM)

@@ -9,25 +9,28 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/sandbox"
 )
 
 // relay copies a socket on standard input into a pipe, because a socket is more than
 // something to read from: it can be written to, past the filter, and connected to somebody
-// else. Whoever reads after us must find what the command did not take, so bytes are taken
-// off the socket only once the command has read them.
+// else. So is a file: whoever owns it can change its mode through a descriptor. Whoever
+// reads after us must find what the command did not take, so bytes are taken off only once
+// the command has read them.
 type relay struct {
-	socket int
-	pipe   *os.File // the writing end
-	stop   *os.File // closed to end it
-	heard  *os.File
-	once   sync.Once
-	done   chan struct{}
+	from  int
+	file  bool     // a regular file, whose offset is shared as well
+	pipe  *os.File // the writing end
+	stop  *os.File // closed to end it
+	heard *os.File
+	once  sync.Once
+	done  chan struct{}
 }
 
 // relayBytes fit into one page of a pipe, which then is full until they are read.
 const relayBytes = 4 << 10
 
-func startRelay(socket *os.File) (*os.File, *relay, error) {
+func startRelay(from *os.File, file bool) (*os.File, *relay, error) {
 	read, write, err := os.Pipe()
 	if err != nil {
 		return nil, nil, err
@@ -41,7 +44,7 @@ func startRelay(socket *os.File) (*os.File, *relay, error) {
 		write.Close()
 		return nil, nil, err
 	}
-	r := &relay{socket: int(socket.Fd()), pipe: write, stop: stop, heard: heard, done: make(chan struct{})}
+	r := &relay{from: int(from.Fd()), file: file, pipe: write, stop: stop, heard: heard, done: make(chan struct{})}
 	// Waiting is left to poll(2), not to the runtime: the mode of the socket is shared with
 	// the caller and stays as it is.
 	pipe, ending := int(write.Fd()), int(heard.Fd())
@@ -56,10 +59,10 @@ func startRelay(socket *os.File) (*os.File, *relay, error) {
 func (r *relay) copy(pipe, ending int) {
 	buf := make([]byte, relayBytes)
 	for {
-		if !pollFor(r.socket, unix.POLLIN, ending) {
+		if !pollFor(r.from, unix.POLLIN, ending) {
 			return
 		}
-		n, _, err := unix.Recvfrom(r.socket, buf, unix.MSG_PEEK|unix.MSG_DONTWAIT)
+		n, err := r.peek(buf)
 		if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR) {
 			continue
 		}
@@ -77,12 +80,32 @@ func (r *relay) copy(pipe, ending int) {
 			}
 		}
 		if took := n - left; took > 0 {
-			_, _, _ = unix.Recvfrom(r.socket, buf[:took], unix.MSG_DONTWAIT)
+			r.take(buf[:took])
 		}
 		if !read {
 			return
 		}
 	}
+}
+
+func (r *relay) peek(buf []byte) (int, error) {
+	if r.file {
+		at, err := unix.Seek(r.from, 0, 1)
+		if err != nil {
+			return 0, err
+		}
+		return unix.Pread(r.from, buf, at)
+	}
+	n, _, err := unix.Recvfrom(r.from, buf, unix.MSG_PEEK|unix.MSG_DONTWAIT)
+	return n, err
+}
+
+func (r *relay) take(seen []byte) {
+	if r.file {
+		_, _ = unix.Seek(r.from, int64(len(seen)), 1)
+		return
+	}
+	_, _, _ = unix.Recvfrom(r.from, seen, unix.MSG_DONTWAIT)
 }
 
 // pollFor waits for an event of fd; false is the end, of the run or of the other side.
@@ -125,8 +148,8 @@ func (x *execution) guardStdin() error {
 		return nil // closed, which the start reports
 	}
 	switch kind := stdinKind(b.stdin); {
-	case kind == "socket":
-		read, r, err := startRelay(b.stdin)
+	case kind == "socket" || kind == "file" && mode&unix.O_ACCMODE == unix.O_RDONLY && x.foreignFile(fd):
+		read, r, err := startRelay(b.stdin, kind == "file")
 		if err != nil {
 			return fault.New("E4003", "stdin: "+err.Error())
 		}
@@ -142,6 +165,26 @@ func (x *execution) guardStdin() error {
 		b.opened = append(b.opened, f)
 	}
 	return nil
+}
+
+// foreignFile reports a file whose mode the run must not change although this user can:
+// with a private root everything outside the write set is on a read-only mount, but for
+// descriptors from before.
+func (x *execution) foreignFile(fd int) bool {
+	var st unix.Stat_t
+	if x.plan.Setup.Tier() != sandbox.T3 || unix.Fstat(fd, &st) != nil || os.Geteuid() != 0 && int(st.Uid) != os.Geteuid() {
+		return false
+	}
+	path, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(fd))
+	if err != nil {
+		return true
+	}
+	for _, g := range x.plan.Profile.Write {
+		if g.Rights&sandbox.Write != 0 && (path == g.Path || g.Dir && within(path, g.Path)) {
+			return false
+		}
+	}
+	return true
 }
 
 // reopened opens what is behind a descriptor once more, for reading, at the same place.
