@@ -386,10 +386,14 @@ func TestSignaturesAreRequired(t *testing.T) {
 				static(shim(hexA, "1"), `"1"`, "")(w, r)
 			})
 			manifests.Store(s.URL, c.manifest)
-			w := newWorld(t, Registry{URL: s.URL, RequireSignatures: c.local})
+			behind := serve(t, static(shim(hexA, "1"), `"1"`, ""))
+			w := newWorld(t, Registry{URL: s.URL, RequireSignatures: c.local}, Registry{URL: behind.URL})
 			r, code := w.fetch()
 			if c.ok != (r.Outcome == Stored && code == "") || !c.ok && code != "E4204" {
 				t.Errorf("%+v %s", r, code)
+			}
+			if n := behind.count(); n != 0 {
+				t.Errorf("the registry behind it was asked %d times", n)
 			}
 			bundle, err := os.ReadFile(w.Dirs.ShimPath(hexA) + ".bundle")
 			if c.ok != (string(bundle) == "raw bundle") {
