@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -44,11 +45,14 @@ func TestSocketOnStdin(t *testing.T) {
 		ours, theirs := socketPair(t, unix.SOCK_STREAM)
 		cmd := newWorld(t).command("--stdin", mode, "--", "cat")
 		cmd.Stdin = theirs
-		go func() {
+		var writing sync.WaitGroup
+		writing.Go(func() {
 			_, _ = io.WriteString(ours, text)
 			_ = unix.Shutdown(int(ours.Fd()), unix.SHUT_WR)
-		}()
-		if out := run(t, cmd); out != text {
+		})
+		out := run(t, cmd)
+		writing.Wait()
+		if out != text {
 			t.Errorf("%s: %d bytes, want %d", mode, len(out), len(text))
 		}
 	}

@@ -172,7 +172,7 @@ func verbs() []Spec {
 				{Name: "state", Kind: Bool, Help: "also state what the folder holds, for 7 days: clients then notice what is hidden or old"}}, commonFlags),
 			Effects: Effects{Read: true, Write: true}, Kind: "atip-exec.publish/1", Examples: []Example{{"atip publish www mytool.json", ""}}},
 		{Verb: "crawl", Program: "atip", Summary: "fill a registry from tool manifests: executables of this machine and of packages that were downloaded", Args: []Arg{{Name: "MANIFEST|DIR", Variadic: true}},
-			Long: "A manifest is YAML or JSON: name, homepage, description, sources, template (docs/metadata.md). No connection is opened, no script of a\npackage is run; without a template an executable for this machine runs with --help in the sandbox of a probe.",
+			Long: "A manifest is YAML or JSON: name, homepage, description, sources, template (docs/registries.md). No connection is opened, no script of a\npackage is run; without a template an executable for this machine runs with --help in the sandbox of a probe.",
 			Flags: concat([]Flag{{Name: "into", Kind: Path, Value: "DIR", Help: "the folder of the registry; documents that are there are kept"}, {Name: "from", Kind: Path, Value: "DIR", Help: "where release files and packages were downloaded to"},
 				{Name: "tool", Kind: Strings, Value: "NAME", Help: "only this tool"}, {Name: "check", Kind: Bool, Help: "say what is new and write nothing"},
 				{Name: "replace", Kind: Bool, Help: "write documents that are there again"}, {Name: "no-probe", Kind: Bool, Help: "start nothing"}}, commonFlags),
