@@ -77,43 +77,8 @@ func fillVariables(s string) string {
 	}
 }
 
-// exampleWords splits the first command of an example as a shell would, without
-// expanding anything.
+// exampleWords splits the first command of an example, without expanding anything.
 func exampleWords(line string) []string {
-	line = strings.TrimPrefix(line, "$ ")
-	var words []string
-	var word strings.Builder
-	open, quote := false, byte(0)
-	end := func() {
-		if open {
-			words = append(words, word.String())
-			word.Reset()
-			open = false
-		}
-	}
-	for i := 0; i < len(line); i++ {
-		c := line[i]
-		switch {
-		case quote != 0 && c == quote:
-			quote = 0
-		case quote != '\'' && c == '\\' && i+1 < len(line):
-			i++
-			word.WriteByte(line[i])
-			open = true
-		case quote != 0:
-			word.WriteByte(c)
-		case c == '\'' || c == '"':
-			quote, open = c, true
-		case c == ' ' || c == '\t' || c == '\n':
-			end()
-		case c == '|' || c == ';' || c == '&' || c == '<' || c == '>' || c == '#' && !open:
-			end()
-			return words
-		default:
-			word.WriteByte(c)
-			open = true
-		}
-	}
-	end()
+	words, _, _ := splitCommand(strings.TrimPrefix(line, "$ "), "|;&<>#")
 	return words
 }

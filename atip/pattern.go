@@ -200,6 +200,21 @@ func (v *Variable) check(value string) string {
 // stepWords splits a step as a shell would split its first command, without expanding
 // anything. What only a shell can do is refused.
 func stepWords(line string) (words []string, err string) {
+	words, stop, closed := splitCommand(line, "|&;<>\n")
+	switch {
+	case stop != 0:
+		return nil, strconv.Quote(string(stop)) + " needs a shell, and a step is one command"
+	case !closed:
+		return nil, "a quote is not closed"
+	case len(words) == 0:
+		return nil, "it has no words"
+	}
+	return words, ""
+}
+
+// splitCommand takes the words of a shell command up to one of the bytes that stop it,
+// which is returned; 0 is the end. A "#" stops where it begins a word.
+func splitCommand(line, stops string) (words []string, stop byte, closed bool) {
 	var word strings.Builder
 	open, quote := false, byte(0)
 	end := func() {
@@ -222,22 +237,18 @@ func stepWords(line string) (words []string, err string) {
 			word.WriteByte(c)
 		case c == '\'' || c == '"':
 			quote, open = c, true
-		case c == ' ' || c == '\t':
+		case strings.IndexByte(stops, c) >= 0 && (c != '#' || !open):
 			end()
-		case strings.IndexByte("|&;<>\n", c) >= 0:
-			return nil, strconv.Quote(string(c)) + " needs a shell, and a step is one command"
+			return words, c, true
+		case c == ' ' || c == '\t' || c == '\n':
+			end()
 		default:
 			word.WriteByte(c)
 			open = true
 		}
 	}
-	if quote != 0 {
-		return nil, "a quote is not closed"
-	}
-	if end(); len(words) == 0 {
-		return nil, "it has no words"
-	}
-	return words, ""
+	end()
+	return words, 0, quote == 0
 }
 
 // eachVariable calls f for every {name} of a text.
