@@ -85,6 +85,7 @@ type StepDocument struct {
 	Why        []string             `json:"why"`
 	Options    []atip.OptionUse     `json:"options"`
 	Unknown    []string             `json:"unknownOptions,omitempty"`
+	Arguments  []atip.Positional    `json:"positionals"`
 	Metadata   atip.Provenance      `json:"metadata"`
 	Executable trust.Identity       `json:"executable"`
 	Trust      trust.Verdict        `json:"trust"`
@@ -148,13 +149,16 @@ func (p *Plan) Document() Document {
 	}
 	for i, s := range p.steps {
 		doc := StepDocument{Argv: s.argv, Via: s.Via, Cwd: s.Cwd, Tool: s.Call.Tool, Command: s.Call.Path, Effects: s.danger(), Provenance: s.provenance(),
-			Resources: s.Call.Resources, Confidence: s.confidence(), RunsCode: s.RunsCode, Why: []string{}, Options: s.Call.Options, Unknown: s.Call.UnknownOptions,
+			Resources: s.Call.Resources, Confidence: s.confidence(), RunsCode: s.RunsCode, Why: []string{}, Options: s.Call.Options, Unknown: s.Call.UnknownOptions, Arguments: s.Call.Positionals,
 			Metadata: s.Call.Provenance, Executable: s.id, Trust: s.verdict, Installed: s.missing == nil}
 		if doc.Command == nil {
 			doc.Command = []string{}
 		}
 		if doc.Resources == nil {
 			doc.Resources = []atip.Resource{}
+		}
+		if doc.Arguments == nil {
+			doc.Arguments = []atip.Positional{}
 		}
 		if i < len(p.Decision.Steps) {
 			doc.Action = p.Decision.Steps[i].Action
