@@ -30,6 +30,7 @@ func Lookup(q Query, d Dirs) (Found, error) {
 				if e, ok := builtin.Find(q.Effective); ok {
 					l.found.Lost = append(l.found.Lost, l.ofBuiltin(e))
 				}
+				l.last()
 				return l.found, nil
 			}
 		}
@@ -39,6 +40,7 @@ func Lookup(q Query, d Dirs) (Found, error) {
 	if err := l.byName(); err != nil {
 		return Found{}, err
 	}
+	l.last()
 	return l.found, nil
 }
 
@@ -50,6 +52,32 @@ type lookup struct {
 	// by the user, below the builtin table.
 	planted     *atip.Document
 	plantedFrom atip.Provenance
+	// inferred is a generated document about these bytes. It knows danger by words
+	// only, so that every other source goes first (tier 9).
+	inferred     *atip.Document
+	inferredFrom atip.Provenance
+}
+
+// setAside keeps an inferred document for the end.
+func (l *lookup) setAside(doc *atip.Document, from atip.Provenance) bool {
+	if !doc.Inferred() {
+		return false
+	}
+	if l.inferred == nil {
+		l.inferred, l.inferredFrom = doc, from
+	}
+	return true
+}
+
+// last takes the inferred document if there is no other.
+func (l *lookup) last() {
+	switch {
+	case l.inferred == nil:
+	case l.found.Document == nil && l.found.Warnings == nil:
+		l.found.Document, l.found.Provenance = l.inferred, l.inferredFrom
+	default:
+		l.found.Lost = append(l.found.Lost, l.inferredFrom)
+	}
 }
 
 // overrides asks the administrator's and then the user's override (tiers 1, 2).
@@ -101,12 +129,15 @@ func (l *lookup) native() (bool, error) {
 			return l.broken(f.path, err, meta.exists)
 		}
 		p := provenance(doc, &f, "native", "hash", top)
+		p.Stale = meta.stale
+		if l.setAside(doc, p) {
+			continue
+		}
 		if !meta.intact {
 			p.Channel, p.Rank = "user", min(p.Rank, atip.User)
 			l.planted, l.plantedFrom = doc, p
 			return false, nil
 		}
-		p.Stale = meta.stale
 		l.found.Document, l.found.Provenance = doc, p
 		return true, l.raiseNative()
 	}
@@ -158,8 +189,12 @@ func (l *lookup) byHash() (bool, error) {
 		if !own && f.rootOwned && !l.d.CallerSupplied {
 			top = atip.Org
 		}
-		l.found.Document, l.found.Provenance = doc, provenance(doc, &f, "shim", "hash", top)
-		l.found.Provenance.Stale = meta.stale
+		p := provenance(doc, &f, "shim", "hash", top)
+		p.Stale = meta.stale
+		if l.setAside(doc, p) {
+			continue
+		}
+		l.found.Document, l.found.Provenance = doc, p
 		return true, nil
 	}
 	return false, nil
@@ -256,7 +291,11 @@ func (l *lookup) take(f file, channel, binding string, top atip.Rank) (bool, err
 	if err != nil {
 		return false, asError(f.path, err)
 	}
-	l.found.Document, l.found.Provenance = doc, provenance(doc, &f, channel, binding, top)
+	p := provenance(doc, &f, channel, binding, top)
+	if l.setAside(doc, p) {
+		return false, nil
+	}
+	l.found.Document, l.found.Provenance = doc, p
 	return true, nil
 }
 

@@ -180,6 +180,20 @@ func TestSources(t *testing.T) {
 		{name: "broken tools by name", q: believed, arrange: func(w world) { w.put(w.d.Data+"/tools/mytool.json", "// no\n{}") }, code: "E1101"},
 		{name: "inferred stays inferred", q: believed, arrange: func(w world) { w.put(override(w.d.Managed), doc("mytool", "inferred", "", false)) },
 			channel: "inferred", rank: atip.Inferred},
+		{name: "inferred for the hash is behind the builtin", q: Query{Digest: hexA, Effective: "cat", Believed: true}, arrange: func(w world) {
+			w.put(override(w.d.Config), doc("cat", "inferred", "", true))
+			w.put(shim(w.d.Data), doc("cat", "inferred", hexA, true))
+		}, channel: "builtin", rank: atip.Org, check: func(t *testing.T, f Found) {
+			if destructive(f, "cat", "x") == atip.Yes || len(f.Lost) != 1 || f.Lost[0].Channel != "inferred" {
+				t.Errorf("%+v", f.Lost)
+			}
+		}},
+		{name: "inferred for the hash of an unknown tool", q: believed, arrange: func(w world) { w.put(shim(w.d.Data), doc("mytool", "inferred", hexA, true)) },
+			channel: "inferred", rank: atip.Inferred, check: func(t *testing.T, f Found) {
+				if destructive(f, "mytool", "x") != atip.Yes {
+					t.Error("what it knows of danger is lost")
+				}
+			}},
 		{name: "version manager's shim", q: Query{Digest: hexA, Effective: "cat", NameOnly: true, Believed: true}, arrange: func(w world) {
 			w.put(override(w.d.Config), doc("other", "", "", true))
 			w.put(shim(w.d.Data), `broken`)
