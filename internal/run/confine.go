@@ -73,6 +73,11 @@ func (p *Plan) confine() (err error) {
 			p.Warnings = append(p.Warnings, fmt.Sprintf("sandbox: %s is not granted: %s", a.Path, a.Why))
 		}
 	}
+	if p.starts {
+		// Status, record and denials all ask; the first answer is the last one.
+		r := p.receipt()
+		p.enforced = &r
+	}
 	return nil
 }
 

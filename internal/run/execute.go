@@ -320,8 +320,9 @@ func (x *execution) denials(exit sandbox.Exit) {
 	list, observed := x.proc.Denials()
 	switch {
 	case observed:
+		forbidden := x.plan.forbidden()
 		for i := range list {
-			for _, f := range x.plan.forbidden() {
+			for _, f := range forbidden {
 				if f.Path != "" && within(list[i].Path, f.Path) {
 					list[i].Rule, list[i].Remedy = f.Why+" of atip-exec", ""
 				}

@@ -71,6 +71,7 @@ type Plan struct {
 	refused      string    // reason of a refusal that no verdict on the executable gave
 	askUntil     time.Time // when registries must have answered; zero until one is asked
 	locks        toolLocks
+	enforced     *sandbox.Receipt // of a plan that is made to be run, once it is confined
 }
 
 // MakePlan identifies, resolves and decides. The caller closes the plan.
