@@ -117,7 +117,11 @@ func (a asker) elsewhere(id string) {
 	if raw, err = json.Marshal(r); err != nil {
 		a.t.Fatal(err)
 	}
-	if err := os.WriteFile(file, raw, 0o600); err != nil {
+	// A new file: what tells a person of the request may still be reading the old one.
+	if err := os.WriteFile(file+".new", raw, 0o600); err != nil {
+		a.t.Fatal(err)
+	}
+	if err := os.Rename(file+".new", file); err != nil {
 		a.t.Fatal(err)
 	}
 }
