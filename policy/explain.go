@@ -142,7 +142,7 @@ func (g *Grants) addNet(f *facts, granted atip.Set) {
 	strange := f.step.RunsCode != CodeNone || f.channel == "none"
 	switch {
 	case strange:
-		if f.base[atip.Network] != atip.No {
+		if f.base[atip.Network] != atip.No && !f.set.withhold.Has(atip.Network) {
 			g.Net = max(g.Net, NetLoopback)
 		}
 		if granted.Has(atip.Network) && f.known && f.base[atip.Network] == atip.Yes {

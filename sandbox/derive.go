@@ -297,6 +297,7 @@ func (d *deriver) home() {
 	if d.in.Home == "" || d.in.Home == "/" {
 		return
 	}
+	d.p.Home = d.in.Home
 	for _, name := range homeRead() {
 		d.optional(d.in.Home+"/"+name, Read, "default")
 	}

@@ -17,7 +17,11 @@ func (w *worker) execError(err error) error {
 	e := &ExecError{Errno: errno, Path: w.cmd.Path}
 	switch errno {
 	case syscall.ENOENT, syscall.ENOTDIR:
-		if unix.Access(w.cmd.Path, unix.F_OK) == nil {
+		switch {
+		case unix.Access(w.cmd.Path, unix.F_OK) != nil:
+		case w.setup.tier == T3 && !granted(w.setup.profile.grants(), w.cmd.Path, Exec):
+			e.Layer = "private root"
+		default:
 			e.Layer = "interpreter"
 			for _, name := range loaderOf(w.cmd.Path) {
 				e.Interpreter = name

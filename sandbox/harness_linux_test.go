@@ -140,7 +140,9 @@ func wrapper(j job) (r result) {
 		return fail(err)
 	}
 	if j.ABI != 0 {
-		h.ABI = j.ABI
+		if h.ABI = j.ABI; h.tier() < j.Profile.Forced {
+			j.Profile.Forced = T0
+		}
 	}
 	h.cgroup = j.Cgroup
 	if j.Fail > 0 {
@@ -411,11 +413,13 @@ func newWorld(t testing.TB) world {
 	return w
 }
 
-// profile is the derived default profile of the world, with more grants of effects.
+// profile is the derived default profile of the world at tier T2, with more grants of
+// effects.
 func (w world) profile(t testing.TB, change func(*Input)) Profile {
 	t.Helper()
 	in := Input{Workspace: w.ws, Cwd: w.ws, Home: w.home, Private: w.private, PathDirs: []string{"/usr/bin"},
 		Exec: []string{self(t)}, Root: os.Getuid() == 0, Policy: PolicyProfile{Accept: append(BuiltinAccept(), WSCheck)}}
+	in.Policy.Tier = T2
 	in.Granted = in.Granted.With(1) // write
 	if change != nil {
 		change(&in)

@@ -135,20 +135,9 @@ func addRule(rs int, g Grant, abi int) error {
 	if rule.AllowedAccess == 0 {
 		return nil // ENOMSG; a device of this kind needs a right that the ABI lacks
 	}
-	fd, err := unix.Openat2(unix.AT_FDCWD, g.Path, &unix.OpenHow{
-		Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS})
-	if errors.Is(err, unix.ENOSYS) {
-		// openat2 is filtered out by some container runtimes; the last component is
-		// still not followed, and the plan has resolved the others.
-		fd, err = unix.Open(g.Path, unix.O_PATH|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0)
-	}
-	switch {
-	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.EACCES):
-		return nil // gone since the plan: the run has less, never more
-	case errors.Is(err, unix.ELOOP), errors.Is(err, unix.ENOTDIR):
-		return &StepError{Step: "open rule", Path: g.Path, Code: "E4010", Err: err}
-	case err != nil:
-		return &StepError{Step: "open rule", Path: g.Path, Err: err}
+	fd, err := openPlanned("open rule", g.Path)
+	if fd < 0 {
+		return err
 	}
 	defer unix.Close(fd)
 	rule.ParentFd = fd
@@ -161,6 +150,28 @@ func addRule(rs int, g Grant, abi int) error {
 		return &StepError{Step: "landlock_add_rule", Path: g.Path, Err: err}
 	}
 	return nil
+}
+
+// openPlanned opens a path of the plan, in which no link is followed: the plan has resolved
+// them all. One that is gone since the plan is -1, without an error: the run has less, never
+// more.
+func openPlanned(step, path string) (int, error) {
+	fd, err := unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{
+		Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS})
+	if errors.Is(err, unix.ENOSYS) {
+		// openat2 is filtered out by some container runtimes; the last component is
+		// still not followed.
+		fd, err = unix.Open(path, unix.O_PATH|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0)
+	}
+	switch {
+	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.EACCES):
+		return -1, nil
+	case errors.Is(err, unix.ELOOP), errors.Is(err, unix.ENOTDIR):
+		return -1, &StepError{Step: step, Path: path, Code: "E4010", Err: err}
+	case err != nil:
+		return -1, &StepError{Step: step, Path: path, Err: err}
+	}
+	return fd, nil
 }
 
 // restrictSelf confines the calling thread, never the others.

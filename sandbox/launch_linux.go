@@ -43,6 +43,11 @@ func (w *worker) forkStage() (*stageLink, error) {
 	}
 	ns := w.setup.tier == T3
 	if ns {
+		// Its maps can be written only while this process is dumpable, and after an earlier
+		// start, of which nothing lives any more, it is not.
+		if err := unix.Prctl(unix.PR_SET_DUMPABLE, 1, 0, 0, 0); err != nil {
+			return nil, &StepError{Step: "dumpable", Err: err}
+		}
 		attr.Sys, err = namespaces(w.setup.profile.Net.Mode)
 		if err != nil {
 			return nil, err
@@ -84,8 +89,7 @@ func (w *worker) forkStage() (*stageLink, error) {
 	if link.pid, err = syscall.ForkExec("/proc/self/exe", []string{stageName, strconv.Itoa(control)}, attr); err != nil {
 		return fail(&StepError{Step: "start stage", Err: err})
 	}
-	// The maps of a user namespace can be written only while this process is dumpable;
-	// from now on the child must not look into it. A trial has no child.
+	// From now on the child must not look into this process. A trial has no child.
 	if !w.try {
 		if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 			link.kill()
@@ -113,12 +117,19 @@ func (w *worker) stagePlan(next int) *stagePlan {
 	}
 	if s.tier == T3 {
 		plan.Links = rootLinks()
-		if plan.Dir == "" {
-			// The inherited directory lies on a mount that the private root does not have.
-			plan.Dir, _ = os.Getwd()
-		}
+		// An inherited directory lies on a mount that the private root does not have.
+		plan.Dir = w.directory()
 	}
 	return plan
+}
+
+// directory is where the child starts.
+func (w *worker) directory() string {
+	if w.cmd.Dir != "" {
+		return w.cmd.Dir
+	}
+	dir, _ := os.Getwd()
+	return dir
 }
 
 // sealedPlan writes the plan into a memory file that nobody can change.
@@ -246,7 +257,7 @@ func (l *stageLink) await(w *worker) (child int, err error) {
 			w.cmd.Serve(m.Listeners)
 		case m.fd >= 0:
 			// Served at once: the next thing that the stage does is an execve, which waits for it.
-			if l.observer, err = observe(m.fd, w.setup); err != nil {
+			if l.observer, err = observe(m.fd, w.setup, w.directory()); err != nil {
 				return 0, err
 			}
 		}
@@ -296,7 +307,7 @@ func (m stageMessage) failed() error {
 	if m.Errno == 0 {
 		cause = errors.New(m.Text)
 	}
-	return &StepError{Step: m.Step, Path: m.Path, Err: cause}
+	return &StepError{Step: m.Step, Path: m.Path, Code: m.Code, Err: cause}
 }
 
 // tell writes one byte, which is all that the wrapper has to say.

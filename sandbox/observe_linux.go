@@ -24,6 +24,7 @@ type observer struct {
 	profile *Profile
 	grants  []Grant // of the profile
 	own     []Grant // what a private root adds
+	islands []string
 	private bool
 
 	mu      sync.Mutex
@@ -52,8 +53,8 @@ type response struct {
 	Flags uint32
 }
 
-// observe begins to serve the listener fd of a run under s.
-func observe(fd int, s *Setup) (*observer, error) {
+// observe begins to serve the listener fd of a run under s that starts in cwd.
+func observe(fd int, s *Setup, cwd string) (*observer, error) {
 	unix.CloseOnExec(fd)
 	// Placeholders of the guard get the ids that the filter of the run has.
 	progs, _, _, err := loadProgram(s.filter(), os.Getpid(), os.Getpid(), 1)
@@ -65,6 +66,7 @@ func observe(fd int, s *Setup) (*observer, error) {
 	o.grants = s.profile.grants()
 	if o.private {
 		o.own = insideGrants(&s.profile)
+		o.islands = islands(&s.profile, cwd)
 	}
 	go o.serve()
 	return o, nil
@@ -266,7 +268,7 @@ func (o *observer) need(n *notification, op, path string, r Rights, fresh bool) 
 		d.Guarantee, d.Rule = FilesRead, "secret of the workspace"
 	case granted(o.grants, canonical, r):
 		return false
-	case granted(o.own, canonical, r):
+	case granted(o.own, canonical, r) && (r&(Write|Remove) == 0 || !o.onIsland(canonical)):
 		inside := canonical
 		if fresh {
 			inside = filepath.Dir(canonical)
@@ -309,6 +311,11 @@ func (o *observer) pinned(path string) bool {
 		}
 	}
 	return false
+}
+
+// onIsland reports whether path, which nothing grants, lies in a read-only part of /tmp.
+func (o *observer) onIsland(path string) bool {
+	return slices.ContainsFunc(o.islands, func(top string) bool { return within(path, top) })
 }
 
 func (o *observer) masked(path string) bool {

@@ -244,6 +244,7 @@ type Profile struct {
 	Confine           Confine
 	Workspace         string
 	Private           string // directory for temporary files and caches of this workspace
+	Home              string
 	Read, Write, Exec []Grant
 	Mask              []string // secrets below a granted directory
 	Protect           []string // names in the workspace that must not change; a directory ends in "/"

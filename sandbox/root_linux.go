@@ -17,8 +17,10 @@ type privateRoot struct {
 	profile *Profile
 	links   []link
 	cwd     string // made, if nothing granted brings it
+	console bool   // descriptor 0 is the terminal of the run
 	base    string // where the new root is put together
 	binds   []bind
+	islands []string // read-only directories in writable ones
 	err     error
 }
 
@@ -38,20 +40,25 @@ func (r *privateRoot) step(name, path string, f func() error) {
 	if err == nil {
 		err = f()
 	}
-	if err != nil {
+	var planned *StepError
+	switch {
+	case errors.As(err, &planned):
+		r.err = planned
+	case err != nil:
 		r.err = &StepError{Step: name, Path: path, Err: err}
 	}
 }
 
 // makeRoot replaces the root of the calling process.
-func makeRoot(p *Profile, links []link, cwd string) error {
-	r := &privateRoot{profile: p, links: links, cwd: cwd, base: "/tmp"}
+func makeRoot(p *Profile, links []link, cwd string, console bool) error {
+	r := &privateRoot{profile: p, links: links, cwd: cwd, console: console, base: "/tmp"}
 	if unix.Access(r.base, unix.F_OK) != nil {
 		r.base = "/usr"
 	}
 	r.step("make mounts private", "/", func() error { return unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "") })
 	r.clone()
 	r.stack()
+	r.island()
 	r.step("mount root", r.base, func() error {
 		return unix.Mount("atip-exec", r.base, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=755,size=16m")
 	})
@@ -61,9 +68,11 @@ func makeRoot(p *Profile, links []link, cwd string) error {
 	r.protect()
 	r.mask()
 	r.hosts()
-	r.step("make root read-only", "/", func() error {
-		return unix.MountSetattr(unix.AT_FDCWD, r.base, 0, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
-	})
+	for _, path := range append(r.islands, "/") {
+		r.step("make read-only", path, func() error {
+			return unix.MountSetattr(unix.AT_FDCWD, r.base+path, 0, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
+		})
+	}
 	r.step("enter root", "/", func() error { return unix.Chdir(r.base) })
 	// The new root is stacked over the old one at the same place, and the old detached
 	// from there (pivot_root(2), "pivot_root(".", ".")").
@@ -105,6 +114,12 @@ func (r *privateRoot) clone() {
 		}
 		r.take(g.Path, g.Path, g.Dir, attr)
 	}
+	if r.console {
+		// The devices of the run are others; ttyname(3) looks through /dev for its own.
+		if name, err := os.Readlink("/proc/self/fd/0"); err == nil && within(name, "/dev/pts") {
+			r.take(name, "/dev/console", false, unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NOEXEC})
+		}
+	}
 	if w := r.profile.Private; w != "" {
 		for _, path := range [...]string{"/tmp", "/var/tmp"} {
 			r.take(w+"/tmp", path, true, unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV})
@@ -126,16 +141,88 @@ func (r *privateRoot) inherits(g Grant, grants []Grant) bool {
 
 func (r *privateRoot) take(from, to string, dir bool, attr unix.MountAttr) {
 	r.step("copy mount", from, func() error {
-		fd, err := unix.OpenTree(unix.AT_FDCWD, from, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE|unix.AT_SYMLINK_NOFOLLOW)
-		if errors.Is(err, unix.ENOENT) {
-			return nil // gone since the plan: the run has less
+		at, err := openPlanned("copy mount", from)
+		if at < 0 {
+			return err
 		}
+		defer unix.Close(at)
+		fd, err := unix.OpenTree(at, "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE|unix.AT_EMPTY_PATH)
 		if err != nil {
 			return err
 		}
 		r.binds = append(r.binds, bind{path: to, fd: fd, dir: dir})
 		return unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &attr)
 	})
+}
+
+// island makes the read-only directories of the temporary ones.
+func (r *privateRoot) island() {
+	r.islands = islands(r.profile, r.cwd)
+	for _, path := range r.islands {
+		r.step("make directory of its own", path, func() error {
+			fd, err := emptyMount()
+			if err == nil {
+				r.binds = append(r.binds, bind{path: path, fd: fd, dir: true})
+			}
+			return err
+		})
+	}
+}
+
+// islands keep what lies beside a granted path below /tmp from being a part of the private
+// /tmp, where a write would seem to succeed: the directory that leads to the path is one of
+// its own, read-only like all that is not granted. They also keep the points of mounts out
+// of the private directory, which outlives the run.
+func islands(p *Profile, cwd string) []string {
+	if p.Private == "" {
+		return nil
+	}
+	grants := p.grants()
+	paths := make([]string, 0, len(grants)+len(p.Overlays)+2)
+	for _, g := range grants {
+		paths = append(paths, g.Path)
+	}
+	for _, o := range p.Overlays {
+		paths = append(paths, o.Lower)
+	}
+	var out []string
+	for _, path := range append(paths, p.Home, cwd) {
+		top := beneathTemporary(path)
+		if top != "" && (top != path || path == p.Home) && !slices.Contains(out, top) && !slices.Contains(paths, top) {
+			out = append(out, top)
+		}
+	}
+	return out
+}
+
+// beneathTemporary is the directory below /tmp or /var/tmp that leads to path, "" if it lies
+// elsewhere.
+func beneathTemporary(path string) string {
+	for _, dir := range [...]string{"/tmp/", "/var/tmp/"} {
+		if rest, ok := strings.CutPrefix(path, dir); ok {
+			first, _, _ := strings.Cut(rest, "/")
+			return dir + first
+		}
+	}
+	return ""
+}
+
+// emptyMount is a small file system in memory that is not mounted yet.
+func emptyMount() (int, error) {
+	fs, err := unix.Fsopen("tmpfs", unix.FSOPEN_CLOEXEC)
+	if err != nil {
+		return -1, err
+	}
+	defer unix.Close(fs)
+	for _, o := range [...][2]string{{"mode", "755"}, {"size", "1m"}} {
+		if err := unix.FsconfigSetString(fs, o[0], o[1]); err != nil {
+			return -1, err
+		}
+	}
+	if err := unix.FsconfigCreate(fs); err != nil {
+		return -1, err
+	}
+	return unix.Fsmount(fs, unix.FSMOUNT_CLOEXEC, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV)
 }
 
 // attach mounts the copies, shortest path first, and makes the links of the old root.

@@ -102,14 +102,14 @@ func Select(p Profile, h Host) (Setup, error) {
 	case p.Forced != T0:
 		s.why = "the policy says tier " + best.String()
 	case best == T3:
-		// The lower tier starts faster and disturbs less. It is chosen if policy accepts
-		// what it lacks; who wants more says so with require or tier.
+		// The lower tier starts faster and disturbs less, where it lacks nothing that this
+		// run needs. What policy accepts does not count here: it is for machines that cannot
+		// do better.
 		lower := at(p, h, T2)
-		lacking := lower.refused()
-		s.why = "T2 lacks " + names(lacking)
-		if len(lacking) == 0 {
+		s.why = "T2 lacks " + names(lower.gaps)
+		if len(lower.gaps) == 0 {
 			s = lower
-			s.why = "it gives all that the policy asks for"
+			s.why = "it gives all that this run needs"
 		}
 	default:
 		s.why = "the highest of this machine"
@@ -190,10 +190,6 @@ func (s *Setup) lacks(g Guarantee) (why, fix string) {
 	case s.profile.Forced != T0 && s.profile.Forced == s.tier:
 		namespaces = "the policy says tier " + s.tier.String()
 		fix = "sandbox.tier T3 or none in the policy"
-	case s.host.Namespaces:
-		// Not a defect of the machine: Select took the lower tier as policy asks for no more.
-		namespaces = "tier " + s.tier.String() + " was enough for the policy"
-		fix = "name the guarantee in sandbox.require of a policy"
 	case s.host.NSWhy != "":
 		namespaces = s.host.NSWhy
 	}

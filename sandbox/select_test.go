@@ -50,7 +50,8 @@ func TestSelect(t *testing.T) {
 		{"limit that T3 keeps", Profile{PlainRead: true, Limits: Limits{Processes: 5}}, t3, T3, "", ""},
 		{"limit of root", Profile{PlainRead: true, Limits: Limits{Processes: 5}}, Host{ABI: 7, Seccomp: true, Namespaces: true, Root: true}, T3, "", "E4006"},
 		{"other limits", Profile{PlainRead: true, Limits: Limits{CPU: 5, FileSize: 1, Memory: 1}}, t2, T2, "", ""},
-		{"accepted gaps keep T2", Profile{Accept: BuiltinAccept()}, t3, T2, "files.hidden proc.hidden tree.killed", ""},
+		{"accepted gaps are for lesser machines", Profile{Accept: BuiltinAccept()}, t3, T3, "", ""},
+		{"plain read where T3 is usable", Profile{PlainRead: true}, t3, T2, "", ""},
 		{"required gap takes T3", Profile{Accept: []Guarantee{FilesHidden}}, t3, T3, "", ""},
 		{"required beats accepted", Profile{Need: []Guarantee{ProcHidden}, Accept: BuiltinAccept()}, t2, T2, "proc.hidden", "E4101"},
 		{"required beats accepted, T3", Profile{Need: []Guarantee{ProcHidden}, Accept: BuiltinAccept()}, t3, T3, "", ""},
@@ -58,7 +59,8 @@ func TestSelect(t *testing.T) {
 		{"allowlist takes T3", Profile{PlainRead: true, Net: Net{Mode: NetAllowlist}}, t3, T3, "", ""},
 		{"allowlist of anybody takes T3", Profile{Accept: BuiltinAccept(), Net: Net{Mode: NetAllowlist}}, t3, T3, "", ""},
 		{"allowlist at T2 forced", Profile{PlainRead: true, Forced: T2, Net: Net{Mode: NetAllowlist}}, t3, T2, "net", "E4101"},
-		{"loopback stays at T2", Profile{Accept: BuiltinAccept(), Net: Net{Mode: NetLoopback}}, t3, T2, "files.hidden proc.hidden tree.killed", ""},
+		{"loopback", Profile{Accept: BuiltinAccept(), Net: Net{Mode: NetLoopback}}, t3, T3, "", ""},
+		{"loopback without namespaces", Profile{Accept: BuiltinAccept(), Net: Net{Mode: NetLoopback}}, t2, T2, "files.hidden proc.hidden tree.killed", ""},
 		{"full in place of a list", Profile{PlainRead: true, Net: Net{Mode: NetFull, Unbounded: []string{"h:443"}}}, t2, T2, "net", ""},
 		{"full in place of a required list", Profile{PlainRead: true, Need: []Guarantee{NetGranted}, Net: Net{Mode: NetFull, Unbounded: []string{"h:443"}}}, t2, T2, "net", "E4101"},
 		{"full", Profile{PlainRead: true, Need: []Guarantee{NetGranted}, Net: Net{Mode: NetFull}}, t2, T2, "", ""},
@@ -109,17 +111,18 @@ func TestSelectClaimsNoGap(t *testing.T) {
 	}
 }
 
-// TestGapBlamesWhoChose: where namespaces work, a gap of the lower tier is the
-// policy's choice, and the receipt does not blame the machine.
+// TestGapBlamesWhoChose: where the policy forces the lower tier, the receipt does not blame
+// the machine.
 func TestGapBlamesWhoChose(t *testing.T) {
 	for _, tc := range []struct {
-		h    Host
-		want string
+		forced Tier
+		h      Host
+		want   string
 	}{
-		{Host{ABI: 7, Seccomp: true, Namespaces: true}, "tier T2 was enough for the policy"},
-		{Host{ABI: 7, Seccomp: true, NSWhy: "switched off"}, "switched off"},
+		{T2, Host{ABI: 7, Seccomp: true, Namespaces: true}, "the policy says tier T2"},
+		{T0, Host{ABI: 7, Seccomp: true, NSWhy: "switched off"}, "switched off"},
 	} {
-		s, err := Select(Profile{Accept: BuiltinAccept()}, tc.h)
+		s, err := Select(Profile{Accept: BuiltinAccept(), Forced: tc.forced}, tc.h)
 		if err != nil || len(s.gaps) == 0 || s.gaps[0].Why != tc.want {
 			t.Errorf("%+v: %v, gaps %+v", tc.h, err, s.gaps)
 		}

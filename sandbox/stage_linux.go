@@ -157,7 +157,7 @@ func failure(err error) stageMessage {
 	case errors.As(err, &exec):
 		m.Step = "execute"
 	case errors.As(err, &step):
-		m.Step, m.Path, m.Text = step.Step, step.Path, step.Err.Error()
+		m.Step, m.Path, m.Code, m.Text = step.Step, step.Path, step.Code, step.Err.Error()
 	}
 	return m
 }
@@ -262,7 +262,7 @@ func (s *stage) asInit() error {
 	if err := s.listen(); err != nil {
 		return err
 	}
-	if err := makeRoot(&s.plan.Profile, s.plan.Links, s.plan.Dir); err != nil {
+	if err := makeRoot(&s.plan.Profile, s.plan.Links, s.plan.Dir, s.plan.Terminal != Detached); err != nil {
 		return err
 	}
 	if s.plan.Try {

@@ -12,7 +12,7 @@ import (
 
 // wireVersion changes with every change of these messages; both ends are the same
 // executable, so no other version is ever accepted.
-const wireVersion = 3
+const wireVersion = 4
 
 // maxPlan bounds the plan; arguments and environment can be two megabytes each.
 const maxPlan = 8 << 20
@@ -47,6 +47,7 @@ type stageMessage struct {
 	Kind     string `json:"kind"` // fail, ready, listening, listener, started, stopped, exit, left
 	Step     string `json:"step,omitempty"`
 	Path     string `json:"path,omitempty"`
+	Code     string `json:"code,omitempty"`
 	Text     string `json:"text,omitempty"`
 	Errno    int    `json:"errno,omitempty"`
 	Signal   int    `json:"signal,omitempty"`
@@ -70,7 +71,7 @@ func encodePlan(p *stagePlan) ([]byte, error) {
 			return nil, fmt.Errorf("path %q is not UTF-8", g.Path)
 		}
 	}
-	for _, s := range []string{p.Path, p.Dir, p.Profile.Workspace, p.Profile.Private} {
+	for _, s := range []string{p.Path, p.Dir, p.Profile.Workspace, p.Profile.Private, p.Profile.Home} {
 		if !utf8.ValidString(s) {
 			return nil, fmt.Errorf("path %q is not UTF-8", s)
 		}

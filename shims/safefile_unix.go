@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"syscall"
+
+	"github.com/atip-dev/atip-exec/internal/owner"
 )
 
 // readSafe returns the content of a metadata file and whether root owns it. An
@@ -69,7 +71,7 @@ func (f *safeFile) check(limit int64) error {
 		return unsafeFile(f.path, "is not a regular file", nil)
 	case st.Nlink != 1:
 		return unsafeFile(f.path, "has more than one hard link", nil)
-	case int(st.Uid) != uid && st.Uid != 0:
+	case int(st.Uid) != uid && !owner.IsRoot(st.Uid, f.path):
 		return unsafeFile(f.path, "belongs to another user", nil)
 	case writableByOthers(st):
 		return unsafeFile(f.path, "is writable by others", nil)
@@ -80,10 +82,11 @@ func (f *safeFile) check(limit int64) error {
 	if err := syscall.Stat(filepath.Dir(f.path), &dir); err != nil {
 		return unsafeFile(f.path, "its directory cannot be examined: "+err.Error(), err)
 	}
-	if writableByOthers(&dir) || int(dir.Uid) != uid && dir.Uid != 0 {
+	parent := filepath.Dir(f.path)
+	if writableByOthers(&dir) || int(dir.Uid) != uid && !owner.IsRoot(dir.Uid, parent) {
 		return unsafeFile(f.path, "its directory is writable by others", nil)
 	}
-	f.rootOwned = st.Uid == 0 && dir.Uid == 0
+	f.rootOwned = owner.IsRoot(st.Uid, f.path) && owner.IsRoot(dir.Uid, parent)
 	return nil
 }
 

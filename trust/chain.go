@@ -79,7 +79,7 @@ func (b *builder) add(found, role string) (*held, error) {
 		b.cap(CapMutableFile)
 	}
 	h.swappable = b.swappable(h.path)
-	h.system = !h.swappable && rootOnly(h.st) && below(h.path, b.systemPaths())
+	h.system = !h.swappable && rootOnly(h.st, h.path) && below(h.path, b.systemPaths())
 	return h, nil
 }
 

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/atip-dev/atip-exec/internal/owner"
 )
 
 const canStartByDescriptor = true
@@ -91,7 +93,10 @@ func isMissing(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || err == unix.ENOTDIR || err == unix.ENAMETOOLONG
 }
 func readLink(p string) (string, bool) { t, err := os.Readlink(p); return t, err == nil }
-func rootOnly(s stat) bool             { return s.uid == 0 && s.mode&0o022 == 0 }
+
+func rootOnly(s stat, path string) bool {
+	return s.mode&0o022 == 0 && owner.IsRoot(s.uid, path)
+}
 
 // candidate reports whether p is a regular file the effective user may execute.
 func candidate(p string) error {
@@ -125,7 +130,7 @@ func replaceable(dir string) bool {
 	if err := unix.Stat(dir, &st); err != nil {
 		return true
 	}
-	return st.Uid != 0 || st.Mode&0o022 != 0
+	return st.Mode&0o022 != 0 || !owner.IsRoot(st.Uid, dir)
 }
 
 // hold opens found, takes hold of it and identifies it, in this order: may it be
@@ -279,7 +284,7 @@ func (h *held) secure() (err error) {
 
 // rootOnly asks only for other users: root may write everything it can see.
 func (h *held) rootOnly() bool {
-	return rootOnly(h.st) && unix.Faccessat2(h.fd, "", unix.W_OK, unix.AT_EACCESS|unix.AT_EMPTY_PATH) != nil
+	return rootOnly(h.st, h.path) && unix.Faccessat2(h.fd, "", unix.W_OK, unix.AT_EACCESS|unix.AT_EMPTY_PATH) != nil
 }
 
 // readOnlyImage reports file systems that have no write path at all.

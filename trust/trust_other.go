@@ -74,7 +74,7 @@ func spellings(word string) []string {
 func isMissing(err error) bool         { return errors.Is(err, fs.ErrNotExist) }
 func readLink(p string) (string, bool) { t, err := os.Readlink(p); return t, err == nil }
 
-func rootOnly(s stat) bool { return s.root }
+func rootOnly(s stat, _ string) bool { return s.root }
 
 func replaceable(dir string) bool {
 	fi, err := os.Stat(dir)

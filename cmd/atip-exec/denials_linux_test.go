@@ -170,6 +170,7 @@ func TestExplainDenials(t *testing.T) {
 // an observer saw takes the place of the guess.
 func TestExplainRefusedCalls(t *testing.T) {
 	w := newWorld(t)
+	w.policy(`{"version":1,"sandbox":{"tier":"T2"}}`) // where a loopback of its own is none
 	const text = `
 import os, socket
 for f in (lambda: socket.socket(), lambda: os.unshare(os.CLONE_NEWUSER) if hasattr(os, "unshare") else (_ for _ in ()).throw(OSError(1, "x"))):

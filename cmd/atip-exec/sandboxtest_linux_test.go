@@ -60,11 +60,13 @@ func (w world) policy(text string) {
 }
 
 func TestSandboxTest(t *testing.T) {
+	needTier3(t)
 	w := newWorld(t)
+	w.policy(`{"version":1,"sandbox":{"tier":"T2"}}`)
 	r, status, stderr := w.sandboxTest(bin)
 	gaps := []string{"files.hidden", "ws.protect", "proc.hidden", "tree.killed"}
 	if status != 0 || !r.OK || r.Tier != "T2" || len(r.with("holds")) != 16 || !slices.Equal(r.with("gap"), gaps) {
-		t.Errorf("default: status %d, %s, holds %v, gaps %v, rest %+v; %s", status, r.Tier, r.with("holds"), r.with("gap"), r.Guarantees, stderr)
+		t.Errorf("T2: status %d, %s, holds %v, gaps %v, rest %+v; %s", status, r.Tier, r.with("holds"), r.with("gap"), r.Guarantees, stderr)
 	}
 	na := 0
 	for _, p := range r.Probes {
@@ -79,9 +81,9 @@ func TestSandboxTest(t *testing.T) {
 		t.Error("no control failed, so nothing shows that such a probe counts as n/a")
 	}
 
-	w.policy(`{"version":1,"sandbox":{"tier":"T3"}}`)
+	w.policy(`{"version":1}`)
 	if r, status, stderr = w.sandboxTest(bin); status != 0 || r.Tier != "T3" || len(r.with("holds")) != 20 {
-		t.Errorf("T3: status %d, %s, %v; %s", status, r.Tier, r.with("holds"), stderr)
+		t.Errorf("default: status %d, %s, %v; %s", status, r.Tier, r.with("holds"), stderr)
 	}
 	// What stands for the outside must not be granted.
 	w.policy(`{"version":1,"sandbox":{"write":["` + filepath.Dir(w.ws) + `/granted"]}}`)
@@ -142,7 +144,9 @@ func TestSandboxTestFindsHoles(t *testing.T) {
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	r, status, stderr := newWorld(t).sandboxTest(dir)
+	w := newWorld(t)
+	w.policy(`{"version":1,"sandbox":{"tier":"T2"}}`)
+	r, status, stderr := w.sandboxTest(dir)
 	if want := []string{"files.write", "files.meta", "tree.end"}; status != 69 || r.OK || !slices.Equal(r.with("escaped"), want) {
 		t.Errorf("status %d, escaped %v, want %v; %s", status, r.with("escaped"), want, stderr)
 	}

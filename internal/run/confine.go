@@ -13,6 +13,13 @@ import (
 	"github.com/atip-dev/atip-exec/sandbox"
 )
 
+// namesShell reports whether the command is a shell that the caller named. Its text is judged
+// like that of -c, but a shell is one of the programs for which a private root is worth its
+// price.
+func (p *Plan) namesShell() bool {
+	return !p.inv.IsShell && len(p.inv.Argv) > 0 && isShell(filepath.Base(p.inv.Argv[0]))
+}
+
 // confine derives the profile of the run from what was decided and selects the
 // mechanisms that enforce it here.
 func (p *Plan) confine() (err error) {
@@ -24,7 +31,7 @@ func (p *Plan) confine() (err error) {
 	in := sandbox.Input{
 		Workspace: p.Workspace, Cwd: p.Cwd, Home: p.dirs.Home, TmpDir: filepath.Join(p.private, "tmp"),
 		PathDirs: filepath.SplitList(p.machine.Getenv("PATH")), GitDirs: p.gitDirs, Private: p.private,
-		Granted: p.Decision.Grants.Effects, OrgBound: true, Families: p.families(), Net: net,
+		Granted: p.Decision.Grants.Effects, OrgBound: !p.namesShell(), Families: p.families(), Net: net,
 		Forbidden: p.forbidden(), Root: p.machine.UID == 0, Getenv: p.machine.Getenv, Files: p.files,
 	}
 	if p.prepared != nil {

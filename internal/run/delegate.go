@@ -127,7 +127,7 @@ func delegationPublic(dirs place.Dirs) (ed25519.PublicKey, error) {
 	if err != nil {
 		return nil, err
 	}
-	if why := foreignWriter(info, os.Geteuid()); why != "" {
+	if why := foreignWriter(f.Name(), info, os.Geteuid()); why != "" {
 		return nil, errors.New("delegation.pub " + why)
 	}
 	raw, err := io.ReadAll(io.LimitReader(f, 1024))

@@ -159,14 +159,14 @@ func readPolicy(path string, layer policy.Layer, uid int) ([]byte, error) {
 	}
 	// A file of the command line only tightens, so whose it is does not matter.
 	if layer != policy.LayerFlag {
-		if why := foreignWriter(info, uid); why != "" {
+		if why := foreignWriter(path, info, uid); why != "" {
 			return nil, unsafe(why)
 		}
 		dir, err := os.Stat(filepath.Dir(path))
 		if err != nil {
 			return nil, unsafe(err.Error())
 		}
-		if why := foreignWriter(dir, uid); why != "" {
+		if why := foreignWriter(filepath.Dir(path), dir, uid); why != "" {
 			return nil, unsafe("its directory " + why)
 		}
 	}

@@ -8,4 +8,4 @@ import (
 func openNonblock(path string) (*os.File, error) { return os.Open(path) }
 
 // foreignWriter cannot tell here: access control lists are not modes.
-func foreignWriter(fs.FileInfo, int) string { return "" }
+func foreignWriter(string, fs.FileInfo, int) string { return "" }

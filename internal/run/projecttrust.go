@@ -51,7 +51,7 @@ func trusted(dirs place.Dirs, root string, along []string, files []projectFile) 
 	}
 	defer f.Close()
 	info, err := f.Stat()
-	if err != nil || !info.Mode().IsRegular() || foreignWriter(info, os.Geteuid()) != "" {
+	if err != nil || !info.Mode().IsRegular() || foreignWriter(f.Name(), info, os.Geteuid()) != "" {
 		return false
 	}
 	raw, err := io.ReadAll(io.LimitReader(f, 1<<20))

@@ -102,7 +102,7 @@ func refusedAnswer(digest string) string {
 // it cannot be started.
 func (p *Plan) fetcher(digest string, more ...string) (cmd *exec.Cmd, cancel func(), why string) {
 	helper := filepath.Join(filepath.Dir(p.machine.Self), "atip")
-	if info, err := os.Stat(helper); err != nil || foreignWriter(info, p.machine.UID) != "" {
+	if info, err := os.Stat(helper); err != nil || foreignWriter(helper, info, p.machine.UID) != "" {
 		return nil, nil, "registry_unavailable: " + helper + " is not there or can be written by others"
 	}
 	// All look-ups of one command share the time.

@@ -5,4 +5,4 @@ package scan
 import "io/fs"
 
 // foreign cannot tell owners here: mode bits do not say who can write a file.
-func foreign(fs.FileInfo) string { return "" }
+func foreign(string, fs.FileInfo) string { return "" }

@@ -6,17 +6,19 @@ import (
 	"io/fs"
 	"os"
 	"syscall"
+
+	"github.com/atip-dev/atip-exec/internal/owner"
 )
 
-// foreign says who else than root and this user could have written a file.
-func foreign(info fs.FileInfo) string {
+// foreign says who else than root and this user could have written the file at path.
+func foreign(path string, info fs.FileInfo) string {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
 		return "of an owner that cannot be told"
 	}
 	uid := uint32(os.Geteuid())
 	switch {
-	case st.Uid != 0 && st.Uid != uid:
+	case st.Uid != uid && !owner.IsRoot(st.Uid, path):
 		return "owned by another user"
 	case info.Mode()&0o002 != 0:
 		return "writable by everybody"

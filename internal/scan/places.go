@@ -79,7 +79,7 @@ func safeDir(dir string) (canonical, why string) {
 	case !info.IsDir():
 		return "", "not a directory"
 	}
-	return canonical, foreign(info)
+	return canonical, foreign(canonical, info)
 }
 
 // Candidate is an executable to look at.
@@ -135,7 +135,7 @@ func unfit(path string) (why string, program bool) {
 	case mode&(os.ModeSetuid|os.ModeSetgid) != 0:
 		return "setuid or setgid", true
 	}
-	if why := foreign(info); why != "" {
+	if why := foreign(path, info); why != "" {
 		return why, true
 	}
 	canonical, err := filepath.EvalSymlinks(path)
