@@ -63,6 +63,7 @@ type Input struct {
 	ProtectAllow                 []string // protected names that the call was approved to change
 	Policy                       PolicyProfile
 	Root                         bool // the run has uid 0
+	Outer                        bool // this is inside a private root, which says so in a file
 	Getenv                       func(string) string
 	Files                        Files
 }
@@ -229,6 +230,9 @@ func (d *deriver) system() {
 	}
 	for _, path := range systemData() {
 		d.optional(path, Read, "default")
+	}
+	if d.in.Outer {
+		d.optional(outerDir, Read, "outer")
 	}
 	if d.in.Root {
 		d.optional("/etc", List, "default")

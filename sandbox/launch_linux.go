@@ -119,6 +119,9 @@ func (w *worker) stagePlan(next int) *stagePlan {
 		plan.Links = rootLinks()
 		// An inherited directory lies on a mount that the private root does not have.
 		plan.Dir = w.directory()
+		if !w.try {
+			plan.Outer = s.asOuter()
+		}
 	}
 	return plan
 }

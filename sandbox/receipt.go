@@ -21,7 +21,8 @@ type Receipt struct {
 
 // NestedReceipt says whether the run is inside another one.
 type NestedReceipt struct {
-	Outer *string `json:"outer"` // its tier, as it says; null for no outer run
+	Outer *string     `json:"outer"`           // its tier, as it says; null for no outer run
+	Given []Guarantee `json:"given,omitempty"` // what it keeps, and this run could not
 }
 
 // Gap is a guarantee this run does without.
@@ -56,6 +57,10 @@ func (s Setup) Receipt() Receipt {
 		Absent: list(p.Absent), Write: list(p.Write), Net: p.Net, Denials: []Denial{}, Limits: map[string]LimitReceipt{"core": {Max: 1, By: "rlimit"}},
 		Protected: ProtectedReceipt{Changed: []string{}}}
 	r.Read = append(append(r.Read, p.Exec...), p.Read...)
+	if o := s.host.outer; o != nil {
+		tier := o.Tier.String()
+		r.Nested = NestedReceipt{Outer: &tier, Given: s.outside}
+	}
 	for name, by := range s.limits.by {
 		r.Limits[name] = LimitReceipt{Max: s.limits.limits.value(name), By: by}
 	}

@@ -50,8 +50,8 @@ func (r *privateRoot) step(name, path string, f func() error) {
 }
 
 // makeRoot replaces the root of the calling process.
-func makeRoot(p *Profile, links []link, cwd string, console bool) error {
-	r := &privateRoot{profile: p, links: links, cwd: cwd, console: console, base: "/tmp"}
+func makeRoot(plan *stagePlan) error {
+	r := &privateRoot{profile: &plan.Profile, links: plan.Links, cwd: plan.Dir, console: plan.Terminal != Detached, base: "/tmp"}
 	if unix.Access(r.base, unix.F_OK) != nil {
 		r.base = "/usr"
 	}
@@ -60,7 +60,7 @@ func makeRoot(p *Profile, links []link, cwd string, console bool) error {
 	r.stack()
 	r.island()
 	r.step("mount root", r.base, func() error {
-		return unix.Mount("atip-exec", r.base, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=755,size=16m")
+		return unix.Mount(rootName, r.base, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=755,size=16m")
 	})
 	r.attach()
 	r.devices()
@@ -68,6 +68,7 @@ func makeRoot(p *Profile, links []link, cwd string, console bool) error {
 	r.protect()
 	r.mask()
 	r.hosts()
+	r.sayOuter(plan.Outer)
 	for _, path := range append(r.islands, "/") {
 		r.step("make read-only", path, func() error {
 			return unix.MountSetattr(unix.AT_FDCWD, r.base+path, 0, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
@@ -427,7 +428,7 @@ func insideGrants(p *Profile) []Grant {
 	// The host's /dev/ptmx would make a terminal of the host.
 	out := slices.DeleteFunc(slices.Clone(p.Write), func(g Grant) bool { return g.Path == "/dev/ptmx" })
 	// All that is in the root is granted, so its names may be listed.
-	out = append(out, []Grant{{"/", true, List, "private root"}, {"/dev/pts", true, Read | Write | Ioctl, "private root"}, {"/dev/shm", true, all, "private root"}}...)
+	out = append(out, []Grant{{"/", true, List, "private root"}, {outerDir, true, Read, "private root"}, {"/dev/pts", true, Read | Write | Ioctl, "private root"}, {"/dev/shm", true, all, "private root"}}...)
 	if p.Private != "" {
 		exec := Exec
 		if p.SubprocessNo {

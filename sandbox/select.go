@@ -17,6 +17,7 @@ type Host struct {
 	Overlay    bool   `json:"overlay"` // in a private root
 	NSWhy      string `json:"namespacesWhy,omitempty"`
 
+	outer  *Outer // the run outside, if this one is in its private root
 	state  string // where protected names are kept during a run
 	cgroup string // where groups are made; "" to look when a limit asks
 }
@@ -39,6 +40,7 @@ type Setup struct {
 	profile Profile
 	given   []Guarantee
 	gaps    []Gap
+	outside []Guarantee // what the run outside keeps in place of this one
 	reduced []string
 	limits  kept
 	why     string // this tier and no other
@@ -92,13 +94,15 @@ func Select(p Profile, h Host) (Setup, error) {
 		return Setup{}, &UnconfinedError{Why: h.missing()}
 	}
 	if p.Forced != T0 {
-		if p.Forced > best {
+		if p.Forced > best && (h.outer == nil || p.Forced > h.outer.Tier) {
 			return Setup{}, &GapError{Tier: p.Forced, Gaps: []Gap{{Guarantee: Kernel, Why: h.lacks(p.Forced)}}}
 		}
-		best = p.Forced
+		best = min(best, p.Forced)
 	}
 	s := at(p, h, best)
 	switch {
+	case p.Forced > best:
+		s.why = "the policy says tier " + p.Forced.String() + ", which the run outside has"
 	case p.Forced != T0:
 		s.why = "the policy says tier " + best.String()
 	case best == T3:
@@ -159,6 +163,8 @@ func at(p Profile, h Host, t Tier) Setup {
 		switch {
 		case why == "":
 			s.given = append(s.given, g)
+		case h.outer.holds(g, &p):
+			s.outside = append(s.outside, g)
 		case s.needed(g):
 			s.gaps = append(s.gaps, Gap{Guarantee: g, Why: why, Fix: fix})
 		}

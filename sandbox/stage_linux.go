@@ -262,7 +262,7 @@ func (s *stage) asInit() error {
 	if err := s.listen(); err != nil {
 		return err
 	}
-	if err := makeRoot(&s.plan.Profile, s.plan.Links, s.plan.Dir, s.plan.Terminal != Detached); err != nil {
+	if err := makeRoot(s.plan); err != nil {
 		return err
 	}
 	if s.plan.Try {

@@ -39,6 +39,9 @@ func Probe(Cache) (Host, error) { return Host{OS: runtime.GOOS}, nil }
 // Forget drops nothing, as nothing is kept.
 func Forget(Cache) {}
 
+// FindOuter finds none.
+func FindOuter() *Outer { return nil }
+
 func (s *Setup) program() Program { return Program{} }
 
 // StateError is a start that the state of this process forbids.

@@ -33,7 +33,8 @@ type stagePlan struct {
 	Pass       []int    `json:"pass"`
 	Terminal   Terminal `json:"terminal"`
 	Foreground bool     `json:"foreground"`
-	Links      []link   `json:"links"` // of the root directory
+	Links      []link   `json:"links"`           // of the root directory
+	Outer      *Outer   `json:"outer,omitempty"` // what runs inside are told
 	Observe    bool     `json:"observe"`
 	Try        bool     `json:"try"`    // make the root, start nothing
 	Cgroup     bool     `json:"cgroup"` // enter the group whose descriptor follows this plan

@@ -62,11 +62,12 @@ type nestedError struct {
 }
 
 // inside reports that this run is inside another, whose sandbox keeps it from the state
-// directory. The variable alone says nothing, as an agent can set it, and neither does a log
+// directory. The variable alone says nothing, as an agent can set it, nor does a private
+// root, which whoever is not confined can imitate, and neither does a log
 // that cannot be opened: at T2 a command may have taken the mode of its directory. What
 // nobody can fake is that this very process is under a filter that cannot be taken off.
 func (p *Plan) inside() bool {
-	if p.machine.Getenv("ATIP_EXEC_SANDBOX") == "" || !filtered() {
+	if p.machine.Getenv("ATIP_EXEC_SANDBOX") == "" && sandbox.FindOuter() == nil || !filtered() {
 		return false
 	}
 	f, err := os.OpenFile(filepath.Join(p.dirs.State, "audit", "lock"), os.O_RDWR, 0)
@@ -89,7 +90,8 @@ func (p *Plan) receipt() sandbox.Receipt {
 		return *p.enforced
 	}
 	r := p.Setup.Receipt()
-	if p.inside() {
+	// A private root says itself which tier it is; of a lower one there is only the variable.
+	if r.Nested.Outer == nil && p.inside() {
 		outer := "unknown"
 		if tier, ok := sandbox.TierByName(p.machine.Getenv("ATIP_EXEC_SANDBOX")); ok {
 			outer = tier.String()
@@ -125,6 +127,7 @@ func (p *Plan) mayNest() bool {
 // grantNested lets a run inside read the policies and the metadata that this one was
 // decided by; without the user's policy it would be stricter or fail.
 func (p *Plan) grantNested(in *sandbox.Input) {
+	in.Outer = p.host.Outer() != nil
 	if !p.mayNest() {
 		return
 	}
