@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,7 +13,7 @@ import (
 )
 
 // probeVersion changes whenever the probe or what it records does.
-const probeVersion = 3
+const probeVersion = 4
 
 // probeFile keeps the answer of the probe: the key, a newline, the answer.
 const probeFile = "sandbox.probe"
@@ -37,6 +38,7 @@ func probe(c Cache) Host {
 	}
 	path, key := filepath.Join(c.Dir, probeFile), probeKey(c)
 	if h, ok := recall(path, key); ok {
+		h.kept = true
 		return h
 	}
 	h := try(c.Dir)
@@ -49,6 +51,29 @@ func Forget(c Cache) {
 	if c.Dir != "" {
 		_ = os.Remove(filepath.Join(c.Dir, probeFile))
 	}
+}
+
+// Stale reports whether a start that failed with err was promised by an answer of an
+// earlier run, which may not hold any more. Nothing ran.
+func Stale(s Setup, err error) bool {
+	var step *StepError
+	var filter *SeccompError
+	return s.host.kept && s.tier != T0 && (errors.As(err, &step) && step.Code == "" || errors.As(err, &filter))
+}
+
+// Reprobe asks the machine again, whatever was kept. differs reports whether it answers
+// otherwise than it did for h. No child may be running.
+func Reprobe(c Cache, h Host) (now Host, differs bool) {
+	Forget(c)
+	// A start that failed late has closed this process to its child, and with that to
+	// whoever writes the maps of a namespace: us.
+	if unix.Prctl(unix.PR_SET_DUMPABLE, 1, 0, 0, 0) != nil {
+		return h, false
+	}
+	now, _ = Probe(c)
+	was, is := h, now
+	was.kept, was.cgroup, was.outer = is.kept, is.cgroup, is.outer
+	return now, was != is
 }
 
 func recall(path, key string) (Host, bool) {
@@ -142,7 +167,12 @@ func probeKey(c Cache) string {
 	_ = unix.Stat(c.Executable, &st)
 	// A filter that somebody put around us may take away what is there outside of it.
 	filter, _ := unix.PrctlRetInt(unix.PR_GET_SECCOMP, 0, 0, 0, 0)
-	return fmt.Sprintf("%d %d %s %s %d %s %s %s %s %d:%d:%d:%d", probeVersion, filter, strings.TrimSpace(string(boot)),
-		unix.ByteSliceToString(uts.Release[:]), os.Getuid(), lsm, user, mount, c.Executable,
+	// An administrator may permit or forbid namespaces at any time.
+	namespaces := ""
+	for _, name := range [...]string{"user/max_user_namespaces", "kernel/unprivileged_userns_clone", "kernel/apparmor_restrict_unprivileged_userns"} {
+		namespaces += strings.TrimSpace(string(readShort("/proc/sys/"+name))) + ","
+	}
+	return fmt.Sprintf("%d %d %s %s %d %s %s %s %s %s %d:%d:%d:%d", probeVersion, filter, strings.TrimSpace(string(boot)),
+		unix.ByteSliceToString(uts.Release[:]), os.Getuid(), lsm, user, mount, namespaces, c.Executable,
 		st.Dev, st.Ino, st.Size, st.Mtim.Nano())
 }

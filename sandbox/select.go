@@ -18,6 +18,7 @@ type Host struct {
 	NSWhy      string `json:"namespacesWhy,omitempty"`
 
 	outer  *Outer // the run outside, if this one is in its private root
+	kept   bool   // the answer of an earlier run
 	state  string // where protected names are kept during a run
 	cgroup string // where groups are made; "" to look when a limit asks
 }

@@ -39,6 +39,12 @@ func Probe(Cache) (Host, error) { return Host{OS: runtime.GOOS}, nil }
 // Forget drops nothing, as nothing is kept.
 func Forget(Cache) {}
 
+// Stale reports false: nothing is kept.
+func Stale(Setup, error) bool { return false }
+
+// Reprobe has nothing to ask.
+func Reprobe(_ Cache, h Host) (now Host, differs bool) { return h, false }
+
 // FindOuter finds none.
 func FindOuter() *Outer { return nil }
 

@@ -71,6 +71,93 @@ func TestProbeCacheChangesNothing(t *testing.T) {
 	}
 }
 
+// TestStaleProbeIsAskedAgain: a start that fails where the kept answer promised it is tried
+// once more, by what the machine says now; a start that would fail again is not.
+func TestStaleProbeIsAskedAgain(t *testing.T) {
+	w := newWorldAtHome(t)
+	w.policy(`{"version":1,"sandbox":{"tier":"T3"}}`)
+	put(t, w.ws, map[string]string{"go.mod": "module example.invalid/m\n", "x.py": "print('it ran')"})
+	put(t, w.home, map[string]string{".cache/go-build/README": "cache"})
+	cache, file := filepath.Join(w.home, ".local/state/atip-exec/sandbox.probe"), filepath.Join(w.home, "status.json")
+	run := func(nr, flags uint32) (int, string, string) {
+		t.Helper()
+		cmd := w.command("--status-file", file, "--", "python3", "x.py")
+		var out strings.Builder
+		cmd.Stdout, cmd.Stderr = &out, &out
+		startFiltered(t, cmd, nr, flags)
+		_ = cmd.Wait()
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return cmd.ProcessState.ExitCode(), out.String(), string(raw)
+	}
+	// promise writes into the kept answer that namespaces and overlays work.
+	promise := func() {
+		t.Helper()
+		raw, err := os.ReadFile(cache)
+		key, answer, ok := strings.Cut(string(raw), "\n")
+		head, texts, ok2 := strings.Cut(answer, "\n")
+		words := strings.Fields(head)
+		if err != nil || !ok || !ok2 || len(words) != 7 {
+			t.Fatalf("%v: %q", err, raw)
+		}
+		words[5], words[6] = "true", "true"
+		if err := os.WriteFile(cache, []byte(key+"\n"+strings.Join(words, " ")+"\n"+texts), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	kept := func() string { raw, _ := os.ReadFile(cache); return string(raw) }
+
+	// A private root without overlays.
+	status, out, _ := run(unix.SYS_FSOPEN, 0)
+	if status != 0 || strings.Contains(out, "asked again") {
+		t.Fatalf("first: status %d: %s", status, out)
+	}
+	honest := kept()
+	promise()
+	status, out, raw := run(unix.SYS_FSOPEN, 0)
+	if status != 0 || !strings.Contains(out, "it ran") || !strings.Contains(out, "asked again, it gives T3") || !strings.Contains(raw, `"tier":"T3"`) {
+		t.Errorf("no overlays: status %d: %s", status, out)
+	}
+	if kept() != honest {
+		t.Errorf("kept: %q, want %q", kept(), honest)
+	}
+	if status, out, _ := run(unix.SYS_FSOPEN, 0); status != 0 || strings.Contains(out, "asked again") {
+		t.Errorf("the next run: status %d: %s", status, out)
+	}
+
+	// No private root at all: what the policy demands cannot be had.
+	promise()
+	if status, out, _ = run(unix.SYS_CLONE, unix.CLONE_NEWUSER); status != 69 || !strings.Contains(out, "E4101") || strings.Contains(out, "it ran") {
+		t.Errorf("no namespaces: status %d: %s", status, out)
+	}
+	promise()
+	if err := os.Remove(filepath.Join(w.home, ".config/agent-tools/policy.json")); err != nil {
+		t.Fatal(err)
+	}
+	if status, out, raw = run(unix.SYS_CLONE, unix.CLONE_NEWUSER); status != 0 || !strings.Contains(out, "it ran") || !strings.Contains(raw, `"tier":"T2"`) {
+		t.Errorf("no namespaces, none demanded: status %d: %s", status, out)
+	}
+
+	// What no answer of the machine explains fails once.
+	if err := os.Remove(cache); err != nil {
+		t.Fatal(err)
+	}
+	if status, out, _ = run(unix.SYS_ACCT, 0); status != 0 || kept() == "" {
+		t.Fatalf("status %d: %s", status, out)
+	}
+	if err := os.RemoveAll(filepath.Join(w.home, ".cache/atip-exec")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(w.home, ".cache/atip-exec"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if status, out, _ = run(unix.SYS_ACCT, 0); status != 69 || !strings.Contains(out, "E4102") || strings.Contains(out, "asked again") || strings.Contains(out, "it ran") {
+		t.Errorf("another reason: status %d: %s", status, out)
+	}
+}
+
 // TestSecondUser: another user of the machine, without any set-up, gets every layer.
 func TestSecondUser(t *testing.T) {
 	ids := []int{os.Getuid()}

@@ -1,7 +1,6 @@
 package run
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -184,25 +183,12 @@ func (x *execution) start() error {
 	if err := main.file.Recheck(); err != nil {
 		return err
 	}
-	path, byDescriptor, file := main.file.Start()
-	cmd := sandbox.Cmd{Path: path, ByDescriptor: byDescriptor, File: file, Argv: p.Argv, Env: p.env.entries, Stdin: x.binds.stdin, Stdout: x.binds.stdout, Stderr: x.binds.stderr,
-		Pass: x.binds.pass, Umask: p.policies.Process().Umask, Check: main.file.CheckStarted, Stopped: func(pid int, sig syscall.Signal) { x.binds.terminal.stopped(x, pid, sig) }}
-	if main.file.Inherit() {
-		cmd.Pass[int(file.Fd())] = file
-	}
-	cmd.Prepared, cmd.Observe = p.prepared, p.inv.ExplainDenials
-	x.binds.terminal.apply(&cmd, p.machine.Stdin)
-	if p.inv.Directory != "" {
-		cmd.Dir = p.Cwd
-	}
-	if p.Profile.Net.Mode == sandbox.NetAllowlist {
-		x.proxy = proxy.New(p.hostList.rules)
-		cmd.Serve = x.serve
-	}
 	began := time.Now()
-	proc, err := sandbox.Start(context.Background(), p.Profile, p.Setup, cmd)
+	proc, err := x.launch()
+	if err != nil && sandbox.Stale(p.Setup, err) && x.selectAgain(&err) {
+		proc, err = x.launch()
+	}
 	if err != nil {
-		x.settleNetwork() // nothing ran, but somebody may listen
 		return err
 	}
 	x.began = time.Now()
@@ -218,7 +204,7 @@ func (x *execution) start() error {
 	go func() { x.described <- x.static("run") }()
 	x.status.Child = &ChildStatus{Pid: proc.Pid()}
 	x.status.Tool.StartedBy = "path"
-	if byDescriptor {
+	if _, byDescriptor, _ := main.file.Start(); byDescriptor {
 		x.status.Tool.StartedBy = "descriptor"
 	}
 	return nil

@@ -1,0 +1,61 @@
+package run
+
+import (
+	"context"
+	"syscall"
+
+	"github.com/atip-dev/atip-exec/internal/proxy"
+	"github.com/atip-dev/atip-exec/sandbox"
+)
+
+// launch starts the child as the plan says.
+func (x *execution) launch() (*sandbox.Proc, error) {
+	p, main := x.plan, x.plan.steps[0]
+	path, byDescriptor, file := main.file.Start()
+	cmd := sandbox.Cmd{Path: path, ByDescriptor: byDescriptor, File: file, Argv: p.Argv, Env: p.env.entries, Stdin: x.binds.stdin, Stdout: x.binds.stdout, Stderr: x.binds.stderr,
+		Pass: x.binds.pass, Umask: p.policies.Process().Umask, Check: main.file.CheckStarted, Stopped: func(pid int, sig syscall.Signal) { x.binds.terminal.stopped(x, pid, sig) }}
+	if main.file.Inherit() {
+		cmd.Pass[int(file.Fd())] = file
+	}
+	cmd.Prepared, cmd.Observe = p.prepared, p.inv.ExplainDenials
+	x.binds.terminal.apply(&cmd, p.machine.Stdin)
+	if p.inv.Directory != "" {
+		cmd.Dir = p.Cwd
+	}
+	if p.Profile.Net.Mode == sandbox.NetAllowlist {
+		x.proxy = proxy.New(p.hostList.rules)
+		cmd.Serve = x.serve
+	}
+	proc, err := sandbox.Start(context.Background(), p.Profile, p.Setup, cmd)
+	if err != nil {
+		x.settleNetwork() // nothing ran, but somebody may listen
+	}
+	return proc, err
+}
+
+// selectAgain asks the machine anew after a start that an earlier answer of it had
+// promised, and plans the confinement by what it says now. It returns false if the start
+// need not be tried again; *failed then is why the run ends. A decision that rests on the
+// earlier answer, or a person's that names what it enforced, is not carried over.
+func (x *execution) selectAgain(failed *error) bool {
+	p := x.plan
+	host, differs := sandbox.Reprobe(p.probeCache(), p.host)
+	if !differs || sandbox.Enforceable(host) != sandbox.Enforceable(p.host) {
+		return false
+	}
+	bound, warnings, made := p.boundSandbox(), len(p.Warnings), p.hostCwdMade
+	p.host, p.enforced, x.proxy = host, nil, nil
+	if err := stages(p.confine, p.environment); err != nil {
+		*failed = err
+		return false
+	}
+	if x.permitted() && p.boundSandbox() != bound {
+		return false
+	}
+	p.Warnings = p.Warnings[:warnings] // told already
+	p.hostCwdMade = made
+	x.warn("the sandbox could not be made as this machine had promised (" + (*failed).Error() + "); asked again, it gives " + p.Setup.Tier().String())
+	x.status.Sandbox = p.receipt()
+	x.status.Env = &envStatus{Dropped: p.env.dropped, Credentials: p.env.credentials}
+	return true
+}
