@@ -166,10 +166,16 @@ func (d *deriver) policy() error {
 		}
 	}
 	for _, rule := range p.Sockets {
-		if canonical, _, err := d.in.Files.Resolve(expand(rule.Path, d.in.Home, d.p.Workspace)); err == nil {
-			d.p.Unix = append(d.p.Unix, canonical)
-		} else {
+		canonical, dir, err := d.in.Files.Resolve(expand(rule.Path, d.in.Home, d.p.Workspace))
+		switch {
+		case err != nil:
 			d.refuse(rule.Path, err.Error())
+		case dir:
+			d.refuse(rule.Path, "policy names a directory where it must name a socket")
+		case d.unreadable(canonical):
+			return &ForbiddenError{Path: canonical, Pos: rule.Pos, Rule: rule.Rule, Why: "state of this program is not reachable"}
+		default:
+			d.p.Unix = append(d.p.Unix, canonical)
 		}
 	}
 	return nil

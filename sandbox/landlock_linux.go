@@ -59,8 +59,11 @@ func landlockRights(r Rights, dir bool, abi int) uint64 {
 	if r&Ioctl != 0 {
 		out |= ll.AccessFSIoctlDev
 	}
+	if r&Connect != 0 {
+		out |= ll.AccessFSResolveUnix
+	}
 	if !dir {
-		out &= ll.AccessFSExecute | ll.AccessFSWriteFile | ll.AccessFSReadFile | ll.AccessFSTruncate | ll.AccessFSIoctlDev
+		out &= ll.AccessFSExecute | ll.AccessFSWriteFile | ll.AccessFSReadFile | ll.AccessFSTruncate | ll.AccessFSIoctlDev | ll.AccessFSResolveUnix
 	}
 	return out & handledFS(abi)
 }

@@ -104,12 +104,13 @@ const (
 	Remove
 	List
 	Ioctl
+	Connect // to a socket, by its path
 )
 
 // String lists the bits, comma-separated.
 func (r Rights) String() string {
 	out := ""
-	for i, name := range [...]string{"read", "write", "exec", "remove", "list", "ioctl"} {
+	for i, name := range [...]string{"read", "write", "exec", "remove", "list", "ioctl", "connect"} {
 		if r&(1<<i) != 0 {
 			if out != "" {
 				out += ","
@@ -266,6 +267,10 @@ type Profile struct {
 
 // grants are all grants of the profile.
 func (p *Profile) grants() []Grant {
-	all := make([]Grant, 0, len(p.Exec)+len(p.Read)+len(p.Write))
-	return append(append(append(all, p.Exec...), p.Read...), p.Write...)
+	all := make([]Grant, 0, len(p.Exec)+len(p.Read)+len(p.Write)+len(p.Unix))
+	all = append(append(append(all, p.Exec...), p.Read...), p.Write...)
+	for _, path := range p.Unix {
+		all = append(all, Grant{Path: path, Rights: Connect, Why: "sockets"})
+	}
+	return all
 }

@@ -11,6 +11,7 @@ type Receipt struct {
 	Absent    []Absent                `json:"absent"`
 	Read      []Grant                 `json:"read,omitempty"`
 	Write     []Grant                 `json:"write"`
+	Sockets   []string                `json:"sockets,omitempty"` // outside, that can be connected to
 	Net       Net                     `json:"net"`
 	Seccomp   Program                 `json:"seccomp"`
 	Limits    map[string]LimitReceipt `json:"limits"`
@@ -54,7 +55,7 @@ type ProtectedReceipt struct {
 func (s Setup) Receipt() Receipt {
 	p := &s.profile
 	r := Receipt{Tier: s.tier, Why: s.why, ABI: s.host.ABI, Given: list(s.given), Gaps: list(s.gaps), Reduced: list(s.reduced),
-		Absent: list(p.Absent), Write: list(p.Write), Net: p.Net, Denials: []Denial{}, Limits: map[string]LimitReceipt{"core": {Max: 1, By: "rlimit"}},
+		Absent: list(p.Absent), Write: list(p.Write), Sockets: s.Sockets(), Net: p.Net, Denials: []Denial{}, Limits: map[string]LimitReceipt{"core": {Max: 1, By: "rlimit"}},
 		Protected: ProtectedReceipt{Changed: []string{}}}
 	r.Read = append(append(r.Read, p.Exec...), p.Read...)
 	if o := s.host.outer; o != nil {

@@ -247,7 +247,7 @@ func (s *Setup) reduce() {
 	if p.Net.Mode == NetLoopback {
 		s.reduced = append(s.reduced, "network loopback: none")
 	}
-	if len(p.Unix) > 0 && s.host.ABI < resolveUnixABI {
+	if len(p.Unix) > 0 && len(s.Sockets()) == 0 {
 		s.reduced = append(s.reduced, "sockets: none, as this kernel cannot bound them")
 	}
 	if p.Net.Mode == NetNone || p.Net.Mode == NetLoopback || p.Net.Mode == NetFull {
@@ -293,6 +293,14 @@ func (h Host) lacks(t Tier) string {
 
 // Tier returns the chosen tier.
 func (s Setup) Tier() Tier { return s.tier }
+
+// Sockets are the sockets outside that the run can connect to.
+func (s *Setup) Sockets() []string {
+	if s.tier == T3 || s.tier == T0 || s.host.ABI >= resolveUnixABI {
+		return s.profile.Unix
+	}
+	return nil
+}
 
 // Env is what the run is told about its sandbox. It is information only.
 func (s Setup) Env() []string { return []string{"ATIP_EXEC_SANDBOX=" + s.tier.String()} }

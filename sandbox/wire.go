@@ -140,9 +140,9 @@ func (r *Rights) UnmarshalText(b []byte) error {
 	}
 	for name := range strings.SplitSeq(string(b), ",") {
 		bit := Read
-		for ; bit <= Ioctl && bit.String() != name; bit <<= 1 {
+		for ; bit <= Connect && bit.String() != name; bit <<= 1 {
 		}
-		if bit > Ioctl {
+		if bit > Connect {
 			return fmt.Errorf("right %q", name)
 		}
 		*r |= bit

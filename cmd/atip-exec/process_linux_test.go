@@ -141,7 +141,11 @@ func TestEnvironment(t *testing.T) {
 func TestStartedFileIsChecked(t *testing.T) {
 	w := newWorld(t)
 	file := filepath.Join(w.home, "status.json")
-	for range 50 {
+	times := 1000
+	if testing.Short() {
+		times = 50 // the full number runs without -race
+	}
+	for range times {
 		cmd := w.command("--status-file", file, "--", "true")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)

@@ -221,6 +221,12 @@ func (p *Plan) environment() error {
 			gitEnvironment(r.set, s)
 		}
 	}
+	if path := p.machine.Getenv("SSH_AUTH_SOCK"); path != "" {
+		// The policy grants that very socket, and a client finds it by its variable only.
+		if real, err := filepath.EvalSymlinks(path); err == nil && contains(p.Setup.Sockets(), real) {
+			r.declared = append(r.declared, "SSH_AUTH_SOCK")
+		}
+	}
 	if token := p.machine.Getenv(DelegationVariable); token != "" {
 		r.set[DelegationVariable] = token // verified when the run was decided
 	}
