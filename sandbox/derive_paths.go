@@ -169,9 +169,9 @@ func (d *deriver) policy() error {
 		canonical, dir, err := d.in.Files.Resolve(expand(rule.Path, d.in.Home, d.p.Workspace))
 		switch {
 		case err != nil:
-			d.refuse(rule.Path, err.Error())
+			d.refusePolicy(rule, err.Error())
 		case dir:
-			d.refuse(rule.Path, "policy names a directory where it must name a socket")
+			d.refusePolicy(rule, "it is a directory, not a socket")
 		case d.unreadable(canonical):
 			return &ForbiddenError{Path: canonical, Pos: rule.Pos, Rule: rule.Rule, Why: "state of this program is not reachable"}
 		default:
@@ -204,7 +204,7 @@ func (d *deriver) policyRule(rule PathRule, rights Rights) error {
 	}
 	canonical, dir, err := d.in.Files.Resolve(path)
 	if err != nil {
-		d.refuse(rule.Path, err.Error())
+		d.refusePolicy(rule, err.Error())
 		return nil
 	}
 	d.set.add(Grant{Path: canonical, Dir: dir, Rights: rights, Why: why})
@@ -212,6 +212,15 @@ func (d *deriver) policyRule(rule PathRule, rights Rights) error {
 		d.hosts = true
 	}
 	return nil
+}
+
+// refusePolicy records a path that a policy grants in vain. Its writer is told.
+func (d *deriver) refusePolicy(rule PathRule, why string) {
+	at := rule.Pos
+	if at == "" {
+		at = rule.Rule
+	}
+	d.refuse(rule.Path, "policy "+at+": "+why)
 }
 
 func (d *deriver) canonical(path string) string {

@@ -126,7 +126,7 @@ func TestCredentialsOfATool(t *testing.T) {
 	// A directory is no socket, and neither is what our own state holds.
 	w.policy(`{"version":1,"sandbox":{"tier":"T3","sockets":["` + w.home + `"]}}`)
 	cmd = w.command("--", "true")
-	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "names a directory") {
+	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "is a directory, not a socket") {
 		t.Errorf("a directory: %v: %s", err, out)
 	}
 	w.policy(`{"version":1,"sandbox":{"sockets":["` + w.home + `/.local/state/atip-exec/audit/lock"]}}`)
