@@ -394,9 +394,6 @@ func (p *Proc) sweepStage() Tree {
 	unix.Close(p.stage.fd)
 	p.oom = p.cgroup.outOfMemory()
 	p.cgroup.remove()
-	if p.layers != nil {
-		p.layers.Close()
-	}
 	live.Store(false)
 	close(p.release)
 	return t

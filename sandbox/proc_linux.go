@@ -29,7 +29,7 @@ type Proc struct {
 	stage  *stageLink // with namespaces
 	cgroup *cgroup
 	oom    bool
-	layers *os.File // the lock on the layers over caches
+	held   []*os.File // locks on the directories of this run
 
 	observer *observer
 	ended    bool // the child is a zombie that its init keeps

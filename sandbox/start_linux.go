@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"path/filepath"
 	"reflect"
 	"sync/atomic"
 	"syscall"
@@ -70,9 +69,11 @@ func Start(ctx context.Context, p Profile, s Setup, c Cmd) (*Proc, error) {
 func startWorker(s *Setup, c *Cmd) (*Proc, error) {
 	w := &worker{cmd: c, setup: s, ruleset: -1, dir: -1, started: make(chan startResult, 1)}
 	defer w.close()
-	if err := makePrivate(s.profile.Private); err != nil {
+	private, err := holdPrivate(s.profile.Private)
+	if err != nil {
 		return nil, err
 	}
+	w.hold(private)
 	guard, err := guardNames(s.profile, s.host.state)
 	if err != nil {
 		return nil, err
@@ -91,11 +92,12 @@ func startWorker(s *Setup, c *Cmd) (*Proc, error) {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return nil, &StepError{Step: "child subreaper", Err: err}
 	}
-	var lock *os.File
 	if s.overlays() {
+		var lock *os.File
 		if lock, w.layers, err = takeLayers(s.profile.Private, s.profile.Overlays); err != nil {
 			return nil, err
 		}
+		w.hold(lock)
 	}
 	w.staged = s.staged() || c.Observe && s.tier != T0
 	if s.limits.cgroup != "" {
@@ -137,9 +139,9 @@ func startWorker(s *Setup, c *Cmd) (*Proc, error) {
 			r.checked, r.err = c.Check(r.pid)
 		}
 	}
-	proc := &Proc{layers: lock, pid: r.pid, checked: r.checked, stopped: c.Stopped, release: release, guard: guard, cgroup: w.cgroup,
+	proc := &Proc{held: w.held, pid: r.pid, checked: r.checked, stopped: c.Stopped, release: release, guard: guard, cgroup: w.cgroup,
 		done: make(chan struct{})}
-	w.guard, w.cgroup = nil, nil // the process has them now
+	w.guard, w.cgroup, w.held = nil, nil, nil // the process has them now
 	if r.stage != nil {
 		proc.observer = r.stage.observer
 	}
@@ -175,23 +177,6 @@ func terminalFiles(c *Cmd) []*os.File {
 		return []*os.File{c.Ctty}
 	case c.Stdin != nil:
 		return []*os.File{c.Stdin}
-	}
-	return nil
-}
-
-// makePrivate creates the directory for temporary files. Nobody else may own it: it is
-// writable for the run and reused by the next one.
-func makePrivate(dir string) error {
-	if dir == "" {
-		return nil
-	}
-	for _, name := range [...]string{dir, filepath.Join(dir, "tmp")} {
-		if unix.Access(name, unix.F_OK) == nil {
-			continue
-		}
-		if err := os.MkdirAll(name, 0o700); err != nil {
-			return &StepError{Step: "create private directory", Path: name, Err: errors.Unwrap(err)}
-		}
 	}
 	return nil
 }

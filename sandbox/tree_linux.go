@@ -75,6 +75,8 @@ func (p *Proc) Sweep() Tree {
 		p.settlement = p.guard.settle()
 		p.guard = nil
 	}
+	release(p.held)
+	p.held = nil
 	return p.tree
 }
 

@@ -22,6 +22,7 @@ type worker struct {
 	guard   *protection
 	cgroup  *cgroup
 	layers  []Overlay          // with the directories that are kept for this run
+	held    []*os.File         // locks on them
 	listen  func(fd int) error // takes the listener of an observed run
 	staged  bool               // through a stage
 	try     bool               // make the root, start nothing
@@ -47,6 +48,7 @@ func (w *worker) close() {
 	}
 	w.guard.settle() // nothing ran
 	w.cgroup.remove()
+	release(w.held)
 }
 
 // run never unlocks its thread: when it returns, the runtime ends the thread and with

@@ -19,6 +19,8 @@ func sandboxVerb(c *cli.Console, v *cli.Values) (int, error) {
 			return 0, fault.New("E1004", "sandbox test takes no argument").WithFix("name nothing after it", "atip sandbox test")
 		}
 		return sandboxTest(c, v)
+	case "clean":
+		return cleanVerb(c, v)
 	case "quarantine":
 		return quarantineVerb(c, v)
 	}

@@ -1,0 +1,142 @@
+package main_test
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// cleaned is atip-exec.sandbox-clean/1.
+type cleaned struct {
+	DryRun        bool
+	Bytes         int64
+	Removed, Kept []struct {
+		Path, Why string
+		Files     int
+	}
+}
+
+func (w world) clean(args ...string) (doc cleaned) {
+	w.t.Helper()
+	cmd := exec.Command(filepath.Join(bin, "atip"), append([]string{"sandbox", "clean", "-o", "json"}, args...)...)
+	cmd.Env = []string{"HOME=" + w.home}
+	out, err := cmd.Output()
+	if err == nil {
+		err = json.Unmarshal(out, &doc)
+	}
+	if err != nil {
+		w.t.Fatalf("clean %v: %v: %s", args, err, out)
+	}
+	return doc
+}
+
+// TestClean: what runs leave in the cache directory is removed on request, with all that
+// they may have put there, and never under a run.
+func TestClean(t *testing.T) {
+	for _, tier := range []string{"T2", "T3"} {
+		w := newWorldAtHome(t)
+		w.policy(`{"version":1,"sandbox":{"tier":"` + tier + `"}}`)
+		outside := filepath.Join(w.home, "outside")
+		put(t, outside, map[string]string{"file": "kept\n"})
+		put(t, w.ws, map[string]string{"go.mod": "module example.invalid/m\n"})
+		put(t, w.home, map[string]string{".cache/go-build/README": "cache", ".cache/atip-exec/ws/notes": "no directory of ours"})
+		if doc := w.clean(); len(doc.Removed)+len(doc.Kept) != 0 {
+			t.Errorf("%s: nothing has run: %+v", tier, doc)
+		}
+		// A link out, a directory that nobody can write, a name that is no text.
+		const leave = `import os
+t = os.environ['TMPDIR'].encode()
+os.symlink('` + "OUTSIDE" + `', t + b'/link')
+os.makedirs(t + b'/closed/\xff/deep')
+open(t + b'/closed/\xff/deep/file', 'w').write('x' * 5000)
+os.chmod(t + b'/closed/\xff/deep', 0o500)
+os.chmod(t + b'/closed/\xff', 0)
+`
+		if status, _, stderr := w.python(strings.Replace(leave, "OUTSIDE", outside, 1)); status != 0 {
+			t.Fatalf("%s: status %d: %s", tier, status, stderr)
+		}
+		dirs, _ := filepath.Glob(w.home + "/.cache/atip-exec/ws/????????????????")
+		if len(dirs) != 1 {
+			t.Fatalf("%s: %v", tier, dirs)
+		}
+
+		// Not under a run.
+		name := "sleep 84." + strconv.Itoa(os.Getpid())
+		cmd := w.command("--", "sleep", strings.TrimPrefix(name, "sleep "))
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		for n := 0; n < 2000 && !alive(name); n++ {
+			time.Sleep(10 * time.Millisecond)
+		}
+		doc := w.clean()
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		gone(t, name)
+		if len(doc.Removed) != 0 || len(doc.Kept) != 1 || doc.Kept[0].Why != "a run uses it" {
+			t.Errorf("%s: under a run: %+v", tier, doc)
+		}
+
+		if doc := w.clean("--older-than", "1d"); len(doc.Removed) != 0 || len(doc.Kept) != 1 || doc.Kept[0].Why != "it was used since" {
+			t.Errorf("%s: used today: %+v", tier, doc)
+		}
+		if doc := w.clean("--dry-run"); !doc.DryRun || len(doc.Removed) != 1 || doc.Removed[0].Path != dirs[0] {
+			t.Errorf("%s: dry run: %+v", tier, doc)
+		}
+		if _, err := os.Stat(dirs[0] + "/tmp"); err != nil {
+			t.Errorf("%s: dry run: %v", tier, err)
+		}
+		old := time.Now().Add(-48 * time.Hour)
+		if err := os.Chtimes(dirs[0], old, old); err != nil {
+			t.Fatal(err)
+		}
+		if doc := w.clean("--older-than", "1d"); len(doc.Removed) != 1 || len(doc.Kept) != 0 {
+			t.Errorf("%s: two days old: %+v", tier, doc)
+		}
+		if left, err := os.ReadDir(filepath.Join(w.home, ".cache/atip-exec/ws")); err != nil || len(left) != 1 || left[0].Name() != "notes" {
+			t.Errorf("%s: left: %v, %v", tier, left, err)
+		}
+		if raw, err := os.ReadFile(filepath.Join(outside, "file")); err != nil || string(raw) != "kept\n" {
+			t.Errorf("%s: outside: %v, %q", tier, err, raw)
+		}
+		// The next run makes its own.
+		if status, _, stderr := w.python("import os; open(os.environ['TMPDIR'] + '/x', 'w')"); status != 0 {
+			t.Errorf("%s: the next run: status %d: %s", tier, status, stderr)
+		}
+	}
+}
+
+// TestCleanUnderRuns: runs that start while their directory is removed time and again all
+// have one.
+func TestCleanUnderRuns(t *testing.T) {
+	w := newWorld(t)
+	stop, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			cmd := exec.Command(filepath.Join(bin, "atip"), "sandbox", "clean", "-o", "json")
+			cmd.Env = []string{"HOME=" + w.home}
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Errorf("clean: %v: %s", err, out)
+			}
+		}
+	}()
+	put(t, w.ws, map[string]string{"tmp.py": "import os\nname = os.environ['TMPDIR'] + '/a'\nopen(name, 'w').write('x')\nprint(open(name).read())\n"})
+	for range 40 {
+		if out, err := w.command("--", "python3", "tmp.py").CombinedOutput(); err != nil || string(out) != "x\n" {
+			t.Errorf("%v: %s", err, out)
+		}
+	}
+	close(stop)
+	<-done
+}
