@@ -51,13 +51,14 @@ var arrows = map[string][]string{
 	"cmd/atip-exec": {"internal/cli", "sandbox"},
 	"cmd/atip":      {"internal/cli", "internal/cli/tools", "sandbox"},
 
-	"scripts/docgen":            {"internal/cli"},
-	"scripts/filterscan":        {"filter"},
-	"scripts/startbench":        {},
-	"scripts/startbench/goexec": {},
-	"scripts/rulegen":           {"filter"},
-	"scripts/wordgen":           {"filter"},
-	"shims/builtin/gen":         {"atip", "shims/builtin"},
+	"scripts/docgen":              {"internal/cli"},
+	"scripts/filterscan":          {"filter"},
+	"scripts/startbench":          {},
+	"scripts/startbench/goexec":   {},
+	"scripts/startbench/composed": {"sandbox"},
+	"scripts/rulegen":             {"filter"},
+	"scripts/wordgen":             {"filter"},
+	"shims/builtin/gen":           {"atip", "shims/builtin"},
 }
 
 // standard counts as the standard library: the arrow needs no importer of its own.

@@ -66,6 +66,14 @@ func contestants(bin string, child []string) []*contestant {
 		return &contestant{name: name, argv: append(argv, child...)}
 	}
 	all := []*contestant{with("goexec", filepath.Join(bin, "goexec")), with("atip-exec", filepath.Join(bin, "atip-exec"), "--")}
+	for _, c := range []*contestant{
+		with("composed", filepath.Join(bin, "composed")),
+		with("T3", filepath.Join(bin, "atip-exec"), "--policy", filepath.Join(bin, "t3.json"), "--"),
+	} {
+		if exec.Command(c.argv[0], c.argv[1:]...).Run() == nil {
+			all = append(all, c)
+		}
+	}
 	if _, err := os.Stat(filepath.Join(bin, "floor")); err == nil {
 		all = append(all, with("floor", filepath.Join(bin, "floor")))
 	}
@@ -113,9 +121,9 @@ func report(all []*contestant) {
 		fmt.Printf("%-10s %8.3f %8.3f %8.3f %8.3f %8d %8d\n", c.name, quantile(c.wall, .5), quantile(c.wall, .1), quantile(c.wall, .9), quantile(c.cpu, .5), c.maxRSS, c.faults)
 	}
 	fmt.Println()
-	for _, base := range []string{"goexec", "floor", "bwrap"} {
-		if b := byName[base]; b != nil {
-			printRatio(byName["atip-exec"], b)
+	for _, pair := range [][2]string{{"atip-exec", "goexec"}, {"atip-exec", "floor"}, {"atip-exec", "bwrap"}, {"T3", "bwrap"}, {"composed", "goexec"}} {
+		if a, b := byName[pair[0]], byName[pair[1]]; a != nil && b != nil {
+			printRatio(a, b)
 		}
 	}
 }
@@ -133,7 +141,7 @@ func printRatio(a, b *contestant) {
 		}
 		medians[i] = quantile(sample, .5)
 	}
-	fmt.Printf("%s / %-7s %.3f  (95 %% %.3f to %.3f)\n", a.name, b.name, quantile(ratios, .5), quantile(medians, .025), quantile(medians, .975))
+	fmt.Printf("%-9s / %-7s %.3f  (95 %% %.3f to %.3f)\n", a.name, b.name, quantile(ratios, .5), quantile(medians, .025), quantile(medians, .975))
 }
 
 func quantile(values []float64, q float64) float64 {
