@@ -294,6 +294,15 @@ func (h Host) lacks(t Tier) string {
 // Tier returns the chosen tier.
 func (s Setup) Tier() Tier { return s.tier }
 
+// Shortfall is what this run does without because the machine cannot keep it: not where the
+// policy chose the tier, or no confinement at all. The reason is why there is no higher tier.
+func (s Setup) Shortfall() (gaps []Gap, why string) {
+	if s.tier == T0 || s.tier == T3 || s.profile.Forced != T0 {
+		return nil, ""
+	}
+	return s.gaps, s.host.lacks(T3)
+}
+
 // Sockets are the sockets outside that the run can connect to.
 func (s *Setup) Sockets() []string {
 	if s.tier == T3 || s.tier == T0 || s.host.ABI >= resolveUnixABI {

@@ -234,6 +234,16 @@ func TestWithoutNamespaces(t *testing.T) {
 	if want := "files.meta files.hidden ws.protect proc.hidden tree.killed"; status != 0 || !strings.Contains(out, "ran") || r.Tier != "T2" || strings.Join(gaps, " ") != want {
 		t.Errorf("status %d, %s, gaps %v, want %s; %s", status, r.Tier, gaps, want, out)
 	}
+	const said = "tier T2 is the highest of this machine"
+	if !strings.Contains(out, said) || !strings.Contains(out, "not kept here: files.meta, files.hidden, ws.protect, proc.hidden, tree.killed") {
+		t.Errorf("the first run does not say what is not kept: %s", out)
+	}
+	if status, out, _, _ = inside("--", "sh", "-c", "touch first"); status != 0 || strings.Contains(out, said) {
+		t.Errorf("said again: status %d: %s", status, out)
+	}
+	if status, out, _, _ = inside("--", "ls"); status != 0 || strings.Contains(out, said) {
+		t.Errorf("said where nothing is lacking: status %d: %s", status, out)
+	}
 	w.policy(`{"version":1,"sandbox":{"require":["proc.hidden"]}}`)
 	if status, out, _, _ = inside("--", "sh", "-c", "touch made"); status != 69 || !strings.Contains(out, "E4101") || !strings.Contains(out, "proc.hidden") {
 		t.Errorf("required: status %d: %s", status, out)

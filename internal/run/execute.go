@@ -89,6 +89,7 @@ func (x *execution) run() (err error) {
 	if err := x.spend(); err != nil {
 		return err
 	}
+	x.sayShortfall()
 	if err := x.start(); err != nil {
 		return err
 	}
