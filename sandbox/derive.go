@@ -27,6 +27,7 @@ type PathRule struct {
 type PolicyProfile struct {
 	Read, Write, Exec, Sockets, Devices []PathRule
 	Protected                           []string // beyond the built-in protected names
+	ProtectCI                           bool     // what a CI service runs is protected, too
 	Tier                                Tier     // T0: chosen by need
 	Require, Accept                     []Guarantee
 	Confine                             Confine

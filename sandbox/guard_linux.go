@@ -34,14 +34,18 @@ type protection struct {
 	copied  int
 	earlier []Change // of runs whose wrapper was killed
 	kept    []Kept   // what went to the quarantine
+	// patience is how long new repositories are searched for; zero is not at all.
+	patience time.Duration
+	cut      bool // a directory has more names than were compared
 	record
 }
 
 // record is the part that outlives a killed wrapper.
 type record struct {
-	Roots   []string `json:"roots"`
-	Names   []string `json:"names"`
-	Entries []entry  `json:"entries"`
+	Roots   []string  `json:"roots"`
+	Names   []string  `json:"names"`
+	Entries []entry   `json:"entries"`
+	Began   time.Time `json:"began"`
 }
 
 // entry is one protected name, or one file below one that is a directory.
@@ -77,8 +81,10 @@ func guardNames(p Profile, stateDir string) (*protection, error) {
 		return nil, err
 	}
 	g.Names = append(g.Names, g.gitExtras()...)
+	g.Names = append(g.Names, g.variants()...)
 	g.Entries = g.snapshot(true)
 	g.followLinks()
+	g.Began, g.patience = coarseNow(), walkFor
 	if err := g.remember(); err != nil {
 		g.close()
 		return nil, err

@@ -4,8 +4,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"slices"
+	"sort"
 	"strings"
 	"testing"
+	"time"
 )
 
 // repository is a world whose workspace is a git work tree with agent settings.
@@ -16,7 +20,7 @@ func repository(t *testing.T) (world, Profile) {
 		".git/HEAD": "ref: refs/heads/main\n", ".git/config": "[core]\n\tbare = false\n[alias]\n\tx = !true\n",
 		".git/hooks/pre-commit": "#!/bin/sh\nexit 0\n", ".git/hooks/a.sample": "x", ".claude/settings.json": "{}",
 		"src/file": "source\n", ".git/modules/m/HEAD": "x", ".git/modules/m/hooks/h": "hook",
-		"shared/rules.md": "rules\n",
+		"shared/rules.md": "rules\n", ".VSCODE/tasks.json": "{}", ".VSCODE/other": "x",
 	} {
 		path := w.ws + "/" + name
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -70,6 +74,10 @@ func TestProtectedNames(t *testing.T) {
 		{"include", `printf '[include]\n\tpath = x\n' >>.git/config`, "changed .git/config restored"},
 		{"worktree config", `echo x >.git/config.worktree`, "new .git/config.worktree quarantined"},
 		{"git file", `mv .git g; echo 'gitdir: g' >.git`, "changed .git restored"},
+		{"another case", `mkdir .Claude; echo x >.Claude/settings.json; echo x >.MCP.json`, "new .Claude/settings.json quarantined; new .MCP.json quarantined"},
+		{"another case of a repository", `mkdir -p .GIT/hooks .git/Hooks; echo x >.GIT/hooks/post-merge; echo x >.git/Hooks/post-merge`,
+			"new .GIT quarantined; new .git/Hooks/post-merge quarantined"},
+		{"another case that was there", `echo x >.VSCODE/tasks.json`, "changed .VSCODE/tasks.json restored"},
 		{"unreadable", `echo x >.mcp.json; chmod 0 .mcp.json`, "new .mcp.json quarantined"},
 	} {
 		w, p := repository(t)
@@ -238,5 +246,52 @@ func BenchmarkGuard(b *testing.B) {
 			b.Fatal(err)
 		}
 		g.settle()
+	}
+}
+
+// TestNewRepositories: what git directories a run has made is told, and left; those that were
+// there are not, whatever the run did in them.
+func TestNewRepositories(t *testing.T) {
+	w, p := repository(t)
+	for _, dir := range []string{"old/.git", "kept/plain"} {
+		if err := os.MkdirAll(w.ws+"/"+dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run := func(shell string) Settlement {
+		t.Helper()
+		g := guarded(t, p, w.base+"/state")
+		g.patience = time.Hour
+		cmd := exec.Command("/bin/sh", "-ec", shell)
+		cmd.Dir = w.ws
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v %s", err, out)
+		}
+		return g.settle()
+	}
+	// So that what the test has made itself is older than the run.
+	for now := coarseNow(); !coarseNow().After(now); {
+		runtime.Gosched()
+	}
+	s := run(`echo x >old/.git/index; mkdir -p a/b/.git/hooks c/.Git; echo x >a/b/.git/hooks/post-merge; echo 'gitdir: x' >src/.git; mv kept/plain kept/.git`)
+	sort.Strings(s.Repositories)
+	want := []string{w.ws + "/a/b/.git", w.ws + "/c/.Git", w.ws + "/kept/.git", w.ws + "/src/.git"}
+	if !slices.Equal(s.Repositories, want) || s.Truncated || len(s.Changes) != 0 {
+		t.Errorf("%v, want %v; %+v", s.Repositories, want, s)
+	}
+	if _, err := os.Stat(w.ws + "/a/b/.git/hooks/post-merge"); err != nil {
+		t.Errorf("it is gone: %v", err)
+	}
+	for now := coarseNow(); !coarseNow().After(now); {
+		runtime.Gosched()
+	}
+	if s := run(`echo x >a/b/.git/index`); len(s.Repositories) != 0 || s.Truncated {
+		t.Errorf("the next run: %+v", s)
+	}
+	if s := run(`mkdir many; cd many; for i in $(seq 5000); do : >$i; done`); !s.Truncated {
+		t.Error("more than is looked at, and nothing says so")
+	}
+	if r := (Settlement{Repositories: want, Truncated: true}).Receipt(); !slices.Equal(r.Repositories, want) || !r.Truncated {
+		t.Errorf("receipt: %+v", r)
 	}
 }

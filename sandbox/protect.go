@@ -13,6 +13,12 @@ func agentNames() []string {
 		".envrc", ".mise.toml"}
 }
 
+// ciNames are what CI services run. A policy adds them: who works on them reviews the
+// difference before it is pushed.
+func ciNames() []string {
+	return []string{".github/workflows/", ".github/actions/", ".gitlab-ci.yml", ".circleci/", ".buildkite/", "Jenkinsfile"}
+}
+
 // gitNames are what git runs or is redirected by, relative to a git directory.
 func gitNames() []string {
 	return []string{"hooks/", "config", "config.worktree", "commondir", "gitdir", "info/attributes"}
@@ -28,6 +34,11 @@ func (d *deriver) protect() {
 	for dir := ws; ; {
 		for _, name := range agentNames() {
 			d.protectName(dir + "/" + name)
+		}
+		if d.in.Policy.ProtectCI {
+			for _, name := range ciNames() {
+				d.protectName(dir + "/" + name)
+			}
 		}
 		for _, name := range d.in.Policy.Protected {
 			if !filepath.IsAbs(name) {

@@ -49,6 +49,9 @@ type LimitReceipt struct {
 type ProtectedReceipt struct {
 	Checked int      `json:"checked"`
 	Changed []string `json:"changed"`
+	// Git directories that the run made where no name is protected; not all, if truncated.
+	Repositories []string `json:"repositories,omitempty"`
+	Truncated    bool     `json:"truncated,omitempty"`
 }
 
 // Receipt returns the receipt of a run under this setup.

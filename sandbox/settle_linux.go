@@ -26,6 +26,7 @@ func (g *protection) settle() Settlement {
 	for _, e := range g.Entries {
 		before[g.path(e)] = e
 	}
+	g.Names = append(g.Names, g.variants()...)
 	now := g.snapshot(false)
 	s := Settlement{Checked: len(g.Entries), Changes: g.earlier}
 	moved := ""
@@ -54,6 +55,7 @@ func (g *protection) settle() Settlement {
 			}
 		}
 	}
+	g.search(&s)
 	for i := range s.Changes {
 		if s.Changes[i].Kept != "" && s.Changes[i].Run == "" {
 			s.Changes[i].Run = g.run

@@ -15,11 +15,15 @@ type Change struct {
 type Settlement struct {
 	Checked int
 	Changes []Change // also of earlier runs whose wrapper was killed
+	// Repositories are git directories that the run made elsewhere in the workspace. They
+	// are told and left.
+	Repositories []string
+	Truncated    bool // not all of the workspace was looked at for them
 }
 
 // Receipt is the settlement as receipts carry it.
 func (s Settlement) Receipt() ProtectedReceipt {
-	r := ProtectedReceipt{Checked: s.Checked, Changed: []string{}}
+	r := ProtectedReceipt{Checked: s.Checked, Changed: []string{}, Repositories: s.Repositories, Truncated: s.Truncated}
 	for _, c := range s.Changes {
 		r.Changed = append(r.Changed, c.Path)
 	}

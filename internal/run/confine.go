@@ -145,7 +145,7 @@ func policyProfile(sp policy.SandboxPolicy, set *policy.Set) (sandbox.PolicyProf
 	out := sandbox.PolicyProfile{Read: pathRules(sp.Read), Write: pathRules(sp.Write), Exec: pathRules(sp.Exec), Sockets: pathRules(sp.Sockets), Devices: pathRules(sp.Devices),
 		Require: guarantees(sp.Require), DeleteStrict: sp.DeleteStrict,
 		Limits: sandbox.Limits{OpenFiles: uint64(limits.OpenFiles), Nice: limits.Nice, CPU: uint64((limits.CPU + time.Second - 1) / time.Second), FileSize: uint64(limits.FileSize), Memory: uint64(limits.Memory), Processes: uint64(limits.Processes), Shm: uint64(limits.Shm)}}
-	out.Accept = guarantees(sp.Accept)
+	out.Accept, out.ProtectCI = guarantees(sp.Accept), sp.ProtectCI
 	if sp.Confine == "none" {
 		out.Confine = sandbox.ConfineNone
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -374,6 +375,13 @@ func (x *execution) settleProtected(s sandbox.Settlement) {
 			text += "; what it wrote is kept: atip sandbox quarantine show " + c.Run
 		}
 		x.warn(text)
+	}
+	// Who calls git knows that it makes repositories; the receipt names them all the same.
+	git := slices.ContainsFunc(x.plan.steps, func(s *step) bool { return s.Call.Tool == "git" })
+	for _, path := range s.Repositories {
+		if !git {
+			x.warn("the run made a git repository, " + path + "; its hooks and settings were not looked at")
+		}
 	}
 	x.enforced = x.plan.receipt()
 	x.enforced.Protected = s.Receipt()
