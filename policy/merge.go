@@ -59,7 +59,7 @@ func (s *Set) Sandbox() SandboxPolicy {
 			p.Confine = "none"
 		}
 		if p.Workspace == "" {
-			p.Workspace = x.Workspace
+			p.Workspace, p.WorkspaceAt = x.Workspace, x.WorkspaceAt
 		}
 		if p.Tmp == "" {
 			p.Tmp = x.Tmp

@@ -138,7 +138,12 @@ func (r *reader) sandbox(v *atip.Node) sandboxDoc {
 	r.object(v, "sandbox", func(key string, e *atip.Node) bool {
 		switch key {
 		case "tier":
-			s.Tier = r.oneOf(e, "T0", "T1", "T2", "T3")
+			if e.Kind == atip.KindString && e.Text == "T0" {
+				// It would read as a demand and mean none.
+				r.fail(e, "tier T0 confines nothing; say \"confine\": \"none\" instead")
+				break
+			}
+			s.Tier = r.oneOf(e, "T1", "T2", "T3")
 		case "require":
 			s.Require = r.guarantees(e)
 		case "accept":
@@ -162,6 +167,7 @@ func (r *reader) sandbox(v *atip.Node) sandboxDoc {
 			if !path.IsAbs(s.Workspace) {
 				r.fail(e, "workspace must be an absolute path, not %q", s.Workspace)
 			}
+			s.WorkspaceAt = position(r.src.File, e.Line, e.Col)
 		case "tmp":
 			s.Tmp = r.oneOf(e, "kept", "run", "host")
 		case "observe":
@@ -214,6 +220,10 @@ var guaranteeNames = [...]string{
 	"ipc.unix", "ipc.abstract", "ipc.sysv", "proc.attach", "proc.signal", "proc.tune", "proc.hidden",
 	"tree.end", "tree.killed", "tmp.private", "kernel", "privilege", "limits",
 }
+
+// capNames are the capabilities that a run may keep where its caller has them: what tar and
+// package managers need, and nothing that reaches the kernel or other processes.
+var capNames = [...]string{"chown", "dac_override", "fowner", "fsetid", "setgid", "setuid"}
 
 func (r *reader) approval(v *atip.Node) ApprovalPolicy {
 	var a ApprovalPolicy
@@ -324,6 +334,11 @@ func (r *reader) process(v *atip.Node) ProcessPolicy {
 		switch key {
 		case "caps":
 			p.Caps = r.strings(e)
+			for _, name := range p.Caps {
+				if !contains(capNames[:], name) {
+					r.fail(e, "capability %q cannot be kept; those that can are %s", name, strings.Join(capNames[:], ", "))
+				}
+			}
 		case "leftovers":
 			p.Leftovers = r.oneOf(e, "end", "keep")
 		case "askpass":

@@ -13,7 +13,7 @@ type PathRule struct {
 
 // SandboxPolicy is the merged sandbox object.
 type SandboxPolicy struct {
-	Tier         string   // "", "T0" to "T3"
+	Tier         string   // "", "T1" to "T3"
 	Require      []string // guarantees: the union
 	Accept       []string // gaps that may remain
 	Confine      string   // "" (kernel) or "none"
@@ -24,12 +24,13 @@ type SandboxPolicy struct {
 	Devices      []PathRule
 	DeleteStrict bool
 	Workspace    string
+	WorkspaceAt  string // file:line:column
 	Tmp          string // "", "run", "host"
 	ProtectCI    bool
 	ProtectAllow []PathRule
 	SecretFiles  []PathRule
 	EnvFiles     string // "", "network", "mask", "allow"
-	Observe      string // "", "auto", "on", "off"
+	Observe      string // "" (off), "auto", "on", "off"
 }
 
 // OutputPolicy is the merged output object. Redact holds the redact objects of

@@ -70,4 +70,5 @@ type Tree struct {
 	Method    string `json:"method"`
 	Leftovers int    `json:"leftovers"`
 	Survivors int    `json:"survivors"`
+	Kept      int    `json:"kept,omitempty"` // go on running, as policy says
 }

@@ -32,6 +32,9 @@ type PolicyProfile struct {
 	Require, Accept                     []Guarantee
 	Confine                             Confine
 	DeleteStrict                        bool
+	Caps                                []string
+	KeepLeftovers                       bool
+	Tmp                                 Tmp
 	Limits                              Limits
 }
 
@@ -81,6 +84,7 @@ func Derive(in Input) (Profile, error) {
 	d := deriver{in: in, p: Profile{
 		Confine: in.Policy.Confine, Net: in.Net, Private: in.Private, SubprocessNo: in.Subprocess == atip.No,
 		Limits: in.Policy.Limits, Need: in.Policy.Require, Accept: in.Policy.Accept, Forced: in.Policy.Tier,
+		Caps: in.Policy.Caps, KeepLeftovers: in.Policy.KeepLeftovers, Tmp: in.Policy.Tmp,
 	}}
 	if err := d.workspace(); err != nil {
 		return Profile{}, err
@@ -323,6 +327,13 @@ func (d *deriver) private() {
 	d.set.add(Grant{Path: path, Dir: true, Rights: d.rights(Exec) | Read | Write | Remove, Why: "private"})
 	d.env("TMPDIR", path+"/tmp")
 	d.env("XDG_CACHE_HOME", path+"/xdg")
+	if d.p.Tmp == TmpHost {
+		d.env("TMPDIR", "/tmp")
+		for _, shared := range [...]string{"/tmp", "/var/tmp"} {
+			d.optional(shared, d.rights(Exec)|Read|Write|Remove, "policy sandbox.tmp")
+		}
+		d.hosts = true
+	}
 }
 
 // proxied names the proxy to the programs of the run. It is one URL for all, because

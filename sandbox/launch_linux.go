@@ -57,6 +57,11 @@ func (w *worker) forkStage() (*stageLink, error) {
 			// directories without any mode.
 			attr.Sys.AmbientCaps = append(attr.Sys.AmbientCaps, unix.CAP_DAC_OVERRIDE, unix.CAP_FOWNER)
 		}
+		for c, keep := uintptr(0), keptCaps(w.setup.profile.Caps); c <= 63; c++ {
+			if keep&(1<<c) != 0 {
+				attr.Sys.AmbientCaps = append(attr.Sys.AmbientCaps, c)
+			}
+		}
 	}
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

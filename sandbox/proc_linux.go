@@ -34,6 +34,7 @@ type Proc struct {
 	observer *observer
 	ended    bool // the child is a zombie that its init keeps
 	killed   bool // by KillTree
+	keep     bool // what the child leaves behind goes on
 
 	sweep      sync.Mutex
 	tree       Tree

@@ -253,8 +253,11 @@ type Profile struct {
 	Net               Net
 	Unix              []string // outside pathname sockets
 	SubprocessNo      bool
-	HostWrite         bool // a path beyond the private directory may be written
-	PlainRead         bool // needs less: every executable is known, nothing but TMPDIR is written, no network
+	Caps              []string // that the run keeps if the caller has them
+	KeepLeftovers     bool     // what the command leaves behind goes on running
+	Tmp               Tmp      // what stands on /tmp
+	HostWrite         bool     // a path beyond the private directory may be written
+	PlainRead         bool     // needs less: every executable is known, nothing but TMPDIR is written, no network
 	Env               map[string]string
 	Overlays          []Overlay         // caches of the host under a private layer, where there is a private root
 	OverlayEnv        map[string]string // what then stands in place of Env
@@ -264,6 +267,16 @@ type Profile struct {
 	Absent            []Absent
 	Forced            Tier // T0: not forced
 }
+
+// Tmp says what a run finds on /tmp and /var/tmp.
+type Tmp uint8
+
+// The values of Tmp.
+const (
+	TmpKept Tmp = iota // the directory of its workspace
+	TmpRun             // nothing, in a private root
+	TmpHost            // what everybody has there
+)
 
 // grants are all grants of the profile.
 func (p *Profile) grants() []Grant {

@@ -121,7 +121,7 @@ func (r *privateRoot) clone() {
 			r.take(name, "/dev/console", false, unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NOEXEC})
 		}
 	}
-	if w := r.profile.Private; w != "" {
+	if w := r.profile.Private; w != "" && r.profile.Tmp == TmpKept {
 		for _, path := range [...]string{"/tmp", "/var/tmp"} {
 			r.take(w+"/tmp", path, true, unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV})
 		}
@@ -315,6 +315,13 @@ func (r *privateRoot) devices() {
 	r.step("mount", "/dev/shm", func() error {
 		return unix.Mount("tmpfs", dev+"/shm", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=1777,size="+strconv.FormatUint(max(r.profile.Limits.Shm, 4096), 10))
 	})
+	if r.profile.Tmp == TmpRun {
+		for _, path := range [...]string{"/tmp", "/var/tmp"} {
+			r.step("mount", path, func() error {
+				return unix.Mount("tmpfs", r.base+path, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=1777,size="+strconv.FormatUint(max(r.profile.Limits.Shm, 4096), 10))
+			})
+		}
+	}
 	for _, l := range [...]link{{"/fd", "/proc/self/fd"}, {"/stdin", "/proc/self/fd/0"}, {"/stdout", "/proc/self/fd/1"},
 		{"/stderr", "/proc/self/fd/2"}, {"/ptmx", "pts/ptmx"}} {
 		r.step("link", "/dev"+l.Name, func() error { return unix.Symlink(l.Target, dev+l.Name) })

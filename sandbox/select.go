@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"slices"
+	"strings"
 )
 
 // Host is what this machine was seen to enforce.
@@ -93,6 +94,10 @@ func Select(p Profile, h Host) (Setup, error) {
 	best := h.tier()
 	if best == T0 {
 		return Setup{}, &UnconfinedError{Why: h.missing()}
+	}
+	if p.KeepLeftovers && best == T3 {
+		// A namespace ends with its init, whatever is in it.
+		best, h.Namespaces, h.NSWhy = T2, false, "process.leftovers is keep, and a private root ends with the command"
 	}
 	if p.Forced != T0 {
 		if p.Forced > best && (h.outer == nil || p.Forced > h.outer.Tier) {
@@ -213,6 +218,18 @@ func (s *Setup) lacks(g Guarantee) (why, fix string) {
 		if !private && p.workspaceWritable() {
 			return "protected names can change during the run: " + namespaces, fix
 		}
+	case TreeEnd:
+		if p.KeepLeftovers {
+			return "the policy keeps what a command leaves behind, which can also change protected names once they were compared", "accept tree.end in sandbox.accept, or leave process.leftovers out"
+		}
+	case Privilege:
+		if len(p.Caps) > 0 {
+			return "the policy keeps capabilities: " + strings.Join(p.Caps, ", "), "accept privilege in sandbox.accept, or leave process.caps out"
+		}
+	case TmpPrivate:
+		if p.Tmp == TmpHost {
+			return "the policy gives the host's temporary directories", "accept tmp.private in sandbox.accept, or leave sandbox.tmp out"
+		}
 	case WSCheck:
 		if p.workspaceWritable() && s.host.state == "" {
 			return "there is no state directory to keep protected names in", ""
@@ -256,6 +273,9 @@ func (s *Setup) reduce() {
 		}
 	}
 	s.reduced = append(s.reduced, "/dev/shm: none", "inner terminals: none")
+	if p.Tmp == TmpRun {
+		s.reduced = append(s.reduced, "temporary files: those of earlier runs of the workspace are there, as this tier has no file system of its own")
+	}
 	for _, path := range p.Mask {
 		s.reduced = append(s.reduced, path+": readable, as this tier cannot hide a file in a granted directory")
 	}

@@ -192,7 +192,7 @@ func (s *stage) inPlace() error {
 		return err
 	}
 	path, argv, env := s.path(), toStrings(p.Argv), toStrings(p.Env)
-	if err := errors.Join(dropCapabilities(), noNewPrivs(), restrictSelf(rs)); err != nil {
+	if err := errors.Join(dropCapabilities(keptCaps(p.Profile.Caps)), noNewPrivs(), restrictSelf(rs)); err != nil {
 		return err
 	}
 	if p.Observe {

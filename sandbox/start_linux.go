@@ -139,7 +139,7 @@ func startWorker(s *Setup, c *Cmd) (*Proc, error) {
 			r.checked, r.err = c.Check(r.pid)
 		}
 	}
-	proc := &Proc{held: w.held, pid: r.pid, checked: r.checked, stopped: c.Stopped, release: release, guard: guard, cgroup: w.cgroup,
+	proc := &Proc{keep: s.profile.KeepLeftovers, held: w.held, pid: r.pid, checked: r.checked, stopped: c.Stopped, release: release, guard: guard, cgroup: w.cgroup,
 		done: make(chan struct{})}
 	w.guard, w.cgroup, w.held = nil, nil, nil // the process has them now
 	if r.stage != nil {

@@ -62,9 +62,15 @@ func (p *Proc) Sweep() Tree {
 	if p.tree.Method != "" && p.tree.Survivors == 0 {
 		return p.tree
 	}
-	if p.stage != nil {
+	switch {
+	case p.stage != nil:
 		p.tree = p.sweepStage()
-	} else {
+	case p.keep && !p.killed:
+		reapEnded()
+		left := len(children())
+		p.tree = Tree{Method: "group", Leftovers: left, Kept: left}
+		p.oom = p.cgroup.outOfMemory()
+	default:
 		p.tree = p.sweepOrphans()
 		p.oom = p.cgroup.outOfMemory()
 		p.cgroup.remove()

@@ -167,7 +167,7 @@ func (w *worker) place() error {
 // dropped, then no_new_privs, which the other two require, and the filter last, as it
 // would judge the calls before.
 func (w *worker) confine() (ticket uint32, err error) {
-	if err := errors.Join(tripped("capabilities"), dropCapabilities()); err != nil {
+	if err := errors.Join(tripped("capabilities"), dropCapabilities(keptCaps(w.setup.profile.Caps))); err != nil {
 		return 0, err
 	}
 	if err := errors.Join(tripped("no_new_privs"), noNewPrivs()); err != nil {

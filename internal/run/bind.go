@@ -101,11 +101,14 @@ func (x *execution) bindStdin() error {
 		b.opened = append(b.opened, f)
 		return nil
 	}
+	askpass := p.policies.Process().Askpass != "" && needs == "password"
 	switch {
+	case askpass && kind != "tty" && kind != "directory":
+		// It asks the program that the policy names.
 	case (needs == "required" || needs == "password") && kind == "null":
 		return fault.New("E4004", fmt.Sprintf("%s reads its input from stdin, which is empty", p.steps[0].Call.Tool)).WithFix("give the input on stdin, or run with `--stdin null`", "")
 	case needs == "password" && kind != "tty":
-		return fault.New("E4004", fmt.Sprintf("%s asks for a password, and stdin is a %s", p.steps[0].Call.Tool, kind)).WithFix("run it on a terminal, or with `--stdin inherit`", "")
+		return fault.New("E4004", fmt.Sprintf("%s asks for a password, and stdin is a %s", p.steps[0].Call.Tool, kind)).WithFix("run it on a terminal, or with `--stdin inherit`; a policy can name a program that asks, process.askpass", "")
 	case kind == "directory":
 		// An inherited directory would be a way around every path rule.
 		return null()

@@ -141,7 +141,7 @@ func (p *Plan) boundSandbox() string {
 		return out
 	}
 	raw, err := json.Marshal([]any{p.Setup.Tier(), f.Confine, f.Workspace, f.Private, grants(f.Read), grants(f.Write), grants(f.Exec), f.Mask, f.Protect, f.GitDirs, f.Net, f.Unix,
-		f.SubprocessNo, f.Env, f.Limits, f.Need, f.Accept, f.Forced})
+		f.SubprocessNo, f.Env, f.Limits, f.Need, f.Accept, f.Forced, f.Caps, f.KeepLeftovers, f.Tmp})
 	if err != nil {
 		return "" // the parts are plain values
 	}

@@ -38,7 +38,7 @@ func (p *Plan) confine() (err error) {
 		in.Files = p.prepared.Files()
 	}
 	if sp.Workspace != "" {
-		in.WorkspaceNamed = "policy"
+		in.WorkspaceNamed = sp.WorkspaceAt
 	}
 	if in.Policy, err = policyProfile(sp, p.policies); err != nil {
 		return err
@@ -146,6 +146,17 @@ func policyProfile(sp policy.SandboxPolicy, set *policy.Set) (sandbox.PolicyProf
 		Require: guarantees(sp.Require), DeleteStrict: sp.DeleteStrict,
 		Limits: sandbox.Limits{OpenFiles: uint64(limits.OpenFiles), Nice: limits.Nice, CPU: uint64((limits.CPU + time.Second - 1) / time.Second), FileSize: uint64(limits.FileSize), Memory: uint64(limits.Memory), Processes: uint64(limits.Processes), Shm: uint64(limits.Shm)}}
 	out.Accept, out.ProtectCI = guarantees(sp.Accept), sp.ProtectCI
+	process := set.Process()
+	out.Caps, out.KeepLeftovers = process.Caps, process.Leftovers == "keep"
+	switch sp.Tmp {
+	case "run":
+		out.Tmp = sandbox.TmpRun
+	case "host":
+		out.Tmp = sandbox.TmpHost
+	}
+	if process.Askpass != "" {
+		out.Exec = append(out.Exec, sandbox.PathRule{Path: process.Askpass, Rule: "process.askpass"})
+	}
 	if sp.Confine == "none" {
 		out.Confine = sandbox.ConfineNone
 	}
@@ -212,6 +223,12 @@ func (p *Plan) environment() error {
 		if value != "" {
 			r.set[name] = value
 		}
+	}
+	if askpass := p.policies.Process().Askpass; askpass != "" {
+		for _, name := range [...]string{"SSH_ASKPASS", "GIT_ASKPASS", "SUDO_ASKPASS"} {
+			r.set[name] = askpass
+		}
+		r.set["SSH_ASKPASS_REQUIRE"] = "force" // there is no display, without which ssh asks nobody
 	}
 	for _, s := range p.steps {
 		if s.Call.Provenance.Rank >= atip.Org {

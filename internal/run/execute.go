@@ -53,6 +53,7 @@ type execution struct {
 	network        proxy.Report     // what the run asked the proxy for
 	refusals       []sandbox.Denial // of the proxy
 	enforced       sandbox.Receipt
+	observing      bool // the run's system calls are to be listened to
 	grants         grantState
 	binds          binding
 }
@@ -184,6 +185,10 @@ func (x *execution) start() error {
 	p, main := x.plan, x.plan.steps[0]
 	if err := main.file.Recheck(); err != nil {
 		return err
+	}
+	x.observing = p.observed()
+	if why := p.observeRefused(); why != "" {
+		x.warn(why)
 	}
 	began := time.Now()
 	proc, err := x.launch()
@@ -317,14 +322,16 @@ func (x *execution) denials(exit sandbox.Exit) {
 			}
 			list[i].Path = x.clean(list[i].Path) // the child chose it
 		}
-	case x.plan.inv.ExplainDenials && x.plan.Setup.Tier() != sandbox.T0:
+	case x.observing && x.plan.Setup.Tier() != sandbox.T0:
 		x.warn("denials cannot be seen here: another program listens to the system calls already")
 	}
+	guessed := false
 	if !observed {
 		if d, ok := sandbox.Explain(exit, x.tail.last, x.plan.receipt()); ok && !(d.Class == "network" && len(x.refusals) > 0) {
-			list = []sandbox.Denial{d}
+			list, guessed = []sandbox.Denial{d}, true
 		}
 	}
+	x.rememberFailure(exit, guessed || observed && len(list) > 0)
 	if exit.Code != 0 {
 		x.settleFailures()
 	}

@@ -17,7 +17,7 @@ func (x *execution) launch() (*sandbox.Proc, error) {
 	if main.file.Inherit() {
 		cmd.Pass[int(file.Fd())] = file
 	}
-	cmd.Prepared, cmd.Observe = p.prepared, p.inv.ExplainDenials
+	cmd.Prepared, cmd.Observe = p.prepared, x.observing
 	x.binds.terminal.apply(&cmd, p.machine.Stdin)
 	if p.inv.Directory != "" {
 		cmd.Dir = p.Cwd
