@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/atip-dev/atip-exec/internal/escape"
 )
 
 // actMain is the child: it tries each act "name:argument" and prints one line for it.
@@ -157,11 +159,11 @@ func processAct(name, arg string) error {
 	case "setpriority":
 		return unix.Setpriority(unix.PRIO_PROCESS, pid, 19)
 	case "wrappermem":
-		return eachTask(os.Getppid(), func(tid int) error { return touch(fmt.Sprintf("/proc/%d/mem", tid), unix.O_RDONLY) })
+		return escape.EachTask(os.Getppid(), func(tid int) error { return touch(fmt.Sprintf("/proc/%d/mem", tid), unix.O_RDONLY) })
 	case "wrapperenviron":
-		return eachTask(os.Getppid(), func(tid int) error { return touch(fmt.Sprintf("/proc/%d/environ", tid), unix.O_RDONLY) })
+		return escape.EachTask(os.Getppid(), func(tid int) error { return touch(fmt.Sprintf("/proc/%d/environ", tid), unix.O_RDONLY) })
 	case "wrapperkill":
-		return eachTask(os.Getppid(), func(tid int) error {
+		return escape.EachTask(os.Getppid(), func(tid int) error {
 			if err := unix.Kill(tid, unix.SIGKILL); err == nil {
 				return nil
 			}
@@ -226,18 +228,3 @@ func processAct(name, arg string) error {
 }
 
 func itoa(n int) string { return strconv.Itoa(n) }
-
-// eachTask returns the first success of f as nil, else the last error.
-func eachTask(pid int, f func(tid int) error) error {
-	tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
-	if err != nil {
-		return err
-	}
-	for _, t := range tasks {
-		tid, _ := strconv.Atoi(t.Name())
-		if err = f(tid); err == nil {
-			return nil
-		}
-	}
-	return err
-}

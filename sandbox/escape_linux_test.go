@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/atip-dev/atip-exec/internal/escape"
+	"github.com/atip-dev/atip-exec/internal/proxy"
 )
 
 // The probes of package escape, tried inside, and in a world of their own without a
@@ -102,7 +103,12 @@ func tryEscapes(t *testing.T, tier Tier) {
 			}
 			p := w.profile(t, func(in *Input) {
 				in.Policy.Accept = BuiltinAccept()
-				if family.Net {
+				switch family.Net {
+				case escape.Loopback:
+					in.Net.Mode = NetLoopback
+				case escape.Allowlist:
+					in.Net = Net{Mode: NetAllowlist, Allow: []string{escape.ListedHost}}
+				case escape.Full:
 					in.Net.Mode = NetFull
 				}
 				if family.Limit {
@@ -116,7 +122,16 @@ func tryEscapes(t *testing.T, tier Tier) {
 			j := w.child(t, p)
 			j.Argv = []string{"sandbox.test", "-test.run=^TestEscapeChild$"}
 			j.Env, j.State = w.escapeEnv(family.Name, victim), t.TempDir()
+			if family.Net == escape.Allowlist {
+				j.Proxy = &proxy.Config{Allow: []string{escape.ListedHost}}
+			}
 			r := confined(t, j)
+			if family.Net == escape.Allowlist && tier == T2 {
+				if r.Code != "E4101" {
+					t.Errorf("a list of hosts at %v: %s, %s", tier, r.Code, r.Err)
+				}
+				return // it starts nothing that could be tried
+			}
 			if r.Err != "" || r.Exit.Code != 0 {
 				t.Fatalf("confined: %s, status %d\n%s", r.Err, r.Exit.Code, r.Out)
 			}

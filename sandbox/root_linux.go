@@ -126,6 +126,10 @@ func (r *privateRoot) clone() {
 			r.take(w+"/tmp", path, true, unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV})
 		}
 	}
+	if r.profile.Tmp == TmpRun {
+		r.fresh("/tmp", "1777", max(r.profile.Limits.Shm, 4096))
+		r.fresh("/var/tmp", "1777", max(r.profile.Limits.Shm, 4096))
+	}
 }
 
 // inherits reports whether g comes along with a directory above it in the same mode.
@@ -160,14 +164,19 @@ func (r *privateRoot) take(from, to string, dir bool, attr unix.MountAttr) {
 func (r *privateRoot) island() {
 	r.islands = islands(r.profile, r.cwd)
 	for _, path := range r.islands {
-		r.step("make directory of its own", path, func() error {
-			fd, err := emptyMount()
-			if err == nil {
-				r.binds = append(r.binds, bind{path: path, fd: fd, dir: true})
-			}
-			return err
-		})
+		r.fresh(path, "755", 1<<20)
 	}
+}
+
+// fresh puts an empty file system in memory on path.
+func (r *privateRoot) fresh(path, mode string, size uint64) {
+	r.step("make directory of its own", path, func() error {
+		fd, err := emptyMount(mode, size)
+		if err == nil {
+			r.binds = append(r.binds, bind{path: path, fd: fd, dir: true})
+		}
+		return err
+	})
 }
 
 // islands keep what lies beside a granted path below /tmp from being a part of the private
@@ -175,7 +184,7 @@ func (r *privateRoot) island() {
 // its own, read-only like all that is not granted. They also keep the points of mounts out
 // of the private directory, which outlives the run.
 func islands(p *Profile, cwd string) []string {
-	if p.Private == "" {
+	if p.Private == "" || p.Tmp == TmpHost {
 		return nil
 	}
 	grants := p.grants()
@@ -208,14 +217,14 @@ func beneathTemporary(path string) string {
 	return ""
 }
 
-// emptyMount is a small file system in memory that is not mounted yet.
-func emptyMount() (int, error) {
+// emptyMount is a file system in memory that is not mounted yet.
+func emptyMount(mode string, size uint64) (int, error) {
 	fs, err := unix.Fsopen("tmpfs", unix.FSOPEN_CLOEXEC)
 	if err != nil {
 		return -1, err
 	}
 	defer unix.Close(fs)
-	for _, o := range [...][2]string{{"mode", "755"}, {"size", "1m"}} {
+	for _, o := range [...][2]string{{"mode", mode}, {"size", strconv.FormatUint(size, 10)}} {
 		if err := unix.FsconfigSetString(fs, o[0], o[1]); err != nil {
 			return -1, err
 		}
@@ -315,13 +324,6 @@ func (r *privateRoot) devices() {
 	r.step("mount", "/dev/shm", func() error {
 		return unix.Mount("tmpfs", dev+"/shm", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=1777,size="+strconv.FormatUint(max(r.profile.Limits.Shm, 4096), 10))
 	})
-	if r.profile.Tmp == TmpRun {
-		for _, path := range [...]string{"/tmp", "/var/tmp"} {
-			r.step("mount", path, func() error {
-				return unix.Mount("tmpfs", r.base+path, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=1777,size="+strconv.FormatUint(max(r.profile.Limits.Shm, 4096), 10))
-			})
-		}
-	}
 	for _, l := range [...]link{{"/fd", "/proc/self/fd"}, {"/stdin", "/proc/self/fd/0"}, {"/stdout", "/proc/self/fd/1"},
 		{"/stderr", "/proc/self/fd/2"}, {"/ptmx", "pts/ptmx"}} {
 		r.step("link", "/dev"+l.Name, func() error { return unix.Symlink(l.Target, dev+l.Name) })

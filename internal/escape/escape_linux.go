@@ -52,10 +52,20 @@ func SceneOf(base string, p Probe) Scene {
 type Family struct {
 	Name   string
 	Probes []Probe
-	Net    bool // with the full network
-	Read   bool // a run that may write nowhere
-	Limit  bool // with no more than OpenFiles descriptors
+	Net    string // "", Loopback, Allowlist or Full
+	Read   bool   // a run that may write nowhere
+	Limit  bool   // with no more than OpenFiles descriptors
 }
+
+// The networks of a run that probes are tried with.
+const (
+	Loopback  = "loopback"  // of its own
+	Allowlist = "allowlist" // hosts and no others: ListedHost
+	Full      = "full"
+)
+
+// ListedHost is the host on the list of an allowlist run. It has no address.
+const ListedHost = "listed.invalid"
 
 // OpenFiles is the limit that a probe tries to pass.
 const OpenFiles = 64
@@ -68,7 +78,9 @@ func Families() []Family {
 		{Name: "processes", Probes: processProbes()},
 		{Name: "kernel", Probes: kernelProbes()},
 		{Name: "channels", Probes: channelProbes()},
-		{Name: "full-network", Probes: fullNetworkProbes(), Net: true},
+		{Name: "loopback", Probes: loopbackProbes(), Net: Loopback},
+		{Name: "allowlist", Probes: allowlistProbes(), Net: Allowlist},
+		{Name: "full-network", Probes: fullNetworkProbes(), Net: Full},
 		{Name: "metadata", Probes: metadataProbes(), Read: true},
 		{Name: "workspace", Probes: workspaceProbes(), Limit: true},
 	}
@@ -184,8 +196,8 @@ func statusField(path, field string) string {
 	return ""
 }
 
-// eachTask returns the first success of f as nil, else the last error.
-func eachTask(pid int, f func(tid int) error) error {
+// EachTask returns the first success of f as nil, else the last error.
+func EachTask(pid int, f func(tid int) error) error {
 	tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
 	if err != nil {
 		return err

@@ -94,7 +94,7 @@ func processProbes() []Probe {
 		}},
 		{name: "wrapper-descriptors", act: func(s Scene) error {
 			// Root may list the numbers, which tell nothing; what they are is the secret.
-			return eachTask(s.Wrapper, func(tid int) error {
+			return EachTask(s.Wrapper, func(tid int) error {
 				err := error(unix.EACCES)
 				for fd := range 64 {
 					name := fmt.Sprintf("/proc/%d/fd/%d", tid, fd)

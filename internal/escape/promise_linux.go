@@ -28,7 +28,7 @@ func Promise(family string, p Probe) string {
 			return "privilege"
 		}
 		return "kernel"
-	case "channels", "full-network":
+	case "channels", "loopback", "allowlist", "full-network":
 		switch p.name {
 		case "unix-path", "unix-datagram":
 			return "ipc.unix"

@@ -40,7 +40,7 @@ var arrows = map[string][]string{
 	"internal/run": {"atip", "shims", "trust", "policy", "sandbox", "filter", "internal/fault", "internal/tty",
 		"internal/audit", "internal/approve", "internal/place", "internal/shell", "internal/ip", "internal/proxy", "internal/owner"},
 	"internal/escape":    {},
-	"internal/selftest":  {"sandbox", "internal/escape"},
+	"internal/selftest":  {"sandbox", "internal/escape", "internal/proxy"},
 	"internal/scan":      {"atip", "shims", "trust", "sandbox", "internal/owner"},
 	"internal/generate":  {"atip"},
 	"internal/archive":   {"github.com/klauspost/compress", "github.com/ulikunitz/xz"},

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/atip-dev/atip-exec/internal/escape"
+	"github.com/atip-dev/atip-exec/internal/proxy"
 	"github.com/atip-dev/atip-exec/sandbox"
 )
 
@@ -45,7 +46,7 @@ type job struct {
 	Self   string
 	State  string
 	Base   string
-	Net    bool
+	Net    string
 	Read   bool
 	Limit  bool
 	Argv   []string
@@ -83,10 +84,18 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	gaps, notes := map[string]string{}, map[string]string{}
 	for _, family := range escape.Families() {
 		a, err := o.family(ctx, &r, family)
+		var refused *Error
+		if family.Net == escape.Allowlist && errors.As(err, &refused) && refused.Code == "E4101" {
+			// Nothing is promised of what does not start.
+			notes[string(sandbox.NetGranted)] = "a run that is held to a list of hosts is refused here: " + refused.Text
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
-		r.Tier, r.ABI = a.Receipt.Tier.String(), a.Receipt.ABI
+		if family.Net != escape.Allowlist { // which takes a private root by itself
+			r.Tier, r.ABI = a.Receipt.Tier.String(), a.Receipt.ABI
+		}
 		for _, g := range a.Receipt.Gaps {
 			if g.Guarantee == sandbox.FilesMeta && !family.Read {
 				// Its probes are tried in a run that may write nowhere, which keeps it at every tier.
@@ -351,7 +360,28 @@ func start(j job) (a answer) {
 	if j.Limit {
 		in.Policy.Limits.OpenFiles = escape.OpenFiles
 	}
-	if j.Net {
+	var serve func([]sandbox.Listener)
+	switch j.Net {
+	case escape.Loopback:
+		in.Net.Mode = sandbox.NetLoopback
+	case escape.Allowlist:
+		rules, err := proxy.Compile(proxy.Config{Allow: []string{escape.ListedHost}})
+		if err != nil {
+			return fail(err)
+		}
+		in.Net = sandbox.Net{Mode: sandbox.NetAllowlist, Allow: []string{escape.ListedHost}}
+		server := proxy.New(rules)
+		defer server.Close()
+		serve = func(list []sandbox.Listener) {
+			for _, l := range list {
+				if l.Service == "http" {
+					server.ServeHTTP(l.File)
+				} else {
+					server.ServeSOCKS(l.File)
+				}
+			}
+		}
+	case escape.Full:
 		in.Net.Mode = sandbox.NetFull
 	}
 	profile, err := sandbox.Derive(in)
@@ -369,7 +399,7 @@ func start(j job) (a answer) {
 	}
 	defer r.Close()
 	proc, err := sandbox.Start(context.Background(), profile, setup, sandbox.Cmd{Path: j.Self, Argv: append([]string{"atip"}, j.Argv...),
-		Dir: j.Base + "/ws", Env: environment(j.Base), Stdout: w, Stderr: w})
+		Dir: j.Base + "/ws", Env: environment(j.Base), Stdout: w, Stderr: w, Serve: serve})
 	w.Close()
 	if err != nil {
 		return fail(err)
