@@ -269,10 +269,14 @@ func TestNewRepositories(t *testing.T) {
 		}
 		return g.settle()
 	}
-	// So that what the test has made itself is older than the run.
-	for now := coarseNow(); !coarseNow().After(now); {
-		runtime.Gosched()
+	// So that what the test has made itself is older than the run: a stamp can be finer, and
+	// later, than the coarse clock of its time (multigrain timestamps, Linux 6.13).
+	wait := func() {
+		for now := time.Now(); !coarseNow().After(now); {
+			runtime.Gosched()
+		}
 	}
+	wait()
 	s := run(`echo x >old/.git/index; mkdir -p a/b/.git/hooks c/.Git; echo x >a/b/.git/hooks/post-merge; echo 'gitdir: x' >src/.git; mv kept/plain kept/.git`)
 	sort.Strings(s.Repositories)
 	want := []string{w.ws + "/a/b/.git", w.ws + "/c/.Git", w.ws + "/kept/.git", w.ws + "/src/.git"}
@@ -282,9 +286,7 @@ func TestNewRepositories(t *testing.T) {
 	if _, err := os.Stat(w.ws + "/a/b/.git/hooks/post-merge"); err != nil {
 		t.Errorf("it is gone: %v", err)
 	}
-	for now := coarseNow(); !coarseNow().After(now); {
-		runtime.Gosched()
-	}
+	wait()
 	if s := run(`echo x >a/b/.git/index`); len(s.Repositories) != 0 || s.Truncated {
 		t.Errorf("the next run: %+v", s)
 	}

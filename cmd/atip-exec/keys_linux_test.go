@@ -150,7 +150,7 @@ func TestTemporaryOfARun(t *testing.T) {
 	w := newWorldAtHome(t)
 	name := "atip-exec-test-" + strconv.Itoa(os.Getpid())
 	t.Cleanup(func() { os.Remove("/tmp/" + name) })
-	write := "import os\nfor d in {'/tmp', os.environ['TMPDIR']}: open(d + '/" + name + "', 'a').write('x')\nprint(sorted(os.listdir('/tmp'))[:1], os.environ['TMPDIR'])"
+	write := "import os\nfor d in {'/tmp', os.environ['TMPDIR']}: open(d + '/" + name + "', 'a').write('x')\nprint([n for n in os.listdir('/tmp') if n == '" + name + "'], os.environ['TMPDIR'])"
 	const file = "status.json"
 	w.policy(`{"version":1,"sandbox":{"tier":"T3","tmp":"run"}}`)
 	for range 2 {
