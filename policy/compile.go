@@ -100,6 +100,9 @@ func (s *Set) add(d *Document) {
 		s.belief[b.effect] = max(s.belief[b.effect], b.rank)
 	}
 	s.withhold |= d.withhold
+	if d.credentials == "pass" && !owner(d) {
+		s.warn(d, d.credentialsAt.line, d.credentialsAt.col, "delegation.credentials is ignored: only a user's and a managed policy may pass them on")
+	}
 	if d.network.set {
 		s.addNetwork(d)
 	}

@@ -44,6 +44,8 @@ type Document struct {
 	limits            LimitsPolicy
 	process           ProcessPolicy
 	delegable         *Delegable
+	credentials       string // delegation.credentials: "", withhold, pass
+	credentialsAt     at
 	userConfigAccount bool
 	allowlist         bool   // only what a registry approves may run
 	registry          string // address of that registry, "" if not stated

@@ -405,3 +405,35 @@ func TestWhoAnswersForTheDefault(t *testing.T) {
 		t.Errorf("allowed, and a flag asks: %v: %v", d.Action, d.Reasons)
 	}
 }
+
+// TestCredentials: whoever withholds wins, and only an owner's policy gives away.
+func TestCredentials(t *testing.T) {
+	says := func(layer Layer, word string) *Document {
+		return mustParse(t, layer, `{"version":1,"delegation":{"credentials":"`+word+`"}}`)
+	}
+	for _, row := range []struct {
+		name     string
+		docs     []*Document
+		want     Credentials
+		warnings int
+	}{
+		{"nobody", nil, CredentialsByParent, 0},
+		{"a user", []*Document{says(LayerUser, "pass")}, CredentialsPassed, 0},
+		{"a managed policy", []*Document{says(LayerManaged, "pass")}, CredentialsPassed, 0},
+		{"a managed policy against a user", []*Document{says(LayerManaged, "withhold"), says(LayerUser, "pass")}, CredentialsWithheld, 0},
+		{"a user against a managed policy", []*Document{says(LayerUser, "withhold"), says(LayerManaged, "pass")}, CredentialsWithheld, 0},
+		{"a flag", []*Document{says(LayerFlag, "pass")}, CredentialsByParent, 1},
+		{"a flag against a user", []*Document{says(LayerUser, "pass"), says(LayerFlag, "withhold")}, CredentialsWithheld, 0},
+		{"an organisation", []*Document{says(LayerOrg, "pass")}, CredentialsByParent, 1},
+		{"a trusted project", []*Document{says(LayerProject, "pass")}, CredentialsByParent, 1},
+		{"a project against a user", []*Document{says(LayerUser, "pass"), says(LayerProject, "withhold")}, CredentialsWithheld, 0},
+	} {
+		s := mustCompile(t, row.docs...)
+		if got := s.Credentials(); got != row.want || len(s.Warnings()) != row.warnings {
+			t.Errorf("%s: %v, want %v; warnings %v", row.name, got, row.want, s.Warnings())
+		}
+	}
+	if Credentials(0) != CredentialsWithheld {
+		t.Error("the zero value gives something away")
+	}
+}

@@ -98,3 +98,29 @@ func (s *Set) Delegable() []Delegable {
 	}
 	return out
 }
+
+// Credentials says what becomes of a credential that a command below a run needs and
+// its sandbox does not have.
+type Credentials uint8
+
+// What may become of such a credential; the zero value gives nothing.
+const (
+	CredentialsWithheld Credentials = iota
+	CredentialsByParent             // the run outside decides anew and starts the command itself
+	CredentialsPassed               // a delegated run gets those of the tools that were delegated
+)
+
+// Credentials merges delegation.credentials: whoever withholds wins, and only a user's or
+// a managed policy gives away.
+func (s *Set) Credentials() Credentials {
+	out := CredentialsByParent
+	for _, d := range s.docs {
+		switch {
+		case d.credentials == "withhold":
+			return CredentialsWithheld
+		case d.credentials == "pass" && owner(d):
+			out = CredentialsPassed
+		}
+	}
+	return out
+}

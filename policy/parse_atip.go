@@ -126,7 +126,7 @@ func (r *reader) delegation(d *Document, v *atip.Node) {
 				d.withhold |= withhold
 			})
 		case "credentials":
-			r.oneOf(e, "withhold", "pass")
+			d.credentials, d.credentialsAt = r.oneOf(e, "withhold", "pass"), at{e.Line, e.Col}
 		default:
 			return false
 		}

@@ -196,3 +196,10 @@ func readBlock(part, before string, key ed25519.PublicKey) (Block, error) {
 	}
 	return b, nil
 }
+
+// Extends reports whether a token has every block of another one, in front of its own:
+// it can only take away more. Both are to be verified beside that.
+func Extends(token, outer string) bool {
+	at := strings.LastIndexByte(outer, '~')
+	return at > 0 && strings.HasPrefix(token, outer[:at+1])
+}

@@ -102,3 +102,34 @@ func BenchmarkVerifyToken(b *testing.B) {
 		}
 	}
 }
+
+func TestExtends(t *testing.T) {
+	key := tokenKey(1)
+	make := func() string {
+		token, err := NewToken(key, Block{Exp: time.Now().Add(time.Hour).Unix(), Depth: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return token
+	}
+	own, other := make(), make()
+	more, err := AppendToken(own, public(key), Block{Exp: time.Now().Add(time.Hour).Unix(), Depth: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed, err := CloseToken(more)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range []struct {
+		name, token, outer string
+		want               bool
+	}{
+		{"itself", own, own, true}, {"one more", more, own, true}, {"one more, closed", closed, own, true}, {"closed, of itself", closed, more, true},
+		{"one less", own, more, false}, {"another", other, own, false}, {"nothing", "", own, false}, {"of nothing", own, "", false}, {"of nonsense", own, "~", false},
+	} {
+		if got := Extends(row.token, row.outer); got != row.want {
+			t.Errorf("%s: %v", row.name, got)
+		}
+	}
+}

@@ -25,6 +25,9 @@ func Main(argv []string) (status int) {
 		}
 	}()
 	if len(argv) > 0 {
+		if argv[0] == run.BehalfName {
+			return c.onBehalf()
+		}
 		if name, ok := isShellName(argv[0]); ok {
 			return c.asShell(name, argv[1:])
 		}

@@ -46,6 +46,7 @@ func Rows() []Row {
 		{"E2001", 77, false, "denied by policy", OtherTool, "choose a command without this effect", maybe},
 		{"E2002", 77, false, "delegation token is not valid", Abort, "ask whoever delegated for a new token", maybe},
 		{"E2003", 77, false, "budget is spent", Abort, "stop here and report what is left to do", maybe},
+		{"E2004", 77, false, "credential is withheld from this run", OtherTool, "run the command outside of the other run, or report what is needed to a person", maybe},
 		{"E2010", 77, false, "needs a person", OtherTool, "choose a command without this effect, or report what is needed to a person", maybe},
 		{"E2011", 77, false, "what was decided has changed", Abort, "restore what is named in details.changed", maybe},
 		{"E2012", 77, false, "nobody answered in time", Abort, "report what is needed to a person", maybe},

@@ -53,6 +53,9 @@ func (p *Plan) bound() map[string]any {
 		"files": files, "sandbox": p.boundSandbox(), "policy": p.policies.Digest(), "uid": p.machine.UID, "host": host, "session": p.session(), "agent": p.agent(), "chain": anys(p.chainNames()),
 		"needs":    map[string]any{"level": needs.MinLevel, "onceOnly": needs.OnceOnly, "idempotent": needs.Idempotent},
 		"terminal": p.inv.Terminal, "timeout": int64(p.limit() / time.Millisecond)}
+	if b := p.inv.behalf; b != nil {
+		out["inside"] = b.Words
+	}
 	if needs.Scope != nil && !needs.OnceOnly {
 		out["scope"] = needs.Scope.Canonical()
 	}
@@ -68,7 +71,7 @@ func (p *Plan) boundEnvironment() map[string]any {
 	out := map[string]any{}
 	for _, entry := range p.env.entries {
 		name, value, _ := strings.Cut(entry, "=")
-		if name == parentVariable || name == runVariable {
+		if name == parentVariable || name == runVariable || name == withheldVariable {
 			continue // another in each run, and no secret and no power in it
 		}
 		out[strings.ToValidUTF8(name, "\ufffd")] = sum([]byte(value))

@@ -64,6 +64,7 @@ func (p *Plan) confine() (err error) {
 	for _, f := range sp.SecretFiles {
 		in.CredentialFiles = append(in.CredentialFiles, p.expand(f.Path))
 	}
+	p.credentialFiles = in.CredentialFiles
 	p.grantHostCwd(&in)
 	p.grantNested(&in)
 	if p.Profile, err = sandbox.Derive(in); err != nil {
@@ -256,7 +257,10 @@ func (p *Plan) environment() error {
 		// Nobody looks at the terminal that the command gets.
 		r.set["TERM"] = "dumb"
 	}
+	p.handedDown = p.handedOn()
+	r.declared = append(r.declared, p.handedDown...)
 	p.env = scrub(p.machine.Environ, r)
+	p.withhold(p.env.withheld)
 	return nil
 }
 

@@ -15,6 +15,7 @@ type environment struct {
 	passed      []string
 	dropped     []string
 	credentials []string
+	withheld    []string // of those dropped, the credentials that nothing declared
 }
 
 // environRules is what the plan knows when the environment is built.
@@ -48,7 +49,7 @@ func scrub(environ []string, r environRules) environment {
 			out.dropped = append(out.dropped, name)
 			continue
 		case credential && !contains(r.declared, name):
-			out.dropped = append(out.dropped, name)
+			out.dropped, out.withheld = append(out.dropped, name), append(out.withheld, name)
 			continue
 		}
 		if credential {

@@ -34,7 +34,9 @@ type execution struct {
 	described  chan []byte   // the record's static part, built while the child runs
 
 	log            recorder
-	inner          *inner // the records of runs inside this one, nil if there can be none
+	inner          *inner // what hears the runs inside this one, nil if there can be none
+	byParent       string // the run outside that did it instead, "" for none
+	kept           bool   // the run outside left it to the one that asked
 	redact         *filter.Set
 	collectErr     error
 	redactionOff   bool
@@ -207,6 +209,7 @@ func (x *execution) start() error {
 		x.warn(err.Error())
 	}
 	x.binds.started(x)
+	x.listen()
 	x.described = make(chan []byte, 1)
 	go func() { x.described <- x.static("run") }()
 	x.status.Child = &ChildStatus{Pid: proc.Pid()}
@@ -289,6 +292,9 @@ func (x *execution) finish() error {
 		}
 	}
 	killing.Wait()
+	if x.inner != nil {
+		x.inner.broker.close()
+	}
 	tree := x.proc.Sweep()
 	x.status.Tree = &tree
 	x.settleNetwork()

@@ -33,7 +33,8 @@ type Invocation struct {
 	StatusFD        int           // --status-fd, 0 for none
 	OutputMode      string        // text, json or jsonl, for the record
 
-	scriptRead bool // Shell was read from standard input
+	scriptRead bool    // Shell was read from standard input
+	behalf     *behalf // for whom the run is, nil for the caller
 }
 
 // Machine is what the process was started with: the only place where the

@@ -21,8 +21,9 @@ import (
 // to the outermost one, which keeps it as what the inside said: anything below could
 // have sent it.
 const (
-	parentVariable = "ATIP_EXEC_PARENT" // fd:N, a socket to the outermost run
-	runVariable    = "ATIP_EXEC_RUN"    // the id of the run right outside
+	parentVariable   = "ATIP_EXEC_PARENT"   // fd:N, a socket to the run right outside
+	runVariable      = "ATIP_EXEC_RUN"      // the id of the run right outside
+	withheldVariable = "ATIP_EXEC_WITHHELD" // names of the credentials that its sandbox lacks, colons between
 
 	maxNestedRecord = 48 << 10
 	maxNested       = 256 // records of one run
@@ -49,6 +50,7 @@ type nestedRecord struct {
 	State    string          `json:"state,omitempty"`
 	Decision *nestedDecision `json:"decision,omitempty"`
 	Error    *nestedError    `json:"error,omitempty"`
+	ByParent string          `json:"started_by_parent,omitempty"` // the run outside that started it instead
 }
 
 type nestedDecision struct {
@@ -141,7 +143,7 @@ func (p *Plan) grantNested(in *sandbox.Input) {
 
 // nestVariables tells a run inside where to send its record.
 func (p *Plan) nestVariables(set map[string]string) {
-	if !p.starts || !p.mayNest() {
+	if !p.starts || p.inv.behalf != nil || !p.mayNest() {
 		return
 	}
 	p.nestFD = freeDescriptor(p.textFD)
@@ -157,17 +159,41 @@ func freeDescriptor(taken int) int {
 	}
 }
 
-// bindNested gives the child the other end of where records come from; inside a run
-// that is the end which this run has itself.
-func (x *execution) bindNested() {
-	p := x.plan
+// withhold tells a run inside which credentials it will not find: those that this run
+// was not given itself, too.
+func (p *Plan) withhold(dropped []string) {
 	if p.nestFD == 0 {
 		return
 	}
-	if up, ok := x.log.(*upward); ok {
-		if up.to != nil {
-			x.binds.pass[p.nestFD] = up.to
+	for _, name := range append(p.withheldOutside(), dropped...) {
+		if !contains(p.env.credentials, name) && !contains(p.withheld, name) && !strings.Contains(name, ":") {
+			p.withheld = append(p.withheld, name)
 		}
+	}
+	if len(p.withheld) == 0 {
+		return
+	}
+	slices.Sort(p.withheld)
+	p.env.entries = append(p.env.entries, withheldVariable+"="+strings.Join(p.withheld, ":"))
+	p.env.passed = append(p.env.passed, withheldVariable)
+	slices.Sort(p.env.passed)
+}
+
+// withheldOutside lists what the run outside of this one says it has withheld.
+func (p *Plan) withheldOutside() []string {
+	names := p.machine.Getenv(withheldVariable)
+	if names == "" || !p.inside() {
+		return nil
+	}
+	return strings.Split(names, ":")
+}
+
+// bindNested gives the child one end of a socket on which runs inside send their records
+// and their questions. Each run has its own, also inside another: what comes from below
+// is judged here before anybody further out hears of it.
+func (x *execution) bindNested() {
+	p := x.plan
+	if p.nestFD == 0 {
 		return
 	}
 	from, to, err := recordPair()
@@ -176,27 +202,49 @@ func (x *execution) bindNested() {
 	}
 	x.binds.pass[p.nestFD] = to
 	x.binds.opened = append(x.binds.opened, to)
-	x.inner = &inner{from: from, done: make(chan struct{})}
-	go x.inner.read()
+	x.inner = &inner{x: x, from: from, done: make(chan struct{})}
 }
 
-// inner collects the records of the runs inside this one.
+// listen hears them from the start of the command on, when all that an answer rests on is
+// settled.
+func (x *execution) listen() {
+	if x.inner != nil {
+		x.inner.heard = true
+		go x.inner.read()
+	}
+}
+
+// inner hears the runs inside this one.
 type inner struct {
+	x       *execution
 	from    *os.File
 	records []nestedRecord
+	count   int
+	heard   bool
 	done    chan struct{}
+	broker  broker
 }
 
 func (in *inner) read() {
 	defer close(in.done)
-	buf := make([]byte, maxNestedRecord+1)
+	buf := make([]byte, maxQuestion+1)
 	for {
-		n, err := in.from.Read(buf)
+		n, files, err := receiveWith(in.from, buf)
 		if err != nil {
 			return
 		}
+		if len(files) > 0 {
+			in.question(buf[:min(n, maxQuestion)], files)
+			continue
+		}
 		var r nestedRecord
-		if n <= maxNestedRecord && len(in.records) < maxNested && json.Unmarshal(buf[:n], &r) == nil {
+		if n > maxNestedRecord || in.count == maxNested || json.Unmarshal(buf[:n], &r) != nil {
+			continue
+		}
+		in.count++
+		if up, ok := in.x.log.(*upward); ok {
+			up.send(r) // at once: this run may be killed before its end
+		} else {
 			in.records = append(in.records, r)
 		}
 	}
@@ -209,6 +257,10 @@ func (x *execution) recordInner() {
 		return
 	}
 	x.binds.closeOpened()
+	if !x.inner.heard {
+		x.inner.from.Close() // nothing was started
+		return
+	}
 	select {
 	case <-x.inner.done:
 	case <-time.After(heldGrace):
@@ -224,7 +276,7 @@ func (x *execution) recordInner() {
 		}
 		// A record that cannot be written now is one that nobody vouches for.
 		_, _ = x.log.Append(map[string]any{"kind": "nested", "parent": x.plan.Run, "unverified": true, "argv": r.Argv, "cwd": r.Cwd, "session": r.Session, "agent": r.Agent,
-			"chain": r.Chain, "exit": r.Exit, "state": r.State, "decision": r.Decision, "error": r.Error, "inner": map[string]string{"id": r.ID, "kind": r.Kind, "parent": r.Parent}})
+			"chain": r.Chain, "exit": r.Exit, "state": r.State, "decision": r.Decision, "error": r.Error, "inner": map[string]string{"id": r.ID, "kind": r.Kind, "parent": r.Parent, "started_by_parent": r.ByParent}})
 	}
 }
 
@@ -263,6 +315,15 @@ func (u *upward) Append(rec any) (string, error) {
 		n.ID = id
 	}
 	n.Parent = u.parent
+	u.send(n)
+	return id, nil
+}
+
+// send shortens a record until it fits.
+func (u *upward) send(n nestedRecord) {
+	if u.to == nil {
+		return
+	}
 	out, err := json.Marshal(n)
 	for err == nil && len(out) > maxNestedRecord && len(n.Argv) > 0 {
 		n.Argv = n.Argv[:len(n.Argv)/2]
@@ -272,7 +333,6 @@ func (u *upward) Append(rec any) (string, error) {
 		u.to.SetWriteDeadline(time.Now().Add(time.Second))
 		_, _ = u.to.Write(out)
 	}
-	return id, nil
 }
 
 // Reserve has nothing to reserve.

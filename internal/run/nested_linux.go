@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// recordPair makes a socket pair that keeps records apart, whoever writes at the same
+// recordPair makes a socket pair that keeps messages apart, whoever writes at the same
 // time.
 func recordPair() (from, to *os.File, err error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
@@ -19,13 +19,114 @@ func recordPair() (from, to *os.File, err error) {
 
 // recordSocket takes over the inherited end of such a pair; nil if fd is none.
 func recordSocket(fd int) *os.File {
-	var st unix.Stat_t
-	if unix.Fstat(fd, &st) != nil || st.Mode&syscall.S_IFMT != syscall.S_IFSOCK {
-		return nil
-	}
-	kind, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TYPE)
-	if err != nil || kind != unix.SOCK_SEQPACKET || unix.SetNonblock(fd, true) != nil {
+	if !isPacketSocket(fd) || unix.SetNonblock(fd, true) != nil {
 		return nil
 	}
 	return os.NewFile(uintptr(fd), "records")
+}
+
+func isPacketSocket(fd int) bool {
+	var st unix.Stat_t
+	if unix.Fstat(fd, &st) != nil || st.Mode&syscall.S_IFMT != syscall.S_IFSOCK {
+		return false
+	}
+	kind, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TYPE)
+	return err == nil && kind == unix.SOCK_SEQPACKET
+}
+
+// answerSocket reports whether a descriptor that somebody sent is a socket on which an
+// answer cannot block.
+func answerSocket(f *os.File) bool { return f.Name() == "answer" }
+
+// passable reports whether descriptors that somebody sent may become those of a command:
+// something to read from, and two pipes.
+func passable(files []*os.File) bool {
+	for i, f := range files {
+		var st unix.Stat_t
+		var err error
+		if conn, cerr := f.SyscallConn(); cerr != nil || conn.Control(func(fd uintptr) { err = unix.Fstat(int(fd), &st) }) != nil || err != nil {
+			return false
+		}
+		switch st.Mode & unix.S_IFMT {
+		case unix.S_IFIFO:
+		case unix.S_IFREG, unix.S_IFCHR:
+			if i > 0 {
+				return false
+			}
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// maxFiles is how many descriptors a message may bring; the kernel closes what is more.
+const maxFiles = 4
+
+// sendWith sends a message with descriptors.
+func sendWith(to *os.File, raw []byte, files ...*os.File) error {
+	conn, err := to.SyscallConn()
+	if err != nil {
+		return err
+	}
+	fds := make([]int, len(files))
+	for i, f := range files {
+		fds[i] = int(f.Fd())
+	}
+	var serr error
+	if err := conn.Write(func(fd uintptr) bool {
+		serr = unix.Sendmsg(int(fd), raw, unix.UnixRights(fds...), nil, unix.MSG_NOSIGNAL)
+		return serr != unix.EAGAIN
+	}); err != nil {
+		return err
+	}
+	return serr
+}
+
+// receiveWith receives a message and the descriptors that came with it, the first under a
+// name that says whether it is a socket of our kind. Of a message that was cut short the
+// descriptors are closed.
+func receiveWith(from *os.File, buf []byte) (n int, files []*os.File, err error) {
+	conn, err := from.SyscallConn()
+	if err != nil {
+		return 0, nil, err
+	}
+	oob := make([]byte, unix.CmsgSpace(4*maxFiles))
+	var oobn, flags int
+	var rerr error
+	if err := conn.Read(func(fd uintptr) bool {
+		n, oobn, flags, _, rerr = unix.Recvmsg(int(fd), buf, oob, unix.MSG_CMSG_CLOEXEC)
+		return rerr != unix.EAGAIN && rerr != unix.EINTR
+	}); err != nil {
+		return 0, nil, err
+	}
+	if rerr != nil {
+		return 0, nil, rerr
+	}
+	if n == 0 && oobn == 0 {
+		return 0, nil, os.ErrClosed
+	}
+	var fds []int
+	messages, _ := unix.ParseSocketControlMessage(oob[:oobn])
+	for i := range messages {
+		if got, err := unix.ParseUnixRights(&messages[i]); err == nil {
+			fds = append(fds, got...)
+		}
+	}
+	for i, fd := range fds {
+		switch {
+		case flags&(unix.MSG_CTRUNC|unix.MSG_TRUNC) != 0:
+			unix.Close(fd)
+		case i == 0 && isPacketSocket(fd) && unix.SetNonblock(fd, true) == nil:
+			files = append(files, os.NewFile(uintptr(fd), "answer"))
+		default:
+			files = append(files, os.NewFile(uintptr(fd), "passed"))
+		}
+	}
+	return n, files, nil
+}
+
+// helperAttributes keep a helper off our terminal and let it die with us.
+func helperAttributes() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
 }

@@ -33,45 +33,48 @@ type Plan struct {
 	Setup     sandbox.Setup
 	Warnings  []string
 
-	inv          Invocation
-	machine      Machine
-	began        time.Time
-	took         time.Duration
-	dirs         place.Dirs
-	world        place.World
-	gitDirs      []string
-	shimDirs     shims.Dirs
-	policies     *policy.Set
-	steps        []*step
-	chain        []policy.Restrict // of a delegation
-	hostList     hostList
-	edges        []policy.Edge // flows between steps that are dangerous as a whole
-	hidden       hiddenSteps   // what scripts of the workspace would run
-	memo         *memo         // what a batch has looked up; nil otherwise
-	unset        bool          // a text uses a variable that is not set
-	host         sandbox.Host
-	probed       chan error
-	innerState   string          // directory of a run inside another, "" for none
-	targets      map[string]bool // scripts and recipes that were read because a command names them
-	nestable     bool            // a command of ours is part of the run
-	nestFD       int             // where runs inside send their records, 0 for nowhere
-	hostCwd      string          // the file that tells a host where the command ended
-	hostCwdMade  bool            // it was made for this run, which did not start yet
-	scriptHidden bool            // the script is a file that is not read
-	longText     string          // what the shell reads from textFD, "" if its command line holds it
-	textFD       int
-	prepared     *sandbox.Prepared // the part of the confinement that no decision changes; nil if nothing will be started
-	files        sandbox.Files     // what was looked up of the file system
-	env          environment
-	private      string
-	timeout      timeoutStatus
-	names        []string  // variables of the child, for conditions of metadata
-	starts       bool      // the plan is made to be run
-	pending      []string  // what a run would still ask
-	refused      string    // reason of a refusal that no verdict on the executable gave
-	askUntil     time.Time // when registries must have answered; zero until one is asked
-	locks        toolLocks
-	enforced     *sandbox.Receipt // of a plan that is made to be run, once it is confined
+	inv             Invocation
+	machine         Machine
+	began           time.Time
+	took            time.Duration
+	dirs            place.Dirs
+	world           place.World
+	gitDirs         []string
+	shimDirs        shims.Dirs
+	policies        *policy.Set
+	steps           []*step
+	chain           []policy.Restrict // of a delegation
+	hostList        hostList
+	edges           []policy.Edge // flows between steps that are dangerous as a whole
+	hidden          hiddenSteps   // what scripts of the workspace would run
+	memo            *memo         // what a batch has looked up; nil otherwise
+	unset           bool          // a text uses a variable that is not set
+	host            sandbox.Host
+	probed          chan error
+	innerState      string          // directory of a run inside another, "" for none
+	targets         map[string]bool // scripts and recipes that were read because a command names them
+	nestable        bool            // a command of ours is part of the run
+	nestFD          int             // where runs inside send their records, 0 for nowhere
+	withheld        []string        // credentials that runs inside will not find
+	handedDown      []string        // credentials that policy gives to the tools of a delegation
+	credentialFiles []string        // credential files that the sandbox has
+	hostCwd         string          // the file that tells a host where the command ended
+	hostCwdMade     bool            // it was made for this run, which did not start yet
+	scriptHidden    bool            // the script is a file that is not read
+	longText        string          // what the shell reads from textFD, "" if its command line holds it
+	textFD          int
+	prepared        *sandbox.Prepared // the part of the confinement that no decision changes; nil if nothing will be started
+	files           sandbox.Files     // what was looked up of the file system
+	env             environment
+	private         string
+	timeout         timeoutStatus
+	names           []string  // variables of the child, for conditions of metadata
+	starts          bool      // the plan is made to be run
+	pending         []string  // what a run would still ask
+	refused         string    // reason of a refusal that no verdict on the executable gave
+	askUntil        time.Time // when registries must have answered; zero until one is asked
+	locks           toolLocks
+	enforced        *sandbox.Receipt // of a plan that is made to be run, once it is confined
 }
 
 // MakePlan identifies, resolves and decides. The caller closes the plan.

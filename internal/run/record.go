@@ -42,6 +42,9 @@ func (x *execution) record(r *Result) error {
 			rec["denials"] = x.denied
 		}
 	}
+	if x.byParent != "" {
+		rec["started_by_parent"] = x.byParent
+	}
 	if x.proxy != nil {
 		rec["network"] = x.network
 	}
@@ -103,7 +106,14 @@ func (x *execution) describe(kind string) map[string]any {
 	if len(p.Decision.Steps) > 0 {
 		rec["decision"] = x.decisionRecord()
 		rec["sandbox"] = p.granted()
-		rec["env"] = map[string]any{"passed": p.env.passed, "dropped": p.env.dropped, "credentials": p.env.credentials}
+		env := map[string]any{"passed": p.env.passed, "dropped": p.env.dropped, "credentials": p.env.credentials}
+		if len(p.handedDown) > 0 {
+			env["handed_down"] = p.handedDown
+		}
+		rec["env"] = env
+	}
+	if b := p.inv.behalf; b != nil {
+		rec["asked_by"] = b.Run
 	}
 	return rec
 }

@@ -43,6 +43,8 @@ type Result struct {
 	Plan     *Plan
 	Reports  []filter.Report // stdout, stderr
 	Duration time.Duration
+
+	kept bool // of a run for one inside: that one does it itself
 }
 
 // Run carries out one invocation from end to end. It never panics and always
@@ -75,20 +77,14 @@ func Run(inv Invocation, m Machine, out Output) *Result {
 		err = p.Refusal()
 	}
 	x.status = r.base(p)
-	if err = x.permit(err); err == nil && x.permitted() {
-		err = p.statusOutside(sink, true)
+	if inv.behalf != nil && len(p.Decision.Steps) > 0 {
+		if r.kept, err = p.answerable(err); r.kept {
+			return r
+		}
 	}
-	if err != nil {
-		// A refusal is one line on stderr; warnings go into its details.
-		err = x.refuse(err)
-	} else {
-		for _, w := range p.Warnings {
-			x.warn(w)
-		}
-		if err = x.run(); err != nil {
-			// The message may quote the command line.
-			err = fault.From(err).Redact(x.clean)
-		}
+	err = x.carryOut(sink, err)
+	if r.kept = x.kept; r.kept {
+		return r
 	}
 	r.Status, r.Reports, r.Duration = x.status, x.reports, x.ran
 	r.settle(x, err)
@@ -103,6 +99,30 @@ func Run(inv Invocation, m Machine, out Output) *Result {
 		r.Fault, r.ExitCode = fault.From(werr), fault.From(werr).Exit
 	}
 	return r
+}
+
+// carryOut asks whoever has to be asked and runs the command.
+func (x *execution) carryOut(sink *statusSink, refusal error) error {
+	p := x.plan
+	handed, err := x.hand(refusal)
+	if !handed {
+		if err = x.permit(err); err == nil && x.permitted() {
+			err = p.statusOutside(sink, true)
+		}
+		if err != nil {
+			// A refusal is one line on stderr; warnings go into its details.
+			return x.refuse(err)
+		}
+		for _, w := range p.Warnings {
+			x.warn(w)
+		}
+		err = x.run()
+	}
+	if err != nil {
+		// The message may quote the command line.
+		return fault.From(err).Redact(x.clean)
+	}
+	return nil
 }
 
 func (r *Result) fail(err error) *Result {

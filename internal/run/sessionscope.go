@@ -10,10 +10,10 @@ import (
 )
 
 // sessionScope is what a grant for a session has to cover to permit this plan, nil if
-// only one for the plan itself can: each part that asks must be a command that is known
+// only one for the plan itself can, as for what a run inside asks for: each part that asks must be a command that is known
 // to the word, runs nobody else's code, and does only what hosts and paths say.
 func (p *Plan) sessionScope() *approve.Scope {
-	if len(p.edges) > 0 || p.Decision.Action != policy.Confirm || len(p.Decision.Steps) != len(p.steps) || p.session() == "" {
+	if p.inv.behalf != nil || len(p.edges) > 0 || p.Decision.Action != policy.Confirm || len(p.Decision.Steps) != len(p.steps) || p.session() == "" {
 		return nil
 	}
 	scope := &approve.Scope{UID: p.machine.UID, Session: p.session(), Agent: p.agent(), Workspace: p.Workspace, Chain: p.chainNames(), Credentials: slices.Clone(p.env.credentials)}

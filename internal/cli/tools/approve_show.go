@@ -26,6 +26,9 @@ func render(r approve.Request, times int) string {
 	if plain := strings.Join(words, " "); !ascii(plain) {
 		line("in ASCII", strings.Trim(fmt.Sprintf("%+q", plain), `"`))
 	}
+	if outer := text(r.Bound["inside"]); outer != "" {
+		line("Inside of", outer+", which may run any code")
+	}
 	line("In", text(r.Bound["cwd"]))
 	line("Why", strings.Join(texts(r.Bound["rules"]), ", "))
 	steps, _ := r.Bound["steps"].([]any)

@@ -11,6 +11,7 @@ import (
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/place"
 	"github.com/atip-dev/atip-exec/internal/run"
+	"github.com/atip-dev/atip-exec/policy"
 	"github.com/atip-dev/atip-exec/sandbox"
 	"github.com/atip-dev/atip-exec/shims"
 )
@@ -167,6 +168,10 @@ func stateChecks(dirs place.Dirs, m run.Machine) []check {
 		out = append(out, check{"policy", "fail", err.Error(), "correct the file; nothing runs until it parses"})
 	} else {
 		out = append(out, check{"policy", "ok", itoa(len(set.Sources())) + " documents, profile " + set.Profile(), ""})
+		if set.Credentials() == policy.CredentialsPassed {
+			out = append(out, check{"delegation", "warn", "a delegated run gets the credentials of the tools that its token names: what the kernel cannot see of them rests on those tools",
+				"remove delegation.credentials from the policy; the run outside then starts what needs a credential"})
+		}
 	}
 	out = append(out, approverCheck(m))
 	auditDir := filepath.Join(dirs.State, "audit")

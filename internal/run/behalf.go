@@ -1,0 +1,237 @@
+package run
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/approve"
+	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/policy"
+)
+
+// BehalfName is argv[0] of the process that runs a command for a run inside of another.
+// Starting it by hand gains nothing: it does less than a run of one's own.
+const BehalfName = "atip-exec:behalf"
+
+// behalfFD is where that process finds its order and leaves the result.
+const behalfFD = 3
+
+// behalf says for whom a run is planned afresh. All of it comes from the run outside, but
+// for the question, which anything in its sandbox may have asked.
+type behalf struct {
+	V         int      `json:"v"`
+	Question  question `json:"question"`
+	Run       string   `json:"run"`       // the run outside
+	Words     string   `json:"words"`     // its command, redacted
+	Workspace string   `json:"workspace"` // of it
+	Cwd       string   `json:"cwd"`
+	Policies  []string `json:"policies"` // its --policy files
+	CI        bool     `json:"ci"`
+	Withheld  []string `json:"withheld"` // the credentials its sandbox lacks
+	Files     []string `json:"files"`    // credential files that its sandbox has
+	ReadOnly  bool     `json:"readOnly"` // its sandbox cannot write to the workspace
+	Channel   int      `json:"channel"`  // of the run outside of it, 0 for none
+}
+
+// Behalf is what main does under BehalfName. It plans the question as a command of its
+// own, in the environment, the directory and under the policies of the run outside, and
+// runs it in a sandbox of its own.
+func Behalf(m Machine, out Output) *fault.Fault {
+	control := recordSocket(behalfFD)
+	if control == nil {
+		return fault.New("E1003", BehalfName+" is started by atip-exec itself").WithFix("write the command after `--`", "atip-exec -- git status")
+	}
+	defer control.Close()
+	buf := make([]byte, maxOrder)
+	n, err := control.Read(buf)
+	var b behalf
+	if err != nil || json.Unmarshal(buf[:n], &b) != nil || b.V != 1 {
+		return fault.New("E5001", "internal error: an order that cannot be read")
+	}
+	a := b.answer(m, out)
+	raw := a.encode()
+	control.SetWriteDeadline(time.Now().Add(heldGrace))
+	if _, err := control.Write(raw); err != nil {
+		return fault.New("E4008", "nobody waits for the result: "+err.Error())
+	}
+	return nil
+}
+
+func (b *behalf) answer(m Machine, out Output) outcome {
+	m, err := b.delegated(m)
+	if err != nil {
+		f := fault.From(err)
+		return outcome{Kind: "end", ExitCode: f.Exit, Error: f}
+	}
+	inv := b.Question.invocation()
+	inv.Policies, inv.CI, inv.behalf = b.Policies, b.CI, b
+	r := Run(inv, m, out)
+	if r.kept {
+		return outcome{Kind: "keep"}
+	}
+	return outcome{Kind: "end", ExitCode: r.ExitCode, Run: r.Status.Run, Child: r.Status.Child, Error: r.Fault}
+}
+
+// delegated puts the token of the question into the environment, if it has one. It must
+// be the token that the run outside is under, or more of it: any other would be a way out.
+func (b *behalf) delegated(m Machine) (Machine, error) {
+	token, own := b.Question.Token, m.Getenv(DelegationVariable)
+	if token == "" || token == own {
+		return m, nil
+	}
+	if own != "" && !approve.Extends(token, own) {
+		return m, &approve.TokenError{Why: "it is none of the run outside"}
+	}
+	m.Environ = append([]string{DelegationVariable + "=" + token}, m.Environ...)
+	return m, nil
+}
+
+// answerable decides whether this process may carry out what it was asked for; keep says
+// that the run inside can do it by itself. What a person has permitted is done, whatever
+// it is; without one only what that run cannot do: use a credential that it does not have.
+func (p *Plan) answerable(refusal error) (keep bool, err error) {
+	b := p.inv.behalf
+	lacks := p.lacks(b.Withheld, func(file string) bool {
+		_, err := os.Stat(file)
+		return err == nil && !contains(b.Files, file)
+	})
+	switch {
+	case refusal != nil && fault.From(refusal).Code != "E2010":
+		return false, refusal
+	case refusal == nil && len(lacks) == 0:
+		return true, nil
+	case p.Workspace != b.Workspace || p.Workspace == "" && p.Cwd != b.Cwd:
+		return false, withheld(p, lacks, "it is not in the workspace of the run outside")
+	case refusal != nil:
+		return false, refusal
+	case p.policies.Credentials() == policy.CredentialsWithheld:
+		return false, withheld(p, lacks, "the policy withholds it")
+	case b.Question.Asks:
+		return false, withheld(p, lacks, "the run inside has a policy that asks")
+	}
+	if why := p.foreignPart(b.ReadOnly); why != "" {
+		return false, withheld(p, lacks, why)
+	}
+	return false, nil
+}
+
+// lacks names what the tools of a plan use to talk to their services and the sandbox does
+// not have: variables, and files of which missing tells.
+func (p *Plan) lacks(names []string, missing func(string) bool) []string {
+	var out []string
+	for _, s := range p.steps {
+		if s.Call.Provenance.Rank < atip.Org || s.Call.Effects[atip.Network].Value != atip.Yes {
+			continue
+		}
+		for _, name := range s.Call.Secrets {
+			if contains(names, name) && !contains(out, name) {
+				out = append(out, name)
+			}
+		}
+		for _, file := range s.Entitled {
+			if !contains(out, file) && missing(file) {
+				out = append(out, file)
+			}
+		}
+	}
+	return out
+}
+
+// foreignPart names what in a plan is more than one known tool at work. What is given a
+// credential must not be anybody else's code, nor a shell, which could cut it into pieces
+// that no redaction knows.
+func (p *Plan) foreignPart(readOnly bool) string {
+	s := p.steps[0]
+	e := s.Call.Effects
+	switch name := Quote(s.argv[:1]); {
+	case len(p.steps) != 1, !slices.Equal(p.Argv, s.argv):
+		return "only a single command is started for a run inside"
+	case s.missing != nil:
+		return name + " is not installed"
+	case s.Call.Provenance.Rank < atip.Org, s.Confidence != policy.Exact:
+		return name + " is not a known tool"
+	case s.RunsCode != policy.CodeNone, e[atip.ExecOpaque].Value == atip.Yes:
+		return name + " runs other code"
+	case readOnly && (e[atip.Write].Value != atip.No || e[atip.Delete].Value != atip.No):
+		return name + " writes where the run outside may not"
+	}
+	return ""
+}
+
+func withheld(p *Plan, lacks []string, why string) error {
+	text := Quote(p.inv.words()) + " needs a credential that this run does not have"
+	if len(lacks) > 0 {
+		text = Quote(p.inv.words()) + " needs " + strings.Join(lacks, ", ") + ", which this run does not have"
+	}
+	return fault.New("E2004", text+": "+why).With("credentials", lacks)
+}
+
+// handedOn lists the credentials that policy gives to the tools of a delegation, instead
+// of keeping them with the run outside: those that their metadata names. A token that
+// names no tools hands on none.
+func (p *Plan) handedOn() []string {
+	if p.policies.Credentials() != policy.CredentialsPassed || p.chainNames() == nil {
+		return nil
+	}
+	var tools []string
+	named := false
+	for _, r := range p.chain {
+		switch {
+		case r.AllowedTools == nil:
+		case !named:
+			tools, named = slices.Clone(r.AllowedTools), true
+		default:
+			tools = slices.DeleteFunc(tools, func(t string) bool { return !contains(r.AllowedTools, t) })
+		}
+	}
+	if !named {
+		p.Warnings = append(p.Warnings, "delegation.credentials is pass, but the token names no tools: none is handed on")
+	}
+	var out []string
+	for _, tool := range tools[:min(len(tools), maxSteps)] {
+		for _, name := range p.secretsOf(tool) {
+			if !contains(out, name) {
+				out = append(out, name)
+			}
+		}
+	}
+	return out
+}
+
+// secretsOf lists the credential variables of a tool that is known by its metadata.
+func (p *Plan) secretsOf(tool string) []string {
+	c := &collector{plan: p, path: filepath.SplitList(p.machine.Getenv("PATH"))}
+	s := &step{argv: []string{tool}}
+	s.Cwd, s.Confidence = p.Cwd, policy.Exact
+	if tool == "" || strings.ContainsAny(tool, "/\x00") || c.identify(s) != nil {
+		return nil
+	}
+	if s.file != nil {
+		defer s.file.Close()
+	}
+	nestable := p.nestable
+	err := c.resolve(s)
+	p.nestable = nestable
+	if err != nil || s.missing != nil || s.Call.Provenance.Rank < atip.Org {
+		return nil
+	}
+	return s.Call.Secrets
+}
+
+// unreadable reports a file that this run cannot open: it is outside of the sandbox, or,
+// with a private root, may be.
+func unreadable(file string, privateRoot bool) bool {
+	f, err := openNonblock(file)
+	if err == nil {
+		f.Close()
+		return false
+	}
+	return errors.Is(err, fs.ErrPermission) || privateRoot && errors.Is(err, fs.ErrNotExist)
+}

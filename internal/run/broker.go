@@ -1,0 +1,214 @@
+package run
+
+import (
+	"encoding/json"
+	"os"
+	"runtime"
+	"slices"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/policy"
+	"github.com/atip-dev/atip-exec/sandbox"
+)
+
+// What the runs inside one run may ask for.
+const (
+	maxAnswered   = 256 // questions in all
+	maxAnsweredBy = 4   // at a time
+)
+
+// broker answers the questions of runs inside. It starts a process for each, as a run has
+// one child only, whose signals and end are those of the process; and what plans there
+// cannot take this run with it.
+type broker struct {
+	mu      sync.Mutex
+	closed  bool
+	total   int
+	running map[*helper]bool
+	ended   sync.WaitGroup
+}
+
+// helper is one such process.
+type helper struct {
+	mu   sync.Mutex
+	proc *os.Process
+	over bool // its result is here: it is signalled no more
+}
+
+// question starts the answer to a message that came with descriptors: where to answer, and
+// the three of the command.
+func (in *inner) question(raw []byte, files []*os.File) {
+	drop := func() {
+		for _, f := range files {
+			f.Close()
+		}
+	}
+	var q question
+	if len(files) != 4 || !answerSocket(files[0]) || json.Unmarshal(raw, &q) != nil || q.Kind != "start" || len(q.Cwd) == 0 || q.Cwd[0] != '/' || !q.IsShell && len(q.Argv) == 0 {
+		drop()
+		return
+	}
+	refuse := func(f *fault.Fault) {
+		sendAnswer(files[0], outcome{Kind: "end", ExitCode: f.Exit, Error: f}.encode())
+		drop()
+	}
+	if !passable(files[1:]) {
+		refuse(fault.New("E2004", "the run outside takes pipes for the output of a command"))
+		return
+	}
+	if in.x.plan.policies.Credentials() == policy.CredentialsWithheld {
+		refuse(fault.New("E2004", "the policy withholds credentials from what runs inside"))
+		return
+	}
+	b := &in.broker
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed || b.total == maxAnswered || len(b.running) == maxAnsweredBy {
+		refuse(fault.New("E4003", "the run outside answers no more questions now"))
+		return
+	}
+	if b.running == nil {
+		b.running = map[*helper]bool{}
+	}
+	h := &helper{}
+	b.total++
+	b.running[h] = true
+	b.ended.Go(func() {
+		in.x.help(h, q, files)
+		drop()
+		b.mu.Lock()
+		delete(b.running, h)
+		b.mu.Unlock()
+	})
+}
+
+// help starts the process, passes signals and the result on, and ends it when nobody
+// waits any longer.
+func (x *execution) help(h *helper, q question, files []*os.File) {
+	// The process dies with the thread that started it, and so with this run.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	reply := files[0]
+	lost := func(why string) {
+		f := fault.New("E4008", why)
+		sendAnswer(reply, outcome{Kind: "end", ExitCode: f.Exit, Error: f}.encode())
+	}
+	order, err := json.Marshal(x.order(q))
+	if err != nil || len(order) > maxOrder {
+		lost("the question does not fit into an order")
+		return
+	}
+	control, theirs, err := recordPair()
+	if err != nil {
+		lost("no process can be started: " + err.Error())
+		return
+	}
+	defer control.Close()
+	proc, err := x.startHelper(files[1:], theirs)
+	theirs.Close()
+	if err != nil {
+		lost("no process can be started: " + err.Error())
+		return
+	}
+	for _, f := range files[1:] {
+		f.Close() // the command has them, and nobody else
+	}
+	h.mu.Lock()
+	h.proc = proc
+	h.mu.Unlock()
+	go h.watch(reply)
+	result := make([]byte, maxAnswer)
+	n := 0
+	if _, err = control.Write(order); err == nil {
+		n, err = control.Read(result)
+	}
+	if err == nil {
+		_, _ = control.Read(make([]byte, 1)) // it ends, and what it wrote is written
+	}
+	h.mu.Lock()
+	h.over = true
+	h.mu.Unlock()
+	_, _ = proc.Wait() // whoever reaps the orphans of this run may have been first
+	if err != nil || n == 0 {
+		lost("the command was lost: its run ended without a result")
+		return
+	}
+	sendAnswer(reply, result[:n])
+}
+
+// order is what the process is told of this run.
+func (x *execution) order(q question) behalf {
+	p := x.plan
+	out := behalf{V: 1, Question: q, Run: p.Run, Words: Quote(x.cleanAll(p.inv.words())), Workspace: p.Workspace, Cwd: p.Cwd, Policies: p.inv.Policies, CI: p.inCI(), Withheld: p.withheld, Files: p.credentialFiles,
+		ReadOnly: !slices.ContainsFunc(p.Profile.Write, func(g sandbox.Grant) bool { return g.Dir && within(p.Workspace, g.Path) && g.Rights&sandbox.Write != 0 })}
+	return out
+}
+
+// startHelper starts our own program once more, unconfined as this process is, with the
+// descriptors of the command and of nothing else.
+func (x *execution) startHelper(files []*os.File, control *os.File) (*os.Process, error) {
+	env := x.plan.machine.Environ
+	files = append(slices.Clone(files), control)
+	if up, ok := x.log.(*upward); ok && up.to != nil {
+		files = append(files, up.to)
+		env = append([]string{parentVariable + "=fd:" + strconv.Itoa(behalfFD+1)}, env...)
+	}
+	return os.StartProcess("/proc/self/exe", []string{BehalfName}, &os.ProcAttr{Env: env, Files: files, Sys: helperAttributes()})
+}
+
+// watch passes the signals of the one who asked on, and its end.
+func (h *helper) watch(reply *os.File) {
+	buf := make([]byte, 256)
+	for {
+		n, err := reply.Read(buf)
+		if err != nil || n == 0 {
+			h.end()
+			return
+		}
+		var a outcome
+		if json.Unmarshal(buf[:n], &a) != nil || a.Kind != "signal" {
+			continue
+		}
+		for _, sig := range append(endings(), forwarded()...) {
+			if signalNumber(sig) == a.Signal && !stops(sig) {
+				h.signal(sig)
+			}
+		}
+	}
+}
+
+func (h *helper) signal(sig os.Signal) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.proc != nil && !h.over {
+		_ = h.proc.Signal(sig)
+	}
+}
+
+// end ends the process as a run is ended: politely, so that it can leave its record.
+func (h *helper) end() {
+	h.signal(syscall.SIGTERM)
+	time.AfterFunc(defaultGrace, func() { h.signal(syscall.SIGTERM); h.signal(syscall.SIGTERM) }) // the third one does not wait
+	time.AfterFunc(2*defaultGrace, func() { h.signal(syscall.SIGKILL) })
+}
+
+// close ends all that was asked for: nothing outlives the run.
+func (b *broker) close() {
+	b.mu.Lock()
+	b.closed = true
+	for h := range b.running {
+		h.end()
+	}
+	b.mu.Unlock()
+	b.ended.Wait()
+}
+
+// sendAnswer does not wait for a reader that may not be there.
+func sendAnswer(to *os.File, raw []byte) {
+	to.SetWriteDeadline(time.Now().Add(heldGrace))
+	_, _ = to.Write(raw)
+}
