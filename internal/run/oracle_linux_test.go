@@ -96,7 +96,7 @@ func newOracle(t testing.TB) *oracle {
 	}
 	defer p.Close()
 	if p.Decision.Action != policy.Allow || p.Setup.Tier() == sandbox.T0 {
-		if strings.Contains(os.Getenv("ATIP_REQUIRE"), "landlock") {
+		if slices.Contains(strings.FieldsFunc(os.Getenv("ATIP_REQUIRE"), func(r rune) bool { return r == ',' || r == ' ' }), "landlock") {
 			t.Fatalf("nothing confines the oracle here: %s, tier %v", p.Decision.Action, p.Setup.Tier())
 		}
 		t.Skipf("nothing confines the oracle here: %s, tier %v", p.Decision.Action, p.Setup.Tier())
@@ -289,8 +289,9 @@ func FuzzOracle(f *testing.F) {
 	}
 	o := newOracle(f)
 	f.Fuzz(func(t *testing.T, text string) {
-		if len(text) > 512 || strings.Contains(text, "&") && strings.Contains(text, "()") {
-			t.Skip() // long texts are no better, and functions in the background may fork without end
+		text = text[:min(len(text), 512)] // longer ones are no better
+		if strings.Contains(text, "&") && strings.Contains(text, "()") {
+			return // functions in the background may fork without end; TestOracle runs the rows that have some
 		}
 		if _, err := o.check(text); err != nil && !errors.Is(err, errUnfit) {
 			t.Fatal(err)
