@@ -2,7 +2,11 @@
 // It is the only package that prints.
 package cli
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/atip-dev/atip-exec/internal/run"
+)
 
 // Kind is how the value of a flag is read.
 type Kind uint8
@@ -260,7 +264,8 @@ func SpecOf(verb string) (Spec, bool) {
 	if verb == "" {
 		return Root(), true
 	}
-	if !isVerb(verb) {
+	// Asked first: every command would pay for building the descriptions.
+	if !run.OwnVerb(verb) {
 		return Spec{}, false
 	}
 	for _, s := range verbs() {
@@ -282,14 +287,4 @@ func concat(lists ...[]Flag) []Flag {
 // omit is list without the flags of these names.
 func omit(list []Flag, names ...string) []Flag {
 	return slices.DeleteFunc(slices.Clone(list), func(f Flag) bool { return slices.Contains(names, f.Name) })
-}
-
-// isVerb tells verbs from commands without building their descriptions; a test
-// holds it against the table.
-func isVerb(word string) bool {
-	switch word {
-	case "approve", "audit", "compile", "crawl", "delegate", "deny", "diff", "doctor", "explain", "fetch-shim", "forget", "generate", "help", "lint", "list", "lock", "pattern", "policy", "publish", "redact", "requests", "resolve", "safety-prompt", "sandbox", "scan", "script", "show", "sync", "validate", "version":
-		return true
-	}
-	return false
 }

@@ -42,7 +42,7 @@ func Rows() []Row {
 		{"E1106", 65, false, "metadata file is not safe to read", Modify, "make it a regular file that only its owner can write", maybe},
 		{"E1107", 65, false, "package or archive cannot be unpacked", Modify, "name a complete .deb, .zip or .tar archive", maybe},
 		{"E1501", 78, false, "redaction rule is invalid", Modify, "correct the rule at this position", maybe},
-		{"E1601", 65, false, "shell text cannot be parsed", Modify, "correct the text at this position", maybe},
+		{"E1601", 65, false, "shell text or command line cannot be read", Modify, "correct the text at this position", maybe},
 		{"E2001", 77, false, "denied by policy", OtherTool, "choose a command without this effect", maybe},
 		{"E2002", 77, false, "delegation token is not valid", Abort, "ask whoever delegated for a new token", maybe},
 		{"E2003", 77, false, "budget is spent", Abort, "stop here and report what is left to do", maybe},

@@ -130,7 +130,7 @@ type EnvDocument struct {
 // Document renders the plan for machines.
 func (p *Plan) Document() Document {
 	d := Document{Kind: planKind, Decision: p.Decision.Action, Argv: p.inv.words(), Cwd: p.Cwd, Workspace: p.Workspace, Steps: []StepDocument{},
-		Reasons: p.Decision.Reasons, Alternatives: p.Decision.Alternatives, Sandbox: p.Setup.Receipt(), Pending: append([]string{}, p.pending...),
+		Reasons: p.Decision.Reasons, Alternatives: p.Decision.Alternatives, Sandbox: p.receipt(), Pending: append([]string{}, p.pending...),
 		Environment: EnvDocument{Passed: p.env.passed, Dropped: p.env.dropped, Credentials: p.env.credentials}, Policy: p.policies.Sources(), Delegation: p.chainNames()}
 	if d.Reasons == nil {
 		d.Reasons = []policy.Reason{}

@@ -218,7 +218,8 @@ func (l *ownLine) verbWords(words []string) {
 }
 
 // OwnVerb reports whether a word is a verb of ours, which it is in front of a command of
-// the same name.
+// the same name. It is the table of the command line, too, and held against its
+// descriptions by a test.
 func OwnVerb(word string) bool {
 	for i := 0; i < len(word); i++ {
 		if (word[i] < 'a' || word[i] > 'z') && word[i] != '-' {
@@ -227,7 +228,7 @@ func OwnVerb(word string) bool {
 	}
 	switch word {
 	case "approve", "audit", "compile", "crawl", "delegate", "deny", "diff", "doctor", "explain", "fetch-shim", "forget", "generate", "help", "lint", "list", "lock", "pattern", "policy", "publish", "redact", "requests", "resolve",
-		"safety-prompt", "sandbox", "scan", "script", "show", "sync", "validate", "version", "trust", "pin", "init":
+		"safety-prompt", "sandbox", "scan", "script", "show", "sync", "validate", "version":
 		return true
 	}
 	return false

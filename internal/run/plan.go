@@ -222,6 +222,9 @@ func (p *Plan) identify() error {
 	}
 	err := plan()
 	p.steps, p.edges = c.steps, c.edges
+	if err == errTooMany && !p.inv.IsShell {
+		return fault.New("E1601", "the command line holds more commands than are judged").WithFix(errTooMany.Fix, "")
+	}
 	if err != nil {
 		return err
 	}

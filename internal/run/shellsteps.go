@@ -471,7 +471,7 @@ func (c *collector) command(sh *step, cmd *shell.Command, via []string, fed bool
 // maxSteps bounds the commands of one run, whatever runs inside what.
 const maxSteps = 600
 
-var errTooMany = &shell.SyntaxError{Msg: "it holds more commands than are judged"}
+var errTooMany = &shell.SyntaxError{Msg: "it holds more commands than are judged", Fix: "split it into several commands"}
 
 // relative reports whether a directory matters to any of these steps.
 func relative(steps []*step) bool {

@@ -7,6 +7,7 @@ type SyntaxError struct {
 	File      string // "" for a text that has no file
 	Line, Col int    // 1-based; 0 if the whole text is meant
 	Msg       string
+	Fix       string // "" for the table's
 }
 
 // Error implements error.
@@ -32,6 +33,9 @@ func (e *SyntaxError) FaultDetails() map[string]any {
 	}
 	return d
 }
+
+// FaultFix says what to do about it.
+func (e *SyntaxError) FaultFix() (fix, example string) { return e.Fix, "" }
 
 // PrintError says that the printed form of a text reads differently from itself:
 // what was judged would not be what runs. It is a bug of ours.

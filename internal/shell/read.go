@@ -55,14 +55,14 @@ func Read(s string, o Options) (*Script, error) {
 func parse(s string, o Options) (*syntax.File, string, error) {
 	switch {
 	case len(s) > maxText:
-		return nil, "", &SyntaxError{Msg: "it is longer than 128 KiB"}
+		return nil, "", &SyntaxError{Msg: "it is longer than 128 KiB", Fix: "split it into several commands"}
 	case strings.IndexByte(s, 0) >= 0:
 		// The parser would drop it.
-		return nil, "", &SyntaxError{Msg: "it holds a NUL byte"}
+		return nil, "", &SyntaxError{Msg: "it holds a NUL byte", Fix: "remove the byte"}
 	case !utf8.ValidString(s):
-		return nil, "", &SyntaxError{Msg: "it is not UTF-8"}
+		return nil, "", &SyntaxError{Msg: "it is not UTF-8", Fix: "write it in UTF-8"}
 	case deep(s):
-		return nil, "", &SyntaxError{Msg: "its brackets are nested too deeply"}
+		return nil, "", &SyntaxError{Msg: "its brackets are nested too deeply", Fix: "split it into several commands"}
 	}
 	p := syntax.NewParser(syntax.Variant(variant(o.Dialect)))
 	first, err := p.Parse(strings.NewReader(s), "")
