@@ -240,3 +240,8 @@ func (a asker) digest(id string) string {
 }
 
 func (a asker) runs() int { return int(a.ran.Load()) }
+
+// unreached reports what curl says of a service that is not there: 7 is a refused
+// connection, 52 and 56 one that ends at once, as the forwarded port of a run does that has
+// a loopback of its own.
+func unreached(code int) bool { return code == 7 || code == 52 || code == 56 }
