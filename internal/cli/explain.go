@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"os"
+	"runtime/debug"
 	"strconv"
 	"strings"
 
@@ -235,6 +236,9 @@ func sandboxText(b *strings.Builder, d run.Document) {
 }
 
 func (c *Console) batch(v *Values) int {
+	// What lives on between two answers is small, so that the heap would be collected for
+	// every few dozen of them.
+	debug.SetGCPercent(400)
 	b := &run.Batch{Policies: v.All("policy"), Directory: v.Get("directory"), Machine: run.Here()}
 	if err := b.Answer(os.Stdin, c.Out); err != nil {
 		return c.Fail(err)

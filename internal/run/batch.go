@@ -25,6 +25,7 @@ type Batch struct {
 
 	places map[string]*Plan    // what all questions about one directory share
 	clean  func(string) string // takes secrets out of the answers
+	answer encoder
 }
 
 // batchLine is one question of a batch.
@@ -78,8 +79,8 @@ func (b *Batch) Answer(in io.Reader, out io.Writer) error {
 
 // write prints one answer without the secrets of the caller's environment and files.
 func (b *Batch) write(out io.Writer, answer any) error {
-	raw, err := encode(answer)
-	if err == nil && b.clean != nil && b.clean(string(raw)) != string(raw) {
+	raw, err := b.answer.again(answer)
+	if text := string(raw); err == nil && b.clean != nil && b.clean(text) != text {
 		raw, err = encode(RedactDocument(answer, b.clean))
 	}
 	if err == nil {

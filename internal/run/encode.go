@@ -18,8 +18,28 @@ func encode(v any) ([]byte, error) {
 }
 
 type encoder struct {
-	out []byte
-	err error
+	out   []byte
+	err   error
+	known map[reflect.Type][]member // of structs; nil where they are looked at once only
+}
+
+// member is a field of a struct as it is written.
+type member struct {
+	index     int
+	name      string // quoted, with its colon
+	omitEmpty bool
+	other     bool // the whole struct is left to the package
+}
+
+// again encodes one value after the other, in the same buffer: what is returned is good
+// until the next one.
+func (e *encoder) again(v any) ([]byte, error) {
+	if e.known == nil {
+		e.known = map[reflect.Type][]member{}
+	}
+	e.out, e.err = e.out[:0], nil
+	e.value(reflect.ValueOf(v))
+	return e.out, e.err
 }
 
 // other leaves a value to the package.
@@ -137,8 +157,32 @@ func (e *encoder) object(v reflect.Value) {
 // fields writes a struct. What is rare, embedding and options of single fields, is left
 // to the package, together with the whole struct.
 func (e *encoder) fields(v reflect.Value) {
-	t, start := v.Type(), len(e.out)
+	start := len(e.out)
 	e.out = append(e.out, '{')
+	for _, m := range e.members(v.Type()) {
+		if m.other {
+			e.out = e.out[:start]
+			e.other(v.Interface())
+			return
+		}
+		field := v.Field(m.index)
+		if m.omitEmpty && empty(field) {
+			continue
+		}
+		if len(e.out) > start+1 {
+			e.out = append(e.out, ',')
+		}
+		e.out = append(e.out, m.name...)
+		e.value(field)
+	}
+	e.out = append(e.out, '}')
+}
+
+func (e *encoder) members(t reflect.Type) []member {
+	if list, ok := e.known[t]; ok {
+		return list
+	}
+	list := make([]member, 0, t.NumField())
 	for i := range t.NumField() {
 		f := t.Field(i)
 		if !f.IsExported() && !f.Anonymous {
@@ -152,22 +196,18 @@ func (e *encoder) fields(v reflect.Value) {
 		if name == "" {
 			name = f.Name
 		}
-		switch {
-		case f.Anonymous || option != "" && option != "omitempty":
-			e.out = e.out[:start]
-			e.other(v.Interface())
-			return
-		case option == "omitempty" && empty(v.Field(i)):
-			continue
+		if f.Anonymous || option != "" && option != "omitempty" {
+			list = []member{{other: true}}
+			break
 		}
-		if len(e.out) > start+1 {
-			e.out = append(e.out, ',')
-		}
-		e.string(name)
-		e.out = append(e.out, ':')
-		e.value(v.Field(i))
+		quoted := encoder{}
+		quoted.string(name)
+		list = append(list, member{index: i, name: string(append(quoted.out, ':')), omitEmpty: option == "omitempty"})
 	}
-	e.out = append(e.out, '}')
+	if e.known != nil {
+		e.known[t] = list
+	}
+	return list
 }
 
 // empty is what omitempty leaves out.

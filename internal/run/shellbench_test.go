@@ -35,3 +35,28 @@ func BenchmarkBatch(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkBatchCorpus answers every row of the corpus in one batch.
+func BenchmarkBatchCorpus(b *testing.B) {
+	dir := b.TempDir()
+	if out, err := exec.Command("git", "init", "-q", dir).CombinedOutput(); err != nil {
+		b.Fatalf("%v: %s", err, out)
+	}
+	var in bytes.Buffer
+	enc := json.NewEncoder(&in)
+	rows := readCorpus(b)
+	for _, r := range rows {
+		if err := enc.Encode(batchLine{Cmd: r.Cmd, Argv: r.Argv}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.Chdir(dir)
+	b.Setenv("HOME", dir)
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := (&Batch{Machine: Here()}).Answer(bytes.NewReader(in.Bytes()), io.Discard); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(len(rows)*b.N)/b.Elapsed().Seconds(), "commands/s")
+}
