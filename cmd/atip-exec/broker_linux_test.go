@@ -226,5 +226,15 @@ func TestParentsCommandEnds(t *testing.T) {
 			t.Errorf("%s, %s: status %d, want %d: %s", row.name, row.tier, code, row.status, stderr.String())
 		}
 		gone(t, line)
+		recorded := 0
+		for _, rec := range w.records() {
+			if rec["asked_by"] != nil && strings.HasSuffix(fmt.Sprint(rec["argv"]), " "+number+"]") {
+				recorded++
+			}
+		}
+		// What had to be killed may have left none.
+		if recorded == 0 && row.flags == nil && row.signal != syscall.SIGKILL {
+			t.Errorf("%s, %s: no record of what the parent started", row.name, row.tier)
+		}
 	}
 }

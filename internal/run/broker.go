@@ -196,15 +196,32 @@ func (h *helper) end() {
 	time.AfterFunc(2*defaultGrace, func() { h.signal(syscall.SIGKILL) })
 }
 
-// close ends all that was asked for: nothing outlives the run.
+// close ends all that was asked for and waits for it: nothing outlives the run.
 func (b *broker) close() {
+	b.stop()
+	b.ended.Wait()
+}
+
+// stop ends all that was asked for, before the tree is ended whose orphans it would die
+// with, without a record.
+func (b *broker) stop() {
 	b.mu.Lock()
+	defer b.mu.Unlock()
 	b.closed = true
 	for h := range b.running {
 		h.end()
 	}
-	b.mu.Unlock()
-	b.ended.Wait()
+}
+
+// stopWithin is stop, and some time for it.
+func (b *broker) stopWithin(limit time.Duration) {
+	b.stop()
+	done := make(chan struct{})
+	go func() { b.ended.Wait(); close(done) }()
+	select {
+	case <-done:
+	case <-time.After(limit):
+	}
 }
 
 // sendAnswer does not wait for a reader that may not be there.

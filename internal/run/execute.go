@@ -251,7 +251,12 @@ func (x *execution) finish() error {
 	var killing sync.WaitGroup
 	kill := func(grace time.Duration) {
 		x.killed = true
-		killing.Go(func() { x.proc.KillTree(grace) })
+		killing.Go(func() {
+			if x.inner != nil {
+				x.inner.broker.stopWithin(grace / 4)
+			}
+			x.proc.KillTree(grace)
+		})
 	}
 	for waiting := true; waiting; {
 		select {

@@ -119,6 +119,7 @@ func (x *execution) hand(refusal error) (handed bool, err error) {
 		return false, withheld(p, lacks, why)
 	}
 	up := p.upward()
+	x.log = up // one file for the one descriptor, whoever writes to it
 	switch {
 	case up.to == nil && refusal == nil && len(p.lacks(p.withheldOutside(), func(string) bool { return false })) == 0:
 		return false, nil // a file may be hidden, and may as well not be there
@@ -132,6 +133,7 @@ func (x *execution) hand(refusal error) (handed bool, err error) {
 	a, err := x.put(up, refusal != nil)
 	switch {
 	case err != nil:
+		x.signals.close()
 		return true, err
 	case a.Kind == "keep" && p.inv.behalf != nil:
 		x.kept = true
@@ -140,6 +142,7 @@ func (x *execution) hand(refusal error) (handed bool, err error) {
 		x.release()
 		return false, refusal
 	}
+	x.signals.close()
 	x.byParent = a.Run
 	x.status.Child = a.Child
 	if a.Error != nil {
