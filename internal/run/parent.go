@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/atip-dev/atip-exec/internal/fault"
-	"github.com/atip-dev/atip-exec/sandbox"
 )
 
 // A run inside another lacks what its sandbox lacks: credentials above all. It asks the
@@ -104,11 +103,11 @@ func rawWords(words []string) [][]byte {
 // says that this is the end of it; else err is what was decided before.
 func (x *execution) hand(refusal error) (handed bool, err error) {
 	p := x.plan
-	if p.machine.Getenv("ATIP_EXEC_SANDBOX") == "" || refusal != nil && fault.From(refusal).Code != "E2010" || !p.inside() {
+	if refusal != nil && fault.From(refusal).Code != "E2010" || !p.inside() {
 		return false, refusal
 	}
-	tier, _ := sandbox.TierByName(p.machine.Getenv("ATIP_EXEC_SANDBOX"))
-	lacks := p.lacks(p.withheldOutside(), func(file string) bool { return unreadable(file, tier == sandbox.T3) })
+	private := p.host.Outer() != nil
+	lacks := p.lacks(p.withheldOutside(), func(file string) bool { return unreadable(file, private) })
 	if refusal == nil && (len(lacks) == 0 || p.nestable) {
 		return false, nil // a command of ours inside asks for itself
 	}
