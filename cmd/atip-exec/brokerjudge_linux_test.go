@@ -157,6 +157,38 @@ func TestInsideFilesARequest(t *testing.T) {
 	}
 }
 
+// TestLockIsNotForTheInside: what a job may start by itself, code that it runs may not.
+func TestLockIsNotForTheInside(t *testing.T) {
+	w := newInside(t)
+	w.register()
+	public, err := os.ReadFile(w.state("approver/id_ed25519.pub"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.policy(w.vouched(fmt.Sprintf(`,"approval":{"lockKeys":[%q]}`, strings.TrimSpace(string(public)))))
+	ci := func(c *exec.Cmd) { c.Env = append(c.Env[:2:2], append([]string{"CI=1"}, c.Env[3:]...)...) }
+	create := []string{"gh", "pr", "create", "--fill"}
+	status, _, stderr := w.run(ci, append([]string{"--"}, create...)...)
+	var doc struct{ Error refusal }
+	if err := json.Unmarshal([]byte(stderr), &doc); err != nil || status != 77 || doc.Error.Details.LockDigest == "" {
+		t.Fatalf("status %d, %v: %s", status, err, stderr)
+	}
+	add := exec.Command(filepath.Join(bin, "atip"), "policy", "lock", "add", doc.Error.Details.LockDigest, "--reason", "release")
+	add.Dir, add.Env = w.ws, []string{"HOME=" + w.home}
+	if out, err := add.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if code, out := w.person([][2]string{{"to sign: ", "yes"}, {"passphrase", passphrase}}, "policy", "lock", "sign"); code != 0 {
+		t.Fatalf("exit %d: %s", code, out)
+	}
+	if status, out, stderr := w.run(ci, append([]string{"--"}, create...)...); status != 0 {
+		t.Errorf("the job itself: status %d: %q; %s", status, out, stderr)
+	}
+	if status, out, stderr := w.run(ci, append([]string{"--", "python3", "ask.py", "atip-exec", "--"}, create...)...); status != 77 || out != "" || strings.Contains(stderr, "lockDigest") {
+		t.Errorf("from inside: status %d: %q; %s", status, out, stderr)
+	}
+}
+
 // TestCredentialsByPolicy: withhold starts nothing for the inside; pass gives a delegation
 // the credentials of the tools that it names.
 func TestCredentialsByPolicy(t *testing.T) {

@@ -210,7 +210,7 @@ func (x *execution) ask(f *fault.Fault) *fault.Fault {
 	if !known {
 		x.notify()
 	}
-	if digest, err := LockDigest(bound); err == nil && p.inCI() {
+	if digest, err := LockDigest(bound); err == nil && p.inCI() && p.inv.behalf == nil {
 		f.With("lockDigest", digest)
 	}
 	return f.With("requestId", id)
