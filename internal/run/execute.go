@@ -63,7 +63,6 @@ type execution struct {
 // run starts the child and sees it to its end. Everything that can fail is opened
 // before the start.
 func (x *execution) run() (err error) {
-	p := x.plan
 	if err := x.openLog(); err != nil {
 		return err
 	}
@@ -104,10 +103,6 @@ func (x *execution) run() (err error) {
 			err = fault.New("E5001", fmt.Sprintf("internal error: %v", r))
 		}
 	}()
-	if x.out.Start != nil {
-		x.out.Start(Started{V: 1, Run: p.Run, Argv: x.cleanAll(p.inv.words()), Cwd: p.Cwd, Pid: x.proc.Pid(), Stdin: x.status.IO.Stdin, Terminal: x.status.IO.Terminal,
-			TimeoutMS: p.timeout.LimitMS, Decision: p.Decision.Action.String(), Tier: p.Setup.Tier().String(), Gaps: p.receipt().Gaps})
-	}
 	return x.finish()
 }
 
@@ -203,6 +198,11 @@ func (x *execution) start() error {
 	x.began = time.Now()
 	x.status.Timing.StartUS = x.began.Sub(began).Microseconds()
 	x.proc, p.hostCwdMade = proc, false
+	// The first event, before anything is read of the output and a signal is passed on.
+	if x.out.Start != nil {
+		x.out.Start(Started{V: 1, Run: p.Run, Argv: x.cleanAll(p.inv.words()), Cwd: p.Cwd, Pid: proc.Pid(), Stdin: x.status.IO.Stdin, Terminal: x.status.IO.Terminal,
+			TimeoutMS: p.timeout.LimitMS, Decision: p.Decision.Action.String(), Tier: p.Setup.Tier().String(), Gaps: p.receipt().Gaps})
+	}
 	x.signals.started()
 	main.file.StartedOK()
 	if err := x.binds.terminal.started(); err != nil {
