@@ -165,7 +165,7 @@ func TestParentRecordsWhatItStarts(t *testing.T) {
 func TestParentsCommandEnds(t *testing.T) {
 	w := newInside(t)
 	awaits := func(line string) bool {
-		for range 1000 {
+		for range 5000 {
 			if alive(line) {
 				return true
 			}
@@ -225,7 +225,14 @@ func TestParentsCommandEnds(t *testing.T) {
 		if code := cmd.ProcessState.ExitCode(); code != row.status {
 			t.Errorf("%s, %s: status %d, want %d: %s", row.name, row.tier, code, row.status, stderr.String())
 		}
-		gone(t, line)
+		over := false
+		for i := 0; i < 5000 && !over; i++ {
+			over = !alive(line)
+			time.Sleep(10 * time.Millisecond)
+		}
+		if !over {
+			t.Errorf("%s, %s: gh outlived the run", row.name, row.tier)
+		}
 		recorded := 0
 		for _, rec := range w.records() {
 			if rec["asked_by"] != nil && strings.HasSuffix(fmt.Sprint(rec["argv"]), " "+number+"]") {

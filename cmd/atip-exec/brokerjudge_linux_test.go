@@ -55,10 +55,11 @@ def ask(message, fds=4, kind=socket.SOCK_SEQPACKET):
     up = socket.socket(fileno=os.dup(int(os.environ["ATIP_EXEC_PARENT"][3:])))
     mine, theirs = socket.socketpair(socket.AF_UNIX, kind)
     out, w = os.pipe()
+    beside, e = os.pipe()
     null = os.open("/dev/null", os.O_RDONLY)
-    socket.send_fds(up, [message], [theirs.fileno(), null, w, w][:fds])
-    theirs.close(); os.close(w); os.close(null); up.close()
-    mine.settimeout(20)
+    socket.send_fds(up, [message], [theirs.fileno(), null, w, e][:fds])
+    theirs.close(); os.close(w); os.close(e); os.close(null); up.close()
+    mine.settimeout(300)
     try: answer = json.loads(mine.recv(65536) or b'{"kind":"nothing"}')
     except ConnectionError: answer = {"kind": "nothing"}
     text = b""
@@ -66,6 +67,7 @@ def ask(message, fds=4, kind=socket.SOCK_SEQPACKET):
         part = os.read(out, 65536)
         if not part: break
         text += part
+    os.close(out); os.close(beside)
     return answer["kind"], answer.get("exitCode"), (answer.get("error") or {}).get("code"), text.decode()
 def start(*words, cwd=os.getcwd(), **more):
     return json.dumps({"kind": "start", "argv": [base64.b64encode(x.encode()).decode() for x in words], "cwd": cwd, **more}).encode()

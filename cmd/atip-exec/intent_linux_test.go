@@ -39,7 +39,7 @@ func TestKilledPushLeavesTheIntent(t *testing.T) {
 		t.Fatal(err)
 	}
 	reached := false
-	for i := 0; i < 1000 && !reached; i++ {
+	for i := 0; i < 5000 && !reached; i++ {
 		_, err := os.Stat(filepath.Join(bare, "reached"))
 		reached = err == nil
 		time.Sleep(20 * time.Millisecond)

@@ -1,6 +1,8 @@
 package main_test
 
 import (
+	"crypto/sha256"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -46,8 +48,18 @@ func (w world) managed(policy string, cmd *exec.Cmd) *exec.Cmd {
 func TestManagedDeny(t *testing.T) {
 	w := newWorld(t)
 	file := filepath.Join(w.ws, "a")
+	// In the user namespace of a user the programs of the system belong to nobody.
+	rm, err := exec.LookPath("rm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := os.ReadFile(rm)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pin := fmt.Sprintf(`"trust":{"pins":{"rm":["sha256:%x"]}}`, sha256.Sum256(raw))
 	allow := func(lifts string) string {
-		return `{"version":1,"rules":[{"id":"remove","decision":"allow","when":{"tool":"rm"},"grants":["write","delete","destructive","irreversible"]` + lifts + `}]}`
+		return `{"version":1,` + pin + `,"rules":[{"id":"remove","decision":"allow","when":{"tool":"rm"},"grants":["write","delete","destructive","irreversible"]` + lifts + `}]}`
 	}
 	deny := func(floor string) string {
 		return `{"version":1,"rules":[{"id":"no-rm","decision":"deny"` + floor + `,"when":{"tool":"rm"},"reason":"files are kept"}]}`

@@ -57,7 +57,7 @@ func Behalf(m Machine, out Output) *fault.Fault {
 	}
 	a := b.answer(m, out)
 	raw := a.encode()
-	control.SetWriteDeadline(time.Now().Add(heldGrace))
+	control.SetWriteDeadline(time.Now().Add(patience))
 	if _, err := control.Write(raw); err != nil {
 		return fault.New("E4008", "nobody waits for the result: "+err.Error())
 	}

@@ -53,7 +53,7 @@ func (in *inner) question(raw []byte, files []*os.File) {
 		return
 	}
 	refuse := func(f *fault.Fault) {
-		sendAnswer(files[0], outcome{Kind: "end", ExitCode: f.Exit, Error: f}.encode())
+		sendNow(files[0], outcome{Kind: "end", ExitCode: f.Exit, Error: f}.encode())
 		drop()
 	}
 	if !passable(files[1:]) {
@@ -95,7 +95,7 @@ func (x *execution) help(h *helper, q question, files []*os.File) {
 	reply := files[0]
 	lost := func(why string) {
 		f := fault.New("E4008", why)
-		sendAnswer(reply, outcome{Kind: "end", ExitCode: f.Exit, Error: f}.encode())
+		sendNow(reply, outcome{Kind: "end", ExitCode: f.Exit, Error: f}.encode())
 	}
 	order, err := json.Marshal(x.order(q))
 	if err != nil || len(order) > maxOrder {
@@ -137,7 +137,7 @@ func (x *execution) help(h *helper, q question, files []*os.File) {
 		lost("the command was lost: its run ended without a result")
 		return
 	}
-	sendAnswer(reply, result[:n])
+	sendNow(reply, result[:n])
 }
 
 // order is what the process is told of this run.
@@ -222,10 +222,4 @@ func (b *broker) stopWithin(limit time.Duration) {
 	case <-done:
 	case <-time.After(limit):
 	}
-}
-
-// sendAnswer does not wait for a reader that may not be there.
-func sendAnswer(to *os.File, raw []byte) {
-	to.SetWriteDeadline(time.Now().Add(heldGrace))
-	_, _ = to.Write(raw)
 }

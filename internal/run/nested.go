@@ -27,6 +27,10 @@ const (
 
 	maxNestedRecord = 48 << 10
 	maxNested       = 256 // records of one run
+
+	// patience is for a socket whose other end does not read. A deadline that has passed
+	// before the first try fails it, so it is longer than a busy machine takes to get there.
+	patience = 10 * time.Second
 )
 
 // recorder is where the records of a run go.
@@ -229,7 +233,7 @@ func (in *inner) read() {
 	defer close(in.done)
 	buf := make([]byte, maxQuestion+1)
 	for {
-		n, files, err := receiveWith(in.from, buf)
+		n, files, err := receiveWith(in.from, buf, true)
 		if err != nil {
 			return
 		}
@@ -237,15 +241,36 @@ func (in *inner) read() {
 			in.question(buf[:min(n, maxQuestion)], files)
 			continue
 		}
-		var r nestedRecord
-		if n > maxNestedRecord || in.count == maxNested || json.Unmarshal(buf[:n], &r) != nil {
-			continue
+		in.record(buf[:n])
+	}
+}
+
+func (in *inner) record(raw []byte) {
+	var r nestedRecord
+	if len(raw) > maxNestedRecord || in.count == maxNested || json.Unmarshal(raw, &r) != nil {
+		return
+	}
+	in.count++
+	if up, ok := in.x.log.(*upward); ok {
+		up.send(r) // at once: this run may be killed before its end
+	} else {
+		in.records = append(in.records, r)
+	}
+}
+
+// rest takes what came before the reader was told to stop and was not read yet.
+func (in *inner) rest() {
+	buf := make([]byte, maxNestedRecord+1)
+	for {
+		n, files, err := receiveWith(in.from, buf, false)
+		if err != nil {
+			return
 		}
-		in.count++
-		if up, ok := in.x.log.(*upward); ok {
-			up.send(r) // at once: this run may be killed before its end
-		} else {
-			in.records = append(in.records, r)
+		for _, f := range files {
+			f.Close() // it is too late for questions
+		}
+		if len(files) == 0 {
+			in.record(buf[:n])
 		}
 	}
 }
@@ -266,6 +291,8 @@ func (x *execution) recordInner() {
 	case <-time.After(heldGrace):
 		x.inner.from.SetReadDeadline(time.Now())
 		<-x.inner.done
+		x.inner.from.SetReadDeadline(time.Time{})
+		x.inner.rest()
 	}
 	x.inner.from.Close()
 	for _, r := range x.inner.records {
@@ -330,7 +357,7 @@ func (u *upward) send(n nestedRecord) {
 		out, err = json.Marshal(n)
 	}
 	if err == nil {
-		u.to.SetWriteDeadline(time.Now().Add(time.Second))
+		u.to.SetWriteDeadline(time.Now().Add(patience))
 		_, _ = u.to.Write(out)
 	}
 }

@@ -60,6 +60,16 @@ func passable(files []*os.File) bool {
 	return true
 }
 
+// sendNow sends a message if there is room for it, and does not wait for any.
+func sendNow(to *os.File, raw []byte) {
+	if conn, err := to.SyscallConn(); err == nil {
+		_ = conn.Write(func(fd uintptr) bool {
+			_ = unix.Sendmsg(int(fd), raw, nil, nil, unix.MSG_NOSIGNAL|unix.MSG_DONTWAIT)
+			return true
+		})
+	}
+}
+
 // maxFiles is how many descriptors a message may bring; the kernel closes what is more.
 const maxFiles = 4
 
@@ -85,8 +95,8 @@ func sendWith(to *os.File, raw []byte, files ...*os.File) error {
 
 // receiveWith receives a message and the descriptors that came with it, the first under a
 // name that says whether it is a socket of our kind. Of a message that was cut short the
-// descriptors are closed.
-func receiveWith(from *os.File, buf []byte) (n int, files []*os.File, err error) {
+// descriptors are closed. If it is not to wait, an empty queue is an error.
+func receiveWith(from *os.File, buf []byte, wait bool) (n int, files []*os.File, err error) {
 	conn, err := from.SyscallConn()
 	if err != nil {
 		return 0, nil, err
@@ -96,7 +106,7 @@ func receiveWith(from *os.File, buf []byte) (n int, files []*os.File, err error)
 	var rerr error
 	if err := conn.Read(func(fd uintptr) bool {
 		n, oobn, flags, _, rerr = unix.Recvmsg(int(fd), buf, oob, unix.MSG_CMSG_CLOEXEC)
-		return rerr != unix.EAGAIN && rerr != unix.EINTR
+		return rerr != unix.EINTR && (rerr != unix.EAGAIN || !wait)
 	}); err != nil {
 		return 0, nil, err
 	}

@@ -21,6 +21,8 @@ func passable([]*os.File) bool { return false }
 
 func sendWith(*os.File, []byte, ...*os.File) error { return errNotHere }
 
-func receiveWith(*os.File, []byte) (int, []*os.File, error) { return 0, nil, errNotHere }
+func sendNow(*os.File, []byte) {}
+
+func receiveWith(*os.File, []byte, bool) (int, []*os.File, error) { return 0, nil, errNotHere }
 
 func helperAttributes() *syscall.SysProcAttr { return nil }

@@ -195,7 +195,7 @@ func (x *execution) put(up *upward, asks bool) (outcome, error) {
 		return outcome{}, fault.New("E2004", err.Error())
 	}
 	defer reply.Close()
-	up.to.SetWriteDeadline(time.Now().Add(heldGrace))
+	up.to.SetWriteDeadline(time.Now().Add(patience))
 	err = sendWith(up.to, raw, theirs, b.stdin, b.stdout, b.stderr)
 	theirs.Close()
 	if err != nil {
@@ -205,9 +205,7 @@ func (x *execution) put(up *upward, asks bool) (outcome, error) {
 	x.began = time.Now()
 	b.started(x)
 	tell := func(sig os.Signal) {
-		raw := outcome{Kind: "signal", Signal: signalNumber(sig)}.encode()
-		reply.SetWriteDeadline(time.Now().Add(heldGrace))
-		_, _ = reply.Write(raw)
+		sendNow(reply, outcome{Kind: "signal", Signal: signalNumber(sig)}.encode())
 	}
 	if early := x.signals.to(tell); early != nil {
 		tell(early)
