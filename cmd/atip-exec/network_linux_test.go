@@ -257,11 +257,11 @@ func TestHostThatIsNotKnown(t *testing.T) {
 
 // TestNamesThatLeadInside: names that resolve to addresses of this machine, of its network
 // and of a cloud's metadata service are not connected to, unless the policy names the range.
-// It needs an /etc/hosts of its own, which only root can mount here.
+// It has an /etc/hosts of its own, for which a user needs to be root of a namespace.
 func TestNamesThatLeadInside(t *testing.T) {
+	mounting := []string{"unshare", "--mount"}
 	if os.Getuid() != 0 {
-		t.Log("only root mounts its own /etc/hosts; the names are tried in package proxy too")
-		return
+		mounting = []string{"unshare", "--map-root-user", "--mount"}
 	}
 	needTier3(t)
 	n := newInternet(t)
@@ -271,11 +271,21 @@ func TestNamesThatLeadInside(t *testing.T) {
 	if err := os.WriteFile(hosts, []byte("127.0.0.1 localhost\n127.0.0.1 here.example\n169.254.169.254 metadata.example\n10.0.0.1 inside.example\n::ffff:127.0.0.1 mapped.example\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
+	// In the namespace of a user its owner cannot be seen, so the file is pinned.
+	curl, err := exec.LookPath("curl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, err := os.ReadFile(curl)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pin := fmt.Sprintf(`"trust":{"pins":{%q:["sha256:%x"]}},`, curl, sha256.Sum256(program))
 	run := func(private, url string) (string, netStatus) {
-		w.networked(`{"version":1,"switches":{"url_fetch":true},"network":{`+private+`}}`, "true")
+		w.networked(`{"version":1,`+pin+`"switches":{"url_fetch":true},"network":{`+private+`}}`, "true")
 		file := filepath.Join(w.home, "status.json")
 		cmd := w.command("--status-file", file, "--", "curl", "-sS", url)
-		cmd.Args = append([]string{"unshare", "--mount", "sh", "-c", `mount --bind "$0" /etc/hosts && exec "$@"`, hosts}, cmd.Args...)
+		cmd.Args = append(append(slices.Clone(mounting), "sh", "-c", `mount --bind "$0" /etc/hosts && exec "$@"`, hosts), cmd.Args...)
 		var err error
 		if cmd.Path, err = exec.LookPath("unshare"); err != nil {
 			t.Fatal(err)
