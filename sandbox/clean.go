@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -34,7 +35,7 @@ const removing = ".removing-"
 // Clean removes the directories for temporary files and caches that runs keep for each
 // workspace, but not those of a run that has not ended.
 func Clean(o CleanOptions) (removed, stay []PrivateDir, err error) {
-	root, err := os.OpenRoot(filepath.Join(o.Cache, "ws"))
+	root, err := os.OpenRoot(o.Cache)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, nil // nothing was ever kept
 	}
@@ -42,26 +43,37 @@ func Clean(o CleanOptions) (removed, stay []PrivateDir, err error) {
 		return nil, nil, err
 	}
 	defer root.Close()
-	entries, err := fs.ReadDir(root.FS(), ".")
-	if err != nil {
-		return nil, nil, err
+	var names []string
+	for _, dir := range [...]string{"ws", "layers"} {
+		entries, err := fs.ReadDir(root.FS(), dir)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, nil, err
+		}
+		for _, e := range entries {
+			switch {
+			case !e.IsDir():
+			case strings.HasPrefix(e.Name(), removing):
+				if !o.DryRun { // somebody was interrupted
+					_ = removeTree(root, dir+"/"+e.Name())
+				}
+			case workspaceName(e.Name()) && !slices.Contains(names, e.Name()):
+				names = append(names, e.Name())
+			}
+		}
 	}
-	for i, e := range entries {
-		if !e.IsDir() || !workspaceName(e.Name()) && !strings.HasPrefix(e.Name(), removing) {
-			continue
-		}
+	for i, name := range names {
 		if o.Progress != nil {
-			o.Progress(i, len(entries), e.Name())
+			o.Progress(i, len(names), name)
 		}
-		d := measure(root, e.Name())
-		if d.Why = cleanOne(root, e.Name(), d, o); d.Why != "" {
+		d := measure(root, name)
+		if d.Why = cleanOne(root, name, d, o); d.Why != "" {
 			stay = append(stay, d)
 		} else {
 			removed = append(removed, d)
 		}
 	}
 	if o.Progress != nil {
-		o.Progress(len(entries), len(entries), "")
+		o.Progress(len(names), len(names), "")
 	}
 	return removed, stay, nil
 }
@@ -73,27 +85,40 @@ func workspaceName(name string) bool {
 
 // cleanOne returns why the directory stays, "" if it went, or would.
 func cleanOne(root *os.Root, name string, d PrivateDir, o CleanOptions) string {
-	if !o.Before.IsZero() && d.Used.After(o.Before) && workspaceName(name) {
+	if !o.Before.IsZero() && d.Used.After(o.Before) {
 		return "it was used since"
 	}
+	if !o.DryRun {
+		if err := root.MkdirAll("ws/"+name, 0o700); err != nil {
+			return withoutPath(err)
+		}
+	}
 	lock, free := lockUnused(d.Path)
-	if !free {
+	switch {
+	case !free && o.DryRun:
+		if _, err := root.Lstat("ws/" + name); errors.Is(err, fs.ErrNotExist) {
+			return "" // layers alone
+		}
+		return "a run uses it"
+	case !free:
 		return "a run uses it"
 	}
 	defer lock.Close()
 	if o.DryRun {
 		return ""
 	}
-	if workspaceName(name) {
-		// A run that starts now makes its own.
-		to := removing + name + "-" + strconv.Itoa(os.Getpid())
-		if err := root.Rename(name, to); err != nil {
+	// A run that starts now waits for the lock until the directory has gone, and makes its
+	// own. By then the layers must not be there any more, either.
+	to := removing + name + "-" + strconv.Itoa(os.Getpid())
+	for _, dir := range [...]string{"layers/", "ws/"} {
+		if err := root.Rename(dir+name, dir+to); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return withoutPath(err)
 		}
-		name = to
 	}
-	if err := removeTree(root, name); err != nil {
-		return withoutPath(err)
+	for _, dir := range [...]string{"layers/", "ws/"} {
+		if err := removeTree(root, dir+to); err != nil {
+			return withoutPath(err)
+		}
 	}
 	return ""
 }
@@ -109,20 +134,22 @@ func withoutPath(err error) string {
 // measure adds up what is there. What cannot be read is removed uncounted. The time is that
 // of the directory alone, which every start sets: files in it can be as old as they like.
 func measure(root *os.Root, name string) PrivateDir {
-	d := PrivateDir{Path: filepath.Join(root.Name(), name)}
-	if fi, err := root.Lstat(name); err == nil {
+	d := PrivateDir{Path: filepath.Join(root.Name(), "ws", name)}
+	if fi, err := root.Lstat("ws/" + name); err == nil {
 		d.Used = fi.ModTime().UTC()
 	}
-	_ = fs.WalkDir(root.FS(), name, func(_ string, e fs.DirEntry, err error) error {
-		if err != nil {
+	for _, dir := range [...]string{"ws/", "layers/"} {
+		_ = fs.WalkDir(root.FS(), dir+name, func(_ string, e fs.DirEntry, err error) error {
+			if err != nil {
+				return nil
+			}
+			if fi, err := e.Info(); err == nil && !e.IsDir() {
+				d.Files++
+				d.Bytes += fi.Size()
+			}
 			return nil
-		}
-		if fi, err := e.Info(); err == nil && !e.IsDir() {
-			d.Files++
-			d.Bytes += fi.Size()
-		}
-		return nil
-	})
+		})
+	}
 	return d
 }
 
@@ -130,7 +157,10 @@ func measure(root *os.Root, name string) PrivateDir {
 // a module cache are read-only, those of an overlay's own directory are closed.
 func removeTree(root *os.Root, name string) error {
 	err := root.RemoveAll(name)
-	if err == nil || !errors.Is(err, fs.ErrPermission) && !errors.Is(err, syscall.ENOTEMPTY) {
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if !errors.Is(err, fs.ErrPermission) && !errors.Is(err, syscall.ENOTEMPTY) {
 		return err
 	}
 	if err := openTree(root, name); err != nil {

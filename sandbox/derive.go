@@ -53,6 +53,7 @@ type Input struct {
 	PathDirs                     []string // PATH
 	GitDirs                      []string // writable git directories outside the workspace (worktrees)
 	Private                      string   // W: the directory for TMPDIR and caches of this workspace
+	Layers                       string   // beside it, for what is written over caches of the host; "" for no such layers
 	Granted                      atip.Set
 	Subprocess                   atip.Value
 	OrgBound                     bool // every executable is bound to metadata of rank org or better
@@ -82,7 +83,7 @@ func Derive(in Input) (Profile, error) {
 		in.Getenv = func(string) string { return "" }
 	}
 	d := deriver{in: in, p: Profile{
-		Confine: in.Policy.Confine, Net: in.Net, Private: in.Private, SubprocessNo: in.Subprocess == atip.No,
+		Confine: in.Policy.Confine, Net: in.Net, Private: in.Private, Layers: in.Layers, SubprocessNo: in.Subprocess == atip.No,
 		Limits: in.Policy.Limits, Need: in.Policy.Require, Accept: in.Policy.Accept, Forced: in.Policy.Tier,
 		Caps: in.Policy.Caps, KeepLeftovers: in.Policy.KeepLeftovers, Tmp: in.Policy.Tmp,
 	}}

@@ -48,13 +48,39 @@ func (d *deriver) caches() {
 				}
 			}
 		case "cargo":
-			d.env("CARGO_HOME", w+"/cargo")
-			if d.in.Home != "" {
-				d.optional(d.in.Home+"/.cargo/registry", Read, "cache")
-				d.optional(d.in.Home+"/.cargo/git", Read, "cache")
-				d.optional(d.in.Home+"/.rustup/toolchains", d.rights(Read|Exec), "cache")
-			}
+			d.cargo()
 		}
+	}
+}
+
+// cargo has its caches beside settings, credentials and programs. So its home is one of the
+// workspace, in which links lead to the host's caches where those are of use: in a private
+// root, where a layer lies over them, and without network, where nothing can be fetched
+// that would have to be written.
+func (d *deriver) cargo() {
+	own, linked := d.p.Private+"/cargo", d.p.Private+"/cargo-host"
+	d.env("CARGO_HOME", own)
+	host := d.in.Getenv("CARGO_HOME")
+	if host == "" && d.in.Home != "" {
+		host = d.in.Home + "/.cargo"
+	}
+	if d.in.Home != "" {
+		d.optional(d.in.Home+"/.rustup/toolchains", d.rights(Read|Exec), "cache")
+	}
+	if host == "" {
+		return
+	}
+	for _, name := range [...]string{"registry", "git"} {
+		canonical, dir, err := d.in.Files.Resolve(host + "/" + name)
+		if err != nil || !dir || d.tooWide(canonical) != "" {
+			continue
+		}
+		d.optional(canonical, Read, "cache")
+		d.p.Links = append(d.p.Links, link{Name: "cargo-host/" + name, Target: canonical})
+		d.overlay("cargo-"+name, canonical, map[string]string{"CARGO_HOME": linked})
+	}
+	if len(d.p.Links) > 0 && (d.p.Net.Mode == NetNone || d.p.Net.Mode == NetLoopback) {
+		d.env("CARGO_HOME", linked)
 	}
 }
 

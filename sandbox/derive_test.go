@@ -248,6 +248,18 @@ func TestDeriveEnvironment(t *testing.T) {
 		p.Env["GOPROXY"] != "file:///home/u/go/pkg/mod/cache/download,https://proxy.golang.org,direct" {
 		t.Errorf("with network: %v %v", p.Env, err)
 	}
+
+	// The caches of cargo are linked where nothing is fetched that would be written there.
+	files := machine()
+	for _, dir := range []string{"/home/u/.cargo/registry", "/home/u/.cargo/git"} {
+		files[dir] = "/"
+	}
+	for mode, want := range map[NetMode]string{NetNone: w + "/cargo-host", NetLoopback: w + "/cargo-host", NetFull: w + "/cargo"} {
+		in.Files, in.Families, in.Net.Mode = files, []string{"cargo"}, mode
+		if p, err = Derive(in); err != nil || p.Env["CARGO_HOME"] != want || len(p.Links) != 2 || p.OverlayEnv["CARGO_HOME"] != w+"/cargo-host" || len(p.Overlays) != 2 {
+			t.Errorf("cargo, %s: %v %v %v %v", mode, p.Env["CARGO_HOME"], p.Links, p.Overlays, err)
+		}
+	}
 }
 
 func TestDeriveMasks(t *testing.T) {

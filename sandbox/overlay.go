@@ -27,7 +27,7 @@ func (d *deriver) overlay(name, path string, env map[string]string) {
 
 // overlays reports whether the caches of the host are there under a private layer.
 func (s *Setup) overlays() bool {
-	return s.tier == T3 && s.host.Overlay && s.profile.Private != "" && len(s.profile.Overlays) > 0
+	return s.tier == T3 && s.host.Overlay && s.profile.Private != "" && s.profile.Layers != "" && len(s.profile.Overlays) > 0
 }
 
 // Environment is what the run gets for its temporary files and caches. An empty value

@@ -15,9 +15,9 @@ const layers = 64
 
 // takeLayers makes the directories of the layers and keeps them for this run: the lock ends
 // with the wrapper.
-func takeLayers(private string, list []Overlay) (*os.File, []Overlay, error) {
+func takeLayers(base string, list []Overlay) (*os.File, []Overlay, error) {
 	for n := range layers {
-		dir := filepath.Join(private, "layers", strconv.Itoa(n))
+		dir := filepath.Join(base, strconv.Itoa(n))
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return nil, nil, &StepError{Step: "create layer", Path: dir, Err: unwrapPath(err)}
 		}
@@ -42,7 +42,7 @@ func takeLayers(private string, list []Overlay) (*os.File, []Overlay, error) {
 		}
 		return lock, out, nil
 	}
-	return nil, nil, &StepError{Step: "find a free layer", Path: private + "/layers", Code: "E4003", Err: errors.New("too many runs of this workspace at once")}
+	return nil, nil, &StepError{Step: "find a free layer", Path: base, Code: "E4003", Err: errors.New("too many runs of this workspace at once")}
 }
 
 // stack makes the overlays while the old root is there. They are attached with the rest.
@@ -70,9 +70,16 @@ func overlayMount(o Overlay) (int, error) {
 	// userxattr is what an overlay in a user namespace has to be content with.
 	err = unix.FsconfigSetFlag(fs, "userxattr")
 	for _, option := range [...][2]string{{"lowerdir", o.Lower}, {"upperdir", o.Upper + "/upper"}, {"workdir", o.Upper + "/work"}} {
+		if err != nil {
+			break
+		}
+		// Opened here, so that a link that somebody has put on the way is an error and leads
+		// nowhere. It also keeps apart what means something to the file system: colon, comma.
+		var fd int
+		fd, err = unix.Openat2(unix.AT_FDCWD, option[1], &unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS})
 		if err == nil {
-			// A colon or a comma means something to the file system; such a cache is not laid over.
-			err = unix.FsconfigSetString(fs, option[0], option[1])
+			defer unix.Close(fd)
+			err = unix.FsconfigSetString(fs, option[0], "/proc/self/fd/"+strconv.Itoa(fd))
 		}
 	}
 	if err == nil {

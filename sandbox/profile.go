@@ -246,6 +246,7 @@ type Profile struct {
 	Workspace         string
 	Private           string // directory for temporary files and caches of this workspace
 	Home              string
+	Layers            string // where the layers over caches are kept, which no run can write
 	Read, Write, Exec []Grant
 	Mask              []string // secrets below a granted directory
 	Protect           []string // names in the workspace that must not change; a directory ends in "/"
@@ -261,6 +262,7 @@ type Profile struct {
 	Env               map[string]string
 	Overlays          []Overlay         // caches of the host under a private layer, where there is a private root
 	OverlayEnv        map[string]string // what then stands in place of Env
+	Links             []link            // in the private directory, to caches of the host
 	Limits            Limits
 	Need              []Guarantee // beyond those that always apply
 	Accept            []Guarantee

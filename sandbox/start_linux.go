@@ -74,6 +74,9 @@ func startWorker(s *Setup, c *Cmd) (*Proc, error) {
 		return nil, err
 	}
 	w.hold(private)
+	if err := linkCaches(s.profile.Private, s.profile.Links); err != nil {
+		return nil, err
+	}
 	guard, err := guardNames(s.profile, s.host.state)
 	if err != nil {
 		return nil, err
@@ -94,7 +97,7 @@ func startWorker(s *Setup, c *Cmd) (*Proc, error) {
 	}
 	if s.overlays() {
 		var lock *os.File
-		if lock, w.layers, err = takeLayers(s.profile.Private, s.profile.Overlays); err != nil {
+		if lock, w.layers, err = takeLayers(s.profile.Layers, s.profile.Overlays); err != nil {
 			return nil, err
 		}
 		w.hold(lock)

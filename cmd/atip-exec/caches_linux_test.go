@@ -96,6 +96,11 @@ func TestWarmCaches(t *testing.T) {
 		"go":  func(t *testing.T) []string { return w.warmGo(t, outside) },
 		"npm": func(t *testing.T) []string { return w.warmNpm(t, outside) },
 		"pip": func(t *testing.T) []string { return w.warmPip(t, outside) },
+		"cargo": func(t *testing.T) []string {
+			commands, dir := w.warmCargo(t, outside)
+			path = dir + ":" + path
+			return commands
+		},
 	}
 	defer func() {
 		// That cache is shared with whatever builds on this machine, so it is asked for one file.
@@ -105,11 +110,11 @@ func TestWarmCaches(t *testing.T) {
 		if _, serr := os.Stat(filepath.Join(goCache, "atip-exec-test")); err != nil || serr == nil || strings.TrimSpace(string(out)) != "True" {
 			t.Errorf("a file of the build cache: %v, %s; on the host: %v", err, out, serr)
 		}
-		if upper, _ := filepath.Glob(w.home + "/.cache/atip-exec/ws/*/layers/*/go-build/upper/atip-exec-test"); len(upper) != 1 {
+		if upper, _ := filepath.Glob(w.home + "/.cache/atip-exec/layers/*/*/go-build/upper/atip-exec-test"); len(upper) != 1 {
 			t.Errorf("in the layer: %v", upper)
 		}
 	}()
-	for _, family := range []string{"go", "npm", "pip"} {
+	for _, family := range []string{"go", "npm", "pip", "cargo"} {
 		t.Run(family, func(t *testing.T) {
 			commands := warm[family](t)
 			cache := files(t, w.home)
@@ -218,6 +223,110 @@ func (w world) warmNpm(t *testing.T, outside func(string, []string, ...string)) 
 		t.Fatal(err)
 	}
 	return []string{"npm ci --offline --no-audit --no-fund", "node -e process.exit(require('two')-2)"}
+}
+
+// warmCargo fetches a crate from a repository of its own, which is gone afterwards. It
+// returns the directory of the toolchain, which must not depend on the home directory.
+func (w world) warmCargo(t *testing.T, outside func(string, []string, ...string)) (commands []string, dir string) {
+	sysroot, err := exec.Command("rustc", "--print", "sysroot").Output()
+	if err != nil {
+		t.Log("cargo is not installed")
+		return nil, "/usr/bin"
+	}
+	dir = filepath.Join(strings.TrimSpace(string(sysroot)), "bin")
+	crate := filepath.Join(t.TempDir(), "dep")
+	put(t, crate, map[string]string{"Cargo.toml": "[package]\nname = \"dep\"\nversion = \"1.0.0\"\nedition = \"2021\"\n", "src/lib.rs": "pub const TWO: u32 = 2;\n"})
+	outside(crate, nil, "git", "init", "-q")
+	outside(crate, nil, "git", "add", ".")
+	outside(crate, nil, "git", "-c", "user.name=x", "-c", "user.email=x@example.invalid", "commit", "-qm", "x")
+	put(t, w.ws, map[string]string{"Cargo.toml": "[package]\nname = \"m\"\nversion = \"1.0.0\"\nedition = \"2021\"\n\n[dependencies]\ndep = { git = \"file://" + crate + "\" }\n",
+		"src/main.rs": "fn main() { assert_eq!(dep::TWO, 2) }\n"})
+	if err := os.MkdirAll(w.home+"/.cargo/registry", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	outside(w.ws, []string{"CARGO_HOME=" + w.home + "/.cargo", "PATH=" + dir + ":/usr/local/bin:/usr/bin:/bin"}, dir+"/cargo", "fetch", "-q")
+	if err := os.RemoveAll(crate); err != nil {
+		t.Fatal(err)
+	}
+	return []string{"cargo tree --offline --locked", "cargo metadata --offline --format-version 1"}, dir
+}
+
+// TestCargoWithoutNetwork: below a private root, too, the crates of the host are there.
+func TestCargoWithoutNetwork(t *testing.T) {
+	w := newWorldAtHome(t)
+	w.policy(`{"version":1,"sandbox":{"tier":"T2"}}`)
+	put(t, w.ws, map[string]string{"Cargo.toml": "[package]\nname = \"m\"\nversion = \"1.0.0\"\n"})
+	put(t, w.home, map[string]string{".cargo/registry/cache/crate": "crate", ".cargo/credentials.toml": "synthetic"})
+	const text = `import os
+home = os.environ['CARGO_HOME']
+print(open(home + '/registry/cache/crate').read(), os.path.exists(home + '/credentials.toml'))
+open(home + '/.package-cache', 'w')
+for name in ('/registry/new', '/registry/cache/crate'):
+    try: open(home + name, 'w')
+    except OSError as e: print(type(e).__name__)
+`
+	for range 2 {
+		if status, stdout, stderr := w.python(text); status != 0 || stdout != "crate False\nPermissionError\nPermissionError" {
+			t.Errorf("status %d, %q; %s", status, stdout, stderr)
+		}
+		// What a run puts in the place of the links is gone in the next one.
+		if status, _, stderr := w.python("import os\nhome = os.environ['CARGO_HOME']\nos.remove(home + '/registry')\nos.makedirs(home + '/registry/cache')\nopen(home + '/registry/cache/crate', 'w').write('poisoned')"); status != 0 {
+			t.Errorf("replacing: status %d; %s", status, stderr)
+		}
+	}
+}
+
+// TestPrivateDirectoryLeadsNowhere: what a run leaves in place of what the next start uses
+// there, links to somewhere outside, changes nothing outside and stops nothing.
+func TestPrivateDirectoryLeadsNowhere(t *testing.T) {
+	for _, tier := range []string{"T2", "T3"} {
+		w := newWorldAtHome(t)
+		w.policy(`{"version":1,"sandbox":{"tier":"` + tier + `"}}`)
+		outside := filepath.Join(w.home, "outside")
+		put(t, outside, map[string]string{"secret": "kept\n", "registry/file": "kept\n"})
+		put(t, w.ws, map[string]string{"go.mod": "module example.invalid/m\n", "Cargo.toml": "[package]\n"})
+		put(t, w.home, map[string]string{".cache/go-build/README": "cache", ".cargo/registry/x": "x"})
+		if status, _, stderr := w.python("print(1)"); status != 0 {
+			t.Fatalf("%s: status %d; %s", tier, status, stderr)
+		}
+		before := files(t, outside)
+		plant := `import os, shutil
+w = os.path.dirname(os.environ['XDG_CACHE_HOME'])
+for name in ('layers', 'layers/0', 'layers/0/go-build', 'cargo-host', 'tmp', 'xdg', 'go-build'):
+    path = w + '/' + name
+    if os.path.isdir(os.path.dirname(path)) and not os.path.islink(os.path.dirname(path)):
+        try: os.rename(path, path + '.old')
+        except OSError: pass
+        try: os.symlink('` + outside + `', path)
+        except OSError as e: print(name, type(e).__name__)
+print(sorted(n for n in os.listdir(w) if os.path.islink(w + '/' + n)))
+`
+		status, stdout, stderr := w.python(plant)
+		if status != 0 || !strings.Contains(stdout, "'cargo-host'") || !strings.Contains(stdout, "'layers'") {
+			t.Fatalf("%s: status %d, %q; %s", tier, status, stdout, stderr)
+		}
+		use := `import os
+for name in ('GOCACHE', 'CARGO_HOME', 'TMPDIR'):
+    d = os.environ[name]
+    try: print(name, os.path.exists(d + '/secret'), open(d + '/planted', 'w').write('x'))
+    except OSError as e: print(name, type(e).__name__)
+`
+		for range 2 {
+			status, stdout, stderr = w.python(use)
+			if status != 0 || strings.Contains(stdout, "True") && tier == "T3" {
+				t.Errorf("%s: status %d, %q; %s", tier, status, stdout, stderr)
+			}
+		}
+		after := files(t, outside)
+		if len(after) != len(before) {
+			t.Errorf("%s: outside: %v", tier, after)
+		}
+		for path, was := range before {
+			if after[path] != was {
+				t.Errorf("%s: %s was %q and is %q", tier, path, was, after[path])
+			}
+		}
+	}
 }
 
 // warmPip has a wheel in a directory, as caches of packages that cannot be asked for

@@ -30,7 +30,7 @@ func (p *Plan) confine() (err error) {
 	}
 	in := sandbox.Input{
 		Workspace: p.Workspace, Cwd: p.Cwd, Home: p.dirs.Home, TmpDir: filepath.Join(p.private, "tmp"),
-		PathDirs: filepath.SplitList(p.machine.Getenv("PATH")), GitDirs: p.gitDirs, Private: p.private,
+		PathDirs: filepath.SplitList(p.machine.Getenv("PATH")), GitDirs: p.gitDirs, Private: p.private, Layers: filepath.Join(p.dirs.Cache, "layers", filepath.Base(p.private)),
 		Granted: p.Decision.Grants.Effects, OrgBound: !p.namesShell(), Families: p.families(), Net: net,
 		Forbidden: p.forbidden(), Root: p.machine.UID == 0, Getenv: p.machine.Getenv, Files: p.files,
 	}
