@@ -49,7 +49,7 @@ type Console struct {
 
 // NewConsole prints to the standard streams of this process.
 func NewConsole() *Console {
-	return &Console{Out: os.Stdout, Err: os.Stderr, OutTTY: tty.IsTerminal(os.Stdout.Fd()), ErrTTY: tty.IsTerminal(os.Stderr.Fd()), getenv: os.Getenv}
+	return &Console{Out: tty.Steady(os.Stdout), Err: tty.Steady(os.Stderr), OutTTY: tty.IsTerminal(os.Stdout.Fd()), ErrTTY: tty.IsTerminal(os.Stderr.Fd()), getenv: os.Getenv}
 }
 
 // Apply takes over the output flags of a command line.

@@ -2,6 +2,7 @@ package tty
 
 import (
 	"errors"
+	"io"
 	"os"
 	"syscall"
 
@@ -81,3 +82,6 @@ func TakeForeground(int) error { return &Error{Op: "tcsetpgrp", Code: "E1002", E
 
 // GiveForeground refuses.
 func GiveForeground(int, int) error { return &Error{Op: "tcsetpgrp", Code: "E1002", Err: errNone} }
+
+// Steady is the file: there is no such flag.
+func Steady(f *os.File) io.Writer { return f }
