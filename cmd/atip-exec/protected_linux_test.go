@@ -86,3 +86,46 @@ time.sleep(60)
 		}
 	}
 }
+
+// TestGitWithPinnedNames: in a private root the hooks stand fast, and so does what holds
+// them; ordinary work with git goes on.
+func TestGitWithPinnedNames(t *testing.T) {
+	w := newWorld(t)
+	w.policy(`{"version":1,"sandbox":{"tier":"T3"}}`)
+	hook := filepath.Join(w.ws, ".git/hooks/pre-commit")
+	put(t, w.ws, map[string]string{".git/hooks/pre-commit": "#!/bin/sh\nexit 0\n", "file": "text\n"})
+	const try = `import os
+def tried(f):
+    try: f()
+    except OSError as e: return e.strerror
+    return 'done'
+print(tried(lambda: os.rename('.git', 'g')), tried(lambda: open('.git/hooks/pre-commit', 'w')), tried(lambda: open('.git/hooks/x', 'w')), sep=', ')
+`
+	if status, stdout, stderr := w.python(try); status != 0 || stdout != "Device or resource busy, Read-only file system, Read-only file system" {
+		t.Errorf("inside: status %d, %q; %s", status, stdout, stderr)
+	}
+	for _, words := range [][]string{
+		{"git", "config", "user.name", "x"}, {"git", "config", "user.email", "x@example.invalid"}, {"git", "add", "file"},
+		{"git", "commit", "-q", "-m", "first"}, {"git", "checkout", "-q", "-b", "other"}, {"git", "worktree", "add", "-q", "tree"},
+		{"git", "remote", "add", "o", "https://example.invalid/r"}, {"git", "log", "--oneline"},
+	} {
+		if out, err := w.command(append([]string{"--"}, words...)...).CombinedOutput(); err != nil || strings.Contains(string(out), "E411") {
+			t.Errorf("%v: %v: %s", words, err, out)
+		}
+	}
+	// What would make git start a program is gone afterwards.
+	if out, _ := w.command("--", "python3", "-c", "import subprocess; subprocess.run(['git', 'config', 'core.fsmonitor', 'evil'], check=True)").CombinedOutput(); !strings.Contains(string(out), "E4111") {
+		t.Errorf("fsmonitor: %s", out)
+	}
+	config, err := os.ReadFile(filepath.Join(w.ws, ".git/config"))
+	if err != nil || strings.Contains(string(config), "evil") || !strings.Contains(string(config), "example.invalid/r") {
+		t.Errorf("%v: %s", err, config)
+	}
+	// Outside, all of it can be done.
+	if err := os.WriteFile(hook, []byte("#!/bin/sh\n"), 0o755); err != nil {
+		t.Error(err)
+	}
+	if err := os.Rename(filepath.Join(w.ws, ".git"), filepath.Join(w.ws, "g")); err != nil {
+		t.Error(err)
+	}
+}

@@ -250,3 +250,61 @@ func hasNote(list []event, code string) bool {
 	}
 	return false
 }
+
+// TestHeldOutput: what stays behind with the output open holds neither the run nor itself.
+func TestHeldOutput(t *testing.T) {
+	for _, tier := range []string{"T2", "T3"} {
+		w := newWorld(t)
+		w.policy(`{"version":1,"sandbox":{"tier":"` + tier + `"}}`)
+		file := filepath.Join(w.home, "status.json")
+		name := "sleep 87." + strconv.Itoa(os.Getpid())
+		out, err := w.command("--status-file", file, "--", "sh", "-c", "setsid "+name+" & echo hi").Output()
+		if err != nil || string(out) != "hi\n" {
+			t.Errorf("%s: %v: %q", tier, err, out)
+		}
+		gone(t, name)
+		raw, _ := os.ReadFile(file)
+		var doc struct {
+			IO   struct{ Stdout struct{ End string } }
+			Tree struct{ Leftovers int }
+		}
+		if err := json.Unmarshal(raw, &doc); err != nil || doc.IO.Stdout.End != "held" || doc.Tree.Leftovers != 1 {
+			t.Errorf("%s: %v: %s", tier, err, raw)
+		}
+	}
+}
+
+// TestNoStageWithoutARun: what is refused, or only looked at, has started nothing.
+func TestNoStageWithoutARun(t *testing.T) {
+	w := newWorld(t)
+	w.policy(`{"version":1,"sandbox":{"tier":"T3"}}`)
+	// The machine is asked once, by a stage.
+	if out, err := w.command("--", "true").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	stages := func(args ...string) (int, int) {
+		t.Helper()
+		trace := filepath.Join(t.TempDir(), "trace")
+		cmd := exec.Command("strace", append([]string{"-f", "-qq", "-e", "trace=execve", "-o", trace, filepath.Join(bin, "atip-exec")}, args...)...)
+		cmd.Dir, cmd.Env = w.ws, w.command().Env
+		_ = cmd.Run()
+		raw, err := os.ReadFile(trace)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return cmd.ProcessState.ExitCode(), strings.Count(string(raw), `"atip-exec:stage"`)
+	}
+	for _, tc := range []struct {
+		args          []string
+		status, count int
+	}{
+		{[]string{"--", "sh", "-c", "exit 3"}, 3, 1},
+		{[]string{"--", "git", "push", "--force"}, 77, 0},
+		{[]string{"--dry-run", "--", "sh", "-c", "exit 3"}, 0, 0},
+		{[]string{"explain", "--", "sh", "-c", "exit 3"}, 0, 0},
+	} {
+		if status, n := stages(tc.args...); status != tc.status || n != tc.count {
+			t.Errorf("%v: status %d, %d stages; want %d, %d", tc.args, status, n, tc.status, tc.count)
+		}
+	}
+}
