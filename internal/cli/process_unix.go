@@ -7,6 +7,8 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/atip-dev/atip-exec/internal/tty"
 )
 
 const exeSuffix = ""
@@ -16,10 +18,11 @@ func replaceProcess(path string, argv, env []string) error { return unix.Exec(pa
 // unbroken writes to the file of w under another number. A write to a closed pipe then
 // only fails: for descriptors 1 and 2 the os package ends the process with SIGPIPE.
 func unbroken(w io.Writer) io.Writer {
-	f, ok := w.(*os.File)
+	under, ok := w.(interface{ Underlying() *os.File })
 	if !ok {
 		return w
 	}
+	f := under.Underlying()
 	// Not Fd, which would make a descriptor that was shared as non-blocking blocking.
 	conn, err := f.SyscallConn()
 	if err != nil {
@@ -29,5 +32,5 @@ func unbroken(w io.Writer) io.Writer {
 	if conn.Control(func(fd uintptr) { dup, err = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 3) }) != nil || err != nil {
 		return w
 	}
-	return os.NewFile(uintptr(dup), f.Name())
+	return tty.Steady(os.NewFile(uintptr(dup), f.Name()))
 }

@@ -16,6 +16,9 @@ func Steady(f *os.File) io.Writer { return steady{f} }
 
 type steady struct{ file *os.File }
 
+// Underlying is the file that is written to.
+func (s steady) Underlying() *os.File { return s.file }
+
 func (s steady) Write(b []byte) (n int, err error) {
 	for {
 		m, err := s.file.Write(b[n:])
