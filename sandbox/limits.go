@@ -96,13 +96,19 @@ func (k kept) ofProcess() Limits {
 	return l
 }
 
+// noCgroup as Host.cgroup means that there is none, whatever this machine has.
+const noCgroup = "none"
+
 // cgroupFor finds where a group with the controller can be made. It is asked only if a
 // limit needs one.
 func (h Host) cgroupFor(controller string) (dir, why string) {
-	if h.cgroup != "" {
-		return h.cgroup, ""
+	switch h.cgroup {
+	case "":
+		return findCgroup([]string{controller})
+	case noCgroup:
+		return "", "this host has no control groups"
 	}
-	return findCgroup([]string{controller})
+	return h.cgroup, ""
 }
 
 // value is the limit of that name.

@@ -19,8 +19,8 @@ func gapNames(gaps []Gap) string {
 func TestSelect(t *testing.T) {
 	writable := Profile{Workspace: "/w", HostWrite: true, Write: []Grant{{Path: "/w", Dir: true, Rights: Read | Write}}}
 	with := func(p Profile, change func(*Profile)) Profile { change(&p); return p }
-	t2 := Host{OS: "linux", ABI: 7, Seccomp: true, NSWhy: "user namespaces are off", state: "/state"}
-	t3 := Host{OS: "linux", ABI: 7, Seccomp: true, Namespaces: true, state: "/state"}
+	t2 := Host{OS: "linux", ABI: 7, Seccomp: true, NSWhy: "user namespaces are off", state: "/state", cgroup: noCgroup}
+	t3 := Host{OS: "linux", ABI: 7, Seccomp: true, Namespaces: true, state: "/state", cgroup: noCgroup}
 	stateless := t2
 	stateless.state = ""
 	for _, tc := range []struct {
@@ -48,7 +48,7 @@ func TestSelect(t *testing.T) {
 		{"allowlist", Profile{PlainRead: true, Net: Net{Mode: NetAllowlist}}, t2, T2, "net", "E4101"},
 		{"limit", Profile{PlainRead: true, Limits: Limits{Processes: 5}}, t2, T2, "", "E4006"},
 		{"limit that T3 keeps", Profile{PlainRead: true, Limits: Limits{Processes: 5}}, t3, T3, "", ""},
-		{"limit of root", Profile{PlainRead: true, Limits: Limits{Processes: 5}}, Host{ABI: 7, Seccomp: true, Namespaces: true, Root: true}, T3, "", "E4006"},
+		{"limit of root", Profile{PlainRead: true, Limits: Limits{Processes: 5}}, Host{ABI: 7, Seccomp: true, Namespaces: true, Root: true, cgroup: noCgroup}, T3, "", "E4006"},
 		{"other limits", Profile{PlainRead: true, Limits: Limits{CPU: 5, FileSize: 1, Memory: 1}}, t2, T2, "", ""},
 		{"accepted gaps are for lesser machines", Profile{Accept: BuiltinAccept()}, t3, T3, "", ""},
 		{"plain read where T3 is usable", Profile{PlainRead: true}, t3, T2, "", ""},
