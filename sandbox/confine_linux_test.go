@@ -303,7 +303,7 @@ func TestKillTree(t *testing.T) {
 	needLandlock(t, 1)
 	w := newWorld(t)
 	p := w.profile(t, nil)
-	j := w.shell(p, `trap "" TERM; setsid sleep 60 & sleep 61 & echo ready; while :; do sleep 1; done`)
+	j := w.shell(p, `trap "" TERM; setsid bash -c 'echo >$TMPDIR/there; exec sleep 60' & sleep 61 & while [ ! -e $TMPDIR/there ]; do sleep 0.01; done; echo ready; while :; do sleep 1; done`)
 	j.Kill, j.Grace = true, 100*time.Millisecond
 	r := confined(t, j)
 	if r.Exit.Signal != unix.SIGKILL || r.Exit.Code != 137 || r.Rest != "[]" || r.Tree.Leftovers == 0 {

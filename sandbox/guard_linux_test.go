@@ -155,7 +155,7 @@ func TestNoGuardWithoutWrite(t *testing.T) {
 func TestRunPutsProtectedNamesBack(t *testing.T) {
 	needLandlock(t, 1)
 	w, p := repository(t)
-	j := w.shell(p, "cd "+w.ws+`; echo evil >.git/hooks/pre-commit; (while :; do echo evil >.mcp.json; done) >/dev/null 2>&1 & sleep 0.1`)
+	j := w.shell(p, "cd "+w.ws+`; echo evil >.git/hooks/pre-commit; (while :; do echo evil >.mcp.json; done) >/dev/null 2>&1 & while [ ! -e .mcp.json ]; do sleep 0.01; done`)
 	j.State = w.base + "/state"
 	r := confined(t, j)
 	if len(r.Settlement.Changes) != 2 || r.Rest != "[]" || r.Err != "" {

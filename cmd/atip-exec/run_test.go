@@ -330,13 +330,15 @@ func buildTool(t *testing.T, w world, name string) []byte {
 // TestOnlyOneThreadIsConfined looks at the wrapper's own threads while a child runs.
 func TestOnlyOneThreadIsConfined(t *testing.T) {
 	w := newWorld(t)
-	cmd := w.command("--", "sleep", "5.4321")
+	// Of this test alone: another user may run it at the same time.
+	duration := fmt.Sprintf("60.%d", os.Getpid())
+	cmd := w.command("--", "sleep", duration)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	defer func() { cmd.Process.Signal(syscall.SIGTERM); cmd.Wait() }()
-	for range 100 {
-		if alive("sleep 5.4321") {
+	for range 3000 {
+		if alive("sleep " + duration) {
 			break
 		}
 		time.Sleep(10 * time.Millisecond)
