@@ -22,7 +22,8 @@ func rootEtc() []string {
 		"os-release", "lsb-release", "debian_version", "redhat-release", "alpine-release", "ssl/certs",
 		"ssl/openssl.cnf", "ssl/cert.pem", "pki/tls", "pki/ca-trust", "crypto-policies", "ca-certificates", "gitconfig",
 		"gitattributes", "profile", "profile.d", "bash.bashrc", "bashrc", "inputrc", "terminfo", "mime.types", "magic",
-		"locale.alias", "locale.conf", "python3", "perl", "java", "fonts", "shells", "vim"}
+		"locale.alias", "locale.conf", "python3", "python3.9", "python3.10", "python3.11", "python3.12", "python3.13", "python3.14",
+		"python3.15", "python3.16", "perl", "java", "fonts", "shells", "vim"}
 }
 
 // deviceNodes are open to every run. Other terminals are not: they are the user's.

@@ -187,7 +187,8 @@ for f in (lambda: socket.socket(), lambda: os.unshare(os.CLONE_NEWUSER) if hasat
 	}
 	// A failing command gets the certain answer instead of the guess.
 	status, _, stderr, list = w.observedRun([]string{"--explain-denials"}, nil, "open('"+w.home+"/x', 'w')")
-	if status != 1 || strings.Contains(stderr, "probably") || len(list) != 1 || list[0].Op != "write" {
+	// Python itself may be denied more, where its modules are not compiled.
+	if status != 1 || strings.Contains(stderr, "probably") || !slices.ContainsFunc(list, func(d denial) bool { return d.Op == "write" && d.Path == w.home+"/x" && d.Certain }) {
 		t.Errorf("status %d, %+v, %s", status, list, stderr)
 	}
 	if status, _, stderr, list = w.observedRun(nil, nil, "open('"+w.home+"/x', 'w')"); status != 1 || !strings.Contains(stderr, "denied, probably") || len(list) != 1 || list[0].Certain {
