@@ -263,53 +263,15 @@ func TestForeignABIsDie(t *testing.T) {
 			errnosOf(t, free)
 		}
 		strict.Calls, free.Calls = nil, nil
-		strict.Exec = []string{writeInt80(t)}
-		free.Exec = strict.Exec
-		if _, status := runFilterJob(t, strict); !status.Signaled() || status.Signal() != unix.SIGSYS {
-			t.Errorf("int 0x80: %#x, want SIGSYS", status)
-		}
-		if _, status := runFilterJob(t, free); status.Signaled() && status.Signal() == unix.SIGSYS {
-			t.Errorf("int 0x80 dies of SIGSYS without the filter too: %#x", status)
-		}
 	}
-}
-
-// writeInt80 writes a 64-bit executable whose only act is i386's exit(42).
-func writeInt80(t *testing.T) string {
-	code := []byte{
-		0xbb, 42, 0, 0, 0, // mov ebx, 42
-		0xb8, 1, 0, 0, 0, // mov eax, 1
-		0xcd, 0x80, // int 0x80
-		0x0f, 0x0b, // ud2
+	program := foreignPrograms()[runtime.GOARCH]
+	strict.Exec = []string{program.write(t)}
+	free.Exec = strict.Exec
+	_, status := runFilterJob(t, free)
+	need(t, program.feature, status.ExitStatus() == foreignExit)
+	if _, status := runFilterJob(t, strict); !status.Signaled() || status.Signal() != unix.SIGSYS {
+		t.Errorf("%s: %#x, want SIGSYS", program.feature, status)
 	}
-	const base, headers = 0x400000, 64 + 56
-	elf := make([]byte, headers, headers+len(code))
-	copy(elf, "\x7fELF\x02\x01\x01")
-	put := func(at int, size int, v uint64) {
-		for i := range size {
-			elf[at+i] = byte(v >> (8 * i))
-		}
-	}
-	put(16, 2, 2)            // ET_EXEC
-	put(18, 2, 62)           // EM_X86_64
-	put(20, 4, 1)            // version
-	put(24, 8, base+headers) // entry
-	put(32, 8, 64)           // program headers
-	put(52, 2, 64)           // size of this header
-	put(54, 2, 56)           // size of a program header
-	put(56, 2, 1)            // how many
-	put(64, 4, 1)            // PT_LOAD
-	put(68, 4, 5)            // readable, executable
-	put(80, 8, base)         // address
-	put(88, 8, base)         // physical
-	put(96, 8, uint64(headers+len(code)))
-	put(104, 8, uint64(headers+len(code)))
-	put(112, 8, 0x1000)
-	path := filepath.Join(t.TempDir(), "int80")
-	if err := os.WriteFile(path, append(elf, code...), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	return path
 }
 
 func TestForkTicket(t *testing.T) {

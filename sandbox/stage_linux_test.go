@@ -114,13 +114,13 @@ func TestPrivateRootDetails(t *testing.T) {
 		"echo $PWD; pwd":                       "",
 		"ps -e 2>/dev/null | wc -l":            "",
 		"echo a | cat; (exit 3) || echo b":     "a\nb",
-		"python3 -c 'import multiprocessing as m; print(m.Pool(2).map(abs,[-1]))'":                                                                                 "[1]",
-		"tty=$(python3 -c 'import os; m,s=os.openpty(); print(os.ttyname(s))') && echo $tty":                                                                       "/dev/pts/0",
-		"for s in $(seq 64); do kill -$s 1; done 2>/dev/null; echo alive":                                                                                          "alive",
-		"python3 -c 'import os,ctypes\nc=ctypes.CDLL(None)\nfor t in os.listdir(\"/proc/1/task\"):\n for s in range(1,65): c.syscall(234,1,int(t),s)'; echo alive": "alive",
-		"bash -c 'sleep 9 & kill %1; wait; echo done'":                                                                                                             "done",
-		"setsid bash -c 'trap \"\" TERM; sleep 60' >/dev/null 2>&1 & sleep 0.1; echo swept":                                                                        "swept",
-		"git init -q . && git -c user.email=a -c user.name=a commit -q --allow-empty -m x; git log --format=%s":                                                    "x",
+		"python3 -c 'import multiprocessing as m; print(m.Pool(2).map(abs,[-1]))'":                                                                                                           "[1]",
+		"tty=$(python3 -c 'import os; m,s=os.openpty(); print(os.ttyname(s))') && echo $tty":                                                                                                 "/dev/pts/0",
+		"for s in $(seq 64); do kill -$s 1; done 2>/dev/null; echo alive":                                                                                                                    "alive",
+		"python3 -c 'import os,ctypes\nc=ctypes.CDLL(None)\nfor t in os.listdir(\"/proc/1/task\"):\n for s in range(1,65): c.syscall(" + itoa(unix.SYS_TGKILL) + ",1,int(t),s)'; echo alive": "alive",
+		"bash -c 'sleep 9 & kill %1; wait; echo done'":                                                                                                                                       "done",
+		"setsid bash -c 'trap \"\" TERM; sleep 60' >/dev/null 2>&1 & sleep 0.1; echo swept":                                                                                                  "swept",
+		"git init -q . && git -c user.email=a -c user.name=a commit -q --allow-empty -m x; git log --format=%s":                                                                              "x",
 	} {
 		w := newWorld(t)
 		p := w.third(t, func(in *Input) { in.Exec = append(in.Exec, "/usr/bin/bash") })
