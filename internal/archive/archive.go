@@ -265,6 +265,39 @@ func (x *extraction) deb(f io.Reader) error {
 
 // control reads the fields of the package; the scripts beside them are passed over.
 func (x *extraction) control(r *bufio.Reader, name string) error {
+	return x.members(r, name, func(h *tar.Header, body io.Reader) error {
+		if path.Clean(h.Name) != "control" || h.Typeflag != tar.TypeReg || h.Size > maxControl {
+			return nil
+		}
+		raw, err := io.ReadAll(io.LimitReader(body, maxControl))
+		if err != nil {
+			return err
+		}
+		x.out.Control = map[string]string{}
+		for line := range bytes.Lines(raw) {
+			if key, value, ok := strings.Cut(strings.TrimRight(string(line), "\r\n"), ":"); ok && key != "" && key[0] != ' ' && key[0] != '\t' {
+				x.out.Control[key] = strings.TrimSpace(value)
+			}
+		}
+		return nil
+	})
+}
+
+func (x *extraction) tar(r *bufio.Reader, name string) error {
+	return x.members(r, name, func(h *tar.Header, body io.Reader) error {
+		switch h.Typeflag {
+		case tar.TypeReg:
+			return x.take(h.Name, h.FileInfo().Mode(), "", body)
+		case tar.TypeSymlink, tar.TypeLink:
+			return x.take(h.Name, 0o777, h.Linkname, nil)
+		}
+		return nil
+	})
+}
+
+// members hands each member of a tar archive to visit. All archives of an extraction
+// together have one bound.
+func (x *extraction) members(r *bufio.Reader, name string, visit func(h *tar.Header, body io.Reader) error) error {
 	z, done, err := x.decoded(r, name)
 	if err != nil {
 		return err
@@ -282,50 +315,8 @@ func (x *extraction) control(r *bufio.Reader, name string) error {
 		if x.entries++; x.entries > maxEntries {
 			return errTooLarge
 		}
-		if path.Clean(h.Name) != "control" || h.Typeflag != tar.TypeReg || h.Size > maxControl {
-			continue
-		}
-		raw, err := io.ReadAll(io.LimitReader(t, maxControl))
-		if err != nil {
+		if err := visit(h, t); err != nil {
 			return err
-		}
-		x.out.Control = map[string]string{}
-		for line := range bytes.Lines(raw) {
-			if key, value, ok := strings.Cut(strings.TrimRight(string(line), "\r\n"), ":"); ok && key != "" && key[0] != ' ' && key[0] != '\t' {
-				x.out.Control[key] = strings.TrimSpace(value)
-			}
-		}
-	}
-}
-
-func (x *extraction) tar(r *bufio.Reader, name string) error {
-	z, done, err := x.decoded(r, name)
-	if err != nil {
-		return err
-	}
-	defer done()
-	t := tar.NewReader(z)
-	for {
-		h, err := t.Next()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		switch h.Typeflag {
-		case tar.TypeReg:
-			err = x.take(h.Name, h.FileInfo().Mode(), "", t)
-		case tar.TypeSymlink, tar.TypeLink:
-			err = x.take(h.Name, 0o777, h.Linkname, nil)
-		default:
-			x.entries++
-		}
-		if err != nil {
-			return err
-		}
-		if x.entries > maxEntries {
-			return errTooLarge
 		}
 	}
 }
@@ -365,7 +356,6 @@ func (x *extraction) zip(f *os.File) error {
 
 // take writes one wanted file into a directory of its own.
 func (x *extraction) take(name string, mode fs.FileMode, link string, r io.Reader) error {
-	x.entries++
 	name = path.Clean(strings.TrimPrefix(path.Clean(name), "/"))
 	if mode&0o111 == 0 || !x.want(name) {
 		return nil

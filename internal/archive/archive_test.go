@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"bytes"
 	"compress/gzip"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -210,4 +211,18 @@ func FuzzExtract(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestOneBoundForAllMembers: those of a package's control archive count, too.
+func TestOneBoundForAllMembers(t *testing.T) {
+	one := tarOf(t, entry{name: "./control", mode: 0o644, body: "Package: p\n"})
+	x := &extraction{left: maxUnpacked, want: func(string) bool { return false }, entries: maxEntries - 1}
+	if err := x.control(bufio.NewReader(bytes.NewReader(one)), "control.tar"); err != nil {
+		t.Fatal(err)
+	}
+	for name, read := range map[string]func(*bufio.Reader, string) error{"control": x.control, "tar": x.tar} {
+		if err := read(bufio.NewReader(bytes.NewReader(one)), "x.tar"); !errors.Is(err, errTooLarge) {
+			t.Errorf("%s: one member more than the bound: %v", name, err)
+		}
+	}
 }
