@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -270,21 +269,17 @@ func coverage(dir string, manifests []Manifest, native map[string]bool) (Coverag
 	if len(native) > 0 {
 		c.BySource["native"] = len(native)
 	}
-	entries, err := os.ReadDir(filepath.Join(dir, "shims", "sha256"))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	list, err := remote.Documents(dir)
+	if err != nil {
 		return c, err
 	}
 	have := map[string]map[string]bool{}
-	for _, e := range entries {
-		hex, ok := strings.CutSuffix(e.Name(), ".json")
-		if !ok || !shims.IsDigest(hex) {
-			continue
-		}
-		raw, err := os.ReadFile(filepath.Join(dir, "shims", "sha256", e.Name()))
+	for _, stored := range list {
+		raw, err := os.ReadFile(stored.Path)
 		if err != nil {
 			return c, err
 		}
-		doc, err := shims.Admit(raw, hex, true)
+		doc, err := shims.Admit(raw, stored.Digest, true)
 		if err != nil {
 			return c, err
 		}

@@ -99,7 +99,7 @@ func acceptable(dir string, u Upload) (target string, err error) {
 	if err != nil {
 		return "", err
 	}
-	target = filepath.Join(dir, "shims", "sha256", hex+".json")
+	target = filepath.Join(documentDir(dir), hex+".json")
 	if old, err := os.ReadFile(target); err == nil && !sameBinary(old, u.Raw) {
 		return "", &PublishError{u.File, "the folder has a document of another program or version for the same file; binary.* never changes"}
 	}
@@ -138,17 +138,13 @@ type catalogTool struct {
 
 // catalog reads the folder, so that it lists what is there and not what was meant.
 func (p *Published) catalog(dir string, now time.Time) error {
-	entries, err := os.ReadDir(filepath.Join(dir, "shims", "sha256"))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	list, err := Documents(dir)
+	if err != nil {
 		return err
 	}
 	tools := map[string]*catalogTool{}
-	for _, e := range entries {
-		hex, ok := strings.CutSuffix(e.Name(), ".json")
-		if !ok || !shims.IsDigest(hex) {
-			continue
-		}
-		path := filepath.Join(dir, "shims", "sha256", e.Name())
+	for _, stored := range list {
+		hex, path := stored.Digest, stored.Path
 		raw, err := os.ReadFile(path)
 		if err != nil {
 			return err

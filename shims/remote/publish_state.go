@@ -7,11 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"sort"
-	"strings"
 	"time"
-
-	"github.com/atip-dev/atip-exec/shims"
 )
 
 // stated reports whether a folder has a state: one that is no longer renewed would make
@@ -49,7 +45,7 @@ func writeState(dir, url string, now time.Time) error {
 	}
 	shards := map[string]string{}
 	for prefix, text := range lists {
-		if err := putFile(filepath.Join(dir, "shims", "sha256", prefix+".list"), []byte(text)); err != nil {
+		if err := putFile(filepath.Join(documentDir(dir), prefix+".list"), []byte(text)); err != nil {
 			return err
 		}
 		shards[prefix] = sumOf([]byte(text))
@@ -69,22 +65,17 @@ func writeState(dir, url string, now time.Time) error {
 
 // shardLists has a line for each document, in lists by the first two digits.
 func shardLists(dir string) (map[string]string, error) {
-	entries, err := os.ReadDir(filepath.Join(dir, "shims", "sha256"))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	list, err := Documents(dir)
+	if err != nil {
 		return nil, err
 	}
-	sort.Slice(entries, func(i, j int) bool { return entries[i].Name() < entries[j].Name() })
 	lists := map[string]string{}
-	for _, e := range entries {
-		hex, ok := strings.CutSuffix(e.Name(), ".json")
-		if !ok || !shims.IsDigest(hex) {
-			continue
-		}
-		raw, err := os.ReadFile(filepath.Join(dir, "shims", "sha256", e.Name()))
+	for _, stored := range list {
+		raw, err := os.ReadFile(stored.Path)
 		if err != nil {
 			return nil, err
 		}
-		lists[hex[:2]] += fmt.Sprintf("%s %s 1\n", hex, sumOf(raw))
+		lists[stored.Digest[:2]] += fmt.Sprintf("%s %s 1\n", stored.Digest, sumOf(raw))
 	}
 	return lists, nil
 }

@@ -5,6 +5,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -73,5 +74,26 @@ func TestPublishRefuses(t *testing.T) {
 	}
 	if left, _ := filepath.Glob(filepath.Join(dir, "shims", "sha256", "*")); len(left) != 1 {
 		t.Errorf("something was written beside a refused document: %q", left)
+	}
+}
+
+// TestDocuments: only what has the name of a document is one.
+func TestDocuments(t *testing.T) {
+	dir, other := t.TempDir(), strings.Repeat("cd", 32)
+	if list, err := Documents(dir); err != nil || len(list) != 0 {
+		t.Errorf("an empty folder: %v, %v", list, err)
+	}
+	at := filepath.Join(dir, "shims", "sha256")
+	if err := os.MkdirAll(at, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{other + ".json", hexA + ".json", hexA + ".json.bundle", "ab.list", "x.json", strings.ToUpper(hexA) + ".json"} {
+		if err := os.WriteFile(filepath.Join(at, name), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := []Document{{hexA, filepath.Join(at, hexA+".json")}, {other, filepath.Join(at, other+".json")}}
+	if list, err := Documents(dir); err != nil || !slices.Equal(list, want) {
+		t.Errorf("%v, %v", list, err)
 	}
 }
