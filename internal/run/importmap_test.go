@@ -51,6 +51,7 @@ var arrows = map[string][]string{
 	"cmd/atip-exec": {"internal/cli", "sandbox"},
 	"cmd/atip":      {"internal/cli", "internal/cli/tools", "sandbox"},
 
+	"scripts/arm64init":           {},
 	"scripts/docgen":              {"internal/cli"},
 	"scripts/filterscan":          {"filter"},
 	"scripts/startbench":          {},
