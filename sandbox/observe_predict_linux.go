@@ -1,0 +1,247 @@
+package sandbox
+
+import (
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// look predicts what becomes of a call that the filter lets through.
+func (o *observer) look(n *notification) {
+	nr, a := plain(n.Call.Nr, n.Call.Args)
+	pid := int(n.Pid)
+	switch nr {
+	case unix.SYS_OPENAT:
+		o.open(n, o.path(pid, a[0], a[1]), a[2])
+	case unix.SYS_OPENAT2:
+		var how [8]byte
+		if peek(pid, a[2], how[:]) == len(how) {
+			o.open(n, o.path(pid, a[0], a[1]), *(*uint64)(unsafe.Pointer(&how)))
+		}
+	case unix.SYS_TRUNCATE:
+		o.need(n, "write", o.path(pid, atCwd, a[0]), Write, false)
+	case unix.SYS_EXECVE:
+		o.need(n, "execute", o.path(pid, atCwd, a[0]), Exec, false)
+	case unix.SYS_EXECVEAT:
+		if a[4]&unix.AT_EMPTY_PATH == 0 {
+			o.need(n, "execute", o.path(pid, a[0], a[1]), Exec, false)
+		}
+	case unix.SYS_MKDIRAT, unix.SYS_MKNODAT:
+		o.need(n, "create", o.path(pid, a[0], a[1]), Write, true)
+	case unix.SYS_SYMLINKAT:
+		o.need(n, "create", o.path(pid, a[1], a[2]), Write, true)
+	case unix.SYS_UNLINKAT:
+		o.need(n, "remove", o.path(pid, a[0], a[1]), Remove, false)
+	case unix.SYS_RENAMEAT, unix.SYS_RENAMEAT2:
+		if !o.need(n, "rename", o.path(pid, a[0], a[1]), Remove, false) {
+			o.need(n, "rename", o.path(pid, a[2], a[3]), Write, true)
+		}
+	case unix.SYS_LINKAT:
+		if !o.need(n, "link", o.path(pid, a[0], a[1]), Write, false) {
+			o.need(n, "link", o.path(pid, a[2], a[3]), Write, true)
+		}
+	case unix.SYS_CONNECT:
+		o.connect(n, pid, a)
+	}
+}
+
+const atCwd = 1<<64 + unix.AT_FDCWD
+
+func (o *observer) open(n *notification, path string, flags uint64) {
+	const access = unix.O_WRONLY | unix.O_RDWR
+	switch {
+	case flags&unix.O_PATH != 0:
+	case flags&unix.O_TMPFILE == unix.O_TMPFILE:
+		o.need(n, "create", path+"/new", Write, true)
+	case flags&(access|unix.O_TRUNC) != 0 && o.need(n, "write", path, Write, flags&unix.O_CREAT != 0):
+	case flags&access != unix.O_WRONLY:
+		o.need(n, "read", path, Read, false)
+	}
+}
+
+// need notes a denial if the rights are not granted, and reports whether it did. fresh says
+// that the path need not be there.
+func (o *observer) need(n *notification, op, path string, r Rights, fresh bool) bool {
+	// Names in /proc mean another thing to each process.
+	if path == "" || within(path, "/proc") || within(path, "/dev/fd") || strings.HasPrefix(path, "/dev/std") {
+		return false
+	}
+	files := HostFiles()
+	canonical, dir, err := "", false, error(nil)
+	if op == "remove" || op == "rename" || op == "create" || op == "link" {
+		// These act on the name itself, a link too.
+		var parent string
+		if parent, _, err = files.Resolve(filepath.Dir(path)); err == nil {
+			canonical = strings.TrimSuffix(parent, "/") + "/" + filepath.Base(path)
+			if !fresh && unix.Access(canonical, unix.F_OK) != nil {
+				err = unix.ENOENT
+			}
+		}
+	} else if canonical, dir, err = files.Resolve(path); err != nil && fresh {
+		var parent string
+		if parent, _, err = files.Resolve(filepath.Dir(path)); err == nil {
+			canonical = strings.TrimSuffix(parent, "/") + "/" + filepath.Base(path)
+		}
+	}
+	if err != nil {
+		return false // it is not there for anybody
+	}
+	if dir && r == Read {
+		r = List
+	}
+	d := Denial{Op: op, Path: canonical, Class: "files", Errno: "EACCES", Guarantee: FilesWrite}
+	switch {
+	case o.pinned(canonical) && r&(Write|Remove) != 0:
+		d.Errno, d.Guarantee, d.Rule = "EROFS", WSProtect, "protected name of the workspace"
+	case o.masked(canonical) && r == Read:
+		d.Guarantee, d.Rule = FilesRead, "secret of the workspace"
+	case granted(o.grants, canonical, r):
+		return false
+	case granted(o.own, canonical, r) && (r&(Write|Remove) == 0 || !o.onIsland(canonical)):
+		inside := canonical
+		if fresh {
+			inside = filepath.Dir(canonical)
+		}
+		if unix.Access("/proc/"+strconv.Itoa(int(n.Pid))+"/root"+inside, unix.F_OK) == nil {
+			return false
+		}
+		d.outside(r)
+		d.Errno = "ENOENT"
+		if within(canonical, "/tmp") || within(canonical, "/var/tmp") || within(canonical, "/dev/shm") {
+			// It is there outside, where the name means another directory.
+			d.Guarantee, d.Rule, d.Remedy = TmpPrivate, "the run has temporary directories of its own", ""
+		}
+	case !allowedToUs(canonical, r):
+		return false // it would fail without a sandbox, too
+	default:
+		d.outside(r)
+		switch {
+		case op == "rename" || op == "link" || o.private && r != Read:
+			d.Errno = "" // one of several, by what stands around the name
+		case o.private:
+			d.Errno = "ENOENT"
+		}
+	}
+	if !o.valid(n) {
+		return false
+	}
+	o.add(d)
+	return true
+}
+
+func (o *observer) pinned(path string) bool {
+	if !o.private {
+		return false
+	}
+	for _, name := range o.profile.Protect {
+		clean := strings.TrimSuffix(name, "/")
+		if filepath.Base(clean) != "config" && filepath.Base(clean) != ".git" && within(path, clean) && unix.Access(clean, unix.F_OK) == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// onIsland reports whether path, which nothing grants, lies in a read-only part of /tmp.
+func (o *observer) onIsland(path string) bool {
+	return slices.ContainsFunc(o.islands, func(top string) bool { return within(path, top) })
+}
+
+func (o *observer) masked(path string) bool {
+	if !o.private {
+		return false
+	}
+	for _, name := range o.profile.Mask {
+		if name == path {
+			return true
+		}
+	}
+	return false
+}
+
+// allowedToUs asks the ordinary permissions, of the file or of the directory that would
+// hold it.
+func allowedToUs(path string, r Rights) bool {
+	mode := uint32(unix.R_OK)
+	switch {
+	case r == Exec:
+		mode = unix.X_OK
+	case r&(Write|Remove) != 0:
+		mode = unix.W_OK
+	}
+	if r == Remove || unix.Access(path, unix.F_OK) != nil {
+		return unix.Access(filepath.Dir(path), unix.W_OK) == nil
+	}
+	return unix.Access(path, mode) == nil
+}
+
+func (o *observer) connect(n *notification, pid int, a [6]uint64) {
+	var raw [128]byte
+	size := min(int(a[2]&0xff), len(raw))
+	if size < 2 || peek(pid, a[1], raw[:size]) != size {
+		return
+	}
+	d := Denial{Op: "connect", Class: "network", Guarantee: NetGranted, Errno: "ENETUNREACH", Rule: "network " + o.profile.Net.Mode.String(), Remedy: "this command was not granted network access"}
+	switch family := uint16(raw[0]) | uint16(raw[1])<<8; family {
+	case unix.AF_UNIX:
+		path, _, _ := strings.Cut(string(raw[2:size]), "\x00")
+		if path == "" || path[0] != '/' {
+			return
+		}
+		if !o.private || slices.Contains(o.profile.Unix, path) || granted(o.grants, path, Write) || granted(o.own, path, Write) || unix.Access(path, unix.F_OK) != nil {
+			return
+		}
+		// No hint how to reach one: those that are there speak for the user, or for root.
+		d.Guarantee, d.Path, d.Errno, d.Rule, d.Remedy = IPCUnix, path, "ENOENT", "outside the granted sockets", ""
+	case unix.AF_INET, unix.AF_INET6:
+		if o.profile.Net.Mode == NetFull || !o.private {
+			return
+		}
+		address, local := addressOf(family, raw[:size])
+		if address == "" || local {
+			return
+		}
+		d.Path = address
+	default:
+		return
+	}
+	if o.valid(n) {
+		o.add(d)
+	}
+}
+
+// addressOf writes host and port; local says that it is the machine itself.
+func addressOf(family uint16, raw []byte) (address string, local bool) {
+	port := func() string { return strconv.Itoa(int(raw[2])<<8 | int(raw[3])) }
+	if family == unix.AF_INET && len(raw) >= 8 {
+		ip := raw[4:8]
+		text := ""
+		for i, b := range ip {
+			if i > 0 {
+				text += "."
+			}
+			text += strconv.Itoa(int(b))
+		}
+		return text + ":" + port(), ip[0] == 127 || ip[0] == 0
+	}
+	if family == unix.AF_INET6 && len(raw) >= 24 {
+		ip := raw[8:24]
+		text, zeros := "[", 0
+		for i := 0; i < 16; i += 2 {
+			v := int(ip[i])<<8 | int(ip[i+1])
+			if i > 0 {
+				text += ":"
+			}
+			text += strconv.FormatInt(int64(v), 16)
+			if v == 0 {
+				zeros++
+			}
+		}
+		return text + "]:" + port(), zeros == 8 || zeros == 7 && ip[14] == 0 && ip[15] == 1
+	}
+	return "", false
+}
