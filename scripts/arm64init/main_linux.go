@@ -1,6 +1,6 @@
 // Command arm64init is the first process of the emulated machine that scripts/arm64
 // boots. It unpacks the root file system, runs the kernel tests in it, and prints what
-// ran and a verdict, which is the last line of the machine.
+// ran and a verdict, a line of its own.
 package main
 
 import (
