@@ -214,10 +214,11 @@ func TestKilledWrapperLeavesTheIntent(t *testing.T) {
 	}
 }
 
-// gone fails unless no process with this command line is left within a second.
+// gone fails unless no process with this command line is left soon; a busy machine may
+// take a while to end one.
 func gone(t *testing.T, line string) {
 	t.Helper()
-	for range 100 {
+	for range 3000 {
 		if !alive(line) {
 			return
 		}

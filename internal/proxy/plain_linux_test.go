@@ -77,9 +77,12 @@ func TestPlainHTTP(t *testing.T) {
 						return
 					}
 					// Reads until the proxy stops sending, then answers.
+					first := make([]byte, 4096)
+					_ = c.SetReadDeadline(time.Now().Add(3 * time.Second))
+					n, _ := c.Read(first)
 					_ = c.SetReadDeadline(time.Now().Add(300 * time.Millisecond))
-					data, _ := io.ReadAll(c)
-					got <- string(data)
+					rest, _ := io.ReadAll(c)
+					got <- string(first[:n]) + string(rest)
 					_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
 					c.Close()
 				}
