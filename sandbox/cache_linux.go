@@ -65,11 +65,6 @@ func Stale(s Setup, err error) bool {
 // otherwise than it did for h. No child may be running.
 func Reprobe(c Cache, h Host) (now Host, differs bool) {
 	Forget(c)
-	// A start that failed late has closed this process to its child, and with that to
-	// whoever writes the maps of a namespace: us.
-	if unix.Prctl(unix.PR_SET_DUMPABLE, 1, 0, 0, 0) != nil {
-		return h, false
-	}
 	now, _ = Probe(c)
 	was, is := h, now
 	was.kept, was.cgroup, was.outer = is.kept, is.cgroup, is.outer
