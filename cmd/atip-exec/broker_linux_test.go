@@ -225,14 +225,7 @@ func TestParentsCommandEnds(t *testing.T) {
 		if code := cmd.ProcessState.ExitCode(); code != row.status {
 			t.Errorf("%s, %s: status %d, want %d: %s", row.name, row.tier, code, row.status, stderr.String())
 		}
-		over := false
-		for i := 0; i < 5000 && !over; i++ {
-			over = !alive(line)
-			time.Sleep(10 * time.Millisecond)
-		}
-		if !over {
-			t.Errorf("%s, %s: gh outlived the run", row.name, row.tier)
-		}
+		gone(t, line)
 		recorded := 0
 		for _, rec := range w.records() {
 			if rec["asked_by"] != nil && strings.HasSuffix(fmt.Sprint(rec["argv"]), " "+number+"]") {
