@@ -73,7 +73,10 @@ func (w *worker) forkStage() (*stageLink, error) {
 		unix.Close(pair[0])
 		return nil, err
 	}
-	plan := w.stagePlan(len(attr.Files))
+	plan, err := w.stagePlan(len(attr.Files))
+	if err != nil {
+		return fail(&StepError{Step: "encode plan", Err: err})
+	}
 	memory, err := sealedPlan(plan)
 	if err != nil {
 		return fail(err)
@@ -106,10 +109,10 @@ func (w *worker) forkStage() (*stageLink, error) {
 	return link, nil
 }
 
-func (w *worker) stagePlan(next int) *stagePlan {
+func (w *worker) stagePlan(next int) (*stagePlan, error) {
 	c, s := w.cmd, w.setup
 	plan := &stagePlan{V: wireVersion, Profile: s.profile, Tier: s.tier, ABI: s.host.ABI, Path: c.Path, FD: -1,
-		Try: w.try, Cgroup: w.cgroup != nil, Observe: c.Observe, Argv: toBytes(c.Argv), Env: toBytes(c.Env), Dir: c.Dir, Umask: c.Umask, Terminal: c.Terminal, Foreground: c.Foreground}
+		Try: w.try, Cgroup: w.cgroup != nil, Observe: c.Observe, Argv: c.Argv, Env: c.Env, Dir: c.Dir, Umask: c.Umask, Terminal: c.Terminal, Foreground: c.Foreground}
 	plan.Profile.Limits = s.limits.ofProcess()
 	if !w.try {
 		plan.Profile.Overlays = w.layers
@@ -125,10 +128,14 @@ func (w *worker) stagePlan(next int) *stagePlan {
 		// An inherited directory lies on a mount that the private root does not have.
 		plan.Dir = w.directory()
 		if !w.try {
-			plan.Outer = s.asOuter()
+			outer, err := json.Marshal(s.asOuter())
+			if err != nil {
+				return nil, err
+			}
+			plan.Outer = string(outer)
 		}
 	}
-	return plan
+	return plan, nil
 }
 
 // directory is where the child starts.
@@ -223,9 +230,8 @@ func (l *stageLink) receive() (stageMessage, error) {
 		case n == 0:
 			return stageMessage{}, errClosed
 		}
-		m := stageMessage{fd: -1}
 		fds := receivedDescriptors(oob[:oobn])
-		err = json.Unmarshal(buf[:n], &m)
+		m, err := decodeMessage(buf[:n])
 		switch {
 		case err == nil && m.Kind == "listener" && len(fds) == 1:
 			m.fd = fds[0]

@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"encoding/json"
 	"errors"
 	"strconv"
 
@@ -61,10 +60,8 @@ func (s *stage) listen() error {
 	if len(fds) > maxListeners {
 		return &StepError{Step: "listen", Err: errors.New("too many ports")}
 	}
-	data, err := json.Marshal(stageMessage{Kind: "listening", Listeners: list})
-	if err == nil {
-		err = unix.Sendmsg(s.control, data, unix.UnixRights(fds...), nil, 0)
-	}
+	m := stageMessage{Kind: "listening", Listeners: list}
+	err := unix.Sendmsg(s.control, m.encode(), unix.UnixRights(fds...), nil, 0)
 	if err != nil {
 		return &StepError{Step: "hand over listeners", Err: err}
 	}

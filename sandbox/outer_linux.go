@@ -79,8 +79,8 @@ func onPrivateRoot(fd int) bool {
 
 // sayOuter leaves word for the runs inside. A directory of the host that was granted there
 // stays as it is.
-func (r *privateRoot) sayOuter(o *Outer) {
-	if o == nil {
+func (r *privateRoot) sayOuter(text string) {
+	if text == "" {
 		return
 	}
 	r.step("say what is outside", outerDir, func() error {
@@ -102,16 +102,12 @@ func (r *privateRoot) sayOuter(o *Outer) {
 		if here.Dev != root.Dev {
 			return nil // it came with a directory of the host
 		}
-		data, err := json.Marshal(o)
-		if err != nil {
-			return err
-		}
 		file, err := unix.Openat(fd, "outer.json", unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_CLOEXEC, 0o444)
 		if err != nil {
 			return err
 		}
 		f := os.NewFile(uintptr(file), "outer.json")
-		_, err = f.Write(data)
+		_, err = f.WriteString(text)
 		return errors.Join(unwrapPath(err), unwrapPath(f.Close()))
 	})
 }

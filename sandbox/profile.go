@@ -24,6 +24,16 @@ func (t Tier) String() string { return [...]string{"T0", "T1", "T2", "T3"}[t&3] 
 // MarshalText implements encoding.TextMarshaler.
 func (t Tier) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
 
+// UnmarshalText is the inverse of MarshalText.
+func (t *Tier) UnmarshalText(b []byte) error {
+	tier, ok := TierByName(string(b))
+	if !ok {
+		return fmt.Errorf("tier %q", b)
+	}
+	*t = tier
+	return nil
+}
+
 // TierByName is the inverse of Tier.String.
 func TierByName(name string) (Tier, bool) {
 	for t := T0; t <= T3; t++ {
@@ -124,6 +134,24 @@ func (r Rights) String() string {
 // MarshalText implements encoding.TextMarshaler.
 func (r Rights) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
+// UnmarshalText is the inverse of MarshalText.
+func (r *Rights) UnmarshalText(b []byte) error {
+	*r = 0
+	if len(b) == 0 {
+		return nil
+	}
+	for name := range strings.SplitSeq(string(b), ",") {
+		bit := Read
+		for ; bit <= Connect && bit.String() != name; bit <<= 1 {
+		}
+		if bit > Connect {
+			return fmt.Errorf("right %q", name)
+		}
+		*r |= bit
+	}
+	return nil
+}
+
 // Grant gives rights on one path. Path is canonical; Why is where the grant comes
 // from: "default", "workspace", "argv[2]", a rule id.
 type Grant struct {
@@ -157,6 +185,17 @@ func (m NetMode) String() string {
 
 // MarshalText implements encoding.TextMarshaler.
 func (m NetMode) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
+
+// UnmarshalText is the inverse of MarshalText.
+func (m *NetMode) UnmarshalText(b []byte) error {
+	for mode := NetNone; mode <= NetFull; mode++ {
+		if mode.String() == string(b) {
+			*m = mode
+			return nil
+		}
+	}
+	return fmt.Errorf("network mode %q", b)
+}
 
 // Net is the network of a run.
 type Net struct {

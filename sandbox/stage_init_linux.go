@@ -190,7 +190,7 @@ func shieldInit() error {
 // command is the child as the worker starts it. Descriptors have their final numbers.
 func (s *stage) command() *Cmd {
 	p := s.plan
-	c := &Cmd{Path: p.Path, Argv: toStrings(p.Argv), Env: toStrings(p.Env), Dir: p.Dir, Umask: p.Umask, Terminal: p.Terminal,
+	c := &Cmd{Path: p.Path, Argv: p.Argv, Env: p.Env, Dir: p.Dir, Umask: p.Umask, Terminal: p.Terminal,
 		Foreground: p.Foreground, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
 	if p.FD >= 0 {
 		unix.CloseOnExec(p.FD)

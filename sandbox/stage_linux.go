@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"encoding/json"
 	"errors"
 	"os"
 	"strconv"
@@ -117,25 +116,19 @@ func tripped(step string) error {
 }
 
 func (s *stage) send(m stageMessage) {
-	data, err := json.Marshal(m)
-	if err == nil {
-		_, _ = unix.Write(s.control, data) // a wrapper that is gone ends us by death signal
-	}
+	_, _ = unix.Write(s.control, m.encode()) // a wrapper that is gone ends us by death signal
 }
 
 // sendListener hands the listener of this run's filter to the wrapper; -1 says that there
 // is none.
 func (s *stage) sendListener(fd int) error {
-	data, err := json.Marshal(stageMessage{Kind: "listener"})
-	if err != nil {
-		return err
-	}
+	m := stageMessage{Kind: "listener"}
 	var rights []byte
 	if fd >= 0 {
 		defer unix.Close(fd)
 		rights = unix.UnixRights(fd)
 	}
-	if err := unix.Sendmsg(s.control, data, rights, nil, 0); err != nil {
+	if err := unix.Sendmsg(s.control, m.encode(), rights, nil, 0); err != nil {
 		return &StepError{Step: "hand out listener", Err: err}
 	}
 	return nil
@@ -188,7 +181,7 @@ func (s *stage) inPlace() error {
 	if err != nil {
 		return err
 	}
-	path, argv, env := s.path(), toStrings(p.Argv), toStrings(p.Env)
+	path, argv, env := s.path(), p.Argv, p.Env
 	if err := errors.Join(dropCapabilities(keptCaps(p.Profile.Caps)), noNewPrivs(), restrictSelf(rs)); err != nil {
 		return err
 	}

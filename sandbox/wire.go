@@ -1,18 +1,13 @@
 package sandbox
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"strings"
-	"unicode/utf8"
 )
 
 // wireVersion changes with every change of these messages; both ends are the same
 // executable, so no other version is ever accepted.
-const wireVersion = 4
+const wireVersion = 5
 
 // maxPlan bounds the plan; arguments and environment can be two megabytes each.
 const maxPlan = 8 << 20
@@ -20,24 +15,24 @@ const maxPlan = 8 << 20
 // stagePlan is all that the stage is told. It comes through a sealed memory file, never
 // through arguments or the environment, which the caller's user could see or set.
 type stagePlan struct {
-	V          int      `json:"v"`
-	Profile    Profile  `json:"profile"`
-	Tier       Tier     `json:"tier"`
-	ABI        int      `json:"abi"`
-	Path       string   `json:"path"`
-	FD         int      `json:"fd"` // to execute, -1 for Path
-	Argv       [][]byte `json:"argv"`
-	Env        [][]byte `json:"env"`
-	Dir        string   `json:"dir"`
-	Umask      int      `json:"umask"`
-	Pass       []int    `json:"pass"`
-	Terminal   Terminal `json:"terminal"`
-	Foreground bool     `json:"foreground"`
-	Links      []link   `json:"links"`           // of the root directory
-	Outer      *Outer   `json:"outer,omitempty"` // what runs inside are told
-	Observe    bool     `json:"observe"`
-	Try        bool     `json:"try"`    // make the root, start nothing
-	Cgroup     bool     `json:"cgroup"` // enter the group whose descriptor follows this plan
+	V          int
+	Profile    Profile
+	Tier       Tier
+	ABI        int
+	Path       string
+	FD         int // to execute, -1 for Path
+	Argv       []string
+	Env        []string
+	Dir        string
+	Umask      int
+	Pass       []int
+	Terminal   Terminal
+	Foreground bool
+	Links      []link // of the root directory
+	Outer      string // what runs inside are told
+	Observe    bool
+	Try        bool // make the root, start nothing
+	Cgroup     bool // enter the group whose descriptor follows this plan
 }
 
 // link is a symbolic link to make in a private root.
@@ -45,118 +40,169 @@ type link struct{ Name, Target string }
 
 // stageMessage is one datagram from the stage.
 type stageMessage struct {
-	Kind     string `json:"kind"` // fail, ready, listening, listener, started, stopped, exit, left
-	Step     string `json:"step,omitempty"`
-	Path     string `json:"path,omitempty"`
-	Code     string `json:"code,omitempty"`
-	Text     string `json:"text,omitempty"`
-	Errno    int    `json:"errno,omitempty"`
-	Signal   int    `json:"signal,omitempty"`
-	Status   uint32 `json:"status,omitempty"`
-	UserNS   int64  `json:"user,omitempty"`
-	SysNS    int64  `json:"sys,omitempty"`
-	MaxRSSKB int64  `json:"rss,omitempty"`
-	Left     int    `json:"left,omitempty"`
-	Pid      int    `json:"pid,omitempty"` // of the child, as its namespace numbers it
+	Kind     string // fail, ready, listening, listener, started, stopped, exit, left
+	Step     string
+	Path     string
+	Code     string
+	Text     string
+	Errno    int
+	Signal   int
+	Status   uint32
+	UserNS   int64
+	SysNS    int64
+	MaxRSSKB int64
+	Left     int
+	Pid      int // of the child, as its namespace numbers it
 
 	// Listeners describes the descriptors that come with the message.
-	Listeners []Listener `json:"listeners,omitempty"`
+	Listeners []Listener
 
 	fd int // that came with the message, -1 for none
 }
 
-// encodePlan refuses paths that JSON cannot carry unchanged.
+// wire is the one description of what a plan looks like on its way.
+func (p *stagePlan) wire(c *coder) {
+	number(c, &p.V)
+	p.Profile.wire(c)
+	number(c, &p.Tier)
+	number(c, &p.ABI)
+	c.text(&p.Path)
+	number(c, &p.FD)
+	series(c, &p.Argv, (*coder).text)
+	series(c, &p.Env, (*coder).text)
+	c.text(&p.Dir)
+	number(c, &p.Umask)
+	series(c, &p.Pass, number)
+	number(c, &p.Terminal)
+	c.flag(&p.Foreground)
+	series(c, &p.Links, wireLink)
+	c.text(&p.Outer)
+	c.flag(&p.Observe)
+	c.flag(&p.Try)
+	c.flag(&p.Cgroup)
+}
+
+func (p *Profile) wire(c *coder) {
+	number(c, &p.Confine)
+	c.text(&p.Workspace)
+	c.text(&p.Private)
+	c.text(&p.Home)
+	c.text(&p.Layers)
+	for _, grants := range [...]*[]Grant{&p.Read, &p.Write, &p.Exec} {
+		series(c, grants, func(c *coder, g *Grant) {
+			c.text(&g.Path)
+			c.flag(&g.Dir)
+			number(c, &g.Rights)
+			c.text(&g.Why)
+		})
+	}
+	for _, names := range [...]*[]string{&p.Mask, &p.Protect, &p.GitDirs, &p.Unix, &p.Caps} {
+		series(c, names, (*coder).text)
+	}
+	p.Net.wire(c)
+	c.flag(&p.SubprocessNo)
+	c.flag(&p.KeepLeftovers)
+	number(c, &p.Tmp)
+	c.flag(&p.HostWrite)
+	c.flag(&p.PlainRead)
+	for _, env := range [...]*map[string]string{&p.Env, &p.OverlayEnv} {
+		c.table(env)
+	}
+	series(c, &p.Overlays, func(c *coder, o *Overlay) {
+		c.text(&o.Lower)
+		c.text(&o.Name)
+		c.text(&o.Upper)
+	})
+	series(c, &p.Links, wireLink)
+	for _, n := range [...]*uint64{&p.Limits.OpenFiles, &p.Limits.CPU, &p.Limits.FileSize, &p.Limits.Memory, &p.Limits.Shm, &p.Limits.Processes} {
+		number(c, n)
+	}
+	number(c, &p.Limits.Nice)
+	for _, names := range [...]*[]Guarantee{&p.Need, &p.Accept} {
+		series(c, names, func(c *coder, g *Guarantee) { c.text((*string)(g)) })
+	}
+	series(c, &p.Absent, func(c *coder, a *Absent) {
+		c.text(&a.Path)
+		c.text(&a.Why)
+	})
+	number(c, &p.Forced)
+}
+
+func (n *Net) wire(c *coder) {
+	number(c, &n.Mode)
+	series(c, &n.Allow, (*coder).text)
+	series(c, &n.Forward, number)
+	series(c, &n.Direct, func(c *coder, d *Direct) {
+		c.text(&d.Host)
+		number(c, &d.Port)
+	})
+	series(c, &n.Unbounded, (*coder).text)
+	c.text(&n.Because)
+}
+
+func wireLink(c *coder, l *link) {
+	c.text(&l.Name)
+	c.text(&l.Target)
+}
+
+func (m *stageMessage) wire(c *coder) {
+	for _, s := range [...]*string{&m.Kind, &m.Step, &m.Path, &m.Code, &m.Text} {
+		c.text(s)
+	}
+	number(c, &m.Errno)
+	number(c, &m.Signal)
+	number(c, &m.Status)
+	number(c, &m.UserNS)
+	number(c, &m.SysNS)
+	number(c, &m.MaxRSSKB)
+	number(c, &m.Left)
+	number(c, &m.Pid)
+	series(c, &m.Listeners, func(c *coder, l *Listener) {
+		c.text(&l.Service)
+		c.text(&l.Host)
+		number(c, &l.Port)
+	})
+}
+
+func (m *stageMessage) encode() []byte {
+	c := coder{}
+	m.wire(&c)
+	return c.data
+}
+
+func decodeMessage(data []byte) (stageMessage, error) {
+	m := stageMessage{fd: -1}
+	c := coder{data: data, reading: true}
+	m.wire(&c)
+	return m, c.end()
+}
+
 func encodePlan(p *stagePlan) ([]byte, error) {
-	for _, g := range p.Profile.grants() {
-		if !utf8.ValidString(g.Path) {
-			return nil, fmt.Errorf("path %q is not UTF-8", g.Path)
-		}
+	c := coder{data: make([]byte, 0, 16<<10)}
+	p.wire(&c)
+	if len(c.data) > maxPlan {
+		return nil, errors.New("plan is too large")
 	}
-	for _, s := range []string{p.Path, p.Dir, p.Profile.Workspace, p.Profile.Private, p.Profile.Home} {
-		if !utf8.ValidString(s) {
-			return nil, fmt.Errorf("path %q is not UTF-8", s)
-		}
-	}
-	data, err := json.Marshal(p)
-	if err == nil && len(data) > maxPlan {
-		err = errors.New("plan is too large")
-	}
-	return data, err
+	return c.data, nil
 }
 
 // decodePlan accepts exactly what encodePlan writes.
 func decodePlan(data []byte) (*stagePlan, error) {
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields()
 	var p stagePlan
-	if err := d.Decode(&p); err != nil {
+	c := coder{data: data, reading: true}
+	p.wire(&c)
+	if err := c.end(); err != nil {
 		return nil, err
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("trailing data")
 	}
 	switch {
 	case p.V != wireVersion:
 		return nil, fmt.Errorf("version %d", p.V)
-	case p.Profile.Confine != ConfineKernel || p.Tier < T1:
+	case p.Profile.Confine != ConfineKernel || p.Tier < T1 || p.Tier > T3:
 		return nil, errors.New("the stage confines or does nothing")
+	case p.Profile.Net.Mode > NetFull || p.Profile.Tmp > TmpHost || p.Profile.Forced > T3:
+		return nil, errors.New("a value that has no meaning")
 	case len(p.Argv) == 0 && !p.Try:
 		return nil, errors.New("no arguments")
 	}
 	return &p, nil
-}
-
-func toBytes(list []string) [][]byte {
-	out := make([][]byte, len(list))
-	for i, s := range list {
-		out[i] = []byte(s)
-	}
-	return out
-}
-
-func toStrings(list [][]byte) []string {
-	out := make([]string, len(list))
-	for i, b := range list {
-		out[i] = string(b)
-	}
-	return out
-}
-
-// UnmarshalText is the inverse of MarshalText.
-func (t *Tier) UnmarshalText(b []byte) error {
-	tier, ok := TierByName(string(b))
-	if !ok {
-		return fmt.Errorf("tier %q", b)
-	}
-	*t = tier
-	return nil
-}
-
-// UnmarshalText is the inverse of MarshalText.
-func (r *Rights) UnmarshalText(b []byte) error {
-	*r = 0
-	if len(b) == 0 {
-		return nil
-	}
-	for name := range strings.SplitSeq(string(b), ",") {
-		bit := Read
-		for ; bit <= Connect && bit.String() != name; bit <<= 1 {
-		}
-		if bit > Connect {
-			return fmt.Errorf("right %q", name)
-		}
-		*r |= bit
-	}
-	return nil
-}
-
-// UnmarshalText is the inverse of MarshalText.
-func (m *NetMode) UnmarshalText(b []byte) error {
-	for mode := NetNone; mode <= NetFull; mode++ {
-		if mode.String() == string(b) {
-			*m = mode
-			return nil
-		}
-	}
-	return fmt.Errorf("network mode %q", b)
 }
