@@ -241,12 +241,12 @@ func (d *deriver) system() {
 		d.optional(outerDir, Read, "outer")
 	}
 	if d.in.Root {
-		d.optional("/etc", List, "default")
+		d.optional(settings, List, "default")
 		for _, name := range rootEtc() {
-			d.optional("/etc/"+name, d.rights(Read|Exec), "default")
+			d.optional(settings+"/"+name, d.rights(Read|Exec), "default")
 		}
 	} else {
-		d.optional("/etc", d.rights(Read|Exec), "default")
+		d.optional(settings, d.rights(Read|Exec), "default")
 	}
 	for _, path := range deviceNodes() {
 		d.optional(path, Read|Write|Ioctl, "default")

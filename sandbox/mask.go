@@ -27,7 +27,8 @@ func (d *deriver) masks() {
 	for dir := d.p.Workspace; dir != ""; dir = between(d.p.Workspace, dir, d.in.Cwd) {
 		for _, name := range secretFiles() {
 			path := dir + "/" + name
-			if _, _, err := d.in.Files.Resolve(path); err == nil && !d.entitled(path) {
+			// A directory of that name is a virtual environment of Python or the like.
+			if _, dir, err := d.in.Files.Resolve(path); err == nil && !dir && !d.entitled(path) {
 				d.p.Mask = append(d.p.Mask, path)
 			}
 		}

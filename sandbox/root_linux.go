@@ -99,11 +99,13 @@ func readOnly(path string) error {
 
 // clone takes detached copies of all granted paths while the old root is there. They
 // must be recursive: mounts inherited from another user namespace are locked together.
+// The settings of the machine come in one piece, also for root, whose forty grants below
+// them are told apart by Landlock.
 func (r *privateRoot) clone() {
 	grants := r.profile.grants()
 	slices.SortFunc(grants, func(a, b Grant) int { return strings.Compare(a.Path, b.Path) })
 	for _, g := range grants {
-		if within(g.Path, "/proc") || g.Path == "/dev/ptmx" || g.Rights == List || r.inherits(g, grants) {
+		if within(g.Path, "/proc") || g.Path == "/dev/ptmx" || g.Rights == List && g.Path != settings || r.inherits(g, grants) {
 			continue
 		}
 		attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NOSUID}
@@ -137,7 +139,7 @@ func (r *privateRoot) inherits(g Grant, grants []Grant) bool {
 	const writing = Write | Remove
 	nearest := Grant{}
 	for _, a := range grants {
-		if a.Dir && a.Path != g.Path && within(g.Path, a.Path) && a.Rights != List && len(a.Path) > len(nearest.Path) {
+		if a.Dir && a.Path != g.Path && within(g.Path, a.Path) && (a.Rights != List || a.Path == settings) && len(a.Path) > len(nearest.Path) {
 			nearest = a
 		}
 	}
@@ -397,19 +399,24 @@ func (r *privateRoot) protect() {
 // mask covers secrets in granted directories by something that cannot be opened, so that
 // no tool believes it has read or saved one.
 func (r *privateRoot) mask() {
-	if len(r.profile.Mask) == 0 {
+	paths := r.profile.Mask
+	if slices.ContainsFunc(r.profile.Read, func(g Grant) bool { return g.Path == settings && g.Rights == List }) {
+		paths = append(slices.Clip(paths), rootSecrets()...)
+	}
+	if len(paths) == 0 {
 		return
 	}
-	cover := r.base + "/.masked"
-	r.step("make mask", "/.masked", func() error {
-		fd, err := unix.Open(cover, unix.O_CREAT|unix.O_EXCL|unix.O_CLOEXEC|unix.O_RDONLY, 0)
-		if err == nil {
-			unix.Close(fd)
-		}
-		return err
+	const file, directory = "/.masked", "/.masked.d"
+	r.step("make mask", file, func() error {
+		return errors.Join(unix.Mknod(r.base+file, unix.S_IFREG, 0), unix.Mkdir(r.base+directory, 0))
 	})
-	for _, path := range r.profile.Mask {
-		r.over(cover, r.base+path, unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV|unix.MOUNT_ATTR_NOEXEC)
+	for _, path := range paths {
+		cover := file
+		var st unix.Stat_t
+		if unix.Lstat(r.base+path, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR {
+			cover = directory
+		}
+		r.over(r.base+cover, r.base+path, unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV|unix.MOUNT_ATTR_NOEXEC)
 	}
 }
 

@@ -13,6 +13,17 @@ func systemData() []string {
 		"/var/cache/fontconfig", "/var/cache/man"}
 }
 
+// settings is the directory whose names a run of root may list and of which it may read
+// what rootEtc has.
+const settings = "/etc"
+
+// rootSecrets are in no grant below settings, and a private root, which brings that
+// directory in one piece, covers them as well.
+func rootSecrets() []string {
+	return []string{"/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/sudoers", "/etc/sudoers.d", "/etc/ssl/private",
+		"/etc/ssh/ssh_host_rsa_key", "/etc/ssh/ssh_host_ecdsa_key", "/etc/ssh/ssh_host_ed25519_key"}
+}
+
 // rootEtc stands in for /etc where the run has uid 0. Root owns shadow, sudoers, host
 // keys and TLS keys, and Landlock cannot subtract, so what programs look up is
 // granted name by name; a policy adds others.
