@@ -99,7 +99,7 @@ func (b *Batch) make(inv Invocation) (*Plan, error) {
 	if place == nil {
 		place = newPlan(inv, b.Machine)
 		place.memo = newMemo()
-		if err := stages(place.locate, place.probe, place.loadPolicy, place.awaitProbe); err != nil {
+		if err := stages(place.locate, place.probe, place.loadPolicy); err != nil {
 			return nil, err
 		}
 		if b.places == nil {

@@ -89,7 +89,7 @@ func (j *Judge) settle(dir string) error {
 	}
 	p := newPlan(Invocation{Directory: dir}, j.batch.Machine)
 	own := func() error { p.policies = j.set; return nil }
-	if err := stages(p.locate, p.probe, own, p.awaitProbe); err != nil {
+	if err := stages(p.locate, p.probe, own); err != nil {
 		return err
 	}
 	j.batch.places[dir] = p

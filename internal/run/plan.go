@@ -50,7 +50,6 @@ type Plan struct {
 	memo            *memo         // what a batch has looked up; nil otherwise
 	unset           bool          // a text uses a variable that is not set
 	host            sandbox.Host
-	probed          chan error
 	innerState      string          // directory of a run inside another, "" for none
 	targets         map[string]bool // scripts and recipes that were read because a command names them
 	nestable        bool            // a command of ours is part of the run
@@ -109,8 +108,6 @@ func stages(all ...func() error) error {
 
 // Close releases the executables that the plan holds.
 func (p *Plan) Close() {
-	// A plan that failed early must not leave its probe running behind it.
-	_ = p.awaitProbe()
 	if p.prepared != nil {
 		p.prepared.Close()
 	}
@@ -193,24 +190,10 @@ func (p *Plan) loadPolicy() (err error) {
 	return p.loadToolLocks()
 }
 
-// probe asks what this machine can enforce, while the executable is identified.
-func (p *Plan) probe() error {
-	p.probed = make(chan error, 1)
-	go func() {
-		var err error
-		p.host, err = sandbox.Probe(p.probeCache())
-		p.probed <- err
-	}()
-	return nil
-}
-
-// awaitProbe waits for the answer of probe.
-func (p *Plan) awaitProbe() error {
-	if p.probed == nil {
-		return nil
-	}
-	err := <-p.probed
-	p.probed = nil
+// probe asks what this machine can enforce. To wake another thread for it would take
+// longer than the answer of an earlier run does.
+func (p *Plan) probe() (err error) {
+	p.host, err = sandbox.Probe(p.probeCache())
 	return err
 }
 
@@ -236,9 +219,6 @@ func (p *Plan) identify() error {
 }
 
 func (p *Plan) decide() error {
-	if err := p.awaitProbe(); err != nil {
-		return err
-	}
 	req := policy.Request{Agent: p.agent(), Session: p.machine.Getenv("ATIP_SESSION_ID"), CI: p.inCI(), Workspace: p.Workspace, Cwd: p.Cwd, Now: p.began, BillableLeft: p.billableBudget()}
 	if p.policies.Sandbox().Confine != "none" {
 		can := sandbox.Enforceable(p.host)
