@@ -362,7 +362,7 @@ func TestSeventeenthLayer(t *testing.T) {
 			return
 		}
 		for range 17 {
-			done <- restrictSelf(rs)
+			done <- restrictSelf(rs, false)
 		}
 	})
 	var last error

@@ -178,8 +178,13 @@ func openPlanned(step, path string) (int, error) {
 }
 
 // restrictSelf confines the calling thread, never the others.
-func restrictSelf(rs int) error {
-	err := ll.LandlockRestrictSelf(rs, 0)
+func restrictSelf(rs int, logged bool) error {
+	var flags uint32
+	if logged {
+		// Otherwise nothing is recorded once the program has been executed.
+		flags = ll.FlagRestrictSelfLogNewExecOn
+	}
+	err := ll.LandlockRestrictSelf(rs, flags)
 	if errors.Is(err, unix.E2BIG) {
 		return &StepError{Step: "landlock_restrict_self", Code: "E4107", Err: errors.New("nested too deep: the kernel stacks at most 16 layers")}
 	}

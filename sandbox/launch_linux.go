@@ -97,6 +97,9 @@ func (w *worker) forkStage() (*stageLink, error) {
 	if link.pid, err = syscall.ForkExec("/proc/self/exe", []string{stageName, strconv.Itoa(control)}, attr); err != nil {
 		return fail(&StepError{Step: "start stage", Err: err})
 	}
+	if w.trail != nil {
+		w.trail.pid.Store(int32(link.pid))
+	}
 	// From now on the child must not look into this process. A trial has no child.
 	if !w.try {
 		if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
@@ -112,7 +115,7 @@ func (w *worker) forkStage() (*stageLink, error) {
 func (w *worker) stagePlan(next int) (*stagePlan, error) {
 	c, s := w.cmd, w.setup
 	plan := &stagePlan{V: wireVersion, Profile: s.profile, Tier: s.tier, ABI: s.host.ABI, Path: c.Path, FD: -1,
-		Try: w.try, Cgroup: w.cgroup != nil, Observe: c.Observe, Argv: c.Argv, Env: c.Env, Dir: c.Dir, Umask: c.Umask, Terminal: c.Terminal, Foreground: c.Foreground}
+		Try: w.try, Cgroup: w.cgroup != nil, Observe: c.Observe, Logged: w.trail != nil, Argv: c.Argv, Env: c.Env, Dir: c.Dir, Umask: c.Umask, Terminal: c.Terminal, Foreground: c.Foreground}
 	plan.Profile.Limits = s.limits.ofProcess()
 	if !w.try {
 		plan.Profile.Overlays = w.layers

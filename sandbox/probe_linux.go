@@ -113,7 +113,7 @@ func tryLandlock(dir string, abi int) error {
 	if err := noNewPrivs(); err != nil {
 		return err
 	}
-	if err := restrictSelf(rs); err != nil {
+	if err := restrictSelf(rs, false); err != nil {
 		return err
 	}
 	if dir != "" {

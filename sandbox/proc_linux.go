@@ -32,6 +32,7 @@ type Proc struct {
 	held   []*os.File // locks on the directories of this run
 
 	observer *observer
+	trail    *trail
 	ended    bool // the child is a zombie that its init keeps
 	killed   bool // by KillTree
 	keep     bool // what the child leaves behind goes on
@@ -73,13 +74,20 @@ func (p *Proc) Wait() (Exit, error) {
 // other, and where somebody else listens to its calls already. Call it after Sweep.
 func (p *Proc) Denials() (list []Denial, observed bool) {
 	if p.observer == nil {
+		p.trail.end()
 		return nil, false
 	}
 	select {
 	case <-p.observer.ended:
 	case <-time.After(sweepFor): // of a process that could not be killed
 	}
-	return p.observer.denials(), true
+	seen := p.observer.denials()
+	for _, d := range p.trail.denials(seen) {
+		if len(seen) < maxDenials {
+			seen = append(seen, d)
+		}
+	}
+	return seen, true
 }
 
 // OutOfMemory reports whether the kernel ended a process of the run for passing its

@@ -40,6 +40,7 @@ func (s *stage) asInit() error {
 	setup := s.setup()
 	setup.profile.Write = insideGrants(&setup.profile)
 	w := &worker{cmd: s.command(), setup: setup, ruleset: -1, dir: -1, started: make(chan startResult, 1), release: make(chan struct{})}
+	w.logged = s.plan.Logged
 	if s.plan.Observe {
 		w.listen = s.sendListener
 	}

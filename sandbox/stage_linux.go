@@ -182,7 +182,7 @@ func (s *stage) inPlace() error {
 		return err
 	}
 	path, argv, env := s.path(), p.Argv, p.Env
-	if err := errors.Join(dropCapabilities(keptCaps(p.Profile.Caps)), noNewPrivs(), restrictSelf(rs)); err != nil {
+	if err := errors.Join(dropCapabilities(keptCaps(p.Profile.Caps)), noNewPrivs(), restrictSelf(rs, p.Logged)); err != nil {
 		return err
 	}
 	if p.Observe {

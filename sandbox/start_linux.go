@@ -103,6 +103,9 @@ func startWorker(s *Setup, c *Cmd) (*Proc, error) {
 		w.hold(lock)
 	}
 	w.staged = s.staged() || c.Observe && s.tier != T0
+	if c.Observe && s.tier != T0 {
+		w.trail = followTrail(s.host.ABI)
+	}
 	if s.limits.cgroup != "" {
 		if w.cgroup, err = makeCgroup(s.limits.cgroup, s.limits.max); err != nil {
 			return nil, err
@@ -144,7 +147,8 @@ func startWorker(s *Setup, c *Cmd) (*Proc, error) {
 	}
 	proc := &Proc{keep: s.profile.KeepLeftovers, held: w.held, pid: r.pid, checked: r.checked, stopped: c.Stopped, release: release, guard: guard, cgroup: w.cgroup,
 		done: make(chan struct{})}
-	w.guard, w.cgroup, w.held = nil, nil, nil // the process has them now
+	proc.trail = w.trail
+	w.guard, w.cgroup, w.held, w.trail = nil, nil, nil, nil // the process has them now
 	if r.stage != nil {
 		proc.observer = r.stage.observer
 	}

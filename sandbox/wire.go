@@ -7,7 +7,7 @@ import (
 
 // wireVersion changes with every change of these messages; both ends are the same
 // executable, so no other version is ever accepted.
-const wireVersion = 5
+const wireVersion = 6
 
 // maxPlan bounds the plan; arguments and environment can be two megabytes each.
 const maxPlan = 8 << 20
@@ -31,6 +31,7 @@ type stagePlan struct {
 	Links      []link // of the root directory
 	Outer      string // what runs inside are told
 	Observe    bool
+	Logged     bool // refusals are recorded by the kernel
 	Try        bool // make the root, start nothing
 	Cgroup     bool // enter the group whose descriptor follows this plan
 }
@@ -78,6 +79,7 @@ func (p *stagePlan) wire(c *coder) {
 	series(c, &p.Links, wireLink)
 	c.text(&p.Outer)
 	c.flag(&p.Observe)
+	c.flag(&p.Logged)
 	c.flag(&p.Try)
 	c.flag(&p.Cgroup)
 }

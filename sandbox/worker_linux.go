@@ -25,6 +25,8 @@ type worker struct {
 	held    []*os.File         // locks on them
 	listen  func(fd int) error // takes the listener of an observed run
 	staged  bool               // through a stage
+	logged  bool               // the kernel records what it refuses
+	trail   *trail             // reads these records
 	try     bool               // make the root, start nothing
 	started chan startResult
 	release <-chan struct{} // closed when the child is reaped
@@ -46,6 +48,7 @@ func (w *worker) close() {
 	if w.null != nil {
 		w.null.Close()
 	}
+	w.trail.end()
 	w.guard.settle() // nothing ran
 	w.cgroup.remove()
 	release(w.held)
@@ -183,7 +186,7 @@ func (w *worker) confine() (ticket uint32, err error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := errors.Join(tripped("landlock_restrict_self"), restrictSelf(w.ruleset), tripped("seccomp")); err != nil {
+	if err := errors.Join(tripped("landlock_restrict_self"), restrictSelf(w.ruleset, w.logged), tripped("seccomp")); err != nil {
 		return 0, err
 	}
 	if w.listen == nil {
