@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -48,10 +47,7 @@ func (w *worker) forkStage() (*stageLink, error) {
 		if err := unix.Prctl(unix.PR_SET_DUMPABLE, 1, 0, 0, 0); err != nil {
 			return nil, &StepError{Step: "dumpable", Err: err}
 		}
-		attr.Sys, err = namespaces(w.setup.profile.Net.Mode)
-		if err != nil {
-			return nil, err
-		}
+		attr.Sys = namespaces(w.setup.profile.Net.Mode)
 		if len(w.layers) > 0 || w.try && len(w.setup.profile.Overlays) > 0 {
 			// An overlay acts for its whole life with what its maker had, and makes its own
 			// directories without any mode.
@@ -97,6 +93,13 @@ func (w *worker) forkStage() (*stageLink, error) {
 	if link.pid, err = syscall.ForkExec("/proc/self/exe", []string{stageName, strconv.Itoa(control)}, attr); err != nil {
 		return fail(&StepError{Step: "start stage", Err: err})
 	}
+	if ns {
+		if err := mapIDs(link.pid); err != nil {
+			link.kill()
+			return fail(err)
+		}
+	}
+	link.tell()
 	if w.trail != nil {
 		w.trail.pid.Store(int32(link.pid))
 	}
@@ -106,6 +109,10 @@ func (w *worker) forkStage() (*stageLink, error) {
 			link.kill()
 			return fail(&StepError{Step: "dumpable", Err: err})
 		}
+	}
+	if err := unix.SetsockoptInt(link.fd, unix.SOL_SOCKET, unix.SO_PASSCRED, 1); err != nil {
+		link.kill()
+		return fail(&StepError{Step: "stage socket", Err: err})
 	}
 	timeout := unix.NsecToTimeval(int64(stagePatience))
 	_ = unix.SetsockoptTimeval(link.fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &timeout)
@@ -175,52 +182,61 @@ func sealedPlan(plan *stagePlan) (int, error) {
 	return fd, nil
 }
 
-// namespaces are the attributes of a stage with a private root.
-func namespaces(mode NetMode) (*syscall.SysProcAttr, error) {
+// namespaces are the attributes of a stage with a private root. It shares the memory of the
+// wrapper until it executes: to copy that for a process that throws it away costs a tenth of
+// the start. So its ids are mapped while it begins, and it waits for that.
+func namespaces(mode NetMode) *syscall.SysProcAttr {
 	sys := &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL,
-		Cloneflags: unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS,
-		// Otherwise a uid that is mapped to itself loses everything at execve.
+		Cloneflags: unix.CLONE_VM | unix.CLONE_VFORK | unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS,
+		// Otherwise a uid that is mapped to itself, or not yet, loses everything at execve.
 		AmbientCaps: []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_NET_BIND_SERVICE, unix.CAP_SETPCAP}}
 	if mode != NetFull {
 		sys.Cloneflags |= unix.CLONE_NEWNET
 	}
-	var err error
-	if sys.UidMappings, err = identityMap("/proc/self/uid_map", os.Geteuid()); err != nil {
-		return nil, err
-	}
-	sys.GidMappings, err = identityMap("/proc/self/gid_map", os.Getegid())
-	return sys, err
+	return sys
 }
 
-// identityMap maps every id to itself: for a user only the own one, for root all that
-// there are here, so that owners of files look as they are.
-func identityMap(path string, own int) ([]syscall.SysProcIDMap, error) {
-	if os.Geteuid() != 0 {
-		return []syscall.SysProcIDMap{{ContainerID: own, HostID: own, Size: 1}}, nil
+// mapIDs gives a stage its ids: to a user the own ones, to root all that there are here, so
+// that owners of files look as they are. A map is written at once (user_namespaces(7)).
+func mapIDs(pid int) error {
+	dir := "/proc/" + strconv.Itoa(pid) + "/"
+	uids, gids := strconv.Itoa(os.Geteuid()), strconv.Itoa(os.Getegid())
+	uids, gids = uids+" "+uids+" 1\n", gids+" "+gids+" 1\n"
+	if os.Geteuid() == 0 {
+		var err1, err2 error
+		uids, err1 = identityMap("/proc/self/uid_map")
+		gids, err2 = identityMap("/proc/self/gid_map")
+		if err := errors.Join(err1, err2); err != nil {
+			return err
+		}
 	}
+	for _, f := range [...][2]string{{"setgroups", "deny"}, {"gid_map", gids}, {"uid_map", uids}} {
+		if err := os.WriteFile(dir+f[0], []byte(f[1]), 0); err != nil {
+			return &StepError{Step: "map ids", Path: f[0], Err: unwrapPath(err)}
+		}
+	}
+	return nil
+}
+
+// identityMap is a map of every id that a map knows to itself.
+func identityMap(path string) (string, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return nil, &StepError{Step: "read id map", Path: path, Err: unwrapPath(err)}
+		return "", &StepError{Step: "read id map", Path: path, Err: unwrapPath(err)}
 	}
-	var out []syscall.SysProcIDMap
+	var out strings.Builder
 	for line := range strings.Lines(string(data)) {
-		f := strings.Fields(line)
-		if len(f) != 3 {
-			continue
-		}
-		start, err1 := strconv.Atoi(f[0])
-		size, err2 := strconv.Atoi(f[2])
-		if err1 == nil && err2 == nil {
-			out = append(out, syscall.SysProcIDMap{ContainerID: start, HostID: start, Size: size})
+		if f := strings.Fields(line); len(f) == 3 {
+			out.WriteString(f[0] + " " + f[0] + " " + f[2] + "\n")
 		}
 	}
-	return out, nil
+	return out.String(), nil
 }
 
 // receive reads one message; io ends with errClosed.
 func (l *stageLink) receive() (stageMessage, error) {
 	buf := make([]byte, 16<<10)
-	oob := make([]byte, unix.CmsgSpace(4*maxListeners))
+	oob := make([]byte, unix.CmsgSpace(4*maxListeners)+unix.CmsgSpace(unix.SizeofUcred))
 	for {
 		n, oobn, _, _, err := unix.Recvmsg(l.fd, buf, oob, unix.MSG_CMSG_CLOEXEC)
 		switch {
@@ -233,8 +249,9 @@ func (l *stageLink) receive() (stageMessage, error) {
 		case n == 0:
 			return stageMessage{}, errClosed
 		}
-		fds := receivedDescriptors(oob[:oobn])
+		fds, sender := passed(oob[:oobn])
 		m, err := decodeMessage(buf[:n])
+		m.pid = sender
 		switch {
 		case err == nil && m.Kind == "listener" && len(fds) == 1:
 			m.fd = fds[0]
@@ -288,15 +305,10 @@ func (l *stageLink) await(w *worker) (child int, err error) {
 	case m.Kind == "started" && l.ns:
 		none := unix.Timeval{}
 		_ = unix.SetsockoptTimeval(l.fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &none)
-		// A quick child leaves orphans before it is looked for, and the stage, which is
-		// their init, adopts them.
-		list := childrenOf(l.pid)
-		for _, pid := range list {
-			if innerPid(pid) == m.Pid {
-				return pid, nil
-			}
+		if m.pid > 1 && m.pid != l.pid {
+			return m.pid, nil
 		}
-		return 0, &StepError{Step: "find child", Err: errors.New("not among " + strconv.Itoa(len(list)) + " children of the stage")}
+		return 0, &StepError{Step: "find child", Err: errors.New("the stage does not say which process it is")}
 	case m.Kind == "fail" && m.Step == "execute":
 		return 0, w.execError(syscall.Errno(m.Errno))
 	}
@@ -329,38 +341,6 @@ func (m stageMessage) failed() error {
 
 // tell writes one byte, which is all that the wrapper has to say.
 func (l *stageLink) tell() { _, _ = unix.Write(l.fd, []byte{1}) }
-
-// innerPid is the number that the innermost namespace of a process gave it, 0 if
-// that cannot be seen (NSpid, proc_pid_status(5)).
-func innerPid(pid int) int {
-	data, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "status"))
-	_, rest, _ := strings.Cut(string(data), "\nNSpid:")
-	line, _, _ := strings.Cut(rest, "\n")
-	f := strings.Fields(line)
-	if len(f) == 0 {
-		return 0
-	}
-	n, _ := strconv.Atoi(f[len(f)-1])
-	return n
-}
-
-// childrenOf lists the direct children of another process.
-func childrenOf(pid int) []int {
-	tasks, err := os.ReadDir(filepath.Join("/proc", strconv.Itoa(pid), "task"))
-	if err != nil {
-		return nil
-	}
-	var out []int
-	for _, t := range tasks {
-		data, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "task", t.Name(), "children"))
-		for _, f := range strings.Fields(string(data)) {
-			if n, err := strconv.Atoi(f); err == nil {
-				out = append(out, n)
-			}
-		}
-	}
-	return out
-}
 
 // reapStage follows the child of a stage with namespaces until it has ended.
 func (p *Proc) reapStage() {

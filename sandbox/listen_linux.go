@@ -93,17 +93,19 @@ func listenOn(to unix.Sockaddr, six bool) (int, error) {
 	return fd, nil
 }
 
-// receivedDescriptors takes the descriptors out of a control message.
-func receivedDescriptors(oob []byte) []int {
+// passed takes out of a control message the descriptors and the process it speaks of, as
+// this process namespace numbers it (SCM_CREDENTIALS, unix(7)).
+func passed(oob []byte) (fds []int, pid int) {
 	messages, err := unix.ParseSocketControlMessage(oob)
 	if err != nil {
-		return nil
+		return nil, 0
 	}
-	var out []int
 	for i := range messages {
-		if fds, err := unix.ParseUnixRights(&messages[i]); err == nil {
-			out = append(out, fds...)
+		if rights, err := unix.ParseUnixRights(&messages[i]); err == nil {
+			fds = append(fds, rights...)
+		} else if about, err := unix.ParseUnixCredentials(&messages[i]); err == nil {
+			pid = int(about.Pid)
 		}
 	}
-	return out
+	return fds, pid
 }

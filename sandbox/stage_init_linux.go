@@ -65,7 +65,12 @@ func (s *stage) asInit() error {
 	if err := s.letGo(); err != nil {
 		return err
 	}
-	s.send(stageMessage{Kind: "started", Pid: r.pid})
+	// The kernel translates the number of the child: the wrapper has another one for it.
+	about := unix.UnixCredentials(&unix.Ucred{Pid: int32(r.pid), Uid: uint32(os.Getuid()), Gid: uint32(os.Getgid())})
+	m := stageMessage{Kind: "started"}
+	if err := unix.Sendmsg(s.control, m.encode(), about, nil, 0); err != nil {
+		return &StepError{Step: "tell the child", Err: err}
+	}
 	// Until the wrapper has seen the child, its process id must not be reaped.
 	if !s.heard() {
 		os.Exit(1)

@@ -66,6 +66,10 @@ func openStage() (*stage, error) {
 	unix.CloseOnExec(control)
 	unix.CloseOnExec(control + 1)
 	unix.CloseOnExec(control + 2)
+	s := &stage{control: control, group: control + 2}
+	if !s.heard() {
+		return nil, errors.New("nobody says when to begin")
+	}
 	peer, err := unix.GetsockoptUcred(control, unix.SOL_SOCKET, unix.SO_PEERCRED)
 	if err != nil || int(peer.Uid) != os.Getuid() {
 		return nil, errors.New("the control socket is not ours")
@@ -74,11 +78,10 @@ func openStage() (*stage, error) {
 	if err != nil {
 		return nil, err
 	}
-	plan, err := decodePlan(data)
-	if err != nil {
+	if s.plan, err = decodePlan(data); err != nil {
 		return nil, err
 	}
-	return &stage{control: control, plan: plan, group: control + 2}, nil
+	return s, nil
 }
 
 const allSeals = unix.F_SEAL_SEAL | unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_WRITE

@@ -265,15 +265,29 @@ func TestStageByHand(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := unix.Write(fd, []byte(`{"v":3,"tier":"T2","argv":["YQ=="],"path":"/bin/true"}`)); err != nil {
+	data, err := encodePlan(&stagePlan{V: wireVersion, Tier: T2, Argv: []string{"a"}, Path: "/bin/true", FD: -1})
+	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(self(t))
-	cmd.Args = []string{stageName, "3"}
-	cmd.ExtraFiles = []*os.File{os.NewFile(uintptr(pair[1]), "socket"), os.NewFile(uintptr(fd), "plan")}
-	out, _ := cmd.CombinedOutput()
-	if code := cmd.ProcessState.ExitCode(); code != exitProtocol || !strings.Contains(string(out), "sealed") {
-		t.Errorf("unsealed: status %d %s", code, out)
+	if _, err := unix.Write(fd, data); err != nil {
+		t.Fatal(err)
+	}
+	socket, plan := os.NewFile(uintptr(pair[1]), "socket"), os.NewFile(uintptr(fd), "plan")
+	for _, want := range []string{"sealed", "begin"} {
+		if want == "sealed" {
+			if _, err := unix.Write(pair[0], []byte{1}); err != nil {
+				t.Fatal(err)
+			}
+		} else if err := unix.Shutdown(pair[0], unix.SHUT_WR); err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.Command(self(t))
+		cmd.Args = []string{stageName, "3"}
+		cmd.ExtraFiles = []*os.File{socket, plan}
+		out, _ := cmd.CombinedOutput()
+		if code := cmd.ProcessState.ExitCode(); code != exitProtocol || !strings.Contains(string(out), want) {
+			t.Errorf("%s: status %d %s", want, code, out)
+		}
 	}
 	unix.Close(pair[0])
 }

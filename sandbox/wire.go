@@ -53,12 +53,13 @@ type stageMessage struct {
 	SysNS    int64
 	MaxRSSKB int64
 	Left     int
-	Pid      int // of the child, as its namespace numbers it
 
 	// Listeners describes the descriptors that come with the message.
 	Listeners []Listener
 
-	fd int // that came with the message, -1 for none
+	// Beside the bytes:
+	fd  int // a descriptor, -1 for none
+	pid int // the process that the message is about
 }
 
 // wire is the one description of what a plan looks like on its way.
@@ -158,7 +159,6 @@ func (m *stageMessage) wire(c *coder) {
 	number(c, &m.SysNS)
 	number(c, &m.MaxRSSKB)
 	number(c, &m.Left)
-	number(c, &m.Pid)
 	series(c, &m.Listeners, func(c *coder, l *Listener) {
 		c.text(&l.Service)
 		c.text(&l.Host)

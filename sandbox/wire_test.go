@@ -25,7 +25,7 @@ func TestEveryFieldIsSent(t *testing.T) {
 		}
 		var m stageMessage
 		fill(t, reflect.ValueOf(&m).Elem(), random)
-		m.fd = -1 // it comes beside the bytes, as the files of listeners do
+		m.fd = -1 // they come beside the bytes, as the files of listeners do
 		if got, err := decodeMessage(m.encode()); err != nil || !reflect.DeepEqual(got, m) {
 			t.Fatalf("%+v, %v; want %+v", got, err, m)
 		}
