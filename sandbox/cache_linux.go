@@ -139,7 +139,11 @@ func parseHost(text string) (h Host, ok bool) {
 }
 
 func remember(path, key string, h Host) {
-	f, err := os.CreateTemp(filepath.Dir(path), ".sandbox-")
+	dir := filepath.Dir(path)
+	if os.MkdirAll(dir, 0o700) != nil {
+		return
+	}
+	f, err := os.CreateTemp(dir, ".sandbox-")
 	if err != nil {
 		return
 	}
