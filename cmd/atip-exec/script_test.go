@@ -84,6 +84,7 @@ func setup(env *testscript.Env) error {
 	env.Setenv("WS", ws)
 	// A name below /tmp that no other run of this test has.
 	env.Setenv("PID_OF_TEST", filepath.Base(filepath.Dir(filepath.Dir(work)))+fmt.Sprint(os.Getpid()))
+	env.Setenv("NUMBER", fmt.Sprint(os.Getpid())) // that no other suite on this machine has
 	env.Setenv("GOFLAGS", "")
 	env.Setenv("GOTOOLCHAIN", "local")
 	env.Setenv("GIT_CONFIG_GLOBAL", "")
