@@ -91,6 +91,10 @@ func (w *worker) forkStage() (*stageLink, error) {
 	// wait for more cost it more than they bring.
 	attr.Env = append([]string{"GOMAXPROCS=1"}, stageEnv...)
 	if link.pid, err = syscall.ForkExec("/proc/self/exe", []string{stageName, strconv.Itoa(control)}, attr); err != nil {
+		if fi, serr := os.Stat("/proc/self/exe"); ns && serr == nil && fi.Mode()&1 == 0 {
+			// Before its ids are mapped, nothing overrides the mode of a file of somebody else.
+			err = errors.New("the file of this program must be executable for everybody (chmod a+rx)")
+		}
 		return fail(&StepError{Step: "start stage", Err: err})
 	}
 	if ns {
