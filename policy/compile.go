@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"sort"
+	"strings"
 
 	"github.com/atip-dev/atip-exec/atip"
 )
@@ -22,7 +23,7 @@ type Set struct {
 	secret   []string      // further globs of class secret
 	self     []string      // further globs of class policy-self
 
-	profile  string
+	profiles []string // those in force; nil for the default one
 	switches switchSet
 	warnings []string
 	sources  []SourceInfo
@@ -40,7 +41,7 @@ type SourceInfo struct {
 // it is not among them. Where a document loosens what its layer may not, that
 // part is dropped with a warning.
 func Compile(docs []*Document) (*Set, error) {
-	s := &Set{dflt: Confirm, profile: shippedProfiles[0], switches: profileSwitches(shippedProfiles[0])}
+	s := &Set{dflt: Confirm, switches: profileSwitches(shippedProfiles[0])}
 	s.restrict = make([]*rule, 0, len(builtinConfirm)+len(builtinDeny)+16)
 	for _, d := range docs {
 		if d == nil {
@@ -215,15 +216,33 @@ func (s *Set) Digest() string {
 	for _, x := range s.sources {
 		fmt.Fprintf(h, "%s\x00%s\x00%s\n", x.Layer, x.File, x.Digest)
 	}
-	fmt.Fprintf(h, "%s\x00%x\x00%d", s.profile, uint32(s.switches), s.dflt)
+	fmt.Fprintf(h, "%s\x00%x\x00%d", s.Profile(), uint32(s.switches), s.dflt)
 	return "sha256:" + hex.EncodeToString(h.Sum(nil))
 }
 
 // Warnings says what of the documents was ignored, and why.
 func (s *Set) Warnings() []string { return s.warnings }
 
-// Profile names the profile in force.
-func (s *Set) Profile() string { return s.profile }
+// Profile names the profile in force; where a layer narrowed the one of another, both are,
+// with a plus between them.
+func (s *Set) Profile() string {
+	if s.profiles == nil {
+		return shippedProfiles[0]
+	}
+	return strings.Join(s.profiles, "+")
+}
+
+// UsesProfile reports whether this profile is in force, by itself or as the base of one that is.
+func (s *Set) UsesProfile(name string) bool {
+	for _, p := range s.profiles {
+		for defined := (&profile{base: p}); defined != nil; defined, _ = s.findProfile(p, LayerDelegated) {
+			if p = defined.base; p == name {
+				return true
+			}
+		}
+	}
+	return false
+}
 
 // Switches returns the names of the switches that are on.
 func (s *Set) Switches() []string { return s.switches.names() }

@@ -21,11 +21,13 @@ type Document struct {
 	profile   string
 	profileAt at
 	switchAt  map[string]at
-	profiles  []profile
-	switches  map[string]bool
-	rules     []rule
-	dflt      *Action
-	ceiling   *ceiling
+
+	hasProfile bool // also of one whose name is empty, which there is none of
+	profiles   []profile
+	switches   map[string]bool
+	rules      []rule
+	dflt       *Action
+	ceiling    *ceiling
 
 	// withhold are effects a delegation forbids that the kernel can forbid too:
 	// no rule's grants contain them.
@@ -124,6 +126,8 @@ type ParseError struct {
 	Line int
 	Col  int
 	Msg  string
+
+	fix, example string // a better next step than that of the code
 }
 
 // Error implements error.
@@ -141,3 +145,6 @@ func (e *ParseError) FaultCode() string { return e.Code }
 func (e *ParseError) FaultDetails() map[string]any {
 	return map[string]any{"file": e.File, "line": e.Line, "col": e.Col}
 }
+
+// FaultFix implements the error table's interface for a next step.
+func (e *ParseError) FaultFix() (fix, example string) { return e.fix, e.example }

@@ -437,3 +437,57 @@ func TestCredentials(t *testing.T) {
 		t.Error("the zero value gives something away")
 	}
 }
+
+// TestProfileOfAFlag: what a flag chooses narrows, whatever the layers above chose.
+func TestProfileOfAFlag(t *testing.T) {
+	user := func(s string) *Document { return mustParse(t, LayerUser, s) }
+	quiet := `"profiles":{"quiet":{"base":"ci","switches":{"loopback":true},"default":"deny","rules":[
+		{"id":"no-gh","decision":"deny","when":{"tool":"gh"}},
+		{"id":"gh","decision":"allow","when":{"tool":"gh","command":["pr create"]},"grants":["network","remoteMutation"]}]}}`
+	for _, row := range []struct {
+		name    string
+		docs    []*Document
+		profile string
+		on      []string
+		ci      bool
+	}{
+		{"none", nil, "workspace", profileSwitches("workspace").names(), false},
+		{"a narrower one", []*Document{ProfileChoice("read-only")}, "read-only", []string{"network_read"}, false},
+		{"one that is neither", []*Document{ProfileChoice("ops")}, "workspace+ops", []string{"workspace_write", "git_local", "regenerable_delete", "network_read"}, false},
+		{"two", []*Document{ProfileChoice("ci"), ProfileChoice("read-only")}, "ci+read-only", []string{"network_read"}, true},
+		{"a looser one than the user's", []*Document{user(`{"version":1,"profile":"read-only"}`), ProfileChoice("workspace")}, "read-only+workspace", []string{"network_read"}, false},
+		{"one beside the user's switches", []*Document{user(`{"version":1,"switches":{"loopback":true,"remote_change":true}}`), ProfileChoice("ops")}, "workspace+ops",
+			[]string{"workspace_write", "git_local", "regenerable_delete", "network_read", "loopback"}, false},
+		{"the user's in place of the managed one", []*Document{mustParse(t, LayerManaged, `{"version":1,"profile":"read-only"}`), user(`{"version":1,"profile":"ci"}`), ProfileChoice("ci")}, "ci", profileSwitches("ci").names(), true},
+		{"one that the user defines", []*Document{user(`{"version":1,` + quiet + `}`), ProfileChoice("quiet")}, "workspace+quiet",
+			[]string{"workspace_write", "git_local", "regenerable_delete", "project_code", "network_read"}, true},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			s, err := Compile(row.docs)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if s.Profile() != row.profile || !slices.Equal(s.Switches(), row.on) || s.UsesProfile("ci") != row.ci {
+				t.Errorf("profile %s, switches %v, ci %t", s.Profile(), s.Switches(), s.UsesProfile("ci"))
+			}
+		})
+	}
+	s, err := Compile([]*Document{user(`{"version":1,` + quiet + `}`), ProfileChoice("quiet")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []Step{tool("gh pr create", "network", "remoteMutation"), unknown("foo")} {
+		if d := s.Decide(requestOf(step)); d.Action != Deny {
+			t.Errorf("%v under the default and the rules of a chosen profile: %v", step.Call.Tool, d.Action)
+		}
+	}
+	if w := s.Warnings(); len(w) != 1 || !strings.Contains(w[0], "allow rule gh is ignored") {
+		t.Errorf("warnings %v", w)
+	}
+	for _, name := range []string{"", "nope", "worksp"} {
+		_, err := Compile([]*Document{user(`{"version":1,` + quiet + `}`), ProfileChoice(name)})
+		if err == nil || !strings.Contains(err.Error(), "--profile: unknown profile") || !strings.Contains(err.Error(), "there are ci, ops, quiet, read-only, workspace") {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+}

@@ -84,7 +84,7 @@ func (r *reader) member(d *Document, key string, v *atip.Node) bool {
 	case "version":
 		d.version = int(r.integer(v, 1, 1))
 	case "profile":
-		d.profile, d.profileAt = r.str(v), at{v.Line, v.Col}
+		d.profile, d.profileAt, d.hasProfile = r.str(v), at{v.Line, v.Col}, true
 	case "profiles":
 		r.entries(v, func(name string, p *atip.Node) { d.profiles = append(d.profiles, r.profile(name, p)) })
 	case "switches":

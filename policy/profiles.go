@@ -1,6 +1,13 @@
 package policy
 
-import "fmt"
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"sort"
+	"strings"
+)
 
 func projectSwitch(name string) bool { return name == "package_install" || name == "loopback" }
 
@@ -9,14 +16,15 @@ func projectSwitch(name string) bool { return name == "package_install" || name 
 func (s *Set) mergeSwitches() error {
 	for l := LayerManaged; int(l) < NumLayers; l++ {
 		var on, off switchSet
-		named, base := "", ^switchSet(0)
+		base := ^switchSet(0)
+		var names []string
 		loose := true
 		for _, d := range s.docs {
 			if d.source.Layer != l {
 				continue
 			}
 			can := loosens(d)
-			if d.profile != "" {
+			if d.hasProfile {
 				set, err := s.profileSet(d, d.profile)
 				if err != nil {
 					return err
@@ -30,9 +38,7 @@ func (s *Set) mergeSwitches() error {
 				}
 				loose = loose && can
 				base &= set
-				if named == "" || d.profile < named {
-					named = d.profile
-				}
+				names = union(names, []string{d.profile})
 			}
 			for name, v := range d.switches {
 				switch {
@@ -45,17 +51,56 @@ func (s *Set) mergeSwitches() error {
 				}
 			}
 		}
-		if named != "" {
-			s.profile = named
-			if loose {
-				s.switches = base
-			} else {
-				s.switches &= base
-			}
+		if len(names) > 0 {
+			sort.Strings(names)
+			s.choose(names, base, loose)
 		}
 		s.switches = (s.switches | on) &^ off
 	}
 	return nil
+}
+
+// choose puts the profiles of one layer in force: in place of those of the layers
+// above, or together with them.
+func (s *Set) choose(names []string, base switchSet, loose bool) {
+	if loose || s.profiles == nil && s.switches&base == base {
+		s.profiles = nil // what a layer chooses in their place, or none of them was chosen
+	} else if s.profiles == nil {
+		s.profiles = shippedProfiles[:1]
+	}
+	s.profiles = union(s.profiles, names)
+	if loose {
+		s.switches = base
+	} else {
+		s.switches &= base
+	}
+}
+
+// ProfileChoice is the document of a flag that chooses a profile. As all of its layer it
+// only narrows.
+func ProfileChoice(name string) *Document {
+	sum := sha256.Sum256([]byte(name))
+	return &Document{source: Source{File: "--profile " + name, Layer: LayerFlag}, profile: name, hasProfile: true, digest: hex.EncodeToString(sum[:])}
+}
+
+// unknownProfile names the profiles that this document could have chosen.
+func (s *Set) unknownProfile(user *Document, name string) error {
+	known := slices.Clone(shippedProfiles[:])
+	for _, d := range s.docs {
+		if d.source.Layer > user.source.Layer {
+			continue
+		}
+		for i := range d.profiles {
+			known = union(known, []string{d.profiles[i].name})
+		}
+	}
+	sort.Strings(known)
+	e := &ParseError{Code: "E2040", File: user.source.File, Line: user.profileAt.line, Col: user.profileAt.col,
+		Msg: fmt.Sprintf("unknown profile %q; there are %s", name, strings.Join(known, ", "))}
+	if e.Line == 0 {
+		e.File, e.fix, e.example = "--profile", "choose one of them", "--profile read-only"
+	}
+	return e
 }
 
 // profileSet resolves a profile to its switches, and adds the rules and default
@@ -75,7 +120,7 @@ func (s *Set) profileSet(user *Document, name string) (switchSet, error) {
 		chain = append(chain, name)
 		p, d := s.findProfile(name, user.source.Layer)
 		if p == nil {
-			return 0, &ParseError{Code: "E2040", File: user.source.File, Line: user.profileAt.line, Col: user.profileAt.col, Msg: fmt.Sprintf("unknown profile %q", name)}
+			return 0, s.unknownProfile(user, name)
 		}
 		overrides = append(overrides, p.switches)
 		for i := range p.rules {

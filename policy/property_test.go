@@ -198,9 +198,11 @@ func propertyCases() int {
 	return 5000
 }
 
-// propertySeed draws other cases for a longer search:
+// propertySeed draws other cases for a longer search; a million of them are
 //
-//	ATIP_PROPERTY_CASES=1000000 ATIP_PROPERTY_SEED=7 go test ./policy -run 'Never|Granted' -timeout 0
+//	STAGES=properties ./scripts/test
+//
+// which prints the seed with which to draw the same again.
 func propertySeed() uint64 {
 	if n, err := strconv.ParseUint(os.Getenv("ATIP_PROPERTY_SEED"), 10, 64); err == nil {
 		return n
@@ -312,6 +314,10 @@ func TestNeverLoosens(t *testing.T) {
 			r := w.restrict()
 			what, worse.Delegated = fmt.Sprintf("delegated %+v", r), true
 			worse.Chain = append(worse.Chain, r)
+		} else if what == "" && w.one(4) {
+			choice := ProfileChoice(pick(w, shippedProfiles[:]...))
+			what = choice.File()
+			s = mustCompile(t, append(docs, choice)...)
 		} else if what == "" {
 			layer := pick(w, LayerManaged, LayerUser, LayerProject, LayerFlag)
 			rule := w.restrictRule(9)

@@ -99,6 +99,7 @@ func TestParentStartsWhatLacksACredential(t *testing.T) {
 			{"a command that is denied", []string{"ask.py", "atip-exec", "-c", "rm -rf ~"}, 77, ""},
 			{"without the descriptor", []string{"closed.py", "atip-exec", "--", "gh", "pr", "list"}, 77, ""},
 			{"under more policies", []string{"ask.py", "atip-exec", "--policy", "more.json", "--", "gh", "pr", "list"}, 77, ""},
+			{"under a profile", []string{"ask.py", "atip-exec", "--profile", "workspace", "--", "gh", "pr", "list"}, 77, ""},
 		} {
 			status, out, stderr := w.run(nil, append([]string{"--policy", "tier.json", "--", "python3"}, row.args...)...)
 			if status != row.status || !strings.HasPrefix(out, row.out) || row.out == "" && out != "" || strings.Contains(out+stderr, "the-credential") {

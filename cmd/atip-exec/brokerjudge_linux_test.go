@@ -47,6 +47,31 @@ func TestParentJudgesUnderItsChain(t *testing.T) {
 	}
 }
 
+// TestParentJudgesUnderItsFlags: the policies and the profile that the run outside was given
+// hold for what it starts for the inside.
+func TestParentJudgesUnderItsFlags(t *testing.T) {
+	w := newInside(t)
+	w.policy(w.vouched(`,"profiles":{"offline":{"switches":{"network_read":false}}}`))
+	if err := os.WriteFile(filepath.Join(w.ws, "offline.json"), []byte(`{"version":1,"switches":{"network_read":false}}`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range []struct {
+		flags  []string
+		status int
+		code   string
+	}{
+		{nil, 0, ""},
+		{[]string{"--profile", "workspace"}, 0, ""},
+		{[]string{"--profile", "offline"}, 77, "E2010"},
+		{[]string{"--policy", "offline.json"}, 77, "E2010"},
+	} {
+		status, out, stderr := w.run(nil, append(row.flags, "--", "python3", "ask.py", "atip-exec", "--", "gh", "pr", "list")...)
+		if status != row.status || row.code != "" && (out != "" || !strings.Contains(stderr, `"code":"`+row.code+`"`)) || row.status == 0 && !strings.Contains(out, "token=[REDACTED") {
+			t.Errorf("%v: status %d, want %d: %q; %s", row.flags, status, row.status, out, stderr)
+		}
+	}
+}
+
 // TestParentBelievesNothing: questions that no atip-exec would ask, on the socket itself.
 func TestParentBelievesNothing(t *testing.T) {
 	w := newInside(t)

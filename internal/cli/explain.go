@@ -125,6 +125,9 @@ func PlanText(d run.Document) string {
 	for _, a := range d.Alternatives {
 		line("instead  %s", a)
 	}
+	if d.Profile != "workspace" {
+		line("profile  %s", d.Profile)
+	}
 	for _, block := range d.Delegation {
 		line("delegated  %s", block)
 	}
@@ -239,7 +242,7 @@ func (c *Console) batch(v *Values) int {
 	// What lives on between two answers is small, so that the heap would be collected for
 	// every few dozen of them.
 	debug.SetGCPercent(400)
-	b := &run.Batch{Policies: v.All("policy"), Directory: v.Get("directory"), Machine: run.Here()}
+	b := &run.Batch{Policies: v.All("policy"), Profiles: v.All("profile"), Directory: v.Get("directory"), Machine: run.Here()}
 	if err := b.Answer(os.Stdin, c.Out); err != nil {
 		return c.Fail(err)
 	}

@@ -168,7 +168,7 @@ func noCommand(v *Values) error {
 
 func invocation(v *Values) (run.Invocation, error) {
 	inv := run.Invocation{
-		Argv: v.Rest, Shell: v.Get("command"), IsShell: v.Has("command"), Directory: v.Get("directory"), Policies: v.All("policy"),
+		Argv: v.Rest, Shell: v.Get("command"), IsShell: v.Has("command"), Directory: v.Get("directory"), Policies: v.All("policy"), Profiles: v.All("profile"),
 		ExplainDenials:  v.Has("explain-denials"),
 		DeclaredTimeout: v.Get("timeout") == "declared", KillAfter: v.DurationOf("kill-after"), Wait: v.DurationOf("wait"), Stdin: v.Get("stdin"), Terminal: v.Has("tty"), Refresh: v.Has("refresh"), CI: v.Has("ci"),
 		StatusFile: v.Get("status-file"), StatusFD: v.IntOf("status-fd"), OutputMode: v.Get("output"),

@@ -81,6 +81,7 @@ var commonFlags = []Flag{
 
 var planFlags = []Flag{
 	{Name: "policy", Kind: Strings, Value: "FILE", Env: "ATIP_EXEC_POLICY", Help: "tighten with this policy file as well; it can never loosen"},
+	{Name: "profile", Kind: Strings, Value: "NAME", Help: "narrow to this profile as well: workspace, read-only, ci, ops, or one that a policy defines; it can never loosen"},
 	{Name: "directory", Short: 'C', Kind: Path, Value: "DIR", Help: "run in DIR"},
 	{Name: "command", Short: 'c', Kind: String, Value: "STRING", Help: "judge and run a shell string instead of an argv"},
 }

@@ -20,6 +20,7 @@ const (
 // thousands of command lines.
 type Batch struct {
 	Policies  []string
+	Profiles  []string
 	Directory string
 	Machine   Machine
 
@@ -123,7 +124,7 @@ func (b *Batch) make(inv Invocation) (*Plan, error) {
 }
 
 func (b *Batch) plan(q batchLine) any {
-	inv := Invocation{Argv: q.Argv, Policies: b.Policies, Directory: b.Directory}
+	inv := Invocation{Argv: q.Argv, Policies: b.Policies, Profiles: b.Profiles, Directory: b.Directory}
 	if q.Cwd != "" {
 		inv.Directory = q.Cwd
 	}

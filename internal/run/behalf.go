@@ -33,6 +33,7 @@ type behalf struct {
 	Workspace string   `json:"workspace"` // of it
 	Cwd       string   `json:"cwd"`
 	Policies  []string `json:"policies"` // its --policy files
+	Profiles  []string `json:"profiles"` // its --profile names
 	CI        bool     `json:"ci"`
 	Withheld  []string `json:"withheld"` // the credentials its sandbox lacks
 	Files     []string `json:"files"`    // credential files that its sandbox has
@@ -71,7 +72,7 @@ func (b *behalf) answer(m Machine, out Output) outcome {
 		return outcome{Kind: "end", ExitCode: f.Exit, Error: f}
 	}
 	inv := b.Question.invocation()
-	inv.Policies, inv.CI, inv.behalf = b.Policies, b.CI, b
+	inv.Policies, inv.Profiles, inv.CI, inv.behalf = b.Policies, b.Profiles, b.CI, b
 	r := Run(inv, m, out)
 	if r.kept {
 		return outcome{Kind: "keep"}

@@ -143,7 +143,7 @@ func (x *execution) help(h *helper, q question, files []*os.File) {
 // order is what the process is told of this run.
 func (x *execution) order(q question) behalf {
 	p := x.plan
-	out := behalf{V: 1, Question: q, Run: p.Run, Words: Quote(x.cleanAll(p.inv.words())), Workspace: p.Workspace, Cwd: p.Cwd, Policies: p.inv.Policies, CI: p.inCI(), Withheld: p.withheld, Files: p.credentialFiles,
+	out := behalf{V: 1, Question: q, Run: p.Run, Words: Quote(x.cleanAll(p.inv.words())), Workspace: p.Workspace, Cwd: p.Cwd, Policies: p.inv.Policies, Profiles: p.inv.Profiles, CI: p.inCI(), Withheld: p.withheld, Files: p.credentialFiles,
 		ReadOnly: !slices.ContainsFunc(p.Profile.Write, func(g sandbox.Grant) bool { return g.Dir && within(p.Workspace, g.Path) && g.Rights&sandbox.Write != 0 })}
 	return out
 }

@@ -109,6 +109,7 @@ type Document struct {
 	Delegation   []string        `json:"delegation,omitempty"` // label and number of each block of the token, outermost first
 	TimeoutMS    int64           `json:"timeout_ms"`
 	Policy       any             `json:"policy"`
+	Profile      string          `json:"profile"`
 	Pending      []string        `json:"pending"`
 	Warnings     []string        `json:"warnings"`
 }
@@ -131,7 +132,7 @@ type EnvDocument struct {
 func (p *Plan) Document() Document {
 	d := Document{Kind: planKind, Decision: p.Decision.Action, Argv: p.inv.words(), Cwd: p.Cwd, Workspace: p.Workspace, Steps: []StepDocument{},
 		Reasons: p.Decision.Reasons, Alternatives: p.Decision.Alternatives, Sandbox: p.receipt(), Pending: append([]string{}, p.pending...),
-		Environment: EnvDocument{Passed: p.env.passed, Dropped: p.env.dropped, Credentials: p.env.credentials}, Policy: p.policies.Sources(), Delegation: p.chainNames()}
+		Environment: EnvDocument{Passed: p.env.passed, Dropped: p.env.dropped, Credentials: p.env.credentials}, Policy: p.policies.Sources(), Profile: p.policies.Profile(), Delegation: p.chainNames()}
 	if d.Reasons == nil {
 		d.Reasons = []policy.Reason{}
 	}

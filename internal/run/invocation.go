@@ -20,6 +20,7 @@ type Invocation struct {
 	Script          string        // the file that Shell is read from, "-" for standard input; "" for none
 	Directory       string        // -C; "" for the current directory
 	Policies        []string      // --policy files: they only tighten
+	Profiles        []string      // --profile names: they only tighten
 	Timeout         time.Duration // 0 for none
 	ExplainDenials  bool          // report what the sandbox refuses
 	DeclaredTimeout bool          // use the duration.timeout of the metadata

@@ -49,7 +49,7 @@ func Documents(m Machine) ([]*policy.Document, error) {
 	if err := p.locate(); err != nil {
 		return nil, err
 	}
-	return loadDocuments(p.dirs, p.Workspace, p.Cwd, nil, m.UID)
+	return loadDocuments(p.dirs, p.Workspace, p.Cwd, flagged{}, m.UID)
 }
 
 // Decide answers one question.

@@ -17,7 +17,7 @@ const DefaultLock = ".agent-tools/approvals.lock"
 
 // inCI reports whether nobody is there to be asked.
 func (p *Plan) inCI() bool {
-	return p.inv.CI || p.machine.Getenv("CI") != "" || p.policies.Profile() == "ci"
+	return p.inv.CI || p.machine.Getenv("CI") != "" || p.policies.UsesProfile("ci")
 }
 
 // LockDigest is the digest of a plan as CI knows it: of its bound object without what

@@ -124,7 +124,7 @@ func (x *execution) hand(refusal error) (handed bool, err error) {
 		return false, nil // a file may be hidden, and may as well not be there
 	case up.to == nil:
 		return unable("there is no way to the run outside from here (ATIP_EXEC_PARENT)")
-	case len(p.inv.Policies) > 0:
+	case len(p.inv.Policies) > 0 || len(p.inv.Profiles) > 0:
 		return unable("the run outside does not know the policies that this one was given by flag")
 	case p.inv.Terminal || p.inv.Script != "" || p.longText != "":
 		return unable("the run outside can be asked for a command or a short text, without a terminal")

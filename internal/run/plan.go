@@ -177,7 +177,7 @@ func (p *Plan) findWorkspace(named string) error {
 }
 
 func (p *Plan) loadPolicy() (err error) {
-	p.policies, err = loadPolicies(p.dirs, p.Workspace, p.Cwd, p.inv.Policies, p.machine.UID)
+	p.policies, err = loadPolicies(p.dirs, p.Workspace, p.Cwd, flagged{p.inv.Policies, p.inv.Profiles}, p.machine.UID)
 	if err != nil {
 		return err
 	}

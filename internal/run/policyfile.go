@@ -17,9 +17,15 @@ import (
 
 const maxPolicyBytes = 256 << 10
 
+// flagged is what the command line adds to the policies; it only tightens.
+type flagged struct {
+	files    []string // --policy
+	profiles []string // --profile
+}
+
 // loadPolicies reads every layer and compiles them. A file that is there but
 // cannot be read or parsed stops the run: an ignored policy is a hole.
-func loadPolicies(dirs place.Dirs, workspace, cwd string, flags []string, uid int) (*policy.Set, error) {
+func loadPolicies(dirs place.Dirs, workspace, cwd string, flags flagged, uid int) (*policy.Set, error) {
 	docs, err := loadDocuments(dirs, workspace, cwd, flags, uid)
 	if err != nil {
 		return nil, err
@@ -28,7 +34,7 @@ func loadPolicies(dirs place.Dirs, workspace, cwd string, flags []string, uid in
 }
 
 // loadDocuments reads the documents of every layer.
-func loadDocuments(dirs place.Dirs, workspace, cwd string, flags []string, uid int) ([]*policy.Document, error) {
+func loadDocuments(dirs place.Dirs, workspace, cwd string, flags flagged, uid int) ([]*policy.Document, error) {
 	examples := exampleCheck{dir: filepath.Join(dirs.State, "verdict", "policy")}
 	docs := []*policy.Document{policy.Builtin()}
 	parse := func(src policy.Source) error {
@@ -88,10 +94,13 @@ func loadDocuments(dirs place.Dirs, workspace, cwd string, flags []string, uid i
 			return nil, err
 		}
 	}
-	for _, path := range flags {
+	for _, path := range flags.files {
 		if err := add(path, policy.LayerFlag, true); err != nil {
 			return nil, err
 		}
+	}
+	for _, name := range flags.profiles {
+		docs = append(docs, policy.ProfileChoice(name))
 	}
 	return docs, nil
 }
