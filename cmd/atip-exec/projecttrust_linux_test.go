@@ -51,11 +51,41 @@ func TestProjectTrust(t *testing.T) {
 	expect("a byte more", 77, 77)
 	put(policy)
 	expect("as it was", couldNotResolve, 77)
-	if err := os.MkdirAll(filepath.Join(a.ws, ".agent-tools", "policy"), 0o755); err != nil {
-		t.Fatal(err)
+	more := filepath.Join(a.ws, ".agent-tools", "policy", "more.json")
+	below := filepath.Join(a.ws, "sub", ".agent-tools", "policy.json")
+	for _, path := range []string{more, below} {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if err := os.WriteFile(filepath.Join(a.ws, ".agent-tools", "policy", "more.json"), []byte(`{"version":1}`), 0o644); err != nil {
-		t.Fatal(err)
+	write := func(path, text string) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
 	}
+	write(more, `{"version":1}`)
 	expect("a file more", 77, 77)
+	write(below, `{"version":1,"default":"deny"}`)
+	if code, out := a.person([][2]string{{"to trust them: ", "yes"}}, "policy", "trust"); code != 0 || !strings.Contains(out, "more.json") || !strings.Contains(out, "sub/.agent-tools") {
+		t.Fatalf("exit %d: %s", code, out)
+	}
+	expect("three files", couldNotResolve, 77)
+	// A file of the project that is gone takes what it denied or asked with it: without a
+	// person nothing is loosened then.
+	for _, gone := range []struct{ name, path, text string }{
+		{"one beside it is gone", more, `{"version":1}`},
+		{"one of a directory below is gone", below, `{"version":1,"default":"deny"}`},
+	} {
+		if err := os.Remove(gone.path); err != nil {
+			t.Fatal(err)
+		}
+		expect(gone.name, 77, 77)
+		write(gone.path, gone.text)
+		expect(gone.name+", and back", couldNotResolve, 77)
+	}
+	if err := os.RemoveAll(filepath.Dir(file)); err != nil {
+		t.Fatal(err)
+	}
+	expect("its own are gone", 77, 0)
 }

@@ -83,12 +83,11 @@ func loadDocuments(dirs place.Dirs, workspace, cwd string, flags flagged, uid in
 	if err := add(filepath.Join(dirs.Config, "policy.json"), policy.LayerUser, false); err != nil {
 		return nil, err
 	}
-	along := projectDirs(workspace, cwd)
-	files, err := projectFiles(along, uid)
+	files, err := projectFiles(projectDirs(workspace, cwd), uid)
 	if err != nil {
 		return nil, err
 	}
-	trust := trusted(dirs, workspace, along, files)
+	trust := trusted(dirs, workspace, files, uid)
 	for _, f := range files {
 		if err := parse(policy.Source{File: f.path, Raw: f.raw, Layer: policy.LayerProject, Trusted: trust}); err != nil {
 			return nil, err

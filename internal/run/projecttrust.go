@@ -39,9 +39,10 @@ func trustFile(dirs place.Dirs, root string) string {
 	return filepath.Join(dirs.State, "trust", "projects", hex.EncodeToString(h[:])+".json")
 }
 
-// trusted reports whether a person has trusted exactly these files. along lists the
-// directories that were looked through: a file recorded there must still be there.
-func trusted(dirs place.Dirs, root string, along []string, files []projectFile) bool {
+// trusted reports whether a person has trusted exactly these files. One that was recorded
+// and is not among them, because it is gone or lies where this run does not look, must be
+// there as it was, too.
+func trusted(dirs place.Dirs, root string, files []projectFile, uid int) bool {
 	if root == "" || len(files) == 0 {
 		return false
 	}
@@ -67,21 +68,16 @@ func trusted(dirs place.Dirs, root string, along []string, files []projectFile) 
 		}
 		found[rel] = true
 	}
-	for rel := range t.Files {
-		if !found[rel] && contains(along, policyHome(filepath.Join(root, rel))) {
+	for rel, digest := range t.Files {
+		if found[rel] {
+			continue
+		}
+		raw, err := readPolicy(filepath.Join(root, rel), policy.LayerProject, uid)
+		if err != nil || sum(raw) != digest {
 			return false
 		}
 	}
 	return true
-}
-
-// policyHome is the directory whose policy a file is: the one above .agent-tools.
-func policyHome(path string) string {
-	dir := filepath.Dir(path)
-	if filepath.Base(dir) == "policy" {
-		dir = filepath.Dir(dir)
-	}
-	return filepath.Dir(dir)
 }
 
 // projectFiles reads the policy files of a project from its root down to cwd.
