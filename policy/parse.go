@@ -3,6 +3,7 @@ package policy
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"strings"
 
 	"github.com/atip-dev/atip-exec/atip"
 )
@@ -262,6 +263,11 @@ func (r *reader) delegable(v *atip.Node) *Delegable {
 			d.Hosts = r.strings(e)
 		case "paths":
 			d.Paths = r.strings(e)
+			r.items(e, func(path *atip.Node) {
+				if !strings.HasPrefix(path.Text, "/") {
+					r.fail(path, "a path to delegate must be absolute, not %q", path.Text)
+				}
+			})
 		case "maxDepth":
 			d.MaxDepth = int(r.integer(e, 0, 8))
 		case "maxTtl":

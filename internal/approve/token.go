@@ -23,15 +23,16 @@ const (
 // MaxToken is how long a token may be.
 const MaxToken = 8 << 10
 
-// Restrict is what a block of a delegation takes away.
+// Restrict is what a block of a delegation takes away. A list that is empty permits nothing,
+// one that is nil everything, so that only the latter may be left out.
 type Restrict struct {
 	Profile            string          `json:"profile,omitempty"`
 	Default            string          `json:"default,omitempty"`
-	AllowedTools       []string        `json:"allowedTools,omitempty"`
+	AllowedTools       []string        `json:"allowedTools,omitzero"`
 	DeniedCommands     []string        `json:"deniedCommands,omitempty"`
 	EffectRestrictions map[string]bool `json:"effectRestrictions,omitempty"`
-	Hosts              []string        `json:"hosts,omitempty"`
-	Paths              []string        `json:"paths,omitempty"`
+	Hosts              []string        `json:"hosts,omitzero"`
+	Paths              []string        `json:"paths,omitzero"`
 }
 
 // Block is one link of a delegation: signed by the key that the link before it names,

@@ -26,6 +26,22 @@ func chain(t testing.TB) (string, ed25519.PublicKey) {
 	return token, public(key)
 }
 
+// TestEmptyListsStay: a list that permits nothing is not one that is missing.
+func TestEmptyListsStay(t *testing.T) {
+	key := tokenKey(1)
+	token, err := NewToken(key, Block{Exp: time.Now().Add(time.Hour).Unix(), Restrict: Restrict{AllowedTools: []string{}, Hosts: []string{}, Paths: []string{}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks, err := VerifyToken(token, public(key), time.Now())
+	if err != nil || len(blocks) != 1 {
+		t.Fatalf("%+v %v", blocks, err)
+	}
+	if r := blocks[0].Restrict; r.AllowedTools == nil || r.Hosts == nil || r.Paths == nil {
+		t.Errorf("a list is gone: %+v", r)
+	}
+}
+
 func TestToken(t *testing.T) {
 	token, root := chain(t)
 	blocks, err := VerifyToken(token, root, time.Now())

@@ -70,6 +70,7 @@ func (p *Plan) confine() (err error) {
 	if p.Profile, err = sandbox.Derive(in); err != nil {
 		return err
 	}
+	p.withinDelegated()
 	if p.Setup, err = sandbox.Select(p.Profile, p.host); err != nil {
 		return err
 	}

@@ -50,7 +50,11 @@ func delegateVerb(c *cli.Console, v *cli.Values) (int, error) {
 		ttl = v.DurationOf("ttl")
 	}
 	b.Exp = time.Now().Add(ttl).Unix()
-	for _, file := range append(v.All("spec"), v.All("policy")...) {
+	files := append(v.All("spec"), v.All("policy")...)
+	if len(files) > 1 {
+		return 0, fault.New("E1002", "delegate: "+itoa(len(files))+" files say what to take away").WithFix("name one; delegate once more under the token to take away more", "ATIP_DELEGATION=TOKEN atip delegate --spec more.json")
+	}
+	for _, file := range files {
 		if err := readDelegation(file, &b); err != nil {
 			return 0, err
 		}
@@ -107,7 +111,8 @@ func readDelegation(file string, b *approve.Block) error {
 	if err != nil {
 		return err
 	}
-	if _, err := policy.Parse(policy.Source{File: file, Raw: raw, Layer: policy.LayerFlag}); err != nil {
+	parsed, err := policy.Parse(policy.Source{File: file, Raw: raw, Layer: policy.LayerFlag})
+	if err != nil {
 		return err
 	}
 	plain, err := atip.StripComments(raw)
@@ -119,6 +124,10 @@ func readDelegation(file string, b *approve.Block) error {
 	d.DisallowUnknownFields()
 	if err := d.Decode(&doc); err != nil {
 		return fault.New("E2040", file+": only profile, default, delegation and delegable.maxDepth, hosts, paths can be delegated: "+err.Error()).With("file", file)
+	}
+	// A token with another name would let nothing run: it has to mean the same everywhere.
+	if _, err := policy.Compile([]*policy.Document{parsed}); err != nil {
+		return err
 	}
 	b.Restrict = approve.Restrict{Profile: doc.Profile, Default: doc.Default, AllowedTools: doc.Delegation.AllowedTools, DeniedCommands: doc.Delegation.DeniedCommands,
 		EffectRestrictions: doc.Delegation.EffectRestrictions, Hosts: doc.Delegable.Hosts, Paths: doc.Delegable.Paths}

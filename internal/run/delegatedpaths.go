@@ -1,0 +1,67 @@
+package run
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/atip-dev/atip-exec/sandbox"
+)
+
+// withinDelegated takes from a profile what a delegation of paths does not lend: code that
+// names no path, whose writing no rule can judge, is held to them by the sandbox. What the
+// run has for itself stays: devices, its private directory, and where it tells its host the
+// directory.
+func (p *Plan) withinDelegated() {
+	for i := range p.chain {
+		if p.chain[i].Paths == nil {
+			continue
+		}
+		lent := p.lent(p.chain[i].Paths)
+		var write []sandbox.Grant
+		for _, g := range p.Profile.Write {
+			if within(g.Path, "/dev") || within(g.Path, p.Profile.Private) || g.Path == p.hostCwd || slices.ContainsFunc(lent, func(l sandbox.Grant) bool { return g.Path == l.Path || l.Dir && within(g.Path, l.Path) }) {
+				write = append(write, g)
+				continue
+			}
+			for _, l := range lent {
+				if g.Dir && within(l.Path, g.Path) {
+					write = append(write, sandbox.Grant{Path: l.Path, Dir: l.Dir, Rights: g.Rights, Why: g.Why})
+				}
+			}
+			g.Rights &^= sandbox.Write | sandbox.Remove
+			switch {
+			case g.Rights&sandbox.Exec != 0:
+				p.Profile.Exec = append(p.Profile.Exec, g)
+			case g.Rights != 0:
+				p.Profile.Read = append(p.Profile.Read, g)
+			}
+		}
+		p.Profile.Write = write
+	}
+	for _, list := range [...][]sandbox.Grant{p.Profile.Read, p.Profile.Write, p.Profile.Exec} {
+		slices.SortFunc(list, func(a, b sandbox.Grant) int { return strings.Compare(a.Path, b.Path) })
+	}
+}
+
+// lent are the delegated paths that are there. One that is not cannot be granted: the
+// directory that it would be made in was not lent.
+func (p *Plan) lent(paths []string) []sandbox.Grant {
+	files := p.files
+	if p.prepared != nil {
+		files = p.prepared.Files()
+	}
+	var out []sandbox.Grant
+	for _, path := range paths {
+		if !filepath.IsAbs(path) {
+			continue // such a delegation is denied as a whole
+		}
+		canonical, dir, err := files.Resolve(path)
+		if err != nil {
+			p.Profile.Absent = append(p.Profile.Absent, sandbox.Absent{Path: path, Why: "policy: what was delegated is not there"})
+			continue
+		}
+		out = append(out, sandbox.Grant{Path: canonical, Dir: dir})
+	}
+	return out
+}
