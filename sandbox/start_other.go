@@ -136,6 +136,12 @@ func (p *Proc) Done() <-chan struct{} { return p.done }
 
 // KillTree ends the child's process group: politely, and after grace without mercy.
 func (p *Proc) KillTree(grace time.Duration) Tree {
+	p.EndTree(grace)
+	return p.Sweep()
+}
+
+// EndTree is KillTree without the sweep.
+func (p *Proc) EndTree(grace time.Duration) bool {
 	if grace > 0 {
 		_ = p.Signal(syscall.SIGTERM)
 		select {
@@ -145,5 +151,5 @@ func (p *Proc) KillTree(grace time.Duration) Tree {
 	}
 	_ = p.Signal(syscall.SIGKILL)
 	<-p.done
-	return p.Sweep()
+	return true
 }

@@ -16,6 +16,16 @@ const sweepFor = 2 * time.Second
 
 // KillTree ends the whole tree: politely, and after grace without mercy.
 func (p *Proc) KillTree(grace time.Duration) Tree {
+	if !p.EndTree(grace) {
+		return Tree{Method: "group", Leftovers: 1, Survivors: 1}
+	}
+	return p.Sweep()
+}
+
+// EndTree is KillTree without the sweep, which ends every process that has come to this one:
+// for a caller who has further children, and sweeps when they have ended. It reports whether
+// the child has ended.
+func (p *Proc) EndTree(grace time.Duration) bool {
 	if grace > 0 {
 		p.group(unix.SIGTERM)
 		p.group(unix.SIGCONT) // a stopped process cannot handle SIGTERM
@@ -39,9 +49,9 @@ func (p *Proc) KillTree(grace time.Duration) Tree {
 	defer timer.Stop()
 	select {
 	case <-p.done:
-		return p.Sweep()
+		return true
 	case <-timer.C:
-		return Tree{Method: "group", Leftovers: 1, Survivors: 1}
+		return false
 	}
 }
 

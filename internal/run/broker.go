@@ -19,6 +19,10 @@ import (
 const (
 	maxAnswered   = 256 // questions in all
 	maxAnsweredBy = 4   // at a time
+
+	// lastResort is for a process that does not end although it was told to three times:
+	// far more than it takes on any machine to end a command and to write the record of it.
+	lastResort = 30 * time.Second
 )
 
 // broker answers the questions of runs inside. It starts a process for each, as a run has
@@ -193,7 +197,7 @@ func (h *helper) signal(sig os.Signal) {
 func (h *helper) end() {
 	h.signal(syscall.SIGTERM)
 	time.AfterFunc(defaultGrace, func() { h.signal(syscall.SIGTERM); h.signal(syscall.SIGTERM) }) // the third one does not wait
-	time.AfterFunc(2*defaultGrace, func() { h.signal(syscall.SIGKILL) })
+	time.AfterFunc(lastResort, func() { h.signal(syscall.SIGKILL) })
 }
 
 // close ends all that was asked for and waits for it: nothing outlives the run.
@@ -202,24 +206,12 @@ func (b *broker) close() {
 	b.ended.Wait()
 }
 
-// stop ends all that was asked for, before the tree is ended whose orphans it would die
-// with, without a record.
+// stop ends all that was asked for and does not wait.
 func (b *broker) stop() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.closed = true
 	for h := range b.running {
 		h.end()
-	}
-}
-
-// stopWithin is stop, and some time for it.
-func (b *broker) stopWithin(limit time.Duration) {
-	b.stop()
-	done := make(chan struct{})
-	go func() { b.ended.Wait(); close(done) }()
-	select {
-	case <-done:
-	case <-time.After(limit):
 	}
 }

@@ -252,10 +252,16 @@ func (x *execution) finish() error {
 	kill := func(grace time.Duration) {
 		x.killed = true
 		killing.Go(func() {
-			if x.inner != nil {
-				x.inner.broker.stopWithin(grace / 4)
+			if x.inner == nil {
+				x.proc.KillTree(grace)
+				return
 			}
-			x.proc.KillTree(grace)
+			// What was started for runs inside ends by itself, with a record; the sweep
+			// would kill it.
+			x.inner.broker.stop()
+			x.proc.EndTree(grace)
+			x.inner.broker.close()
+			x.proc.Sweep()
 		})
 	}
 	for waiting := true; waiting; {

@@ -63,9 +63,10 @@ func (x *execution) record(r *Result) error {
 }
 
 // intend leaves a trace before a harmful command starts: one that is killed
-// together with us would else be missing.
+// together with us would else be missing. So does a process that runs a command for a run
+// inside of another, since it ends with that run whatever ended it.
 func (x *execution) intend() error {
-	if !x.plan.mayHarm() {
+	if !x.plan.mayHarm() && x.plan.inv.behalf == nil {
 		return nil
 	}
 	rec := x.describe("intent")
