@@ -93,7 +93,6 @@ type Delegable struct {
 // Analysis holds limits for reading shell strings; zero leaves the built-in one.
 type Analysis struct {
 	MaxBytes, MaxNodes, MaxSteps, MaxNesting, MaxUnroll int
-	MaxTime                                             time.Duration
 }
 
 // Budgets is the merged budgets object.

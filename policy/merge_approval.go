@@ -82,7 +82,6 @@ func (s *Set) Analysis() Analysis {
 		a.MaxSteps = least(a.MaxSteps, x.MaxSteps)
 		a.MaxNesting = least(a.MaxNesting, x.MaxNesting)
 		a.MaxUnroll = least(a.MaxUnroll, x.MaxUnroll)
-		a.MaxTime = least(a.MaxTime, x.MaxTime)
 	}
 	return a
 }

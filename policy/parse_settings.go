@@ -123,8 +123,6 @@ func (r *reader) analysis(v *atip.Node) Analysis {
 			a.MaxNesting = int(r.integer(e, 1, 8))
 		case "maxUnroll":
 			a.MaxUnroll = int(r.integer(e, 1, 64))
-		case "maxTime":
-			a.MaxTime = r.duration(e)
 		default:
 			return false
 		}

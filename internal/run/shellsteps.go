@@ -271,6 +271,10 @@ func dialectOf(s *step) (shell.Dialect, bool) {
 // options is what the reader may know of this machine.
 func (c *collector) options(cwd string) shell.Options {
 	o := shell.Options{Cwd: cwd, Home: c.plan.dirs.Home, Getenv: c.shellVariable, IsDir: isDir, ReadFile: c.plan.readText, Trusted: c.hostSnapshot}
+	if set := c.plan.policies; set != nil {
+		a := set.Analysis()
+		o.Limits = shell.Limits{Bytes: a.MaxBytes, Nodes: a.MaxNodes, Commands: a.MaxSteps, Nesting: a.MaxNesting, Unrolled: a.MaxUnroll}
+	}
 	if c.ctx != nil {
 		o.Stdin = c.ctx.stdin
 		if c.ctx.cwdUnknown {

@@ -219,7 +219,7 @@ func (w *walker) arithmWord(word *syntax.Word, st *state) value {
 
 // evaluate reads constant text as an expression of its own.
 func (w *walker) evaluate(s string, st *state) {
-	if w.depth >= maxNesting {
+	if w.depth >= w.o.Limits.Nesting {
 		w.opaque(st, "nested too deeply", nil, nil)
 		return
 	}

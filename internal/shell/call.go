@@ -238,7 +238,7 @@ func (w *walker) toFile(i int, r *run, s string) {
 // function walks the body of a function with its arguments.
 func (w *walker) function(n string, d definition, r *run, st *state) {
 	for _, body := range d.bodies {
-		if w.active[body] > 0 || w.depth >= maxNesting {
+		if w.active[body] > 0 || w.depth >= w.o.Limits.Nesting {
 			c := r.list(Opaque)
 			c.Why = "the function " + n + " calls itself"
 			i := w.finish(r, c, st)

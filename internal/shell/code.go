@@ -56,7 +56,7 @@ func (w *walker) text(s string, st *state, what string) {
 }
 
 func (w *walker) parseText(s string, st *state, what string) *syntax.File {
-	if w.depth >= maxNesting {
+	if w.depth >= w.o.Limits.Nesting {
 		w.opaque(st, what+" is nested too deeply", nil, nil)
 		return nil
 	}

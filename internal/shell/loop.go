@@ -67,7 +67,7 @@ func (w *walker) forClause(c *syntax.ForClause, st *state) {
 		if sure && len(items) == 0 {
 			return
 		}
-		if len(items) > maxAlternatives {
+		if len(items) > min(maxAlternatives, w.o.Limits.Unrolled) {
 			w.unroll(l.Name.Value, items, c.Do, st)
 			return
 		}
@@ -90,12 +90,12 @@ func (w *walker) forClause(c *syntax.ForClause, st *state) {
 // unroll walks a body in portions of the words it is for.
 func (w *walker) unroll(name string, items []value, body []*syntax.Stmt, st *state) {
 	for done := 0; len(items) > 0 && !w.stopped; done += maxAlternatives {
-		n := min(len(items), maxAlternatives)
+		n := min(len(items), maxAlternatives, w.o.Limits.Unrolled)
 		v := items[0]
 		for _, i := range items[1:n] {
 			v = v.or(i)
 		}
-		if items = items[n:]; done >= maxUnrolled {
+		if items = items[n:]; done >= w.o.Limits.Unrolled {
 			v, items = unknown(nil), nil
 		}
 		w.loop(st, func(st *state) {

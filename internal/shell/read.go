@@ -2,6 +2,7 @@ package shell
 
 import (
 	"errors"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -11,6 +12,26 @@ import (
 
 // MaxText is the longest text that is read.
 const MaxText = 128 << 10
+
+// Limits lower what is read of a text; zero leaves the built-in limit, and more than that
+// is as much.
+type Limits struct {
+	Bytes    int // of the text
+	Nodes    int // of its syntax tree
+	Commands int // in it
+	Nesting  int // of texts that are run inside each other
+	Unrolled int // words of a loop that are followed one by one
+}
+
+func (l Limits) complete() Limits {
+	lower := func(n, most int) int {
+		if n <= 0 {
+			return most
+		}
+		return min(n, most)
+	}
+	return Limits{lower(l.Bytes, maxText), lower(l.Nodes, maxNodes), lower(l.Commands, maxCommands), lower(l.Nesting, maxNesting), lower(l.Unrolled, maxUnrolled)}
+}
 
 // Limits. What lies beyond is one opaque command; every command found stays.
 const (
@@ -28,6 +49,7 @@ const (
 
 // Read reads a text. A *SyntaxError says that it is no shell text.
 func Read(s string, o Options) (*Script, error) {
+	o.Limits = o.Limits.complete()
 	file, printed, err := parse(s, o)
 	if err != nil {
 		return nil, err
@@ -54,8 +76,8 @@ func Read(s string, o Options) (*Script, error) {
 // so that a bug of the printer cannot part what is judged from what runs.
 func parse(s string, o Options) (*syntax.File, string, error) {
 	switch {
-	case len(s) > maxText:
-		return nil, "", &SyntaxError{Msg: "it is longer than 128 KiB", Fix: "split it into several commands"}
+	case len(s) > o.Limits.Bytes:
+		return nil, "", &SyntaxError{Msg: "it is longer than " + size(o.Limits.Bytes), Fix: "split it into several commands"}
 	case strings.IndexByte(s, 0) >= 0:
 		// The parser would drop it.
 		return nil, "", &SyntaxError{Msg: "it holds a NUL byte", Fix: "remove the byte"}
@@ -87,6 +109,13 @@ func parse(s string, o Options) (*syntax.File, string, error) {
 		return nil, "", &PrintError{Msg: "its printed form is not stable"}
 	}
 	return file, strings.TrimSuffix(once.String(), "\n"), nil
+}
+
+func size(n int) string {
+	if n%1024 == 0 {
+		return strconv.Itoa(n/1024) + " KiB"
+	}
+	return strconv.Itoa(n) + " bytes"
 }
 
 func variant(d Dialect) syntax.LangVariant {

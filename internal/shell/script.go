@@ -19,7 +19,7 @@ func options(o Options) ([]*syntax.Stmt, string, error) {
 		}
 		words[i] = q
 	}
-	file, printed, err := parse(strings.Join(words, " "), Options{Dialect: o.Dialect})
+	file, printed, err := parse(strings.Join(words, " "), Options{Dialect: o.Dialect, Limits: o.Limits})
 	if err != nil {
 		return nil, "", err
 	}

@@ -48,6 +48,8 @@ type Options struct {
 	Script bool
 	// Depth is how many shells this text is nested in.
 	Depth int
+	// Limits are those of policy.
+	Limits Limits
 }
 
 // Script is a text as read.

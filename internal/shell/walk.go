@@ -70,7 +70,7 @@ func (w *walker) spend(st *state) bool {
 		return false
 	}
 	w.nodes++
-	if w.nodes > maxNodes || len(w.cmds) >= maxCommands {
+	if w.nodes > w.o.Limits.Nodes || len(w.cmds) >= w.o.Limits.Commands {
 		w.cmds = append(w.cmds, Command{Why: "it is too long to be read whole", Cwds: st.cwds, CwdUnknown: st.cwdUnknown})
 		w.stopped = true
 	}
