@@ -197,6 +197,13 @@ func namespaces(mode NetMode) *syscall.SysProcAttr {
 	if mode != NetFull {
 		sys.Cloneflags |= unix.CLONE_NEWNET
 	}
+	if os.Geteuid() == 0 {
+		// Root is nobody yet when it executes. It reaches files of others, here and in overlays.
+		sys.AmbientCaps = sys.AmbientCaps[:0]
+		for c := range uintptr(unix.CAP_LAST_CAP + 1) {
+			sys.AmbientCaps = append(sys.AmbientCaps, c)
+		}
+	}
 	return sys
 }
 

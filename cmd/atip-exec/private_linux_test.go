@@ -96,3 +96,30 @@ func TestNeedsPrivateRoot(t *testing.T) {
 		}
 	}
 }
+
+// TestWorkspaceOfSomebodyElse: root works in a directory to which only its owner has the
+// way, as it does outside of a run.
+func TestWorkspaceOfSomebodyElse(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root")
+	}
+	w := newWorldAtHome(t)
+	w.policy(`{"version":1,"sandbox":{"tier":"T3"}}`)
+	if err := os.WriteFile(filepath.Join(w.ws, "there"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	above := filepath.Dir(w.ws)
+	if err := os.Chown(above, 65534, 65534); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(above, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	status, stdout, stderr := w.python("import os\nopen('made', 'w')\nprint(os.path.exists('there'), os.getcwd())")
+	if status != 0 || stdout != "True "+w.ws {
+		t.Errorf("status %d, %q: %s", status, stdout, stderr)
+	}
+	if _, err := os.Stat(filepath.Join(w.ws, "made")); err != nil {
+		t.Error(err)
+	}
+}
