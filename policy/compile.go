@@ -101,6 +101,9 @@ func (s *Set) add(d *Document) {
 		s.belief[b.effect] = max(s.belief[b.effect], b.rank)
 	}
 	s.withhold |= d.withhold
+	if d.userConfigAccount && !d.UserConfigAccount() {
+		s.warn(d, d.userConfigAt.line, d.userConfigAt.col, "ceiling.userConfig is ignored: only a managed policy may say where a user's policy lies")
+	}
 	if d.credentials == "pass" && !owner(d) {
 		s.warn(d, d.credentialsAt.line, d.credentialsAt.col, "delegation.credentials is ignored: only a user's and a managed policy may pass them on")
 	}
@@ -133,6 +136,9 @@ func (s *Set) mayAllow(d *Document, r *rule) string {
 		if d.source.Layer == LayerProject {
 			return "the project is not trusted"
 		}
+		if d.source.Layer == LayerUser {
+			return "it does not lie below the home directory of the account, which the managed policy demands"
+		}
 		return "a " + d.source.Layer.String() + " policy only tightens"
 	}
 	for _, above := range s.docs {
@@ -157,7 +163,7 @@ const projectGrants = fWrite | fDelete | fNetwork | fOpaque
 
 func (s *Set) ceilingSet(l Layer, has func(*ceiling) bool) bool {
 	for _, d := range s.docs {
-		if d.source.Layer == l && d.ceiling != nil && has(d.ceiling) {
+		if d.source.Layer == l && d.ceiling != nil && loosens(d) && has(d.ceiling) {
 			return true
 		}
 	}
@@ -167,8 +173,10 @@ func (s *Set) ceilingSet(l Layer, has func(*ceiling) bool) bool {
 // loosens reports whether the document's layer may loosen anything.
 func loosens(d *Document) bool {
 	switch d.source.Layer {
-	case LayerBuiltin, LayerManaged, LayerUser:
+	case LayerBuiltin, LayerManaged:
 		return true
+	case LayerUser:
+		return !d.source.TightensOnly
 	case LayerProject:
 		return d.source.Trusted
 	}
@@ -191,7 +199,7 @@ func (s *Set) addNetwork(d *Document) {
 	if len(n.allow) == 0 {
 		return
 	}
-	if d.source.Layer != LayerManaged && d.source.Layer != LayerUser {
+	if !owner(d) {
 		s.warn(d, n.line, n.col, "network.allow is ignored: only a user's and a managed policy may add hosts")
 		return
 	}

@@ -48,7 +48,7 @@ func TestDocumentedExamples(t *testing.T) {
 
 // examplesOf resolves the commands of the documented examples by hand, as the
 // curated metadata would.
-func examplesOf(cmd string) (Request, error) {
+func examplesOf(cmd, _ string) (Request, error) {
 	var st Step
 	switch {
 	case strings.Contains(cmd, "pr comment"):

@@ -12,6 +12,10 @@ type Source struct {
 	Raw     []byte
 	Layer   Layer
 	Trusted bool // a project's document that a person has trusted, unchanged since
+
+	// TightensOnly: a user's document that lies where whoever starts us can put it, under
+	// a managed policy that wants it in the account's home directory.
+	TightensOnly bool
 }
 
 // Document is one parsed policy document.
@@ -49,6 +53,7 @@ type Document struct {
 	credentials       string // delegation.credentials: "", withhold, pass
 	credentialsAt     at
 	userConfigAccount bool
+	userConfigAt      at
 	allowlist         bool   // only what a registry approves may run
 	registry          string // address of that registry, "" if not stated
 
@@ -111,6 +116,12 @@ type Budget struct {
 
 // File is the name the document was read under.
 func (d *Document) File() string { return d.source.File }
+
+// UserConfigAccount reports that the document wants a user's policy to lie below the home
+// directory of the account, and is one that may say so.
+func (d *Document) UserConfigAccount() bool {
+	return d.userConfigAccount && d.source.Layer == LayerManaged
+}
 
 // Layer is the layer the document speaks for.
 func (d *Document) Layer() Layer { return d.source.Layer }

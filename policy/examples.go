@@ -1,13 +1,21 @@
 package policy
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/atip-dev/atip-exec/atip"
+)
 
 // CheckExamples runs the examples of the document's rules: resolve turns a shell
-// string into the request it would make. Whether the whole decision allows is not
-// asked, only whether the rule itself speaks: a match it must apply to some step,
-// a notMatch to none.
-func (d *Document) CheckExamples(resolve func(cmd string) (Request, error)) error {
-	s, err := Compile([]*Document{d})
+// string into the request it would make in a directory. Whether the whole decision
+// allows is not asked, only whether the rule itself speaks: a match it must apply to
+// some step, a notMatch to none.
+func (d *Document) CheckExamples(resolve func(cmd, cwd string) (Request, error)) error {
+	alone := *d
+	alone.hasProfile = false // another document may define it, and no rule depends on it
+	s, err := Compile([]*Document{&alone})
 	if err != nil {
 		return err
 	}
@@ -26,7 +34,7 @@ func (d *Document) CheckExamples(resolve func(cmd string) (Request, error)) erro
 	return nil
 }
 
-func (s *Set) checkRule(r *rule, resolve func(cmd string) (Request, error)) error {
+func (s *Set) checkRule(r *rule, resolve func(cmd, cwd string) (Request, error)) error {
 	for _, list := range [...]struct {
 		examples []example
 		want     bool
@@ -37,10 +45,11 @@ func (s *Set) checkRule(r *rule, resolve func(cmd string) (Request, error)) erro
 				return &ParseError{Code: "E2042", File: r.file, Line: x.line, Col: x.col,
 					Msg: fmt.Sprintf("rule %s: example %q of %s: %s", r.id, x.command, list.word, why)}
 			}
-			req, err := resolve(x.command)
+			req, err := resolve(x.command, x.cwd)
 			if err != nil {
 				return fail(err.Error())
 			}
+			x.state(&req)
 			if got := s.speaks(r, &req); got != list.want {
 				if got {
 					return fail("the rule applies to it")
@@ -50,6 +59,35 @@ func (s *Set) checkRule(r *rule, resolve func(cmd string) (Request, error)) erro
 		}
 	}
 	return nil
+}
+
+// state gives the command of an example the effects that it says, as metadata of that rank
+// would, or its metadata that rank. A tool that is not known is then one with these effects, and its words up to the
+// first option are its command.
+func (x *example) state(req *Request) {
+	at := slices.IndexFunc(req.Steps, func(s Step) bool { return slices.Equal(s.Call.Argv, x.argv) })
+	if len(x.effects) == 0 && x.rank == nil || at < 0 {
+		return
+	}
+	c := &req.Steps[at].Call
+	if c.Exactness == atip.Unresolved && len(x.effects) > 0 {
+		c.Provenance.Channel, c.Provenance.Rank, c.Exactness = "override", atip.Org, atip.Exact
+		for _, word := range c.Argv[min(1, len(c.Argv)):] {
+			if strings.HasPrefix(word, "-") {
+				break
+			}
+			c.Path = append(c.Path, word)
+		}
+	}
+	if x.rank != nil {
+		c.Provenance.Rank = *x.rank
+		for e := range c.Effects {
+			c.Effects[e].Rank = *x.rank
+		}
+	}
+	for _, s := range x.effects {
+		c.Effects[s.effect] = atip.Fact{Value: s.value, Source: "example", Rank: c.Provenance.Rank}
+	}
 }
 
 // speaks reports whether the rule applies to some step or edge of the request.

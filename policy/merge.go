@@ -9,7 +9,7 @@ import (
 // the user's layer, and a trusted project for paths. Everything else tightens.
 
 func owner(d *Document) bool {
-	return d.source.Layer == LayerManaged || d.source.Layer == LayerUser
+	return d.source.Layer == LayerManaged || d.source.Layer == LayerUser && !d.source.TightensOnly
 }
 
 // builtinGaps are accepted without a policy: a stock distribution could build
@@ -93,7 +93,10 @@ func (s *Set) Output() OutputPolicy {
 		if placeholderRank(x.Placeholders) > placeholderRank(p.Placeholders) {
 			p.Placeholders = x.Placeholders
 		}
-		p.Redact = append(p.Redact, x.Redact...)
+		for _, part := range x.Redact {
+			part.TightensOnly = d.source.TightensOnly
+			p.Redact = append(p.Redact, part)
+		}
 	}
 	return p
 }
@@ -200,7 +203,7 @@ func (s *Set) Paths() PathsPolicy {
 // if it lies below the home directory of the password database.
 func (s *Set) UserConfigAccount() bool {
 	for _, d := range s.docs {
-		if d.userConfigAccount && d.source.Layer == LayerManaged {
+		if d.UserConfigAccount() {
 			return true
 		}
 	}

@@ -1,14 +1,11 @@
 package policy
 
-import (
-	"strings"
-	"time"
-)
+import "strings"
 
 // Approval returns the merged approval object. Keys come from the managed and the
 // user's layer only: a repository cannot name who may approve.
 func (s *Set) Approval() ApprovalPolicy {
-	p := ApprovalPolicy{MinLevel: map[string]int{}, MaxAge: 10 * time.Minute}
+	p := ApprovalPolicy{MinLevel: map[string]int{}}
 	for _, d := range s.docs {
 		x := &d.approval
 		for k, v := range x.MinLevel {

@@ -211,7 +211,7 @@ func (r *reader) ceiling(d *Document, v *atip.Node) *ceiling {
 		case "lifts":
 			c.lifts, c.hasLifts = r.strings(e), true
 		case "userConfig":
-			d.userConfigAccount = r.oneOf(e, "any", "account") == "account"
+			d.userConfigAccount, d.userConfigAt = r.oneOf(e, "any", "account") == "account", at{e.Line, e.Col}
 		default:
 			return false
 		}

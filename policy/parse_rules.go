@@ -155,13 +155,25 @@ func (r *reader) examples(v *atip.Node) []example {
 		case atip.KindObject:
 			var argv []string
 			r.object(e, "an example", func(key string, m *atip.Node) bool {
-				if key == "argv" {
+				switch key {
+				case "argv":
 					argv = r.strings(m)
-					return true
+				case "cwd":
+					x.cwd = r.str(m)
+				case "effects":
+					r.entries(m, func(name string, v *atip.Node) { x.effects = append(x.effects, r.statedEffect(name, v)) })
+				case "rank":
+					rank, ok := rankByName(r.str(m))
+					if !ok {
+						r.fail(m, "unknown rank %q", m.Text)
+					}
+					x.rank = &rank
+				default:
+					return false
 				}
-				return key == "cwd" || key == "effects" || key == "rank"
+				return true
 			})
-			x.command = quote(argv)
+			x.argv, x.command = argv, quote(argv)
 		default:
 			r.fail(e, "an example is a command or {\"argv\": [...]}")
 		}
@@ -171,6 +183,24 @@ func (r *reader) examples(v *atip.Node) []example {
 		out = append(out, x)
 	})
 	return out
+}
+
+// statedEffect reads what an example says of its command: true, false or "unknown".
+func (r *reader) statedEffect(key string, v *atip.Node) statedEffect {
+	turned := key == "irreversible"
+	effect, ok := atip.EffectByKey(key)
+	if turned {
+		effect, ok = atip.Reversible, true
+	}
+	if !ok {
+		r.failKey(v, "unknown effect %q", key)
+		return statedEffect{}
+	}
+	if v.Kind == atip.KindString {
+		r.oneOf(v, "unknown")
+		return statedEffect{effect, atip.Unknown}
+	}
+	return statedEffect{effect, atip.Of(r.boolean(v) != turned)}
 }
 
 // quote renders an argv as a shell string.

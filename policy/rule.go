@@ -131,5 +131,15 @@ const scratchClasses = workspaceClasses | 1<<atip.ClassTmp
 // example is a command with which a rule is tested when its document is loaded.
 type example struct {
 	command   string
+	argv      []string // if it is one
+	cwd       string // below or beside the imaginary workspace; "" for it
+	effects   []statedEffect
+	rank      *atip.Rank // of what is stated
 	line, col int
+}
+
+// statedEffect is an effect that an example says its command has.
+type statedEffect struct {
+	effect atip.Effect
+	value  atip.Value
 }

@@ -45,6 +45,8 @@ type OutputPolicy struct {
 // RawPart is one document's object, for the package that owns its meaning.
 type RawPart struct {
 	Layer Layer
+
+	TightensOnly bool // of a user's document that may not loosen
 	File  string
 	Line  int
 	Col   int
@@ -120,7 +122,7 @@ type TrustPolicy struct {
 type ApprovalPolicy struct {
 	Approvers []Approver
 	MinLevel  map[string]int
-	MaxAge    time.Duration
+	MaxAge    time.Duration // how long a grant of any kind counts at most; 0: as long as its kind
 	Command   string
 	Lock      string
 	LockKeys  []string

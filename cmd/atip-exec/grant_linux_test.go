@@ -1,12 +1,14 @@
 package main_test
 
 import (
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 // TestGrantRunsOnce: what a person permits runs, unchanged, a single time.
@@ -163,5 +165,28 @@ func TestGrantTimes(t *testing.T) {
 		if ran := unreached(code); ran != (i < 2) || !ran && code != 77 {
 			t.Errorf("run %d: exit %d: %s", i+1, code, e.text)
 		}
+	}
+}
+
+// TestGrantMaxAge: a policy can let grants of every kind count for less than their time; the
+// person is told, and signs that.
+func TestGrantMaxAge(t *testing.T) {
+	a := newAsker(t)
+	a.register()
+	a.userPolicy(`{"version":1,"approval":{"maxAge":"4m"}}`)
+	args := []string{"--", "gh", "repo", "delete", "o/r", "--yes"}
+	if out := a.approve(a.request(args...)); !strings.Contains(out, "no grant counts longer than 4m0s here") {
+		t.Errorf("the person is not told: %s", out)
+	}
+	files, _ := filepath.Glob(a.state("grants/*.json"))
+	if len(files) != 1 {
+		t.Fatalf("grants: %v", files)
+	}
+	var grant struct{ Created, Expires time.Time }
+	if raw, err := os.ReadFile(files[0]); err != nil || json.Unmarshal(raw, &grant) != nil || grant.Expires.Sub(grant.Created) != 4*time.Minute {
+		t.Errorf("%v: %s to %s", err, grant.Created, grant.Expires)
+	}
+	if code, e := a.try(nil, args...); code != 0 || a.runs() != 1 {
+		t.Errorf("a young one: exit %d, %d runs: %s", code, a.runs(), e.text)
 	}
 }

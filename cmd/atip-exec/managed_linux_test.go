@@ -93,3 +93,61 @@ func TestManagedDeny(t *testing.T) {
 		}
 	}
 }
+
+// TestUserConfigOfTheAccount: a managed policy can want the user's files in the home directory
+// of the account. From elsewhere, where whoever sets HOME or XDG_CONFIG_HOME has put them,
+// they only tighten.
+func TestUserConfigOfTheAccount(t *testing.T) {
+	w := newWorld(t)
+	rm, err := exec.LookPath("rm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := os.ReadFile(rm)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pin := fmt.Sprintf(`"trust":{"pins":{"rm":["sha256:%x"]}}`, sha256.Sum256(raw))
+	account := `{"version":1,` + pin + `,"ceiling":{"userConfig":"account"}}`
+	allow := `{"version":1,` + pin + `,"rules":[{"id":"remove","decision":"allow","when":{"tool":"rm"},"grants":["write","delete","destructive","irreversible"]}]}`
+	deny := `{"version":1,"rules":[{"id":"no-ls","decision":"deny","when":{"tool":"rm"}}]}`
+	elsewhere := filepath.Join(filepath.Dir(w.home), "elsewhere")
+	put(t, w.home, map[string]string{"managed/etc/passwd": "root:x:0:0:root:" + w.home + ":/bin/sh\n"})
+	if err := os.MkdirAll(elsewhere, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(elsewhere, filepath.Join(w.home, "link")); err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range []struct {
+		name, managed, dir, env, policy string
+		status                          int
+		says                            string
+	}{
+		{"at home", account, w.home, "HOME=" + w.home, allow, 0, ""},
+		{"another HOME", account, elsewhere, "HOME=" + elsewhere, allow, 77, "allow rule remove is ignored: it does not lie below the home directory of the account"},
+		{"another XDG_CONFIG_HOME", account, elsewhere, "XDG_CONFIG_HOME=" + elsewhere + "/.config", allow, 77, "allow rule remove is ignored"},
+		{"behind a link at home", account, elsewhere, "XDG_CONFIG_HOME=" + w.home + "/link/.config", allow, 77, "allow rule remove is ignored"},
+		{"another HOME that tightens", account, elsewhere, "HOME=" + elsewhere, deny, 77, `"code":"E2001"`},
+		{"another HOME, nobody minds", `{"version":1,` + pin + `}`, elsewhere, "HOME=" + elsewhere, allow, 0, ""},
+		{"only a managed policy can want it", "", elsewhere, "HOME=" + elsewhere, strings.Replace(allow, `"version":1`, `"version":1,"ceiling":{"userConfig":"account"}`, 1), 0, "ceiling.userConfig is ignored"},
+	} {
+		put(t, w.ws, map[string]string{"a": "text"})
+		for _, home := range []string{w.home, elsewhere} {
+			_ = os.Remove(filepath.Join(home, ".config/agent-tools/policy.json"))
+		}
+		at := w
+		at.home = row.dir
+		at.policy(row.policy)
+		cmd := w.command("--", "rm", "a")
+		cmd.Env = append([]string{row.env}, cmd.Env...)
+		cmd = w.managed(row.managed, cmd)
+		if strings.HasPrefix(row.env, "HOME=") {
+			cmd.Env = append([]string{row.env}, cmd.Env[2:]...)
+		}
+		out, _ := cmd.CombinedOutput()
+		if code := cmd.ProcessState.ExitCode(); code != row.status || !strings.Contains(string(out), row.says) {
+			t.Errorf("%s: status %d, want %d %s: %.1500s", row.name, code, row.status, row.says, out)
+		}
+	}
+}

@@ -51,6 +51,15 @@ type Rules struct {
 	OnceOnly   bool   // destructive, irreversible, billable, secret, privileged or persistent
 	Idempotent bool   // every step; only then may a grant count more than once
 	Scope      *Scope // what a grant for a session would have to cover; nil if none can
+
+	MaxAge time.Duration // of a grant of any kind; 0 leaves each kind its own
+}
+
+// Limit ends a grant that is not signed yet when it is this old, if it would live longer.
+func (g *Grant) Limit(age time.Duration) {
+	if end := g.Created.Add(age); age > 0 && end.Before(g.Expires) {
+		g.Expires = end
+	}
 }
 
 // Signed is the text that is signed: the grant's canonical form without its
@@ -160,6 +169,9 @@ func (g *Grant) check(rules Rules, now time.Time) error {
 	}
 	if g.Kind != "session" && (g.Scope != nil || g.Digest == "") {
 		return errors.New("it is for a session and for one plan")
+	}
+	if rules.MaxAge > 0 {
+		life = min(life, rules.MaxAge)
 	}
 	if now.Before(g.Created.Add(-clockSkew)) || !now.Before(g.Expires) || !now.Before(g.Created.Add(life)) {
 		return errors.New("it is not valid now")

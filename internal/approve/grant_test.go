@@ -107,6 +107,7 @@ func TestGrantCounts(t *testing.T) {
 	still.flags = 0
 	rules := Rules{Approvers: []Approver{{"me", me.line(), 1}, {"key", touch.line(), 3}, {"soft", me.line(), 3}}}
 	level := func(n int) Rules { r := rules; r.MinLevel = n; return r }
+	young := Rules{Approvers: rules.Approvers, Idempotent: true, MaxAge: 4 * time.Minute}
 	text, _ := func() ([]byte, error) { g := testGrant(); return g.Signed() }()
 	for _, row := range []struct {
 		name  string
@@ -124,6 +125,9 @@ func TestGrantCounts(t *testing.T) {
 		{"level", me, func(*Grant) {}, level(2), grantTime, false},
 		{"a file's key worth a touch", me, func(g *Grant) { g.Approver = "soft" }, level(3), grantTime, false},
 		{"expired", me, func(*Grant) {}, rules, grantTime.Add(10 * time.Minute), false},
+		{"younger than the policy wants", me, func(*Grant) {}, young, grantTime.Add(3 * time.Minute), true},
+		{"older than the policy wants", me, func(*Grant) {}, young, grantTime.Add(4 * time.Minute), false},
+		{"several times, older than the policy wants", me, func(g *Grant) { g.Kind, g.Times = "times", 3 }, young, grantTime.Add(5 * time.Minute), false},
 		{"from the future", me, func(*Grant) {}, rules, grantTime.Add(-time.Minute), false},
 		{"too long a life", me, func(g *Grant) { g.Expires = grantTime.Add(time.Hour) }, rules, grantTime.Add(11 * time.Minute), false},
 		{"another plan", me, func(g *Grant) { g.Digest = "sha256:01" }, rules, grantTime, false},

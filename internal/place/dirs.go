@@ -88,6 +88,13 @@ func accountHome() string {
 	return homeOf(func(_, id string) bool { return id == uid })
 }
 
+// AccountHome is the home directory that the account database has for a user, "" if none;
+// unlike HOME it is not the caller's to choose.
+func AccountHome(uid int) string {
+	want := strconv.Itoa(uid)
+	return homeOf(func(_, id string) bool { return id == want })
+}
+
 // homeOf reads the account file directly: os/user would link the C library's
 // resolver or its own cache into every start.
 func homeOf(match func(user, uid string) bool) string {

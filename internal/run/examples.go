@@ -41,9 +41,12 @@ func NewImagination(self string) (*Imagination, error) {
 	return &Imagination{p}, nil
 }
 
-// Request is what a shell string would ask of the policy there.
-func (im *Imagination) Request(cmd string) (policy.Request, error) {
+// Request is what a shell string would ask of the policy there, in the workspace or in a
+// directory that is meant from there.
+func (im *Imagination) Request(cmd, cwd string) (policy.Request, error) {
 	p := *im.template
+	p.Cwd = join(p.Cwd, cwd)
+	p.world.Cwd = p.Cwd
 	p.inv = Invocation{Shell: cmd, IsShell: true}
 	p.Argv = p.inv.argv()
 	c := &collector{plan: &p}
@@ -107,7 +110,7 @@ func exampleKey(doc *policy.Document, self string) string {
 
 // Decide judges a shell string there under a set of policies.
 func (im *Imagination) Decide(set *policy.Set, cmd string) Verdict {
-	req, err := im.Request(cmd)
+	req, err := im.Request(cmd, "")
 	if err != nil {
 		return Verdict{Err: err, Opaque: true}
 	}

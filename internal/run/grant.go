@@ -2,6 +2,7 @@ package run
 
 import (
 	"errors"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -103,7 +104,7 @@ func (p *Plan) grantRules() (approve.Rules, error) {
 	if err != nil {
 		return approve.Rules{}, err
 	}
-	r := approve.Rules{Approvers: approvers, Idempotent: true, Scope: p.sessionScope()}
+	r := approve.Rules{Approvers: approvers, Idempotent: true, Scope: p.sessionScope(), MaxAge: ap.MaxAge}
 	for i, s := range p.steps {
 		r.Idempotent = r.Idempotent && s.Call.Effects[atip.Idempotent].Value == atip.Yes
 		if i >= len(p.Decision.Steps) {
@@ -131,6 +132,9 @@ func approversOf(set *policy.Set, dirs place.Dirs) ([]approve.Approver, error) {
 		}
 		out = append(out, approve.Approver{ID: a.ID, Key: a.Key, Level: level})
 	}
+	if set.UserConfigAccount() && !belowAccount(dirs.Config, os.Geteuid()) {
+		return out, nil // whoever starts us could register a key there
+	}
 	own, err := approve.ReadApprovers(ApproversFile(dirs))
 	return append(out, own...), err
 }
@@ -149,6 +153,15 @@ func Approvers(m Machine) ([]approve.Approver, error) {
 		return nil, err
 	}
 	return approversOf(p.policies, p.dirs)
+}
+
+// MaxGrantAge is how long a policy lets a grant count at most, 0 if none says so.
+func MaxGrantAge(m Machine) (time.Duration, error) {
+	set, err := Policies(m)
+	if err != nil {
+		return 0, err
+	}
+	return set.Approval().MaxAge, nil
 }
 
 // onceOnly names the dangers that are permitted one run at a time.

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"sort"
 	"strings"
 
@@ -80,8 +81,16 @@ func loadDocuments(dirs place.Dirs, workspace, cwd string, flags flagged, uid in
 			return nil, err
 		}
 	}
-	if err := add(filepath.Join(dirs.Config, "policy.json"), policy.LayerUser, false); err != nil {
+	tightens := slices.ContainsFunc(docs, (*policy.Document).UserConfigAccount) && !belowAccount(dirs.Config, uid)
+	file := filepath.Join(dirs.Config, "policy.json")
+	switch raw, err := readPolicy(file, policy.LayerUser, uid); {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
 		return nil, err
+	default:
+		if err := parse(policy.Source{File: file, Raw: raw, Layer: policy.LayerUser, TightensOnly: tightens}); err != nil {
+			return nil, err
+		}
 	}
 	files, err := projectFiles(projectDirs(workspace, cwd), uid)
 	if err != nil {
@@ -102,6 +111,23 @@ func loadDocuments(dirs place.Dirs, workspace, cwd string, flags flagged, uid in
 		docs = append(docs, policy.ProfileChoice(name))
 	}
 	return docs, nil
+}
+
+// belowAccount reports whether a directory really lies below the home directory that the
+// account database has for the user, whatever HOME and the XDG variables say.
+func belowAccount(dir string, uid int) bool {
+	home := place.AccountHome(uid)
+	if home == "" {
+		return false
+	}
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return false
+	}
+	if canonical, err := filepath.EvalSymlinks(home); err == nil {
+		home = canonical
+	}
+	return within(real, home)
 }
 
 // projectDirs lists the directories from the workspace down to cwd.

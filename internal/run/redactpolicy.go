@@ -1,6 +1,7 @@
 package run
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -61,7 +62,9 @@ func redactionPolicy(out policy.OutputPolicy, steps []*step) (redaction, error) 
 // is known when a user's loosening is read.
 func (r *redaction) add(part policy.RawPart, steps []*step) error {
 	var o redactObject
-	if err := json.Unmarshal(part.JSON, &o); err != nil {
+	d := json.NewDecoder(bytes.NewReader(part.JSON))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&o); err != nil {
 		return r.at(part, "E2040", err)
 	}
 	for i := range o.Rules {
@@ -79,7 +82,7 @@ func (r *redaction) add(part policy.RawPart, steps []*step) error {
 		return nil
 	}
 	r.env, r.files = append(r.env, o.Known.Env...), append(r.files, o.Known.Files...)
-	if r.locked && part.Layer != policy.LayerManaged {
+	if (r.locked || part.TightensOnly) && part.Layer != policy.LayerManaged {
 		if loosens {
 			r.notes = append(r.notes, part.File+": output.redact is locked by the managed policy; what loosens it is ignored")
 		}

@@ -169,11 +169,14 @@ func (a answers) approve(c *cli.Console, r approve.Request, times int, keyFile s
 	if needs.Approvers, err = run.Approvers(run.Here()); err != nil {
 		return err
 	}
+	if needs.MaxAge, err = run.MaxGrantAge(run.Here()); err != nil {
+		return err
+	}
 	key, err := a.signingKey(keyFile, needs.Approvers)
 	if err != nil {
 		return err
 	}
-	if err := t.show(r, times); err != nil {
+	if err := t.show(r, times, needs.MaxAge); err != nil {
 		return err
 	}
 	if yes, err := t.confirm(r); err != nil || !yes {
@@ -186,6 +189,7 @@ func (a answers) approve(c *cli.Console, r approve.Request, times int, keyFile s
 	if times == 0 {
 		g = approve.NewSessionGrant(scope, key.approver)
 	}
+	g.Limit(needs.MaxAge)
 	if err := key.sign(&g, t); err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package tools
 import (
 	"bufio"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"strings"
@@ -43,7 +44,13 @@ func (t *terminal) say(text string) error {
 	return err
 }
 
-func (t *terminal) show(r approve.Request, times int) error { return t.say(render(r, times)) }
+func (t *terminal) show(r approve.Request, times int, limit time.Duration) error {
+	text := render(r, times)
+	if limit > 0 {
+		text += fmt.Sprintf("%-10s no grant counts longer than %v here (approval.maxAge)\n", "Age", limit)
+	}
+	return t.say(text)
+}
 
 // confirm asks; the default is no.
 func (t *terminal) confirm(r approve.Request) (bool, error) {
