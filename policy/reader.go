@@ -191,24 +191,31 @@ func (r *reader) duration(n *atip.Node) time.Duration {
 
 // size reads a number of bytes, plain or with KiB, MiB, GiB, KB, MB, GB.
 func (r *reader) size(n *atip.Node) int64 {
-	s, unit := n.Text, int64(1)
-	if n.Kind == atip.KindString {
-		for _, u := range [...]struct {
-			suffix string
-			bytes  int64
-		}{{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"B", 1}} {
-			if strings.HasSuffix(s, u.suffix) {
-				s, unit = strings.TrimSpace(strings.TrimSuffix(s, u.suffix)), u.bytes
-				break
-			}
-		}
-	}
-	v, err := strconv.ParseInt(s, 10, 64)
-	if n.Kind != atip.KindNumber && n.Kind != atip.KindString || err != nil || v < 1 || v > 1<<50/unit {
+	v, ok := ParseSize(n.Text)
+	if n.Kind != atip.KindNumber && n.Kind != atip.KindString || !ok {
 		r.fail(n, "%s must be a size such as 65536 or \"64KiB\"", label(n))
 		return 0
 	}
-	return v * unit
+	return v
+}
+
+// ParseSize reads a number of bytes, with a unit or without.
+func ParseSize(s string) (int64, bool) {
+	unit := int64(1)
+	for _, u := range [...]struct {
+		suffix string
+		bytes  int64
+	}{{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"B", 1}} {
+		if strings.HasSuffix(s, u.suffix) {
+			s, unit = strings.TrimSpace(strings.TrimSuffix(s, u.suffix)), u.bytes
+			break
+		}
+	}
+	v, err := strconv.ParseInt(s, 10, 64)
+	if err != nil || v < 1 || v > 1<<50/unit {
+		return 0, false
+	}
+	return v * unit, true
 }
 
 func label(n *atip.Node) string {

@@ -132,7 +132,7 @@ const scratchClasses = workspaceClasses | 1<<atip.ClassTmp
 type example struct {
 	command   string
 	argv      []string // if it is one
-	cwd       string // below or beside the imaginary workspace; "" for it
+	cwd       string   // below or beside the imaginary workspace; "" for it
 	effects   []statedEffect
 	rank      *atip.Rank // of what is stated
 	line, col int

@@ -47,10 +47,10 @@ type RawPart struct {
 	Layer Layer
 
 	TightensOnly bool // of a user's document that may not loosen
-	File  string
-	Line  int
-	Col   int
-	JSON  []byte
+	File         string
+	Line         int
+	Col          int
+	JSON         []byte
 }
 
 // EnvPolicy is the merged env object.

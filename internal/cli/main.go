@@ -170,7 +170,7 @@ func invocation(v *Values) (run.Invocation, error) {
 	inv := run.Invocation{
 		Argv: v.Rest, Shell: v.Get("command"), IsShell: v.Has("command"), Directory: v.Get("directory"), Policies: v.All("policy"), Profiles: v.All("profile"),
 		ExplainDenials:  v.Has("explain-denials"),
-		DeclaredTimeout: v.Get("timeout") == "declared", KillAfter: v.DurationOf("kill-after"), Wait: v.DurationOf("wait"), Stdin: v.Get("stdin"), Terminal: v.Has("tty"), Refresh: v.Has("refresh"), CI: v.Has("ci"),
+		DeclaredTimeout: v.Get("timeout") == "declared", KillAfter: v.DurationOf("kill-after"), Wait: v.DurationOf("wait"), MaxOutput: v.SizeOf("max-output"), Stdin: v.Get("stdin"), Terminal: v.Has("tty"), Refresh: v.Has("refresh"), CI: v.Has("ci"),
 		StatusFile: v.Get("status-file"), StatusFD: v.IntOf("status-fd"), OutputMode: v.Get("output"),
 	}
 	if !inv.DeclaredTimeout {
@@ -181,6 +181,9 @@ func invocation(v *Values) (run.Invocation, error) {
 	}
 	if inv.Wait > run.MaxWait {
 		return inv, fault.New("E1002", "--wait: longer than "+run.MaxWait.String()).With("flag", "--wait").WithFix("wait at most ten minutes", "--wait 10m")
+	}
+	if inv.MaxOutput > 0 && inv.Terminal {
+		return inv, fault.New("E1002", "--max-output: the output of a terminal is not bounded").With("flag", "--max-output").WithFix("leave out -t or --max-output", "")
 	}
 	if len(inv.Argv) > 0 && inv.Argv[0] == "" {
 		return inv, fault.New("E1003", "the command word is empty").WithFix("write the command after `--`", "atip-exec -- git status")

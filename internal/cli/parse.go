@@ -43,6 +43,12 @@ func (v *Values) DurationOf(name string) time.Duration {
 	return d
 }
 
+// SizeOf returns the value of a Size flag in bytes, 0 if none.
+func (v *Values) SizeOf(name string) int64 {
+	n, _ := ParseSize(v.Get(name))
+	return n
+}
+
 // IntOf returns the value of an Int flag, 0 if none.
 func (v *Values) IntOf(name string) int {
 	n, _ := strconv.Atoi(v.Get(name))
@@ -175,6 +181,10 @@ func (f *Flag) check(shown, value string) error {
 		if _, err := ParseDuration(value); err != nil {
 			return bad(err.Error(), "write a number and a unit", shown+" 5m")
 		}
+	case Size:
+		if _, err := ParseSize(value); err != nil {
+			return bad(err.Error(), "write a number of bytes, or one with KiB, MiB or GiB", shown+" 64KiB")
+		}
 	case Path:
 		if value == "" {
 			return bad("is not a path", "name a file or directory", "")
@@ -209,6 +219,26 @@ func ParseDuration(text string) (time.Duration, error) {
 		return 0, fmt.Errorf("is not more than zero")
 	}
 	return d, nil
+}
+
+// ParseSize reads a number of bytes ("65536") or one with KiB, MiB or GiB; more than 0 and
+// at most 1024 GiB.
+func ParseSize(text string) (int64, error) {
+	number, unit := text, int64(1)
+	for _, u := range [...]struct {
+		suffix string
+		unit   int64
+	}{{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}} {
+		if rest, ok := strings.CutSuffix(text, u.suffix); ok {
+			number, unit = rest, u.unit
+			break
+		}
+	}
+	n, err := strconv.ParseInt(number, 10, 64)
+	if err != nil || n < 1 || n > 1<<40/unit || number[0] == '+' {
+		return 0, fmt.Errorf("is not a size")
+	}
+	return n * unit, nil
 }
 
 func findLong(spec Spec, name string) *Flag {

@@ -113,6 +113,9 @@ func (c *Console) runEnvelope(inv run.Invocation) int {
 	stderr.put(result, truncated, "stderr")
 	result["truncated"] = truncated
 	result["redactions"] = redactions(r)
+	if len(r.Bounds) > 0 {
+		result["output"] = r.Bounds
+	}
 	doc := map[string]any{"ok": r.Fault == nil && r.ExitCode == 0, "result": result, "meta": meta(r, warnings)}
 	if r.Fault != nil {
 		doc["error"] = r.Fault
@@ -242,6 +245,9 @@ func (c *Console) runEvents(inv run.Invocation) int {
 		return r.ExitCode
 	}
 	last := map[string]any{"exit_code": r.ExitCode, "signal": nil, "duration_ms": r.Duration.Milliseconds(), "redactions": redactions(r), "meta": meta(r, warnings)}
+	if len(r.Bounds) > 0 {
+		last["output"] = r.Bounds
+	}
 	if child := r.Status.Child; child != nil {
 		if child.Signal != "" {
 			last["signal"] = child.Signal

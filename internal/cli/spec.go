@@ -21,6 +21,7 @@ const (
 	Int
 	Duration
 	Path
+	Size // bytes: a number, or one with KiB, MiB or GiB
 )
 
 // Flag describes one flag; parser, help, completion and --agent read nothing else.
@@ -93,6 +94,7 @@ var runFlags = []Flag{
 	{Name: "wait", Kind: Duration, Value: "DUR", Help: "wait up to DUR for a person where one is needed (at most 10m; never in CI)"},
 	{Name: "ci", Kind: Bool, Help: "nobody is here to be asked: what needs a person is refused unless the signed lock permits it (also with CI set)"},
 	{Name: "refresh", Kind: Bool, Help: "ask the registries again about what they said before (also ATIP_REFRESH=1)"},
+	{Name: "max-output", Kind: Size, Value: "SIZE", Help: "show at most SIZE (65536, 64KiB) of each output stream, its head and its tail; all of it is kept in a file"},
 	{Name: "stdin", Kind: String, Value: "MODE", Help: "auto, inherit, null, or a file to read"},
 	{Name: "tty", Short: 't', Kind: Bool, Help: "give the command a terminal of its own"},
 	{Name: "explain-denials", Kind: Bool, Help: "say each file, address and system call that the sandbox refused; slows the command down"},

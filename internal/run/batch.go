@@ -115,7 +115,7 @@ func (b *Batch) make(inv Invocation) (*Plan, error) {
 	run, argv, began := p.Run, p.Argv, p.began
 	*p = *place
 	p.Run, p.Argv, p.inv, p.began, p.Warnings = run, argv, inv, began, slices.Clone(place.Warnings)
-	if err := stages(p.identify, p.decide, p.confine, p.environment); err != nil {
+	if err := stages(p.identify, p.decide, p.confine, p.environment, p.returned); err != nil {
 		p.Close()
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package run
 
 import (
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"syscall"
@@ -157,12 +158,18 @@ func stdinKind(f *os.File) string {
 func (b *binding) started(x *execution) {
 	x.tail.to = x.out.Stderr
 	b.closeOpened()
-	writers := [...]struct {
+	outputs := [...]struct {
 		name string
-		to   *filter.Writer
-	}{{"stdout", x.redact.Writer(x.out.Stdout, outputOf(b.terminal.mode))}, {"stderr", x.redact.Writer(&x.tail, filter.Stderr)}}
+		to   io.Writer
+		kind filter.Stream
+	}{{"stdout", x.out.Stdout, outputOf(b.terminal.mode)}, {"stderr", &x.tail, filter.Stderr}}
 	for i, r := range b.reads {
-		x.streams = append(x.streams, startStream(writers[i].name, r, writers[i].to))
+		o := outputs[i]
+		bound := x.bounded(o.name, o.to, o.kind)
+		if bound != nil {
+			o.to = bound
+		}
+		x.streams = append(x.streams, startStream(o.name, r, x.redact.Writer(o.to, o.kind), bound))
 	}
 }
 

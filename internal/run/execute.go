@@ -25,8 +25,11 @@ type execution struct {
 	out     Output
 	status  Status
 	reports []filter.Report
-	began   time.Time
-	ran     time.Duration
+	bounds  map[string]filter.BoundReport // of the streams that are bounded
+
+	outputMost int64 // bytes that policy lets the tools of this run show of a stream, 0 for no bound
+	began      time.Time
+	ran        time.Duration
 
 	watched    chan *signals // the signals, once they are taken over
 	collected  chan error    // the end of collect
@@ -158,7 +161,7 @@ func (x *execution) collect() (err error) {
 		for _, file := range rules.files {
 			src.ExtraFiles = append(src.ExtraFiles, p.expand(file))
 		}
-		x.redactionOff, x.redactionNotes = rules.config.Disabled, rules.notes
+		x.redactionOff, x.redactionNotes, x.outputMost = rules.config.Disabled, rules.notes, rules.most
 	}
 	for _, s := range p.steps {
 		src.AuthVars = append(src.AuthVars, s.Call.Secrets...)
@@ -449,6 +452,7 @@ func (x *execution) settleStreams() {
 			x.reports = append(x.reports, s.to.Report())
 		}
 	}
+	x.bounds = x.boundReports()
 	if len(x.streams) > 0 {
 		x.status.IO.Stdout.End = x.streams[0].end
 	}

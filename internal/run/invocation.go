@@ -27,6 +27,7 @@ type Invocation struct {
 	Wait            time.Duration // how long to wait for a person, 0 not at all
 	CI              bool          // --ci: nobody is there to be asked
 	KillAfter       time.Duration // 0 for the default of the policy
+	MaxOutput       int64         // --max-output: bytes shown of each stream, 0 for no bound
 	Stdin           string        // auto, inherit, null, or a file
 	Terminal        bool          // -t
 	Refresh         bool          // --refresh: registries are asked again

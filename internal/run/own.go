@@ -80,7 +80,7 @@ type ownLine struct {
 // atip-exec takes a value. The command line's own table is held against it by a test.
 func OwnFlag(name string) (value, known bool) {
 	switch name {
-	case "--output", "-o", "--policy", "--profile", "--directory", "-C", "--command", "-c", "--timeout", "--kill-after", "--wait", "--stdin", "--status-file", "--status-fd":
+	case "--output", "-o", "--policy", "--profile", "--directory", "-C", "--command", "-c", "--timeout", "--kill-after", "--wait", "--stdin", "--max-output", "--status-file", "--status-fd":
 		return true, true
 	case "--quiet", "-q", "--verbose", "-v", "--no-color", "--help", "-h", "--dry-run", "--tty", "-t", "--agent", "--version", "-V", "--ci", "--explain-denials", "--refresh",
 		"--errexit", "-e", "--nounset", "-u", "--xtrace", "-x", "--noglob", "-f", "--pipefail":

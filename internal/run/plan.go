@@ -70,6 +70,7 @@ type Plan struct {
 	names           []string  // variables of the child, for conditions of metadata
 	starts          bool      // the plan is made to be run
 	pending         []string  // what a run would still ask
+	placeholder     string    // where one of a redacted secret came back, if policy refuses that
 	refused         string    // reason of a refusal that no verdict on the executable gave
 	askUntil        time.Time // when registries must have answered; zero until one is asked
 	locks           toolLocks
@@ -94,7 +95,7 @@ func newPlan(inv Invocation, m Machine) *Plan {
 // while the rest is still being planned.
 func (p *Plan) make(identified func()) error {
 	defer func() { p.took = time.Since(p.began) }()
-	return stages(p.locate, p.probe, p.loadPolicy, p.identify, func() error { identified(); return nil }, p.decide, p.confine, p.environment)
+	return stages(p.locate, p.probe, p.loadPolicy, p.identify, func() error { identified(); return nil }, p.decide, p.confine, p.environment, p.returned)
 }
 
 func stages(all ...func() error) error {
@@ -245,6 +246,9 @@ func (p *Plan) decide() error {
 
 // Refusal is the error of a plan that may not run, nil if it may.
 func (p *Plan) Refusal() error {
+	if err := p.placeheld(); err != nil {
+		return err
+	}
 	switch p.Decision.Action {
 	case policy.Allow:
 		if s := p.steps[0]; s.missing != nil {

@@ -147,6 +147,9 @@ func (x *execution) filterRecord() map[string]any {
 	if x.redactionOff {
 		rec["redaction"] = "off"
 	}
+	if len(x.bounds) > 0 {
+		rec["bounded"] = x.bounds
+	}
 	return rec
 }
 

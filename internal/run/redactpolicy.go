@@ -22,8 +22,9 @@ type redactObject struct {
 		Files []string `json:"files"`
 	} `json:"knownValues"`
 	Tools map[string]struct {
-		Disable []string `json:"disable"`
-		Binary  string   `json:"binary"`
+		Disable  []string `json:"disable"`
+		Binary   string   `json:"binary"`
+		MaxBytes string   `json:"maxBytes"`
 	} `json:"tools"`
 }
 
@@ -33,6 +34,7 @@ type redaction struct {
 	env    []string // globs of variables whose values are known
 	files  []string // files whose secrets are known
 	locked bool     // a managed layer forbids loosening
+	most   int64    // bytes shown of a stream, for the tools of this run; 0 for no bound of theirs
 	notes  []string // what was ignored
 }
 
@@ -93,7 +95,21 @@ func (r *redaction) add(part policy.RawPart, steps []*step) error {
 		r.config.Disabled = true
 	}
 	r.config.Allow = append(r.config.Allow, o.Allow...)
+	for tool, t := range o.Tools {
+		if _, ok := filter.BinaryModeByName(t.Binary); t.Binary != "" && !ok {
+			return r.at(part, "E2040", fmt.Errorf("tools.%s.binary: unknown mode %s", tool, t.Binary))
+		}
+		if _, ok := policy.ParseSize(t.MaxBytes); t.MaxBytes != "" && !ok {
+			return r.at(part, "E2040", fmt.Errorf("tools.%s.maxBytes must be a size such as \"64KiB\"", tool))
+		}
+	}
 	for _, s := range steps {
+		if t, ok := o.Tools[s.Call.Tool]; ok {
+			// A bound loosens nothing, so it holds for any executable of that name.
+			if most, ok := policy.ParseSize(t.MaxBytes); ok && (r.most == 0 || most < r.most) {
+				r.most = most
+			}
+		}
 		if t, ok := o.Tools[s.Call.Tool]; ok && !s.File.InWorkspace {
 			r.config.DisableRules = append(r.config.DisableRules, t.Disable...)
 			if mode, known := filter.BinaryModeByName(t.Binary); known && mode > r.config.Binary {

@@ -41,7 +41,8 @@ type Result struct {
 	Fault    *fault.Fault // why the exit status is ours; nil if it is the child's
 	Status   Status
 	Plan     *Plan
-	Reports  []filter.Report // stdout, stderr
+	Reports  []filter.Report               // stdout, stderr
+	Bounds   map[string]filter.BoundReport // of the streams that were bounded
 	Duration time.Duration
 
 	kept bool // of a run for one inside: that one does it itself
@@ -86,7 +87,7 @@ func Run(inv Invocation, m Machine, out Output) *Result {
 	if r.kept = x.kept; r.kept {
 		return r
 	}
-	r.Status, r.Reports, r.Duration = x.status, x.reports, x.ran
+	r.Status, r.Reports, r.Bounds, r.Duration = x.status, x.reports, x.bounds, x.ran
 	r.settle(x, err)
 	if werr := x.record(r); werr != nil {
 		r.Fault, r.ExitCode = fault.From(werr), fault.From(werr).Exit
@@ -117,6 +118,9 @@ func (x *execution) carryOut(sink *statusSink, refusal error) error {
 			x.warn(w)
 		}
 		err = x.run()
+	}
+	if err != nil && err == x.collectErr {
+		return err // what is wrong with the redaction itself holds no word of the command
 	}
 	if err != nil {
 		// The message may quote the command line.

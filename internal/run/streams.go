@@ -22,6 +22,8 @@ type stream struct {
 	to   *filter.Writer
 	name string
 
+	bound *filter.Bound // what to writes into, nil if the stream is not bounded
+
 	mu    sync.Mutex
 	ended bool // the child is gone: wait for heldGrace only
 
@@ -31,8 +33,8 @@ type stream struct {
 	panic any
 }
 
-func startStream(name string, from source, to *filter.Writer) *stream {
-	s := &stream{from: from, to: to, name: name, done: make(chan struct{})}
+func startStream(name string, from source, to *filter.Writer, bound *filter.Bound) *stream {
+	s := &stream{from: from, to: to, name: name, bound: bound, done: make(chan struct{})}
 	go s.copy()
 	return s
 }
@@ -76,7 +78,11 @@ func (s *stream) copy() {
 		default:
 			s.end = "eof"
 		}
-		switch cerr := s.to.Close(); {
+		cerr := s.to.Close()
+		if cerr == nil && s.bound != nil {
+			cerr = s.bound.Close()
+		}
+		switch {
 		case filterFailed(cerr):
 			s.panic, s.end = cerr, "error"
 		case cerr != nil:
