@@ -130,7 +130,7 @@ func (r *reader) member(d *Document, key string, v *atip.Node) bool {
 	case "belief":
 		d.belief = r.belief(v)
 	case "trust":
-		d.trust = r.trust(v)
+		d.trust = r.ownTrust(v)
 	case "output":
 		d.output = r.output(v)
 	case "env":

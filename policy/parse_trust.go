@@ -7,6 +7,30 @@ import (
 	"github.com/atip-dev/atip-exec/atip"
 )
 
+// ofSignatures are keys that only a verified signature could satisfy, and none is verified
+// here. In the forms of ATIP, which organisations hand out as they stand, they say nothing
+// that requireSignature does not refuse by itself; in a policy of one's own they would read
+// like a promise.
+var ofSignatures = [...]string{"allowedSigners", "builders", "expectations", "distroTrust", "maxRootAge", "recheck"}
+
+func (r *reader) ownTrust(v *atip.Node) TrustPolicy {
+	refuse := func(m *atip.Node, key string) {
+		r.failKey(m, "trust.%s has no effect: this version verifies no signatures; without it, requireSignature refuses what would need one", key)
+	}
+	for _, m := range v.Items {
+		if contains(ofSignatures[:], m.Key) {
+			refuse(m, m.Key)
+		}
+		if signers := m.Get("signers"); m.Key == "revoked" && signers != nil {
+			refuse(signers, "revoked.signers")
+		}
+		if m.Key == "maxStateAge" {
+			r.failKey(m, "maxStateAge stands in registries.json, beside the registry whose state it is about")
+		}
+	}
+	return r.trust(v)
+}
+
 func (r *reader) trust(v *atip.Node) TrustPolicy {
 	var t TrustPolicy
 	r.object(v, "trust", func(key string, e *atip.Node) bool {
