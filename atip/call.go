@@ -36,6 +36,8 @@ type OptionUse struct {
 	Flag  string `json:"flag"` // as typed, without an attached value
 	Value string `json:"value,omitempty"`
 	Maybe bool   `json:"maybe,omitempty"` // only on some readings
+
+	Spellings []string `json:"-"` // all flags that mean it, with their dashes
 }
 
 // Positional is a positional argument with the name its document gives it.

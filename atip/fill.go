@@ -49,7 +49,7 @@ func (u *use) public() OptionUse {
 	case u.negated:
 		out.Name = u.flag[len("--"):] // no rule on --x may meet --no-x
 	case u.opt != nil:
-		out.Name = u.opt.name
+		out.Name, out.Spellings = u.opt.name, u.opt.flags
 	}
 	return out
 }

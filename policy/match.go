@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/atip-dev/atip-exec/atip"
@@ -232,7 +233,7 @@ func (f *facts) optionIs(o *optionCond, proven bool) truth {
 	t := isNo
 	for i := range c.Options {
 		u := &c.Options[i]
-		if u.Name != o.name && strings.TrimLeft(u.Flag, "-") != o.name {
+		if u.Name != o.name && !spelled(u, o.name) {
 			continue
 		}
 		if !o.any && !globMatch(o.value, u.Value) {
@@ -254,6 +255,12 @@ func (f *facts) optionIs(o *optionCond, proven bool) truth {
 		}
 	}
 	return t
+}
+
+// spelled reports whether a name without dashes is one of the spellings of an option.
+func spelled(u *atip.OptionUse, name string) bool {
+	return strings.TrimLeft(u.Flag, "-") == name ||
+		slices.ContainsFunc(u.Spellings, func(flag string) bool { return strings.TrimLeft(flag, "-") == name })
 }
 
 func unresolvedWords(f *facts) []string {
