@@ -72,6 +72,9 @@ func lintAllow(r *rule, add func(severity, text string)) {
 	if len(r.when.tool) == 0 && len(r.when.command) == 0 && r.when.path == nil && len(r.when.host) == 0 {
 		add("warning", "names no tool, path or host: it covers every command with these effects")
 	}
+	if r.when.ci != nil && *r.when.ci {
+		add("warning", "holds for whoever sets CI: an agent can, too")
+	}
 	for _, h := range r.when.host {
 		if wide(h) {
 			add("warning", "the host pattern covers strangers' machines")

@@ -11,6 +11,8 @@ type Question struct {
 	Cmd  string
 	Argv []string
 	Cwd  string // "" for the current directory
+
+	Env map[string]string // variables of the caller beside its own
 }
 
 // Words shows the question as it would be typed.
@@ -61,6 +63,16 @@ func (j *Judge) Decide(q Question) Verdict {
 	failed := func(err error) Verdict { return Verdict{Err: err, Opaque: true} }
 	if !inv.IsShell && len(inv.Argv) == 0 {
 		return failed(fault.New("E1003", "neither cmd nor argv"))
+	}
+	if len(q.Env) > 0 {
+		// What is remembered of a place rests on the variables, too.
+		m := j.batch.Machine
+		var own []string
+		for name, value := range q.Env {
+			own = append(own, name+"="+value)
+		}
+		m.Environ, q.Env = append(own, m.Environ...), nil // the first one of a name counts
+		return NewJudge(m, j.set).Decide(q)
 	}
 	if err := j.settle(q.Cwd); err != nil {
 		return failed(err)

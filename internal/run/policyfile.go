@@ -167,6 +167,15 @@ func jsonFiles(dir string) ([]string, error) {
 	return out, nil
 }
 
+// Unsafe says why a policy file would not be loaded from where it lies: whose it is, and who
+// can write it or its directory; "" if it would.
+func Unsafe(path string, uid int) string {
+	if _, err := readPolicy(path, policy.LayerUser, uid); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
 // readPolicy reads a policy file that only its owner can have written. The open
 // does not block, so that a FIFO is refused instead of waited for.
 func readPolicy(path string, layer policy.Layer, uid int) ([]byte, error) {
@@ -209,7 +218,7 @@ func readPolicy(path string, layer policy.Layer, uid int) ([]byte, error) {
 		return nil, unsafe(err.Error())
 	}
 	if len(raw) > maxPolicyBytes {
-		return nil, unsafe(fmt.Sprintf("is larger than %d bytes", maxPolicyBytes))
+		return nil, fault.New("E2040", fmt.Sprintf("policy %s: is larger than %d KiB", path, maxPolicyBytes>>10)).With("file", path).WithFix("shorten it: patterns and lists in one rule instead of many rules", "")
 	}
 	return raw, nil
 }

@@ -70,6 +70,9 @@ func checkPolicy(c *cli.Console, files []string) error {
 		if err != nil {
 			return err
 		}
+		if why := run.Unsafe(file, run.Here().UID); why != "" {
+			c.Warn("it would not be loaded from where it lies: " + why)
+		}
 		set, err := policy.Compile([]*policy.Document{policy.Builtin(), doc})
 		if err != nil {
 			return err

@@ -20,6 +20,7 @@ type corpusRow struct {
 	Argv       []string          `json:"argv,omitempty"`
 	Cwd        string            `json:"cwd,omitempty"`
 	Files      map[string]string `json:"files,omitempty"`
+	Env        map[string]string `json:"env,omitempty"`
 	Decision   string            `json:"decision,omitempty"`
 	Acceptable []string          `json:"acceptable,omitempty"`
 	Effects    map[string]string `json:"effects,omitempty"`
@@ -30,7 +31,9 @@ type corpusRow struct {
 	recorded   string // what was decided when it ran, for rows of the audit
 }
 
-func (r corpusRow) question() run.Question { return run.Question{Cmd: r.Cmd, Argv: r.Argv, Cwd: r.Cwd} }
+func (r corpusRow) question() run.Question {
+	return run.Question{Cmd: r.Cmd, Argv: r.Argv, Cwd: r.Cwd, Env: r.Env}
+}
 
 const maxCorpus = 64 << 20
 

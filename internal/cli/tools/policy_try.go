@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -12,7 +13,7 @@ import (
 
 // loadPolicy reads a policy file as the user's own and checks its examples.
 func loadPolicy(file string, im *run.Imagination) (*policy.Document, error) {
-	raw, err := readFile(file, 256<<10)
+	raw, err := readFile(file, 16<<20) // the parser says what is too long for a policy
 	if err != nil {
 		return nil, err
 	}
@@ -52,9 +53,18 @@ func testPolicy(c *cli.Console, files []string, corpus []string) (int, error) {
 	}
 	var docs []*policy.Document
 	var set *policy.Set
+	t := tested{Kind: "atip-exec.policy-test/1", Failed: []failedRow{}}
 	for _, file := range files {
-		doc, err := loadPolicy(file, im)
+		doc, err := loadPolicy(file, nil)
 		if err != nil {
+			return 0, err
+		}
+		var failed *policy.ParseError
+		switch err := doc.CheckExamples(im.Request); {
+		case errors.As(err, &failed) && failed.Code == "E2042":
+			// What the verb is for, and not a policy that cannot be read.
+			t.Failed = append(t.Failed, failedRow{File: file, Line: failed.Line, Why: failed.Msg})
+		case err != nil:
 			return 0, err
 		}
 		docs = append(docs, doc)
@@ -77,7 +87,6 @@ func testPolicy(c *cli.Console, files []string, corpus []string) (int, error) {
 			}
 		}
 	}
-	t := tested{Kind: "atip-exec.policy-test/1", Failed: []failedRow{}}
 	judge := run.NewJudge(m, set)
 	for _, file := range corpus {
 		rows, err := readCorpus(file)
@@ -90,23 +99,29 @@ func testPolicy(c *cli.Console, files []string, corpus []string) (int, error) {
 			}
 		}
 	}
-	t.OK = len(t.Failed) == 0
 	for _, doc := range docs {
 		t.Examples += doc.Examples()
 	}
+	for _, f := range t.Failed {
+		if f.Cmd == "" {
+			t.Examples-- // an example
+		}
+	}
+	t.OK = len(t.Failed) == 0
 	return t.report(c)
 }
 
 // tested is the outcome of a policy test.
 type tested struct {
-	Kind     string      `json:"kind"`
-	OK       bool        `json:"ok"`
-	Examples int         `json:"examples"`
-	Rows     int         `json:"rows"`
-	Exact    int         `json:"exact"`
-	Unsafe   int         `json:"unsafe"` // allowed although no label allows it
-	Asked    int         `json:"asked"`  // labelled allow and not allowed
-	Failed   []failedRow `json:"failed"`
+	Kind       string      `json:"kind"`
+	OK         bool        `json:"ok"`
+	Examples   int         `json:"examples"`
+	Rows       int         `json:"rows"`
+	Exact      int         `json:"exact"`
+	Unsafe     int         `json:"unsafe"`     // allowed although no label allows it
+	Asked      int         `json:"asked"`      // labelled allow and not allowed
+	Unlabelled int         `json:"unlabelled"` // rows that say neither decision nor acceptable
+	Failed     []failedRow `json:"failed"`
 }
 
 type failedRow struct {
@@ -123,6 +138,9 @@ func (t *tested) judge(j *run.Judge, file string, row corpusRow) error {
 		return err
 	}
 	t.Rows++
+	if row.Decision == "" && len(row.Acceptable) == 0 {
+		t.Unlabelled++
+	}
 	action := v.Action.String()
 	if action == row.Decision {
 		t.Exact++
@@ -144,6 +162,16 @@ func (t *tested) judge(j *run.Judge, file string, row corpusRow) error {
 	return nil
 }
 
+// wrong counts the rows that failed.
+func (t *tested) wrong() (n int) {
+	for _, f := range t.Failed {
+		if f.Cmd != "" {
+			n++
+		}
+	}
+	return n
+}
+
 func (t *tested) report(c *cli.Console) (int, error) {
 	status := 0
 	if !t.OK {
@@ -153,13 +181,20 @@ func (t *tested) report(c *cli.Console) (int, error) {
 		return status, c.Document(t)
 	}
 	for _, f := range t.Failed {
-		if err := c.Text(fmt.Sprintf("%s:%d: %s %s  %v\n", f.File, f.Line, visible(f.Cmd), f.Why, f.Rules)); err != nil {
+		text := fmt.Sprintf("%s:%d: %s\n", f.File, f.Line, f.Why)
+		if f.Cmd != "" {
+			text = fmt.Sprintf("%s:%d: %s %s  %v\n", f.File, f.Line, visible(f.Cmd), f.Why, f.Rules)
+		}
+		if err := c.Text(text); err != nil {
 			return status, err
 		}
 	}
 	text := fmt.Sprintf("%d examples hold", t.Examples)
 	if t.Rows > 0 {
-		text += fmt.Sprintf("; %d rows: %d as labelled, %d not acceptable, %d allowed that must not be, %d asked that need not", t.Rows, t.Exact, len(t.Failed), t.Unsafe, t.Asked)
+		text += fmt.Sprintf("; %d rows: %d as labelled, %d not acceptable, %d allowed that must not be, %d asked that need not", t.Rows, t.Exact, t.wrong(), t.Unsafe, t.Asked)
+	}
+	if t.Unlabelled > 0 {
+		text += fmt.Sprintf("; %d have no label, so nothing was tested of them", t.Unlabelled)
 	}
 	return status, c.Text(text + "\n")
 }
