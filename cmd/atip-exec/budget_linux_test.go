@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -52,6 +53,38 @@ func TestBudgetTwoAtOnce(t *testing.T) {
 	wg.Wait()
 	if got["0 "] != 1 || got["77 E2003"] != 1 || a.runs() != 1 {
 		t.Errorf("%v, %d runs", got, a.runs())
+	}
+}
+
+// TestBudgetOfRemoteChanges: what changes something remote runs as often as its budget says.
+func TestBudgetOfRemoteChanges(t *testing.T) {
+	a := newAsker(t)
+	raw, err := os.ReadFile(filepath.Join(a.home, "stubs", "gh"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rule := fmt.Sprintf(`"trust":{"pins":{"gh":["sha256:%x"]}},"rules":[{"id":"pr","decision":"allow","when":{"tool":"gh","command":["pr create"]},"grants":["network","remoteMutation"]}]`, sha256.Sum256(raw))
+	args := []string{"--", "gh", "pr", "create", "--fill"}
+	a.userPolicy(`{"version":1,` + rule + `}`)
+	for range 3 {
+		if code, e := a.try(nil, args...); code != 0 {
+			t.Fatalf("without a budget: exit %d: %s", code, e.text)
+		}
+	}
+	a.userPolicy(`{"version":1,"budgets":{"remoteMutation":{"max":2,"window":"24h"}},` + rule + `}`)
+	for i, want := range []int{0, 0, 77} {
+		if code, e := a.try(nil, args...); code != want || (code == 77) != (e.Code == "E2003") {
+			t.Errorf("call %d: exit %d: %s", i+1, code, e.text)
+		}
+	}
+	if code, e := a.try(nil, "--", "gh", "pr", "list"); code != 0 {
+		t.Errorf("what changes nothing: exit %d: %s", code, e.text)
+	}
+	cmd := exec.Command(filepath.Join(bin, "atip"), "audit", "show", "-o", "json")
+	cmd.Env = []string{"HOME=" + a.home}
+	log, err := cmd.Output()
+	if n := strings.Count(string(log), `"budget":{"billable":0,"calls":{"gh":1},"remoteMutation":1}`); err != nil || n != 2 || !strings.Contains(string(log), `"enforce":{"delete":false,"files":true,"net":true,"secrets":true}`) {
+		t.Errorf("%v: %d records say what was charged: %s", err, n, log)
 	}
 }
 

@@ -38,8 +38,8 @@ func TestGrantRunsOnce(t *testing.T) {
 	}
 	cmd := exec.Command(filepath.Join(bin, "atip"), "audit", "show", "-o", "json")
 	cmd.Env = []string{"HOME=" + a.home}
-	if log, _ := cmd.Output(); !strings.Contains(string(log), `"approver":"person"`) {
-		t.Error("the audit does not say who permitted the run")
+	if log, _ := cmd.Output(); !strings.Contains(string(log), `"approver":"person"`) || !strings.Contains(string(log), `"level":1`) {
+		t.Error("the audit does not say who permitted the run, and what that word is worth")
 	}
 }
 

@@ -87,6 +87,7 @@ func (x *execution) charge() error {
 		f = fault.New("E2003", "what is left of the budget cannot be told: "+err.Error())
 	}
 	if f == nil {
+		x.budget = map[string]any{"billable": c.billable, "remoteMutation": c.remote, "calls": c.calls}
 		return nil
 	}
 	return f.With("steps", p.stepDetails()).Redact(x.clean)

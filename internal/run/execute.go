@@ -27,7 +27,8 @@ type execution struct {
 	reports []filter.Report
 	bounds  map[string]filter.BoundReport // of the streams that are bounded
 
-	outputMost int64 // bytes that policy lets the tools of this run show of a stream, 0 for no bound
+	budget     map[string]any // what was charged to a budget or a rate, nil for nothing
+	outputMost int64          // bytes that policy lets the tools of this run show of a stream, 0 for no bound
 	began      time.Time
 	ran        time.Duration
 

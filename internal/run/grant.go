@@ -24,6 +24,7 @@ const pollEvery = 200 * time.Millisecond
 // into an error: the caller is not told how permission is given.
 type grantState struct {
 	grant    *approve.Grant // the permission, nil without one
+	level    int            // what the approver's word is worth
 	lock     string         // the entry of approvals.lock that permits it, "" for none
 	request  string
 	warnings []string
@@ -93,6 +94,11 @@ func (x *execution) find(digest string) (bool, error) {
 		return false, nil
 	}
 	x.grants.grant = g
+	for _, a := range rules.Approvers {
+		if g != nil && a.ID == g.Approver {
+			x.grants.level = a.Level
+		}
+	}
 	return g != nil, nil
 }
 
@@ -343,7 +349,7 @@ func (x *execution) permitted() bool { return x.grants.grant != nil || x.grants.
 func (x *execution) grantRecord() map[string]any {
 	rec := map[string]any{}
 	if g := x.grants.grant; g != nil {
-		rec["id"], rec["kind"], rec["approver"], rec["digest"] = g.ID, g.Kind, g.Approver, g.Digest
+		rec["id"], rec["kind"], rec["approver"], rec["level"], rec["digest"] = g.ID, g.Kind, g.Approver, x.grants.level, g.Digest
 	}
 	if x.grants.lock != "" {
 		rec["lock"] = x.grants.lock

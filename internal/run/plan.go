@@ -45,10 +45,11 @@ type Plan struct {
 	steps           []*step
 	chain           []policy.Restrict // of a delegation
 	hostList        hostList
-	edges           []policy.Edge // flows between steps that are dangerous as a whole
-	hidden          hiddenSteps   // what scripts of the workspace would run
-	memo            *memo         // what a batch has looked up; nil otherwise
-	unset           bool          // a text uses a variable that is not set
+	canEnforce      policy.Enforce // what the decision took the kernel to hold
+	edges           []policy.Edge  // flows between steps that are dangerous as a whole
+	hidden          hiddenSteps    // what scripts of the workspace would run
+	memo            *memo          // what a batch has looked up; nil otherwise
+	unset           bool           // a text uses a variable that is not set
 	host            sandbox.Host
 	innerState      string          // directory of a run inside another, "" for none
 	targets         map[string]bool // scripts and recipes that were read because a command names them
@@ -225,6 +226,7 @@ func (p *Plan) decide() error {
 		can := sandbox.Enforceable(p.host)
 		req.Enforce = policy.Enforce{Files: can.Files, Net: can.Net, Secrets: can.Files, DeleteStrict: can.Files && p.policies.Sandbox().DeleteStrict}
 	}
+	p.canEnforce = req.Enforce
 	for _, s := range p.steps {
 		req.Steps = append(req.Steps, s.Step)
 	}

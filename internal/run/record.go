@@ -136,7 +136,19 @@ func (x *execution) decisionRecord() map[string]any {
 		}
 		steps = append(steps, step)
 	}
-	return map[string]any{"action": p.Decision.Action, "rules": p.rules(), "steps": steps, "policy": p.policies.Sources(), "profile": p.policies.Profile(), "switches": p.policies.Switches(), "us": p.took.Microseconds()}
+	rec := map[string]any{"action": p.Decision.Action, "rules": p.rules(), "steps": steps, "policy": p.policies.Sources(), "profile": p.policies.Profile(), "switches": p.policies.Switches(),
+		"enforce": map[string]bool{"files": p.canEnforce.Files, "net": p.canEnforce.Net, "secrets": p.canEnforce.Secrets, "delete": p.canEnforce.DeleteStrict}, "us": p.took.Microseconds()}
+	var edges []map[string]any
+	for _, e := range p.edges {
+		edges = append(edges, map[string]any{"from": e.From, "to": e.To, "kind": e.Kind})
+	}
+	if edges != nil {
+		rec["edges"] = edges
+	}
+	if x.budget != nil {
+		rec["budget"] = x.budget
+	}
+	return rec
 }
 
 func (x *execution) filterRecord() map[string]any {
