@@ -71,7 +71,41 @@ func (c *Console) printPlan(p *run.Plan) error {
 	if c.Documents() {
 		return c.Document(run.RedactDocument(p.Document(), p.Redactor()))
 	}
-	return c.Text(p.Redactor()(PlanText(p.Document())))
+	d := p.Document()
+	text := PlanText(d)
+	if c.OutTTY {
+		text += howToAllow(d)
+	}
+	return c.Text(p.Redactor()(text))
+}
+
+// howToAllow is for a person at a terminal: what rule would let a command run that asks now.
+// An agent, which reads a pipe, is not told.
+func howToAllow(d run.Document) string {
+	if d.Decision.String() != "confirm" {
+		return ""
+	}
+	var b strings.Builder
+	for _, s := range d.Steps {
+		if s.Action.String() != "confirm" || s.Tool == ":" {
+			continue
+		}
+		when := fmt.Sprintf("%q: %q", "tool", s.Tool)
+		if len(s.Command) > 0 {
+			when += fmt.Sprintf(", %q: [%q]", "command", strings.Join(s.Command, " "))
+		}
+		var grants []string
+		for _, g := range d.Grants {
+			if s.Effects[g] != "no" {
+				grants = append(grants, strconv.Quote(g))
+			}
+		}
+		fmt.Fprintf(&b, "to allow it  an allow rule of your policy with when {%s} and grants [%s]\n", when, strings.Join(grants, ", "))
+		if s.Trust.Action.String() == "confirm" {
+			fmt.Fprintf(&b, "             that names the file itself: \"tool\": \"sha256:%s\"\n", s.Executable.Digest)
+		}
+	}
+	return b.String()
 }
 
 // PlanText renders a plan for people.
@@ -121,6 +155,16 @@ func PlanText(d run.Document) string {
 			where = fmt.Sprintf("  %s:%d:%d", r.File, r.Line, r.Col)
 		}
 		line("rule  %s -> %s%s", r.Rule, r.Action, where)
+	}
+	for _, l := range d.Lifted {
+		line("lifted  %s by %s", l.Rule, l.By)
+	}
+	if len(d.Grants) > 0 {
+		word := "granted"
+		if d.Decision.String() != "allow" {
+			word = "would be granted"
+		}
+		line("%s  %s", word, strings.Join(d.Grants, ", "))
 	}
 	for _, a := range d.Alternatives {
 		line("instead  %s", a)

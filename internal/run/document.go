@@ -49,6 +49,17 @@ func (s *step) value(e atip.Effect) atip.Value {
 	return v
 }
 
+// dangersOf names what of a set is a danger.
+func dangersOf(set atip.Set) []string {
+	out := []string{}
+	for _, e := range dangerKeys() {
+		if set.Has(e) && e != atip.Read && e != atip.Subprocess && e != atip.Idempotent {
+			out = append(out, dangerName(e))
+		}
+	}
+	return out
+}
+
 // danger lists the effects of a step under their names in plans.
 func (s *step) danger() map[string]any {
 	out := map[string]any{}
@@ -103,6 +114,8 @@ type Document struct {
 	Steps        []StepDocument  `json:"steps"`
 	Reasons      []policy.Reason `json:"reasons"`
 	Alternatives []string        `json:"alternatives,omitempty"`
+	Lifted       []policy.Lift   `json:"lifted,omitempty"` // rules that others set aside
+	Grants       []string        `json:"grants"`           // dangers that the run as a whole is granted, or would be
 	Sandbox      sandbox.Receipt `json:"sandbox"`
 	Trust        TrustDocument   `json:"trust"`
 	Environment  EnvDocument     `json:"environment"`
@@ -131,7 +144,7 @@ type EnvDocument struct {
 // Document renders the plan for machines.
 func (p *Plan) Document() Document {
 	d := Document{Kind: planKind, Decision: p.Decision.Action, Argv: p.inv.words(), Cwd: p.Cwd, Workspace: p.Workspace, Steps: []StepDocument{},
-		Reasons: p.Decision.Reasons, Alternatives: p.Decision.Alternatives, Sandbox: p.receipt(), Pending: append([]string{}, p.pending...),
+		Reasons: p.Decision.Reasons, Alternatives: p.Decision.Alternatives, Lifted: p.Decision.Lifted, Grants: dangersOf(p.Decision.Grants.Effects), Sandbox: p.receipt(), Pending: append([]string{}, p.pending...),
 		Environment: EnvDocument{Passed: p.env.passed, Dropped: p.env.dropped, Credentials: p.env.credentials}, Policy: p.policies.Sources(), Profile: p.policies.Profile(), Delegation: p.chainNames()}
 	if d.Reasons == nil {
 		d.Reasons = []policy.Reason{}
