@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -144,6 +145,36 @@ func TestDelegationByDescriptor(t *testing.T) {
 	for _, value := range []string{"fd:9", "fd:x", "fd:1", "fd:"} {
 		if code, e := a.tryUnder(value, "--", "ls"); code != 77 || e.Code != "E2002" {
 			t.Errorf("%s: exit %d: %s", value, code, e.text)
+		}
+	}
+}
+
+// TestDelegateAtOnce: the key of a user is made once, however many delegate for the first time
+// together, and its public half comes back where it was lost.
+func TestDelegateAtOnce(t *testing.T) {
+	a := newAsker(t)
+	tokens := make([]string, 6)
+	var wg sync.WaitGroup
+	for i := range tokens {
+		wg.Go(func() { tokens[i] = a.token("", "--tools", "ls") })
+	}
+	wg.Wait()
+	for _, token := range tokens {
+		if code, e := a.tryUnder(token, "--", "ls"); code != 0 {
+			t.Errorf("exit %d: %s", code, e.text)
+		}
+	}
+	public := filepath.Join(a.home, ".config/agent-tools/delegation.pub")
+	if err := os.Remove(public); err != nil {
+		t.Fatal(err)
+	}
+	if code, e := a.tryUnder(tokens[0], "--", "ls"); code != 77 || e.Code != "E2002" {
+		t.Errorf("without the public half: exit %d: %s", code, e.text)
+	}
+	again := a.token("", "--tools", "ls")
+	for _, token := range []string{again, tokens[0]} {
+		if code, e := a.tryUnder(token, "--", "ls"); code != 0 {
+			t.Errorf("with it again: exit %d: %s", code, e.text)
 		}
 	}
 }

@@ -79,7 +79,10 @@ func idOf(digest string) string {
 	return string(id)
 }
 
-// replace writes a file by temporary name, fsync and rename.
+// Replace writes a file of ours by temporary name, fsync and rename: whoever reads it sees
+// all of the old text or all of the new one, also after a crash.
+func Replace(file string, raw []byte) error { return replace(filepath.Dir(file), file, raw) }
+
 func replace(dir, file string, raw []byte) error {
 	f, err := os.CreateTemp(dir, ".new-*") // 0600
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/approve"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/policy"
 )
@@ -238,10 +239,7 @@ func withLedger(dir string, f func(*ledger) error) error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(path+".new", raw, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(path+".new", path)
+	return approve.Replace(path, raw)
 }
 
 // billableBudget is what the decision is told of the budget: whether there is one.

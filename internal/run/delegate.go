@@ -173,37 +173,58 @@ func Delegate(m Machine, b approve.Block, final bool) (string, error) {
 	return token, nil
 }
 
-// delegationKey reads the key of the first block, and makes it when it is first used.
+// delegationKey reads the key of the first block, and makes it when it is first used. Of two
+// that make one at once, the first counts; the public half always follows the key.
 func delegationKey(dirs place.Dirs) (ed25519.PrivateKey, error) {
-	file := filepath.Join(dirs.State, "grants", "delegation.key")
-	raw, err := os.ReadFile(file)
-	if err == nil {
-		seed, err := hex.DecodeString(strings.TrimSpace(string(raw)))
-		if err != nil || len(seed) != ed25519.SeedSize {
-			return nil, errors.New(file + " is malformed")
-		}
-		return ed25519.NewKeyFromSeed(seed), nil
-	}
-	if !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
-	seed := make([]byte, ed25519.SeedSize)
-	rand.Read(seed)
-	key := ed25519.NewKeyFromSeed(seed)
+	file, public := filepath.Join(dirs.State, "grants", "delegation.key"), filepath.Join(dirs.Config, "delegation.pub")
 	for _, dir := range []string{filepath.Dir(file), dirs.Config} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return nil, err
 		}
 	}
-	public := hex.EncodeToString(key.Public().(ed25519.PublicKey)) + "\n"
-	if err := os.WriteFile(filepath.Join(dirs.Config, "delegation.pub"), []byte(public), 0o600); err != nil {
-		return nil, err
+	raw, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err := makeDelegationKey(file); err != nil {
+			return nil, err
+		}
+		raw, err = os.ReadFile(file)
 	}
-	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
+	seed, err := hex.DecodeString(strings.TrimSpace(string(raw)))
+	if err != nil || len(seed) != ed25519.SeedSize {
+		return nil, errors.New(file + " is malformed")
+	}
+	key := ed25519.NewKeyFromSeed(seed)
+	text := hex.EncodeToString(key.Public().(ed25519.PublicKey)) + "\n"
+	if was, err := os.ReadFile(public); err == nil && string(was) == text {
+		return key, nil
+	}
+	return key, approve.Replace(public, []byte(text))
+}
+
+// makeDelegationKey makes the file whole or not at all, and never in place of another.
+func makeDelegationKey(file string) error {
+	seed := make([]byte, ed25519.SeedSize)
+	rand.Read(seed)
+	f, err := os.CreateTemp(filepath.Dir(file), ".new-*") // 0600
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
 	_, err = f.WriteString(hex.EncodeToString(seed) + "\n")
-	return key, err
+	if err == nil {
+		err = f.Sync()
+	}
+	if e := f.Close(); err == nil {
+		err = e
+	}
+	if err == nil {
+		err = os.Link(f.Name(), file)
+	}
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	return err
 }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 
+	"github.com/atip-dev/atip-exec/internal/approve"
 	"github.com/atip-dev/atip-exec/sandbox"
 )
 
@@ -69,10 +70,7 @@ func (x *execution) rememberFailure(exit sandbox.Exit, guessed bool) {
 	if os.MkdirAll(filepath.Dir(file), 0o700) != nil {
 		return
 	}
-	tmp := file + "." + strconv.Itoa(os.Getpid())
-	if os.WriteFile(tmp, key, 0o600) != nil || os.Rename(tmp, file) != nil {
-		_ = os.Remove(tmp)
-	}
+	_ = approve.Replace(file, key)
 }
 
 // observeRefused says why the flag has no effect, "" if it has.

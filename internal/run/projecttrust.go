@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/atip-dev/atip-exec/internal/approve"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/place"
 	"github.com/atip-dev/atip-exec/policy"
@@ -172,10 +173,7 @@ func TrustProject(m Machine, root string, texts map[string][]byte) error {
 		err = os.MkdirAll(filepath.Dir(file), 0o700)
 	}
 	if err == nil {
-		err = os.WriteFile(file+".new", append(raw, '\n'), 0o600)
-	}
-	if err == nil {
-		err = os.Rename(file+".new", file)
+		err = approve.Replace(file, append(raw, '\n'))
 	}
 	if err != nil {
 		return fault.New("E2001", "not trusted: "+err.Error())
