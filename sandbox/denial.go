@@ -64,6 +64,10 @@ func (d Denial) String() string {
 		text += "network access"
 	case "kernel":
 		text += "a system call that no run may make"
+	case "privilege":
+		text += "the rights of another user, which no run can get"
+	case "service":
+		text += "the socket of a service outside of the run"
 	default:
 		text += "access"
 		if d.Path != "" {
@@ -90,6 +94,10 @@ type refusal struct{ words, errno, class string }
 
 func wordings() []refusal {
 	return []refusal{
+		{"docker daemon", "EACCES", "service"},
+		{"no new privileges", "EPERM", "privilege"},
+		{"no valid sudoers sources found", "EPERM", "privilege"},
+		{"create pseudo-terminal", "EACCES", "terminal"},
 		{"address family not supported", "EAFNOSUPPORT", "network"},
 		{"network is unreachable", "ENETUNREACH", "network"},
 		{"could not resolve host", "EAI_AGAIN", "network"},
@@ -151,12 +159,23 @@ func (d Denial) of(f refusal, line string, r Receipt) (Denial, bool) {
 		}
 		d.Op, d.Guarantee = "connect", NetGranted
 		d.Remedy = "this command was not granted network access"
+		if f.errno == "EAFNOSUPPORT" && r.Tier != T3 {
+			d.Remedy += "; Unix sockets with a path need tier T3 (policy sandbox.tier)"
+		}
 		if r.Net.Mode == NetAllowlist {
 			d.Remedy = "this run reaches the hosts that it was granted, by name and port or through the proxy that HTTPS_PROXY names, and no other; network.allow of a policy adds to them"
 		}
 		return d, true
 	case "kernel":
 		d.Op, d.Guarantee = "call", Kernel
+		return d, true
+	case "privilege":
+		d.Op, d.Guarantee = "call", Privilege
+		d.Remedy = "do it without sudo, or leave it to a person"
+		return d, true
+	case "service":
+		// Whoever reaches it is root outside: nobody is told how.
+		d.Op, d.Guarantee = "connect", IPCUnix
 		return d, true
 	case "terminal":
 		if r.Tier == T3 {
@@ -222,8 +241,11 @@ func secretName(path string) bool {
 	return false
 }
 
-// namedPath is the first absolute path on a line, quoted or not.
+// namedPath is the first absolute path on a line, quoted or not. A shell begins with its own.
 func namedPath(line string) string {
+	if shell, rest, ok := strings.Cut(line, ": line "); ok && !strings.Contains(shell, " ") {
+		line = rest
+	}
 	for i := 0; i < len(line); i++ {
 		if line[i] != '/' || i > 0 && !strings.ContainsRune(" '\"`:=(", rune(line[i-1])) {
 			continue

@@ -17,6 +17,7 @@ func TestExplain(t *testing.T) {
 		g            Guarantee
 	}{
 		{"shell", "sh: 1: cannot create /home/u/.bashrc: Permission denied\n", Exit{Code: 2}, r, "files", "/home/u/.bashrc", FilesRead},
+		{"shell by path", "/bin/bash: line 1: /home/u/x: Permission denied\n", Exit{Code: 1}, r, "files", "/home/u/x", FilesRead},
 		{"python", "Traceback\nPermissionError: [Errno 13] Permission denied: '/usr/x y/z'\n", Exit{Code: 1}, r, "files", "/usr/x y/z", FilesWrite},
 		{"go", "open /etc/shadow: permission denied", Exit{Code: 1}, r, "files", "/etc/shadow", FilesRead},
 		{"node", "Error: EACCES: permission denied, open '/home/u/x'", Exit{Code: 1}, r, "files", "/home/u/x", FilesRead},
@@ -26,6 +27,10 @@ func TestExplain(t *testing.T) {
 		{"socket", "OSError: [Errno 97] Address family not supported by protocol", Exit{Code: 1}, r, "network", "", NetGranted},
 		{"with network", "curl: (6) Could not resolve host: example.com", Exit{Code: 6}, full, "", "", ""},
 		{"ptrace", "strace: attach: ptrace(PTRACE_SEIZE, 1): Operation not permitted", Exit{Code: 1}, r, "kernel", "", Kernel},
+		{"sudo", "sudo: The \"no new privileges\" flag is set, which prevents sudo from running as root.\nsudo: If sudo is running in a container, you may need to adjust the container configuration to disable the flag.", Exit{Code: 1}, r, "privilege", "", Privilege},
+		{"sudo of root", "sudo: PERM_SUDOERS: setresuid(-1, 1, -1): Operation not permitted\nsudo: no valid sudoers sources found, quitting\nsudo: error initializing audit plugin sudoers_audit", Exit{Code: 1}, r, "privilege", "", Privilege},
+		{"docker", "permission denied while trying to connect to the Docker daemon socket at unix:///var/run/docker.sock: connect: permission denied", Exit{Code: 1}, r, "service", "", IPCUnix},
+		{"docker in a private root", "Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon running?", Exit{Code: 1}, r, "service", "", IPCUnix},
 		{"32 bit", "", Exit{Code: 159, Signal: 31}, r, "kernel", "", Kernel},
 		{"success", "warning: permission denied", Exit{}, r, "", "", ""},
 		{"other failure", "error: no such file", Exit{Code: 1}, r, "", "", ""},

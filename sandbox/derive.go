@@ -62,7 +62,8 @@ type Input struct {
 	Exec                         []string // the identified files of the chain, canonical
 	CredentialFiles              []string // readable because the tool declares them or policy says so
 	EnvFiles                     EnvFiles // files of secrets in the workspace
-	Families                     []string // cache families in use: go npm pip cargo
+	Families                     []string // cache families in use: go npm pip cargo maven
+	CargoSettings                []string // files of the user's cargo home that hold settings and no credential
 	Net                          Net
 	Forbidden                    []Forbidden
 	ProtectAllow                 []string // protected names that the call was approved to change
@@ -312,6 +313,9 @@ func (d *deriver) home() {
 		d.optional(d.in.Home+"/"+name, Read, "default")
 	}
 	d.optional(d.in.Home+"/.local/lib", d.rights(Read|Exec), "default")
+	// What the programs in ~/.cargo/bin are is a question to rustup, which asks these.
+	d.optional(d.in.Home+"/.rustup/toolchains", d.rights(Read|Exec), "default")
+	d.optional(d.in.Home+"/.rustup/settings.toml", Read, "default")
 }
 
 // private grants the directory of this workspace for temporary files and caches.

@@ -1,5 +1,10 @@
 package sandbox
 
+import (
+	"path/filepath"
+	"strings"
+)
+
 // caches points the package managers in use at private caches. A shared cache that a
 // run could write would let it poison all later runs.
 func (d *deriver) caches() {
@@ -49,6 +54,8 @@ func (d *deriver) caches() {
 			}
 		case "cargo":
 			d.cargo()
+		case "maven":
+			d.maven()
 		}
 	}
 }
@@ -64,8 +71,9 @@ func (d *deriver) cargo() {
 	if host == "" && d.in.Home != "" {
 		host = d.in.Home + "/.cargo"
 	}
-	if d.in.Home != "" {
-		d.optional(d.in.Home+"/.rustup/toolchains", d.rights(Read|Exec), "cache")
+	if rustup := d.in.Getenv("RUSTUP_HOME"); rustup != "" {
+		d.optional(rustup+"/toolchains", d.rights(Read|Exec), "cache")
+		d.optional(rustup+"/settings.toml", Read, "cache")
 	}
 	if host == "" {
 		return
@@ -79,8 +87,40 @@ func (d *deriver) cargo() {
 		d.p.Links = append(d.p.Links, link{Name: "cargo-host/" + name, Target: canonical})
 		d.overlay("cargo-"+name, canonical, map[string]string{"CARGO_HOME": linked})
 	}
-	if len(d.p.Links) > 0 && (d.p.Net.Mode == NetNone || d.p.Net.Mode == NetLoopback) {
+	caches := len(d.p.Links) > 0
+	for _, path := range d.in.CargoSettings {
+		canonical, dir, err := d.in.Files.Resolve(path)
+		if err != nil || dir {
+			continue
+		}
+		d.optional(canonical, Read, "cargo")
+		// Below the directory that holds a .cargo cargo finds them by itself, and would
+		// count them twice.
+		if filepath.Base(host) != ".cargo" || !within(d.p.Workspace, filepath.Dir(host)) {
+			for _, home := range [...]string{"cargo/", "cargo-host/"} {
+				d.p.Links = append(d.p.Links, link{Name: home + filepath.Base(path), Target: canonical})
+			}
+		}
+	}
+	if caches && (d.p.Net.Mode == NetNone || d.p.Net.Mode == NetLoopback) {
 		d.env("CARGO_HOME", linked)
+	}
+}
+
+// maven has its repository beside settings with passwords, and no variable of its own for
+// it. Without network the host's can be read; with it, a run has its own.
+func (d *deriver) maven() {
+	host := ""
+	if d.in.Home != "" {
+		host = d.in.Home + "/.m2/repository"
+	}
+	_, dir, err := d.in.Files.Resolve(host)
+	options := d.in.Getenv("MAVEN_OPTS")
+	d.optional(host, Read, "cache")
+	d.overlay("maven", host, map[string]string{"MAVEN_OPTS": options})
+	offline := d.p.Net.Mode == NetNone || d.p.Net.Mode == NetLoopback
+	if own := d.p.Private + "/maven"; (err != nil || !dir || !offline) && !strings.ContainsAny(own, " \t") {
+		d.env("MAVEN_OPTS", strings.TrimLeft(options+" -Dmaven.repo.local="+own, " "))
 	}
 }
 

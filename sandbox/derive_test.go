@@ -260,6 +260,45 @@ func TestDeriveEnvironment(t *testing.T) {
 			t.Errorf("cargo, %s: %v %v %v %v", mode, p.Env["CARGO_HOME"], p.Links, p.Overlays, err)
 		}
 	}
+	// Settings are read where cargo looks for them: above the workspace, or in its home.
+	files["/home/u/.cargo/config.toml"], files["/srv/cargo/config.toml"] = "file", "file"
+	for path, links := range map[string]int{"/home/u/.cargo/config.toml": 2, "/srv/cargo/config.toml": 4} {
+		in.CargoSettings = []string{path}
+		in.Getenv = func(name string) string {
+			if name == "CARGO_HOME" && links == 4 {
+				return "/srv/cargo"
+			}
+			return ""
+		}
+		if links == 4 {
+			files["/srv/cargo/registry"], files["/srv/cargo/git"] = "/", "/"
+		}
+		if p, err = Derive(in); err != nil || len(p.Links) != links || p.rightsOn(path) != Read {
+			t.Errorf("settings in %s: %v %v %v", path, p.rightsOn(path), p.Links, err)
+		}
+	}
+	in.Families, in.Net.Mode, in.Getenv = []string{"maven"}, NetNone, func(string) string { return "" }
+	if p, err = Derive(in); err != nil || p.Env["MAVEN_OPTS"] != "-Dmaven.repo.local="+w+"/maven" || len(p.Overlays) != 0 {
+		t.Errorf("maven, no repository: %v %v %v", p.Env, p.Overlays, err)
+	}
+	files["/home/u/.m2/repository"] = "/"
+	for mode, want := range map[NetMode]string{NetNone: "", NetFull: "-Xmx1g -Dmaven.repo.local=" + w + "/maven"} {
+		in.Net.Mode, in.Getenv = mode, func(name string) string {
+			if name == "MAVEN_OPTS" {
+				return "-Xmx1g"
+			}
+			return ""
+		}
+		if p, err = Derive(in); err != nil || p.Env["MAVEN_OPTS"] != want || len(p.Overlays) != 1 || p.OverlayEnv["MAVEN_OPTS"] != "-Xmx1g" ||
+			p.rightsOn("/home/u/.m2/repository/x") != Read || p.rightsOn("/home/u/.m2/settings.xml") != 0 {
+			t.Errorf("maven, %s: %v %v %v", mode, p.Env, p.OverlayEnv, err)
+		}
+	}
+	files["/home/u/.rustup/toolchains"], files["/home/u/.rustup/settings.toml"] = "/", "file"
+	in.Families = nil
+	if p, err = Derive(in); err != nil || p.rightsOn("/home/u/.rustup/toolchains/stable/bin/cargo") != Read|Exec || p.rightsOn("/home/u/.rustup/settings.toml") != Read || p.rightsOn("/home/u/.rustup/tmp") != 0 {
+		t.Errorf("rustup: %v", err)
+	}
 }
 
 func TestDeriveMasks(t *testing.T) {

@@ -236,9 +236,23 @@ apt-cache --version
 dpkg -l bash
 cargo --version
 ruby -e 1
-lua -e 1
-php -r 1
+lua -v
+php -m
 java -version
+java -cp . -XshowSettings:locale -version
+javap java.lang.Object
+jar --version
+mvn -v
+emacs --batch --kill
+man -P cat ls
+dpkg -S /bin/bash
+cmake --version
+ssh -G localhost
+identify -list color
+svn --version -q
+less mine
+more mine
+gdb -batch -ex run /bin/true
 `
 
 // TestEverydayCommands runs them all in one workspace for each tier, and at least eighty.

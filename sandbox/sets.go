@@ -34,7 +34,11 @@ func rootEtc() []string {
 		"ssl/openssl.cnf", "ssl/cert.pem", "pki/tls", "pki/ca-trust", "crypto-policies", "ca-certificates", "gitconfig",
 		"gitattributes", "profile", "profile.d", "bash.bashrc", "bashrc", "inputrc", "terminfo", "mime.types", "magic",
 		"locale.alias", "locale.conf", "python3", "python3.9", "python3.10", "python3.11", "python3.12", "python3.13", "python3.14",
-		"python3.15", "python3.16", "perl", "java", "fonts", "shells", "vim"}
+		"python3.15", "python3.16", "perl", "fonts", "shells", "vim", "nanorc", "emacs", "manpath.config", "man_db.conf",
+		"java", "java-8-openjdk", "java-11-openjdk", "java-17-openjdk", "java-21-openjdk", "java-25-openjdk", "maven",
+		"php", "ImageMagick-6", "ImageMagick-7", "dpkg/dpkg.cfg", "dpkg/dpkg.cfg.d", "dpkg/origins", "apt/apt.conf", "apt/apt.conf.d",
+		"apt/sources.list", "apt/sources.list.d", "apt/preferences.d", "ssh/ssh_config", "ssh/ssh_config.d", "ssh/ssh_known_hosts",
+		"postgresql-common", "subversion", "mercurial", "wgetrc", "screenrc", "tmux.conf", "papersize", "machine-id", "login.defs", "xml", "sgml"}
 }
 
 // deviceNodes are open to every run. Other terminals are not: they are the user's.

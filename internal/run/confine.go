@@ -34,6 +34,7 @@ func (p *Plan) confine() (err error) {
 		Granted: p.Decision.Grants.Effects, OrgBound: !p.namesShell(), Families: p.families(), Net: net,
 		Forbidden: p.forbidden(), Root: p.machine.UID == 0, Getenv: p.machine.Getenv, Files: p.files,
 	}
+	in.CargoSettings = p.cargoSettings(in.Families)
 	if p.prepared != nil {
 		in.Files = p.prepared.Files()
 	}
@@ -115,6 +116,7 @@ func (p *Plan) families() []string {
 		{"npm", []string{"npm", "npx", "pnpm", "yarn", "node"}, []string{"package.json"}},
 		{"pip", []string{"pip", "pip3", "uv", "python", "python3"}, []string{"pyproject.toml", "requirements.txt"}},
 		{"cargo", []string{"cargo", "rustc"}, []string{"Cargo.toml"}},
+		{"maven", []string{"mvn"}, []string{"pom.xml"}},
 	}
 	forks := false
 	var tools []string

@@ -111,6 +111,7 @@ func (c *collector) pinned(script *shell.Script, d shell.Dialect) string {
 		return ""
 	}
 	var b strings.Builder
+	var missing []string
 	done := map[string]bool{}
 	for i := range script.Commands {
 		cmd := &script.Commands[i]
@@ -118,14 +119,26 @@ func (c *collector) pinned(script *shell.Script, d shell.Dialect) string {
 			continue
 		}
 		done[cmd.Argv[0]] = true
-		path := "/nonexistent/" + cmd.Argv[0]
+		path := "/command-not-found/" + cmd.Argv[0]
 		if s := c.found[cmd.Argv[0]]; s != nil && s.missing == nil {
 			path = s.id.Place
 			if path == "" {
 				path = s.id.Canonical
 			}
+		} else {
+			missing = append(missing, quote(cmd.Argv[0]))
 		}
 		b.WriteString("hash -p " + quote(path) + " " + quote(cmd.Argv[0]) + "; ")
+	}
+	// The shell finds a remembered name without looking whether the file is there, and
+	// scripts ask it before they use a tool.
+	if names := strings.Join(missing, "|"); names != "" {
+		if strings.Contains(script.Text, "command") {
+			b.WriteString(`command() { case ${1-} in -v|-V) case ${2-} in ` + names + `) return 1;; esac;; esac; builtin command "$@"; }; `)
+		}
+		if strings.Contains(script.Text, "type") {
+			b.WriteString(`type() { case ${1-} in -*) case ${2-} in ` + names + `) return 1;; esac;; ` + names + `) echo "type: $1: not found" >&2; return 1;; esac; builtin type "$@"; }; `)
+		}
 	}
 	return b.String()
 }

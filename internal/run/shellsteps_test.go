@@ -115,7 +115,7 @@ func TestWhatAStringStarts(t *testing.T) {
 	}
 	got := planOf(t, m, "ls | wc -l; no-such-tool; ./x.sh").Argv
 	text := got[len(got)-1]
-	for _, want := range []string{"hash -p /usr/bin/ls ls; ", "hash -p /usr/bin/wc wc; ", "hash -p /nonexistent/no-such-tool no-such-tool; "} {
+	for _, want := range []string{"hash -p /usr/bin/ls ls; ", "hash -p /usr/bin/wc wc; ", "hash -p /command-not-found/no-such-tool no-such-tool; "} {
 		if !strings.Contains(strings.ReplaceAll(text, "-p /bin/", "-p /usr/bin/"), want) {
 			t.Errorf("%q lacks %q", text, want)
 		}

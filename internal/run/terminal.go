@@ -35,7 +35,7 @@ func (x *execution) bindTerminal() (err error) {
 	p, b := x.plan, &x.binds
 	stdin := p.machine.Stdin
 	t := &b.terminal
-	t.mode = tty.Choose(tty.Facts{Controlling: tty.IsControlling(int(stdin.Fd())), Passed: b.stdin == stdin, Asked: p.inv.Terminal,
+	t.mode = tty.Choose(tty.Facts{Controlling: tty.IsControlling(int(stdin.Fd())), Passed: b.stdin == stdin, Asked: p.inv.Terminal, Screen: tty.IsTerminal(1),
 		Declared: p.steps[0].Call.Interactive.TTY == atip.Yes})
 	switch t.mode {
 	case tty.Handoff:

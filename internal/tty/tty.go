@@ -30,13 +30,18 @@ type Facts struct {
 	Passed      bool // the command gets descriptor 0
 	Asked       bool // -t
 	Declared    bool // the metadata says that the command needs a terminal
+	Screen      bool // descriptor 1 is a terminal
 	Shell       bool // started as atip-sh, whose callers want pipes whatever the tool says
 }
 
-// Choose decides the mode.
+// Choose decides the mode. A tool that works on a terminal does something else where there
+// is none: a pager copies, an editor gives up. With one of its own it would wait for keys
+// that nobody can press.
 func Choose(f Facts) Mode {
 	switch {
-	case (f.Asked || f.Declared) && !f.Shell:
+	case f.Asked && !f.Shell:
+		return Pty
+	case f.Declared && f.Controlling && f.Screen && !f.Shell:
 		return Pty
 	case f.Controlling && f.Passed:
 		return Handoff

@@ -17,9 +17,11 @@ func TestChoose(t *testing.T) {
 		{"input is /dev/null or a file", Facts{Controlling: true}, Detached},
 		{"asked", Facts{Asked: true}, Pty},
 		{"asked on a terminal", Facts{Asked: true, Controlling: true, Passed: true}, Pty},
-		{"declared", Facts{Declared: true, Passed: true}, Pty},
-		{"declared, as a shell", Facts{Declared: true, Passed: true, Shell: true}, Detached},
-		{"declared, as a shell on a terminal", Facts{Declared: true, Controlling: true, Passed: true, Shell: true}, Handoff},
+		{"declared", Facts{Declared: true, Controlling: true, Screen: true, Passed: true}, Pty},
+		{"declared, and nobody is there", Facts{Declared: true, Passed: true}, Detached},
+		{"declared, and the output goes elsewhere", Facts{Declared: true, Controlling: true, Passed: true}, Handoff},
+		{"declared, as a shell", Facts{Declared: true, Passed: true, Screen: true, Shell: true}, Detached},
+		{"declared, as a shell on a terminal", Facts{Declared: true, Controlling: true, Screen: true, Passed: true, Shell: true}, Handoff},
 		{"asked, as a shell", Facts{Asked: true, Shell: true}, Detached},
 	} {
 		if got := Choose(row.f); got != row.want {
