@@ -42,7 +42,9 @@ func probe(c Cache) Host {
 		return h
 	}
 	h := try(c.Dir)
-	remember(path, key, h)
+	if !h.scarce {
+		remember(path, key, h)
+	}
 	return h
 }
 
@@ -58,7 +60,7 @@ func Forget(c Cache) {
 func Stale(s Setup, err error) bool {
 	var step *StepError
 	var filter *SeccompError
-	return s.host.kept && s.tier != T0 && (errors.As(err, &step) && step.Code == "" || errors.As(err, &filter))
+	return s.host.kept && s.tier != T0 && !scarce(err) && (errors.As(err, &step) && step.Code == "" || errors.As(err, &filter))
 }
 
 // Reprobe asks the machine again, whatever was kept. differs reports whether it answers
@@ -67,7 +69,7 @@ func Reprobe(c Cache, h Host) (now Host, differs bool) {
 	Forget(c)
 	now, _ = Probe(c)
 	was, is := h, now
-	was.kept, was.cgroup, was.outer = is.kept, is.cgroup, is.outer
+	was.kept, was.cgroup, was.outer, was.scarce = is.kept, is.cgroup, is.outer, is.scarce
 	return now, was != is
 }
 

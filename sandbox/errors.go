@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"errors"
 	"fmt"
 	"syscall"
 )
@@ -26,10 +27,24 @@ func (e *StepError) Unwrap() error { return e.Err }
 
 // FaultCode implements fault.Coded.
 func (e *StepError) FaultCode() string {
-	if e.Code != "" {
+	switch {
+	case e.Code != "":
 		return e.Code
+	case scarce(e.Err):
+		return "E4003"
 	}
 	return "E4102"
+}
+
+// scarce reports that there was not enough of something at this moment, which says nothing
+// about what the machine can do.
+func scarce(err error) bool {
+	for _, errno := range [...]syscall.Errno{syscall.EAGAIN, syscall.ENOMEM, syscall.EMFILE, syscall.ENFILE} {
+		if errors.Is(err, errno) {
+			return true
+		}
+	}
+	return false
 }
 
 // FaultDetails implements fault.Coded.

@@ -133,7 +133,8 @@ func inert(key, value string) bool {
 		return direct && among(last, "repositoryformatversion", "bare", "filemode", "ignorecase", "precomposeunicode",
 			"symlinks", "logallrefupdates", "autocrlf", "eol")
 	case "branch":
-		return !direct && among(last, "remote", "merge", "rebase", "description")
+		// What no remote is called git takes for a URL.
+		return !direct && (last == "remote" && inertURL(value) || among(last, "merge", "rebase", "description"))
 	case "remote":
 		if !direct && among(last, "url", "pushurl") {
 			return inertURL(value)
@@ -154,7 +155,8 @@ func inert(key, value string) bool {
 // inertURL refuses remote helpers, which are programs, and what a transport would
 // take for an option.
 func inertURL(v string) bool {
-	v = strings.Trim(v, `"`)
+	// Quotes may stand anywhere in a value.
+	v = strings.NewReplacer(`"`, "", `\`, "").Replace(v)
 	return !strings.HasPrefix(v, "-") && !strings.Contains(v, "::")
 }
 

@@ -21,7 +21,9 @@ import (
 const (
 	maxCopy    = 256 << 10
 	maxCopies  = 4 << 20
-	maxEntries = 4096
+	maxEntries = 4096 // names below one protected directory
+	maxNew     = 64   // names below a new one; one that holds more is moved as it is
+	maxDepth   = 8    // of such a directory
 )
 
 // protection is what the protected names were before a run. The directories are held
@@ -57,6 +59,9 @@ type entry struct {
 	ID   string      `json:"id,omitempty"`
 	Link string      `json:"link,omitempty"`
 	Copy string      `json:"copy,omitempty"`
+	Cut  bool        `json:"cut,omitempty"` // a directory with more below it than was noted
+	// whole is a directory that holds too much to be taken name by name.
+	whole bool
 }
 
 const absentKind fs.FileMode = 1 // no type bit
@@ -82,7 +87,7 @@ func guardNames(p Profile, stateDir string) (*protection, error) {
 	}
 	g.Names = append(g.Names, g.gitExtras()...)
 	g.Names = append(g.Names, g.variants()...)
-	g.Entries = g.snapshot(true)
+	g.Entries = g.snapshot()
 	g.followLinks()
 	g.Began, g.patience = coarseNow(), walkFor
 	if err := g.remember(); err != nil {
@@ -183,53 +188,23 @@ func (g *protection) locate(path string) (root int, rel string, ok bool) {
 	return root, path[len(g.Roots[root])+1:], true
 }
 
-// snapshot looks at all names, and below those that are directories.
-func (g *protection) snapshot(copies bool) []entry {
-	var out []entry
+// snapshot looks at all names before the run, and below those that are directories.
+func (g *protection) snapshot() []entry { return g.look(nil) }
+
+// look looks at all names, each directory with a bound of its own, so that none can keep
+// another from being seen. before is what they were, nil if the run has not begun.
+func (g *protection) look(before map[string]entry) []entry {
+	l := looker{g: g, before: before}
 	seen := map[string]bool{}
 	for _, name := range g.Names {
 		clean := strings.TrimSuffix(name, "/")
 		root, rel, ok := g.locate(clean)
 		if ok && !seen[clean] {
 			seen[clean] = true
-			out = g.look(out, root, rel, name != clean, copies)
+			l.name(root, rel, name != clean)
 		}
 	}
-	return out
-}
-
-func (g *protection) look(out []entry, root int, rel string, tree, copies bool) []entry {
-	if len(out) >= maxEntries {
-		return out
-	}
-	e := entry{Root: root, Rel: rel, Kind: absentKind}
-	r := g.roots[root]
-	fi, err := r.Lstat(rel)
-	if err != nil {
-		return append(out, e)
-	}
-	e.Kind, e.Mode, e.ID = fi.Mode().Type(), fi.Mode().Perm(), identity(fi)
-	switch {
-	case e.Kind == fs.ModeSymlink:
-		e.Link, _ = r.Readlink(rel)
-	case e.Kind == 0 && copies:
-		e.Copy = g.keep(r, e, fi.Size())
-	case e.Kind == fs.ModeDir && tree:
-		out = append(out, e)
-		f, err := r.Open(rel)
-		if err != nil {
-			return out
-		}
-		names, _ := f.Readdirnames(maxEntries)
-		f.Close()
-		for _, n := range names {
-			if !inertName(rel, n) {
-				out = g.look(out, root, rel+"/"+n, true, copies)
-			}
-		}
-		return out
-	}
-	return append(out, e)
+	return l.out
 }
 
 // followLinks adds what the links lead to: it can be written without touching the link.
@@ -249,7 +224,7 @@ func (g *protection) followLinks() {
 		}
 	}
 	if len(g.Names) > known {
-		g.Entries = g.snapshot(true)
+		g.Entries = g.snapshot()
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"slices"
 	"sort"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -78,6 +79,20 @@ func TestProtectedNames(t *testing.T) {
 		{"another case of a repository", `mkdir -p .GIT/hooks .git/Hooks; echo x >.GIT/hooks/post-merge; echo x >.git/Hooks/post-merge`,
 			"new .GIT quarantined; new .git/Hooks/post-merge quarantined"},
 		{"another case that was there", `echo x >.VSCODE/tasks.json`, "changed .VSCODE/tasks.json restored"},
+		{"quoted remote helper", `printf '[remote "o"]\n\turl = ext:":"sh -c x\n' >>.git/config`, "changed .git/config restored"},
+		{"remote helper as a remote", `printf '[branch "o"]\n\tremote = ext::sh\n' >>.git/config`, "changed .git/config restored"},
+		{"too many to look at", `mkdir .agent-tools; (cd .agent-tools; seq 5000 | xargs touch); echo x >.mcp.json`, "new .agent-tools quarantined; new .mcp.json quarantined"},
+		{"too many beside what was there", `cd .claude; seq 5000 | xargs touch; echo evil >settings.json`, "changed .claude restored; removed .claude/settings.json restored"},
+		{"deeper than one looks", `d=.gemini/a/b/c/d/e/f/g/h/i/j/k; mkdir -p $d; echo x >$d/x`, "new .gemini quarantined"},
+		{"larger than a disk", `truncate -s 4T .mcp.json`, "new .mcp.json quarantined"},
+		{"larger than a disk, with another name", `truncate -s 4T big; ln big .mcp.json`, "new .mcp.json quarantined"},
+		{"another name", `echo x >n; ln n .mcp.json`, "new .mcp.json quarantined"},
+		{"no text", `mkdir .gemini; echo x >.gemini/$(printf '\377')`, "new .gemini/\xff quarantined"},
+		{"cannot be listed", `mkdir .gemini; echo x >.gemini/x; chmod 311 .gemini`, "new .gemini/x quarantined"},
+		{"cannot be entered", `mkdir .vscode; echo x >.vscode/mcp.json; chmod 0 .vscode`, "new .vscode/mcp.json quarantined"},
+		{"workspace cannot be entered", `echo x >.mcp.json; chmod 0 .`, "new .mcp.json quarantined"},
+		{"a directory of that name", `mkdir -p .mcp.json/a; echo x >.mcp.json/a/b`, "new .mcp.json quarantined"},
+		{"socket, device and loop", `mkdir .gemini; mkfifo .gemini/p; ln -s loop .gemini/loop`, "new .gemini/loop quarantined; new .gemini/p quarantined"},
 		{"unreadable", `echo x >.mcp.json; chmod 0 .mcp.json`, "new .mcp.json quarantined"},
 	} {
 		w, p := repository(t)
@@ -99,6 +114,9 @@ func TestProtectedNames(t *testing.T) {
 				}
 			}
 		}
+		if strings.HasPrefix(tc.name, "socket") {
+			sort.Strings(got)
+		}
 		list := strings.Join(got, "; ")
 		if list != tc.want && !(tc.name == "git file" && strings.HasPrefix(list, tc.want)) {
 			t.Errorf("%s: %q, want %q; %+v", tc.name, list, tc.want, s.Changes)
@@ -114,6 +132,84 @@ func TestProtectedNames(t *testing.T) {
 		if left, _ := filepath.Glob(state + "/protect/*/pending/*"); len(left) != 0 {
 			t.Errorf("%s: pending %v", tc.name, left)
 		}
+	}
+}
+
+// TestMoreThanCanBeCompared: of a directory that held more before the run than is noted, only
+// what was noted is compared, and nothing of the user's is taken for new. The receipt says so.
+func TestMoreThanCanBeCompared(t *testing.T) {
+	w, p := repository(t)
+	fill := func(dir string) {
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		for i := range maxEntries + 10 {
+			if err := os.WriteFile(dir+"/"+strconv.Itoa(i), nil, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	fill(w.ws + "/.idea")
+	g := guarded(t, p, w.base+"/state")
+	if err := os.WriteFile(w.ws+"/.idea/more", nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(w.ws+"/.mcp.json", nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	s := g.settle()
+	if len(s.Changes) != 1 || s.Changes[0].Path != w.ws+"/.mcp.json" || !s.Receipt().Truncated {
+		t.Errorf("%+v", s)
+	}
+	if left, _ := os.ReadDir(w.ws + "/.idea"); len(left) != maxEntries+11 {
+		t.Errorf("%d names are left", len(left))
+	}
+
+	// One that is new goes as it is, and comes back so.
+	g = guarded(t, p, w.base+"/state")
+	fill(w.ws + "/.gemini")
+	if s = g.settle(); len(s.Changes) != 1 || s.Changes[0].Kept == "" {
+		t.Fatalf("%+v", s)
+	}
+	if _, err := os.Lstat(w.ws + "/.gemini"); err == nil {
+		t.Error("the directory stays")
+	}
+	all, err := Quarantines(w.base + "/state")
+	if err != nil || len(all) != 2 {
+		t.Fatalf("%v %v", all, err)
+	}
+	if done, err := all[1].Restore(nil, false); err != nil || len(done) != 1 {
+		t.Errorf("%v %v", done, err)
+	}
+	if back, _ := os.ReadDir(w.ws + "/.gemini"); len(back) != maxEntries+10 {
+		t.Errorf("%d names came back", len(back))
+	}
+	if _, err := all[1].Restore(nil, true); err == nil {
+		t.Error("a directory is replaced")
+	}
+}
+
+// TestQuarantineElsewhere: what cannot be moved to our directory gets another name, and
+// can be put back from there.
+func TestQuarantineElsewhere(t *testing.T) {
+	w, p := repository(t)
+	g := guarded(t, p, w.base+"/state")
+	// A file where the directory of the quarantine would be: no place to move to.
+	if err := os.WriteFile(g.dir+"/quarantine", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(w.ws+"/.mcp.json", []byte("planted"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := g.settle()
+	if len(s.Changes) == 0 || s.Changes[0].Action != "quarantined" || !strings.HasPrefix(s.Changes[0].Kept, w.ws+"/.mcp.json.quarantined-") {
+		t.Fatalf("%+v", s.Changes)
+	}
+	if _, err := os.Lstat(w.ws + "/.mcp.json"); err == nil {
+		t.Error("the planted file stays")
+	}
+	if data, err := os.ReadFile(s.Changes[0].Kept); err != nil || string(data) != "planted" {
+		t.Errorf("%q %v", data, err)
 	}
 }
 

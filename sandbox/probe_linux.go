@@ -34,6 +34,7 @@ func try(scratch string) Host {
 		done <- r
 	})
 	r := <-done
+	h.scarce = scarce(r.landlock) || scarce(r.seccomp)
 	if r.landlock != nil {
 		h.ABI, h.Landlock = 0, "Landlock does not work here: "+r.landlock.Error()
 	}
@@ -43,7 +44,7 @@ func try(scratch string) Host {
 	}
 	if h.Seccomp && h.ABI >= scopeABI {
 		if err := tryNamespaces(h.ABI, nil); err != nil {
-			h.NSWhy = "a private root cannot be made here: " + err.Error()
+			h.NSWhy, h.scarce = "a private root cannot be made here: "+err.Error(), scarce(err)
 		} else {
 			h.Namespaces, h.Overlay = true, tryOverlay(dir, h.ABI)
 		}
@@ -57,7 +58,8 @@ func tryNamespaces(abi int, overlays []Overlay) error {
 	d := deriver{in: Input{Files: HostFiles(), Root: true}}
 	d.system()
 	p := Profile{Exec: d.set.compact(), Overlays: overlays, Net: Net{Mode: NetLoopback}}
-	w := &worker{cmd: &Cmd{}, ruleset: -1, dir: -1, try: true, setup: &Setup{tier: T3, valid: true, profile: p, host: Host{ABI: abi}}}
+	// Where the caller stands says nothing about the machine.
+	w := &worker{cmd: &Cmd{Dir: "/"}, ruleset: -1, dir: -1, try: true, setup: &Setup{tier: T3, valid: true, profile: p, host: Host{ABI: abi}}}
 	done := make(chan error)
 	go offMain(func() {
 		defer w.close()

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -22,7 +23,15 @@ type Kept struct {
 	Kind fs.FileMode `json:"kind"` // type bits
 	Mode fs.FileMode `json:"mode"`
 	Link string      `json:"link,omitempty"` // of a symbolic link
-	File string      `json:"file"`           // below the directory of the run
+	File string      `json:"file"`           // below the directory of the run, or absolute
+}
+
+// said is what stands in the file for what cannot be kept itself.
+func (k Kept) said() string {
+	if k.Kind == fs.ModeSymlink {
+		return "link to " + k.Link + "\n"
+	}
+	return k.Kind.String() + "\n"
 }
 
 // Path is where the file stood.
@@ -92,9 +101,9 @@ func (q Quarantine) Restore(paths []string, replace bool) ([]string, error) {
 	// Nothing is written before all can be.
 	for _, k := range todo {
 		switch _, err := os.Lstat(k.Path()); {
-		case k.Kind != 0 && k.Kind != fs.ModeSymlink:
+		case k.Kind != 0 && k.Kind != fs.ModeSymlink && k.Kind != fs.ModeDir:
 			return nil, &QuarantineError{Path: k.Path(), Why: "it was a " + k.Kind.String() + ", which is not made again"}
-		case err == nil && !replace:
+		case err == nil && (!replace || k.Kind == fs.ModeDir):
 			return nil, &QuarantineError{Path: k.Path(), Why: "there is a file of this name; move it away, or replace it with --force"}
 		}
 	}
@@ -122,37 +131,88 @@ func (q Quarantine) restore(k Kept) error {
 	}
 	temp := filepath.Join(filepath.Dir(k.Rel), ".atip-exec-"+strconv.Itoa(os.Getpid()))
 	_ = r.Remove(temp)
-	if k.Kind == fs.ModeSymlink {
+	switch k.Kind {
+	case fs.ModeSymlink:
 		err = r.Symlink(k.Link, temp)
-	} else {
+	case fs.ModeDir:
+		if err = r.Mkdir(temp, 0o700); err == nil {
+			err = copyTree(r, temp, q.Place(k))
+		}
+	default:
 		err = q.copyTo(r, temp, k)
 	}
 	if err == nil {
 		err = r.Rename(temp, k.Rel)
 	}
 	if err != nil {
-		_ = r.Remove(temp)
+		_ = r.RemoveAll(temp)
 	}
 	return err
 }
 
+// Place is where a file or directory is kept.
+func (q Quarantine) Place(k Kept) string {
+	if file := filepath.FromSlash(k.File); filepath.IsAbs(file) {
+		return file
+	}
+	return filepath.Join(q.Dir, filepath.FromSlash(k.File))
+}
+
 func (q Quarantine) copyTo(r *os.Root, temp string, k Kept) error {
-	data, err := os.ReadFile(filepath.Join(q.Dir, filepath.FromSlash(k.File)))
+	return copyFile(r, temp, q.Place(k), k.Mode)
+}
+
+func copyFile(r *os.Root, temp, from string, mode fs.FileMode) error {
+	in, err := os.Open(from)
 	if err != nil {
 		return err
 	}
+	defer in.Close()
 	f, err := r.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(data)
+	_, err = io.Copy(f, in)
 	if err == nil {
-		err = f.Chmod(k.Mode)
+		err = f.Chmod(mode)
 	}
 	if cerr := f.Close(); err == nil {
 		err = cerr
 	}
 	return err
+}
+
+// copyTree copies what lies in a directory that was kept as it was. What is neither file,
+// directory nor link is left out.
+func copyTree(r *os.Root, to, from string) error {
+	entries, err := os.ReadDir(from)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		target, source := filepath.Join(to, e.Name()), filepath.Join(from, e.Name())
+		info, err := e.Info()
+		if err != nil {
+			return err
+		}
+		switch info.Mode().Type() {
+		case fs.ModeDir:
+			if err = r.Mkdir(target, info.Mode().Perm()|0o700); err == nil {
+				err = copyTree(r, target, source)
+			}
+		case fs.ModeSymlink:
+			var link string
+			if link, err = os.Readlink(source); err == nil {
+				err = r.Symlink(link, target)
+			}
+		case 0:
+			err = copyFile(r, target, source, info.Mode().Perm())
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Drop removes what was kept of a run.

@@ -20,6 +20,7 @@ type Host struct {
 
 	outer  *Outer // the run outside, if this one is in its private root
 	kept   bool   // the answer of an earlier run
+	scarce bool   // something was used up while it was asked, so the answer is not kept
 	state  string // where protected names are kept during a run
 	cgroup string // where groups are made; "" to look when a limit asks
 }

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 type unixStat = syscall.Stat_t
@@ -27,7 +29,7 @@ func (g *protection) settle() Settlement {
 		before[g.path(e)] = e
 	}
 	g.Names = append(g.Names, g.variants()...)
-	now := g.snapshot(false)
+	now := g.look(before)
 	s := Settlement{Checked: len(g.Entries), Changes: g.earlier}
 	moved := ""
 	for _, e := range now {
@@ -89,6 +91,10 @@ func (g *protection) compare(old, now entry) (Change, bool) {
 	c := Change{Path: g.path(now), Code: "E4111"}
 	config := filepath.Base(now.Rel) == "config" && g.gitConfig(c.Path)
 	switch {
+	case now.whole && old.Kind == fs.ModeDir:
+		c.What = "changed"
+	case now.whole:
+		c.What = "new"
 	case old.Kind == absentKind && now.Kind == absentKind, old.ID == now.ID && old.Kind == now.Kind && old.ID != "":
 		return c, false
 	case old.Kind == absentKind && now.Kind == fs.ModeDir:
@@ -262,73 +268,68 @@ func (g *protection) putBack(r *os.Root, old entry) error {
 	return err
 }
 
-// quarantine copies a name out of the workspace and removes it there. Links and special
-// files are kept as a text that says what they were.
+// quarantine takes a name out of the workspace. Files and directories are moved, so that it
+// takes no time and no space, however large they are. Links and special files are kept as a
+// text that says what they were. Where nothing can be moved to our directory (another file
+// system, a full one), they get a name in the workspace that nobody looks for.
 func (g *protection) quarantine(e entry) (string, error) {
-	r := g.roots[e.Root]
-	kept := filepath.Join(g.dir, "quarantine", g.run, strconv.Itoa(e.Root), e.Rel)
-	if e.Kind != 0 && e.Kind != fs.ModeDir {
-		// WalkDir would follow a link at its root.
-		if err := os.MkdirAll(filepath.Dir(kept), 0o700); err != nil {
-			return "", err
-		}
-		if err := keepAside(r, e.Rel, e.Kind, kept); err != nil {
-			return "", err
-		}
-		g.noteKept(e.Root, e.Rel, e.Kind, e.Mode)
-		return kept, r.Remove(e.Rel)
-	}
-	err := fs.WalkDir(r.FS(), e.Rel, func(rel string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		to := filepath.Join(g.dir, "quarantine", g.run, strconv.Itoa(e.Root), rel)
-		if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
-			return err
-		}
-		mode := fs.FileMode(0o600)
-		if fi, err := d.Info(); err == nil {
-			mode = fi.Mode().Perm()
-		}
-		if err := keepAside(r, rel, d.Type(), to); err != nil {
-			return err
-		}
-		g.noteKept(e.Root, rel, d.Type(), mode)
-		return nil
-	})
-	if err != nil {
-		return "", err
-	}
-	return kept, r.RemoveAll(e.Rel)
-}
-
-// noteKept remembers a file for the manifest. It stands where it was still.
-func (g *protection) noteKept(root int, rel string, kind, mode fs.FileMode) {
-	k := Kept{Root: g.Roots[root], Rel: rel, Kind: kind, Mode: mode, File: strconv.Itoa(root) + "/" + rel}
-	if kind == fs.ModeSymlink {
-		k.Link, _ = g.roots[root].Readlink(rel)
-	}
-	g.kept = append(g.kept, k)
-}
-
-func keepAside(r *os.Root, rel string, kind fs.FileMode, to string) error {
-	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	defer out.Close()
+	r, name := g.roots[e.Root], strconv.Itoa(e.Root)+"/"+e.Rel
+	dir := filepath.Join(g.dir, "quarantine", g.run)
+	kept := filepath.Join(dir, name)
+	err := os.MkdirAll(filepath.Dir(kept), 0o700)
 	switch {
-	case kind == fs.ModeSymlink:
-		link, err := r.Readlink(rel)
+	case err != nil:
+	case e.Kind == 0 || e.Kind == fs.ModeDir:
+		err = moveOut(r, e, kept)
+		if err != nil && e.Kind == 0 {
+			err = copyOut(r, e.Rel, kept)
+		}
+	default:
+		k := Kept{Kind: e.Kind}
+		if k.Link = e.Link; e.Kind == fs.ModeSymlink && k.Link == "" {
+			k.Link, _ = r.Readlink(e.Rel)
+		}
+		if err = os.WriteFile(kept, []byte(k.said()), 0o600); err == nil {
+			err = r.Remove(e.Rel)
+		}
+	}
+	if err != nil {
+		_ = os.Remove(kept)
+		aside := e.Rel + ".quarantined-" + g.run
+		if r.Rename(e.Rel, aside) != nil {
+			return "", err
+		}
+		kept, name = g.Roots[e.Root]+"/"+aside, g.Roots[e.Root]+"/"+aside
+	}
+	k := Kept{Root: g.Roots[e.Root], Rel: e.Rel, Kind: e.Kind, Mode: e.Mode, Link: e.Link, File: name}
+	g.kept = append(g.kept, k)
+	return kept, nil
+}
+
+// moveOut moves a file or directory of the workspace to a place outside. The file is copied
+// if it has another name, by which it could be changed there.
+func moveOut(r *os.Root, e entry, to string) error {
+	if e.Kind == 0 {
+		fi, err := r.Lstat(e.Rel)
 		if err != nil {
 			return err
 		}
-		_, err = io.WriteString(out, "link to "+link+"\n")
-		return err
-	case kind != 0:
-		_, err = io.WriteString(out, kind.String()+"\n")
+		if st, ok := fi.Sys().(*unixStat); !ok || st.Nlink > 1 {
+			return errors.New("it has other names")
+		}
+	}
+	dir, err := r.Open(filepath.Dir(e.Rel))
+	if err != nil {
 		return err
 	}
+	defer dir.Close()
+	return unix.Renameat(int(dir.Fd()), filepath.Base(e.Rel), unix.AT_FDCWD, to)
+}
+
+// maxKept bounds what is copied: a file can say that it is as large as no disk.
+const maxKept = 64 << 20
+
+func copyOut(r *os.Root, rel, to string) error {
 	in, err := r.Open(rel)
 	if errors.Is(err, fs.ErrPermission) {
 		// The child may have taken our own right to read; the file is still ours.
@@ -340,6 +341,19 @@ func keepAside(r *os.Root, rel string, kind fs.FileMode, to string) error {
 		return err
 	}
 	defer in.Close()
-	_, err = io.Copy(out, in)
+	if fi, err := in.Stat(); err != nil || fi.Size() > maxKept {
+		return errors.New("it is too large to be copied")
+	}
+	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, io.LimitReader(in, maxKept))
+	if cerr := out.Close(); err == nil {
+		err = cerr
+	}
+	if err == nil {
+		err = r.Remove(rel)
+	}
 	return err
 }

@@ -21,10 +21,17 @@ type Settlement struct {
 	Truncated    bool // not all of the workspace was looked at for them
 }
 
+// maxListedChanges bounds what a receipt lists.
+const maxListedChanges = 256
+
 // Receipt is the settlement as receipts carry it.
 func (s Settlement) Receipt() ProtectedReceipt {
 	r := ProtectedReceipt{Checked: s.Checked, Changed: []string{}, Repositories: s.Repositories, Truncated: s.Truncated}
-	for _, c := range s.Changes {
+	for i, c := range s.Changes {
+		if i == maxListedChanges {
+			r.Truncated = true
+			break
+		}
 		r.Changed = append(r.Changed, c.Path)
 	}
 	return r

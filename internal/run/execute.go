@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"sync"
 	"syscall"
 	"time"
@@ -389,11 +390,18 @@ func (x *execution) verdict(exit sandbox.Exit, werr error, fired bool, limit tim
 	return nil
 }
 
+// maxTold is how many changed names are told one by one: a run can make thousands.
+const maxTold = 20
+
 // settleProtected reports protected names of the workspace that the run changed: a
 // hook or an editor setting planted there would run later, outside any sandbox.
 func (x *execution) settleProtected(s sandbox.Settlement) {
 	x.protected = s
-	for _, c := range s.Changes {
+	for i, c := range s.Changes {
+		if i == maxTold {
+			x.warn(strconv.Itoa(len(s.Changes)-i) + " more protected names were changed; `atip sandbox quarantine list` has what was written")
+			break
+		}
 		did := c.What
 		if did == "new" {
 			did = "created"

@@ -1,8 +1,12 @@
 package tools
 
 import (
+	"errors"
+	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/atip-dev/atip-exec/internal/cli"
 	"github.com/atip-dev/atip-exec/internal/fault"
@@ -93,6 +97,32 @@ func restoreQuarantine(c *cli.Console, q sandbox.Quarantine, words []string, for
 	return c.Text(text)
 }
 
+// keptText is the beginning of a kept file, or the names in a kept directory.
+func keptText(path string, most int) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if info.IsDir() {
+		names, err := f.Readdirnames(most / 64)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return nil, err
+		}
+		slices.Sort(names)
+		return fmt.Appendf(nil, "a directory, with %q", names), nil
+	}
+	data, err := io.ReadAll(io.LimitReader(f, int64(most)+1))
+	if len(data) > most {
+		data = append(data[:most:most], "\n[cut]\n"...)
+	}
+	return data, err
+}
+
 // showQuarantine prints what was written. It came from a run that nobody trusts.
 func showQuarantine(c *cli.Console, q sandbox.Quarantine) error {
 	const most = 64 << 10
@@ -102,12 +132,9 @@ func showQuarantine(c *cli.Console, q sandbox.Quarantine) error {
 	}
 	files, text := []file{}, ""
 	for _, k := range q.Files {
-		data, err := os.ReadFile(filepath.Join(q.Dir, filepath.FromSlash(k.File)))
+		data, err := keptText(q.Place(k), most)
 		if err != nil {
 			return fault.New("E1005", err.Error())
-		}
-		if len(data) > most {
-			data = append(data[:most:most], "\n[cut]\n"...)
 		}
 		files = append(files, file{k, string(data)})
 		text += "=== " + k.Path() + " (" + k.Mode.String() + ")\n" + string(data)
