@@ -64,6 +64,8 @@ func (d Denial) String() string {
 		text += "network access"
 	case "kernel":
 		text += "a system call that no run may make"
+	case "owner":
+		text += "giving files to another user"
 	case "privilege":
 		text += "the rights of another user, which no run can get"
 	case "service":
@@ -96,6 +98,9 @@ func wordings() []refusal {
 	return []refusal{
 		{"docker daemon", "EACCES", "service"},
 		{"no new privileges", "EPERM", "privilege"},
+		{"cannot change ownership", "EPERM", "owner"},
+		{"changing ownership", "EPERM", "owner"},
+		{"failed to preserve ownership", "EPERM", "owner"},
 		{"no valid sudoers sources found", "EPERM", "privilege"},
 		{"create pseudo-terminal", "EACCES", "terminal"},
 		{"address family not supported", "EAFNOSUPPORT", "network"},
@@ -172,6 +177,10 @@ func (d Denial) of(f refusal, line string, r Receipt) (Denial, bool) {
 	case "privilege":
 		d.Op, d.Guarantee = "call", Privilege
 		d.Remedy = "do it without sudo, or leave it to a person"
+		return d, true
+	case "owner":
+		d.Op, d.Guarantee = "call", Privilege
+		d.Remedy = "tar --no-same-owner, cp without -a; policy process.caps keeps the capability for root"
 		return d, true
 	case "service":
 		// Whoever reaches it is root outside: nobody is told how.

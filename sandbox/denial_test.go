@@ -29,6 +29,7 @@ func TestExplain(t *testing.T) {
 		{"ptrace", "strace: attach: ptrace(PTRACE_SEIZE, 1): Operation not permitted", Exit{Code: 1}, r, "kernel", "", Kernel},
 		{"sudo", "sudo: The \"no new privileges\" flag is set, which prevents sudo from running as root.\nsudo: If sudo is running in a container, you may need to adjust the container configuration to disable the flag.", Exit{Code: 1}, r, "privilege", "", Privilege},
 		{"sudo of root", "sudo: PERM_SUDOERS: setresuid(-1, 1, -1): Operation not permitted\nsudo: no valid sudoers sources found, quitting\nsudo: error initializing audit plugin sudoers_audit", Exit{Code: 1}, r, "privilege", "", Privilege},
+		{"tar of root", "tar: f1: Cannot change ownership to uid 1, gid 1: Operation not permitted\ntar: Exiting with failure status due to previous errors", Exit{Code: 2}, r, "owner", "", Privilege},
 		{"docker", "permission denied while trying to connect to the Docker daemon socket at unix:///var/run/docker.sock: connect: permission denied", Exit{Code: 1}, r, "service", "", IPCUnix},
 		{"docker in a private root", "Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon running?", Exit{Code: 1}, r, "service", "", IPCUnix},
 		{"32 bit", "", Exit{Code: 159, Signal: 31}, r, "kernel", "", Kernel},

@@ -68,6 +68,8 @@ func TestProtectedNames(t *testing.T) {
 		{"link replaced", `rm .cursor; mkdir .cursor; echo x >.cursor/y`, "changed .cursor restored"},
 		{"planted link", `ln -s src .codex`, "new .codex quarantined"},
 		{"planted link outside", `ln -s ../home .codex`, "new .codex quarantined"},
+		{"planted link to a directory of the user's", `mv .VSCODE x; echo '{}' >src/settings.json; ln -s src .vscode`,
+			"new .vscode quarantined; removed .VSCODE/tasks.json restored"},
 		{"fifo", `mkfifo .envrc`, "new .envrc quarantined"},
 		{"inert configuration", `printf '[remote "o"]\n\turl = https://h/r\n' >>.git/config`, ""},
 		{"executable configuration", `printf '[core]\n\tfsmonitor = evil\n' >>.git/config`, "changed .git/config restored"},

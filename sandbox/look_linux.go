@@ -14,10 +14,46 @@ type looker struct {
 	g      *protection
 	before map[string]entry // nil before the run
 	out    []entry
+	links  map[string]bool // that lead to protected names; true for one that a run has made
+}
+
+// link looks for the first link on the way to a name. One that the run has made is what it
+// planted, and not the file of the user's that it leads to.
+func (l *looker) link(root int, rel string) (planted bool) {
+	for i := 0; i < len(rel); i++ {
+		if rel[i] != '/' {
+			continue
+		}
+		at := l.g.Roots[root] + "/" + rel[:i]
+		planted, known := l.links[at]
+		if !known {
+			if fi, err := l.g.roots[root].Lstat(rel[:i]); err != nil || fi.Mode()&fs.ModeSymlink == 0 {
+				continue
+			}
+			e := l.at(root, rel[:i])
+			if old, was := l.before[at]; l.before != nil && (!was || old.Kind != fs.ModeSymlink || old.Link != e.Link) {
+				planted = true
+			}
+			if l.links == nil {
+				l.links = map[string]bool{}
+			}
+			l.links[at] = planted
+			if !l.g.named(at) && !l.g.named(at+"/") {
+				l.out = append(l.out, e)
+			}
+		}
+		if planted {
+			return true
+		}
+	}
+	return false
 }
 
 // name looks at one protected name, and below it if it is a directory whose content counts.
 func (l *looker) name(root int, rel string, tree bool) {
+	if l.link(root, rel) {
+		return
+	}
 	e := l.at(root, rel)
 	if e.Kind != fs.ModeDir || !tree {
 		l.out = append(l.out, e)
