@@ -20,6 +20,11 @@ func secretFiles() []string {
 // masks lists the secrets of the workspace that the run must not read: they would leave
 // through the network. Without one, only the redacted output leaves.
 func (d *deriver) masks() {
+	for _, path := range d.in.SecretLinks {
+		if !d.entitled(path) {
+			d.p.Mask, d.p.PlainRead = append(d.p.Mask, path), false
+		}
+	}
 	networked := d.p.Net.Mode == NetAllowlist || d.p.Net.Mode == NetFull
 	if d.p.Workspace == "" || d.in.EnvFiles == EnvFilesAllow || d.in.EnvFiles == EnvFilesNetwork && !networked {
 		return

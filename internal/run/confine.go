@@ -34,7 +34,7 @@ func (p *Plan) confine() (err error) {
 		Granted: p.Decision.Grants.Effects, OrgBound: !p.namesShell(), Families: p.families(), Net: net,
 		Forbidden: p.forbidden(), Root: p.machine.UID == 0, Getenv: p.machine.Getenv, Files: p.files,
 	}
-	in.CargoSettings = p.cargoSettings(in.Families)
+	in.CargoSettings, in.SecretLinks = p.cargoSettings(in.Families), p.secretLinks()
 	if p.prepared != nil {
 		in.Files = p.prepared.Files()
 	}
@@ -74,6 +74,11 @@ func (p *Plan) confine() (err error) {
 	p.withinDelegated()
 	if p.Setup, err = sandbox.Select(p.Profile, p.host); err != nil {
 		return err
+	}
+	if p.Setup.Tier() != sandbox.T3 {
+		for _, path := range in.SecretLinks {
+			p.Warnings = append(p.Warnings, path+" is another name of a credential file, which only tier T3 can hide")
+		}
 	}
 	if p.Setup.Tier() == sandbox.T0 {
 		p.Warnings = append(p.Warnings, "not confined: policy says sandbox.confine \"none\"; only the decision was made")

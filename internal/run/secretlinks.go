@@ -1,0 +1,70 @@
+package run
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+)
+
+// maxLinkSearch is how many names of a workspace are looked at for another name of a
+// credential file.
+const maxLinkSearch = 8192
+
+// credentialNames are the files of the home directory that hold credentials under a name
+// that is always the same.
+func credentialNames() []string {
+	return []string{".ssh/id_ed25519", ".ssh/id_rsa", ".ssh/id_ecdsa", ".netrc", ".npmrc", ".pypirc", ".git-credentials", ".vault-token",
+		".aws/credentials", ".docker/config.json", ".kube/config", ".config/gh/hosts.yml", ".cargo/credentials.toml"}
+}
+
+// secretLinks looks for names in the workspace under which a credential file can be read: a
+// hard link from before the run, as no run can make one. Hardly any credential file has a
+// second name, so hardly any run searches.
+func (p *Plan) secretLinks() []string {
+	if p.Workspace == "" || p.dirs.Home == "" {
+		return nil
+	}
+	wanted := map[[2]uint64]string{}
+	for _, name := range credentialNames() {
+		path := filepath.Join(p.dirs.Home, name)
+		if id, linked := linkedFile(path); linked && !within(path, p.Workspace) {
+			wanted[id] = path
+		}
+	}
+	if len(wanted) == 0 {
+		return nil
+	}
+	var out []string
+	seen := 0
+	for level := []string{p.Workspace}; len(level) > 0; {
+		var next []string
+		for _, dir := range level {
+			f, err := os.Open(dir)
+			if err != nil {
+				continue
+			}
+			entries, _ := f.ReadDir(maxLinkSearch - seen + 1)
+			f.Close()
+			for _, e := range entries {
+				if seen++; seen > maxLinkSearch {
+					p.Warnings = append(p.Warnings, "a credential file of yours has a second name, which was not found among the first "+strconv.Itoa(maxLinkSearch)+
+						" names of the workspace; if it is further down, this run can read it")
+					return out
+				}
+				path := filepath.Join(dir, e.Name())
+				if e.IsDir() {
+					next = append(next, path)
+					continue
+				}
+				if !e.Type().IsRegular() {
+					continue
+				}
+				if id, linked := linkedFile(path); linked && wanted[id] != "" {
+					out = append(out, path)
+				}
+			}
+		}
+		level = next
+	}
+	return out
+}
