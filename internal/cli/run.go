@@ -23,7 +23,13 @@ func (c *Console) run(inv run.Invocation) int {
 	case JSONL:
 		return c.runEvents(inv)
 	}
-	r := run.Run(inv, run.Here(), run.Output{Stdout: c.Out, Stderr: c.Err, Warn: c.Warn, Note: c.noteLine})
+	var l lines
+	stdout, stderr := c.Out, l.theirs(c.Err)
+	if oneStream() {
+		stdout = l.theirs(stdout)
+	}
+	c.Err = l.ours(c.Err)
+	r := run.Run(inv, run.Here(), run.Output{Stdout: stdout, Stderr: stderr, Warn: c.Warn, Note: c.noteLine})
 	if r.Fault != nil {
 		return c.Fail(r.Fault)
 	}
