@@ -168,12 +168,16 @@ func probeKey(c Cache) string {
 	_ = unix.Stat(c.Executable, &st)
 	// A filter that somebody put around us may take away what is there outside of it.
 	filter, _ := unix.PrctlRetInt(unix.PR_GET_SECCOMP, 0, 0, 0, 0)
+	// Root without its capabilities cannot map ids, and a caller may have dropped them.
+	privilege, _ := unix.PrctlRetInt(unix.PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0)
+	var caps [2]unix.CapUserData
+	_ = unix.Capget(&unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, &caps[0])
 	// An administrator may permit or forbid namespaces at any time.
 	namespaces := ""
 	for _, name := range [...]string{"user/max_user_namespaces", "kernel/unprivileged_userns_clone", "kernel/apparmor_restrict_unprivileged_userns"} {
 		namespaces += strings.TrimSpace(string(readShort("/proc/sys/"+name))) + ","
 	}
-	return fmt.Sprintf("%d %d %s %s %d %s %s %s %s %s %d:%d:%d:%d", probeVersion, filter, strings.TrimSpace(string(boot)),
+	return fmt.Sprintf("%d %d %d %x:%x %s %s %d %s %s %s %s %s %d:%d:%d:%d", probeVersion, filter, privilege, caps[0].Effective, caps[1].Effective, strings.TrimSpace(string(boot)),
 		unix.ByteSliceToString(uts.Release[:]), os.Getuid(), lsm, user, mount, namespaces, c.Executable,
 		st.Dev, st.Ino, st.Size, st.Mtim.Nano())
 }

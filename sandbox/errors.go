@@ -39,7 +39,7 @@ func (e *StepError) FaultCode() string {
 // scarce reports that there was not enough of something at this moment, which says nothing
 // about what the machine can do.
 func scarce(err error) bool {
-	for _, errno := range [...]syscall.Errno{syscall.EAGAIN, syscall.ENOMEM, syscall.EMFILE, syscall.ENFILE} {
+	for _, errno := range [...]syscall.Errno{syscall.EAGAIN, syscall.ENOMEM, syscall.EMFILE, syscall.ENFILE, syscall.EFBIG, syscall.EDQUOT} {
 		if errors.Is(err, errno) {
 			return true
 		}

@@ -2,6 +2,7 @@ package main_test
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -30,7 +31,7 @@ func TestNothingLowersLaterRuns(t *testing.T) {
 	}
 	for _, fresh := range []bool{false, true} {
 		for _, tc := range []struct{ dir, limit string }{
-			{w.ws, "-n 16"}, {w.ws, "-n 22"}, {w.ws, "-n 26"}, {w.ws, "-n 30"}, {w.ws, "-n 34"}, {deep, "-n 256"}, {odd, "-n 256"},
+			{w.ws, "-n 16"}, {w.ws, "-n 22"}, {w.ws, "-n 26"}, {w.ws, "-n 30"}, {w.ws, "-n 34"}, {w.ws, "-f 1"}, {w.ws, "-f 8"}, {w.ws, "-u 1"}, {deep, "-n 256"}, {odd, "-n 256"},
 		} {
 			if fresh {
 				// Nothing is known yet, so this run asks the machine.
@@ -50,6 +51,15 @@ func TestNothingLowersLaterRuns(t *testing.T) {
 			if got := tier(); got != "T3" {
 				t.Errorf("after %.20q %s (%v, fresh %v: %s): %s", tc.dir, tc.limit, err, fresh, out, got)
 			}
+		}
+	} // Who has given its capabilities away cannot do what root can do, and root still can.
+	if _, err := exec.LookPath("setpriv"); os.Getuid() == 0 && err == nil {
+		cmd := w.command("-c", "true")
+		cmd.Args = append([]string{"setpriv", "--bounding-set", "-all", cmd.Path, "--"}, "python3", "run.py")
+		cmd.Path, _ = exec.LookPath("setpriv")
+		out, err := cmd.CombinedOutput()
+		if got := tier(); got != "T3" {
+			t.Errorf("after a run without capabilities (%v: %s): %s", err, out, got)
 		}
 	}
 }
