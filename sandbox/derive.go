@@ -51,6 +51,7 @@ type Input struct {
 	Workspace, Cwd, Home, TmpDir string
 	WorkspaceNamed               string   // file:line if policy names the workspace
 	PathDirs                     []string // PATH
+	OtherWorktrees               []string // the .git of other work trees, which are there by name only
 	GitDirs                      []string // writable git directories outside the workspace (worktrees)
 	Private                      string   // W: the directory for TMPDIR and caches of this workspace
 	Layers                       string   // beside it, for what is written over caches of the host; "" for no such layers
@@ -207,6 +208,11 @@ func (d *deriver) workspace() error {
 	for _, f := range d.in.Forbidden {
 		if f.Program && within(f.Path, path) {
 			d.p.Protect = append(d.p.Protect, f.Path)
+		}
+	}
+	for _, path := range d.in.OtherWorktrees {
+		if canonical, dir, err := d.in.Files.Resolve(path); err == nil && !dir {
+			d.set.add(Grant{Path: canonical, Rights: List, Why: "git work tree"})
 		}
 	}
 	for _, g := range d.in.GitDirs {

@@ -277,6 +277,7 @@ func (g *protection) gitExtras() []string {
 			continue
 		}
 		out = g.modules(out, root, rel+"/modules", 0)
+		out = g.worktrees(out, root, rel+"/worktrees")
 		data, err := g.roots[root].ReadFile(rel + "/config")
 		if err != nil {
 			continue
@@ -291,6 +292,22 @@ func (g *protection) gitExtras() []string {
 			}
 			out = append(out, filepath.Clean(hooks)+"/")
 		}
+	}
+	return out
+}
+
+// worktrees are the files by which other work trees find this repository. One that is made
+// now belongs to a tree that is made now.
+func (g *protection) worktrees(out []string, root int, rel string) []string {
+	f, err := g.roots[root].Open(rel)
+	if err != nil {
+		return out
+	}
+	names, _ := f.Readdirnames(256)
+	f.Close()
+	for _, n := range names {
+		at := g.Roots[root] + "/" + rel + "/" + n
+		out = append(out, at+"/commondir", at+"/gitdir", at+"/config.worktree")
 	}
 	return out
 }

@@ -114,6 +114,9 @@ func (g *protection) compare(old, now entry) (Change, bool) {
 			return c, false
 		}
 		c.What = "removed"
+		if strings.Contains(old.Rel, "/worktrees/") && g.missing(old.Root, filepath.Dir(old.Rel)) {
+			return c, false // the work tree was removed with what led to it
+		}
 		if repository, ok := repositoryOf(old.Rel); ok && g.missing(old.Root, repository) {
 			// The repository was removed as a whole; a lone hook would not bring it back.
 			c.Action = "reported"

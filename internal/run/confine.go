@@ -34,6 +34,7 @@ func (p *Plan) confine() (err error) {
 		Granted: p.Decision.Grants.Effects, OrgBound: !p.namesShell(), Families: p.families(), Net: net,
 		Forbidden: p.forbidden(), Root: p.machine.UID == 0, Getenv: p.machine.Getenv, Files: p.files,
 	}
+	in.OtherWorktrees = p.otherWorktrees()
 	in.CargoSettings, in.SecretLinks = p.cargoSettings(in.Families), p.secretLinks()
 	if p.prepared != nil {
 		in.Files = p.prepared.Files()
