@@ -41,9 +41,11 @@ func (r *corpusRow) text() string {
 func (r *corpusRow) tagged(tag string) bool { return slices.Contains(r.Tags, tag) }
 
 // readCorpus reads all files; a row without an id is named by its place.
-func readCorpus(t testing.TB) []corpusRow {
+func readCorpus(t testing.TB) []corpusRow { return readCorpusFiles(t, "*") }
+
+func readCorpusFiles(t testing.TB, pattern string) []corpusRow {
 	t.Helper()
-	names, err := filepath.Glob(filepath.Join("..", "..", "testdata", "commands", "*.jsonl"))
+	names, err := filepath.Glob(filepath.Join("..", "..", "testdata", "commands", pattern+".jsonl"))
 	if err != nil || len(names) == 0 {
 		t.Fatalf("no corpus: %v", err)
 	}
@@ -298,9 +300,12 @@ func (s *score) gate(t *testing.T, part string) {
 // friction, no dangerous effect overlooked; once for the rows that are worked with and
 // once for those that are held out. With CORPUS_ROWS=all it lists every row of the
 // former that differs from its label, with CORPUS_ROWS=held those of the latter, which
-// is for a release and not for tuning.
+// is for a release and not for tuning. CORPUS_FILE=everyday takes one file only.
 func TestCorpus(t *testing.T) {
 	rows := readCorpus(t)
+	if name := os.Getenv("CORPUS_FILE"); name != "" {
+		rows = readCorpusFiles(t, name)
+	}
 	w := newCorpusWorld(t)
 	b := &Batch{Machine: w.machine()}
 	open, held := newScore(), newScore()
