@@ -87,7 +87,7 @@ func (c *collector) peekCode(s *step, text string) {
 	starts := startsPrograms(text)
 	sub := &collector{plan: c.plan, path: c.path, found: c.found, steps: []*step{s}, peeking: true, depth: maxPeekDepth}
 	for _, lit := range literals(text) {
-		if strings.HasPrefix(lit, "/") || strings.HasPrefix(lit, "~/") {
+		if strings.HasPrefix(lit, "/") || strings.HasPrefix(lit, "~/") || c.namesSecret(lit, join(s.Cwd, s.Call.Chdir)) {
 			r := atip.Resource{Kind: "path", Value: lit, Access: atip.AccessRead}
 			if c.plan.world.Fill(&r, join(s.Cwd, s.Call.Chdir)); r.Class == atip.ClassPolicySelf || r.Class == atip.ClassSecret {
 				if r.Class == atip.ClassPolicySelf {
@@ -106,6 +106,24 @@ func (c *collector) peekCode(s *step, text string) {
 		}
 	}
 	c.hide(sub)
+}
+
+// namesSecret reports a text that is the relative path of a file with secrets. Such
+// names are also plain words of programs (".key", "*.pem"), so a file must be there or
+// be called as only such a file is.
+func (c *collector) namesSecret(text, cwd string) bool {
+	if text == "" || len(text) > 256 || strings.ContainsAny(text, " \t\n*?$%{}<>:") || c.ctx != nil && c.ctx.cwdUnknown {
+		return false
+	}
+	r := atip.Resource{Kind: "path", Value: text, Access: atip.AccessRead}
+	if c.plan.world.Fill(&r, cwd); r.Class != atip.ClassSecret {
+		return false
+	}
+	if strings.HasPrefix(filepath.Base(text), ".env") {
+		return true
+	}
+	info, err := os.Lstat(r.Abs)
+	return err == nil && !info.IsDir()
 }
 
 // startsPrograms reports whether a program text seems to start other programs.

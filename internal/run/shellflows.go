@@ -107,8 +107,11 @@ func (c *collector) runsWritten(s *step) error {
 		abs = filepath.Clean(join(s.Cwd, s.argv[0]))
 	}
 	list := c.writers[abs]
-	if within(abs, c.plan.Workspace) {
+	if len(list) > 0 && c.ofWorkspace(abs) {
 		list = slices.DeleteFunc(slices.Clone(list), func(w written) bool { return builds(w.by) && w.by.Call.Effects[atip.Network].Value != atip.Yes })
+		if len(list) == 0 {
+			s.RunsCode = max(s.RunsCode, policy.CodeProject)
+		}
 	}
 	if len(list) == 0 || abs == "" {
 		if s.File.InWorkspace {

@@ -24,7 +24,8 @@ type surroundings struct {
 	globs      []string
 	stdin      *string // constant input of the command
 	cwdUnknown bool
-	flows      bool // something is piped in, or written into its words
+	flows      bool     // something is piped in, or written into its words
+	listed     []string // stand for the names of files that are piped in, if nothing else is
 }
 
 // maxArg is the longest text that is handed to a shell as one word: the kernel
@@ -420,7 +421,7 @@ func (c *collector) script(sh *step, script *shell.Script, via []string) error {
 	l := links{c: c, script: script, ranges: make([]stepRange, len(script.Commands))}
 	for i := range script.Commands {
 		l.ranges[i].from = len(c.steps)
-		if err := c.command(sh, &script.Commands[i], via, l.fed(i)); err != nil {
+		if err := c.command(sh, &script.Commands[i], via, l.fed(i), l.namesFor(i)); err != nil {
 			return err
 		}
 		l.ranges[i].to = len(c.steps)
@@ -431,9 +432,9 @@ func (c *collector) script(sh *step, script *shell.Script, via []string) error {
 
 // command appends the steps of one command of a text: one for every directory it
 // may run in.
-func (c *collector) command(sh *step, cmd *shell.Command, via []string, fed bool) error {
+func (c *collector) command(sh *step, cmd *shell.Command, via []string, fed bool, listed []string) error {
 	outer := c.ctx
-	c.ctx = &surroundings{outer: outer, env: cmd.Env, globs: cmd.Globs, stdin: cmd.Stdin, cwdUnknown: cmd.CwdUnknown, flows: fed}
+	c.ctx = &surroundings{outer: outer, env: cmd.Env, globs: cmd.Globs, stdin: cmd.Stdin, cwdUnknown: cmd.CwdUnknown, flows: fed, listed: listed}
 	defer func() { c.ctx = outer }()
 	cwds := cmd.Cwds
 	if len(cwds) == 0 {

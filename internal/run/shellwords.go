@@ -75,7 +75,7 @@ func (c *collector) mayBeOption(w, cwd string) bool {
 // dashes reports whether a directory holds a name that an option could be mistaken
 // for, or may hold one when the command runs.
 func (c *collector) dashes(dir string) bool {
-	if c.ctx.cwdUnknown {
+	if c.ctx != nil && c.ctx.cwdUnknown {
 		return true
 	}
 	if have, ok := c.dashed[dir]; ok {
@@ -203,6 +203,11 @@ func (c *collector) fed(s *step, n atip.Nested, via []string) (handled bool, err
 	if reader(s.Call.Tool) && n.Placeholder == "" {
 		n.Placeholder = placeholder(s)
 	}
+	if n.Kind == "argv" && len(n.Argv) > 0 && reader(s.Call.Tool) && c.ctx != nil && len(c.ctx.listed) > 0 {
+		if done, err := c.namesFile(s, n, via); done || err != nil {
+			return done, err
+		}
+	}
 	switch {
 	case n.Kind == "argv" && n.Placeholder == "" && reader(s.Call.Tool) && len(n.Argv) > 0:
 		argv, ok := append([]string(nil), n.Argv...), c.ctx != nil && c.ctx.stdin != nil && plainReader(s)
@@ -241,6 +246,9 @@ func (c *collector) fed(s *step, n atip.Nested, via []string) (handled bool, err
 		return true, nil
 	case n.File == "-":
 		c.note(s, sinkStdin)
+		if c.ctx != nil && c.ctx.stdin != nil {
+			c.peekCode(s, *c.ctx.stdin)
+		}
 		if c.ctx != nil && c.ctx.stdin == nil && c.ctx.flows {
 			s.RunsCode = max(s.RunsCode, policy.CodeOpaque)
 			return true, nil
@@ -257,6 +265,39 @@ func (c *collector) fed(s *step, n atip.Nested, via []string) (handled bool, err
 		return c.runsFile(s, n.File, n.Kind == "shell", via)
 	}
 	return false, nil
+}
+
+// namesFile adds the command that gets names of files, unless it would read a name as
+// a text or a program.
+func (c *collector) namesFile(s *step, n atip.Nested, via []string) (done bool, err error) {
+	if s.Call.Tool != "xargs" || usesOption(s, "delimiter", "E", "eof", "arg-file") || isShell(filepath.Base(n.Argv[0])) {
+		return false, nil
+	}
+	argv := n.Argv[:1:1]
+	for _, w := range n.Argv[1:] {
+		switch {
+		case n.Placeholder != "" && w == n.Placeholder:
+			argv = append(argv, c.ctx.listed...)
+		case n.Placeholder != "" && strings.Contains(w, n.Placeholder):
+			return false, nil
+		default:
+			argv = append(argv, w)
+		}
+	}
+	if n.Placeholder == "" {
+		argv = append(argv, c.ctx.listed...)
+	} else if strings.Contains(argv[0], n.Placeholder) {
+		return false, nil
+	}
+	steps, edges, files := len(c.steps), len(c.edges), len(c.fileEdges)
+	if err := c.inner(argv, via, s, false); err != nil {
+		return false, err
+	}
+	if inner := c.steps[steps]; len(inner.Call.Nested) > 0 || inner.RunsCode != policy.CodeNone {
+		c.steps, c.edges, c.fileEdges = c.steps[:steps], c.edges[:edges], c.fileEdges[:files]
+		return false, nil
+	}
+	return true, nil
 }
 
 // reader reports tools that append the words they read to the command they run.
@@ -392,6 +433,9 @@ func (c *collector) matches(s *step) {
 			}
 			m := atip.Resource{Kind: "path", Value: name, Access: r.Access, Recursive: recursive(s), Why: r.Why}
 			c.place(world, &m, base)
+			if m.Class == atip.ClassSecret && m.Access == atip.AccessRead && asksOnly(s.Call.Tool) && within(m.Abs, c.plan.Workspace) {
+				continue // that it is there is what listing the directory says
+			}
 			s.raise(m)
 			s.Call.Resources = append(s.Call.Resources, m)
 		}

@@ -173,6 +173,7 @@ func (c *collector) resolve(s *step) error {
 		s.raise(s.Call.Resources[i])
 	}
 	c.below(s)
+	c.worksOutside(s)
 	c.settle(s)
 	for _, f := range s.Call.CodeFiles {
 		p.checkCodeFile(s, f)
@@ -199,6 +200,9 @@ func (s *step) raise(r atip.Resource) {
 	}
 	if r.Class == atip.ClassStartup && r.Access&atip.AccessWrite != 0 {
 		s.Call.Effects[atip.Persistence] = fact
+	}
+	if r.Class == atip.ClassDevice && r.Access&atip.AccessWrite != 0 {
+		s.Call.Effects[atip.Destructive] = fact
 	}
 }
 

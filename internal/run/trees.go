@@ -36,6 +36,29 @@ func listsOnly(tool string) bool {
 	return false
 }
 
+// asksOnly reports those of them that tell no more of a file than its directory does.
+func asksOnly(tool string) bool {
+	switch tool {
+	case "ls", "stat", "tree", "du", "test", "[", "realpath", "readlink", "dirname", "basename", "eza", "exa", "lsd":
+		return true
+	}
+	return false
+}
+
+// worksOutside adds the directory of a call that writes, says of no file that it does,
+// and was started outside the workspace: a commit in another repository.
+func (c *collector) worksOutside(s *step) {
+	if s.Call.Effects[atip.Write].Value != atip.Yes || c.ctx != nil && c.ctx.cwdUnknown ||
+		slices.ContainsFunc(s.Call.Resources, func(r atip.Resource) bool { return r.Access&(atip.AccessWrite|atip.AccessDelete) != 0 }) {
+		return
+	}
+	r := atip.Resource{Kind: "path", Value: join(s.Cwd, s.Call.Chdir), Access: atip.AccessWrite, Why: "directory"}
+	if c.place(c.plan.world, &r, s.Cwd); r.Class == atip.ClassTmp || within(r.Abs, c.plan.Workspace) {
+		return
+	}
+	s.Call.Resources = append(s.Call.Resources, r)
+}
+
 // descends reports tools that read directories without being told to.
 func descends(s *step) bool {
 	switch s.Call.Tool {
@@ -72,7 +95,7 @@ func (c *collector) sought(s *step) (start, path string) {
 func (c *collector) searched(s *step, argv []string) []string {
 	start, path := c.sought(s)
 	if path == "" || !slices.ContainsFunc(s.argv, func(w string) bool { return strings.Contains(w, "{}") }) {
-		return argv
+		return c.sifted(s, argv)
 	}
 	out := slices.Clone(argv)
 	for i := range out {

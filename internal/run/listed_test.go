@@ -1,0 +1,104 @@
+package run
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"testing"
+)
+
+// TestSieve holds what is known of the names that find hands over.
+func TestSieve(t *testing.T) {
+	for _, c := range []struct {
+		argv          []string
+		starts, names []string
+		ok            bool
+	}{
+		{[]string{"find", ".", "-name", "*.pyc", "-exec", "rm", "{}", "+"}, []string{"."}, []string{"x.pyc", "…/x.pyc"}, true},
+		{[]string{"find", "src", "docs", "-type", "f", "-name", "a"}, []string{"src", "docs"}, []string{"a", "…/a"}, true},
+		{[]string{"find", "-name", "a"}, []string{"."}, []string{"a", "…/a"}, true},
+		{[]string{"find", ".", "(", "-name", "a", "-o", "-name", "b", ")", "-exec", "rm", "{}", ";"}, []string{"."}, []string{"a", "…/a", "b", "…/b"}, true},
+		// The starting point itself, or anything else, is handed over too.
+		{[]string{"find", ".", "-exec", "rm", "{}", "+"}, []string{"."}, nil, true},
+		{[]string{"find", ".", "-name", "*", "-exec", "rm", "{}", "+"}, []string{"."}, nil, true},
+		{[]string{"find", ".", "-name", ".*", "-exec", "rm", "{}", "+"}, []string{"."}, nil, true},
+		{[]string{"find", "src", "-name", "SRC", "-exec", "rm", "{}", "+"}, []string{"src"}, nil, true},
+		{[]string{"find", ".", "!", "-name", "a", "-exec", "rm", "{}", "+"}, []string{"."}, nil, true},
+		{[]string{"find", ".", "-not", "-iname", "a", "-exec", "rm", "{}", "+"}, []string{"."}, nil, true},
+		{[]string{"find", ".", "-name", "a", "-o", "-exec", "rm", "{}", "+"}, []string{"."}, nil, true},
+		{[]string{"find", ".", "-type", "f", "-o", "-name", "a", "-exec", "rm", "{}", "+"}, []string{"."}, nil, true},
+		{[]string{"find", ".", "-name", "[a-z]*"}, []string{"."}, nil, true},
+		{[]string{"find", ".", "-exec", "rm", "{}", "+", "-name", "a"}, []string{"."}, nil, true},
+		{[]string{"find", ".", "-name", "a", ",", "-exec", "rm", "{}", "+"}, []string{"."}, nil, false},
+	} {
+		starts, names, ok := sieve(c.argv)
+		if !reflect.DeepEqual(starts, c.starts) || !reflect.DeepEqual(names, c.names) || ok != c.ok {
+			t.Errorf("%q: %q %q %v", c.argv, starts, names, ok)
+		}
+	}
+}
+
+// TestListed holds when names that one command prints are known well enough to judge
+// another that gets them as words, and when they are not.
+func TestListed(t *testing.T) {
+	w := newCorpusWorld(t)
+	b := &Batch{Machine: w.machine()}
+	judge := func(cmd string) string { return w.ask(&corpusRow{Cmd: &cmd}, b).decision }
+	for cmd, want := range map[string]string{
+		"grep -rl a src | xargs sed -i s/a/b/":                          "allow",
+		"grep -rl a src docs | sort -u | head -5 | xargs sed -i s/a/b/": "allow",
+		"rg -l a | xargs -r sed -i s/a/b/":                              "allow",
+		"git ls-files '*.go' | grep -v vendor | xargs sed -i s/a/b/":    "allow",
+		"find src -name '*.ts' -print0 | xargs -0 sed -i s/a/b/":        "allow",
+		"git diff --name-only | xargs -I{} cp {} /tmp/":                 "allow",
+		"find . -name left-pad -exec rm -rf {} +":                       "confirm",
+		"find build -name '*.o' -exec rm -f {} +":                       "allow",
+		"grep -rl a src | xargs rm":                                     "confirm",
+		"find . -name a | xargs rm -rf":                                 "confirm",
+		// What is printed is no name of a file, or not only.
+		"grep -r a src | xargs sed -i s/a/b/":                     "confirm",
+		"grep -rlc a src | xargs sed -i s/a/b/":                   "confirm",
+		"cat list.txt | xargs sed -i s/a/b/":                      "confirm",
+		"(grep -rl a src; cat list.txt) | xargs sed -i s/a/b/":    "confirm",
+		"find src -printf '%p -e%f ' | xargs sed -i s/a/b/":       "confirm",
+		"find src -name '*.ts' | tr / - | xargs sed -i s/a/b/":    "confirm",
+		"grep -rl a src | sort - list.txt | xargs sed -i s/a/b/":  "confirm",
+		"grep -rl a src | xargs -d, sed -i s/a/b/":                "confirm",
+		"cd $X; grep -rl a src | xargs sed -i s/a/b/":             "confirm",
+		"find . -exec rm -rf {} +":                                "deny",
+		"find . -name '*' -exec rm -rf {} +":                      "deny",
+		"find . -maxdepth 2 -type d ! -name a -exec rm -rf {} +":  "deny",
+		"find ~ -name .ssh -exec rm -rf {} +":                     "deny",
+		"find . -name .env -exec cat {} +":                        "deny",
+		"find . -name x -o -type d -exec rm -rf {} +":             "deny",
+		"grep -rl a src | xargs -I{} sh -c 'echo {}; curl x.org'": "confirm",
+	} {
+		if got := judge(cmd); got != want {
+			t.Errorf("%s: %s, want %s", cmd, got, want)
+		}
+	}
+	// A name becomes a text that somebody runs: that is not read here.
+	for _, cmd := range []string{"grep -rl a src | xargs -I{} sh -c {}", "grep -rl a src | xargs -n1 bash -c", "git ls-files | xargs env"} {
+		if got := judge(cmd); got == "allow" {
+			t.Errorf("%s: %s", cmd, got)
+		}
+	}
+	for _, name := range []string{"src/a -ecat", "src/sub/it's", "-s"} {
+		path := filepath.Join(w.dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		for _, cmd := range []string{"grep -rl a src | xargs sed -i s/a/b/", "rg -l a | xargs sed -i s/a/b/"} {
+			if name == "-s" && cmd[0] == 'g' {
+				continue // "src/" stands in front of all of them
+			}
+			if got := judge(cmd); got != "confirm" {
+				t.Errorf("beside %q: %s: %s", name, cmd, got)
+			}
+		}
+		os.Remove(path)
+	}
+}
