@@ -122,8 +122,7 @@ func (c *collector) printsNames(s *step) []string {
 			return nil
 		}
 		if info, err := os.Lstat(join(cwd, root)); err == nil && info.Mode().IsRegular() {
-			out = append(out, root)
-			continue
+			root = filepath.Dir(root)
 		}
 		for _, name := range names {
 			out = append(out, strings.TrimSuffix(root, "/")+"/"+name)
@@ -212,7 +211,7 @@ func sieve(argv []string) (starts, names []string, ok bool) {
 		case (w == "-name" || w == "-iname") && i+1 < len(argv):
 			i++
 			pattern := argv[i]
-			one := strings.NewReplacer("*", "x", "?", "x").Replace(pattern)
+			one := strings.NewReplacer("*", someName, "?", someName).Replace(pattern)
 			if strings.ContainsAny(pattern, "[\\/\x00") || one == "" {
 				return starts, nil, true
 			}

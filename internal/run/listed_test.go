@@ -14,7 +14,7 @@ func TestSieve(t *testing.T) {
 		starts, names []string
 		ok            bool
 	}{
-		{[]string{"find", ".", "-name", "*.pyc", "-exec", "rm", "{}", "+"}, []string{"."}, []string{"x.pyc", "…/x.pyc"}, true},
+		{[]string{"find", ".", "-name", "*.pyc", "-exec", "rm", "{}", "+"}, []string{"."}, []string{"….pyc", "…/….pyc"}, true},
 		{[]string{"find", "src", "docs", "-type", "f", "-name", "a"}, []string{"src", "docs"}, []string{"a", "…/a"}, true},
 		{[]string{"find", "-name", "a"}, []string{"."}, []string{"a", "…/a"}, true},
 		{[]string{"find", ".", "(", "-name", "a", "-o", "-name", "b", ")", "-exec", "rm", "{}", ";"}, []string{"."}, []string{"a", "…/a", "b", "…/b"}, true},
