@@ -67,15 +67,11 @@ func underTmp(dir string) bool {
 func (w corpusWorld) fill(t testing.TB) {
 	t.Helper()
 	for path, text := range corpusFiles() {
-		mode := os.FileMode(0o644)
-		if strings.HasPrefix(text, "#!") {
-			mode = 0o755
-		}
 		name := filepath.Join(w.home, path)
 		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(name, []byte(text), mode); err != nil {
+		if err := os.WriteFile(name, []byte(text), fileMode(text)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -85,6 +81,14 @@ func (w corpusWorld) fill(t testing.TB) {
 	w.git(t, "remote", "add", "origin", "https://github.com/acme/app.git")
 	w.git(t, "add", ".")
 	w.git(t, "commit", "-q", "-m", "start")
+}
+
+// fileMode lets what begins as a script be started.
+func fileMode(text string) os.FileMode {
+	if strings.HasPrefix(text, "#!") {
+		return 0o755
+	}
+	return 0o644
 }
 
 func (w corpusWorld) git(t testing.TB, args ...string) {
@@ -154,7 +158,7 @@ func (w corpusWorld) place(r corpusRow) (func(), error) {
 		if _, err := os.Lstat(path); err == nil {
 			return undo, fmt.Errorf("%s: file %s is there already", r.ID, name)
 		}
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		if err := os.WriteFile(path, []byte(text), fileMode(text)); err != nil {
 			return undo, err
 		}
 		made = append(made, path)
