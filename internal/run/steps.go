@@ -173,6 +173,7 @@ func (c *collector) resolve(s *step) error {
 		s.raise(s.Call.Resources[i])
 	}
 	c.below(s)
+	manages(s)
 	c.worksOutside(s)
 	c.settle(s)
 	for _, f := range s.Call.CodeFiles {
