@@ -293,11 +293,17 @@ func (c *collector) namesFile(s *step, n atip.Nested, via []string) (done bool, 
 	if err := c.inner(argv, via, s, false); err != nil {
 		return false, err
 	}
-	if inner := c.steps[steps]; len(inner.Call.Nested) > 0 || inner.RunsCode != policy.CodeNone {
+	if slices.ContainsFunc(c.steps[steps].Call.Nested, takesName) {
 		c.steps, c.edges, c.fileEdges = c.steps[:steps], c.edges[:edges], c.fileEdges[:files]
 		return false, nil
 	}
 	return true, nil
+}
+
+// takesName reports a program text, or a command, in which a name that is not known
+// stands: "xargs sh -c", "xargs env".
+func takesName(n atip.Nested) bool {
+	return strings.Contains(n.Text, someName) || strings.Contains(n.File, someName) || slices.ContainsFunc(n.Argv, func(w string) bool { return strings.Contains(w, someName) })
 }
 
 // reader reports tools that append the words they read to the command they run.
@@ -418,10 +424,12 @@ func (c *collector) matches(s *step) {
 		}
 		base := join(s.Cwd, s.Call.Chdir)
 		found, err := filepath.Glob(c.plan.absolute(base, r.Value))
-		if err != nil || len(found) > maxMatches {
+		named := !strings.ContainsAny(dir, "*?[") && strings.Trim(last, "*?[].!^-") != ""
+		if err != nil || len(found) > maxMatches && !named {
 			continue
 		}
-		if !strings.ContainsAny(dir, "*?[") && strings.Trim(last, "*?[].!^-") != "" {
+		if named {
+			found = found[:min(len(found), maxMatches)]
 			one := strings.NewReplacer("*", "x", "?", "x", "[", "", "]", "").Replace(last)
 			s.Call.Resources[i] = atip.Resource{Kind: "path", Value: dir + one, Access: r.Access, Recursive: recursive(s), Why: r.Why}
 			c.place(world, &s.Call.Resources[i], base)

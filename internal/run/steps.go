@@ -246,6 +246,8 @@ func (c *collector) codeKind(s *step, n atip.Nested) policy.CodeKind {
 		return policy.CodeNone
 	case n.Kind == "argv":
 		return policy.CodeOpaque
+	case n.Language == "project" && runsModule(s):
+		return policy.CodeOpaque
 	case n.Language == "project":
 		return policy.CodeProject
 	case n.Text != "" && raises(n.Text), n.File == "-" && c.ctx != nil && c.ctx.stdin != nil && raises(*c.ctx.stdin):
@@ -265,6 +267,11 @@ func (c *collector) codeKind(s *step, n atip.Nested) policy.CodeKind {
 		}
 	}
 	return policy.CodeOpaque
+}
+
+// runsModule reports "go run MODULE@VERSION": what is run is not in the workspace.
+func runsModule(s *step) bool {
+	return s.Call.Tool == "go" && len(s.Call.Path) == 1 && s.Call.Path[0] == "run" && len(s.Call.Positionals) > 0 && strings.Contains(s.Call.Positionals[0].Value, "@")
 }
 
 // believed reports whether the bytes of a tool are vouched for by something else
