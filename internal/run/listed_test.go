@@ -4,8 +4,29 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"strconv"
 	"testing"
 )
+
+// TestManyMatches holds that a pattern means the same however many files it matches.
+func TestManyMatches(t *testing.T) {
+	w := newCorpusWorld(t)
+	b := &Batch{Machine: w.machine()}
+	judge := func(cmd string) string { return w.ask(&corpusRow{Cmd: &cmd}, b).decision }
+	for i := range 2 * maxMatches {
+		if err := os.WriteFile(filepath.Join(w.dir, "many-"+strconv.Itoa(i)+".tmp"), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(w.dir, "dist", strconv.Itoa(i)+".js"), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for cmd, want := range map[string]string{"rm -f *.tmp": "confirm", "rm -f dist/*.js": "allow", "cat *.tmp": "allow", "cat *.key": "deny", "rm -rf *": "deny"} {
+		if got := judge(cmd); got != want {
+			t.Errorf("%s: %s, want %s", cmd, got, want)
+		}
+	}
+}
 
 // TestSieve holds what is known of the names that find hands over.
 func TestSieve(t *testing.T) {

@@ -26,11 +26,24 @@ func pythonModule(s *step, n atip.Nested) []string {
 	return nil
 }
 
-// onlyHelp reports a curated tool that is asked for its help or version and nothing
-// else: that much is common to all of them, whatever else they do.
+// onlyHelp reports a curated tool that is asked for its help or version, or for the help
+// of one of its commands, and nothing else: that much is common to all of them, whatever
+// else they do.
 func onlyHelp(s *step) bool {
-	return len(s.argv) == 2 && (s.argv[1] == "--help" || s.argv[1] == "--version") && s.Call.Provenance.Channel == "builtin" && s.Call.Provenance.Rank >= atip.Org &&
-		!slices.Contains([]string{"echo", "printf", "xargs", "parallel"}, s.Call.Tool)
+	last := len(s.argv) - 1
+	if last < 1 || s.Call.Provenance.Channel != "builtin" || s.Call.Provenance.Rank < atip.Org {
+		return false
+	}
+	switch s.Call.Tool {
+	case "echo", "printf", "xargs", "parallel":
+		return false // to these it is a word like others
+	}
+	if last > 1 {
+		// Only the words of the command stand before it, and it is none that starts another.
+		return s.argv[last] == "--help" && len(s.Call.Path) == last-1 && len(s.Call.Positionals) == 0 && len(s.Call.Nested) == 0 && len(s.Call.AltPaths) == 0 &&
+			!slices.ContainsFunc(s.argv[1:last], func(w string) bool { return w == "" || w[0] == '-' })
+	}
+	return s.argv[1] == "--help" || s.argv[1] == "--version"
 }
 
 // harmlessHelp is the call of a tool that prints its help.

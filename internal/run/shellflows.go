@@ -64,6 +64,7 @@ func (c *collector) wroteAll(s *step) {
 	if c.ctx == nil || keepsContent(s) {
 		return
 	}
+	c.wroteFetched(s)
 	for _, r := range s.Call.Resources {
 		if r.Kind == "path" && r.Access&atip.AccessWrite != 0 && r.Abs != "" {
 			content := (*string)(nil)
@@ -71,6 +72,35 @@ func (c *collector) wroteAll(s *step) {
 				content = c.ctx.stdin
 			}
 			c.wrote(s, r.Abs, content)
+		}
+	}
+}
+
+// wroteFetched remembers the files that a download names after what it fetches.
+func (c *collector) wroteFetched(s *step) {
+	switch s.Call.Tool {
+	case "wget":
+		if usesOption(s, "output-document", "spider") {
+			return
+		}
+	case "curl":
+		if !usesOption(s, "remote-name", "remote-name-all") {
+			return
+		}
+	default:
+		return
+	}
+	dir := join(s.Cwd, s.Call.Chdir)
+	for _, o := range s.Call.Options {
+		if (o.Name == "directory-prefix" || o.Name == "output-dir") && strings.IndexByte(o.Value, 0) < 0 {
+			dir = join(dir, o.Value)
+		}
+	}
+	for _, p := range s.Call.Positionals {
+		url, _, _ := strings.Cut(p.Value, "?")
+		_, rest, _ := strings.Cut(url, "://")
+		if slash := strings.LastIndexByte(rest, '/'); slash >= 0 && slash+1 < len(rest) && strings.IndexByte(rest, 0) < 0 {
+			c.wrote(s, filepath.Join(dir, rest[slash+1:]), nil)
 		}
 	}
 }

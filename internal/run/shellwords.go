@@ -200,6 +200,17 @@ func (c *collector) fed(s *step, n atip.Nested, via []string) (handled bool, err
 	case "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0":
 		n.File = "-"
 	}
+	if s.Call.Tool == "parallel" && n.Kind == "shell" {
+		if texts := parallelTexts(s); texts != nil {
+			s.Call.Effects[atip.ExecOpaque] = harmless(atip.ExecOpaque, "shell:text")
+			for _, text := range texts {
+				if err := c.shell(s, text, via); err != nil {
+					return true, err
+				}
+			}
+			return true, nil
+		}
+	}
 	if reader(s.Call.Tool) && n.Placeholder == "" {
 		n.Placeholder = placeholder(s)
 	}
@@ -298,6 +309,43 @@ func (c *collector) namesFile(s *step, n atip.Nested, via []string) (done bool, 
 		return false, nil
 	}
 	return true, nil
+}
+
+// parallelTexts are the commands that parallel makes of its own words, as in
+// "parallel gzip {} ::: a b": one for each. It is nil if there may be others.
+func parallelTexts(s *step) []string {
+	at := slices.Index(s.argv, ":::")
+	if at < 0 || hasHole(s.argv) || len(s.Call.UnknownOptions) > 0 || s.Call.Exactness != atip.Exact || len(s.Call.Positionals) == 0 {
+		return nil
+	}
+	for _, o := range s.Call.Options {
+		switch o.Name {
+		case "jobs", "keep-order", "bar", "eta", "halt", "dry-run", "tag", "ungroup", "group", "no-run-if-empty", "retries", "progress", "verbose":
+		default:
+			return nil
+		}
+	}
+	command, args := s.argv[len(s.argv)-len(s.Call.Positionals):at:at], s.argv[at+1:]
+	template := strings.Join(command, " ")
+	if len(args) == 0 || len(args) > 16 || slices.Contains(args, ":::") || slices.ContainsFunc(args, func(w string) bool { return strings.HasPrefix(w, "::::") || w == ":::+" }) {
+		return nil
+	}
+	bare := strings.ReplaceAll(template, "{}", "")
+	if strings.Contains(bare, "{") && len(command) > 0 {
+		return nil // {.}, {/}, {1}
+	}
+	var out []string
+	for _, a := range args {
+		switch {
+		case len(command) == 0:
+			out = append(out, a)
+		case bare != template:
+			out = append(out, strings.ReplaceAll(template, "{}", quote(a)))
+		default:
+			out = append(out, template+" "+quote(a))
+		}
+	}
+	return out
 }
 
 // takesName reports a program text, or a command, in which a name that is not known
