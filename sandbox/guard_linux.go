@@ -81,7 +81,9 @@ func guardNames(p Profile, stateDir string) (*protection, error) {
 		}
 	}
 	g.earlier = settleDead(g.dir)
-	g.Roots, g.Names = append([]string{p.Workspace}, p.GitDirs...), slices.Clone(p.Protect)
+	// One in the workspace can be moved away, and what is held open would go with it.
+	outside := slices.DeleteFunc(slices.Clone(p.GitDirs), func(dir string) bool { return within(dir, p.Workspace) })
+	g.Roots, g.Names = append([]string{p.Workspace}, outside...), slices.Clone(p.Protect)
 	if err := g.open(); err != nil {
 		return nil, err
 	}

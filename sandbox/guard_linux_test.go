@@ -70,6 +70,8 @@ func TestProtectedNames(t *testing.T) {
 		{"planted link outside", `ln -s ../home .codex`, "new .codex quarantined"},
 		{"planted link to a directory of the user's", `mv .VSCODE x; echo '{}' >src/settings.json; ln -s src .vscode`,
 			"new .vscode quarantined; removed .VSCODE/tasks.json restored"},
+		{"another repository in its place", `mv .git g; cp -rp g .git; printf '[core]\n\tfsmonitor = evil\n' >>.git/config; echo x >.git/hooks/post-checkout`,
+			"new .git/hooks/post-checkout quarantined; changed .git/config restored"},
 		{"fifo", `mkfifo .envrc`, "new .envrc quarantined"},
 		{"inert configuration", `printf '[remote "o"]\n\turl = https://h/r\n' >>.git/config`, ""},
 		{"executable configuration", `printf '[core]\n\tfsmonitor = evil\n' >>.git/config`, "changed .git/config restored"},
@@ -98,6 +100,7 @@ func TestProtectedNames(t *testing.T) {
 		{"unreadable", `echo x >.mcp.json; chmod 0 .mcp.json`, "new .mcp.json quarantined"},
 	} {
 		w, p := repository(t)
+		p.GitDirs = []string{w.ws + "/.git"} // as a plan has it
 		state := w.base + "/state"
 		g := guarded(t, p, state)
 		before, _ := os.ReadFile(w.ws + "/.git/hooks/pre-commit")
