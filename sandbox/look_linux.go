@@ -14,39 +14,61 @@ type looker struct {
 	g      *protection
 	before map[string]entry // nil before the run
 	out    []entry
-	links  map[string]bool // that lead to protected names; true for one that a run has made
+	ways   map[string]way // the directories that lead to names
 }
+
+// way is what stands on the way to a protected name.
+type way uint8
+
+const (
+	plainWay way = iota
+	noWay        // nothing is there
+	ownLink      // a link from before the run
+	planted      // one that the run has made
+)
 
 // link looks for the first link on the way to a name. One that the run has made is what it
 // planted, and not the file of the user's that it leads to.
-func (l *looker) link(root int, rel string) (planted bool) {
+func (l *looker) link(root int, rel string) bool {
 	for i := 0; i < len(rel); i++ {
 		if rel[i] != '/' {
 			continue
 		}
 		at := l.g.Roots[root] + "/" + rel[:i]
-		planted, known := l.links[at]
+		w, known := l.ways[at]
 		if !known {
-			if fi, err := l.g.roots[root].Lstat(rel[:i]); err != nil || fi.Mode()&fs.ModeSymlink == 0 {
-				continue
+			w = l.way(root, rel[:i], at)
+			if l.ways == nil {
+				l.ways = map[string]way{}
 			}
-			e := l.at(root, rel[:i])
-			if old, was := l.before[at]; l.before != nil && (!was || old.Kind != fs.ModeSymlink || old.Link != e.Link) {
-				planted = true
-			}
-			if l.links == nil {
-				l.links = map[string]bool{}
-			}
-			l.links[at] = planted
-			if !l.g.named(at) && !l.g.named(at+"/") {
-				l.out = append(l.out, e)
-			}
+			l.ways[at] = w
 		}
-		if planted {
+		switch w {
+		case planted:
 			return true
+		case noWay:
+			return false
 		}
 	}
 	return false
+}
+
+func (l *looker) way(root int, rel, at string) way {
+	fi, err := l.g.roots[root].Lstat(rel)
+	switch {
+	case err != nil:
+		return noWay
+	case fi.Mode()&fs.ModeSymlink == 0:
+		return plainWay
+	}
+	e := l.at(root, rel)
+	if !l.g.named(at) && !l.g.named(at+"/") {
+		l.out = append(l.out, e)
+	}
+	if old, was := l.before[at]; l.before != nil && (!was || old.Kind != fs.ModeSymlink || old.Link != e.Link) {
+		return planted
+	}
+	return ownLink
 }
 
 // name looks at one protected name, and below it if it is a directory whose content counts.

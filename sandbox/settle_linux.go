@@ -211,6 +211,10 @@ func (g *protection) repair(c Change, old, now entry) Change {
 		c.Action, c.Code, c.Err = "reported", "E4112", err.Error()
 		return c
 	}
+	// Who makes a name can also make its directory one that we cannot change.
+	if g.open700(now.Root, filepath.Dir(now.Rel)); now.Kind == fs.ModeDir {
+		g.open700(now.Root, now.Rel) // to move it is to change it
+	}
 	if now.Kind != absentKind {
 		kept, err := g.quarantine(now)
 		if err != nil {
