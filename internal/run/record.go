@@ -245,3 +245,15 @@ func anys(words []string) []any {
 	}
 	return out
 }
+
+// mayHarm reports whether the run may do what an audit must be able to show even
+// if the wrapper is killed.
+func (p *Plan) mayHarm() bool {
+	for _, s := range p.steps {
+		e := s.Call.Effects
+		if e[atip.Destructive].Value != atip.No || e[atip.Billable].Value != atip.No || e[atip.RemoteMutation].Value != atip.No || e[atip.Reversible].Value == atip.No {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,166 @@
+package run
+
+import (
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/sandbox"
+)
+
+const defaultGrace = 2 * time.Second
+
+// finish waits for the child and its output, and settles the tree.
+func (x *execution) finish() error {
+	defer keepThreads()()
+	limit := x.plan.limit()
+	var timer <-chan time.Time
+	if limit > 0 {
+		t := time.NewTimer(limit)
+		defer t.Stop()
+		timer = t.C
+	}
+	count := 0
+	interrupted := make(chan struct{}, 1)
+	early := x.signals.to(func(sig os.Signal) {
+		if interrupts(sig) {
+			if count++; count == 3 {
+				select {
+				case interrupted <- struct{}{}:
+				default:
+				}
+				return
+			}
+		}
+		x.forward(sig)
+	})
+	if early != nil {
+		x.forward(early)
+	}
+	fired := false
+	var killing sync.WaitGroup
+	kill := func(grace time.Duration) {
+		x.killed = true
+		killing.Go(func() {
+			if x.inner == nil {
+				x.proc.KillTree(grace)
+				return
+			}
+			// What was started for runs inside ends by itself, with a record; the sweep
+			// would kill it.
+			x.inner.broker.stop()
+			x.proc.EndTree(grace)
+			x.inner.broker.close()
+			x.proc.Sweep()
+		})
+	}
+	for waiting := true; waiting; {
+		select {
+		case <-x.proc.Done():
+			waiting = false
+		case <-timer:
+			fired, timer = true, nil
+			x.note("timeout", limit.Milliseconds())
+			kill(x.plan.grace())
+		case <-interrupted:
+			kill(0)
+		}
+	}
+	exit, werr := x.proc.Wait()
+	x.ran = time.Since(x.began)
+	for _, s := range x.streams {
+		s.childEnded()
+	}
+	// The reader of our output may be slow for good reasons; only a run that was
+	// ended on purpose does not wait for it.
+	for _, s := range x.streams {
+		var patience <-chan time.Time
+		if x.killed {
+			patience = time.After(heldGrace)
+		}
+		for waiting := true; waiting; {
+			select {
+			case <-s.done:
+				waiting = false
+			case <-patience:
+				waiting = false
+			case <-timer:
+				fired, timer, patience = true, nil, time.After(heldGrace)
+				x.note("timeout", limit.Milliseconds())
+			case <-interrupted:
+				patience = time.After(0)
+			}
+		}
+	}
+	killing.Wait()
+	if x.inner != nil {
+		x.inner.broker.close()
+	}
+	tree := x.proc.Sweep()
+	x.status.Tree = &tree
+	x.settleNetwork()
+	x.outOfMemory = x.proc.OutOfMemory()
+	x.settleProtected(x.proc.Settlement())
+	if x.plan.steps[0].file.ScriptChanged() {
+		x.note("script_changed_while_running", x.plan.steps[0].id.Canonical)
+	}
+	if tree.Leftovers > 0 && !x.killed {
+		x.note("leftovers", tree.Leftovers)
+	}
+	x.binds.terminal.restore(exit.Signal != 0)
+	x.settleStreams()
+	x.settleExit(exit)
+	x.denials(exit)
+	return x.verdict(exit, werr, fired, limit)
+}
+
+// verdict is nil if the exit status is the child's.
+func (x *execution) verdict(exit sandbox.Exit, werr error, fired bool, limit time.Duration) error {
+	x.status.Timeout = &timeoutStatus{LimitMS: limit.Milliseconds(), Source: x.plan.timeout.Source, Fired: fired}
+	for _, s := range x.streams {
+		if s.panicked() != nil {
+			return fault.New("E5002", fmt.Sprintf("%s was discarded: its filter failed: %v", s.name, s.panicked()))
+		}
+	}
+	switch {
+	case fired:
+		return fault.New("E4001", fmt.Sprintf("timeout after %v: %s was ended", limit, Quote(x.plan.inv.words()))).With("limit_ms", limit.Milliseconds()).With("child_exit_code", exit.Code)
+	case werr != nil:
+		return fault.New("E4008", "lost track of the child: "+werr.Error())
+	}
+	for _, s := range x.streams {
+		if err := s.failure(); err != nil {
+			return fault.New("E4005", s.name+": "+err.Error()).With("child_exit_code", exit.Code)
+		}
+	}
+	return nil
+}
+
+// limit is the strictest of the timeouts that were asked for; 0 for none.
+func (p *Plan) limit() time.Duration {
+	limit, source := time.Duration(0), ""
+	consider := func(d time.Duration, from string) {
+		if d > 0 && (limit == 0 || d < limit) {
+			limit, source = d, from
+		}
+	}
+	consider(p.inv.Timeout, "flag")
+	consider(p.policies.Limits().Timeout, "policy")
+	if p.inv.DeclaredTimeout {
+		consider(p.steps[0].Call.Timeout, "declared")
+	}
+	p.timeout = timeoutStatus{LimitMS: limit.Milliseconds(), Source: source}
+	return limit
+}
+
+func (p *Plan) grace() time.Duration {
+	if p.inv.KillAfter > 0 {
+		return p.inv.KillAfter
+	}
+	if g := p.policies.Limits().Grace; g > 0 {
+		return g
+	}
+	return defaultGrace
+}
