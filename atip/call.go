@@ -93,6 +93,7 @@ type Call struct {
 	CodeFiles      []CodeFile    `json:"codeFiles,omitempty"`
 	Secrets        []string      `json:"secrets"`         // credential variables the tool may ask for
 	Endpoints      []string      `json:"-"`               // variables that say which host the tool talks to; "*" at the end
+	Configs        []string      `json:"-"`               // variables that say where its configuration lies; "*" at the end
 	Hosts          []string      `json:"hosts,omitempty"` // x-atip-hosts: those of the tool's own service
 	Paths          []string      `json:"paths,omitempty"`
 	Interactive    Interactive   `json:"interactive"`

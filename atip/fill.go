@@ -134,6 +134,8 @@ func (r *resolver) addSecrets(call *Call, w *weigh) {
 				}
 			case "endpoint":
 				call.Endpoints = appendOnce(call.Endpoints, name)
+			case "config":
+				call.Configs = appendOnce(call.Configs, name)
 			}
 		})
 	})

@@ -7,7 +7,7 @@ import "strings"
 // text is not read as a program, so this can only make a decision stricter. A
 // connection alone is left to the kernel, which refuses it.
 func raises(text string) bool {
-	for _, sign := range [...]string{"rmtree", "os.remove", "os.unlink", "removedirs", ".unlink(", "rmdir", "rmSync", "rm_rf", "rm_r", "unlinkSync", "unlink ", "unlink(", "File.delete",
+	for _, sign := range [...]string{"rmtree", "os.remove", "os.unlink", "removedirs", ".unlink(", "rmdir", "rmSync", "rm_rf", "rm_r", "unlinkSync", "unlink ", "unlink(", "unlink;", "unlink}", "remove_tree", "File.delete",
 		"FileUtils.rm", "fs.rm", "Deno.remove", "os.truncate"} {
 		if strings.Contains(text, sign) {
 			return true

@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/policy"
 )
 
@@ -20,13 +21,19 @@ func (c *collector) makeTargets(s *step, dir string) {
 			m.vars[name], m.fixed[name] = value, true
 		}
 	}
+	found := false
+	for _, text := range optionValues(s, "eval", "E") {
+		s.RunsCode = max(s.RunsCode, policy.CodeInline)
+		m.read(text)
+		found = true
+	}
 	files := optionValues(s, "file", "makefile")
 	if len(files) == 0 {
 		files = []string{"GNUmakefile", "makefile", "Makefile"}
 	}
-	found := false
 	for _, file := range files {
-		if file == "-" {
+		switch file {
+		case "-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0":
 			// What is fed to it is a program.
 			c.note(s, sinkStdin)
 			s.RunsCode = max(s.RunsCode, policy.CodeOpaque)
@@ -36,6 +43,18 @@ func (c *collector) makeTargets(s *step, dir string) {
 				found = true
 			}
 			continue
+		}
+		// The text may have written it itself.
+		list := c.writers[join(dir, file)]
+		if text, ok := constantText(list); ok && len(list) > 0 {
+			s.RunsCode = max(s.RunsCode, policy.CodeInline)
+			m.read(text)
+			found = true
+		}
+		for _, w := range list {
+			if w.by.Call.Effects[atip.Network].Value == atip.Yes || decodes(w.by) {
+				c.fileEdge(w.by, s)
+			}
 		}
 		text, ok := c.targetFile(s, join(dir, file))
 		if !ok {
@@ -61,6 +80,12 @@ func (c *collector) makeTargets(s *step, dir string) {
 	if len(goals) == 0 && m.first != "" {
 		goals = []string{m.first}
 	}
+	before := len(c.plan.hidden.steps)
+	defer func() {
+		if s.RunsCode == policy.CodeInline && removes(c.plan.hidden.steps[before:]) {
+			s.RunsCode = policy.CodeOpaque // it stands in no file of the workspace
+		}
+	}()
 	// What $(shell …) holds runs while the file is read, whatever the goal is.
 	c.target(s, dir, "make\x00"+dir+"\x00"+strings.Join(files, "\x00"), m.shells)
 	if hasOption(s, "just-print", "question", "touch", "help", "version") {

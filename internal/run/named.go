@@ -100,6 +100,13 @@ func handed(kind handKind, w, before string) (string, bool) {
 	switch kind {
 	case handsMarked:
 		at := strings.IndexByte(w, '@')
+		if form := strings.Index(w, "=<"); form >= 0 && (before == "-F" || before == "--form" || strings.HasPrefix(w, "-F") || strings.HasPrefix(w, "--form")) {
+			path, _, _ := strings.Cut(w[form+2:], ";")
+			return path, true
+		}
+		if encoded, value := encodedFile(w, before); encoded {
+			return value, value != ""
+		}
 		if at < 0 || at > 0 && w[at-1] != '=' || at == 0 && before == "-u" {
 			return "", false
 		}
@@ -115,6 +122,19 @@ func handed(kind handKind, w, before string) (string, bool) {
 	}
 	w = strings.TrimPrefix(w, "file://")
 	return w, !strings.HasPrefix(w, "-") && !strings.Contains(w, "://")
+}
+
+// encodedFile is the file of curl's NAME@FILE, which stands for its encoded content.
+func encodedFile(w, before string) (bool, string) {
+	for _, option := range [...]string{"--data-urlencode", "--url-query"} {
+		value, attached := strings.CutPrefix(w, option+"=")
+		if before != option && !attached {
+			continue
+		}
+		name, path, ok := strings.Cut(value, "@")
+		return ok && !strings.Contains(name, "="), path
+	}
+	return false, ""
 }
 
 // bridges reports a socat that puts a shell on a connection.
@@ -134,19 +154,42 @@ func bridges(argv []string) bool {
 	return program && connection
 }
 
-// sedFiles adds the absolute paths that a sed script writes with its w command.
+// sedFiles adds the paths that a sed script writes with its w command and those of secrets
+// that it reads with r. A script is not read as one: whatever stands behind the letter
+// and is such a path counts.
 func (c *collector) sedFiles(s *step) {
-	for _, w := range s.argv[1:] {
-		_, path, ok := strings.Cut(w, "w /")
-		if !ok || strings.HasPrefix(w, "/") || strings.IndexByte(w, 0) >= 0 {
+	for _, word := range s.argv[1:] {
+		if strings.HasPrefix(word, "/") || strings.IndexByte(word, 0) >= 0 {
 			continue
 		}
-		path, _, _ = strings.Cut(path, "\n")
-		r := atip.Resource{Kind: "path", Value: "/" + path, Access: atip.AccessWrite, Why: "w"}
-		if c.place(c.plan.world, &r, join(s.Cwd, s.Call.Chdir)); s.Call.Effects[atip.Write].Value != atip.No && !harmlessFile(r.Value) {
-			s.raise(r)
-			s.Call.Resources = append(s.Call.Resources, r)
+		for line := range strings.SplitSeq(word, "\n") {
+			for i := range len(line) {
+				switch path := strings.TrimLeft(line[i+1:], " \t"); line[i] {
+				case 'w', 'W':
+					if s.Call.Effects[atip.Write].Value != atip.No {
+						c.writesInText(s, path, "w")
+					}
+				case 'r', 'R':
+					if r, ok := c.guarded(s, path); ok && !strings.HasPrefix(path, "~") {
+						s.raise(r)
+						s.Call.Resources = append(s.Call.Resources, r)
+					}
+				}
+			}
 		}
+	}
+}
+
+// writesInText adds a path that the text of a program writes, unless it is a common file.
+func (c *collector) writesInText(s *step, path, why string) {
+	if path == "" || strings.HasPrefix(path, "~") || harmlessFile(path) || len(path) > 4096 {
+		return
+	}
+	r := atip.Resource{Kind: "path", Value: path, Access: atip.AccessWrite, Why: why}
+	switch c.place(c.plan.world, &r, join(s.Cwd, s.Call.Chdir)); r.Class {
+	case atip.ClassStartup, atip.ClassDevice, atip.ClassPolicySelf, atip.ClassSecret, atip.ClassOutside, atip.ClassSystem, atip.ClassRoot:
+		s.raise(r)
+		s.Call.Resources = append(s.Call.Resources, r)
 	}
 }
 
@@ -157,10 +200,24 @@ func (c *collector) awkFiles(s *step) {
 		if !strings.Contains(w, ">") || strings.IndexByte(w, 0) >= 0 {
 			continue
 		}
+		for rest := w; ; {
+			_, after, ok := strings.Cut(rest, ">")
+			if !ok {
+				break
+			}
+			rest = after
+			if lit, closed := strings.CutPrefix(strings.TrimLeft(after, "> \t"), "\""); closed {
+				lit, _, _ = strings.Cut(lit, "\"")
+				c.writesInText(s, lit, "print >")
+			}
+		}
 		for _, lit := range literals(w) {
 			r := atip.Resource{Kind: "path", Value: lit, Access: atip.AccessWrite, Why: "print >"}
-			if !strings.HasPrefix(lit, "/") || harmlessFile(lit) {
+			if harmlessFile(lit) {
 				continue
+			}
+			if strings.HasPrefix(lit, "/") && strings.Contains(w, "ENVIRON") {
+				r.Value = c.plan.dirs.Home + lit // where nearly all of the variables with a path lead
 			}
 			if c.place(c.plan.world, &r, join(s.Cwd, s.Call.Chdir)); r.Class == atip.ClassStartup || r.Class == atip.ClassDevice || r.Class == atip.ClassPolicySelf || r.Class == atip.ClassSecret {
 				s.raise(r)

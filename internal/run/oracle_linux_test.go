@@ -7,14 +7,17 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
+	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/policy"
 	"github.com/atip-dev/atip-exec/sandbox"
 )
@@ -36,7 +39,11 @@ type oracle struct {
 	setup   sandbox.Setup
 	null    *os.File
 	before  *snapshot // the work tree as every text finds it
+	bounded bool      // the kernel bounds the processes of a text
 }
+
+// maxOracleProcesses is more than a text needs that does not fork without end.
+const maxOracleProcesses = 128
 
 func newOracle(t testing.TB) *oracle {
 	t.Helper()
@@ -102,6 +109,14 @@ func newOracle(t testing.TB) *oracle {
 		t.Skipf("nothing confines the oracle here: %s, tier %v", p.Decision.Action, p.Setup.Tier())
 	}
 	o.profile, o.setup = p.Profile, p.Setup
+	// In a user namespace of its own the processes of a run are counted apart; those of
+	// root are counted nowhere without a control group (setrlimit(2)).
+	if o.bounded = p.Setup.Tier() == sandbox.T3 && os.Getuid() != 0; o.bounded {
+		o.profile.Limits.Processes = maxOracleProcesses
+		if o.setup, err = sandbox.Select(o.profile, p.host); err != nil {
+			t.Fatal(err)
+		}
+	}
 	if err := os.WriteFile(o.log, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +128,7 @@ var errUnfit = errors.New("not for the oracle")
 
 // check runs one text and compares; errUnfit if it cannot be run here.
 func (o *oracle) check(text string) (calls int, err error) {
-	for _, no := range []string{"kill", "command -p", "env -i", "-iS", "exec -c", "/dev/", "ulimit", "-delete", "-lc", "-c -l", "--login", "$$"} {
+	for _, no := range []string{"kill", "command -p", "env -i", "env - ", "-iS", "exec -c", "/dev/", "ulimit", "-delete", "-lc", "-c -l", "--login", "$$"} {
 		if strings.Contains(text, no) {
 			return 0, errUnfit
 		}
@@ -129,9 +144,9 @@ func (o *oracle) check(text string) (calls int, err error) {
 	}
 	for _, s := range p.steps {
 		switch {
-		case s.confidence() == "opaque", s.RunsCode == policy.CodeOpaque:
+		case s.confidence() == "opaque", s.RunsCode == policy.CodeOpaque, isShell(s.Call.Tool) && s.value(atip.ExecOpaque) == atip.Yes:
 			return 0, errUnfit // it says that it does not know
-		case s != main && strings.HasPrefix(s.argv[0], "/"):
+		case s != main && strings.Contains(s.argv[0], "/") && !within(filepath.Clean(join(s.Cwd, s.argv[0])), o.w.dir):
 			return 0, errUnfit // not found through PATH, so no stub
 		}
 	}
@@ -277,6 +292,53 @@ func TestOracle(t *testing.T) {
 	}
 }
 
+// TestOracleBound holds that a text which forks without end cannot take more processes
+// than it is given: the fuzzer runs what the reader did not see to be one.
+func TestOracleBound(t *testing.T) {
+	o := newOracle(t)
+	if !o.bounded {
+		t.Log("processes of root are not counted; the fuzzer leaves texts out that may fork without end")
+		return
+	}
+	fifo, count := filepath.Join(o.w.dir, ".fifo"), filepath.Join(o.w.dir, ".count")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	many := "for i in {1..200}; do cat <> .fifo & echo >> .count; done; "
+	started := func() int {
+		raw, err := os.ReadFile(count)
+		if err != nil {
+			return 0
+		}
+		return bytes.Count(raw, []byte("\n"))
+	}
+	plain := exec.Command("/bin/bash", "-c", many+"cat <> .fifo")
+	plain.Dir, plain.SysProcAttr = o.w.dir, &syscall.SysProcAttr{Setpgid: true}
+	if err := plain.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; started() < 200 && i < 1200; i++ {
+		time.Sleep(50 * time.Millisecond)
+	}
+	syscall.Kill(-plain.Process.Pid, syscall.SIGKILL)
+	plain.Wait()
+	if n := started(); n != 200 {
+		t.Fatalf("unbounded, %d of 200 processes were started", n)
+	}
+	os.Remove(count)
+	p, err := o.batch.make(Invocation{Shell: many, IsShell: true, Directory: o.w.dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	if _, err := o.run(p, p.steps[0]); err != nil {
+		t.Fatal(err)
+	}
+	if n := started(); n > maxOracleProcesses {
+		t.Errorf("%d processes were started, at most %d should be", n, maxOracleProcesses)
+	}
+}
+
 // FuzzOracle looks for texts that start what the plan does not list.
 func FuzzOracle(f *testing.F) {
 	rows := readCorpus(f)
@@ -292,7 +354,7 @@ func FuzzOracle(f *testing.F) {
 	o := newOracle(f)
 	f.Fuzz(func(t *testing.T, text string) {
 		text = text[:min(len(text), 512)] // longer ones are no better
-		if strings.Contains(text, "&") && strings.Contains(text, "()") {
+		if !o.bounded && strings.Contains(text, "&") && strings.Contains(text, "()") {
 			return // functions in the background may fork without end; TestOracle runs the rows that have some
 		}
 		if _, err := o.check(text); err != nil && !errors.Is(err, errUnfit) {

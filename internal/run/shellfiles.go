@@ -39,10 +39,11 @@ func (c *collector) peek(s *step, path string) {
 		if c.plan.targets == nil {
 			c.plan.targets = map[string]bool{}
 		}
-		if c.plan.targets[path] || len(c.plan.targets) >= maxTargets {
+		key := path + "\x00" + strings.Join(s.argv, "\x00")
+		if c.plan.targets[key] || len(c.plan.targets) >= maxTargets {
 			return
 		}
-		c.plan.targets[path] = true
+		c.plan.targets[key] = true
 	}
 	raw, err := c.plan.readText(path)
 	if err != nil || !shellScript(string(raw)) {
@@ -50,7 +51,8 @@ func (c *collector) peek(s *step, path string) {
 	}
 	sub := &collector{plan: c.plan, path: c.path, found: c.found, steps: []*step{s}, peeking: true, depth: c.depth + 1}
 	o := sub.options(join(s.Cwd, s.Call.Chdir))
-	o.Name, o.ArgsUnknown = path, true
+	o.Name = path
+	o.Args, o.ArgsUnknown = scriptArgs(s, path)
 	script, err := shell.Read(string(raw), o)
 	if err != nil {
 		return
@@ -58,6 +60,21 @@ func (c *collector) peek(s *step, path string) {
 	// A part that cannot be read or found is project code like the rest.
 	_ = sub.script(s, script, s.Via)
 	c.hide(sub)
+}
+
+// scriptArgs are the words that a script gets: those behind its name.
+func scriptArgs(s *step, path string) (args []string, unknown bool) {
+	at := -1
+	for i, w := range s.argv {
+		if i == 0 && s.id.Canonical == path || filepath.Clean(join(join(s.Cwd, s.Call.Chdir), w)) == path {
+			at = i
+			break
+		}
+	}
+	if at < 0 || hasHole(s.argv[at+1:]) {
+		return nil, true
+	}
+	return s.argv[at+1:], false
 }
 
 // hide keeps what a script would run; its files need not stay open.
@@ -85,18 +102,17 @@ func (c *collector) peekCode(s *step, text string) {
 		return
 	}
 	starts := startsPrograms(text)
+	lits := literals(text)
+	if starts && len(lits) > 1 {
+		// A program and its arguments as a list of texts.
+		lits = append(lits, strings.Join(lits, " "))
+	}
 	sub := &collector{plan: c.plan, path: c.path, found: c.found, steps: []*step{s}, peeking: true, depth: maxPeekDepth}
-	for _, lit := range literals(text) {
-		if strings.HasPrefix(lit, "/") || strings.HasPrefix(lit, "~/") || c.namesSecret(lit, join(s.Cwd, s.Call.Chdir)) {
-			r := atip.Resource{Kind: "path", Value: lit, Access: atip.AccessRead}
-			if c.plan.world.Fill(&r, join(s.Cwd, s.Call.Chdir)); r.Class == atip.ClassPolicySelf || r.Class == atip.ClassSecret {
-				if r.Class == atip.ClassPolicySelf {
-					r.Access |= atip.AccessWrite
-				}
-				named := sub.opaqueStep(s, []string{s.argv[0], lit}, s.Via, s.Cwd, "")
-				named.Call.Resources = []atip.Resource{r}
-				sub.steps = append(sub.steps, named)
-			}
+	for _, lit := range lits {
+		if r, ok := c.guarded(s, lit); ok {
+			named := sub.opaqueStep(s, []string{s.argv[0], lit}, s.Via, s.Cwd, "")
+			named.Call.Resources = []atip.Resource{r}
+			sub.steps = append(sub.steps, named)
 		}
 		if !starts {
 			continue
@@ -105,30 +121,49 @@ func (c *collector) peekCode(s *step, text string) {
 			_ = sub.script(s, script, s.Via)
 		}
 	}
+	if removes(sub.steps[1:]) {
+		s.RunsCode = policy.CodeOpaque // as raises says of calls
+	}
 	c.hide(sub)
 }
 
-// namesSecret reports a text that is the relative path of a file with secrets. Such
-// names are also plain words of programs (".key", "*.pem"), so a file must be there or
-// be called as only such a file is.
-func (c *collector) namesSecret(text, cwd string) bool {
-	if text == "" || len(text) > 256 || strings.ContainsAny(text, " \t\n*?$%{}<>:") || c.ctx != nil && c.ctx.cwdUnknown {
-		return false
+// removes reports a command that deletes or destroys something.
+func removes(steps []*step) bool {
+	for _, s := range steps {
+		if e := s.Call.Effects; s.RunsCode == policy.CodeNone && s.Call.Tool != "" && (e[atip.Delete].Value == atip.Yes || e[atip.Destructive].Value == atip.Yes) {
+			return true
+		}
 	}
-	r := atip.Resource{Kind: "path", Value: text, Access: atip.AccessRead}
-	if c.plan.world.Fill(&r, cwd); r.Class != atip.ClassSecret {
-		return false
+	return false
+}
+
+// guarded is the secret, or the file of our own policy, that a text in a program names.
+// Such names are also plain words of programs (".key", "*.pem"), so a file must be there
+// or be called as only such a file is.
+func (c *collector) guarded(s *step, lit string) (atip.Resource, bool) {
+	lit = strings.TrimLeft(lit, "<>+ ") // as open takes them with the name
+	r := atip.Resource{Kind: "path", Value: lit, Access: atip.AccessRead}
+	absolute := strings.HasPrefix(lit, "/") || strings.HasPrefix(lit, "~/")
+	if lit == "" || !absolute && (len(lit) > 255 || strings.ContainsAny(lit, " \t\n*?$%{}<>():\x00") || c.ctx != nil && c.ctx.cwdUnknown) {
+		return r, false
 	}
-	if strings.HasPrefix(filepath.Base(text), ".env") {
-		return true
+	switch c.plan.world.Fill(&r, join(s.Cwd, s.Call.Chdir)); r.Class {
+	case atip.ClassPolicySelf:
+		r.Access |= atip.AccessWrite
+		return r, true
+	case atip.ClassSecret:
+		if absolute || strings.HasPrefix(filepath.Base(lit), ".env") {
+			return r, true
+		}
+		info, err := os.Lstat(r.Abs)
+		return r, err == nil && !info.IsDir()
 	}
-	info, err := os.Lstat(r.Abs)
-	return err == nil && !info.IsDir()
+	return r, false
 }
 
 // startsPrograms reports whether a program text seems to start other programs.
 func startsPrograms(text string) bool {
-	for _, sign := range [...]string{"system", "exec", "popen", "spawn", "subprocess", "child_process", "os.execute", "`"} {
+	for _, sign := range [...]string{"system", "exec", "popen", "spawn", "subprocess", "child_process", "os.execute", "qx", "%x", "`"} {
 		if strings.Contains(text, sign) {
 			return true
 		}
@@ -140,6 +175,14 @@ func startsPrograms(text string) bool {
 func literals(text string) []string {
 	var out []string
 	for i := 0; i < len(text) && len(out) < 32; i++ {
+		if strings.HasPrefix(text[i:], "qx") || strings.HasPrefix(text[i:], "%x") || strings.HasPrefix(text[i:], "qq") || strings.HasPrefix(text[i:], "%q") || strings.HasPrefix(text[i:], "%Q") {
+			// Perl's and Ruby's quotes with a bracket of their own.
+			if end := bracketed(text[i+2:]); end > 0 {
+				out = append(out, text[i+3:i+2+end])
+				i += end + 2
+				continue
+			}
+		}
 		if q := text[i]; q == '"' || q == '\'' || q == '`' {
 			end := strings.IndexByte(text[i+1:], q)
 			if end < 0 {
@@ -152,6 +195,19 @@ func literals(text string) []string {
 		}
 	}
 	return out
+}
+
+// bracketed is where a text that begins with a bracket, or a sign that stands for one,
+// closes it; 0 if it does not begin so.
+func bracketed(s string) int {
+	if s == "" {
+		return 0
+	}
+	closing, ok := map[byte]byte{'(': ')', '{': '}', '[': ']', '<': '>', '/': '/', '|': '|', '!': '!'}[s[0]]
+	if !ok {
+		return 0
+	}
+	return strings.IndexByte(s[1:], closing) + 1
 }
 
 // shellScript reports whether a shell would read a text: by its first line.

@@ -65,8 +65,17 @@ func asked(argv []string) []atip.Resource {
 
 // ownProcesses reports whether kill names jobs and processes of its own shell only.
 func ownProcesses(argv []string) bool {
-	for i, w := range argv[1:] {
-		if !strings.HasPrefix(w, "%") && !strings.HasPrefix(w, "-") && (i == 0 || argv[i] != "-s" && argv[i] != "-n") {
+	words := argv[1:]
+	if len(words) > 0 && (words[0] == "-s" || words[0] == "-n") {
+		words = words[min(2, len(words)):]
+	} else if len(words) > 1 && strings.HasPrefix(words[0], "-") && words[0] != "--" {
+		words = words[1:] // the signal; what follows with a dash is a group, or everybody
+		if strings.HasPrefix(argv[1], "-l") || strings.HasPrefix(argv[1], "-L") {
+			return true
+		}
+	}
+	for i, w := range words {
+		if !strings.HasPrefix(w, "%") && !(i == 0 && (w == "--" || len(argv) == 2 && strings.HasPrefix(w, "-"))) {
 			return false
 		}
 	}
@@ -120,6 +129,10 @@ func (c *collector) redirections(s *step, cmd *shell.Command, cwd string) {
 		c.place(c.plan.world, &res, cwd)
 		s.raise(res)
 		s.Call.Resources = append(s.Call.Resources, res)
+		if at := c.index(s); r.Read && res.Class == atip.ClassSecret && s.Call.Effects[atip.Network].Value == atip.Yes && at >= 0 {
+			// What is fed to a tool goes out; that it may use the file itself is another thing.
+			c.edge(at, at, policy.SecretToNetwork)
+		}
 		if r.Write {
 			c.wrote(s, res.Abs, r.Content)
 		}
@@ -157,6 +170,7 @@ func (c *collector) place(world place.World, r *atip.Resource, cwd string) {
 	unknown := strings.IndexByte(r.Value, 0) >= 0 || c.ctx != nil && c.ctx.cwdUnknown && !filepath.IsAbs(r.Value) && !strings.HasPrefix(r.Value, "~")
 	if !unknown {
 		world.Fill(r, cwd)
+		c.follow(world.Fill, r, cwd)
 		return
 	}
 	r.Abs, r.Class = "", atip.ClassUnknown

@@ -196,6 +196,12 @@ func (c *collector) shell(s *step, text string, via []string) error {
 			o.ArgsUnknown = false
 		}
 	}
+	if o.ArgsUnknown && isShell(s.Call.Tool) && hasOption(s, "s") && !contains(s.argv, text) {
+		o.ArgsUnknown = false // bash -s WORDS, with the text as its input
+		for _, p := range s.Call.Positionals {
+			o.Args = append(o.Args, p.Value)
+		}
+	}
 	for _, a := range o.Args {
 		o.ArgsUnknown = o.ArgsUnknown || strings.IndexByte(a, 0) >= 0
 	}
@@ -240,7 +246,7 @@ func changesReading(s *step) bool {
 			default:
 				return true
 			}
-		case "k", "T", "P", "a", "D", "debugger":
+		case "k", "T", "P", "a", "D", "debugger", "posix":
 			return true
 		}
 	}
@@ -402,10 +408,14 @@ func (c *collector) lookupEnv(name string) (string, bool) {
 
 // environment is what metadata may ask about the variables of the command at hand.
 func (c *collector) environment() atip.ResolveOptions {
-	o := atip.ResolveOptions{Env: c.lookupEnv, EnvNames: c.plan.envNames()}
+	set := func(name string) (string, bool) {
+		value, ok := c.lookupEnv(name)
+		return value, ok && !offProgram(name, value)
+	}
+	o := atip.ResolveOptions{Env: set, EnvNames: c.plan.envNames()}
 	for x := c.ctx; x != nil; x = x.outer {
 		for _, a := range x.env {
-			if !contains(o.EnvNames, a.Name) {
+			if !contains(o.EnvNames, a.Name) && !offProgram(a.Name, a.Value) {
 				o.EnvNames = append(o.EnvNames[:len(o.EnvNames):len(o.EnvNames)], a.Name)
 			}
 		}

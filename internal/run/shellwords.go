@@ -148,7 +148,7 @@ func (c *collector) steered(s *step, a shell.Assign) {
 			kind = policy.CodeProject
 		}
 	case "NODE_OPTIONS", "GOFLAGS", "MAKEFLAGS", "RUSTFLAGS", "PYTHONWARNINGS", "JAVA_TOOL_OPTIONS", "RUBYOPT", "MFLAGS", "GNUMAKEFLAGS":
-		if a.Name == "PYTHONWARNINGS" || !hasHole([]string{a.Value}) && !strings.ContainsAny(a.Value, "/") && !strings.Contains(a.Value, "exec") {
+		if a.Name == "PYTHONWARNINGS" || !hasHole([]string{a.Value}) && !strings.ContainsAny(a.Value, "/$`") && !strings.Contains(a.Value, "exec") && !strings.Contains(a.Value, "eval") {
 			kind = policy.CodeProject
 		}
 	}
@@ -172,6 +172,11 @@ func harmlessProgram(v string) bool {
 		return true
 	}
 	return false
+}
+
+// offProgram reports a pager or an editor that is switched off by a variable.
+func offProgram(name, value string) bool {
+	return harmlessProgram(value) && (strings.HasSuffix(name, "PAGER") || strings.HasSuffix(name, "EDITOR"))
 }
 
 // inWorkspace reports whether every entry of a path list lies in the workspace.
@@ -263,6 +268,9 @@ func (c *collector) fed(s *step, n atip.Nested, via []string) (handled bool, err
 		if c.ctx != nil && c.ctx.stdin == nil && c.ctx.flows {
 			s.RunsCode = max(s.RunsCode, policy.CodeOpaque)
 			return true, nil
+		}
+		if c.ctx != nil && c.ctx.stdin != nil {
+			c.peekCode(s, *c.ctx.stdin)
 		}
 	case strings.HasPrefix(n.File, "/dev/fd/") && n.Kind == "shell" && len(c.writers[n.File]) > 0:
 		return c.runsFile(s, n.File, true, via)

@@ -40,8 +40,9 @@ type collector struct {
 	writers   map[string][]written
 	fileEdges [][2]*step
 	dashed    map[string]bool
-	peeking   bool // inside a script of the workspace
-	depth     int  // how many of them
+	made      []madeLink // by ln, in the text
+	peeking   bool       // inside a script of the workspace
+	depth     int        // how many of them
 
 	unsetUnknown bool // a variable that is not set may hold anything
 }
@@ -67,6 +68,7 @@ func (c *collector) add(argv, via []string, cwd string, confidence policy.Confid
 	}
 	c.steps = append(c.steps, s)
 	c.given(s)
+	c.linked(s)
 	if err := c.runsWritten(s); err != nil {
 		return err
 	}
@@ -74,6 +76,10 @@ func (c *collector) add(argv, via []string, cwd string, confidence policy.Confid
 		return err
 	}
 	c.targets(s)
+	if e := s.Call.Effects[atip.ExecOpaque]; e.Value == atip.Yes && e.Clause != "" && s.RunsCode == policy.CodeProject {
+		// Besides code of the workspace it runs what an option names.
+		s.RunsCode = policy.CodeOpaque
+	}
 	return nil
 }
 
@@ -152,7 +158,14 @@ func (c *collector) resolve(s *step) error {
 	if err != nil {
 		return err
 	}
-	s.Call = found.Resolve(s.argv, c.environment())
+	words := s.argv
+	switch {
+	case isShell(s.id.Effective) || isShell(s.id.Invoked):
+		words = shellWords(words)
+	case s.id.Effective == "env":
+		words = envWords(words)
+	}
+	s.Call = found.Resolve(words, c.environment())
 	p.lockedDocument(s)
 	if onlyHelp(s) {
 		harmlessHelp(&s.Call)
@@ -182,6 +195,7 @@ func (c *collector) resolve(s *step) error {
 	s.Hosts = p.hosts(s)
 	s.ServiceHosts = p.serviceHosts(s)
 	c.redirected(s)
+	c.environed(s)
 	if s.Call.Provenance.Rank >= atip.Org {
 		for _, path := range s.Call.Paths {
 			if abs := p.expand(path); p.world.Classify(abs, atip.AccessRead, false) == atip.ClassSecret {

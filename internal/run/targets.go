@@ -78,6 +78,7 @@ func (c *collector) targetFile(s *step, path string) (string, bool) {
 
 // packageScripts judges the scripts of the nearest package.json that a call runs.
 func (c *collector) packageScripts(s *step, dir string) {
+	c.packageSet(s, dir)
 	names, args := packageNames(s)
 	if len(names) == 0 {
 		return
@@ -108,6 +109,19 @@ func (c *collector) packageScripts(s *step, dir string) {
 		}
 		if dir == c.plan.Workspace || filepath.Dir(dir) == dir {
 			return
+		}
+	}
+}
+
+// packageSet judges scripts that a call writes into package.json.
+func (c *collector) packageSet(s *step, dir string) {
+	if len(s.Call.Path) == 0 || s.Call.Path[0] != "pkg" {
+		return
+	}
+	for _, p := range s.Call.Positionals {
+		name, text, ok := strings.Cut(p.Value, "=")
+		if ok && strings.HasPrefix(name, "scripts.") && strings.IndexByte(text, 0) < 0 {
+			c.target(s, dir, "pkg\x00"+p.Value, []string{text})
 		}
 	}
 }

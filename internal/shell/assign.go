@@ -95,16 +95,13 @@ func (w *walker) assignValue(st *state, n string, v value) {
 		w.assignElement(st, n, nil, v, false)
 		return
 	}
-	if old.integer {
-		v = w.evaluated(v, st)
-	}
 	clean := make(value, len(v))
 	for i, t := range v {
 		t.unset, t.glob = false, false
 		t.s = strings.ReplaceAll(t.s, HoleSplit, Hole)
 		clean[i] = t
 	}
-	w.set(st, n, &variable{val: clean, exported: old.exported || st.exportAll, integer: old.integer})
+	w.set(st, n, &variable{val: clean, exported: old.exported || st.exportAll})
 }
 
 // evaluated is what an integer variable gets: values are expressions.
@@ -123,8 +120,43 @@ func (w *walker) evaluated(v value, st *state) value {
 	return v
 }
 
+// counts names the variables that hold numbers without being declared so.
+func counts(n string) bool {
+	switch n {
+	case "RANDOM", "SRANDOM", "SECONDS", "HISTCMD", "OPTIND", "LINENO", "BASHPID", "BASH_SUBSHELL", "BASH_MONOSECONDS", "EPOCHSECONDS":
+		return true
+	}
+	return false
+}
+
+// evaluateAll is what a variable of numbers holds after an assignment.
+func (w *walker) evaluateAll(v *variable, st *state) {
+	if !v.array {
+		v.val = w.evaluated(v.val, st)
+		return
+	}
+	for i := range v.elems {
+		v.elems[i] = w.evaluated(v.elems[i], st)
+	}
+	if v.open {
+		w.opaque(st, "text that is not known is evaluated as an expression, which can run code", nil, v.val.sources())
+	}
+}
+
 // set stores a variable and remembers every value it ever had, for what a trap runs.
 func (w *walker) set(st *state, n string, v *variable) {
+	if old := st.vars[n]; old != nil && v.ref == "" {
+		v.integer, v.cased = v.integer || old.integer, v.cased || old.cased
+	}
+	if n == "POSIXLY_CORRECT" {
+		st.option("posix", true)
+	}
+	if v.integer || counts(n) {
+		w.evaluateAll(v, st)
+	}
+	if v.cased || w.volatile[n] {
+		v.val, v.open = unknown(v.val.sources()), v.array
+	}
 	st.set(n, v)
 	if w.ever == nil {
 		w.ever = map[string]value{}
@@ -246,7 +278,7 @@ func sameCount(alts []fields) bool {
 
 // declare is declare, local, export, readonly, typeset and nameref.
 func (w *walker) declare(c *syntax.DeclClause, st *state) {
-	how, ref, function, integer, assoc := assignPlain, c.Variant.Value == "nameref", false, false, false
+	how, ref, function, integer, assoc, array, cased, global := assignPlain, c.Variant.Value == "nameref", false, false, false, false, false, false
 	switch c.Variant.Value {
 	case "export":
 		how = assignExport
@@ -271,8 +303,14 @@ func (w *walker) declare(c *syntax.DeclClause, st *state) {
 						function = function || strings.ContainsAny(f.s, "fF")
 						integer = integer || on && strings.ContainsRune(f.s, 'i')
 						assoc = assoc || on && strings.ContainsRune(f.s, 'A')
+						array = array || on && strings.ContainsAny(f.s, "aA")
+						cased = cased || on && strings.ContainsAny(f.s, "luc")
+						global = global || on && strings.ContainsRune(f.s, 'g')
 					default:
-						w.declareWord(f.s, st, how, ref, function)
+						if integer || cased {
+							w.opaque(st, "what is declared is not known", nil, nil)
+						}
+						w.declareWord(f.s, st, how, ref, function, array)
 					}
 				}
 			}
@@ -282,7 +320,9 @@ func (w *walker) declare(c *syntax.DeclClause, st *state) {
 			continue
 		}
 		options = false
-		if c.Variant.Value == "local" || c.Variant.Value == "declare" || c.Variant.Value == "typeset" {
+		if global {
+			w.unshadowed(st, a.Name.Value)
+		} else if c.Variant.Value == "local" || c.Variant.Value == "declare" || c.Variant.Value == "typeset" {
 			w.shadow(st, a.Name.Value)
 		}
 		if v := w.lookup(st, a.Name.Value); assoc && !v.assoc {
@@ -297,22 +337,36 @@ func (w *walker) declare(c *syntax.DeclClause, st *state) {
 			} else {
 				w.opaque(st, "the name that a reference stands for is not known", nil, nil)
 			}
-		case integer:
-			v := *w.lookup(st, a.Name.Value)
-			v.integer = true
-			w.set(st, a.Name.Value, &v)
-			if a.Value != nil || a.Array != nil {
-				w.assign(a, st, how)
-			}
 		default:
+			if n := a.Name.Value; integer || cased {
+				v := *w.lookup(st, n)
+				v.integer, v.cased = v.integer || integer, v.cased || cased
+				st.set(n, &v) // what it holds already stays as it is
+			}
+			if a.Value != nil && a.Index == nil && !a.Append && (array || w.lookup(st, a.Name.Value).array) {
+				w.assignText(st, a.Name.Value, w.scalar(a.Value, st))
+			}
 			w.assign(a, st, how)
 		}
 	}
 	w.emit(st, Command{Kind: Builtin, Argv: []string{c.Variant.Value}}, from...)
 }
 
+// assignText is what a declaration makes of a text that looks like the value of an
+// array: `declare -a x='($(cmd))'` reads it as one, and so runs what stands in it.
+func (w *walker) assignText(st *state, n string, v value) {
+	for _, t := range v {
+		switch {
+		case strings.HasPrefix(t.s, "(") && t.exact():
+			w.text(n+"="+t.s, st, "declare")
+		case strings.HasPrefix(t.s, "(") || !t.known() && strings.IndexByte(t.s, 0) == 0:
+			w.opaque(st, "a declaration reads text that is not known", nil, t.from)
+		}
+	}
+}
+
 // declareWord is a declaration that an expansion or a quoted word made.
-func (w *walker) declareWord(s string, st *state, how assignment, ref, function bool) {
+func (w *walker) declareWord(s string, st *state, how assignment, ref, function, array bool) {
 	n, val, set := strings.Cut(s, "=")
 	n = strings.TrimSuffix(n, "+")
 	switch {
@@ -321,6 +375,9 @@ func (w *walker) declareWord(s string, st *state, how assignment, ref, function 
 	case ref || !name(n):
 		w.opaque(st, "what is declared is not known", nil, nil)
 	case set:
+		if array || w.lookup(st, n).array {
+			w.assignText(st, n, constant(val))
+		}
 		w.assignValue(st, n, constant(val))
 		if how == assignExport {
 			w.export(st, n)
@@ -332,6 +389,16 @@ func (w *walker) declareWord(s string, st *state, how assignment, ref, function 
 func (w *walker) exportFunction(st *state, how assignment) {
 	if how == assignExport {
 		w.opaque(st, "it exports a function", nil, nil)
+	}
+}
+
+// unshadowed is for `declare -g`, which sets the variable that a local one hides.
+func (w *walker) unshadowed(st *state, n string) {
+	for _, f := range w.frames {
+		if _, hidden := f[n]; hidden {
+			w.opaque(st, "it sets a variable that a local one hides", nil, nil)
+			return
+		}
 	}
 }
 

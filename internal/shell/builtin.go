@@ -23,6 +23,12 @@ func (w *walker) builtin(n string, r *run, st *state) bool {
 			}
 		}
 		i := w.finish(r, c, st)
+		for k, a := range args[:max(len(args)-1, 0)] {
+			if n == "wait" && strings.HasPrefix(a.s, "-") && strings.HasSuffix(a.s, "p") && name(args[k+1].s) {
+				// Set to a process, or not at all.
+				w.set(st, args[k+1].s, &variable{val: append(value{{unset: true}}, number()...)})
+			}
+		}
 		if n == "type" || n == "jobs" || n == "umask" || n == "ulimit" || n == "dirs" || n == "help" || n == "times" {
 			w.produced(st, i)
 		}
@@ -173,7 +179,10 @@ func (w *walker) option(n string, on bool, st *state) {
 
 func (st *state) option(n string, on bool) {
 	switch n {
-	case "physical", "keyword", "functrace", "posix":
+	case "posix":
+		st.posix = true
+		fallthrough
+	case "physical", "keyword", "functrace":
 		// Words or directories would mean something else from here on.
 		st.ifs, st.cwdUnknown = true, true
 	case "errexit":
@@ -392,7 +401,7 @@ func (w *walker) linesOf(s string, names int) value {
 
 func (w *walker) declareWords(n string, r *run, args fields, st *state) {
 	w.finish(r, r.list(Builtin), st)
-	how, ref, function := assignPlain, false, false
+	how, ref, function, array, global := assignPlain, false, false, false, false
 	if n == "export" {
 		how = assignExport
 	}
@@ -416,13 +425,20 @@ func (w *walker) declareWords(n string, r *run, args fields, st *state) {
 				}
 				ref = ref || strings.ContainsRune(a.s, 'n') && n != "export"
 				function = function || strings.ContainsAny(a.s, "fF")
+				global = global || a.s[0] == '-' && strings.ContainsRune(a.s, 'g')
+				array = array || a.s[0] == '-' && strings.ContainsAny(a.s, "aA")
+				if a.s[0] == '-' && n != "export" && strings.ContainsAny(a.s, "iluc") {
+					w.opaque(st, "what is assigned is not what the variable holds", nil, nil)
+				}
 			}
 		default:
 			left, _, _ := strings.Cut(a.s, "=")
-			if n != "export" && n != "readonly" {
+			if global {
+				w.unshadowed(st, strings.TrimSuffix(left, "+"))
+			} else if n != "export" && n != "readonly" {
 				w.shadow(st, strings.TrimSuffix(left, "+"))
 			}
-			w.declareWord(a.s, st, how, ref, function)
+			w.declareWord(a.s, st, how, ref, function, array)
 			if how == assignExport && name(a.s) {
 				w.export(st, a.s)
 			}
@@ -430,9 +446,37 @@ func (w *walker) declareWords(n string, r *run, args fields, st *state) {
 	}
 }
 
+// history reads or writes the file that it names, or the one of HISTFILE.
+func (w *walker) history(args fields, st *state) []Redirect {
+	var out []Redirect
+	for i, a := range args {
+		if !a.known() || len(a.s) < 2 || a.s[0] != '-' {
+			continue
+		}
+		red := Redirect{Read: strings.ContainsAny(a.s, "rn"), Write: strings.ContainsAny(a.s, "wa")}
+		if !red.Read && !red.Write {
+			continue
+		}
+		switch v, set := w.lookup(st, "HISTFILE").val.one(); {
+		case i+1 < len(args):
+			red.Path = args[i+1].s
+		case set:
+			red.Path = v
+		default:
+			continue // a shell that runs a text has none
+		}
+		out = append(out, red)
+	}
+	return out
+}
+
 // settings are builtins that change how names are looked up or keys are read.
 func (w *walker) settings(n string, r *run, args fields, st *state) {
-	w.produced(st, w.finish(r, r.list(Builtin), st))
+	listed := r.list(Builtin)
+	if n == "history" {
+		listed.Redirects = append(listed.Redirects, w.history(args, st)...)
+	}
+	w.produced(st, w.finish(r, listed, st))
 	why := ""
 	for _, a := range args {
 		switch {

@@ -40,6 +40,10 @@ func (w *walker) call(c *syntax.CallExpr, redirs []*syntax.Redirect, st *state) 
 	if len(c.Assigns) > 0 {
 		inner, env = w.prefix(c.Assigns, st)
 	}
+	var set map[string]*variable
+	if inner != st {
+		set = w.keeps(c.Assigns, alts, st, inner)
+	}
 	w.at = at
 	in, out, fds := st.in, st.out, st.fds
 	inner.in = io.in
@@ -66,11 +70,9 @@ func (w *walker) call(c *syntax.CallExpr, redirs []*syntax.Redirect, st *state) 
 		done = inner
 	}
 	if done != st {
-		if inner != st && len(alts) == 1 {
-			// Assignments before a command hold for it alone.
-			w.restore(c.Assigns, st, done)
-		} else if inner != st {
-			w.restore(c.Assigns, st, done)
+		if inner != st {
+			// Assignments before a command hold for it alone, or nearly so.
+			w.restore(c.Assigns, st, done, set)
 		}
 		*st = *done
 	}
@@ -91,11 +93,54 @@ func (w *walker) prefix(list []*syntax.Assign, st *state) (*state, []Assign) {
 	return inner, nil
 }
 
-// restore undoes the assignments of a prefix.
-func (w *walker) restore(list []*syntax.Assign, st, done *state) {
+// keeps returns what a prefix assigns if the command behind it may keep it: `c=x export
+// c`, a function that does so, and in other shells than bash every special builtin. nil
+// if it surely does not.
+func (w *walker) keeps(list []*syntax.Assign, alts []fields, st, inner *state) map[string]*variable {
+	for _, words := range alts {
+		if len(words) == 0 || !words[0].exact() {
+			break
+		}
+		n := words[0].s
+		_, function := st.funcs[n]
+		switch n {
+		case "command", "builtin", "eval", "source", ".", "export", "readonly", "declare", "typeset", "local", "printf", "getopts":
+		case ":", "break", "continue", "exec", "exit", "return", "set", "shift", "times", "trap", "unset":
+			if w.o.Dialect == Bash && !st.posix && !function {
+				continue
+			}
+		default:
+			if !function {
+				continue
+			}
+		}
+		set := map[string]*variable{}
+		for _, a := range list {
+			if a.Name != nil {
+				set[a.Name.Value] = w.lookup(inner, a.Name.Value)
+			}
+		}
+		return set
+	}
+	return nil
+}
+
+// restore undoes the assignments of a prefix; of those in set it is not known whether
+// they are undone.
+func (w *walker) restore(list []*syntax.Assign, st, done *state, set map[string]*variable) {
 	done.own()
 	for _, a := range list {
 		if a.Name == nil {
+			continue
+		}
+		if v := set[a.Name.Value]; v != nil {
+			n := a.Name.Value
+			old, last := w.lookup(st, n), w.lookup(done, n)
+			if v.ref != old.ref || last.ref != old.ref {
+				w.opaque(done, "a name that may stand for another one", nil, nil)
+			}
+			done.vars[n] = joinVariables(joinVariables(old, v), last)
+			done.vars[n].local = true
 			continue
 		}
 		if old := st.vars[a.Name.Value]; old != nil {

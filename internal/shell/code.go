@@ -17,6 +17,9 @@ type trapText struct {
 
 // eval runs its words as text.
 func (w *walker) eval(r *run, args fields, st *state) {
+	if len(args) > 0 && args[0].exact() && args[0].s == "--" {
+		args = args[1:]
+	}
 	t := joinFields(args)
 	if !t.exact() {
 		c := r.list(Opaque)
@@ -93,7 +96,7 @@ func (w *walker) source(r *run, args fields, st *state) {
 		for _, a := range args {
 			from = union(from, a.from)
 		}
-		if st.in != nil && (path == "/dev/stdin" || path == "-") {
+		if st.in != nil && (path == "/dev/stdin" || path == "/dev/fd/0" || path == "/proc/self/fd/0" || path == "-") {
 			from = union(from, st.in.from)
 		}
 		c := Command{Why: "what " + r.words[0].s + " runs cannot be read", Argv: []string{r.words[0].s, args[0].s}, CodeFile: path}
@@ -145,7 +148,7 @@ func (w *walker) readSource(t text, st *state) (raw, path string, ok bool) {
 		return "", "", false
 	}
 	if strings.HasPrefix(t.s, "/dev/") || strings.HasPrefix(t.s, "/proc/") || t.s == "-" {
-		if t.s == "/dev/stdin" && st.in != nil && st.in.known {
+		if (t.s == "/dev/stdin" || t.s == "/dev/fd/0" || t.s == "/proc/self/fd/0") && st.in != nil && st.in.known {
 			return st.in.s, t.s, true
 		}
 		if text, ok := w.pipes[t.s]; ok {
@@ -214,9 +217,45 @@ func (w *walker) trap(r *run, args fields, st *state) {
 	w.repeat++
 	w.text(args[0].s, sub, "trap")
 	w.repeat--
+	if sub.ended = false; !onlyExit(args[1:]) {
+		w.anyTime(st, sub)
+	}
 	if file := w.parseText(args[0].s, st, "trap"); file != nil {
 		w.traps = append(w.traps, trapText{file: file, st: st.clone()})
 	}
+}
+
+// anyTime is for a trap that may run between any two commands: what it assigns is not
+// known from here on, whatever else is assigned to it.
+func (w *walker) anyTime(st, after *state) {
+	same := after.clone()
+	same.vars = st.vars
+	if !w.settled(st, same) {
+		w.opaque(st, "a trap changes what later commands mean", nil, nil)
+	}
+	for n, v := range after.vars {
+		if old := st.vars[n]; old == v || old != nil && old.same(v) {
+			continue
+		}
+		if v.ref != "" {
+			w.opaque(st, "a name that may stand for another one", nil, nil)
+		}
+		if w.volatile == nil {
+			w.volatile = map[string]bool{}
+		}
+		w.volatile[n] = true
+		w.set(st, n, v)
+	}
+}
+
+// onlyExit reports a trap that runs when the shell ends and at no other time.
+func onlyExit(signals fields) bool {
+	for _, f := range signals {
+		if s := strings.ToUpper(f.s); s != "EXIT" && s != "0" {
+			return false
+		}
+	}
+	return true
 }
 
 // runTraps walks every trap once more with all values its variables ever had and in

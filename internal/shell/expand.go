@@ -225,8 +225,15 @@ func (w *walker) lit(s string, st *state, q quoting, first bool) []piece {
 				out = append(out, piece{fields: fields{concat(h, tail[0].fields[0])}, quoted: true})
 			}
 			return out
+		case "~+":
+			if !st.cwdUnknown && len(st.cwds) == 1 && st.vars["PWD"] == nil {
+				b.WriteString(st.cwds[0])
+				i = len(name)
+				break
+			}
+			fallthrough
 		default:
-			// Another user's home, the current directory, one of the stack.
+			// Another user's home, the directory before, one of the stack.
 			if strings.IndexFunc(name[1:], notTilde) < 0 {
 				b.WriteString(Hole)
 				i = len(name)

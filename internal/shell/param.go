@@ -264,7 +264,7 @@ func (w *walker) named(name string, st *state) value {
 		if st.vars[name] == nil {
 			return number()
 		}
-	case "-", "_", "FUNCNAME", "BASH_SOURCE", "BASH_COMMAND", "BASH_LINENO", "DIRSTACK", "GROUPS", "HOSTNAME", "BASH", "BASH_VERSION", "BASH_VERSINFO", "REPLY", "OPTARG":
+	case "-", "_", "FUNCNAME", "DIRSTACK", "GROUPS", "HOSTNAME", "BASH", "REPLY", "OPTARG", "SHELLOPTS", "BASHOPTS", "HOSTTYPE", "MACHTYPE", "HISTCMD", "EPOCHREALTIME", "PS4", "COMP_WORDBREAKS":
 		if st.vars[name] == nil {
 			return unknown(nil)
 		}
@@ -280,6 +280,9 @@ func (w *walker) named(name string, st *state) value {
 		}
 	case "HOME":
 		return w.home(st)
+	}
+	if strings.HasPrefix(name, "BASH_") && st.vars[name] == nil {
+		return unknown(nil) // the text itself, among others
 	}
 	if n, err := strconv.Atoi(name); err == nil && n > 0 {
 		switch {

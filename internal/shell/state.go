@@ -20,11 +20,12 @@ type variable struct {
 	local    bool // changed since the shell started
 	ref      string
 	integer  bool // declare -i: what is assigned is evaluated
+	cased    bool // declare -l, -u, -c: what is assigned changes its letters
 	assoc    bool // declare -A: subscripts are text
 }
 
 func (v *variable) same(u *variable) bool {
-	return v.val.same(u.val) && v.array == u.array && v.open == u.open && v.exported == u.exported && v.ref == u.ref && v.integer == u.integer && v.assoc == u.assoc &&
+	return v.val.same(u.val) && v.array == u.array && v.open == u.open && v.exported == u.exported && v.ref == u.ref && v.integer == u.integer && v.cased == u.cased && v.assoc == u.assoc &&
 		slices.Equal(v.keys, u.keys) && slices.EqualFunc(v.elems, u.elems, value.same)
 }
 
@@ -100,6 +101,7 @@ type state struct {
 	glob      bool          // set -f
 	ended     bool          // nothing after this runs
 	exportAll bool          // set -a
+	posix     bool          // set -o posix: a prefix of a special builtin stays
 
 	piped bool // part of a pipeline or in the background
 	ok    *state
@@ -151,6 +153,9 @@ func (w *walker) join(st, o *state) {
 	for n := range names {
 		a, b := w.lookup(st, n), w.lookup(o, n)
 		if a != b && !a.same(b) {
+			if a.ref != b.ref {
+				w.opaque(st, "a name that may stand for another one", nil, nil)
+			}
 			st.vars[n] = joinVariables(a, b)
 		}
 	}
@@ -166,6 +171,7 @@ func (w *walker) join(st, o *state) {
 		st.params, st.paramsOpen = nil, true
 	}
 	st.paramsOpen = st.paramsOpen || o.paramsOpen
+	st.posix = st.posix || o.posix
 	st.ifs, st.glob, st.exits, st.exportAll = st.ifs || o.ifs, st.glob && o.glob, st.exits && o.exits, st.exportAll || o.exportAll
 }
 
@@ -196,7 +202,7 @@ func (w *walker) joinFuncs(st, o *state) {
 
 func joinVariables(a, b *variable) *variable {
 	if !a.array && !b.array && a.ref == b.ref {
-		return &variable{val: a.val.or(b.val), exported: a.exported || b.exported, local: a.local || b.local, ref: a.ref, integer: a.integer || b.integer}
+		return &variable{val: a.val.or(b.val), exported: a.exported || b.exported, local: a.local || b.local, ref: a.ref, integer: a.integer || b.integer, cased: a.cased || b.cased}
 	}
 	from := union(a.val.sources(), b.val.sources())
 	if a.array {
@@ -205,7 +211,8 @@ func joinVariables(a, b *variable) *variable {
 	if b.array {
 		from = union(from, b.all().sources())
 	}
-	return &variable{val: unknown(from), array: true, open: true, local: true, exported: a.exported || b.exported, assoc: a.assoc && b.assoc}
+	return &variable{val: unknown(from), array: true, open: true, local: true, exported: a.exported || b.exported, assoc: a.assoc && b.assoc,
+		integer: a.integer || b.integer, cased: a.cased || b.cased}
 }
 
 // addCwds adds directories in which the shell may be.
@@ -251,11 +258,14 @@ func (w *walker) widen(a, b *state) {
 	a.own()
 	for n, v := range b.vars {
 		if u := a.vars[n]; u == nil || !u.same(v) {
-			from := v.val.sources()
+			from, integer, cased := v.val.sources(), v.integer, v.cased
 			if u != nil {
-				from = union(from, u.val.sources())
+				from, integer, cased = union(from, u.val.sources()), integer || u.integer, cased || u.cased
 			}
-			a.vars[n] = &variable{val: unknown(from), array: v.array, open: v.array, exported: v.exported, local: true}
+			if v.ref != "" || u != nil && u.ref != "" {
+				w.opaque(a, "a name that may stand for another one", nil, nil)
+			}
+			a.vars[n] = &variable{val: unknown(from), array: v.array, open: v.array, exported: v.exported, local: true, integer: integer, cased: cased}
 		}
 	}
 	if !slices.Equal(a.cwds, b.cwds) || b.cwdUnknown {
@@ -277,7 +287,12 @@ func (w *walker) lookup(st *state, name string) *variable {
 		return v
 	}
 	v := &variable{val: unknown(nil)}
-	if w.o.Getenv != nil {
+	switch {
+	case name == "BASH_VERSINFO" || name == "BASH_LINENO" || name == "BASH_ARGC" || name == "GROUPS" || name == "PIPESTATUS":
+		v.val = number()
+	case name == "FUNCNAME" || name == "DIRSTACK" || strings.HasPrefix(name, "BASH_"):
+		v.array, v.open = true, true // the shell's own
+	case w.o.Getenv != nil:
 		if s, set, known := w.o.Getenv(name); known {
 			v = &variable{val: value{{s: s, unset: !set}}, exported: set}
 		}

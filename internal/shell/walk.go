@@ -29,6 +29,7 @@ type walker struct {
 	pipes    map[string]string
 	stopped  bool
 	ever     map[string]value       // every value a variable had
+	volatile map[string]bool        // variables that a trap may set at any time
 	frames   []map[string]*variable // what locals hide
 	traps    []trapText
 }
@@ -270,7 +271,7 @@ func (w *walker) compound(c syntax.Command, st *state) {
 		w.declare(c, st)
 	case *syntax.TimeClause:
 		if c.Stmt != nil {
-			w.stmt(c.Stmt, st)
+			w.stmt(timed(c.Stmt), st)
 		}
 	case *syntax.CoprocClause:
 		sub := st.clone()
@@ -279,6 +280,19 @@ func (w *walker) compound(c syntax.Command, st *state) {
 	default:
 		w.opaque(st, fmt.Sprintf("%T is not known", c), nil, nil)
 	}
+}
+
+// timed is what `time` runs: the shell takes one "--" for the end of its options, where
+// the parser sees a command of that name.
+func timed(s *syntax.Stmt) *syntax.Stmt {
+	call, ok := s.Cmd.(*syntax.CallExpr)
+	if !ok || len(call.Assigns) > 0 || len(call.Args) == 0 || call.Args[0].Lit() != "--" {
+		return s
+	}
+	out, inner := *s, *call
+	inner.Args = call.Args[1:]
+	out.Cmd = &inner
+	return &out
 }
 
 func (w *walker) binary(c *syntax.BinaryCmd, st *state) {

@@ -1,0 +1,103 @@
+package run
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/atip-dev/atip-exec/atip"
+)
+
+// maxMadeLinks bounds how many links of one text are followed.
+const maxMadeLinks = 16
+
+// madeLink is a link that an earlier part of the text makes.
+type madeLink struct{ at, to string }
+
+// linked remembers what a call of ln makes, so that a later part of the text that goes
+// through the link is judged by where it leads.
+func (c *collector) linked(s *step) {
+	if s.Call.Tool != "ln" || c.ctx == nil || c.ctx.cwdUnknown || len(c.made) >= maxMadeLinks {
+		return
+	}
+	dir := join(s.Cwd, s.Call.Chdir)
+	var words []string
+	for _, p := range s.Call.Positionals {
+		words = append(words, p.Value)
+	}
+	into := ""
+	if named := optionValues(s, "target-directory"); len(named) > 0 {
+		into = named[0]
+	} else if len(words) > 1 {
+		into, words = words[len(words)-1], words[:len(words)-1]
+	} else {
+		into = "."
+	}
+	into = c.absolutePath(into, dir)
+	_, aside := optionPresent(s, "no-target-directory", "no-dereference")
+	for _, target := range words {
+		if hasHole([]string{target, into}) || strings.Contains(target, "…") {
+			continue
+		}
+		at := into
+		if info, err := os.Stat(into); err == nil && info.IsDir() && !aside {
+			at = filepath.Join(into, filepath.Base(target))
+		}
+		from := dir
+		if _, symbolic := optionPresent(s, "symbolic"); symbolic {
+			from = filepath.Dir(at)
+		}
+		c.made = append(c.made, madeLink{at, c.absolutePath(target, from)})
+	}
+}
+
+func optionPresent(s *step, names ...string) (at int, ok bool) {
+	for i, o := range s.Call.Options {
+		if contains(names, o.Name) {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+func (c *collector) absolutePath(path, dir string) string {
+	return filepath.Clean(c.plan.absolute(dir, path))
+}
+
+// throughLinks is where a path leads by the links that the text made itself; the
+// latest counts.
+func (c *collector) throughLinks(abs string) string {
+	for range c.made {
+		moved := false
+		for i := len(c.made) - 1; i >= 0 && !moved; i-- {
+			if l := c.made[i]; within(abs, l.at) && !within(l.to, l.at) {
+				abs, moved = filepath.Join(l.to, strings.TrimPrefix(abs, l.at)), true
+			}
+		}
+		if !moved {
+			break
+		}
+	}
+	return abs
+}
+
+// follow judges a path by where a link leads that the text made before.
+func (c *collector) follow(fill func(*atip.Resource, string), r *atip.Resource, cwd string) {
+	if len(c.made) == 0 || r.Value == "" {
+		return
+	}
+	named := c.absolutePath(r.Value, cwd)
+	if r.Access&atip.AccessDelete != 0 && !r.Recursive && !strings.HasSuffix(r.Value, "/") {
+		for _, l := range c.made {
+			if l.at == named {
+				return // the link itself goes
+			}
+		}
+	}
+	if to := c.throughLinks(named); to != named {
+		value := r.Value
+		r.Value = to
+		fill(r, cwd)
+		r.Value = value
+	}
+}
