@@ -11,13 +11,18 @@ import (
 // maxMadeLinks bounds how many links of one text are followed.
 const maxMadeLinks = 16
 
-// madeLink is a link that an earlier part of the text makes.
-type madeLink struct{ at, to string }
+// madeLink is a name that an earlier part of the text gave to what lies, or lay, elsewhere.
+type madeLink struct {
+	at, to string
+	moved  bool // by mv: what is deleted there was not made there
+}
 
-// linked remembers what a call of ln makes, so that a later part of the text that goes
-// through the link is judged by where it leads.
+// linked remembers what calls of ln and mv make, so that a later part of the text is
+// judged by what it reaches through the new name: `mv src dist && rm -rf dist` does not
+// delete what can be built again.
 func (c *collector) linked(s *step) {
-	if s.Call.Tool != "ln" || c.ctx == nil || c.ctx.cwdUnknown || len(c.made) >= maxMadeLinks {
+	moves := s.Call.Tool == "mv" || s.Call.Tool == "git" && len(s.Call.Path) == 1 && s.Call.Path[0] == "mv"
+	if !moves && s.Call.Tool != "ln" || c.ctx == nil || c.ctx.cwdUnknown || len(c.made) >= maxMadeLinks {
 		return
 	}
 	dir := join(s.Cwd, s.Call.Chdir)
@@ -47,7 +52,7 @@ func (c *collector) linked(s *step) {
 		if _, symbolic := optionPresent(s, "symbolic"); symbolic {
 			from = filepath.Dir(at)
 		}
-		c.made = append(c.made, madeLink{at, c.absolutePath(target, from)})
+		c.made = append(c.made, madeLink{at, c.throughLinks(c.absolutePath(target, from)), moves})
 	}
 }
 
@@ -87,17 +92,28 @@ func (c *collector) follow(fill func(*atip.Resource, string), r *atip.Resource, 
 		return
 	}
 	named := c.absolutePath(r.Value, cwd)
+	refill := func(to string) {
+		value := r.Value
+		r.Value = to
+		fill(r, cwd)
+		r.Value = value
+	}
+	if r.Access&atip.AccessDelete != 0 {
+		for _, l := range c.made {
+			if l.moved && l.at != named && within(l.at, named) && !within(l.to, named) {
+				refill(l.to)
+				return
+			}
+		}
+	}
 	if r.Access&atip.AccessDelete != 0 && !r.Recursive && !strings.HasSuffix(r.Value, "/") {
 		for _, l := range c.made {
-			if l.at == named {
+			if l.at == named && !l.moved {
 				return // the link itself goes
 			}
 		}
 	}
 	if to := c.throughLinks(named); to != named {
-		value := r.Value
-		r.Value = to
-		fill(r, cwd)
-		r.Value = value
+		refill(to)
 	}
 }

@@ -113,6 +113,9 @@ func handed(kind handKind, w, before string) (string, bool) {
 		path, _, _ := strings.Cut(w[at+1:], ";")
 		return path, true
 	case handsWords:
+		if name, rest, ok := strings.Cut(w, "="); ok && strings.HasSuffix(name, "-file") {
+			return rest, true // kubectl get -o custom-columns-file=FILE
+		}
 		if strings.HasPrefix(before, "-") && len(before) == 2 {
 			return "", false // an identity, a configuration: the metadata knows options
 		}

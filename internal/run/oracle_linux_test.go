@@ -128,7 +128,7 @@ var errUnfit = errors.New("not for the oracle")
 
 // check runs one text and compares; errUnfit if it cannot be run here.
 func (o *oracle) check(text string) (calls int, err error) {
-	for _, no := range []string{"kill", "command -p", "env -i", "env - ", "-iS", "exec -c", "/dev/", "ulimit", "-delete", "-lc", "-c -l", "--login", "$$"} {
+	for _, no := range []string{"kill", "command -p", "env -i", "env - ", "-iS", "exec -c", "/dev/", "ulimit", "-delete", "-lc", "-c -l", "--login", "$$", "$!", "${!}"} {
 		if strings.Contains(text, no) {
 			return 0, errUnfit
 		}

@@ -196,6 +196,7 @@ func (c *collector) resolve(s *step) error {
 	s.ServiceHosts = p.serviceHosts(s)
 	c.redirected(s)
 	c.environed(s)
+	c.led(s)
 	if s.Call.Provenance.Rank >= atip.Org {
 		for _, path := range s.Call.Paths {
 			if abs := p.expand(path); p.world.Classify(abs, atip.AccessRead, false) == atip.ClassSecret {

@@ -484,7 +484,7 @@ func (w *walker) settings(n string, r *run, args fields, st *state) {
 			why = n + " with words that are not known"
 		case n == "hash" && strings.HasPrefix(a.s, "-p"), n == "enable" && a.s != "-a" && a.s != "-p" && a.s != "-s",
 			n == "bind" && (a.s == "-x" || a.s == "-f"), (n == "complete" || n == "compgen") && (a.s == "-C" || a.s == "-F" || strings.ContainsAny(a.s, "$`")),
-			n == "shopt" && (a.s == "expand_aliases" || a.s == "extdebug" || a.s == "lastpipe"):
+			n == "shopt" && (a.s == "expand_aliases" || a.s == "extdebug" || a.s == "lastpipe" || a.s == "xpg_echo" || a.s == "cdable_vars" || strings.HasPrefix(a.s, "compat")):
 			why = n + " " + a.s + " changes what runs"
 		}
 	}

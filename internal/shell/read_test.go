@@ -82,6 +82,34 @@ func TestConstructs(t *testing.T) {
 		{"a &", "a"},
 		{"! a", "a"},
 		{"time a", "a"},
+		{"time -p -- a", "a"},
+		{"time -- -- a", "-- a"},
+
+		// What a variable is decides what is made of its value.
+		{"declare -a x='($(a))'", "a; (declare)"},
+		{"x=(); declare x='($(a))'", "a; (declare)"},
+		{"declare -ia x=('v[$(a)]')", "a; ?; a; ?; (declare)"},
+		{"RANDOM='v[$(a)]'", "a; ?; a; ?"},
+		{"declare -l c=LS; $c", "(declare); ? …"},
+		{"if a; then declare -n r=c; fi", "a; (declare); ?"},
+
+		// What a prefix assigns may stay.
+		{"c=a; c=b export c; $c", "(export c); a; b"},
+		{"c=a; c=b :; $c", "(:); a"},
+		{"c=a; f() { c=$c; }; c=b f; $c", "a; b"},
+		{"c=a; f() { declare -g c=b; }; f; $c", "(declare); b"},
+		{"c=a; f() { local c=x; declare -g c=b; }; f; $c", "(local); ?; (declare); a"},
+
+		// A trap that may run at any time.
+		{"trap 'c=b' ERR; c=a; $c", "(trap c=b ERR); ? …"},
+		{"trap 'c=b' EXIT; c=a; $c", "(trap c=b EXIT); a"},
+		{"trap 'cd /' ERR", "(trap cd / ERR); (cd /); ?; (cd /)"},
+		{"wait -p c; ${c:-a}", "(wait -p c); ? 0; a"},
+
+		{"eval -- 'a b'", "a b"},
+		{"a ~+/x", "a /ws/x"},
+		{"history -w f; history -r g", "(history -w f) >f; (history -r g) <g"},
+		{"a ${FUNCNAME[0]} $BASH_EXECUTION_STRING", "a … …"},
 		{"{ a; b; }", "a; b"},
 		{"(a; b)", "a; b"},
 		{"if a; then b; elif c; then d; else e; fi", "a; b; c; d; e"},
