@@ -76,8 +76,9 @@ func (c *collector) add(argv, via []string, cwd string, confidence policy.Confid
 		return err
 	}
 	c.targets(s)
-	if e := s.Call.Effects[atip.ExecOpaque]; e.Value == atip.Yes && e.Clause != "" && s.RunsCode == policy.CodeProject {
-		// Besides code of the workspace it runs what an option names.
+	if e := s.Call.Effects[atip.ExecOpaque]; e.Value == atip.Yes && s.RunsCode == policy.CodeProject && e.Clause != "" && e.Clause != "base" && !strings.HasPrefix(e.Clause, "env:") {
+		// Besides code of the workspace it runs what its words name. Variables are weighed
+		// by themselves; those of the caller are configuration.
 		s.RunsCode = policy.CodeOpaque
 	}
 	return nil
