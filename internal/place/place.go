@@ -86,10 +86,31 @@ func (w World) from(base, value string) string {
 			return home
 		}
 	}
+	if rest, ok := ownDirectory(value); ok {
+		return base + rest
+	}
 	if filepath.IsAbs(value) {
 		return value
 	}
 	return base + string(filepath.Separator) + value
+}
+
+// ownDirectory is what follows the name by which each process finds its own directory:
+// it leads where the command runs, not where this program does.
+func ownDirectory(value string) (rest string, ok bool) {
+	if !strings.HasPrefix(value, "/proc/") {
+		return "", false
+	}
+	clean := value
+	if !strings.Contains(value, "..") {
+		clean = filepath.Clean(value) // dots count from where the link leads
+	}
+	for _, link := range [...]string{"/proc/self/cwd", "/proc/thread-self/cwd"} {
+		if rest, ok = strings.CutPrefix(clean, link); ok && (rest == "" || rest[0] == filepath.Separator) {
+			return rest, true
+		}
+	}
+	return "", false
 }
 
 // tilde expands "~", "~/x" and "~user/x".

@@ -388,3 +388,23 @@ func BenchmarkFindWorkspace(b *testing.B) {
 		}
 	}
 }
+
+// TestOwnDirectory holds that /proc/self/cwd is the directory of the command that is
+// judged, whatever this program's own one is.
+func TestOwnDirectory(t *testing.T) {
+	dir := t.TempDir()
+	dir, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := World{Workspace: dir, Cwd: dir, Home: "/nonexistent"}
+	for value, want := range map[string]string{
+		"/proc/self/cwd": dir, "/proc/self/cwd/a": dir + "/a", "/proc/thread-self/cwd/a": dir + "/a", "/proc//self/./cwd/a": dir + "/a",
+		"/proc/self/cwd/../a": filepath.Dir(dir) + "/a",
+	} {
+		r := atip.Resource{Kind: "path", Value: value, Access: atip.AccessRead}
+		if w.Fill(&r, ""); r.Abs != want {
+			t.Errorf("%s leads to %s, want %s", value, r.Abs, want)
+		}
+	}
+}
