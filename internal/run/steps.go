@@ -76,12 +76,23 @@ func (c *collector) add(argv, via []string, cwd string, confidence policy.Confid
 		return err
 	}
 	c.targets(s)
-	if e := s.Call.Effects[atip.ExecOpaque]; e.Value == atip.Yes && s.RunsCode == policy.CodeProject && e.Clause != "" && e.Clause != "base" && !strings.HasPrefix(e.Clause, "env:") {
+	if e := s.Call.Effects[atip.ExecOpaque]; e.Value == atip.Yes && s.RunsCode == policy.CodeProject && (s.confidence() == "exact" || namesOption(s)) && e.Clause != "" && e.Clause != "base" && !strings.HasPrefix(e.Clause, "env:") {
 		// Besides code of the workspace it runs what its words name. Variables are weighed
 		// by themselves; those of the caller are configuration.
 		s.RunsCode = policy.CodeOpaque
 	}
 	return nil
+}
+
+// namesOption reports an option that a call surely has; where there is none, a clause
+// about one fires because of a word that is not known.
+func namesOption(s *step) bool {
+	for _, o := range s.Call.Options {
+		if !o.Maybe {
+			return true
+		}
+	}
+	return false
 }
 
 func (c *collector) identify(s *step) error {
