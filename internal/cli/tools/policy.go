@@ -11,9 +11,11 @@ import (
 
 func policyVerb(c *cli.Console, v *cli.Values) (int, error) {
 	if len(v.Rest) == 0 {
-		return 0, fault.New("E1004", "policy: say show, check, test, lint, diff, simulate, trust or lock").WithFix("say which", "atip policy check")
+		return 0, fault.New("E1004", "policy: say init, show, check, test, lint, diff, simulate, trust or lock").WithFix("say which", "atip policy check")
 	}
 	switch what := v.Rest[1:]; v.Rest[0] {
+	case "init":
+		return 0, initPolicy(c, v.Has("project"), what)
 	case "show":
 		return 0, showPolicy(c, what)
 	case "check":
@@ -31,7 +33,7 @@ func policyVerb(c *cli.Console, v *cli.Values) (int, error) {
 	case "simulate":
 		return simulatePolicy(c, v, what)
 	}
-	return 0, fault.New("E1004", "policy: unknown word "+v.Rest[0]).WithFix("say show, check, test, lint, diff, simulate, trust or lock", "atip policy check")
+	return 0, fault.New("E1004", "policy: unknown word "+v.Rest[0]).WithFix("say init, show, check, test, lint, diff, simulate, trust or lock", "atip policy check")
 }
 
 func showPolicy(c *cli.Console, what []string) error {
