@@ -131,10 +131,6 @@ func (c *collector) printsNames(s *step) []string {
 	return out
 }
 
-func usesOption(s *step, names ...string) bool {
-	return slices.ContainsFunc(s.Call.Options, func(o atip.OptionUse) bool { return slices.Contains(names, o.Name) })
-}
-
 // positionals are the words of a search that name where it looks.
 func positionals(s *step, all bool) []string {
 	var out []string

@@ -39,7 +39,7 @@ func (c *collector) linked(s *step) {
 		into = "."
 	}
 	into = c.absolutePath(into, dir)
-	_, aside := optionPresent(s, "no-target-directory", "no-dereference")
+	aside := usesOption(s, "no-target-directory", "no-dereference")
 	for _, target := range words {
 		if hasHole([]string{target, into}) || strings.Contains(target, "…") {
 			continue
@@ -49,20 +49,11 @@ func (c *collector) linked(s *step) {
 			at = filepath.Join(into, filepath.Base(target))
 		}
 		from := dir
-		if _, symbolic := optionPresent(s, "symbolic"); symbolic {
+		if usesOption(s, "symbolic") {
 			from = filepath.Dir(at)
 		}
 		c.made = append(c.made, madeLink{at, c.throughLinks(c.absolutePath(target, from)), moves})
 	}
-}
-
-func optionPresent(s *step, names ...string) (at int, ok bool) {
-	for i, o := range s.Call.Options {
-		if contains(names, o.Name) {
-			return i, true
-		}
-	}
-	return 0, false
 }
 
 func (c *collector) absolutePath(path, dir string) string {

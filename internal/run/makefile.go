@@ -2,6 +2,7 @@ package run
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/atip-dev/atip-exec/atip"
@@ -367,6 +368,12 @@ func optionValues(s *step, names ...string) []string {
 	return out
 }
 
+// usesOption reports whether one of these options is there, in any reading of the words.
+func usesOption(s *step, names ...string) bool {
+	return slices.ContainsFunc(s.Call.Options, func(o atip.OptionUse) bool { return contains(names, o.Name) })
+}
+
+// hasOption reports whether one of these options is there for sure.
 func hasOption(s *step, names ...string) bool {
 	for _, o := range s.Call.Options {
 		if contains(names, o.Name) && !o.Maybe {
