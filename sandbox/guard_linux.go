@@ -298,16 +298,21 @@ func (g *protection) gitExtras() []string {
 	return out
 }
 
+// namesIn lists the first names of a directory of a repository; none if it cannot be read.
+func (g *protection) namesIn(root int, rel string) []string {
+	f, err := g.roots[root].Open(rel)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	names, _ := f.Readdirnames(256)
+	return names
+}
+
 // worktrees are the files by which other work trees find this repository. One that is made
 // now belongs to a tree that is made now.
 func (g *protection) worktrees(out []string, root int, rel string) []string {
-	f, err := g.roots[root].Open(rel)
-	if err != nil {
-		return out
-	}
-	names, _ := f.Readdirnames(256)
-	f.Close()
-	for _, n := range names {
+	for _, n := range g.namesIn(root, rel) {
 		at := g.Roots[root] + "/" + rel + "/" + n
 		out = append(out, at+"/commondir", at+"/gitdir", at+"/config.worktree")
 	}
@@ -318,13 +323,7 @@ func (g *protection) modules(out []string, root int, rel string, depth int) []st
 	if depth > 8 || len(out) > 512 {
 		return out
 	}
-	f, err := g.roots[root].Open(rel)
-	if err != nil {
-		return out
-	}
-	names, _ := f.Readdirnames(256)
-	f.Close()
-	for _, n := range names {
+	for _, n := range g.namesIn(root, rel) {
 		sub := rel + "/" + n
 		if _, err := g.roots[root].Lstat(sub + "/HEAD"); err == nil {
 			at := g.Roots[root] + "/" + sub
