@@ -49,10 +49,10 @@ type Cmd struct {
 
 // Listener is a socket that listens inside the network of a run.
 type Listener struct {
-	Service string   `json:"service"`        // http, socks, forward, direct
-	Host    string   `json:"host,omitempty"` // of service direct
-	Port    int      `json:"port"`
-	File    *os.File `json:"-"`
+	Service string // http, socks, forward, direct
+	Host    string // of service direct
+	Port    int
+	File    *os.File
 }
 
 // Exit is how the child ended.

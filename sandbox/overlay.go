@@ -4,9 +4,9 @@ package sandbox
 // written stays in the layer. A cache that runs share for writing could be poisoned, and
 // a cold one makes every first build slow. Only a private root can hold one.
 type Overlay struct {
-	Lower string `json:"lower"` // the host's cache
-	Name  string `json:"name"`  // of the layer
-	Upper string `json:"upper"` // the layer, chosen at the start
+	Lower string // the host's cache
+	Name  string // of the layer
+	Upper string // the layer, chosen at the start
 }
 
 // overlay asks for one over path, if there is such a directory, and says what the
