@@ -22,7 +22,32 @@ func braces(word *syntax.Word) ([]*syntax.Word, bool) {
 	if !syntax.SplitBraces(copied) {
 		return []*syntax.Word{word}, true
 	}
-	return expandBraces(copied.Parts)
+	words, ok := expandBraces(copied.Parts)
+	for _, word := range words {
+		word.Parts = joinLiterals(word.Parts)
+	}
+	return words, ok
+}
+
+// joinLiterals makes one literal of adjacent ones, as the shell sees them: {~,x}root is
+// one tilde prefix, {[,x}a] one pattern. An empty one is none: {,} makes no word.
+func joinLiterals(parts []syntax.WordPart) []syntax.WordPart {
+	out := parts[:0]
+	var before *syntax.Lit
+	for _, part := range parts {
+		lit, ok := part.(*syntax.Lit)
+		switch {
+		case !ok:
+			out, before = append(out, part), nil
+		case strings.ReplaceAll(lit.Value, "\\\n", "") == "":
+		case before != nil:
+			before.Value += lit.Value
+		default:
+			before = &syntax.Lit{Value: lit.Value}
+			out = append(out, before)
+		}
+	}
+	return out
 }
 
 // expandBraces is the product of all brace expressions among parts.
@@ -87,6 +112,9 @@ func sequence(b *syntax.BraceExp) ([]*syntax.Word, bool) {
 			return nil, false
 		}
 		lo, hi, letters = int(from[0]), int(to[0]), true
+		if lo < 'a' != (hi < 'a') {
+			return nil, false // between Z and a there are brackets, a backslash and a backquote
+		}
 	}
 	if d := max(lo, hi) - min(lo, hi); d < 0 || d/step >= maxWords {
 		return nil, false
