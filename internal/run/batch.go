@@ -1,20 +1,13 @@
 package run
 
 import (
-	"bufio"
-	"encoding/json"
-	"fmt"
-	"io"
 	"slices"
 	"time"
 
 	"github.com/atip-dev/atip-exec/internal/fault"
 )
 
-const (
-	planKind     = "atip-exec.plan/1"
-	maxBatchLine = 2 << 20
-)
+const planKind = "atip-exec.plan/1"
 
 // Batch plans many commands and starts none: the way to test a policy over
 // thousands of command lines.
@@ -43,54 +36,6 @@ type batchError struct {
 	ID       any          `json:"id,omitempty"`
 	Decision string       `json:"decision"`
 	Error    *fault.Fault `json:"error"`
-}
-
-// Answer reads one JSON object a line and writes one plan a line, in order and at
-// once, so that a caller may wait for each answer. What cannot be planned is
-// answered with "deny" and its error; the first line that is no object is also the
-// error of the whole.
-func (b *Batch) Answer(in io.Reader, out io.Writer) error {
-	var first error
-	lines := bufio.NewScanner(in)
-	lines.Buffer(make([]byte, 64<<10), maxBatchLine)
-	for n := 1; lines.Scan(); n++ {
-		if len(lines.Bytes()) == 0 {
-			continue
-		}
-		var q batchLine
-		var answer any
-		if err := json.Unmarshal(lines.Bytes(), &q); err != nil {
-			f := fault.New("E1004", fmt.Sprintf("line %d of stdin is not a JSON object: %v", n, err)).WithFix("write {\"id\":1,\"argv\":[\"ls\"]}", "")
-			if first == nil {
-				first = f
-			}
-			answer = batchError{Kind: planKind, Decision: "deny", Error: f}
-		} else {
-			answer = b.plan(q)
-		}
-		if err := b.write(out, answer); err != nil {
-			return err
-		}
-	}
-	if err := lines.Err(); err != nil {
-		return fault.New("E1004", "stdin: "+err.Error())
-	}
-	return first
-}
-
-// write prints one answer without the secrets of the caller's environment and files.
-func (b *Batch) write(out io.Writer, answer any) error {
-	raw, err := b.answer.again(answer)
-	if text := string(raw); err == nil && b.clean != nil && b.clean(text) != text {
-		raw, err = encode(RedactDocument(answer, b.clean))
-	}
-	if err == nil {
-		_, err = out.Write(append(raw, '\n'))
-	}
-	if err != nil {
-		return fault.New("E4005", "stdout: "+err.Error())
-	}
-	return nil
 }
 
 // make plans like MakePlan; policy, machine and file system are read once for each
