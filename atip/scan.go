@@ -1,6 +1,9 @@
 package atip
 
-import "strconv"
+import (
+	"bytes"
+	"strconv"
+)
 
 // Limits of a document. Beyond them nothing is read, so that a hostile document
 // costs no more than its size.
@@ -42,6 +45,7 @@ type scanner struct {
 	b        []byte
 	s        string // the same bytes; substrings of it outlive the caller's buffer
 	tape     []entry
+	names    int          // entries of the tape that are a member's name
 	keys     []scannedKey // keys of the objects being read, innermost last
 	document bool         // an ATIP document: its fields, data keys and limits
 	data     []string
@@ -103,7 +107,9 @@ func scan(raw []byte, o ParseOptions, document, build bool) (*scanner, error) {
 	s := &scanner{b: raw, s: string(raw), document: document, data: o.DataKeys, known: o.Known, build: build}
 	s.keys = make([]scannedKey, 0, 64)
 	if build {
-		s.tape = make([]entry, 0, len(raw)/10+8)
+		// Most values are strings, objects and arrays.
+		most := bytes.Count(raw, []byte{'"'})/2 + bytes.Count(raw, []byte{'{'}) + bytes.Count(raw, []byte{'['})
+		s.tape = make([]entry, 0, most+most/8+8)
 	}
 	if len(raw) >= 3 && raw[0] == 0xEF && raw[1] == 0xBB && raw[2] == 0xBF {
 		return nil, s.bad(0, "text starts with a byte order mark")
@@ -297,6 +303,7 @@ func (s *scanner) object(start int, p place, key string, depth int) (int, error)
 			return i, s.bad(i, "control character in a key")
 		}
 		s.push(entry{off: uint32(i), end: uint32(end), next: uint32(len(s.tape) + 1), kind: KindString, flags: flags})
+		s.names++
 		if flags&flagEscaped != 0 {
 			flags |= flagMixed
 		}

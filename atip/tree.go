@@ -60,7 +60,8 @@ func ParseTree(raw []byte, o ParseOptions) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := treeBuilder{s: s.s, tape: s.tape, nodes: make([]Node, len(s.tape)), line: 1}
+	values := len(s.tape) - s.names
+	b := treeBuilder{s: s.s, tape: s.tape, nodes: make([]Node, values), items: make([]*Node, values), line: 1}
 	n, _ := b.build(0)
 	return n, nil
 }
@@ -74,7 +75,8 @@ func ScanStrict(raw []byte, o ParseOptions) error {
 type treeBuilder struct {
 	s     string
 	tape  []entry
-	nodes []Node
+	nodes []Node  // not taken yet, as many as there are values
+	items []*Node // likewise
 	line  int
 	start int // of the line
 	at    int // how far lines have been counted; offsets only grow
@@ -92,7 +94,8 @@ func (b *treeBuilder) pos(off uint32) (line, col int) {
 
 func (b *treeBuilder) build(i uint32) (*Node, uint32) {
 	e := &b.tape[i]
-	n := &b.nodes[i]
+	n := &b.nodes[0]
+	b.nodes = b.nodes[1:]
 	n.Kind = e.kind
 	n.Line, n.Col = b.pos(e.off)
 	switch e.kind {
@@ -101,12 +104,14 @@ func (b *treeBuilder) build(i uint32) (*Node, uint32) {
 	case KindNumber:
 		n.Text = b.s[e.off:e.end]
 	case KindArray:
+		b.room(n, i, e.next, 0)
 		for j := i + 1; j < e.next; {
 			var item *Node
 			item, j = b.build(j)
 			n.Items = append(n.Items, item)
 		}
 	case KindObject:
+		b.room(n, i, e.next, 1)
 		for j := i + 1; j < e.next; {
 			key := &b.tape[j]
 			line, col := b.pos(key.off)
@@ -117,6 +122,18 @@ func (b *treeBuilder) build(i uint32) (*Node, uint32) {
 		}
 	}
 	return n, e.next
+}
+
+// room takes the place of the items of entry i, which stand before end, each behind as
+// many entries as its name takes.
+func (b *treeBuilder) room(n *Node, i, end, name uint32) {
+	count := 0
+	for j := i + 1; j < end; j = b.tape[j+name].next {
+		count++
+	}
+	if count > 0 {
+		n.Items, b.items = b.items[:0:count], b.items[count:]
+	}
 }
 
 func entryText(s string, e *entry) string {
