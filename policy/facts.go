@@ -1,8 +1,6 @@
 package policy
 
 import (
-	"strings"
-
 	"github.com/atip-dev/atip-exec/atip"
 )
 
@@ -212,14 +210,14 @@ func (f *facts) classOf(r *atip.Resource) atip.Class {
 		return r.Class
 	}
 	for _, g := range f.set.self {
-		if f.userGlob(g, r.Abs) {
+		if matchPath(g, r.Abs, f.req.Workspace) {
 			return atip.ClassPolicySelf
 		}
 	}
 	c := r.Class
 	if c != atip.ClassPolicySelf && c != atip.ClassDevice {
 		for _, g := range f.set.secret {
-			if f.userGlob(g, r.Abs) {
+			if matchPath(g, r.Abs, f.req.Workspace) {
 				c = atip.ClassSecret
 			}
 		}
@@ -241,20 +239,4 @@ func (f *facts) classOf(r *atip.Resource) atip.Class {
 		}
 	}
 	return c
-}
-
-// userGlob matches a path pattern of paths.secret or paths.protected: absolute,
-// or relative to the workspace, or a bare name anywhere.
-func (f *facts) userGlob(g, abs string) bool {
-	switch {
-	case abs == "":
-		return false
-	case g[0] == '/':
-		return pathGlob(g, abs) || pathGlob(g+"/**", abs)
-	case strings.HasPrefix(g, "~/"):
-		return pathGlob("**/"+g[2:], abs)
-	case strings.IndexByte(g, '/') < 0:
-		return pathGlob("**/"+g, abs) || pathGlob("**/"+g+"/**", abs)
-	}
-	return f.req.Workspace != "" && (pathGlob(f.req.Workspace+"/"+g, abs) || pathGlob(f.req.Workspace+"/"+g+"/**", abs))
 }

@@ -63,6 +63,7 @@ type Input struct {
 	Exec                         []string // the identified files of the chain, canonical
 	CredentialFiles              []string // readable because the tool declares them or policy says so
 	SecretLinks                  []string // names in the workspace of credential files outside of it
+	Secrets                      []string // files and directories that the policy calls secret
 	EnvFiles                     EnvFiles // files of secrets in the workspace
 	Families                     []string // cache families in use: go npm pip cargo maven
 	CargoSettings                []string // files of the user's cargo home that hold settings and no credential

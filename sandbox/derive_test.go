@@ -301,6 +301,34 @@ func TestDeriveEnvironment(t *testing.T) {
 	}
 }
 
+// TestDeriveSecrets: what the policy calls secret is hidden where it could be read, but for
+// what the call names and was granted.
+func TestDeriveSecrets(t *testing.T) {
+	secrets := []string{"/home/u/p/file", "/home/u/p/sub", "/home/u/other", "/nowhere/x"}
+	read := func(path string) []atip.Resource {
+		return []atip.Resource{{Kind: "path", Abs: path, Access: atip.AccessRead, Class: atip.ClassSecret}}
+	}
+	for name, tc := range map[string]struct {
+		granted   atip.Set
+		resources []atip.Resource
+		files     []string
+		want      string
+	}{
+		"nothing granted":     {0, read("/home/u/p/file"), nil, "/home/u/p/file /home/u/p/sub"},
+		"this one granted":    {atip.SetOf(atip.SecretRead), read("/home/u/p/file"), nil, "/home/u/p/sub"},
+		"below one granted":   {atip.SetOf(atip.SecretRead), read("/home/u/p/sub/x"), nil, "/home/u/p/file"},
+		"another one granted": {atip.SetOf(atip.SecretRead), read("/home/u/p/else"), nil, "/home/u/p/file /home/u/p/sub"},
+		"declared":            {0, nil, []string{"/home/u/p/file"}, "/home/u/p/sub"},
+	} {
+		in := input()
+		in.OrgBound, in.Secrets, in.Granted, in.Resources, in.CredentialFiles = true, secrets, tc.granted, tc.resources, tc.files
+		p, err := Derive(in)
+		if err != nil || strings.Join(p.Mask, " ") != tc.want || p.PlainRead {
+			t.Errorf("%s: %v, plain %v, %v", name, p.Mask, p.PlainRead, err)
+		}
+	}
+}
+
 func TestDeriveMasks(t *testing.T) {
 	for name, tc := range map[string]struct {
 		mode  NetMode

@@ -1,5 +1,7 @@
 package sandbox
 
+import "github.com/atip-dev/atip-exec/atip"
+
 // EnvFiles says when files of secrets in the workspace are hidden from a run.
 type EnvFiles uint8
 
@@ -25,6 +27,12 @@ func (d *deriver) masks() {
 			d.p.Mask, d.p.PlainRead = append(d.p.Mask, path), false
 		}
 	}
+	for _, path := range d.in.Secrets {
+		canonical, _, err := d.in.Files.Resolve(path)
+		if err == nil && d.readable(canonical) && !d.entitled(path) && !d.secretGranted(canonical) {
+			d.p.Mask, d.p.PlainRead = append(d.p.Mask, canonical), false
+		}
+	}
 	networked := d.p.Net.Mode == NetAllowlist || d.p.Net.Mode == NetFull
 	if d.p.Workspace == "" || d.in.EnvFiles == EnvFilesAllow || d.in.EnvFiles == EnvFilesNetwork && !networked {
 		return
@@ -38,6 +46,32 @@ func (d *deriver) masks() {
 			}
 		}
 	}
+}
+
+// readable reports whether something of the path lies in a granted directory.
+func (d *deriver) readable(path string) bool {
+	for _, list := range [...][]Grant{d.p.Read, d.p.Write, d.p.Exec} {
+		for _, g := range list {
+			if g.Path == path || g.Dir && within(path, g.Path) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// secretGranted reports whether the call was granted reading secrets and names this one, or
+// what lies in it.
+func (d *deriver) secretGranted(path string) bool {
+	if !d.in.Granted.Has(atip.SecretRead) {
+		return false
+	}
+	for _, r := range d.in.Resources {
+		if r.Kind == "path" && r.Access&(atip.AccessRead|atip.AccessSecret) != 0 && within(r.Abs, path) {
+			return true
+		}
+	}
+	return false
 }
 
 // entitled reports whether the tool or the policy names the file.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/place"
 	"github.com/atip-dev/atip-exec/policy"
 	"github.com/atip-dev/atip-exec/sandbox"
@@ -45,6 +46,9 @@ func (p *Plan) confine() (err error) {
 	if in.Policy, err = policyProfile(sp, p.policies); err != nil {
 		return err
 	}
+	if err := p.namedByPolicy(&in); err != nil {
+		return err
+	}
 	in.Subprocess = p.subprocess()
 	for _, s := range p.steps {
 		in.OrgBound = in.OrgBound && s.Call.Provenance.Rank >= atip.Org && s.RunsCode == policy.CodeNone
@@ -80,6 +84,9 @@ func (p *Plan) confine() (err error) {
 		for _, path := range in.SecretLinks {
 			p.Warnings = append(p.Warnings, path+" is another name of a credential file, which only tier T3 can hide")
 		}
+		if len(in.Secrets) > 0 {
+			p.Warnings = append(p.Warnings, "what paths.secret of the policy names can be read by this run, as only tier T3 can hide it")
+		}
 	}
 	if p.Setup.Tier() == sandbox.T0 {
 		p.Warnings = append(p.Warnings, "not confined: policy says sandbox.confine \"none\"; only the decision was made")
@@ -95,6 +102,28 @@ func (p *Plan) confine() (err error) {
 		p.enforced = &r
 	}
 	return nil
+}
+
+// namedByPolicy adds what stands under paths in the policy: secrets are hidden, protected
+// files stay as they are, whatever runs.
+func (p *Plan) namedByPolicy(in *sandbox.Input) (err error) {
+	paths := p.policies.Paths()
+	if in.Secrets, err = p.policyPaths("paths.secret", paths.Secret); err != nil {
+		return err
+	}
+	for _, path := range in.Secrets {
+		if within(p.Cwd, path) {
+			return fault.New("E4102", "cannot confine: the working directory lies in "+path+", which paths.secret of the policy hides").WithFix("start it from a directory above", "").With("path", path)
+		}
+	}
+	protected, err := p.policyPaths("paths.protected", paths.Protected)
+	for _, path := range protected {
+		if info, err := os.Lstat(path); err == nil && info.IsDir() {
+			path += "/"
+		}
+		in.Policy.Protected = append(in.Policy.Protected, path)
+	}
+	return err
 }
 
 // forbidden lists what no run may write: whoever writes there decides later runs.
@@ -171,7 +200,9 @@ func policyProfile(sp policy.SandboxPolicy, set *policy.Set) (sandbox.PolicyProf
 		out.Confine = sandbox.ConfineNone
 	}
 	for _, r := range set.Paths().Protected {
-		out.Protected = append(out.Protected, r.Path)
+		if !strings.ContainsAny(r.Path, "*?") {
+			out.Protected = append(out.Protected, r.Path) // also if it is not there yet
+		}
 	}
 	if sp.Tier != "" {
 		tier, ok := sandbox.TierByName(sp.Tier)

@@ -45,13 +45,14 @@ func (c *collector) remember(s *step) {
 type memo struct {
 	tools map[string]*identified
 	docs  map[shims.Query]shims.Found
+	paths map[string][]string // of the policy, by its key
 }
 
 // maxMemo bounds what a batch keeps.
 const maxMemo = 4096
 
 func newMemo() *memo {
-	return &memo{tools: map[string]*identified{}, docs: map[shims.Query]shims.Found{}}
+	return &memo{tools: map[string]*identified{}, docs: map[shims.Query]shims.Found{}, paths: map[string][]string{}}
 }
 
 // known is what was identified before; a plan adds to it.
@@ -78,4 +79,20 @@ func (m *memo) lookup(q shims.Query, dirs shims.Dirs) (shims.Found, error) {
 		m.docs[q] = found
 	}
 	return found, err
+}
+
+// named is what the patterns under a key of the policy stand for, looked for once.
+func (m *memo) named(key string, search func() ([]string, error)) ([]string, error) {
+	if m == nil {
+		return search()
+	}
+	have, ok := m.paths[key]
+	if ok {
+		return have, nil
+	}
+	have, err := search()
+	if err == nil {
+		m.paths[key] = have
+	}
+	return have, err
 }
