@@ -3,6 +3,7 @@ package policy
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 )
@@ -50,11 +51,25 @@ func (d *Document) Lint(now time.Time) []Finding {
 		}
 		if r.decision == Allow {
 			lintAllow(r, add)
-		} else if len(r.notMatch) == 0 && r.decision == Deny {
-			add("warning", "has no notMatch: nothing shows what it must leave alone")
+		} else if r.decision == Deny {
+			lintDeny(r, add)
 		}
 	}
 	return out
+}
+
+// lintDeny finds rules that judge what a command line names where something else also holds
+// code that names nothing to it.
+func lintDeny(r *rule, add func(severity, text string)) {
+	if len(r.notMatch) == 0 {
+		add("warning", "has no notMatch: nothing shows what it must leave alone")
+	}
+	if r.when.path != nil && len(r.when.path.glob) > 0 {
+		add("warning", "judges the paths that a command names: paths.protected and paths.secret hold code and tests to them too")
+	}
+	if slices.ContainsFunc(r.when.host, func(h hostPattern) bool { return !h.isKind }) {
+		add("warning", "judges the hosts that a command names: network.deny holds code and tests to them too")
+	}
 }
 
 func lintAllow(r *rule, add func(severity, text string)) {
