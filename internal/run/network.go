@@ -25,7 +25,11 @@ func (p *Plan) network() (sandbox.Net, error) {
 	case policy.NetLoopback:
 		return sandbox.Net{Mode: sandbox.NetLoopback}, nil
 	case policy.NetFull:
-		return sandbox.Net{Mode: sandbox.NetFull}, nil
+		net := sandbox.Net{Mode: sandbox.NetFull}
+		if len(p.policies.Network().Deny) > 0 {
+			net.Because = "which hosts the tool's own service has is not known, so network.deny is not held"
+		}
+		return net, nil
 	case policy.NetAllowlist:
 	default:
 		return sandbox.Net{}, nil
