@@ -300,6 +300,12 @@ func (x *client) connect(t target, plain bool) (up stream, status int, reason st
 	ctx, cancel := context.WithTimeout(s.ctx, dialPatience)
 	defer cancel()
 	if next := s.rules.upstream; next != nil {
+		// What a name leads to only the upstream learns; an address is known here.
+		if t.ip && s.rules.address(t.addr, t, nil) != "" {
+			e.Addr = t.host
+			s.note(e, "denied")
+			return nil, 403, "denied"
+		}
 		s.note(e, "")
 		return x.through(ctx, next, t, plain)
 	}

@@ -100,6 +100,13 @@ func TestUpstream(t *testing.T) {
 	if out := say(t, b.http, "CONNECT evil.example:5432 HTTP/1.1\r\n\r\n"); !strings.HasPrefix(out, "HTTP/1.1 403 ") {
 		t.Errorf("%q", out)
 	}
+	for target, want := range map[string]string{"10.1.2.3:5432": "HTTP/1.1 403 ", "192.0.2.7:5432": "HTTP/1.1 200 "} {
+		denying := newBench(t, Config{Allow: []string{"10.1.2.3:5432", "192.0.2.7:5432"}, Deny: []string{"10.0.0.0/8"}, Upstream: "http://10.0.0.1:8888"}, nil)
+		denying.origin[8888] = l.Addr().String()
+		if out := say(t, denying.http, "CONNECT "+target+" HTTP/1.1\r\n\r\n"); !strings.HasPrefix(out, want) {
+			t.Errorf("%s: %q", target, out)
+		}
+	}
 	if !slices.Equal(b.looked, []string{"proxy.corp", "proxy.corp", "proxy.corp"}) {
 		t.Errorf("looked up %v", b.looked)
 	}
