@@ -52,10 +52,10 @@ func TestOwnersLookUnchanged(t *testing.T) {
 	}
 	if os.Getuid() == 0 {
 		// Without a capability nobody gives files away, and is told what to do.
-		if status, _, stderr := run("mkdir none && tar -C none -xf all.tar"); status == 0 || !strings.Contains(stderr, "--no-same-owner") {
+		if status, _, stderr := run("mkdir none && tar -C none --same-owner -xf all.tar"); status == 0 || !strings.Contains(stderr, "--no-same-owner") {
 			t.Errorf("without capabilities: status %d; %s", status, stderr)
 		}
-		if status, _, stderr := run("mkdir own && tar -C own --no-same-owner -xf all.tar"); status != 0 {
+		if status, _, stderr := run("mkdir own && tar -C own -xf all.tar"); status != 0 {
 			t.Errorf("without capabilities, owned by the caller: status %d; %s", status, stderr)
 		}
 		w.policy(accepting("privilege", `,"tier":"T3"`, `,"process":{"caps":["chown","fowner"]}`))

@@ -293,6 +293,10 @@ func (p *Plan) environment() error {
 	if p.inv.Directory != "" {
 		r.set["PWD"] = p.Cwd
 	}
+	if p.machine.UID == 0 && p.Setup.Tier() != sandbox.T0 && !contains(p.Profile.Caps, "chown") && p.machine.Getenv("TAR_OPTIONS") == "" {
+		// Root gives no files away here, and tar takes it for granted that root does.
+		r.set["TAR_OPTIONS"] = "--no-same-owner"
+	}
 	if p.inv.Terminal && p.machine.Getenv("TERM") == "" && !isTerminal(p.machine.Stdin) {
 		// Nobody looks at the terminal that the command gets.
 		r.set["TERM"] = "dumb"
