@@ -4,7 +4,6 @@ package scan
 
 import (
 	"errors"
-	"io/fs"
 	"strconv"
 	"strings"
 	"time"
@@ -22,31 +21,10 @@ type Config struct {
 	MaxAge time.Duration // of what a tool said about itself
 }
 
-// ConfigError says that config.json cannot be used.
-type ConfigError struct {
-	File      string
-	Line, Col int
-	Msg       string
-}
-
-func (e *ConfigError) Error() string {
-	if e.Line > 0 {
-		return e.File + ":" + strconv.Itoa(e.Line) + ":" + strconv.Itoa(e.Col) + ": " + e.Msg
-	}
-	return e.File + ": " + e.Msg
-}
-
-// FaultCode implements fault.Coded.
-func (e *ConfigError) FaultCode() string { return "E1103" }
-
-// FaultDetails implements fault.Coded.
-func (e *ConfigError) FaultDetails() map[string]any {
-	return map[string]any{"file": e.File, "line": e.Line, "column": e.Col}
-}
-
-const defaultMaxAge = 30 * 24 * time.Hour
-
-const maxConfig = 256 << 10
+const (
+	defaultMaxAge = 30 * 24 * time.Hour
+	badConfig     = "E1103"
+)
 
 // ReadConfig reads DIR/config.json; a missing file is the default. Keys that other
 // programs keep there are left alone, ours are read strictly.
@@ -56,24 +34,9 @@ func ReadConfig(dir string) (Config, error) {
 		return c, nil
 	}
 	file := dir + "/config.json"
-	raw, err := shims.ReadOwned(file, maxConfig)
-	if errors.Is(err, fs.ErrNotExist) {
-		return c, nil
-	}
-	var unsafe *shims.Error
-	if errors.As(err, &unsafe) {
-		return c, &ConfigError{File: file, Msg: unsafe.Msg}
-	}
-	if err != nil {
-		return c, &ConfigError{File: file, Msg: err.Error()}
-	}
-	root, err := atip.ParseTree(raw, atip.ParseOptions{Comments: true, MaxBytes: maxConfig})
-	var doc *atip.DocError
-	if errors.As(err, &doc) {
-		return c, &ConfigError{File: file, Line: doc.Line, Col: doc.Col, Msg: doc.Msg}
-	}
-	if err != nil {
-		return c, &ConfigError{File: file, Msg: err.Error()}
+	root, err := shims.ReadSettings(file, badConfig)
+	if root == nil || err != nil {
+		return c, err
 	}
 	r := configReader{file: file}
 	r.read(root, &c)
@@ -88,15 +51,11 @@ type configReader struct {
 
 func (r *configReader) bad(n *atip.Node, msg string) {
 	if r.err == nil {
-		r.err = &ConfigError{File: r.file, Line: n.Line, Col: n.Col, Msg: msg}
+		r.err = &shims.SettingsError{Code: badConfig, File: r.file, Line: n.Line, Col: n.Col, Msg: msg}
 	}
 }
 
 func (r *configReader) read(root *atip.Node, c *Config) {
-	if root.Kind != atip.KindObject {
-		r.bad(root, "is not an object")
-		return
-	}
 	if scan := root.Get("scan"); scan != nil {
 		if scan.Kind != atip.KindObject {
 			r.bad(scan, "scan is not an object")

@@ -5,7 +5,6 @@ package remote
 
 import (
 	"errors"
-	"io/fs"
 	"net"
 	"net/url"
 	"os"
@@ -40,31 +39,9 @@ type Config struct {
 	Offline    bool
 }
 
-// ConfigError says that registries.json cannot be used.
-type ConfigError struct {
-	File      string
-	Line, Col int
-	Msg       string
-}
-
-func (e *ConfigError) Error() string {
-	if e.Line > 0 {
-		return e.File + ":" + strconv.Itoa(e.Line) + ":" + strconv.Itoa(e.Col) + ": " + e.Msg
-	}
-	return e.File + ": " + e.Msg
-}
-
-// FaultCode implements fault.Coded.
-func (e *ConfigError) FaultCode() string { return "E4205" }
-
-// FaultDetails implements fault.Coded.
-func (e *ConfigError) FaultDetails() map[string]any {
-	return map[string]any{"file": e.File, "line": e.Line, "column": e.Col}
-}
-
 const (
-	maxConfig       = 256 << 10
 	defaultPriority = 100
+	badConfig       = "E4205"
 	longest         = 7 * 24 * time.Hour
 )
 
@@ -92,7 +69,7 @@ func ReadConfig(managed, user string, getenv func(string) string) (Config, error
 			}
 			r := Registry{Name: word, FromEnv: true}
 			if why := r.setURL(word); why != "" {
-				return Config{}, &ConfigError{File: "ATIP_REGISTRIES", Msg: why}
+				return Config{}, &shims.SettingsError{Code: badConfig, File: "ATIP_REGISTRIES", Msg: why}
 			}
 			c.Registries = append(c.Registries, r)
 		}
@@ -118,24 +95,9 @@ func once(list []Registry) []Registry {
 }
 
 func readFile(file string) (list []Registry, locked bool, err error) {
-	raw, err := shims.ReadOwned(file, maxConfig)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, false, nil
-	}
-	var unsafe *shims.Error
-	if errors.As(err, &unsafe) {
-		return nil, false, &ConfigError{File: file, Msg: unsafe.Msg}
-	}
-	if err != nil {
-		return nil, false, &ConfigError{File: file, Msg: err.Error()}
-	}
-	root, err := atip.ParseTree(raw, atip.ParseOptions{Comments: true})
-	if err != nil {
-		var doc *atip.DocError
-		if errors.As(err, &doc) {
-			return nil, false, &ConfigError{File: file, Line: doc.Line, Col: doc.Col, Msg: doc.Msg}
-		}
-		return nil, false, &ConfigError{File: file, Msg: err.Error()}
+	root, err := shims.ReadSettings(file, badConfig)
+	if root == nil || err != nil {
+		return nil, false, err
 	}
 	p := parser{file: file}
 	list = p.root(root)
@@ -151,15 +113,11 @@ type parser struct {
 
 func (p *parser) bad(n *atip.Node, msg string) {
 	if p.err == nil {
-		p.err = &ConfigError{File: p.file, Line: n.Line, Col: n.Col, Msg: msg}
+		p.err = &shims.SettingsError{Code: badConfig, File: p.file, Line: n.Line, Col: n.Col, Msg: msg}
 	}
 }
 
 func (p *parser) root(n *atip.Node) []Registry {
-	if n.Kind != atip.KindObject {
-		p.bad(n, "is not an object")
-		return nil
-	}
 	defaults := Registry{Priority: defaultPriority}
 	if d := n.Get("defaults"); d != nil {
 		for _, m := range d.Items {
