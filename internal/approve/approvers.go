@@ -22,25 +22,6 @@ type approverLine struct {
 	Level int    `json:"level"`
 }
 
-// ApproversError says that the list of approvers cannot be relied on. Whoever could
-// change it could approve, so nothing that needs a person runs until it is put right.
-type ApproversError struct {
-	Path string
-	Err  error
-}
-
-// Error implements error.
-func (e *ApproversError) Error() string { return e.Path + ": " + e.Err.Error() }
-
-// Unwrap returns the cause.
-func (e *ApproversError) Unwrap() error { return e.Err }
-
-// FaultCode implements fault.Coded.
-func (e *ApproversError) FaultCode() string { return "E2044" }
-
-// FaultDetails implements fault.Coded.
-func (e *ApproversError) FaultDetails() map[string]any { return map[string]any{"file": e.Path} }
-
 // ReadApprovers reads a list of approvers; a file that is not there is an empty one.
 // A file of one user's cannot claim that its keys are kept by another (level 2); a
 // key on a security key proves itself.
@@ -50,7 +31,7 @@ func ReadApprovers(file string) ([]Approver, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, &ApproversError{file, err}
+		return nil, &FileError{file, err}
 	}
 	var out []Approver
 	for _, a := range list.Approvers {
@@ -105,24 +86,24 @@ func readApprovers(file string) (approversFile, error) {
 func AddApprover(file string, a Approver) error {
 	list, err := readApprovers(file)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return &ApproversError{file, err}
+		return &FileError{file, err}
 	}
 	if _, err := keyBlob(a.Key); err != nil {
-		return &ApproversError{file, err}
+		return &FileError{file, err}
 	}
 	for _, old := range list.Approvers {
 		if old.ID == a.ID {
-			return &ApproversError{file, fmt.Errorf("there is an approver %q already", a.ID)}
+			return &FileError{file, fmt.Errorf("there is an approver %q already", a.ID)}
 		}
 	}
 	list.V, list.Approvers = 1, append(list.Approvers, approverLine(a))
 	raw, err := json.MarshalIndent(list, "", "  ")
 	if err != nil {
-		return &ApproversError{file, err}
+		return &FileError{file, err}
 	}
 	dir := filepath.Dir(file)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return &ApproversError{file, err}
+		return &FileError{file, err}
 	}
 	return replace(dir, file, append(raw, '\n'))
 }

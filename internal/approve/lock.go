@@ -49,24 +49,6 @@ type LockBind struct {
 	Ref        string `json:"ref,omitempty"`
 }
 
-// LockError says that a lock file cannot be relied on.
-type LockError struct {
-	Path string
-	Err  error
-}
-
-// Error implements error.
-func (e *LockError) Error() string { return e.Path + ": " + e.Err.Error() }
-
-// Unwrap returns the cause.
-func (e *LockError) Unwrap() error { return e.Err }
-
-// FaultCode implements fault.Coded.
-func (e *LockError) FaultCode() string { return "E2044" }
-
-// FaultDetails implements fault.Coded.
-func (e *LockError) FaultDetails() map[string]any { return map[string]any{"file": e.Path} }
-
 // ReadLock reads a lock file strictly. Its owner and mode do not matter: a checkout's
 // files are whose they are, and only the signature makes it count.
 func ReadLock(file string) (*Lock, error) {
@@ -75,7 +57,7 @@ func ReadLock(file string) (*Lock, error) {
 		return nil, err
 	}
 	if err != nil {
-		return nil, &LockError{file, err}
+		return nil, &FileError{file, err}
 	}
 	defer f.Close()
 	raw, err := io.ReadAll(io.LimitReader(f, maxLock+1))
@@ -83,7 +65,7 @@ func ReadLock(file string) (*Lock, error) {
 		err = errors.New("too large")
 	}
 	if err != nil {
-		return nil, &LockError{file, err}
+		return nil, &FileError{file, err}
 	}
 	d := json.NewDecoder(strings.NewReader(string(raw)))
 	d.DisallowUnknownFields()
@@ -98,7 +80,7 @@ func ReadLock(file string) (*Lock, error) {
 		err = l.check()
 	}
 	if err != nil {
-		return nil, &LockError{file, err}
+		return nil, &FileError{file, err}
 	}
 	return &l, nil
 }
@@ -173,7 +155,7 @@ func (l *Lock) Verify(keys []string) error {
 // WriteLock stores a lock in the work tree.
 func WriteLock(file string, l *Lock) error {
 	if err := l.check(); err != nil {
-		return &LockError{file, err}
+		return &FileError{file, err}
 	}
 	if l.Signatures == nil {
 		l.Signatures = []string{}
@@ -186,7 +168,7 @@ func WriteLock(file string, l *Lock) error {
 		err = os.WriteFile(file, append(raw, '\n'), 0o644)
 	}
 	if err != nil {
-		return &LockError{file, err}
+		return &FileError{file, err}
 	}
 	return nil
 }

@@ -54,7 +54,7 @@ func TestLock(t *testing.T) {
 		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		var bad *LockError
+		var bad *FileError
 		if _, err := ReadLock(file); !errors.As(err, &bad) || bad.FaultCode() != "E2044" {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -81,7 +81,7 @@ func (p *Plan) locked(bound map[string]any) (string, error) {
 		return "", err
 	}
 	if err := l.Verify(ap.LockKeys); err != nil {
-		return "", &approve.LockError{Path: filepath.Clean(file), Err: err}
+		return "", &approve.FileError{Path: filepath.Clean(file), Err: err}
 	}
 	digest, err := LockDigest(bound)
 	if err != nil {
