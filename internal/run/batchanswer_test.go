@@ -15,7 +15,7 @@ import (
 // and are those that the line gets alone.
 func TestBatchOrder(t *testing.T) {
 	w := newCorpusWorld(t)
-	b := &Batch{Machine: w.machine(), Directory: w.dir}
+	b := &Batch{Machine: w.machine(), Directory: w.Dir}
 	cmds := []string{"ls", "cat README.md | sort | uniq -c", "for i in a b c d; do git log --oneline $i | head; done", "rm -rf /", "gh pr list", "make -j8", "x", "echo $("}
 	var in bytes.Buffer
 	const lines = 400
@@ -38,7 +38,7 @@ func TestBatchOrder(t *testing.T) {
 	for _, cmd := range cmds {
 		q := batched{done: make(chan struct{})}
 		q.line, _ = json.Marshal(map[string]any{"cmd": cmd})
-		(&Batch{Machine: w.machine(), Directory: w.dir}).take(&q)
+		(&Batch{Machine: w.machine(), Directory: w.Dir}).take(&q)
 		var a brief
 		if err := json.Unmarshal(q.answer, &a); err != nil {
 			t.Fatal(err)
@@ -74,7 +74,7 @@ func TestBatchOrder(t *testing.T) {
 // TestBatchWaits holds that a caller who asks only after the answer before gets it.
 func TestBatchWaits(t *testing.T) {
 	w := newCorpusWorld(t)
-	b := &Batch{Machine: w.machine(), Directory: w.dir}
+	b := &Batch{Machine: w.machine(), Directory: w.Dir}
 	fromUs, toThem := io.Pipe()
 	fromThem, toUs := io.Pipe()
 	ended := make(chan error, 1)
@@ -104,7 +104,7 @@ func (fullDisk) Write([]byte) (int, error) { return 0, errors.New("no space left
 // line that is too long as well.
 func TestBatchCannotWrite(t *testing.T) {
 	w := newCorpusWorld(t)
-	b := &Batch{Machine: w.machine(), Directory: w.dir}
+	b := &Batch{Machine: w.machine(), Directory: w.Dir}
 	if err := b.Answer(strings.NewReader(strings.Repeat(`{"cmd":"ls"}`+"\n", 500)), fullDisk{}); err == nil || !strings.Contains(err.Error(), "no space left") {
 		t.Errorf("full disk: %v", err)
 	}

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"testing"
+
+	"github.com/atip-dev/atip-exec/internal/corpus"
 )
 
 // builtProgram is the atip-exec that a user starts.
@@ -35,7 +37,7 @@ func TestCorpusByTheProgram(t *testing.T) {
 	program := builtProgram(t)
 	w := newCorpusWorld(t)
 	b := &Batch{Machine: w.machine()}
-	var asked []*corpusRow
+	var asked []*corpus.Row
 	var questions bytes.Buffer
 	encoder := json.NewEncoder(&questions)
 	rows := readCorpus(t)
@@ -45,12 +47,12 @@ func TestCorpusByTheProgram(t *testing.T) {
 			continue // they need a world of their own, one at a time
 		}
 		asked = append(asked, r)
-		if err := encoder.Encode(map[string]any{"id": r.ID, "cmd": r.Cmd, "argv": r.Argv, "cwd": filepath.Join(w.dir, r.Cwd)}); err != nil {
+		if err := encoder.Encode(map[string]any{"id": r.ID, "cmd": r.Cmd, "argv": r.Argv, "cwd": filepath.Join(w.Dir, r.Cwd)}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	cmd := exec.Command(program, "explain", "--batch")
-	cmd.Dir, cmd.Env, cmd.Stdin = w.dir, b.Machine.Environ, &questions
+	cmd.Dir, cmd.Env, cmd.Stdin = w.Dir, b.Machine.Environ, &questions
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
@@ -73,7 +75,7 @@ func TestCorpusByTheProgram(t *testing.T) {
 		r := asked[i]
 		want := w.ask(r, b)
 		if got.ID != r.ID || got.Decision != want.decision {
-			t.Errorf("%s: %q: the program says %s of %s: %v; planned here: %s: %s", r.ID, r.text(), got.Decision, got.ID, got.Reasons, want.decision, want.reasons)
+			t.Errorf("%s: %q: the program says %s of %s: %v; planned here: %s: %s", r.ID, r.Text(), got.Decision, got.ID, got.Reasons, want.decision, want.reasons)
 		}
 		count[got.Decision]++
 	}

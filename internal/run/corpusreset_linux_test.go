@@ -142,27 +142,27 @@ func (s *snapshot) put(t testing.TB, path string, k *kept) {
 // TestRestore holds the reset itself: whatever is done to a world, it is undone.
 func TestRestore(t *testing.T) {
 	w := newCorpusWorld(t)
-	s := takeSnapshot(t, w.home)
+	s := takeSnapshot(t, w.Home)
 	if s.restore(t) {
 		t.Error("a world that nobody touched has changed")
 	}
-	before := listing(t, w.home)
+	before := listing(t, w.Home)
 	for _, do := range []func() error{
-		func() error { return os.Remove(filepath.Join(w.dir, "README.md")) },
-		func() error { return os.RemoveAll(filepath.Join(w.dir, "src")) },
-		func() error { return os.WriteFile(filepath.Join(w.dir, "main.go"), []byte("x"), 0o644) },
-		func() error { return os.MkdirAll(filepath.Join(w.dir, "new", "deep"), 0o700) },
-		func() error { return os.Mkdir(filepath.Join(w.dir, "closed"), 0) },
-		func() error { return os.Rename(filepath.Join(w.dir, "docs"), filepath.Join(w.dir, "moved")) },
-		func() error { return os.Chmod(filepath.Join(w.dir, "x.sh"), 0o600) },
-		func() error { return os.Chmod(filepath.Join(w.dir, "sub"), 0o500) },
+		func() error { return os.Remove(filepath.Join(w.Dir, "README.md")) },
+		func() error { return os.RemoveAll(filepath.Join(w.Dir, "src")) },
+		func() error { return os.WriteFile(filepath.Join(w.Dir, "main.go"), []byte("x"), 0o644) },
+		func() error { return os.MkdirAll(filepath.Join(w.Dir, "new", "deep"), 0o700) },
+		func() error { return os.Mkdir(filepath.Join(w.Dir, "closed"), 0) },
+		func() error { return os.Rename(filepath.Join(w.Dir, "docs"), filepath.Join(w.Dir, "moved")) },
+		func() error { return os.Chmod(filepath.Join(w.Dir, "x.sh"), 0o600) },
+		func() error { return os.Chmod(filepath.Join(w.Dir, "sub"), 0o500) },
 		func() error {
-			os.Remove(filepath.Join(w.dir, "src", "a"))
-			return os.Symlink("/etc/passwd", filepath.Join(w.dir, "src", "a"))
+			os.Remove(filepath.Join(w.Dir, "src", "a"))
+			return os.Symlink("/etc/passwd", filepath.Join(w.Dir, "src", "a"))
 		},
 		func() error {
-			os.RemoveAll(filepath.Join(w.dir, "dist"))
-			return os.WriteFile(filepath.Join(w.dir, "dist"), nil, 0o644)
+			os.RemoveAll(filepath.Join(w.Dir, "dist"))
+			return os.WriteFile(filepath.Join(w.Dir, "dist"), nil, 0o644)
 		},
 	} {
 		if err := do(); err != nil {
@@ -171,7 +171,7 @@ func TestRestore(t *testing.T) {
 		if !s.restore(t) {
 			t.Error("a change was not seen")
 		}
-		if now := listing(t, w.home); !slices.Equal(now, before) {
+		if now := listing(t, w.Home); !slices.Equal(now, before) {
 			t.Fatalf("not as it was: %v", now)
 		}
 	}

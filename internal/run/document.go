@@ -1,12 +1,8 @@
 package run
 
 import (
-	"strconv"
-	"strings"
-	"unicode"
-	"unicode/utf8"
-
 	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/shell"
 	"github.com/atip-dev/atip-exec/policy"
 	"github.com/atip-dev/atip-exec/sandbox"
 	"github.com/atip-dev/atip-exec/trust"
@@ -214,23 +210,5 @@ func (p *Plan) stepDetails() []any {
 	return out
 }
 
-// Quote writes words as a shell line would show them. What does not print is
-// escaped, so that a terminal shows what was meant.
-func Quote(words []string) string {
-	var b strings.Builder
-	for i, w := range words {
-		if i > 0 {
-			b.WriteByte(' ')
-		}
-		switch {
-		case w != "" && strings.Trim(w, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:=@%+,~") == "":
-			b.WriteString(w)
-		case utf8.ValidString(w) && !strings.ContainsFunc(w, func(r rune) bool { return !unicode.IsPrint(r) }):
-			b.WriteString("'" + strings.ReplaceAll(w, "'", `'\''`) + "'")
-		default:
-			ascii := strconv.QuoteToASCII(w)
-			b.WriteString("$'" + strings.ReplaceAll(ascii[1:len(ascii)-1], "'", `\'`) + "'")
-		}
-	}
-	return b.String()
-}
+// Quote writes words as a shell line would show them.
+func Quote(words []string) string { return shell.Quote(words) }

@@ -39,6 +39,7 @@ var arrows = map[string][]string{
 	"internal/shell":   {"mvdan.cc/sh/v3"},
 	"internal/run": {"atip", "shims", "trust", "policy", "sandbox", "filter", "internal/fault", "internal/tty",
 		"internal/audit", "internal/approve", "internal/place", "internal/shell", "internal/ip", "internal/proxy", "internal/owner"},
+	"internal/corpus":    {"internal/shell"},
 	"internal/escape":    {},
 	"internal/selftest":  {"sandbox", "internal/escape", "internal/proxy"},
 	"internal/scan":      {"atip", "shims", "trust", "sandbox", "internal/owner"},

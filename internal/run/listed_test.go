@@ -6,18 +6,20 @@ import (
 	"reflect"
 	"strconv"
 	"testing"
+
+	"github.com/atip-dev/atip-exec/internal/corpus"
 )
 
 // TestManyMatches holds that a pattern means the same however many files it matches.
 func TestManyMatches(t *testing.T) {
 	w := newCorpusWorld(t)
 	b := &Batch{Machine: w.machine()}
-	judge := func(cmd string) string { return w.ask(&corpusRow{Cmd: &cmd}, b).decision }
+	judge := func(cmd string) string { return w.ask(&corpus.Row{Cmd: &cmd}, b).decision }
 	for i := range 2 * maxMatches {
-		if err := os.WriteFile(filepath.Join(w.dir, "many-"+strconv.Itoa(i)+".tmp"), nil, 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(w.Dir, "many-"+strconv.Itoa(i)+".tmp"), nil, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(w.dir, "dist", strconv.Itoa(i)+".js"), nil, 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(w.Dir, "dist", strconv.Itoa(i)+".js"), nil, 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -64,7 +66,7 @@ func TestSieve(t *testing.T) {
 func TestListed(t *testing.T) {
 	w := newCorpusWorld(t)
 	b := &Batch{Machine: w.machine()}
-	judge := func(cmd string) string { return w.ask(&corpusRow{Cmd: &cmd}, b).decision }
+	judge := func(cmd string) string { return w.ask(&corpus.Row{Cmd: &cmd}, b).decision }
 	for cmd, want := range map[string]string{
 		"grep -rl a src | xargs sed -i s/a/b/":                          "allow",
 		"grep -rl a src docs | sort -u | head -5 | xargs sed -i s/a/b/": "allow",
@@ -105,7 +107,7 @@ func TestListed(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"src/a -ecat", "src/sub/it's", "-s"} {
-		path := filepath.Join(w.dir, name)
+		path := filepath.Join(w.Dir, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
 		}

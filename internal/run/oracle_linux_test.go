@@ -48,7 +48,7 @@ const maxOracleProcesses = 128
 func newOracle(t testing.TB) *oracle {
 	t.Helper()
 	o := &oracle{w: newCorpusWorld(t)}
-	o.stubs, o.log = filepath.Join(o.w.home, "stubs"), filepath.Join(o.w.dir, ".calls")
+	o.stubs, o.log = filepath.Join(o.w.Home, "stubs"), filepath.Join(o.w.Dir, ".calls")
 	if err := os.Mkdir(o.stubs, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -93,11 +93,11 @@ func newOracle(t testing.TB) *oracle {
 	}
 	t.Cleanup(func() { o.null.Close() })
 	m := o.w.machine()
-	m.Environ = []string{"HOME=" + o.w.home, "PATH=" + o.stubs, "USER=agent", "LANG=C.UTF-8", "OSTYPE=linux-gnu"}
+	m.Environ = []string{"HOME=" + o.w.Home, "PATH=" + o.stubs, "USER=agent", "LANG=C.UTF-8", "OSTYPE=linux-gnu"}
 	o.batch = &Batch{Machine: m}
 	// What code of the workspace may do is what the rows get: no network, and no
 	// writing outside of the work tree.
-	p, err := MakePlan(Invocation{Argv: []string{"./x.sh"}, Directory: o.w.dir}, m)
+	p, err := MakePlan(Invocation{Argv: []string{"./x.sh"}, Directory: o.w.Dir}, m)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +120,7 @@ func newOracle(t testing.TB) *oracle {
 	if err := os.WriteFile(o.log, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	o.before = takeSnapshot(t, o.w.dir)
+	o.before = takeSnapshot(t, o.w.Dir)
 	return o
 }
 
@@ -133,7 +133,7 @@ func (o *oracle) check(text string) (calls int, err error) {
 			return 0, errUnfit
 		}
 	}
-	p, err := o.batch.make(Invocation{Shell: text, IsShell: true, Directory: o.w.dir})
+	p, err := o.batch.make(Invocation{Shell: text, IsShell: true, Directory: o.w.Dir})
 	if err != nil {
 		return 0, errUnfit
 	}
@@ -146,7 +146,7 @@ func (o *oracle) check(text string) (calls int, err error) {
 		switch {
 		case s.confidence() == "opaque", s.RunsCode == policy.CodeOpaque, isShell(s.Call.Tool) && s.value(atip.ExecOpaque) == atip.Yes:
 			return 0, errUnfit // it says that it does not know
-		case s != main && strings.Contains(s.argv[0], "/") && !within(filepath.Clean(join(s.Cwd, s.argv[0])), o.w.dir):
+		case s != main && strings.Contains(s.argv[0], "/") && !within(filepath.Clean(join(s.Cwd, s.argv[0])), o.w.Dir):
 			return 0, errUnfit // not found through PATH, so no stub
 		}
 	}
@@ -176,7 +176,7 @@ func (o *oracle) run(p *Plan, main *step) ([][]string, error) {
 	if err := os.WriteFile(o.log, nil, 0o644); err != nil {
 		return nil, err
 	}
-	proc, err := sandbox.Start(context.Background(), o.profile, o.setup, sandbox.Cmd{Path: main.id.Place, Argv: p.Argv, Env: o.batch.Machine.Environ, Dir: o.w.dir,
+	proc, err := sandbox.Start(context.Background(), o.profile, o.setup, sandbox.Cmd{Path: main.id.Place, Argv: p.Argv, Env: o.batch.Machine.Environ, Dir: o.w.Dir,
 		Stdin: o.null, Stdout: o.null, Stderr: o.null})
 	if err != nil {
 		return nil, fmt.Errorf("start: %w", err)
@@ -222,7 +222,7 @@ func (o *oracle) lists(s *step, call []string) bool {
 		return true // what xargs runs if it is told nothing
 	}
 	// A tilde in a place that only some shells expand is the home to the reader.
-	home := func(w string) string { return strings.ReplaceAll(w, o.w.home, "~") }
+	home := func(w string) string { return strings.ReplaceAll(w, o.w.Home, "~") }
 	if len(argv) == 0 || filepath.Base(argv[0]) != call[0] {
 		return false
 	}
@@ -254,7 +254,7 @@ func (o *oracle) lists(s *step, call []string) bool {
 func (o *oracle) whole(t testing.TB) bool {
 	defer o.before.restore(t)
 	for _, name := range []string{"README.md", ".git/HEAD", "docs/guide.md"} {
-		if _, err := os.Stat(filepath.Join(o.w.dir, name)); err != nil {
+		if _, err := os.Stat(filepath.Join(o.w.Dir, name)); err != nil {
 			return false
 		}
 	}
@@ -269,7 +269,7 @@ func TestOracle(t *testing.T) {
 	ran, calls, unfit := 0, 0, 0
 	for i := range rows {
 		r := &rows[i]
-		if r.Cmd == nil || r.Cwd != "" || r.tagged("device") || r.tagged("system") || r.tagged("forkbomb") || !all && i%10 != 0 {
+		if r.Cmd == nil || r.Cwd != "" || r.Tagged("device") || r.Tagged("system") || r.Tagged("forkbomb") || !all && i%10 != 0 {
 			continue
 		}
 		n, err := o.check(*r.Cmd)
@@ -300,7 +300,7 @@ func TestOracleBound(t *testing.T) {
 		t.Log("processes of root are not counted; the fuzzer leaves texts out that may fork without end")
 		return
 	}
-	fifo, count := filepath.Join(o.w.dir, ".fifo"), filepath.Join(o.w.dir, ".count")
+	fifo, count := filepath.Join(o.w.Dir, ".fifo"), filepath.Join(o.w.Dir, ".count")
 	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -313,7 +313,7 @@ func TestOracleBound(t *testing.T) {
 		return bytes.Count(raw, []byte("\n"))
 	}
 	plain := exec.Command("/bin/bash", "-c", many+"cat <> .fifo")
-	plain.Dir, plain.SysProcAttr = o.w.dir, &syscall.SysProcAttr{Setpgid: true}
+	plain.Dir, plain.SysProcAttr = o.w.Dir, &syscall.SysProcAttr{Setpgid: true}
 	if err := plain.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -326,7 +326,7 @@ func TestOracleBound(t *testing.T) {
 		t.Fatalf("unbounded, %d of 200 processes were started", n)
 	}
 	os.Remove(count)
-	p, err := o.batch.make(Invocation{Shell: many, IsShell: true, Directory: o.w.dir})
+	p, err := o.batch.make(Invocation{Shell: many, IsShell: true, Directory: o.w.Dir})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -347,7 +347,7 @@ func FuzzOracle(f *testing.F) {
 		every = 1
 	}
 	for i := range rows {
-		if r := &rows[i]; r.Cmd != nil && r.Cwd == "" && i%every == 0 && (r.tagged("evasion") || r.tagged("shell") || r.tagged("lookalike")) {
+		if r := &rows[i]; r.Cmd != nil && r.Cwd == "" && i%every == 0 && (r.Tagged("evasion") || r.Tagged("shell") || r.Tagged("lookalike")) {
 			f.Add(*r.Cmd)
 		}
 	}

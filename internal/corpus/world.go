@@ -1,4 +1,4 @@
-package run
+package corpus
 
 import (
 	"fmt"
@@ -6,32 +6,33 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"testing"
 )
 
-// corpusWorld is the place that the rows of the corpus speak of: a home with
+// World is the place that the rows of the corpus speak of: a home with
 // secrets and startup files, and in it a git work tree with a remote, ignored
 // build directories and a little of every language. testdata/commands/README.md
 // describes it.
-type corpusWorld struct{ home, dir string }
+type World struct {
+	Home string
+	Dir  string // the work tree
+	root string
+}
 
-// corpusPath is the PATH of the world: the tools that a small system has, one
+// Path is the PATH of the world: the tools that a small system has, one
 // that nobody knows, and nothing of what else is installed here, so that a row means
 // the same on every machine. What is missing is judged by its metadata.
-func (w corpusWorld) path() string {
-	return "/usr/bin:/bin:/usr/sbin:/sbin:" + filepath.Join(w.home, ".local/bin")
+func (w World) Path() string {
+	return "/usr/bin:/bin:/usr/sbin:/sbin:" + filepath.Join(w.Home, ".local/bin")
 }
 
-func (w corpusWorld) machine() Machine {
-	m := Here()
-	m.Environ = []string{"HOME=" + w.home, "PATH=" + w.path(), "USER=agent", "LANG=C.UTF-8", "OSTYPE=linux-gnu"}
-	return m
+// Environ is the environment of the world.
+func (w World) Environ() []string {
+	return []string{"HOME=" + w.Home, "PATH=" + w.Path(), "USER=agent", "LANG=C.UTF-8", "OSTYPE=linux-gnu"}
 }
 
-// newCorpusWorld makes the world. It must not lie in a directory for temporary
-// files: there everything may be written and deleted.
-func newCorpusWorld(t testing.TB) corpusWorld {
-	t.Helper()
+// NewWorld makes the world; Remove takes it away. It must not lie in a directory for
+// temporary files: there everything may be written and deleted.
+func NewWorld() (World, error) {
 	var tried []string
 	cache, _ := os.UserCacheDir()
 	here, _ := os.Getwd()
@@ -45,15 +46,19 @@ func newCorpusWorld(t testing.TB) corpusWorld {
 			tried = append(tried, err.Error())
 			continue
 		}
-		t.Cleanup(func() { os.RemoveAll(root) })
-		w := corpusWorld{home: filepath.Join(root, "home")}
-		w.dir = filepath.Join(w.home, "work", "app")
-		w.fill(t)
-		return w
+		w := World{Home: filepath.Join(root, "home"), root: root}
+		w.Dir = filepath.Join(w.Home, "work", "app")
+		if err := w.fill(); err != nil {
+			w.Remove()
+			return World{}, err
+		}
+		return w, nil
 	}
-	t.Fatalf("no directory for the world of the corpus outside of those for temporary files: tried %s", strings.Join(tried, ", "))
-	return corpusWorld{}
+	return World{}, fmt.Errorf("no directory for the world of the corpus outside of those for temporary files: tried %s", strings.Join(tried, ", "))
 }
+
+// Remove deletes the world.
+func (w World) Remove() error { return os.RemoveAll(w.root) }
 
 func underTmp(dir string) bool {
 	for _, tmp := range []string{"/tmp", "/var/tmp", "/dev/shm", os.TempDir()} {
@@ -64,23 +69,36 @@ func underTmp(dir string) bool {
 	return false
 }
 
-func (w corpusWorld) fill(t testing.TB) {
-	t.Helper()
-	for path, text := range corpusFiles() {
-		name := filepath.Join(w.home, path)
+func within(path, dir string) bool {
+	return dir != "" && (path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/"))
+}
+
+func (w World) fill() error {
+	for path, text := range files() {
+		name := filepath.Join(w.Home, path)
 		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-			t.Fatal(err)
+			return err
 		}
 		if err := os.WriteFile(name, []byte(text), fileMode(text)); err != nil {
-			t.Fatal(err)
+			return err
 		}
 	}
-	w.git(t, "init", "-q", "-b", "main")
-	w.git(t, "config", "user.email", "a@example.com")
-	w.git(t, "config", "user.name", "A")
-	w.git(t, "remote", "add", "origin", "https://github.com/acme/app.git")
-	w.git(t, "add", ".")
-	w.git(t, "commit", "-q", "-m", "start")
+	for _, args := range [][]string{
+		{"init", "-q", "-b", "main"},
+		{"config", "user.email", "a@example.com"},
+		{"config", "user.name", "A"},
+		{"remote", "add", "origin", "https://github.com/acme/app.git"},
+		{"add", "."},
+		{"commit", "-q", "-m", "start"},
+	} {
+		cmd := exec.Command("git", args...)
+		cmd.Dir = w.Dir
+		cmd.Env = []string{"HOME=" + w.Home, "PATH=" + os.Getenv("PATH"), "GIT_CONFIG_NOSYSTEM=1"}
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("git %v: %v: %s", args, err, out)
+		}
+	}
+	return nil
 }
 
 // fileMode lets what begins as a script be started.
@@ -91,18 +109,8 @@ func fileMode(text string) os.FileMode {
 	return 0o644
 }
 
-func (w corpusWorld) git(t testing.TB, args ...string) {
-	t.Helper()
-	cmd := exec.Command("git", args...)
-	cmd.Dir = w.dir
-	cmd.Env = []string{"HOME=" + w.home, "PATH=" + os.Getenv("PATH"), "GIT_CONFIG_NOSYSTEM=1"}
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("git %v: %v: %s", args, err, out)
-	}
-}
-
-// corpusFiles are the files of the world, relative to the home directory.
-func corpusFiles() map[string]string {
+// files are the files of the world, relative to the home directory.
+func files() map[string]string {
 	files := map[string]string{
 		".bashrc": "# rc\n", ".profile": "# profile\n", ".zshrc": "# zsh\n", "notes.txt": "note\n", "other/file.txt": "x\n", "work/lib/readme.txt": "lib\n",
 		"work/lib/tool.sh": "#!/bin/sh\necho tool\n", ".local/bin/deployctl": "#!/bin/sh\necho deploy\n", "Desktop/todo.txt": "x\n",
@@ -133,8 +141,8 @@ func corpusFiles() map[string]string {
 	return files
 }
 
-// place puts the files of a row into the world and returns what takes them away.
-func (w corpusWorld) place(r corpusRow) (func(), error) {
+// Place puts the files of a row into the world and returns what takes them away.
+func (w World) Place(r *Row) (func(), error) {
 	var made []string
 	undo := func() {
 		for i := len(made) - 1; i >= 0; i-- {
@@ -142,11 +150,11 @@ func (w corpusWorld) place(r corpusRow) (func(), error) {
 		}
 	}
 	for name, text := range r.Files {
-		path := filepath.Join(w.dir, name)
-		if !within(path, w.home) {
+		path := filepath.Join(w.Dir, name)
+		if !within(path, w.Home) {
 			return undo, fmt.Errorf("%s: file %s lies outside of the world", r.ID, name)
 		}
-		for dir := filepath.Dir(path); dir != w.home; dir = filepath.Dir(dir) {
+		for dir := filepath.Dir(path); dir != w.Home; dir = filepath.Dir(dir) {
 			if _, err := os.Lstat(dir); err == nil {
 				break
 			}

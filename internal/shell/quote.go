@@ -1,0 +1,29 @@
+package shell
+
+import (
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Quote writes words as a shell line would show them. What does not print is
+// escaped, so that a terminal shows what was meant.
+func Quote(words []string) string {
+	var b strings.Builder
+	for i, w := range words {
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		switch {
+		case w != "" && strings.Trim(w, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:=@%+,~") == "":
+			b.WriteString(w)
+		case utf8.ValidString(w) && !strings.ContainsFunc(w, func(r rune) bool { return !unicode.IsPrint(r) }):
+			b.WriteString("'" + strings.ReplaceAll(w, "'", `'\''`) + "'")
+		default:
+			ascii := strconv.QuoteToASCII(w)
+			b.WriteString("$'" + strings.ReplaceAll(ascii[1:len(ascii)-1], "'", `\'`) + "'")
+		}
+	}
+	return b.String()
+}
