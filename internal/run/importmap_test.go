@@ -55,6 +55,7 @@ var arrows = map[string][]string{
 	"scripts/arm64init":           {},
 	"scripts/docgen":              {"internal/cli"},
 	"scripts/filterscan":          {"filter"},
+	"scripts/peerbench":           {"internal/corpus"},
 	"scripts/startbench":          {},
 	"scripts/startbench/goexec":   {},
 	"scripts/startbench/composed": {"sandbox"},
