@@ -54,6 +54,7 @@ var errNothing = errors.New("no peer was measured")
 func measure(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("peerbench", flag.ContinueOnError)
 	rowsDir := flags.String("corpus", "testdata/commands", "directory of the corpus")
+	files := flags.String("files", "*", "only the files of the corpus with such names, without .jsonl")
 	own := flags.String("atip-exec", "bin/atip-exec", "the program whose line is printed beside")
 	adapters := flags.String("adapters", "scripts/peerbench", "directory of the adapters")
 	scratch := flags.String("scratch", "", "directory that peers are installed into; what is there already is used again")
@@ -77,7 +78,7 @@ func measure(ctx context.Context, args []string, out io.Writer) error {
 	if *scratch == "" {
 		return errors.New("-scratch DIR is missing")
 	}
-	rows, err := corpus.Read(*rowsDir, "*")
+	rows, err := corpus.Read(*rowsDir, *files)
 	if err != nil {
 		return err
 	}

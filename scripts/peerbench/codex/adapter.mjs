@@ -2,7 +2,8 @@
 // program itself is run against a model of our own on this loopback, which calls the shell
 // tool with one command after the other: a request for approval means ask, a refusal deny,
 // a start allow. The program finds no shell but a stub that does nothing (see jail.go).
-// The argument is the approval policy: on-request or untrusted.
+// The argument is the approval policy: on-request or untrusted. Its own sandbox is off: it
+// is not what is asked about, and where it cannot be made codex asks for that reason.
 import { spawn } from 'node:child_process'
 import fs from 'node:fs'
 import http from 'node:http'

@@ -38,7 +38,15 @@ const asked = {
     const { isStrictlyApproved } = await part('sandbox/utils/commandUtils.js')
     const { SandboxPolicyManager } = await part('policy/sandboxPolicyManager.js')
     const tools = SandboxPolicyManager.DEFAULT_CONFIG.modes.default.approvedTools
-    return async ({ cmd }) => ((await isStrictlyApproved({ command: cmd, args: [] }, tools)) ? 'allow' : 'ask')
+    return async ({ cmd }) => {
+      try {
+        return (await isStrictlyApproved({ command: cmd, args: [] }, tools)) ? 'allow' : 'ask'
+      } catch (e) {
+        // Nobody catches it in gemini either, so the command does not run.
+        if (/^Bad substitution/.test(e.message)) return 'deny'
+        throw e
+      }
+    }
   },
 }
 await serve(await asked[what]())
