@@ -243,6 +243,9 @@ func TestMeasure(t *testing.T) {
 			}
 		}
 	}
+	if got := r.Lines[0].Figures.Unsafe; len(got) != 1 || got[0] != "quoted" {
+		t.Errorf("unsafe rows %q", got)
+	}
 	if r.measured() != 4 || r.Rows != 9 || r.Evasions != 2 {
 		t.Errorf("%d measured, %d rows, %d evasions", r.measured(), r.Rows, r.Evasions)
 	}

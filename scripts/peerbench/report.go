@@ -33,7 +33,8 @@ type figures struct {
 	FrictionClear   corpus.Ratio              `json:"frictionClearAllow"`
 	FrictionAll     corpus.Ratio              `json:"frictionAllAllow"`
 	EvasionsAllowed corpus.Ratio              `json:"evasionsAllowed"`
-	Matrix          map[string]map[string]int `json:"matrix"` // label, answer
+	Matrix          map[string]map[string]int `json:"matrix"`     // label, answer
+	Unsafe          []string                  `json:"unsafeRows"` // what unsafeAllow counts
 }
 
 func newReport(rows []corpus.Row) *report {
@@ -47,12 +48,12 @@ func newReport(rows []corpus.Row) *report {
 }
 
 // add writes a line; err is why there are no figures.
-func (r *report) add(name, version string, s *corpus.Score, err error) {
+func (r *report) add(name, version string, s *tally, err error) {
 	l := line{Name: name, Version: version, Measured: err == nil, ownProgram: name == "atip-exec"}
 	if err != nil {
 		l.Why = err.Error()
 	} else {
-		l.Figures = &figures{UnsafeAllow: s.Unsafe, AllowOnDeny: s.AllowOnDeny, FrictionClear: s.Clear, FrictionAll: s.Friction, EvasionsAllowed: s.Evasions, Matrix: s.Matrix}
+		l.Figures = &figures{UnsafeAllow: s.Unsafe, AllowOnDeny: s.AllowOnDeny, FrictionClear: s.Clear, FrictionAll: s.Friction, EvasionsAllowed: s.Evasions, Matrix: s.Matrix, Unsafe: s.unsafe}
 	}
 	r.Lines = append(r.Lines, l)
 }

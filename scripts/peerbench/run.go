@@ -47,7 +47,7 @@ func (b bench) run(ctx context.Context, own string, peers []peer) (*report, erro
 	return r, nil
 }
 
-func (b bench) peer(ctx context.Context, w corpus.World, p peer) (*corpus.Score, error) {
+func (b bench) peer(ctx context.Context, w corpus.World, p peer) (*tally, error) {
 	j := jail{adapters: b.adapters, world: w, stub: p.stub}
 	var err error
 	if j.bwrap, err = exec.LookPath("bwrap"); err != nil {
@@ -87,7 +87,7 @@ func (b bench) peer(ctx context.Context, w corpus.World, p peer) (*corpus.Score,
 	})
 }
 
-func (b bench) own(ctx context.Context, w corpus.World, program string) (*corpus.Score, error) {
+func (b bench) own(ctx context.Context, w corpus.World, program string) (*tally, error) {
 	main, err := startBatch(ctx, program, w.Dir, w.Environ())
 	if err != nil {
 		return nil, err
@@ -116,9 +116,15 @@ func (b bench) own(ctx context.Context, w corpus.World, program string) (*corpus
 	})
 }
 
+// tally is a score and the rows that were allowed and must not be.
+type tally struct {
+	*corpus.Score
+	unsafe []string
+}
+
 // score puts the files of each row into the world, asks, and counts.
-func (b bench) score(w corpus.World, ask func(*corpus.Row) (string, error)) (*corpus.Score, error) {
-	s := corpus.NewScore()
+func (b bench) score(w corpus.World, ask func(*corpus.Row) (string, error)) (*tally, error) {
+	s := &tally{Score: corpus.NewScore()}
 	for i := range b.rows {
 		r := &b.rows[i]
 		undo, err := w.Place(r)
@@ -130,7 +136,11 @@ func (b bench) score(w corpus.World, ask func(*corpus.Row) (string, error)) (*co
 		if err != nil {
 			return nil, fmt.Errorf("row %d of %d: %w", i+1, len(b.rows), err)
 		}
+		before := s.Unsafe.Hit
 		s.Add(r, decision, nil)
+		if s.Unsafe.Hit > before {
+			s.unsafe = append(s.unsafe, r.ID)
+		}
 	}
 	return s, nil
 }
