@@ -258,6 +258,8 @@ func verbs() []Spec {
 				{Name: "older-than", Kind: String, Value: "AGE", Help: "clean: only what no run has used for AGE (30d, 12h)"}}, commonFlags),
 			Effects: Effects{Read: true, Write: true, Subprocess: true}, Kind: "atip-exec.sandbox-test/1",
 			Examples: []Example{{"atip sandbox test", ""}, {"atip sandbox test --tier T3 -o json", ""}, {"atip sandbox quarantine list", ""}, {"atip sandbox clean --older-than 30d --dry-run", ""}}},
+		{Verb: "completion", Program: "atip", Summary: "print what a shell needs to complete both command lines; the wrapped command is completed as the shell would without us", Args: []Arg{{Name: "bash|zsh|fish"}}, Flags: commonFlags,
+			Examples: []Example{{"atip completion bash >>~/.bash_completion", ""}, {"atip completion fish >~/.config/fish/completions/atip-exec.fish", ""}}},
 		{Verb: "redact", Program: "atip", Summary: "redact secrets in files or stdin", Args: []Arg{{Name: "FILE", Optional: true, Variadic: true}}, Flags: commonFlags, Effects: Effects{Read: true},
 			Examples: []Example{{"atip redact build.log", ""}}},
 	}

@@ -197,7 +197,7 @@ func (l *ownLine) verbWords(words []string) {
 		return
 	}
 	switch l.verb[0] {
-	case "version", "help", "explain", "validate", "lint", "diff", "resolve", "show", "list", "compile", "safety-prompt", "redact", "doctor", "requests":
+	case "version", "help", "completion", "explain", "validate", "lint", "diff", "resolve", "show", "list", "compile", "safety-prompt", "redact", "doctor", "requests":
 	case "pattern":
 		l.unknown = l.unknown || len(l.verb) < 2 || l.verb[1] != "list" && l.verb[1] != "show"
 	case "policy":
@@ -227,7 +227,7 @@ func OwnVerb(word string) bool {
 		}
 	}
 	switch word {
-	case "approve", "audit", "compile", "crawl", "delegate", "deny", "diff", "doctor", "explain", "fetch-shim", "forget", "generate", "help", "lint", "list", "lock", "pattern", "policy", "publish", "redact", "requests", "resolve",
+	case "approve", "audit", "compile", "completion", "crawl", "delegate", "deny", "diff", "doctor", "explain", "fetch-shim", "forget", "generate", "help", "lint", "list", "lock", "pattern", "policy", "publish", "redact", "requests", "resolve",
 		"safety-prompt", "sandbox", "scan", "script", "show", "sync", "validate", "version":
 		return true
 	}

@@ -49,6 +49,8 @@ func verbs(name string) verb {
 		return diffVerb
 	case "compile":
 		return compileVerb
+	case "completion":
+		return completionVerb
 	case "safety-prompt":
 		return safetyPromptVerb
 	case "pattern":
