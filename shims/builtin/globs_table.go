@@ -3,7 +3,8 @@
 package builtin
 
 var globs = [...]alias{
-	{"clang-format-*", 48}, {"coverage-*", 57}, {"clang++-*", 120}, {"python2.*", 297}, {"python3.*", 297}, {"clang-*", 120}, {"emacs-*", 93},
-	{"ruby2.*", 317}, {"ruby3.*", 317}, {"gawk-*", 15}, {"lua5.*", 207}, {"mkfs.*", 216}, {"perl5*", 265}, {"php7.*", 267}, {"php8.*", 267},
-	{"pip3.*", 272}, {"g++-*", 120}, {"gcc-*", 120}, {"vim.*", 422},
+	{"clang-format-*", 73}, {"autoheader*", 29}, {"autoreconf*", 29}, {"coverage-*", 91}, {"autoconf*", 29}, {"automake*", 29}, {"clang++-*", 189},
+	{"python2.*", 435}, {"python3.*", 435}, {"aclocal*", 29}, {"clang-*", 189}, {"emacs-*", 150}, {"ruby2.*", 463}, {"ruby3.*", 463}, {"gawk-*", 30},
+	{"lua5.*", 301}, {"mkfs.*", 319}, {"perl5*", 397}, {"php7.*", 402}, {"php8.*", 402}, {"pip3.*", 407}, {"g++-*", 189}, {"gcc-*", 189}, {"ghc-*", 196},
+	{"vim.*", 603},
 }
