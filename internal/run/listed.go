@@ -40,6 +40,39 @@ func (l *links) listed(i int) []string {
 	return out
 }
 
+// everything adds to what a command starts with the words of a whole search, of a home
+// or of the system, the place that was searched: `find ~ -type f | xargs rm`.
+func (l *links) everything(i int) {
+	argv := l.script.Commands[i].Argv
+	if len(argv) == 0 || !reader(filepath.Base(argv[0])) {
+		return
+	}
+	for _, f := range l.script.Flows {
+		steps := l.steps(f.From)
+		if f.To != i || f.Kind != shell.FlowStdin || f.From >= i || len(steps) != 1 || steps[0].Call.Tool != "find" {
+			continue
+		}
+		starts, names, ok := sieve(steps[0].argv)
+		if ok && names != nil {
+			continue
+		}
+		for _, s := range l.c.steps[l.ranges[i].from:l.ranges[i].to] {
+			var access atip.Access
+			for _, r := range s.Call.Resources {
+				if r.Kind == "path" && r.Class == atip.ClassUnknown {
+					access |= r.Access & (atip.AccessWrite | atip.AccessDelete)
+				}
+			}
+			for _, start := range starts {
+				r := atip.Resource{Kind: "path", Value: start, Access: access, Recursive: true, Why: "searched"}
+				if l.c.place(l.c.plan.world, &r, steps[0].Cwd); access != 0 && r.Class == atip.ClassRoot && !within(r.Abs, l.c.plan.Workspace) {
+					s.Call.Resources = append(s.Call.Resources, r)
+				}
+			}
+		}
+	}
+}
+
 // namesFor is what listed says of a command that takes its words from its input; for
 // others nobody has to look.
 func (l *links) namesFor(i int) []string {

@@ -435,6 +435,7 @@ func (c *collector) script(sh *step, script *shell.Script, via []string) error {
 			return err
 		}
 		l.ranges[i].to = len(c.steps)
+		l.everything(i)
 	}
 	l.connect()
 	return nil

@@ -245,10 +245,12 @@ func (c *collector) nested(s *step) error {
 		switch {
 		case n.Kind == "argv" && len(n.Argv) > 0 && len(s.Via) < maxDepth:
 			via := append(append([]string{}, s.Via...), s.id.Invoked)
+			first := len(c.steps)
 			add := func() error { return c.add(c.searched(s, n.Argv), via, join(s.Cwd, s.Call.Chdir), policy.Exact) }
 			if err := c.setting(assigned(s, n.Argv), add); err != nil {
 				return err
 			}
+			c.throughout(s, c.steps[first:])
 		case n.Kind == "shell" && n.Text != "" && len(s.Via) < maxDepth:
 			via := append(append([]string{}, s.Via...), s.id.Invoked)
 			if err := c.shell(s, n.Text, via); err != nil {

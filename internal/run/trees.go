@@ -106,3 +106,20 @@ func (c *collector) searched(s *step, argv []string) []string {
 	}
 	return out
 }
+
+// throughout marks what find starts for everything that it finds: `find ~ -exec rm {} +`
+// names the home, and takes all that lies in it.
+func (c *collector) throughout(s *step, started []*step) {
+	if s.Call.Tool != "find" {
+		return
+	}
+	starts, _, _ := sieve(s.argv)
+	for _, in := range started {
+		for i := range in.Call.Resources {
+			r := &in.Call.Resources[i]
+			if r.Kind == "path" && slices.Contains(starts, r.Value) && r.Access&(atip.AccessWrite|atip.AccessDelete) != 0 && !within(r.Abs, c.plan.Workspace) {
+				r.Recursive = true
+			}
+		}
+	}
+}

@@ -350,9 +350,12 @@ func shapeOf(argv []string) (string, bool) {
 		if filepath.IsAbs(last) && strings.HasSuffix(last, "XXX") && (len(args) == 1 || args[0] == "-d") {
 			return last, true
 		}
+	case "whoami", "arch", "uuidgen":
+		return "0", len(args) == 0
+	case "uname":
+		return "0", len(args) == 0 || has("-m", "-s", "-n", "-r", "-o", "-p")
 	case "git":
-		if len(args) == 2 && args[0] == "rev-parse" && args[1] == "HEAD" || len(args) == 3 && args[0] == "rev-parse" && args[1] == "--short" && args[2] == "HEAD" || len(args) == 2 && args[0] == "branch" && args[1] == "--show-current" ||
-			len(args) == 3 && args[0] == "rev-parse" && args[1] == "--abbrev-ref" && args[2] == "HEAD" {
+		if len(args) > 1 && gitShape(args[0], args[1:]) {
 			return "0", true
 		}
 	case "basename":

@@ -1,0 +1,76 @@
+package shell
+
+import (
+	"slices"
+	"strings"
+)
+
+// gitShape reports calls of git that print nothing but numbers, hashes, dates and names
+// of branches, none of which begins with a dash. `git describe` is among them, although a
+// tag of another repository may be called anything: what a reader of history would do
+// with such an option stays in the workspace.
+func gitShape(verb string, args []string) bool {
+	switch verb {
+	case "rev-parse":
+		return each(args, func(a string) bool {
+			return revision(a) || strings.HasPrefix(a, "--short") || a == "--abbrev-ref" || a == "--verify" || a == "-q" || a == "--quiet"
+		})
+	case "merge-base":
+		return each(args, func(a string) bool { return revision(a) || a == "--all" || a == "--octopus" || a == "--fork-point" })
+	case "rev-list":
+		return each(args, selects)
+	case "describe":
+		return each(args, func(a string) bool {
+			return revision(a) || slices.Contains([]string{"--tags", "--all", "--always", "--long", "--exact-match", "--dirty", "--contains", "--first-parent"}, a) ||
+				strings.HasPrefix(a, "--abbrev=") || strings.HasPrefix(a, "--match=") || strings.HasPrefix(a, "--exclude=")
+		})
+	case "symbolic-ref":
+		return each(args, func(a string) bool { return revision(a) || a == "--short" || a == "-q" || a == "--quiet" }) && len(args) < 4
+	case "branch":
+		return each(args, func(a string) bool {
+			return a == "--show-current" || a == "--format=%(refname:short)" || a == "-a" || a == "-r" || a == "--list" || strings.HasPrefix(a, "--sort=")
+		}) && slices.ContainsFunc(args, func(a string) bool { return a == "--show-current" || strings.HasPrefix(a, "--format=") })
+	case "for-each-ref":
+		format := 0
+		return each(args, func(a string) bool {
+			if a == "--format=%(refname:short)" || a == "--format=%(refname)" || a == "--format=%(objectname)" {
+				format++
+				return true
+			}
+			return strings.HasPrefix(a, "refs/heads") || strings.HasPrefix(a, "refs/remotes") || strings.HasPrefix(a, "--sort=") || strings.HasPrefix(a, "--count=")
+		}) && format > 0 && len(args) > format
+	case "log":
+		format := 0
+		return each(args, func(a string) bool {
+			for _, name := range []string{"--format=", "--pretty=format:", "--pretty=tformat:", "--pretty="} {
+				if f, ok := strings.CutPrefix(a, name); ok {
+					format++
+					return slices.Contains([]string{"%H", "%h", "%T", "%t", "%ct", "%at", "%cs", "%as", "%cI", "%aI"}, f)
+				}
+			}
+			return selects(a)
+		}) && format > 0
+	}
+	return false
+}
+
+// selects reports an option that chooses commits and changes nothing in what is printed of each.
+func selects(a string) bool {
+	if revision(a) || len(a) > 1 && a[0] == '-' && plainNumber(a[1:]) {
+		return true
+	}
+	for _, name := range []string{"--max-count=", "--max-parents=", "--min-parents=", "--since=", "--after=", "--until=", "--before=", "--author=", "--grep=", "--skip="} {
+		if strings.HasPrefix(a, name) {
+			return true
+		}
+	}
+	return slices.Contains([]string{"-n", "--", "--count", "--all", "--branches", "--tags", "--no-merges", "--merges", "--first-parent", "--reverse", "--topo-order", "--date-order",
+		"--abbrev-commit"}, a)
+}
+
+// revision reports a word that is no option.
+func revision(a string) bool { return a != "" && a[0] != '-' }
+
+func each(args []string, ok func(string) bool) bool {
+	return !slices.ContainsFunc(args, func(a string) bool { return !ok(a) })
+}
