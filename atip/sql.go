@@ -1,5 +1,7 @@
 package atip
 
+import "strings"
+
 // sqlVerdict is what a text of SQL statements may do.
 type sqlVerdict struct {
 	mutates  bool // changes data or schema
@@ -18,6 +20,9 @@ func (v *sqlVerdict) join(o sqlVerdict) {
 // from one of them must not hide it from us.
 func classifySQL(text string) sqlVerdict {
 	var verdict sqlVerdict
+	if showsOnly(text) {
+		return verdict
+	}
 	statements, ok := splitSQL(text)
 	if !ok {
 		verdict.opaque = true
@@ -29,6 +34,27 @@ func classifySQL(text string) sqlVerdict {
 		verdict.mutates = true
 	}
 	return verdict
+}
+
+// showsOnly reports a single command of the sqlite3 shell that prints something and takes
+// neither a file nor a program. Other shells refuse it.
+func showsOnly(text string) bool {
+	text = strings.Trim(text, " \t\n")
+	if len(text) < 2 || text[0] != '.' {
+		return false
+	}
+	for i := 0; i < len(text); i++ {
+		c := text[i]
+		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '_' && c != '.' && c != '%' && c != '*' && c != '-' && c != ' ' {
+			return false
+		}
+	}
+	name, _, _ := strings.Cut(text[1:], " ")
+	switch name {
+	case "schema", "tables", "indexes", "indices", "databases", "dbinfo", "fullschema", "header", "headers", "mode", "stats", "help", "version", "show", "dump", "sha3sum", "width":
+		return true
+	}
+	return false
 }
 
 func classifyStatement(s []sqlToken) sqlVerdict {

@@ -2,6 +2,8 @@ package run
 
 import (
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/atip-dev/atip-exec/atip"
 )
@@ -14,7 +16,7 @@ func manages(s *step) {
 		if i > 0 && s.Call.Tool != "python" && s.Call.Tool != "php" {
 			return
 		}
-		if resets(filepath.Base(s.argv[i]), s.argv[i+1]) {
+		if resets(filepath.Base(s.argv[i]), s.argv[i+1]) || shells(filepath.Base(s.argv[i]), s.argv[i+1]) && slices.ContainsFunc(s.argv[i+2:], empties) {
 			s.Call.Effects[atip.Destructive] = atip.Fact{Value: atip.Yes, Source: "script " + s.argv[i], Rank: atip.Vendor}
 		}
 	}
@@ -28,6 +30,22 @@ func resets(script, word string) bool {
 		return word == "migrate:fresh" || word == "migrate:refresh" || word == "migrate:reset" || word == "db:wipe"
 	case "console": // Symfony
 		return word == "doctrine:database:drop" || word == "doctrine:schema:drop"
+	}
+	return false
+}
+
+// shells reports the verb that runs program text with the models of a project.
+func shells(script, word string) bool {
+	return script == "artisan" && word == "tinker" || script == "manage.py" && (word == "shell" || word == "shell_plus")
+}
+
+// empties reports program text with a call that removes rows or tables. Text that does
+// so in another way is what any code of the workspace may do.
+func empties(text string) bool {
+	for _, sign := range [...]string{"truncate(", "::destroy(", "->delete(", ".delete(", "forceDelete(", "deleteAll(", "delete_all", "drop_all", "dropAllTables", "dropIfExists", "DROP ", "drop table", "TRUNCATE "} {
+		if strings.Contains(text, sign) {
+			return true
+		}
 	}
 	return false
 }
