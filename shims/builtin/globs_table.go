@@ -3,8 +3,8 @@
 package builtin
 
 var globs = [...]alias{
-	{"clang-format-*", 73}, {"autoheader*", 29}, {"autoreconf*", 29}, {"coverage-*", 91}, {"autoconf*", 29}, {"automake*", 29}, {"clang++-*", 189},
-	{"python2.*", 435}, {"python3.*", 435}, {"aclocal*", 29}, {"clang-*", 189}, {"emacs-*", 150}, {"ruby2.*", 463}, {"ruby3.*", 463}, {"gawk-*", 30},
-	{"lua5.*", 301}, {"mkfs.*", 319}, {"perl5*", 397}, {"php7.*", 402}, {"php8.*", 402}, {"pip3.*", 407}, {"g++-*", 189}, {"gcc-*", 189}, {"ghc-*", 196},
-	{"vim.*", 603},
+	{"clang-format-*", 89}, {"autoheader*", 34}, {"autoreconf*", 34}, {"coverage-*", 109}, {"autoconf*", 34}, {"automake*", 34}, {"clang++-*", 218},
+	{"python2.*", 496}, {"python3.*", 496}, {"aclocal*", 34}, {"clang-*", 218}, {"emacs-*", 173}, {"ruby2.*", 528}, {"ruby3.*", 528}, {"gawk-*", 35},
+	{"lua5.*", 344}, {"mkfs.*", 364}, {"perl5*", 450}, {"php7.*", 456}, {"php8.*", 456}, {"pip3.*", 463}, {"g++-*", 218}, {"gcc-*", 218}, {"ghc-*", 225},
+	{"vim.*", 690},
 }
