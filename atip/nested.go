@@ -197,6 +197,12 @@ func isVariable(s string) bool {
 // steersCode reports variables that loaders, interpreters and common tools take code
 // or the name of a program from.
 func steersCode(name string) bool {
+	switch name {
+	case "NODE_ENV", "NODE_NO_WARNINGS", "NODE_DEBUG", "PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE", "PYTHONIOENCODING", "PYTHONHASHSEED", "PYTHONUTF8", "PYTHONFAULTHANDLER",
+		"PYTHONDEVMODE", "PYTHONOPTIMIZE", "GIT_TERMINAL_PROMPT", "GIT_OPTIONAL_LOCKS", "GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_AUTHOR_DATE", "GIT_COMMITTER_NAME",
+		"GIT_COMMITTER_EMAIL", "GIT_COMMITTER_DATE", "CARGO_TERM_COLOR", "CARGO_INCREMENTAL", "CARGO_NET_OFFLINE", "DOCKER_BUILDKIT", "DOCKER_CLI_HINTS":
+		return false
+	}
 	for _, prefix := range [...]string{"LD_", "DYLD_", "GIT_", "PYTHON", "PERL5", "RUBY", "NODE_", "BASH_FUNC_", "JAVA_", "npm_config_", "CARGO_", "DOCKER_"} {
 		if strings.HasPrefix(name, prefix) {
 			return true

@@ -271,6 +271,7 @@ func (c *collector) fed(s *step, n atip.Nested, via []string) (handled bool, err
 		}
 		if c.ctx != nil && c.ctx.stdin != nil {
 			c.peekCode(s, *c.ctx.stdin)
+			return false, c.shellLines(s, n, *c.ctx.stdin, via)
 		}
 	case strings.HasPrefix(n.File, "/dev/fd/") && n.Kind == "shell" && len(c.writers[n.File]) > 0:
 		return c.runsFile(s, n.File, true, via)
@@ -280,6 +281,7 @@ func (c *collector) fed(s *step, n atip.Nested, via []string) (handled bool, err
 		return true, nil
 	case n.Kind == "code" && n.Text != "":
 		c.peekCode(s, n.Text)
+		return false, c.shellLines(s, n, n.Text, via)
 	case n.File != "":
 		return c.runsFile(s, n.File, n.Kind == "shell", via)
 	}

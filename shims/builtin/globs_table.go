@@ -4,7 +4,7 @@ package builtin
 
 var globs = [...]alias{
 	{"clang-format-*", 89}, {"autoheader*", 34}, {"autoreconf*", 34}, {"coverage-*", 109}, {"autoconf*", 34}, {"automake*", 34}, {"clang++-*", 218},
-	{"python2.*", 496}, {"python3.*", 496}, {"aclocal*", 34}, {"clang-*", 218}, {"emacs-*", 173}, {"ruby2.*", 528}, {"ruby3.*", 528}, {"gawk-*", 35},
-	{"lua5.*", 344}, {"mkfs.*", 364}, {"perl5*", 450}, {"php7.*", 456}, {"php8.*", 456}, {"pip3.*", 463}, {"g++-*", 218}, {"gcc-*", 218}, {"ghc-*", 225},
-	{"vim.*", 690},
+	{"python2.*", 502}, {"python3.*", 502}, {"aclocal*", 34}, {"clang-*", 218}, {"emacs-*", 173}, {"ruby2.*", 534}, {"ruby3.*", 534}, {"gawk-*", 35},
+	{"lua5.*", 348}, {"mkfs.*", 368}, {"perl5*", 456}, {"php7.*", 462}, {"php8.*", 462}, {"pip3.*", 469}, {"g++-*", 218}, {"gcc-*", 218}, {"ghc-*", 225},
+	{"vim.*", 698},
 }
