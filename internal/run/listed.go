@@ -125,6 +125,11 @@ func (c *collector) printsNames(s *step) []string {
 		default:
 			return nil
 		}
+	case "gh":
+		if shell.PrintsNumbers(s.argv) {
+			return []string{"0"}
+		}
+		return nil
 	case "find":
 		var ok bool
 		if roots, names, ok = sieve(s.argv); !ok || names == nil {

@@ -260,6 +260,11 @@ func (c *collector) fed(s *step, n atip.Nested, via []string) (handled bool, err
 		s.RunsCode = max(s.RunsCode, policy.CodeOpaque)
 		c.note(s, sinkStdin)
 		return true, nil
+	case n.File == "-" && n.Language == "ed" && (c.ctx == nil || c.ctx.stdin == nil):
+		// An editor that somebody types into, or something unknown does.
+		c.note(s, sinkStdin)
+		s.RunsCode = max(s.RunsCode, policy.CodeOpaque)
+		return true, nil
 	case n.File == "-":
 		c.note(s, sinkStdin)
 		if c.ctx != nil && c.ctx.stdin != nil {

@@ -350,6 +350,8 @@ func shapeOf(argv []string) (string, bool) {
 		if filepath.IsAbs(last) && strings.HasSuffix(last, "XXX") && (len(args) == 1 || args[0] == "-d") {
 			return last, true
 		}
+	case "gh":
+		return "0", PrintsNumbers(argv)
 	case "whoami", "arch", "uuidgen":
 		return "0", len(args) == 0
 	case "uname":
