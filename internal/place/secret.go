@@ -10,6 +10,11 @@ var secretsInHome = [...]string{
 	".ssh", ".aws", ".azure", ".gnupg", ".kube", ".config/gcloud", ".config/gh", ".docker/config.json", ".netrc", ".npmrc",
 	".pypirc", ".git-credentials", ".vault-token", ".cargo/credentials", ".cargo/credentials.toml", ".config/git/credentials",
 	".local/share/keyrings", ".password-store", ".config/op", "Library/Keychains",
+	".pgpass", ".my.cnf", ".mylogin.cnf", ".s3cfg", ".boto", ".terraformrc", ".terraform.d/credentials.tfrc.json", ".m2/settings.xml", ".m2/settings-security.xml", ".gem/credentials",
+	".composer/auth.json", ".config/composer/auth.json", ".config/rclone", ".config/hub", ".config/doctl", ".config/heroku", ".config/sops", ".config/helm/registry", ".config/containers/auth.json",
+	".config/github-copilot", ".config/huggingface", ".huggingface/token", ".cache/huggingface/token", ".kaggle/kaggle.json", ".fly/config.yml", ".oci", ".config/stripe", ".config/wrangler", ".wrangler/config",
+	".local/share/com.vercel.cli", ".databrickscfg", ".snowsql/config", ".age", ".minikube/ca.key", ".putty", ".claude/.credentials.json", ".codex/auth.json", ".gemini/oauth_creds.json",
+	".bash_history", ".zsh_history", ".local/share/fish/fish_history", ".psql_history", ".mysql_history", ".rediscli_history", ".python_history", ".node_repl_history", ".sqlite_history",
 	".mozilla", ".thunderbird", ".config/google-chrome", ".config/chromium", ".config/BraveSoftware", ".config/microsoft-edge",
 	"Library/Application Support/Google/Chrome", "Library/Application Support/Firefox", "Library/Cookies",
 }
@@ -42,7 +47,7 @@ func secretName(base string) bool {
 	case "id_rsa", "id_dsa", "id_ecdsa", "id_ed25519":
 		return true
 	}
-	for _, suffix := range [...]string{".pem", ".key", ".kdbx", ".tfstate", ".tfstate.backup"} {
+	for _, suffix := range [...]string{".pem", ".key", ".kdbx", ".tfstate", ".tfstate.backup", ".p12", ".pfx", ".jks", ".keystore", ".ppk", ".ovpn"} {
 		if strings.HasSuffix(lower, suffix) {
 			return true
 		}

@@ -1,19 +1,65 @@
 package run
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/atip-dev/atip-exec/atip"
+)
 
 // raises reports whether a program text that an interpreter is handed names what a
 // person should see first: it removes files, or connects a program to somebody. The
 // text is not read as a program, so this can only make a decision stricter. A
 // connection alone is left to the kernel, which refuses it.
 func raises(text string) bool {
+	if removesFiles(text) {
+		return true
+	}
+	if decodesCode(text) || forks(text) {
+		return true
+	}
+	return startsPrograms(text) && (containsAny(text, "rm -r", "rm -f") || strings.Contains(text, "connect") || strings.Contains(text, "Socket") || strings.Contains(text, "fsockopen"))
+}
+
+// showRemoval lets a step that asks because of its text have the effect that is in it.
+func (s *step) showRemoval(text string) {
+	if removesFiles(text) || containsAny(text, "rm -r", "rm -f") {
+		for _, e := range [...]atip.Effect{atip.Delete, atip.Destructive} {
+			s.Call.Effects[e] = atip.Fact{Value: atip.Yes, Source: "text", Rank: atip.Vendor}
+		}
+	}
+}
+
+// removesFiles reports a text that calls what removes files.
+func removesFiles(text string) bool {
 	for _, sign := range [...]string{"rmtree", "os.remove", "os.unlink", "removedirs", ".unlink(", "rmdir", "rmSync", "rm_rf", "rm_r", "unlinkSync", "unlink ", "unlink(", "unlink;", "unlink}", "remove_tree", "File.delete",
 		"FileUtils.rm", "fs.rm", "Deno.remove", "os.truncate"} {
 		if strings.Contains(text, sign) {
 			return true
 		}
 	}
-	return startsPrograms(text) && (strings.Contains(text, "connect") || strings.Contains(text, "Socket") || strings.Contains(text, "fsockopen"))
+	return false
+}
+
+// decodesCode reports a text that makes code out of something unreadable and runs it.
+func decodesCode(text string) bool {
+	text = strings.ReplaceAll(strings.ReplaceAll(text, "re.compile(", ""), ".exec(", "") // patterns
+	return containsAny(text, "b64decode", "b32decode", "base64", "fromhex", "unhexlify", "a2b_", "rot13", "rot_13", "decompress", "gzinflate", "gzuncompress", "atob(", "unpack", "marshal", "fromCharCode",
+		"hex2bin", "[::-1]", ".reverse", "strrev", "chr(", "pack(", "codecs.") &&
+		containsAny(text, "exec(", "exec ", "eval(", "eval ", "eval{", "compile(", "system", "popen", "spawn", "execSync", "Function(", "__import__", "getattr(", "instance_eval", "assert(", "passthru", "shell_exec", "subprocess", "os.execute", "loadstring")
+}
+
+// forks reports a text that starts processes without an end.
+func forks(text string) bool {
+	return strings.Contains(text, "fork") && containsAny(text, "while", "for(;;)", "for (;;)", "loop", "until")
+}
+
+func containsAny(text string, signs ...string) bool {
+	for _, sign := range signs {
+		if strings.Contains(text, sign) {
+			return true
+		}
+	}
+	return false
 }
 
 // builds reports tools that make a program out of files of the workspace: what they

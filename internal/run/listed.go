@@ -166,7 +166,7 @@ func (c *collector) printsNames(s *step) []string {
 			out = append(out, strings.TrimSuffix(root, "/")+"/"+name)
 		}
 	}
-	return out
+	return append(out, c.foundCredentials(s)...)
 }
 
 // positionals are the words of a search that name where it looks.

@@ -2,6 +2,7 @@ package run
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/atip-dev/atip-exec/atip"
 )
@@ -24,6 +25,59 @@ func pythonModule(s *step, n atip.Nested) []string {
 		}
 	}
 	return nil
+}
+
+// fetchedCode reports a program that is named by where it is fetched from.
+func fetchedCode(s *step, n atip.Nested) bool {
+	name := n.File
+	if name == "" && len(s.Call.Positionals) > 0 {
+		switch s.Call.Tool {
+		case "deno", "bun", "tsx", "node":
+			name = s.Call.Positionals[0].Value
+		}
+	}
+	for _, scheme := range [...]string{"http:", "https:", "npm:", "jsr:", "data:", "git:", "github:"} {
+		if strings.HasPrefix(name, scheme) {
+			return true
+		}
+	}
+	return false
+}
+
+// moduleRaises reports a module of Python whose words are program text that raises. Of
+// one that serves a directory it adds that directory.
+func (c *collector) moduleRaises(s *step, module string) bool {
+	at := slices.IndexFunc(s.argv, func(w string) bool { return w == module || w == "-m"+module })
+	if at < 0 {
+		return false
+	}
+	switch module {
+	case "timeit":
+		raised := false
+		for _, w := range s.argv[at+1:] {
+			c.peekCode(s, w)
+			if raises(w) {
+				s.showRemoval(w)
+				raised = true
+			}
+		}
+		return raised
+	case "http.server", "SimpleHTTPServer":
+		for i, w := range s.argv[at+1:] {
+			dir, ok := strings.CutPrefix(w, "--directory=")
+			if before := s.argv[at+i]; before == "-d" || before == "--directory" {
+				dir, ok = w, true
+			}
+			if ok {
+				r := atip.Resource{Kind: "path", Value: dir, Access: atip.AccessRead, Recursive: true, Why: "--directory"}
+				c.place(c.plan.world, &r, join(s.Cwd, s.Call.Chdir))
+				s.raise(r)
+				s.Call.Resources = append(s.Call.Resources, r)
+				c.below(s)
+			}
+		}
+	}
+	return false
 }
 
 // onlyHelp reports a curated tool that is asked for its help or version, or for the help

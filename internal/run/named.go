@@ -29,6 +29,10 @@ func (c *collector) given(s *step) {
 		c.sedFiles(s)
 	case "awk":
 		c.awkFiles(s)
+	case "yq", "jq":
+		c.namedInText(s)
+	case "git":
+		c.gitObjects(s)
 	}
 	kind := handing(s)
 	if kind == handsNothing || len(s.argv) < 2 {
@@ -59,10 +63,48 @@ func (c *collector) given(s *step) {
 				c.edge(at, at, policy.SecretToNetwork)
 			}
 		case atip.ClassStartup, atip.ClassPolicySelf:
+			if s.Call.Provenance.Channel == "none" {
+				continue
+			}
 			if s.Call.Effects[atip.Write].Value == atip.No || w != s.argv[len(s.argv)-1] {
 				continue
 			}
 			r.Access |= atip.AccessWrite
+			s.raise(r)
+			s.Call.Resources = append(s.Call.Resources, r)
+		}
+	}
+}
+
+// namedInText adds the secrets that an expression names between quotes: `load_str(…)`.
+func (c *collector) namedInText(s *step) {
+	for _, w := range s.argv[1:] {
+		for _, lit := range literals(w) {
+			if r, ok := c.guarded(s, lit); ok && strings.Contains(w, "load") {
+				s.raise(r)
+				s.Call.Resources = append(s.Call.Resources, r)
+			}
+		}
+	}
+}
+
+// gitObjects adds the secrets that are named as files of a revision: `git show HEAD:.env`.
+func (c *collector) gitObjects(s *step) {
+	if len(s.Call.Path) == 0 {
+		return
+	}
+	switch s.Call.Path[0] {
+	case "show", "cat-file", "diff", "archive", "restore", "checkout", "blame", "grep", "difftool", "diff-tree", "unpack-file":
+	default:
+		return
+	}
+	for _, w := range s.argv[1:] {
+		_, path, ok := strings.Cut(w, ":")
+		if !ok || path == "" || strings.HasPrefix(w, "-") || strings.HasPrefix(path, "/") || strings.IndexByte(path, 0) >= 0 {
+			continue
+		}
+		r := atip.Resource{Kind: "path", Value: path, Access: atip.AccessRead, Why: w}
+		if c.place(c.plan.world, &r, join(s.Cwd, s.Call.Chdir)); r.Class == atip.ClassSecret {
 			s.raise(r)
 			s.Call.Resources = append(s.Call.Resources, r)
 		}
@@ -91,6 +133,9 @@ func handing(s *step) handKind {
 		return handsWords
 	case "curl", "httpie", "http", "xh", "stripe":
 		return handsMarked
+	}
+	if s.Call.Provenance.Channel == "none" {
+		return handsLocally // nobody knows what it does with its words
 	}
 	return handsNothing
 }

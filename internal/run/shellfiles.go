@@ -13,8 +13,9 @@ import (
 // hiddenSteps are the commands of scripts that a run starts. They run as code of the
 // workspace; only what is denied counts.
 type hiddenSteps struct {
-	steps []*step
-	edges []policy.Edge
+	steps  []*step
+	owners []*step // of the plan, one for each
+	edges  []policy.Edge
 }
 
 // ofWorkspace reports whether a file is code of the workspace by its place.
@@ -85,6 +86,7 @@ func (c *collector) hide(sub *collector) {
 			hidden.file = nil
 		}
 		c.plan.hidden.steps = append(c.plan.hidden.steps, hidden)
+		c.plan.hidden.owners = append(c.plan.hidden.owners, sub.steps[0])
 	}
 	base := len(c.plan.hidden.steps) - len(sub.steps)
 	for _, e := range sub.edges {
@@ -109,9 +111,14 @@ func (c *collector) peekCode(s *step, text string) {
 	}
 	sub := &collector{plan: c.plan, path: c.path, found: c.found, steps: []*step{s}, peeking: true, depth: maxPeekDepth}
 	for _, lit := range lits {
-		if r, ok := c.guarded(s, lit); ok {
+		r, ok := c.guarded(s, lit)
+		if !ok && strings.HasPrefix(lit, "/") && len(lit) > 1 && namesHome(text) {
+			r, ok = c.guarded(s, c.plan.dirs.Home+lit)
+		}
+		if ok {
 			named := sub.opaqueStep(s, []string{s.argv[0], lit}, s.Via, s.Cwd, "")
 			named.Call.Resources = []atip.Resource{r}
+			named.raise(r)
 			sub.steps = append(sub.steps, named)
 		}
 		if !starts {
@@ -123,8 +130,21 @@ func (c *collector) peekCode(s *step, text string) {
 	}
 	if removes(sub.steps[1:]) {
 		s.RunsCode = policy.CodeOpaque // as raises says of calls
+		s.showEffects(sub.steps[1:])
 	}
 	c.hide(sub)
+}
+
+// showEffects lets a step have the effects that commands in its text certainly have. It
+// is for steps that ask or are denied because of them: one more never loosens that.
+func (s *step) showEffects(inner []*step) {
+	for _, in := range inner {
+		for _, e := range [...]atip.Effect{atip.Delete, atip.Destructive, atip.SecretRead, atip.Network, atip.RemoteMutation, atip.Persistence, atip.Billable} {
+			if in.Call.Effects[e].Value == atip.Yes && s.Call.Effects[e].Value != atip.Yes {
+				s.Call.Effects[e] = atip.Fact{Value: atip.Yes, Source: "text", Rank: atip.Vendor}
+			}
+		}
+	}
 }
 
 // removes reports a command that deletes or destroys something.
@@ -159,6 +179,11 @@ func (c *collector) guarded(s *step, lit string) (atip.Resource, bool) {
 		return r, err == nil && !info.IsDir()
 	}
 	return r, false
+}
+
+// namesHome reports a program text that puts a path together with the home directory.
+func namesHome(text string) bool {
+	return containsAny(text, "HOME", "home", "expanduser", "\"~\"", "'~'")
 }
 
 // startsPrograms reports whether a program text seems to start other programs.
@@ -244,6 +269,7 @@ func (p *Plan) judgeHidden(req policy.Request) {
 			r.Step = 0
 			r.Text = "in a script it runs: " + r.Text
 			if at < len(p.hidden.steps) {
+				p.hidden.owners[at].showEffects(p.hidden.steps[at : at+1])
 				r.Text += " (" + Quote(p.hidden.steps[at].argv) + ")"
 			}
 			p.Decision.Reasons = append(p.Decision.Reasons, r)

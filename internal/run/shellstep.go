@@ -128,6 +128,7 @@ func (c *collector) redirections(s *step, cmd *shell.Command, cwd string) {
 		}
 		c.place(c.plan.world, &res, cwd)
 		s.raise(res)
+		c.secretTail(s, &res)
 		s.Call.Resources = append(s.Call.Resources, res)
 		if at := c.index(s); r.Read && res.Class == atip.ClassSecret && s.Call.Effects[atip.Network].Value == atip.Yes && at >= 0 {
 			// What is fed to a tool goes out; that it may use the file itself is another thing.

@@ -138,7 +138,7 @@ func (c *collector) hideHoles(s *step) {
 // steered weighs a variable that the text sets for a command: some decide what code
 // the command runs.
 func (c *collector) steered(s *step, a shell.Assign) {
-	if !loadsCode(a.Name) && !programVariable(a.Name) || harmlessProgram(a.Value) {
+	if !loadsCode(a.Name) && !programVariable(a.Name) && !(a.Name == "LESS" && strings.ContainsAny(a.Value, "+!|\x00")) || harmlessProgram(a.Value) {
 		return
 	}
 	kind := policy.CodeOpaque
@@ -147,7 +147,7 @@ func (c *collector) steered(s *step, a shell.Assign) {
 		if c.inWorkspace(a.Value) {
 			kind = policy.CodeProject
 		}
-	case "NODE_OPTIONS", "GOFLAGS", "MAKEFLAGS", "RUSTFLAGS", "PYTHONWARNINGS", "JAVA_TOOL_OPTIONS", "RUBYOPT", "MFLAGS", "GNUMAKEFLAGS":
+	case "NODE_OPTIONS", "GOFLAGS", "MAKEFLAGS", "RUSTFLAGS", "PYTHONWARNINGS", "JAVA_TOOL_OPTIONS", "RUBYOPT", "MFLAGS", "GNUMAKEFLAGS", "GRADLE_OPTS", "SBT_OPTS", "ANT_OPTS", "MAVEN_ARGS":
 		if a.Name == "PYTHONWARNINGS" || !hasHole([]string{a.Value}) && !strings.ContainsAny(a.Value, "/$`") && !strings.Contains(a.Value, "exec") && !strings.Contains(a.Value, "eval") {
 			kind = policy.CodeProject
 		}
@@ -159,10 +159,20 @@ func (c *collector) steered(s *step, a shell.Assign) {
 // programVariable names variables that tools start as a program.
 func programVariable(name string) bool {
 	switch name {
-	case "EDITOR", "VISUAL", "PAGER", "MANPAGER", "SHELL", "CC", "CXX", "TAR_OPTIONS", "RSYNC_RSH", "GIT_DIR", "GIT_WORK_TREE":
+	case "EDITOR", "VISUAL", "PAGER", "MANPAGER", "SHELL", "CC", "CXX", "TAR_OPTIONS", "RSYNC_RSH", "GIT_DIR", "GIT_WORK_TREE",
+		"CPP", "LD", "AR", "FC", "F77", "YACC", "LEX", "RUSTC", "RUSTDOC", "CMAKE_TOOLCHAIN_FILE", "GOTOOLDIR", "GOPACKAGESDRIVER", "MAKEFILES", "MAVEN_ARGS", "GRADLE_OPTS", "SBT_OPTS", "ANT_OPTS",
+		"OPENSSL_CONF", "OPENSSL_ENGINES", "OPENSSL_MODULES", "HGRCPATH", "HG", "HGMERGE", "VIMINIT", "EXINIT", "GVIMINIT", "MYVIMRC", "VIMRUNTIME", "EMACSLOADPATH", "LESSKEY", "LESSKEYIN", "LESSKEY_CONTENT",
+		"PSQLRC", "SVN_SSH", "SVN_EDITOR", "CVS_RSH", "RSYNC_CONNECT_PROG", "GS_OPTIONS", "MAILER", "ZIPOPT", "UNZIP", "ZIP", "GZIP_OPT", "XZ_OPT", "QUILT_PC", "TERRAFORM_CONFIG", "TF_CLI_ARGS",
+		"npm_config_script_shell", "npm_config_shell", "npm_config_git", "npm_config_editor", "npm_config_viewer", "npm_config_userconfig", "npm_config_globalconfig", "npm_config_init_module", "npm_config_prefix":
 		return true
 	}
-	return strings.HasPrefix(name, "GIT_CONFIG")
+	for _, suffix := range [...]string{"PAGER", "EDITOR", "ASKPASS", "_WRAPPER", "_LINKER", "_LAUNCHER"} {
+		if strings.HasSuffix(name, suffix) {
+			return true
+		}
+	}
+	return strings.HasPrefix(name, "GIT_CONFIG") || strings.HasPrefix(name, "TF_CLI_ARGS_") || strings.HasPrefix(name, "CARGO_TARGET_") && strings.HasSuffix(name, "_RUNNER") ||
+		strings.HasPrefix(name, "NPM_CONFIG_") && programVariable(strings.ToLower(name))
 }
 
 // harmlessProgram is the value people set to switch a helper off.
@@ -200,10 +210,6 @@ func (c *collector) fed(s *step, n atip.Nested, via []string) (handled bool, err
 	first, _, _ := strings.Cut(strings.Join(n.Argv, " ")+n.Text, " ")
 	if opensSockets(s.Call.Tool) && isShell(filepath.Base(first)) {
 		c.edge(c.index(s), c.index(s), policy.SocketShell)
-	}
-	switch n.File {
-	case "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0":
-		n.File = "-"
 	}
 	if s.Call.Tool == "parallel" && n.Kind == "shell" {
 		if texts := parallelTexts(s); texts != nil {
@@ -480,6 +486,7 @@ func (c *collector) matches(s *step) {
 	world := c.plan.world
 	world.Detail = s.Call.Effects[atip.Delete].Value != atip.No || s.Call.Effects[atip.Destructive].Value != atip.No
 	for i := range list {
+		c.secretTail(s, &list[i])
 		r := list[i]
 		dir, last := filepath.Split(r.Value)
 		if r.Kind != "path" || !strings.ContainsAny(r.Value, "*?[") || strings.IndexByte(r.Value, 0) >= 0 || c.ctx.cwdUnknown {
@@ -510,6 +517,29 @@ func (c *collector) matches(s *step) {
 			s.raise(m)
 			s.Call.Resources = append(s.Call.Resources, m)
 		}
+	}
+}
+
+// secretTail makes a path that is read a secret if what is known of it says so, whatever
+// stands in place of the rest: `$(…)/.env`, `/proc/*/environ`.
+func (c *collector) secretTail(s *step, r *atip.Resource) {
+	if r.Kind != "path" || r.Access&atip.AccessRead == 0 || r.Class == atip.ClassSecret || asksOnly(s.Call.Tool) {
+		return
+	}
+	path := r.Value
+	if hole := strings.LastIndexByte(path, 0); hole >= 0 {
+		slash := strings.IndexByte(path[hole:], '/')
+		if slash < 0 {
+			return
+		}
+		path = c.plan.dirs.Home + path[hole+slash:]
+	} else if !strings.ContainsAny(path, "*?[") || !filepath.IsAbs(path) {
+		return
+	}
+	sample := strings.NewReplacer("*", "x", "?", "x", "[", "", "]", "").Replace(path)
+	if c.plan.world.Classify(filepath.Clean(sample), atip.AccessRead, false) == atip.ClassSecret {
+		r.Abs, r.Class = filepath.Clean(sample), atip.ClassSecret
+		s.raise(*r)
 	}
 }
 

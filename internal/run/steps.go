@@ -81,6 +81,7 @@ func (c *collector) add(argv, via []string, cwd string, confidence policy.Confid
 		// by themselves; those of the caller are configuration.
 		s.RunsCode = policy.CodeOpaque
 	}
+	c.tails(s)
 	return nil
 }
 
@@ -237,6 +238,10 @@ func (s *step) raise(r atip.Resource) {
 // nested looks into the commands inside a step.
 func (c *collector) nested(s *step) error {
 	for _, n := range s.Call.Nested {
+		switch n.File {
+		case "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0":
+			n.File = "-"
+		}
 		if handled, err := c.fed(s, n, append(append([]string{}, s.Via...), s.id.Invoked)); err != nil {
 			return err
 		} else if handled {
@@ -251,6 +256,11 @@ func (c *collector) nested(s *step) error {
 				return err
 			}
 			c.throughout(s, c.steps[first:])
+			if argv := c.onCredentials(s, n.Argv); argv != nil {
+				if err := c.add(argv, via, join(s.Cwd, s.Call.Chdir), policy.Exact); err != nil {
+					return err
+				}
+			}
 		case n.Kind == "shell" && n.Text != "" && len(s.Via) < maxDepth:
 			via := append(append([]string{}, s.Via...), s.id.Invoked)
 			if err := c.shell(s, n.Text, via); err != nil {
@@ -275,11 +285,17 @@ func (c *collector) codeKind(s *step, n atip.Nested) policy.CodeKind {
 		return policy.CodeNone
 	case n.Kind == "argv":
 		return policy.CodeOpaque
-	case n.Language == "project" && runsModule(s):
+	case n.Language == "project" && runsModule(s), fetchedCode(s, n):
+		return policy.CodeOpaque
+	case n.Language == "python-module" && c.moduleRaises(s, n.Text):
 		return policy.CodeOpaque
 	case n.Language == "project":
 		return policy.CodeProject
-	case n.Text != "" && raises(n.Text), n.File == "-" && c.ctx != nil && c.ctx.stdin != nil && raises(*c.ctx.stdin):
+	case n.Text != "" && raises(n.Text):
+		s.showRemoval(n.Text)
+		return policy.CodeOpaque
+	case n.File == "-" && c.ctx != nil && c.ctx.stdin != nil && raises(*c.ctx.stdin):
+		s.showRemoval(*c.ctx.stdin)
 		return policy.CodeOpaque
 	case n.Text != "" || n.File == "-":
 		return policy.CodeInline

@@ -3,6 +3,7 @@ package run
 import (
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/atip-dev/atip-exec/atip"
@@ -122,4 +123,62 @@ func (c *collector) throughout(s *step, started []*step) {
 			}
 		}
 	}
+}
+
+// foundCredentials are files with credentials that a find below the home directory, or
+// above it, comes upon: each that its names do not rule out, one is enough.
+func (c *collector) foundCredentials(s *step) []string {
+	if s.Call.Tool != "find" || hasHole(s.argv) {
+		return nil
+	}
+	starts, _, _ := sieve(s.argv)
+	var patterns []string
+	depth := -1
+	for i := 1; i+1 < len(s.argv); i++ {
+		switch w := s.argv[i]; {
+		case (w == "-name" || w == "-iname") && s.argv[i-1] != "!" && s.argv[i-1] != "-not":
+			patterns = append(patterns, s.argv[i+1])
+		case w == "-maxdepth":
+			depth, _ = strconv.Atoi(s.argv[i+1])
+		}
+	}
+	home := c.plan.dirs.Home
+	for _, start := range starts {
+		at := atip.Resource{Kind: "path", Value: start, Access: atip.AccessRead}
+		c.plan.world.Fill(&at, join(s.Cwd, s.Call.Chdir))
+		if !within(home, at.Abs) {
+			continue
+		}
+		for _, name := range credentialNames() {
+			path := filepath.Join(home, name)
+			below, _ := filepath.Rel(at.Abs, path)
+			if depth >= 0 && strings.Count(below, "/")+1 > depth {
+				continue
+			}
+			if len(patterns) == 0 || slices.ContainsFunc(patterns, func(p string) bool {
+				hit, err := filepath.Match(p, filepath.Base(name))
+				return hit && err == nil
+			}) {
+				return []string{path}
+			}
+		}
+	}
+	return nil
+}
+
+// onCredentials is the command that find starts, with such a file in it; nil if it comes
+// upon none.
+func (c *collector) onCredentials(s *step, argv []string) []string {
+	found := c.foundCredentials(s)
+	at := slices.IndexFunc(s.argv, func(w string) bool { return strings.HasPrefix(w, "-exec") || strings.HasPrefix(w, "-ok") })
+	if len(found) == 0 || at < 0 || len(s.argv) < at+1+len(argv) {
+		return nil
+	}
+	raw := slices.Clone(s.argv[at+1 : at+1+len(argv)])
+	i := slices.Index(raw, "{}")
+	if i < 1 {
+		return nil
+	}
+	raw[i] = found[0]
+	return raw
 }

@@ -1,0 +1,77 @@
+package run
+
+import (
+	"path/filepath"
+	"strings"
+
+	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/shell"
+	"github.com/atip-dev/atip-exec/policy"
+)
+
+// maxTails bounds how many words of one step are tried as the beginning of a command.
+const maxTails = 12
+
+// tails looks for commands in the words of a step of which nobody knows what it runs: a
+// wrapper without metadata (`newwrapper -n 5 rm -rf ~`), an option with a text that its
+// tool runs (`gdb -ex 'shell rm -rf ~'`). Such a step asks whatever they are, so they can
+// only make it stricter and say what it would do.
+func (c *collector) tails(s *step) {
+	unknown := s.Call.Provenance.Channel == "none" && s.RunsCode == policy.CodeNone
+	opaque := s.Call.Effects[atip.ExecOpaque].Value == atip.Yes && (s.RunsCode == policy.CodeNone || s.RunsCode == policy.CodeOpaque)
+	if c.peeking || !unknown && !opaque || hasHole(s.argv) || len(s.argv) < 2 {
+		return
+	}
+	sub := &collector{plan: c.plan, path: c.path, found: c.found, steps: []*step{s}, peeking: true, depth: maxPeekDepth}
+	cwd := join(s.Cwd, s.Call.Chdir)
+	for i := 1; i < len(s.argv) && i <= maxTails; i++ {
+		if tellTale(s.argv[i]) && i+1 < len(s.argv) {
+			_ = sub.add(s.argv[i:], s.Via, cwd, policy.Exact)
+			break
+		}
+	}
+	if opaque {
+		for _, w := range s.argv[1:] {
+			for _, text := range commandTexts(w) {
+				word, _, more := strings.Cut(text, " ")
+				if !more || !tellTale(word) {
+					continue
+				}
+				if script, err := shell.Read(text, sub.options(cwd)); err == nil {
+					_ = sub.script(s, script, s.Via)
+				}
+			}
+		}
+	}
+	s.showEffects(sub.steps[1:])
+	c.hide(sub)
+}
+
+// commandTexts are the parts of a word that its tool may hand to a shell: all of it, what
+// follows a sign for that, and texts between quotes or slashes.
+func commandTexts(w string) []string {
+	if len(w) > maxArg {
+		return nil
+	}
+	out := append([]string{w}, literals(w)...)
+	for _, sign := range [...]string{"!", "shell ", "system ", "exec ", "spawn ", "e ", "|", "=", "/", ";", ","} {
+		if _, rest, ok := strings.Cut(w, sign); ok {
+			out = append(out, strings.TrimSpace(rest))
+		}
+	}
+	if parts := strings.Split(w, "/"); len(parts) > 3 {
+		out = append(out, strings.Join(parts[2:len(parts)-1], "/"))
+	}
+	return out
+}
+
+// tellTale names programs that a word, where a command may stand, can hardly mean anything
+// else by. The verbs of other tools (`install`, `halt`, `start`) are not among them.
+func tellTale(word string) bool {
+	switch filepath.Base(word) {
+	case "rm", "rmdir", "unlink", "shred", "dd", "truncate", "mv", "cp", "tee", "chmod", "chown", "find", "cat", "head", "tail", "base64", "xxd", "tar", "curl", "wget",
+		"sh", "bash", "dash", "zsh", "ksh", "env", "sudo", "nohup", "xargs", "git", "gh", "kubectl", "aws", "gcloud", "terraform", "docker", "psql", "mysql":
+		return true
+	}
+	return false
+}
