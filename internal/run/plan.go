@@ -214,7 +214,7 @@ func (p *Plan) identify() error {
 		return err
 	}
 	// Nothing is known about a command that is not there: it is missing, not unknown.
-	if s := p.steps[0]; s.missing != nil && s.Call.Provenance.Channel == "none" {
+	if s := p.steps[0]; s.missing != nil && s.Call.Provenance.Channel == "none" && p.starts {
 		return s.missing
 	}
 	return nil

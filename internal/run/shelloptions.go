@@ -86,3 +86,22 @@ func envWords(argv []string) []string {
 	}
 	return argv
 }
+
+// zipWords leaves out the lists of patterns that say what zip passes over or takes of its
+// files: they name no files, and what they end at is no fixed number of words.
+func zipWords(argv []string) []string {
+	var out []string
+	for i := 0; i < len(argv); i++ {
+		switch argv[i] {
+		case "-x", "--exclude", "-i", "--include":
+			for ; i+1 < len(argv) && !strings.HasPrefix(argv[i+1], "-") && argv[i+1] != "@" && strings.IndexByte(argv[i+1], 0) < 0; i++ {
+			}
+			if i+1 < len(argv) && argv[i+1] == "@" {
+				i++
+			}
+		default:
+			out = append(out, argv[i])
+		}
+	}
+	return out
+}

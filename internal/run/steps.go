@@ -76,7 +76,7 @@ func (c *collector) add(argv, via []string, cwd string, confidence policy.Confid
 		return err
 	}
 	c.targets(s)
-	if e := s.Call.Effects[atip.ExecOpaque]; e.Value == atip.Yes && s.RunsCode == policy.CodeProject && (s.confidence() == "exact" || namesOption(s)) && e.Clause != "" && e.Clause != "base" && !strings.HasPrefix(e.Clause, "env:") {
+	if e := s.Call.Effects[atip.ExecOpaque]; e.Value == atip.Yes && (s.RunsCode == policy.CodeProject || s.RunsCode == policy.CodeInline) && (s.confidence() == "exact" || namesOption(s)) && e.Clause != "" && e.Clause != "base" && !strings.HasPrefix(e.Clause, "env:") {
 		// Besides code of the workspace it runs what its words name. Variables are weighed
 		// by themselves; those of the caller are configuration.
 		s.RunsCode = policy.CodeOpaque
@@ -177,6 +177,8 @@ func (c *collector) resolve(s *step) error {
 		words = shellWords(words)
 	case s.id.Effective == "env":
 		words = envWords(words)
+	case s.id.Effective == "zip":
+		words = zipWords(words)
 	}
 	s.Call = found.Resolve(words, c.environment())
 	p.lockedDocument(s)

@@ -45,6 +45,29 @@ func (c *collector) tails(s *step) {
 	}
 	s.showEffects(sub.steps[1:])
 	c.hide(sub)
+	if unknown {
+		s.showVerbs()
+	}
+}
+
+// showVerbs takes a tool that nobody knows by its word: one that is told to delete destroys
+// something.
+func (s *step) showVerbs() {
+	for _, w := range s.argv[1:] {
+		first, _, _ := strings.Cut(strings.TrimLeft(w, "-/:"), " ")
+		for part := range strings.FieldsFuncSeq(strings.ToLower(first), func(r rune) bool { return strings.ContainsRune(":=-_.", r) }) {
+			var effects []atip.Effect
+			switch part {
+			case "delete", "destroy", "drop", "purge", "wipe", "remove", "rm", "del", "erase", "terminate", "truncate", "flush", "flushall", "prune", "uninstall", "unpublish", "reset", "nuke", "obliterate":
+				effects = []atip.Effect{atip.Destructive}
+			case "publish", "push", "deploy", "upload", "release":
+				effects = []atip.Effect{atip.RemoteMutation, atip.Network}
+			}
+			for _, e := range effects {
+				s.Call.Effects[e] = atip.Fact{Value: atip.Yes, Source: "word " + w, Rank: atip.Inferred}
+			}
+		}
+	}
 }
 
 // commandTexts are the parts of a word that its tool may hand to a shell: all of it, what
