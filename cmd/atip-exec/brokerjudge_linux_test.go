@@ -102,7 +102,7 @@ for name, got in {
     "a shell": ask(start("sh", "-c", "echo $GH_TOKEN; gh pr list")),
     "code of the workspace": ask(start("python3", "ask.py", "gh", "pr", "list")),
     "a piece of the token": ask(start("sh", "-c", "echo ${GH_TOKEN#?}; gh pr list")),
-    "the token": ask(start("printenv", "GH_TOKEN")),
+    "the token": ask(start("env")),
     "elsewhere": ask(start(*gh, cwd=os.environ["HOME"])),
     "no directory": ask(start(*gh, cwd="/nonexistent")),
     "a relative one": ask(start(*gh, cwd=".")),

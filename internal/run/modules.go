@@ -38,6 +38,9 @@ func fetchedCode(s *step, n atip.Nested) bool {
 	}
 	for _, scheme := range [...]string{"http:", "https:", "npm:", "jsr:", "data:", "git:", "github:"} {
 		if strings.HasPrefix(name, scheme) {
+			if scheme != "data:" {
+				s.Call.Effects[atip.Network] = atip.Fact{Value: atip.Yes, Source: "text", Rank: atip.Vendor}
+			}
 			return true
 		}
 	}

@@ -29,6 +29,15 @@ func (c *collector) given(s *step) {
 		c.sedFiles(s)
 	case "awk":
 		c.awkFiles(s)
+	case "cpio":
+		if c.ctx != nil && c.ctx.stdin != nil && hasOption(s, "create", "pass-through") {
+			for _, name := range words(*c.ctx.stdin) {
+				if r, ok := c.guarded(s, name); ok {
+					s.raise(r)
+					s.Call.Resources = append(s.Call.Resources, r)
+				}
+			}
+		}
 	case "yq", "jq":
 		c.namedInText(s)
 	case "git":
@@ -123,7 +132,7 @@ const (
 // handing says how a call names local files.
 func handing(s *step) handKind {
 	switch s.Call.Tool {
-	case "openssl":
+	case "openssl", "ar":
 		return handsLocally
 	case "git":
 		if len(s.Call.Path) > 0 && s.Call.Path[0] == "hash-object" || contains(s.argv, "--no-index") {

@@ -226,10 +226,10 @@ func (c *collector) resolve(s *step) error {
 // option, not where the file lies.
 func (s *step) raise(r atip.Resource) {
 	fact := atip.Fact{Value: atip.Yes, Source: "path " + r.Abs, Rank: atip.Vendor}
-	if r.Class == atip.ClassSecret && r.Access&(atip.AccessRead|atip.AccessSecret) != 0 {
+	if r.Class == atip.ClassSecret && r.Access&(atip.AccessRead|atip.AccessSecret|atip.AccessExec) != 0 {
 		s.Call.Effects[atip.SecretRead] = fact
 	}
-	if r.Class == atip.ClassStartup && r.Access&atip.AccessWrite != 0 {
+	if (r.Class == atip.ClassStartup || strings.HasPrefix(filepath.Base(r.Abs), "authorized_keys")) && r.Access&atip.AccessWrite != 0 {
 		s.Call.Effects[atip.Persistence] = fact
 	}
 	if r.Class == atip.ClassDevice && r.Access&atip.AccessWrite != 0 {

@@ -18,8 +18,14 @@ const maxTails = 12
 // only make it stricter and say what it would do.
 func (c *collector) tails(s *step) {
 	unknown := s.Call.Provenance.Channel == "none" && s.RunsCode == policy.CodeNone
-	opaque := s.Call.Effects[atip.ExecOpaque].Value == atip.Yes && (s.RunsCode == policy.CodeNone || s.RunsCode == policy.CodeOpaque)
-	if c.peeking || !unknown && !opaque || hasHole(s.argv) || len(s.argv) < 2 {
+	opaque := s.RunsCode == policy.CodeOpaque || s.Call.Effects[atip.ExecOpaque].Value != atip.No && s.RunsCode == policy.CodeNone
+	if c.peeking || len(s.argv) < 2 {
+		return
+	}
+	if unknown || opaque || s.RunsCode != policy.CodeNone {
+		c.handedSecrets(s)
+	}
+	if !unknown && !opaque || hasHole(s.argv) {
 		return
 	}
 	sub := &collector{plan: c.plan, path: c.path, found: c.found, steps: []*step{s}, peeking: true, depth: maxPeekDepth}
@@ -44,29 +50,60 @@ func (c *collector) tails(s *step) {
 		}
 	}
 	s.showEffects(sub.steps[1:])
-	c.hide(sub)
-	if unknown {
-		s.showVerbs()
+	if s.Call.Effects[atip.Network].Value != atip.Yes || unknown {
+		c.hide(sub) // else the paths may be those of another machine
 	}
+	s.showVerbs()
 }
 
-// showVerbs takes a tool that nobody knows by its word: one that is told to delete destroys
-// something.
+// showVerbs takes a tool of which nobody knows what it does by its word: one that is told
+// to delete destroys something.
 func (s *step) showVerbs() {
-	for _, w := range s.argv[1:] {
+	for i, w := range s.argv {
+		if i == 0 {
+			w = filepath.Base(w)
+			if strings.HasPrefix(w, "drop") {
+				w = "drop" // dropdb, dropuser
+			}
+		}
 		first, _, _ := strings.Cut(strings.TrimLeft(w, "-/:"), " ")
 		for part := range strings.FieldsFuncSeq(strings.ToLower(first), func(r rune) bool { return strings.ContainsRune(":=-_.", r) }) {
 			var effects []atip.Effect
 			switch part {
-			case "delete", "destroy", "drop", "purge", "wipe", "remove", "rm", "del", "erase", "terminate", "truncate", "flush", "flushall", "prune", "uninstall", "unpublish", "reset", "nuke", "obliterate":
+			case "delete", "destroy", "drop", "purge", "wipe", "remove", "rm", "del", "erase", "terminate", "truncate", "flush", "flushall", "prune", "clean", "uninstall", "unpublish", "reset", "nuke", "obliterate", "downgrade":
 				effects = []atip.Effect{atip.Destructive}
 			case "publish", "push", "deploy", "upload", "release":
 				effects = []atip.Effect{atip.RemoteMutation, atip.Network}
 			}
 			for _, e := range effects {
+				if s.Call.Effects[e].Value != atip.Unknown {
+					continue
+				}
 				s.Call.Effects[e] = atip.Fact{Value: atip.Yes, Source: "word " + w, Rank: atip.Inferred}
 			}
 		}
+	}
+}
+
+// handedSecrets adds the secrets of the home directory, and of the system, that are handed to
+// code: what it does with them is not known, and reading them is the least.
+func (c *collector) handedSecrets(s *step) {
+	if isShell(s.Call.Tool) || s.Call.Tool == "ssh" {
+		return
+	}
+	for _, w := range s.argv[1:] {
+		if name, value, ok := strings.Cut(w, "="); ok && strings.HasPrefix(name, "-") {
+			w = value
+		}
+		if w = strings.TrimPrefix(w, "@"); !strings.HasPrefix(w, "/") && !strings.HasPrefix(w, "~/") || strings.IndexByte(w, 0) >= 0 {
+			continue
+		}
+		r, ok := c.guarded(s, w)
+		if !ok || r.Class != atip.ClassSecret || within(r.Abs, c.plan.Workspace) {
+			continue
+		}
+		s.raise(r)
+		s.Call.Resources = append(s.Call.Resources, r)
 	}
 }
 
@@ -81,6 +118,9 @@ func commandTexts(w string) []string {
 		if _, rest, ok := strings.Cut(w, sign); ok {
 			out = append(out, strings.TrimSpace(rest))
 		}
+	}
+	if i := strings.LastIndexByte(w, '='); i >= 0 {
+		out = append(out, w[i+1:])
 	}
 	if parts := strings.Split(w, "/"); len(parts) > 3 {
 		out = append(out, strings.Join(parts[2:len(parts)-1], "/"))

@@ -175,10 +175,8 @@ func (c *collector) onCredentials(s *step, argv []string) []string {
 		return nil
 	}
 	raw := slices.Clone(s.argv[at+1 : at+1+len(argv)])
-	i := slices.Index(raw, "{}")
-	if i < 1 {
-		return nil
+	for i := 1; i < len(raw); i++ {
+		raw[i] = strings.ReplaceAll(raw[i], "{}", found[0])
 	}
-	raw[i] = found[0]
 	return raw
 }
