@@ -29,7 +29,9 @@ func (r Ratio) Share() float64 {
 func (r Ratio) String() string { return fmt.Sprintf("%d/%d %.2f %%", r.Hit, r.Of, 100*r.Share()) }
 
 // Recalled are the effects that must not be overlooked.
-func Recalled() []string { return []string{"delete", "destructive", "remoteMutation", "secretRead", "network", "billable", "persistence", "privileged"} }
+func Recalled() []string {
+	return []string{"delete", "destructive", "remoteMutation", "secretRead", "network", "billable", "persistence", "privileged"}
+}
 
 // Score is what the gate looks at.
 type Score struct {

@@ -53,8 +53,25 @@ func (w World) target(abs string, access atip.Access, deep bool) target {
 	t := target{abs: abs, deep: deep, deepEdit: deep && access&(atip.AccessWrite|atip.AccessDelete) != 0}
 	if t.inHome = w.Home != "" && within(abs, w.Home); t.inHome {
 		t.home = rel(abs, w.Home)
+	} else if home := otherHome(abs); home != "" {
+		t.inHome, t.home = true, rel(abs, home)
 	}
 	return t
+}
+
+// otherHome is the home directory of somebody else that abs lies in, by custom.
+func otherHome(abs string) string {
+	if within(abs, "/root") {
+		return "/root"
+	}
+	for _, homes := range [...]string{"/home/", "/Users/"} {
+		if rest, ok := strings.CutPrefix(abs, homes); ok {
+			if user, _, below := strings.Cut(rest, "/"); below && user != "" {
+				return homes + user
+			}
+		}
+	}
+	return ""
 }
 
 // hits reports whether t is p or below it or, if deep, above it.

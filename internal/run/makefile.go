@@ -20,6 +20,12 @@ func (c *collector) makeTargets(s *step, dir string) {
 	for _, word := range s.argv[1:] {
 		if name, value, ok := strings.Cut(word, "="); ok && makeName(name) && strings.IndexByte(word, 0) < 0 {
 			m.vars[name], m.fixed[name] = value, true
+			if before := len(m.shells); strings.HasSuffix(name, "!") {
+				m.shells = append(m.shells, value)
+			} else if m.shellsIn(value); len(m.shells) == before {
+				continue
+			}
+			s.RunsCode = max(s.RunsCode, policy.CodeInline) // it stands in no file
 		}
 	}
 	found := false

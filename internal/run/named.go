@@ -2,6 +2,7 @@ package run
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/atip-dev/atip-exec/atip"
@@ -23,8 +24,24 @@ func (c *collector) given(s *step) {
 				s.Call.Resources = append(s.Call.Resources, r)
 			}
 		}
+		for _, path := range c.foundCredentials(s) {
+			if base := filepath.Base(path); slices.Contains(s.argv, base) {
+				r := atip.Resource{Kind: "path", Value: path, Access: atip.AccessRead, Why: "-name"}
+				c.place(c.plan.world, &r, s.Cwd)
+				s.Call.Resources = append(s.Call.Resources, r)
+			}
+		}
 	}
 	switch s.Call.Tool {
+	case "grep", "rg", "ag":
+		c.includedSecrets(s)
+	case "locate":
+		for _, p := range s.Call.Positionals {
+			r := atip.Resource{Kind: "path", Value: filepath.Join(c.plan.dirs.Home, strings.Trim(p.Value, "*/")), Access: atip.AccessRead, Why: p.Value}
+			if c.place(c.plan.world, &r, s.Cwd); r.Class == atip.ClassSecret {
+				s.Call.Resources = append(s.Call.Resources, r)
+			}
+		}
 	case "sed":
 		c.sedFiles(s)
 	case "awk":
@@ -85,6 +102,31 @@ func (c *collector) given(s *step) {
 	}
 }
 
+// includedSecrets adds the secrets that a search takes up by a pattern: `grep -r . --include=.env`.
+func (c *collector) includedSecrets(s *step) {
+	for i, w := range s.argv[1:] {
+		pattern, ok := strings.CutPrefix(w, "--include=")
+		if before := s.argv[i]; !ok && (before == "--include" || s.Call.Tool == "rg" && (before == "-g" || before == "--glob" || before == "--iglob")) {
+			pattern, ok = w, true
+		}
+		if rest, attached := strings.CutPrefix(w, "--glob="); !ok && attached {
+			pattern, ok = rest, true
+		}
+		if !ok || strings.HasPrefix(pattern, "!") || strings.IndexByte(pattern, 0) >= 0 {
+			continue
+		}
+		name := strings.NewReplacer("*", "x", "?", "x").Replace(filepath.Base(pattern))
+		if strings.HasPrefix(filepath.Base(pattern), ".env") {
+			name = strings.Trim(filepath.Base(pattern), "*")
+		}
+		r := atip.Resource{Kind: "path", Value: name, Access: atip.AccessRead, Why: w}
+		if c.place(c.plan.world, &r, join(s.Cwd, s.Call.Chdir)); r.Class == atip.ClassSecret {
+			s.raise(r)
+			s.Call.Resources = append(s.Call.Resources, r)
+		}
+	}
+}
+
 // namedInText adds the secrets that an expression names between quotes: `load_str(…)`.
 func (c *collector) namedInText(s *step) {
 	for _, w := range s.argv[1:] {
@@ -138,9 +180,9 @@ func handing(s *step) handKind {
 		if len(s.Call.Path) > 0 && s.Call.Path[0] == "hash-object" || contains(s.argv, "--no-index") {
 			return handsLocally
 		}
-	case "aws", "gsutil", "gcloud", "rclone", "az", "scp", "sftp", "rsync", "docker", "podman", "kubectl":
+	case "aws", "gsutil", "gcloud", "rclone", "az", "scp", "sftp", "rsync", "docker", "podman", "kubectl", "helm":
 		return handsWords
-	case "curl", "httpie", "http", "xh", "stripe":
+	case "curl", "httpie", "http", "xh", "stripe", "nm", "readelf", "objdump", "objcopy", "strip", "size", "ranlib", "java", "javac":
 		return handsMarked
 	}
 	if s.Call.Provenance.Channel == "none" {
@@ -167,7 +209,7 @@ func handed(kind handKind, w, before string) (string, bool) {
 		path, _, _ := strings.Cut(w[at+1:], ";")
 		return path, true
 	case handsWords:
-		if name, rest, ok := strings.Cut(w, "="); ok && strings.HasSuffix(name, "-file") {
+		if name, rest, ok := strings.Cut(w, "="); ok && (strings.HasSuffix(name, "-file") || before == "--set-file") {
 			return rest, true // kubectl get -o custom-columns-file=FILE
 		}
 		if strings.HasPrefix(before, "-") && len(before) == 2 {

@@ -105,6 +105,9 @@ func (c *collector) peekCode(s *step, text string) {
 	}
 	starts := startsPrograms(text)
 	lits := literals(text)
+	if joined := joinedText(text); joined != text {
+		lits = append(lits, literals(joined)...)
+	}
 	if starts && len(lits) > 1 {
 		// A program and its arguments as a list of texts.
 		lits = append(lits, strings.Join(lits, " "))
@@ -179,6 +182,11 @@ func (c *collector) guarded(s *step, lit string) (atip.Resource, bool) {
 		return r, err == nil && !info.IsDir()
 	}
 	return r, false
+}
+
+// joinedText is a program text with the parts of its literals put together: '.e'+'nv'.
+func joinedText(text string) string {
+	return strings.NewReplacer(`'+'`, "", `' + '`, "", `"+"`, "", `" + "`, "", `'.'`, "", `' . '`, "", `"."`, "", `" . "`, "", `' '`, "", `" "`, "").Replace(text)
 }
 
 // namesHome reports a program text that puts a path together with the home directory.

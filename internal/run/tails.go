@@ -24,6 +24,7 @@ func (c *collector) tails(s *step) {
 	}
 	if unknown || opaque || s.RunsCode != policy.CodeNone {
 		c.handedSecrets(s)
+		c.handedOutputs(s)
 	}
 	if !unknown && !opaque || hasHole(s.argv) {
 		return
@@ -105,6 +106,38 @@ func (c *collector) handedSecrets(s *step) {
 		s.raise(r)
 		s.Call.Resources = append(s.Call.Resources, r)
 	}
+}
+
+// handedOutputs adds files outside of the workspace that code is told to write: the kernel
+// keeps it from that, so a person is asked beforehand.
+func (c *collector) handedOutputs(s *step) {
+	for i, w := range s.argv[1:] {
+		name, value, attached := strings.Cut(w, "=")
+		if !attached {
+			name, value = s.argv[i], w
+		}
+		if i == 0 && !attached || !outputOption(name) || strings.IndexByte(value, 0) >= 0 || !strings.HasPrefix(value, "/") && !strings.HasPrefix(value, "~/") && !strings.HasPrefix(value, "../") {
+			continue
+		}
+		r := atip.Resource{Kind: "path", Value: value, Access: atip.AccessWrite, Why: name}
+		switch c.place(c.plan.world, &r, join(s.Cwd, s.Call.Chdir)); r.Class {
+		case atip.ClassStartup, atip.ClassSecret, atip.ClassPolicySelf, atip.ClassDevice, atip.ClassSystem, atip.ClassOutside, atip.ClassRoot:
+			if !harmlessFile(value) {
+				s.raise(r)
+				s.Call.Resources = append(s.Call.Resources, r)
+			}
+		}
+	}
+}
+
+// outputOption names options that by custom say where something is written.
+func outputOption(name string) bool {
+	switch name {
+	case "-o", "--output", "--out", "--output-file", "--outfile", "--outdir", "--outDir", "--out-dir", "--output-dir", "--output-path", "--data-file", "--dest", "--destination", "--target-dir",
+		"--directory", "--report", "--report-file", "--junitxml", "--junit-xml", "--log-file", "--logfile", "--write-to", "-coverprofile", "-outputdir":
+		return true
+	}
+	return false
 }
 
 // commandTexts are the parts of a word that its tool may hand to a shell: all of it, what

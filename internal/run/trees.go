@@ -143,6 +143,11 @@ func (c *collector) foundCredentials(s *step) []string {
 		}
 	}
 	home := c.plan.dirs.Home
+	for _, pattern := range patterns {
+		if pattern == "shadow" || pattern == "gshadow" {
+			return []string{"/etc/" + pattern}
+		}
+	}
 	for _, start := range starts {
 		at := atip.Resource{Kind: "path", Value: start, Access: atip.AccessRead}
 		c.plan.world.Fill(&at, join(s.Cwd, s.Call.Chdir))
