@@ -15,7 +15,7 @@ func pythonModule(s *step, n atip.Nested) []string {
 		return nil
 	}
 	switch n.Text {
-	case "pip", "pip3", "pipx", "poetry", "uv":
+	case "pip", "pip3", "pipx", "poetry", "uv", "twine", "ansible", "alembic", "awscli", "flit":
 	default:
 		return nil
 	}
