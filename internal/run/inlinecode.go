@@ -37,7 +37,28 @@ func removesFiles(text string) bool {
 			return true
 		}
 	}
+	// The plain names of such functions, where they are not the end of another name.
+	for _, name := range [...]string{"rm(", "rimraf", "remove(", "removeSync(", "emptyDir", "'unlink'", "\"unlink\"", "del("} {
+		for rest := text; ; {
+			i := strings.Index(rest, name)
+			if i < 0 {
+				break
+			}
+			if before := text[:len(text)-len(rest)+i]; name[0] == '\'' || name[0] == '"' || !endsInWord(before) && (name != "remove(" && name != "del(" || strings.Contains(text, "fs")) {
+				return true
+			}
+			rest = rest[i+len(name):]
+		}
+	}
 	return false
+}
+
+func endsInWord(s string) bool {
+	if s == "" {
+		return false
+	}
+	c := s[len(s)-1]
+	return c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
 }
 
 // decodesCode reports a text that makes code out of something unreadable and runs it.

@@ -115,8 +115,8 @@ func (c *collector) peekCode(s *step, text string) {
 	sub := &collector{plan: c.plan, path: c.path, found: c.found, steps: []*step{s}, peeking: true, depth: maxPeekDepth}
 	for _, lit := range lits {
 		r, ok := c.guarded(s, lit)
-		if !ok && strings.HasPrefix(lit, "/") && len(lit) > 1 && namesHome(text) {
-			r, ok = c.guarded(s, c.plan.dirs.Home+lit)
+		if part := strings.Trim(lit, "/"); !ok && part != "" && len(part) < 255 && namesHome(text) && !strings.ContainsAny(part, " \t\n\x00") {
+			r, ok = c.guarded(s, c.plan.dirs.Home+"/"+part)
 		}
 		if ok {
 			named := sub.opaqueStep(s, []string{s.argv[0], lit}, s.Via, s.Cwd, "")
@@ -196,7 +196,7 @@ func namesHome(text string) bool {
 
 // startsPrograms reports whether a program text seems to start other programs.
 func startsPrograms(text string) bool {
-	for _, sign := range [...]string{"system", "exec", "popen", "spawn", "subprocess", "child_process", "os.execute", "qx", "%x", "`"} {
+	for _, sign := range [...]string{"system", "exec", "popen", "spawn", "subprocess", "child_process", "os.execute", "passthru", "proc_open", "Deno.Command", "Bun.$", "qx", "%x", "`"} {
 		if strings.Contains(text, sign) {
 			return true
 		}

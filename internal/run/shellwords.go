@@ -526,20 +526,31 @@ func (c *collector) secretTail(s *step, r *atip.Resource) {
 	if r.Kind != "path" || r.Access&atip.AccessRead == 0 || r.Class == atip.ClassSecret || asksOnly(s.Call.Tool) {
 		return
 	}
-	path := r.Value
-	if hole := strings.LastIndexByte(path, 0); hole >= 0 {
-		slash := strings.IndexByte(path[hole:], '/')
+	var paths []string
+	if hole := strings.LastIndexByte(r.Value, 0); hole >= 0 {
+		slash := strings.IndexByte(r.Value[hole:], '/')
 		if slash < 0 {
 			return
 		}
-		path = c.plan.dirs.Home + path[hole+slash:]
-	} else if !strings.ContainsAny(path, "*?[") || !filepath.IsAbs(path) {
-		return
+		tail := r.Value[hole+slash:]
+		paths = append(paths, c.plan.dirs.Home+tail)
+		if up := strings.LastIndex(tail, "/../"); up >= 0 {
+			paths = append(paths, tail[up+3:])
+		}
+		if filepath.IsAbs(r.Value) {
+			first := strings.IndexByte(r.Value, 0)
+			paths = append(paths, r.Value[:first]+"x"+tail)
+		}
+	} else if strings.ContainsAny(r.Value, "*?[") && filepath.IsAbs(r.Value) {
+		paths = append(paths, r.Value)
 	}
-	sample := strings.NewReplacer("*", "x", "?", "x", "[", "", "]", "").Replace(path)
-	if c.plan.world.Classify(filepath.Clean(sample), atip.AccessRead, false) == atip.ClassSecret {
-		r.Abs, r.Class = filepath.Clean(sample), atip.ClassSecret
-		s.raise(*r)
+	for _, path := range paths {
+		sample := filepath.Clean(strings.NewReplacer("*", "x", "?", "x", "[", "", "]", "").Replace(path))
+		if c.plan.world.Classify(sample, atip.AccessRead, false) == atip.ClassSecret {
+			r.Abs, r.Class = sample, atip.ClassSecret
+			s.raise(*r)
+			return
+		}
 	}
 }
 

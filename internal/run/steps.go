@@ -2,7 +2,9 @@ package run
 
 import (
 	"errors"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/atip-dev/atip-exec/atip"
@@ -81,8 +83,26 @@ func (c *collector) add(argv, via []string, cwd string, confidence policy.Confid
 		// by themselves; those of the caller are configuration.
 		s.RunsCode = policy.CodeOpaque
 	}
+	c.writtenCode(s)
 	c.tails(s)
 	return nil
+}
+
+// writtenCode reads what the text itself has put into files of the workspace before it runs
+// their code: pytest loads a conftest.py that nobody names.
+func (c *collector) writtenCode(s *step) {
+	if s.RunsCode != policy.CodeProject || c.peeking {
+		return
+	}
+	for _, path := range slices.Sorted(maps.Keys(c.writers)) {
+		if text, ok := constantText(c.writers[path]); ok && c.ofWorkspace(path) && filepath.Ext(path) != ".md" && filepath.Ext(path) != ".txt" {
+			c.peekCode(s, text)
+			if raises(text) {
+				s.showRemoval(text)
+				s.RunsCode = policy.CodeOpaque
+			}
+		}
+	}
 }
 
 // namesOption reports an option that a call surely has; where there is none, a clause

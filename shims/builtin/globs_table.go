@@ -4,7 +4,7 @@ package builtin
 
 var globs = [...]alias{
 	{"clang-format-*", 89}, {"autoheader*", 34}, {"autoreconf*", 34}, {"coverage-*", 109}, {"autoconf*", 34}, {"automake*", 34}, {"clang++-*", 218},
-	{"python2.*", 502}, {"python3.*", 502}, {"aclocal*", 34}, {"clang-*", 218}, {"emacs-*", 173}, {"ruby2.*", 534}, {"ruby3.*", 534}, {"gawk-*", 35},
-	{"lua5.*", 348}, {"mkfs.*", 368}, {"perl5*", 456}, {"php7.*", 462}, {"php8.*", 462}, {"pip3.*", 469}, {"g++-*", 218}, {"gcc-*", 218}, {"ghc-*", 225},
-	{"vim.*", 698},
+	{"python2.*", 504}, {"python3.*", 504}, {"aclocal*", 34}, {"pydoc3.*", 500}, {"clang-*", 218}, {"emacs-*", 173}, {"ruby2.*", 536}, {"ruby3.*", 536},
+	{"gawk-*", 35}, {"lua5.*", 349}, {"mkfs.*", 369}, {"perl5*", 457}, {"php7.*", 463}, {"php8.*", 463}, {"pip3.*", 470}, {"g++-*", 218}, {"gcc-*", 218},
+	{"ghc-*", 225}, {"vim.*", 700},
 }
