@@ -11,17 +11,23 @@ import (
 // text is not read as a program, so this can only make a decision stricter. A
 // connection alone is left to the kernel, which refuses it.
 func raises(text string) bool {
-	if removesFiles(text) {
+	if removesFiles(text) || decodesCode(text) || runsInput(text) || forks(text) || changesOutside(text) || connects(text) {
 		return true
 	}
-	if decodesCode(text) || forks(text) {
-		return true
+	if joined := joinedText(text); joined != text {
+		// A name that is put together is one that somebody hides.
+		if removesFiles(joined) && !removesFiles(text) || startsPrograms(joined) && !startsPrograms(text) || evaluates(joined) && !evaluates(text) {
+			return true
+		}
 	}
 	return startsPrograms(text) && (containsAny(text, "rm -r", "rm -f") || strings.Contains(text, "connect") || strings.Contains(text, "Socket") || strings.Contains(text, "fsockopen"))
 }
 
 // showRemoval lets a step that asks because of its text have the effect that is in it.
 func (s *step) showRemoval(text string) {
+	if connects(text) {
+		s.Call.Effects[atip.Network] = atip.Fact{Value: atip.Yes, Source: "text", Rank: atip.Vendor}
+	}
 	if removesFiles(text) || containsAny(text, "rm -r", "rm -f") {
 		for _, e := range [...]atip.Effect{atip.Delete, atip.Destructive} {
 			s.Call.Effects[e] = atip.Fact{Value: atip.Yes, Source: "text", Rank: atip.Vendor}
@@ -65,8 +71,51 @@ func endsInWord(s string) bool {
 func decodesCode(text string) bool {
 	text = strings.ReplaceAll(strings.ReplaceAll(text, "re.compile(", ""), ".exec(", "") // patterns
 	return containsAny(text, "b64decode", "b32decode", "base64", "fromhex", "unhexlify", "a2b_", "rot13", "rot_13", "decompress", "gzinflate", "gzuncompress", "atob(", "unpack", "marshal", "fromCharCode",
-		"hex2bin", "[::-1]", ".reverse", "strrev", "chr(", "pack(", "codecs.") &&
-		containsAny(text, "exec(", "exec ", "eval(", "eval ", "eval{", "compile(", "system", "popen", "spawn", "execSync", "Function(", "__import__", "getattr(", "instance_eval", "assert(", "passthru", "shell_exec", "subprocess", "os.execute", "loadstring")
+		"hex2bin", "[::-1]", ".reverse", "strrev", "chr(", "(chr", "reverse(", "pack(", "codecs.") &&
+		(evaluates(text) || containsAny(text, "exec(", "exec ", "eval(", "eval ", "eval{", "compile(", "system", "popen", "spawn", "execSync", "Function(", "__import__", "getattr(", "instance_eval", "assert(", "passthru", "shell_exec", "subprocess", "os.execute", "loadstring"))
+}
+
+// evaluates reports a text that runs a text.
+func evaluates(text string) bool {
+	text = strings.ReplaceAll(strings.ReplaceAll(text, "re.compile(", ""), ".exec(", "") // patterns
+	for _, name := range [...]string{"exec(", "eval(", "execfile(", "compile(", "load(", "loadstring(", "dofile("} {
+		if i := strings.Index(text, name); i >= 0 && !endsInWord(text[:i]) && !strings.HasSuffix(text[:i], ".") {
+			return true
+		}
+	}
+	return containsAny(text, "eval ", "eval{", "Function(", "runpy", "instance_eval", "class_eval", "\"eval\"", "'eval'", "vm.run", "process.binding", "_linkedBinding")
+}
+
+// connects reports a text that speaks to a server by a library that is there for it.
+func connects(text string) bool {
+	return containsAny(text, "urlopen(", "urlretrieve(", "requests.get(", "requests.post(", "requests.put(", "requests.request(", "httpx.", "aiohttp", "http.client", "fetch(", "http.get(", "https.get(", "http.request(", "https.request(", "axios",
+		"Net::HTTP", "URI.open", "LWP::", "HTTP::Tiny", "curl_init", "file_get_contents(\"http", "file_get_contents('http", "fsockopen", "smtplib", "ftplib", "paramiko", "create_connection", "IO::Socket")
+}
+
+// runsInput reports a text that runs what it is handed, reads or fetches.
+func runsInput(text string) bool {
+	if containsAny(text, "process.binding", "_linkedBinding", "run_path", "run_module") {
+		return true
+	}
+	if containsAny(text, "include", "require") && containsAny(text, "include \"http", "include 'http", "include(\"http", "include('http", "require \"http", "require('http:", "require(\"http:") {
+		return true
+	}
+	return evaluates(text) && containsAny(text, "argv", "ARGV", "stdin", "STDIN", "http", "urlopen", "read", "<STDIN>", "input(") ||
+		startsPrograms(text) && containsAny(text, "sys.argv", "process.argv", "@ARGV", "ARGV", "$argv", "sys.stdin", "input()", "http://", "https://")
+}
+
+// changesOutside reports a text that ends processes, or changes something in a database or
+// at a service.
+func changesOutside(text string) bool {
+	lower := strings.ToLower(text)
+	switch {
+	case containsAny(text, "os.kill", "killpg", "Process.kill", "process.kill", "posix_kill"), strings.Contains(text, "keyring."), strings.Contains(text, "netrc.netrc"), strings.Contains(text, "get_credentials"):
+		return true
+	case containsAny(lower, "drop table", "drop database", "drop schema", "truncate table", "delete from", "flushall", "flushdb", "dropdatabase", "deletemany"):
+		return containsAny(lower, "execute", "query", "connect", "redis", "mongo", ".run(", ".exec(", "client")
+	}
+	return containsAny(lower, "boto3", "google.cloud", "azure.", "kubernetes", "requests.", "httpx.", "axios", "aws-sdk", "octokit") &&
+		containsAny(lower, ".delete", "delete_", "terminate_", ".post(", ".put(", ".patch(", "put_object", "upload_", "create_", "purge_")
 }
 
 // forks reports a text that starts processes without an end.

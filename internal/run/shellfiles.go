@@ -115,8 +115,22 @@ func (c *collector) peekCode(s *step, text string) {
 	sub := &collector{plan: c.plan, path: c.path, found: c.found, steps: []*step{s}, peeking: true, depth: maxPeekDepth}
 	for _, lit := range lits {
 		r, ok := c.guarded(s, lit)
-		if part := strings.Trim(lit, "/"); !ok && part != "" && len(part) < 255 && namesHome(text) && !strings.ContainsAny(part, " \t\n\x00") {
+		part := lit
+		if _, tail, found := strings.Cut(lit, "}/"); found {
+			part = tail // "$ENV{HOME}/.netrc"
+		}
+		if part = strings.Trim(part, "/"); !ok && part != "" && len(part) < 255 && namesHome(text) && !strings.ContainsAny(part, " \t\n\x00") {
 			r, ok = c.guarded(s, c.plan.dirs.Home+"/"+part)
+		}
+		if w, written := c.writtenPlace(s, text, lit, part); written {
+			if w.Class == atip.ClassOutside || w.Class == atip.ClassSystem || w.Class == atip.ClassRoot {
+				s.RunsCode = policy.CodeOpaque
+			} else {
+				named := sub.opaqueStep(s, []string{s.argv[0], lit}, s.Via, s.Cwd, "")
+				named.Call.Resources = []atip.Resource{w}
+				named.raise(w)
+				sub.steps = append(sub.steps, named)
+			}
 		}
 		if ok {
 			named := sub.opaqueStep(s, []string{s.argv[0], lit}, s.Via, s.Cwd, "")
@@ -189,6 +203,30 @@ func joinedText(text string) string {
 	return strings.NewReplacer(`'+'`, "", `' + '`, "", `"+"`, "", `" + "`, "", `'.'`, "", `' . '`, "", `"."`, "", `" . "`, "", `' '`, "", `" "`, "").Replace(text)
 }
 
+// writtenPlace is a file outside of the workspace that a text names which also writes:
+// which of its files it writes is not read.
+func (c *collector) writtenPlace(s *step, text, lit, part string) (atip.Resource, bool) {
+	r := atip.Resource{Kind: "path", Value: strings.TrimLeft(lit, "<>+ "), Access: atip.AccessWrite}
+	if len(lit) > 255 || strings.ContainsAny(r.Value, " \t\n*?\x00:;") || !strings.Contains(r.Value, "/") || !containsAny(text, "\"w", "'w", "\"a\"", "'a'", "\"a+", "'a+", ">", "write", "append", "put_contents", "symlink", "chmod", "chown", "move", "rename", "copy", "truncate", "mkdir", "touch") {
+		return r, false
+	}
+	if part != "" && part != lit || strings.HasPrefix(lit, "/.") {
+		if namesHome(text) {
+			r.Value = c.plan.dirs.Home + "/" + part
+		}
+	}
+	if c.ctx != nil && c.ctx.cwdUnknown && !filepath.IsAbs(r.Value) && !strings.HasPrefix(r.Value, "~") || harmlessFile(r.Value) {
+		return r, false
+	}
+	switch c.plan.world.Fill(&r, join(s.Cwd, s.Call.Chdir)); r.Class {
+	case atip.ClassStartup, atip.ClassDevice:
+		return r, true
+	case atip.ClassOutside, atip.ClassSystem, atip.ClassRoot:
+		return r, filepath.IsAbs(r.Value) && len(r.Value) > 1 || strings.HasPrefix(r.Value, "~/")
+	}
+	return r, false
+}
+
 // namesHome reports a program text that puts a path together with the home directory.
 func namesHome(text string) bool {
 	return containsAny(text, "HOME", "home", "expanduser", "\"~\"", "'~'")
@@ -196,7 +234,7 @@ func namesHome(text string) bool {
 
 // startsPrograms reports whether a program text seems to start other programs.
 func startsPrograms(text string) bool {
-	for _, sign := range [...]string{"system", "exec", "popen", "spawn", "subprocess", "child_process", "os.execute", "passthru", "proc_open", "Deno.Command", "Bun.$", "qx", "%x", "`"} {
+	for _, sign := range [...]string{"system", "exec", "popen", "spawn", "subprocess", "child_process", "os.execute", "passthru", "proc_open", "Open3", "capture2", "capture3", "Deno.Command", "Bun.$", "qx", "%x", "`"} {
 		if strings.Contains(text, sign) {
 			return true
 		}
