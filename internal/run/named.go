@@ -33,6 +33,13 @@ func (c *collector) given(s *step) {
 		}
 	}
 	switch s.Call.Tool {
+	case "mv":
+		if contains(s.argv[1:], "/dev/null") {
+			for _, e := range [...]atip.Effect{atip.Delete, atip.Destructive} {
+				s.Call.Effects[e] = atip.Fact{Value: atip.Yes, Source: "path /dev/null", Rank: atip.Vendor}
+			}
+			s.Call.Resources = append(s.Call.Resources, atip.Resource{Kind: "path", Value: "/dev/null", Abs: "/dev/null", Class: atip.ClassSystem, Access: atip.AccessWrite, Why: "replaced"})
+		}
 	case "grep", "rg", "ag":
 		c.includedSecrets(s)
 	case "locate":
@@ -144,13 +151,21 @@ func (c *collector) gitObjects(s *step) {
 	if len(s.Call.Path) == 0 {
 		return
 	}
+	printed := false // what is in the files that are named
 	switch s.Call.Path[0] {
-	case "show", "cat-file", "diff", "archive", "restore", "checkout", "blame", "grep", "difftool", "diff-tree", "unpack-file":
+	case "show", "diff", "blame", "annotate", "difftool":
+		printed = true
+	case "log":
+		printed = slices.ContainsFunc(s.argv, func(w string) bool { return w == "-p" || w == "-u" || w == "--patch" || strings.HasPrefix(w, "-L") || w == "-c" || w == "--cc" })
+	case "cat-file", "archive", "restore", "checkout", "grep", "diff-tree":
 	default:
 		return
 	}
 	for _, w := range s.argv[1:] {
 		_, path, ok := strings.Cut(w, ":")
+		if !ok && printed && !strings.HasPrefix(w, "-") {
+			path, ok = w, true
+		}
 		if !ok || path == "" || strings.HasPrefix(w, "-") || strings.HasPrefix(path, "/") || strings.IndexByte(path, 0) >= 0 {
 			continue
 		}
@@ -195,6 +210,9 @@ func handing(s *step) handKind {
 func handed(kind handKind, w, before string) (string, bool) {
 	switch kind {
 	case handsMarked:
+		if (before == "-b" || before == "--cookie") && !strings.Contains(w, "=") {
+			return w, true // a file of cookies
+		}
 		at := strings.IndexByte(w, '@')
 		if form := strings.Index(w, "=<"); form >= 0 && (before == "-F" || before == "--form" || strings.HasPrefix(w, "-F") || strings.HasPrefix(w, "--form")) {
 			path, _, _ := strings.Cut(w[form+2:], ";")

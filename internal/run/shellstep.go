@@ -32,6 +32,7 @@ func (c *collector) builtinStep(sh *step, argv, via []string, cwd string) (*step
 		s.Call.Resources = append(s.Call.Resources, asked(argv)...)
 		for i := range s.Call.Resources {
 			c.place(c.plan.world, &s.Call.Resources[i], cwd)
+			c.asked(s, &s.Call.Resources[i])
 		}
 		c.settle(s)
 		return s, nil
@@ -61,6 +62,14 @@ func asked(argv []string) []atip.Resource {
 		}
 	}
 	return out
+}
+
+// asked lets a file of secrets in the workspace be one like others for who only asks whether
+// it is there: listing its directory says so, too.
+func (c *collector) asked(s *step, r *atip.Resource) {
+	if r.Class == atip.ClassSecret && r.Access == atip.AccessRead && !r.Recursive && (s.Call.Tool == "test" || s.Call.Tool == "[") && within(r.Abs, c.plan.Workspace) {
+		r.Class = atip.ClassWorkspace
+	}
 }
 
 // ownProcesses reports whether kill names jobs and processes of its own shell only.

@@ -138,7 +138,7 @@ func (c *collector) hideHoles(s *step) {
 // steered weighs a variable that the text sets for a command: some decide what code
 // the command runs.
 func (c *collector) steered(s *step, a shell.Assign) {
-	if !loadsCode(a.Name) && !programVariable(a.Name) && !(a.Name == "LESS" && strings.ContainsAny(a.Value, "+!|\x00")) || harmlessProgram(a.Value) {
+	if !loadsCode(a.Name) && !programVariable(a.Name) && !bringsProgram(a) || harmlessProgram(a.Value) {
 		return
 	}
 	kind := policy.CodeOpaque
@@ -147,8 +147,8 @@ func (c *collector) steered(s *step, a shell.Assign) {
 		if c.inWorkspace(a.Value) {
 			kind = policy.CodeProject
 		}
-	case "NODE_OPTIONS", "GOFLAGS", "MAKEFLAGS", "RUSTFLAGS", "PYTHONWARNINGS", "JAVA_TOOL_OPTIONS", "RUBYOPT", "MFLAGS", "GNUMAKEFLAGS", "GRADLE_OPTS", "SBT_OPTS", "ANT_OPTS", "MAVEN_ARGS":
-		if a.Name == "PYTHONWARNINGS" || !hasHole([]string{a.Value}) && !strings.ContainsAny(a.Value, "/$`") && !strings.Contains(a.Value, "exec") && !strings.Contains(a.Value, "eval") {
+	case "NODE_OPTIONS", "GOFLAGS", "MAKEFLAGS", "RUSTFLAGS", "PYTHONWARNINGS", "JAVA_TOOL_OPTIONS", "RUBYOPT", "MFLAGS", "GNUMAKEFLAGS", "GRADLE_OPTS", "SBT_OPTS", "ANT_OPTS", "MAVEN_ARGS", "MAVEN_OPTS", "JAVA_OPTS", "PYTEST_ADDOPTS":
+		if a.Name == "PYTHONWARNINGS" || !hasHole([]string{a.Value}) && !strings.ContainsAny(a.Value, "/$`") && !containsAny(a.Value, "exec", "eval", "agent", "-p ", "Bootclasspath") {
 			kind = policy.CodeProject
 		}
 	}
@@ -156,11 +156,22 @@ func (c *collector) steered(s *step, a shell.Assign) {
 	s.RunsCode = max(s.RunsCode, kind)
 }
 
+// bringsProgram reports a variable that may hold many things, and here names a program.
+func bringsProgram(a shell.Assign) bool {
+	switch {
+	case a.Name == "LESS":
+		return strings.ContainsAny(a.Value, "+!|\x00")
+	case strings.HasSuffix(a.Name, "FLAGS"):
+		return containsAny(a.Value, "-fplugin", "-wrapper", "-specs", "-load", "-B/", "-fuse-ld=/", "linker=/", "$(", "`")
+	}
+	return false
+}
+
 // programVariable names variables that tools start as a program.
 func programVariable(name string) bool {
 	switch name {
 	case "EDITOR", "VISUAL", "PAGER", "MANPAGER", "SHELL", "CC", "CXX", "TAR_OPTIONS", "RSYNC_RSH", "GIT_DIR", "GIT_WORK_TREE",
-		"CPP", "LD", "AR", "FC", "F77", "YACC", "LEX", "RUSTC", "RUSTDOC", "CMAKE_TOOLCHAIN_FILE", "GOTOOLDIR", "GOPACKAGESDRIVER", "MAKEFILES", "MAVEN_ARGS", "GRADLE_OPTS", "SBT_OPTS", "ANT_OPTS",
+		"CPP", "LD", "AR", "FC", "F77", "YACC", "LEX", "RUSTC", "RUSTDOC", "CMAKE_TOOLCHAIN_FILE", "GOTOOLDIR", "GOPACKAGESDRIVER", "MAKEFILES", "MAVEN_ARGS", "MAVEN_OPTS", "JAVA_OPTS", "GRADLE_OPTS", "SBT_OPTS", "ANT_OPTS", "PYTEST_ADDOPTS", "PYTEST_PLUGINS",
 		"OPENSSL_CONF", "OPENSSL_ENGINES", "OPENSSL_MODULES", "HGRCPATH", "HG", "HGMERGE", "VIMINIT", "EXINIT", "GVIMINIT", "MYVIMRC", "VIMRUNTIME", "EMACSLOADPATH", "LESSKEY", "LESSKEYIN", "LESSKEY_CONTENT",
 		"PSQLRC", "SVN_SSH", "SVN_EDITOR", "CVS_RSH", "RSYNC_CONNECT_PROG", "GS_OPTIONS", "MAILER", "ZIPOPT", "UNZIP", "ZIP", "GZIP_OPT", "XZ_OPT", "QUILT_PC", "TERRAFORM_CONFIG", "TF_CLI_ARGS",
 		"npm_config_script_shell", "npm_config_shell", "npm_config_git", "npm_config_editor", "npm_config_viewer", "npm_config_userconfig", "npm_config_globalconfig", "npm_config_init_module", "npm_config_prefix":

@@ -218,6 +218,7 @@ func (c *collector) resolve(s *step) error {
 	world.Detail = s.Call.Effects[atip.Delete].Value != atip.No || s.Call.Effects[atip.Destructive].Value != atip.No
 	for i := range s.Call.Resources {
 		c.place(world, &s.Call.Resources[i], join(s.Cwd, s.Call.Chdir))
+		c.asked(s, &s.Call.Resources[i])
 		s.raise(s.Call.Resources[i])
 	}
 	c.below(s)

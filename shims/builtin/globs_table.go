@@ -4,7 +4,7 @@ package builtin
 
 var globs = [...]alias{
 	{"clang-format-*", 89}, {"autoheader*", 34}, {"autoreconf*", 34}, {"coverage-*", 109}, {"autoconf*", 34}, {"automake*", 34}, {"clang++-*", 218},
-	{"python2.*", 504}, {"python3.*", 504}, {"aclocal*", 34}, {"pydoc3.*", 500}, {"clang-*", 218}, {"emacs-*", 173}, {"ruby2.*", 536}, {"ruby3.*", 536},
-	{"gawk-*", 35}, {"lua5.*", 349}, {"mkfs.*", 369}, {"perl5*", 457}, {"php7.*", 463}, {"php8.*", 463}, {"pip3.*", 470}, {"g++-*", 218}, {"gcc-*", 218},
-	{"ghc-*", 225}, {"vim.*", 700},
+	{"python2.*", 505}, {"python3.*", 505}, {"aclocal*", 34}, {"pydoc3.*", 501}, {"clang-*", 218}, {"emacs-*", 173}, {"ruby2.*", 537}, {"ruby3.*", 537},
+	{"*-size", 578}, {"gawk-*", 35}, {"lua5.*", 350}, {"mkfs.*", 370}, {"perl5*", 458}, {"php7.*", 464}, {"php8.*", 464}, {"pip3.*", 471}, {"g++-*", 218},
+	{"gcc-*", 218}, {"ghc-*", 226}, {"vim.*", 702},
 }
