@@ -30,7 +30,7 @@ func TestProbeCacheChangesNothing(t *testing.T) {
 		run := func(how string) {
 			t.Helper()
 			file := filepath.Join(w.home, "status.json")
-			cmd := w.command("--status-file", file, "--", "python3", "-c", "open('/etc/x' + chr(121), 'w')")
+			cmd := w.command("--status-file", file, "--", "python3", "-c", "open(chr(47) + 'etc/xy', 'w')")
 			out, _ := cmd.CombinedOutput()
 			raw, err := os.ReadFile(file)
 			var doc struct{ Sandbox receipt }

@@ -89,7 +89,7 @@ func evaluates(text string) bool {
 // connects reports a text that speaks to a server by a library that is there for it.
 func connects(text string) bool {
 	return containsAny(text, "urlopen(", "urlretrieve(", "requests.get(", "requests.post(", "requests.put(", "requests.request(", "httpx.", "aiohttp", "http.client", "fetch(", "http.get(", "https.get(", "http.request(", "https.request(", "axios",
-		"Net::HTTP", "URI.open", "LWP::", "HTTP::Tiny", "curl_init", "file_get_contents(\"http", "file_get_contents('http", "fsockopen", "smtplib", "ftplib", "paramiko", "create_connection", "IO::Socket")
+		"Net::HTTP", "URI.open", "LWP::", "HTTP::Tiny", "curl_init", "file_get_contents(\"http", "file_get_contents('http", "smtplib", "ftplib", "paramiko")
 }
 
 // runsInput reports a text that runs what it is handed, reads or fetches.
@@ -100,8 +100,7 @@ func runsInput(text string) bool {
 	if containsAny(text, "include", "require") && containsAny(text, "include \"http", "include 'http", "include(\"http", "include('http", "require \"http", "require('http:", "require(\"http:") {
 		return true
 	}
-	return evaluates(text) && containsAny(text, "argv", "ARGV", "stdin", "STDIN", "http", "urlopen", "read", "<STDIN>", "input(") ||
-		startsPrograms(text) && containsAny(text, "sys.argv", "process.argv", "@ARGV", "ARGV", "$argv", "sys.stdin", "input()", "http://", "https://")
+	return evaluates(text) && containsAny(text, "argv", "ARGV", "stdin", "STDIN", "http", "urlopen", "read", "<STDIN>", "input(")
 }
 
 // changesOutside reports a text that ends processes, or changes something in a database or
@@ -109,7 +108,7 @@ func runsInput(text string) bool {
 func changesOutside(text string) bool {
 	lower := strings.ToLower(text)
 	switch {
-	case containsAny(text, "os.kill", "killpg", "Process.kill", "process.kill", "posix_kill"), strings.Contains(text, "keyring."), strings.Contains(text, "netrc.netrc"), strings.Contains(text, "get_credentials"):
+	case strings.Contains(text, "kill") && containsAny(text, "kill(-1", "kill(9,-1", "kill(9, -1", "KILL, -1", "KILL,-1", "KILL\", -1", "KILL', -1", "KILL',-1"), strings.Contains(text, "keyring."), strings.Contains(text, "netrc.netrc"), strings.Contains(text, "get_credentials"):
 		return true
 	case containsAny(lower, "drop table", "drop database", "drop schema", "truncate table", "delete from", "flushall", "flushdb", "dropdatabase", "deletemany"):
 		return containsAny(lower, "execute", "query", "connect", "redis", "mongo", ".run(", ".exec(", "client")

@@ -123,7 +123,7 @@ func (c *collector) peekCode(s *step, text string) {
 			r, ok = c.guarded(s, c.plan.dirs.Home+"/"+part)
 		}
 		if w, written := c.writtenPlace(s, text, lit, part); written {
-			if w.Class == atip.ClassOutside || w.Class == atip.ClassSystem || w.Class == atip.ClassRoot {
+			if w.Class == atip.ClassSystem {
 				s.RunsCode = policy.CodeOpaque
 			} else {
 				named := sub.opaqueStep(s, []string{s.argv[0], lit}, s.Via, s.Cwd, "")
@@ -221,10 +221,23 @@ func (c *collector) writtenPlace(s *step, text, lit, part string) (atip.Resource
 	switch c.plan.world.Fill(&r, join(s.Cwd, s.Call.Chdir)); r.Class {
 	case atip.ClassStartup, atip.ClassDevice:
 		return r, true
-	case atip.ClassOutside, atip.ClassSystem, atip.ClassRoot:
-		return r, filepath.IsAbs(r.Value) && len(r.Value) > 1 || strings.HasPrefix(r.Value, "~/")
+	case atip.ClassSystem:
+		return r, writesHere(text, lit) && !within(r.Abs, "/proc") && !within(r.Abs, "/sys") // elsewhere outside of the workspace the kernel's answer is enough
 	}
 	return r, false
+}
+
+// writesHere reports a text that seems to write the file of a literal: the mode stands behind
+// it, or the function in front of it.
+func writesHere(text, lit string) bool {
+	i := strings.Index(text, lit)
+	if i < 0 {
+		return false
+	}
+	behind := text[min(i+len(lit)+1, len(text)):]
+	behind = strings.ReplaceAll(behind[:min(20, len(behind))], " ", "")
+	return containsAny(behind, ",\"w", ",'w", ",\"a", ",'a", ",\"x", ",'x", ".write") ||
+		containsAny(text[max(0, i-24):i], "write", "append", "put_contents", "chmod", "chown", "symlink", "rename", "move", "copy", "truncate", "mkdir", "touch", ">")
 }
 
 // namesHome reports a program text that puts a path together with the home directory.

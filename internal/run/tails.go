@@ -26,6 +26,9 @@ func (c *collector) tails(s *step) {
 		c.handedSecrets(s)
 		c.handedOutputs(s)
 	}
+	if !unknown && !opaque && s.RunsCode == policy.CodeInline && !hasHole(s.argv) {
+		c.handedCommand(s)
+	}
 	if !unknown && !opaque || hasHole(s.argv) {
 		return
 	}
@@ -106,6 +109,23 @@ func (c *collector) handedSecrets(s *step) {
 		s.raise(r)
 		s.Call.Resources = append(s.Call.Resources, r)
 	}
+}
+
+// handedCommand asks where a program text is handed the words of a command that deletes:
+// python3 -c 'subprocess.run(sys.argv[1:])' rm -rf x.
+func (c *collector) handedCommand(s *step) {
+	sub := &collector{plan: c.plan, path: c.path, found: c.found, steps: []*step{s}, peeking: true, depth: maxPeekDepth}
+	for i := 2; i+1 < len(s.argv); i++ {
+		if tellTale(s.argv[i]) && containsAny(s.argv[i-1], "argv", "ARGV", "$@") {
+			_ = sub.add(s.argv[i:], s.Via, join(s.Cwd, s.Call.Chdir), policy.Exact)
+			break
+		}
+	}
+	if removes(sub.steps[1:]) {
+		s.RunsCode = policy.CodeOpaque
+		s.showEffects(sub.steps[1:])
+	}
+	c.hide(sub)
 }
 
 // handedOutputs adds files outside of the workspace that code is told to write: the kernel
