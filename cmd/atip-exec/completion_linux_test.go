@@ -54,16 +54,23 @@ func completing(t *testing.T) (w world, env []string) {
 	return w, []string{"HOME=" + w.home, "ZDOTDIR=" + w.home, "PATH=" + filepath.Join(w.home, "stubs") + ":" + bin + ":/usr/bin:/bin", "TERM=dumb", "LANG=C.UTF-8", "BASH_SILENCE_DEPRECATION_WARNING=1"}
 }
 
-// needShell skips where a shell is not installed and ATIP_REQUIRE does not demand it.
-func needShell(t *testing.T, name string) {
+// needFile skips where something of a shell is not installed and ATIP_REQUIRE does not
+// demand it.
+func needFile(t *testing.T, err error) {
 	t.Helper()
-	if _, err := exec.LookPath(name); err == nil {
+	if err == nil {
 		return
 	}
 	if slices.Contains(strings.FieldsFunc(os.Getenv("ATIP_REQUIRE"), func(r rune) bool { return r == ',' || r == ' ' }), "shells") {
-		t.Fatalf("%s is not installed", name)
+		t.Fatal(err)
 	}
-	t.Skipf("%s is not installed", name)
+	t.Skip(err)
+}
+
+func needShell(t *testing.T, name string) {
+	t.Helper()
+	_, err := exec.LookPath(name)
+	needFile(t, err)
 }
 
 const bashSettings = `PS1='READY$ '
@@ -103,9 +110,8 @@ func TestCompletion(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			needShell(t, tt.shell)
 			if strings.Contains(tt.text, library) {
-				if _, err := os.Stat(library); err != nil {
-					t.Skip(err)
-				}
+				_, err := os.Stat(library)
+				needFile(t, err)
 			}
 			w, env := completing(t)
 			put(t, w.home, map[string]string{tt.file: tt.text})
