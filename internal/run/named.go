@@ -156,7 +156,9 @@ func (c *collector) gitObjects(s *step) {
 	case "show", "diff", "blame", "annotate", "difftool":
 		printed = true
 	case "log":
-		printed = slices.ContainsFunc(s.argv, func(w string) bool { return w == "-p" || w == "-u" || w == "--patch" || strings.HasPrefix(w, "-L") || w == "-c" || w == "--cc" })
+		printed = slices.ContainsFunc(s.argv, func(w string) bool {
+			return w == "-p" || w == "-u" || w == "--patch" || strings.HasPrefix(w, "-L") || w == "-c" || w == "--cc"
+		})
 	case "cat-file", "archive", "restore", "checkout", "grep", "diff-tree":
 	default:
 		return

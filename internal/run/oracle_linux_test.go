@@ -69,7 +69,7 @@ func newOracle(t testing.TB) *oracle {
 		}
 		text := stub
 		switch name { // what these print is part of what is known of them
-		case "date", "git", "nproc":
+		case "date", "gh", "git", "nproc":
 			text = strings.Replace(stub, "README.md", "0", 1)
 		case "mktemp":
 			text = strings.Replace(stub, "README.md", "/tmp/tmp.0000000000", 1)
