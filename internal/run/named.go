@@ -243,6 +243,24 @@ func handed(kind handKind, w, before string) (string, bool) {
 	return w, !strings.HasPrefix(w, "-") && !strings.Contains(w, "://")
 }
 
+// prefixed adds the files that stand behind the name of a format or protocol, where the
+// metadata says that the word is a file: `convert text:/etc/hosts x.png`, `ffmpeg -i file:/a`.
+func (c *collector) prefixed(s *step) {
+	if handing(s) == handsWords {
+		return // another machine's path
+	}
+	for _, r := range slices.Clone(s.Call.Resources) {
+		prefix, rest, ok := strings.Cut(r.Value, ":")
+		if r.Kind != "path" || !ok || prefix == "" || strings.ContainsRune(prefix, '/') || !strings.HasPrefix(rest, "/") && !strings.HasPrefix(rest, "~") || strings.HasPrefix(rest, "//") {
+			continue
+		}
+		r.Value, r.Abs = rest, ""
+		c.place(c.plan.world, &r, join(s.Cwd, s.Call.Chdir))
+		s.raise(r)
+		s.Call.Resources = append(s.Call.Resources, r)
+	}
+}
+
 // encodedFile is the file of curl's NAME@FILE, which stands for its encoded content.
 func encodedFile(w, before string) (bool, string) {
 	for _, option := range [...]string{"--data-urlencode", "--url-query"} {

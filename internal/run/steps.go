@@ -221,6 +221,7 @@ func (c *collector) resolve(s *step) error {
 		c.asked(s, &s.Call.Resources[i])
 		s.raise(s.Call.Resources[i])
 	}
+	c.prefixed(s)
 	c.below(s)
 	manages(s)
 	c.worksOutside(s)
