@@ -40,6 +40,61 @@ func (l *links) listed(i int) []string {
 	return out
 }
 
+// namedWords appends a command one word of which is what a search prints, and nothing
+// else: `sed -i … $(grep -rl x src)`. The names stand for that word, unless the command
+// would take a name for a program or a text.
+func (l *links) namedWords(sh *step, i int, via []string) (done bool, err error) {
+	cmd := l.script.Commands[i]
+	at := slices.Index(cmd.Argv, shell.HoleSplit)
+	if cmd.Kind != shell.External || at < 1 || isShell(filepath.Base(cmd.Argv[0])) || hasHole(cmd.Argv[:at]) || hasHole(cmd.Argv[at+1:]) {
+		return false, nil
+	}
+	switch filepath.Base(cmd.Argv[0]) {
+	case "sed", "awk", "gawk", "mawk", "jq", "yq", "perl":
+		// The first word of theirs that is no option is a program.
+		if !slices.ContainsFunc(cmd.Argv[1:at], func(w string) bool { return w != "" && w[0] != '-' }) {
+			return false, nil
+		}
+	}
+	from := -1
+	for _, f := range l.script.Flows {
+		if f.To != i {
+			continue
+		}
+		if f.Kind != shell.FlowWord || from >= 0 || f.From >= i {
+			return false, nil
+		}
+		from = f.From
+	}
+	if from < 0 || l.script.Commands[from].CwdUnknown {
+		return false, nil
+	}
+	steps := l.steps(from)
+	if len(steps) != 1 {
+		return false, nil
+	}
+	names := l.c.printsNames(steps[0])
+	if names == nil && keepsLines(steps[0]) {
+		names = l.listed(from)
+	}
+	if names == nil {
+		return false, nil
+	}
+	cmd.Argv = slices.Concat(cmd.Argv[:at], names, cmd.Argv[at+1:])
+	c := l.c
+	n, edges, files := len(c.steps), len(c.edges), len(c.fileEdges)
+	if err := c.command(sh, &cmd, via, l.fed(i), nil); err != nil {
+		return false, err
+	}
+	for _, s := range c.steps[n:] {
+		if slices.ContainsFunc(s.Call.Nested, takesName) {
+			c.steps, c.edges, c.fileEdges = c.steps[:n], c.edges[:edges], c.fileEdges[:files]
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
 // everything adds to what a command starts with the words of a whole search, of a home
 // or of the system, the place that was searched: `find ~ -type f | xargs rm`.
 func (l *links) everything(i int) {

@@ -431,8 +431,12 @@ func (c *collector) script(sh *step, script *shell.Script, via []string) error {
 	l := links{c: c, script: script, ranges: make([]stepRange, len(script.Commands))}
 	for i := range script.Commands {
 		l.ranges[i].from = len(c.steps)
-		if err := c.command(sh, &script.Commands[i], via, l.fed(i), l.namesFor(i)); err != nil {
+		if done, err := l.namedWords(sh, i, via); err != nil {
 			return err
+		} else if !done {
+			if err := c.command(sh, &script.Commands[i], via, l.fed(i), l.namesFor(i)); err != nil {
+				return err
+			}
 		}
 		l.ranges[i].to = len(c.steps)
 		l.everything(i)

@@ -199,6 +199,8 @@ func (c *collector) resolve(s *step) error {
 		words = envWords(words)
 	case s.id.Effective == "zip":
 		words = zipWords(words)
+	case len(words) > 1 && strings.HasPrefix(words[1], "+") && rustup(s.id.Effective):
+		words = append(words[:1:1], words[2:]...)
 	}
 	s.Call = found.Resolve(words, c.environment())
 	p.lockedDocument(s)
@@ -242,6 +244,16 @@ func (c *collector) resolve(s *step) error {
 		}
 	}
 	return nil
+}
+
+// rustup reports the names under which the programs of a Rust toolchain take another
+// toolchain in front: "cargo +nightly fmt". One that is missing is not fetched without a network.
+func rustup(name string) bool {
+	switch name {
+	case "cargo", "rustc", "rustfmt", "rustdoc", "rustup", "clippy-driver":
+		return true
+	}
+	return false
 }
 
 // raise adds the effects that follow from what a path is: metadata knows the

@@ -3,8 +3,8 @@
 package builtin
 
 var globs = [...]alias{
-	{"clang-format-*", 89}, {"autoheader*", 34}, {"autoreconf*", 34}, {"coverage-*", 109}, {"autoconf*", 34}, {"automake*", 34}, {"clang++-*", 218},
-	{"python2.*", 505}, {"python3.*", 505}, {"aclocal*", 34}, {"pydoc3.*", 501}, {"clang-*", 218}, {"emacs-*", 173}, {"ruby2.*", 537}, {"ruby3.*", 537},
-	{"*-size", 578}, {"gawk-*", 35}, {"lua5.*", 350}, {"mkfs.*", 370}, {"perl5*", 458}, {"php7.*", 464}, {"php8.*", 464}, {"pip3.*", 471}, {"g++-*", 218},
-	{"gcc-*", 218}, {"ghc-*", 226}, {"vim.*", 702},
+	{"clang-format-*", 89}, {"clang-tidy-*", 90}, {"autoheader*", 34}, {"autoreconf*", 34}, {"coverage-*", 110}, {"autoconf*", 34}, {"automake*", 34},
+	{"clang++-*", 219}, {"python2.*", 506}, {"python3.*", 506}, {"aclocal*", 34}, {"pydoc3.*", 502}, {"clang-*", 219}, {"emacs-*", 174}, {"ruby2.*", 538},
+	{"ruby3.*", 538}, {"*-size", 579}, {"gawk-*", 35}, {"lua5.*", 351}, {"mkfs.*", 371}, {"perl5*", 459}, {"php7.*", 465}, {"php8.*", 465},
+	{"pip3.*", 472}, {"g++-*", 219}, {"gcc-*", 219}, {"ghc-*", 227}, {"vim.*", 703},
 }
