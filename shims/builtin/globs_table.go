@@ -3,8 +3,8 @@
 package builtin
 
 var globs = [...]alias{
-	{"clang-format-*", 89}, {"clang-tidy-*", 90}, {"autoheader*", 34}, {"autoreconf*", 34}, {"coverage-*", 110}, {"autoconf*", 34}, {"automake*", 34},
-	{"clang++-*", 219}, {"python2.*", 506}, {"python3.*", 506}, {"aclocal*", 34}, {"pydoc3.*", 502}, {"clang-*", 219}, {"emacs-*", 174}, {"ruby2.*", 538},
-	{"ruby3.*", 538}, {"*-size", 579}, {"gawk-*", 35}, {"lua5.*", 351}, {"mkfs.*", 371}, {"perl5*", 459}, {"php7.*", 465}, {"php8.*", 465},
-	{"pip3.*", 472}, {"g++-*", 219}, {"gcc-*", 219}, {"ghc-*", 227}, {"vim.*", 703},
+	{"clang-format-*", 91}, {"clang-tidy-*", 92}, {"autoheader*", 35}, {"autoreconf*", 35}, {"coverage-*", 112}, {"autoconf*", 35}, {"automake*", 35},
+	{"clang++-*", 221}, {"python2.*", 512}, {"python3.*", 512}, {"aclocal*", 35}, {"pydoc3.*", 508}, {"clang-*", 221}, {"emacs-*", 176}, {"ruby2.*", 544},
+	{"ruby3.*", 544}, {"*-size", 585}, {"gawk-*", 36}, {"lua5.*", 356}, {"mkfs.*", 376}, {"perl5*", 464}, {"php7.*", 470}, {"php8.*", 470},
+	{"pip3.*", 477}, {"g++-*", 221}, {"gcc-*", 221}, {"ghc-*", 229}, {"vim.*", 709},
 }
