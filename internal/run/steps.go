@@ -57,6 +57,12 @@ func (c *collector) add(argv, via []string, cwd string, confidence policy.Confid
 	if strings.IndexByte(argv[0], 0) >= 0 {
 		s := c.opaqueStep(c.steps[0], argv, via, cwd, "the command word is not known")
 		c.note(s, sinkWord|sinkStdin)
+		if len(argv) > 2 && (strings.HasPrefix(argv[1], "-rf") || strings.HasPrefix(argv[1], "-fr") || strings.HasPrefix(argv[1], "-Rf")) {
+			// Whatever the word is: nothing else takes these options.
+			for _, e := range [...]atip.Effect{atip.Delete, atip.Destructive} {
+				s.Call.Effects[e] = atip.Fact{Value: atip.Yes, Source: "word " + argv[1], Rank: atip.Inferred}
+			}
+		}
 		c.steps = append(c.steps, s)
 		return nil
 	}
