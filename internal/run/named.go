@@ -334,6 +334,12 @@ func (c *collector) writesInText(s *step, path, why string) {
 // it writes: which of its texts is the file is not read.
 func (c *collector) awkFiles(s *step) {
 	for _, w := range s.argv[1:] {
+		for _, lit := range literals(w) {
+			if r, ok := c.guarded(s, lit); ok && r.Class == atip.ClassSecret && strings.IndexByte(w, 0) < 0 {
+				s.raise(r)
+				s.Call.Resources = append(s.Call.Resources, r)
+			}
+		}
 		if !strings.Contains(w, ">") || strings.IndexByte(w, 0) >= 0 {
 			continue
 		}

@@ -105,3 +105,34 @@ func zipWords(argv []string) []string {
 	}
 	return out
 }
+
+// perlWords takes options of perl apart that stand in one word: of `-lne CODE` only the last
+// takes the next one, as -l has a value only if digits follow.
+func perlWords(argv []string) []string {
+	out := argv[:1:1]
+	for i := 1; i < len(argv); i++ {
+		w := argv[i]
+		if len(w) < 2 || w[0] != '-' || w[1] == '-' || strings.IndexByte(w, 0) >= 0 {
+			return append(out, argv[i:]...)
+		}
+		rest := w[1:]
+		for len(rest) > 1 && strings.IndexByte("lanpswWXuUtTcfS0", rest[0]) >= 0 {
+			n := 1
+			if rest[0] == 'l' || rest[0] == '0' {
+				for n < len(rest) && (rest[n] >= '0' && rest[n] <= '9' || rest[0] == '0' && strings.IndexByte("xXaAbBcCdDfF", rest[n]) >= 0 && n > 1) {
+					n++
+				}
+			}
+			if n == len(rest) {
+				break
+			}
+			out, rest = append(out, "-"+rest[:n]), rest[n:]
+		}
+		out = append(out, "-"+rest)
+		if (rest == "e" || rest == "E" || rest == "I" || rest == "M" || rest == "m") && i+1 < len(argv) {
+			i++
+			out = append(out, argv[i])
+		}
+	}
+	return out
+}

@@ -207,6 +207,8 @@ func (c *collector) resolve(s *step) error {
 		words = zipWords(words)
 	case len(words) > 1 && strings.HasPrefix(words[1], "+") && rustup(s.id.Effective):
 		words = append(words[:1:1], words[2:]...)
+	case strings.HasPrefix(s.id.Effective, "perl"):
+		words = perlWords(words)
 	}
 	s.Call = found.Resolve(words, c.environment())
 	p.lockedDocument(s)
@@ -335,6 +337,9 @@ func (c *collector) codeKind(s *step, n atip.Nested) policy.CodeKind {
 		return policy.CodeProject
 	case n.Text != "" && raises(n.Text):
 		s.showRemoval(n.Text)
+		return policy.CodeOpaque
+	case n.Text != "" && c.ctx != nil && c.ctx.stdin != nil && raises(*c.ctx.stdin):
+		s.showRemoval(*c.ctx.stdin) // python3 -ic …, code.interact()
 		return policy.CodeOpaque
 	case n.File == "-" && c.ctx != nil && c.ctx.stdin != nil && raises(*c.ctx.stdin):
 		s.showRemoval(*c.ctx.stdin)
