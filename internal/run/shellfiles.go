@@ -247,7 +247,7 @@ func namesHome(text string) bool {
 
 // startsPrograms reports whether a program text seems to start other programs.
 func startsPrograms(text string) bool {
-	for _, sign := range [...]string{"system", "exec", "popen", "spawn", "subprocess", "child_process", "os.execute", "passthru", "proc_open", "Open3", "capture2", "capture3", "\"|", "'|", "|\"", "|'", "\"-|", "'-|", "Deno.Command", "Bun.$", "qx", "%x", "`"} {
+	for _, sign := range [...]string{"system", "exec", "popen", "spawn", "subprocess", "child_process", "os.execute", "passthru", "proc_open", "Open3", "capture2", "capture3", "\"|", "'|", "|\"", "|'", "\"-|", "'-|", "Deno.Command", "Bun.$", "os:cmd", "open_port", "System.cmd", "Command::new", "ProcessBuilder", "qx", "%x", "`"} {
 		if strings.Contains(text, sign) {
 			return true
 		}
