@@ -3,8 +3,8 @@
 package builtin
 
 var globs = [...]alias{
-	{"clang-format-*", 91}, {"clang-tidy-*", 92}, {"autoheader*", 35}, {"autoreconf*", 35}, {"coverage-*", 112}, {"autoconf*", 35}, {"automake*", 35},
-	{"clang++-*", 221}, {"python2.*", 512}, {"python3.*", 512}, {"aclocal*", 35}, {"pydoc3.*", 508}, {"clang-*", 221}, {"emacs-*", 176}, {"ruby2.*", 544},
-	{"ruby3.*", 544}, {"*-size", 585}, {"gawk-*", 36}, {"lua5.*", 356}, {"mkfs.*", 376}, {"perl5*", 464}, {"php7.*", 470}, {"php8.*", 470},
-	{"pip3.*", 477}, {"g++-*", 221}, {"gcc-*", 221}, {"ghc-*", 229}, {"vim.*", 709},
+	{"clang-format-*", 85}, {"autoconf-2.*", 34}, {"automake-1.*", 34}, {"aclocal-1.*", 34}, {"coverage-*", 105}, {"clang++-*", 214}, {"python2.*", 500},
+	{"python3.*", 500}, {"pydoc3.*", 496}, {"clang-*", 214}, {"emacs-*", 169}, {"ghc-8.*", 222}, {"ghc-9.*", 222}, {"ruby2.*", 532}, {"ruby3.*", 532},
+	{"*-size", 573}, {"gawk-*", 35}, {"lua5.*", 345}, {"mkfs.*", 365}, {"perl5*", 453}, {"php7.*", 459}, {"php8.*", 459}, {"pip3.*", 466}, {"g++-*", 214},
+	{"gcc-*", 214}, {"vim.*", 697},
 }
