@@ -3,8 +3,8 @@
 package builtin
 
 var globs = [...]alias{
-	{"clang-format-*", 87}, {"autoconf-2.*", 36}, {"automake-1.*", 36}, {"aclocal-1.*", 36}, {"coverage-*", 107}, {"clang++-*", 217}, {"python2.*", 506},
-	{"python3.*", 506}, {"pydoc3.*", 502}, {"clang-*", 217}, {"emacs-*", 172}, {"ghc-8.*", 225}, {"ghc-9.*", 225}, {"ruby2.*", 538}, {"ruby3.*", 538},
-	{"*-size", 580}, {"gawk-*", 37}, {"lua5.*", 349}, {"mkfs.*", 370}, {"perl5*", 459}, {"php7.*", 465}, {"php8.*", 465}, {"pip3.*", 472}, {"g++-*", 217},
-	{"gcc-*", 217}, {"vim.*", 707},
+	{"clang-format-*", 89}, {"autoconf-2.*", 37}, {"automake-1.*", 37}, {"clang-tidy-*", 90}, {"aclocal-1.*", 37}, {"coverage-*", 110},
+	{"clang++-*", 220}, {"python2.*", 513}, {"python3.*", 513}, {"pydoc3.*", 509}, {"clang-*", 220}, {"emacs-*", 175}, {"ghc-8.*", 228}, {"ghc-9.*", 228},
+	{"ruby2.*", 545}, {"ruby3.*", 545}, {"*-size", 587}, {"gawk-*", 38}, {"lua5.*", 355}, {"mkfs.*", 376}, {"perl5*", 465}, {"php7.*", 471},
+	{"php8.*", 471}, {"pip3.*", 478}, {"g++-*", 220}, {"gcc-*", 220}, {"vim.*", 714},
 }
