@@ -71,6 +71,9 @@ func TestCuratedExpressions(t *testing.T) {
 			}
 			expr := v.get("re").str()
 			re := regexp.MustCompile(expr)
+			if v.get("ci").is(KindTrue) {
+				re = regexp.MustCompile("(?i)" + expr)
+			}
 			if _, ok := alternationOf(expr); ok || requiredText(expr) != "" {
 				quick++
 			}
