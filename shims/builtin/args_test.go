@@ -38,7 +38,7 @@ func oneEntry(t *testing.T, file, at string, v any) {
 			if !ok {
 				continue
 			}
-			key := fmt.Sprint(m["name"], m["flag"], m["index"])
+			key := fmt.Sprint(m["name"], m["flag"], m["index"], m["key"])
 			if seen[key] {
 				t.Errorf("%s: %s/args: two entries for %s", file, at, key)
 			}
