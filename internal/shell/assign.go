@@ -179,6 +179,9 @@ func (w *walker) export(st *state, n string) {
 
 // assignElement sets one element of an array; a nil subscript is the first.
 func (w *walker) assignElement(st *state, n string, x syntax.ArithmExpr, v value, add bool) {
+	if why := steers(w.deref(st, n)); why != "" {
+		w.opaque(st, why, nil, v.sources())
+	}
 	key, ok := "0", true
 	if x != nil {
 		w.subscript(w.lookup(st, n), x, st)
@@ -416,7 +419,7 @@ func (w *walker) shadow(st *state, n string) {
 // steers says why assigning a variable makes it unknown what runs, "" if it does not.
 func steers(n string) string {
 	switch n {
-	case "PATH", "BASH_ENV", "ENV", "PROMPT_COMMAND", "PS4", "SHELLOPTS", "BASHOPTS", "EXECIGNORE", "PS0":
+	case "PATH", "BASH_ENV", "ENV", "PROMPT_COMMAND", "PS4", "SHELLOPTS", "BASHOPTS", "EXECIGNORE", "PS0", "BASH_CMDS", "BASH_ALIASES":
 		return n + " decides what runs"
 	}
 	if strings.HasPrefix(n, "LD_") || strings.HasPrefix(n, "DYLD_") || strings.HasPrefix(n, "BASH_FUNC_") {

@@ -104,6 +104,10 @@ func (w *walker) names(n string, args fields, st *state) {
 	for i, a := range args {
 		takes := n == "unset" || n == "read" || n == "mapfile" || n == "readarray" || n == "getopts" || n == "printf" ||
 			i > 0 && (n == "test" || n == "[") && (args[i-1].s == "-v" || args[i-1].s == "-R") || n == "wait" && i > 0 && args[i-1].s == "-p"
+		base, _, _ := strings.Cut(a.s, "[")
+		if why := steers(w.deref(st, base)); why != "" && takes && n != "test" && n != "[" {
+			w.opaque(st, why, nil, a.from)
+		}
 		if !takes || a.known() && !strings.ContainsRune(a.s, '[') {
 			continue
 		}
