@@ -40,6 +40,14 @@ type OptionUse struct {
 	Spellings []string `json:"-"` // all flags that mean it, with their dashes
 }
 
+// Loose is a word that the document calls neither text nor a host. In a call with network it may
+// name one, also in place of a path.
+type Loose struct {
+	Name  string // of the argument or option whose value it is, without dashes; "" if it has none
+	Value string
+	Why   string // "argv[2]", "-o"
+}
+
 // Positional is a positional argument with the name its document gives it.
 type Positional struct {
 	Name  string `json:"name,omitempty"`
@@ -62,7 +70,7 @@ type Nested struct {
 // CodeFile names a file whose content can run code, such as .git/config.
 type CodeFile struct {
 	Path       string   `json:"path"`
-	RelativeTo string   `json:"relativeTo"` // cwd, repo, home
+	RelativeTo string   `json:"relativeTo"` // cwd, repo, home; project: the directory at hand and those above it, up to the workspace
 	Kind       string   `json:"kind"`
 	Format     string   `json:"format,omitempty"`
 	SafeKeys   []string `json:"safeKeys,omitempty"`
@@ -89,12 +97,16 @@ type Call struct {
 	Positionals    []Positional  `json:"positionals"`
 	Effects        Effects       `json:"-"`
 	Resources      []Resource    `json:"resources"`
+	Loose          []Loose       `json:"-"` // words whose meaning no document states
 	Nested         []Nested      `json:"nested"`
 	CodeFiles      []CodeFile    `json:"codeFiles,omitempty"`
-	Secrets        []string      `json:"secrets"`         // credential variables the tool may ask for
-	Endpoints      []string      `json:"-"`               // variables that say which host the tool talks to; "*" at the end
-	Configs        []string      `json:"-"`               // variables that say where its configuration lies; "*" at the end
-	Hosts          []string      `json:"hosts,omitempty"` // x-atip-hosts: those of the tool's own service
+	Secrets        []string      `json:"secrets"`              // credential variables the tool may ask for
+	Endpoints      []string      `json:"-"`                    // variables that say which host the tool talks to; "*" at the end
+	Configs        []string      `json:"-"`                    // variables that say where its configuration lies; "*" at the end
+	Hosts          []string      `json:"hosts,omitempty"`      // x-atip-hosts: those of the tool's own service
+	Service        []string      `json:"-"`                    // x-atip-service: hosts that are its own service where words name them
+	Execs          []string      `json:"execs,omitempty"`      // x-atip-execs: what the tool starts; see ExecsKnown
+	ExecsKnown     bool          `json:"execsKnown,omitempty"` // it is listed, so that an empty list means nothing
 	Paths          []string      `json:"paths,omitempty"`
 	Interactive    Interactive   `json:"interactive"`
 	Timeout        time.Duration `json:"-"` // declared duration.timeout, 0 if none

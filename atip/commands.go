@@ -16,6 +16,8 @@ type Command struct {
 	Options   []Declared `json:"options"` // its own
 	Inherited []Declared `json:"-"`       // those of its groups and of the tool, nearest first
 	Examples  []string   `json:"examples,omitempty"`
+	// Execs is what it starts, of its own list and of those above; nil if there is none.
+	Execs []string `json:"execs,omitempty"`
 
 	node *node
 }
@@ -64,6 +66,11 @@ func (r *resolver) command(n *node) Command {
 	plain.all()
 	c.Effects, c.Plain = bound.result, plain.result
 	c.Arguments, c.Options = declaredArguments(n), declaredOptions(n)
+	for a := n; a != nil; a = a.parent {
+		for _, name := range goodExecs(a.v.get("x-atip-execs")) {
+			c.Execs = appendOnce(c.Execs, name)
+		}
+	}
 	for a := n.parent; a != nil; a = a.parent {
 		c.Inherited = append(c.Inherited, declaredOptions(a)...)
 	}

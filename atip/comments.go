@@ -1,5 +1,7 @@
 package atip
 
+import "github.com/atip-dev/atip-exec/internal/errcode"
+
 // StripComments replaces // and /* */ comments outside strings by spaces, so that
 // line and column of everything else stay as they are. It returns a new slice.
 func StripComments(raw []byte) ([]byte, error) {
@@ -33,7 +35,7 @@ func StripComments(raw []byte) ([]byte, error) {
 			}
 			if i >= len(out) {
 				line, col := position(string(raw), start)
-				return nil, &DocError{Code: "E1101", Line: line, Col: col, Msg: "comment is not closed"}
+				return nil, &DocError{Code: errcode.MetadataSyntax, Line: line, Col: col, Msg: "comment is not closed"}
 			}
 			out[i], out[i+1] = ' ', ' '
 			i += 2

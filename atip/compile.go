@@ -5,6 +5,8 @@ import (
 	"encoding/hex"
 	"strings"
 	"unicode/utf16"
+
+	"github.com/atip-dev/atip-exec/internal/errcode"
 )
 
 // CompileOptions chooses the form of function declarations.
@@ -24,6 +26,10 @@ type Compiled struct {
 	// first. Names are never split: "a_b c" and "a b_c" both become a_b_c.
 	Names    map[string][]string
 	Warnings []string
+
+	document   *Document
+	provenance Provenance
+	functions  []function
 }
 
 // CompileError says why a document cannot be compiled.
@@ -32,7 +38,7 @@ type CompileError struct{ Msg string }
 func (e *CompileError) Error() string { return e.Msg }
 
 // FaultCode implements fault.Coded.
-func (e *CompileError) FaultCode() string { return "E1002" }
+func (e *CompileError) FaultCode() string { return errcode.FlagValue }
 
 // FaultDetails implements fault.Coded.
 func (e *CompileError) FaultDetails() map[string]any { return nil }
@@ -48,9 +54,9 @@ const (
 // knows effects, so they are told in the description (ATIP 0.6 section 8.2).
 func (d *Document) Compile(p Provenance, o CompileOptions) (Compiled, error) {
 	switch o.Provider {
-	case "openai", "anthropic", "gemini":
+	case "openai", "anthropic", "gemini", "mcp":
 	default:
-		return Compiled{}, &CompileError{"provider " + quoteShort(o.Provider) + " is not openai, anthropic or gemini"}
+		return Compiled{}, &CompileError{"provider " + quoteShort(o.Provider) + " is not openai, anthropic, gemini or mcp"}
 	}
 	functions, missing := d.functions(d.Commands(p), o)
 	if len(missing) > 0 {
@@ -63,6 +69,7 @@ func (d *Document) Compile(p Provenance, o CompileOptions) (Compiled, error) {
 		out.Functions = append(out.Functions, f.declare(o))
 		out.Names[f.name] = f.words
 	}
+	out.document, out.provenance, out.functions = d, p, functions
 	if d.partial() {
 		out.Warnings = append(out.Warnings, "the document lists only a part of the tool's commands")
 	}
@@ -82,6 +89,7 @@ type function struct {
 	text       string
 	effects    Effects
 	parameters []parameter
+	actions    []string // of a function for a group, nil for one command
 }
 
 func (d *Document) functions(commands []Command, o CompileOptions) (out []function, missing []string) {
@@ -198,6 +206,10 @@ func (f *function) declare(o CompileOptions) object {
 	case "openai":
 		body := object{{"name", f.name}, {"description", describe(f.text, SafetyFlags(f.effects), maxDescription)}, {"strict", o.Strict}, {"parameters", f.schema(o)}}
 		return object{{"type", "function"}, {"function", body}}
+	case "mcp":
+		h := HintsOf(f.effects)
+		return object{{"name", f.name}, {"description", describe(f.text, SafetyFlags(f.effects), maxDescription)}, {"inputSchema", f.schema(o)},
+			{"annotations", object{{"readOnlyHint", h.ReadOnly}, {"destructiveHint", h.Destructive}, {"idempotentHint", h.Idempotent}, {"openWorldHint", h.OpenWorld}}}}
 	case "anthropic":
 		return object{{"name", f.name}, {"description", describe(f.text, SafetyFlags(f.effects), 0)}, {"input_schema", f.schema(o)}}
 	}

@@ -10,7 +10,9 @@ type parameter struct {
 	text     string
 	enum     []string
 	required bool
-	taken    bool // an option: it gives way where an argument has the name
+	taken    bool     // an option: it gives way where an argument has the name
+	flags    []string // of an option; an argument has none
+	arity    int      // words that the option takes
 }
 
 // parameters are the arguments, then the options, then those of groups and tool.
@@ -58,7 +60,7 @@ func propertyName(s string) string {
 }
 
 func schemaOf(d Declared) parameter {
-	p := parameter{name: d.Name, text: d.Description, enum: d.Enum}
+	p := parameter{name: d.Name, text: d.Description, enum: d.Enum, flags: d.Flags, arity: d.Arity}
 	hint := ""
 	switch d.Type {
 	case "boolean", "integer", "number":
@@ -156,6 +158,7 @@ func byAction(functions []function) []function {
 		}
 		g := &out[i]
 		g.parameters[0].enum = append(g.parameters[0].enum, action)
+		g.actions = append(g.actions, action)
 		if g.text != "" {
 			g.text += "; "
 		}

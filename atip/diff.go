@@ -1,6 +1,7 @@
 package atip
 
 import (
+	"slices"
 	"sort"
 	"strings"
 )
@@ -38,14 +39,14 @@ func Diff(from, to *Document) []Change {
 		a := byKey[b.key()]
 		delete(byKey, b.key())
 		if a == nil {
-			d.added(b)
+			d.added(b, groupOf(b, old))
 			continue
 		}
 		d.command(a, b)
 	}
 	for i := range old {
 		if a := &old[i]; byKey[a.key()] != nil {
-			d.add(ChangeSurface, a, "command", "", "", "the command is gone: calls of it are unknown")
+			d.gone(a, groupOf(a, fresh))
 		}
 	}
 	sort.SliceStable(d.out, func(i, j int) bool { return classOrder(d.out[i].Class) < classOrder(d.out[j].Class) })
@@ -78,20 +79,84 @@ func (d *differ) add(class string, c *Command, what, from, to, msg string) {
 	d.out = append(d.out, Change{Class: class, Path: c.Path, Pointer: c.Pointer, What: what, From: from, To: to, Message: msg})
 }
 
-// added weighs a new command by itself: a new destructive command breaks whoever
-// allowed all commands of the tool.
-func (d *differ) added(c *Command) {
-	var dangers []string
+// groupOf is what the words of c resolve to in a document that lacks c: the nearest group
+// that it has, nil if that does not take the rest as its arguments and all is unknown.
+func groupOf(c *Command, in []Command) *Command {
+	for depth := len(c.Path) - 1; depth >= 0; depth-- {
+		var group, blank *Command
+		for i := range in {
+			if x := &in[i]; slices.Equal(x.Path, c.Path[:depth]) {
+				if x.Bare {
+					blank = x
+				} else {
+					group = x
+				}
+			}
+		}
+		if group == nil {
+			continue
+		}
+		if group.Group && !group.node.operands() {
+			return nil
+		}
+		if blank != nil {
+			group = blank
+		}
+		if !group.node.takesArguments(group.Group) {
+			return nil
+		}
+		return group
+	}
+	return nil
+}
+
+// added weighs a new command by itself, because a destructive one breaks policies that allow all
+// commands of the tool, and against what its words meant before. Usually that was unknown, so
+// any effect that the command calls harmless loosens.
+func (d *differ) added(c, before *Command) {
+	var dangers, harmless []string
 	for i, f := range c.Effects {
-		if e := Effect(i); c.Leaf() && f.Value == e.Dangerous() && dangerAlone(e) {
+		e := Effect(i)
+		if !c.Leaf() {
+			break
+		}
+		if f.Value == e.Dangerous() && dangerAlone(e) {
 			dangers = append(dangers, dangerWord(e))
+		}
+		was := risk(e, Unknown)
+		if before != nil {
+			was = risk(e, before.Effects[e].Value)
+		}
+		if risk(e, f.Value) < was {
+			harmless = append(harmless, "no "+dangerWord(e))
 		}
 	}
 	if len(dangers) > 0 {
 		d.add(ChangeDanger, c, "command", "", strings.Join(dangers, " "), "new command: "+strings.Join(dangers, ", "))
+	}
+	switch {
+	case len(harmless) > 0 && before == nil:
+		d.add(ChangeLoosened, c, "command", "unknown", "", "new command: calls of it were unknown, now "+strings.Join(harmless, ", "))
+	case len(harmless) > 0:
+		d.add(ChangeLoosened, c, "command", "", "", "new command: its words were arguments before, now "+strings.Join(harmless, ", "))
+	case len(dangers) == 0:
+		d.add(ChangeSurface, c, "command", "", "", "new command")
+	}
+}
+
+// gone weighs a command that is no longer there: its words may be arguments of a group now.
+func (d *differ) gone(c, now *Command) {
+	if now == nil {
+		d.add(ChangeSurface, c, "command", "", "", "the command is gone: calls of it are unknown")
 		return
 	}
-	d.add(ChangeSurface, c, "command", "", "", "new command")
+	class, what := ChangeSurface, ""
+	for i, f := range now.Effects {
+		if e := Effect(i); risk(e, f.Value) < risk(e, c.Effects[e].Value) {
+			class, what = ChangeLoosened, ", without "+dangerWord(e)
+		}
+	}
+	d.add(class, c, "command", "", "", "the command is gone: its words are arguments of another now"+what)
 }
 
 // dangerAlone leaves out what nearly every command does.
@@ -132,6 +197,13 @@ func (d *differ) command(a, b *Command) {
 	}
 	if strings.Join(a.Examples, "\n") != strings.Join(b.Examples, "\n") {
 		d.add(ChangeText, b, "examples", "", "", "the examples differ")
+	}
+	if before, after := a.node.operands(), b.node.operands(); before != after {
+		class := ChangeSurface
+		if after {
+			class = ChangeLoosened
+		}
+		d.add(class, b, "x-atip-operands", "", "", "words that name no subcommand are "+map[bool]string{true: "arguments, no longer unknown", false: "unknown, no longer arguments"}[after])
 	}
 	if before, after := aliasesOf(a.node), aliasesOf(b.node); before != after {
 		d.add(ChangeSurface, b, "aliases", before, after, "the aliases differ")
@@ -317,6 +389,14 @@ func (d *differ) roots(a, b *Document) {
 	if from, to := a.root().get("x-atip-hosts").compact(), b.root().get("x-atip-hosts").compact(); from != to {
 		at.Pointer = "/x-atip-hosts"
 		d.add(ChangeDanger, at, "x-atip-hosts", from, to, "the tool talks to other hosts")
+	}
+	if from, to := a.root().get("x-atip-service").compact(), b.root().get("x-atip-service").compact(); from != to {
+		at.Pointer = "/x-atip-service"
+		d.add(ChangeLoosened, at, "x-atip-service", from, to, "other hosts in its words count as its own service")
+	}
+	if from, to := a.root().get("x-atip-execs").compact(), b.root().get("x-atip-execs").compact(); from != to {
+		at.Pointer = "/x-atip-execs"
+		d.add(ChangeDanger, at, "x-atip-execs", from, to, "the tool starts other programs")
 	}
 	for _, field := range [...]string{"name", "x-atip-names", "x-atip-multicall", "binary"} {
 		if from, to := a.root().get(field).compact(), b.root().get(field).compact(); from != to {

@@ -7,6 +7,9 @@ import (
 )
 
 func TestDiff(t *testing.T) {
+	operands := func(commands string) string {
+		return `{"atip":"0.6","name":"t","version":"1","description":"d","x-atip-operands":true,"commands":{` + commands + `}}`
+	}
 	doc := func(inside string) string {
 		return `{"atip":"0.6","name":"t","version":"1","description":"d","effects":{"subprocess":false},"commands":{"c":{"description":"d",` + inside + `}}}`
 	}
@@ -28,8 +31,13 @@ func TestDiff(t *testing.T) {
 		{"arity", doc(`"effects":{"network":true},"options":[{"name":"q","flags":["-q"],"type":"boolean"}]`), doc(`"effects":{"network":true},"options":[{"name":"q","flags":["-q"],"type":"string"}]`), "loosened"},
 		{"option", doc(`"effects":{"network":true}`), doc(`"effects":{"network":true},"options":[{"name":"q","flags":["-q"],"type":"string"}]`), "surface"},
 		{"text", doc(`"effects":{"network":true}`), strings.Replace(doc(`"effects":{"network":true}`), `{"c":{"description":"d"`, `{"c":{"description":"e"`, 1), "text"},
-		{"harmless command", doc(`"effects":{}`), strings.Replace(doc(`"effects":{}`), `"commands":{`, `"commands":{"b":{"description":"d","effects":{"destructive":false}},`, 1), "surface"},
-		{"destructive command", doc(`"effects":{}`), strings.Replace(doc(`"effects":{}`), `"commands":{`, `"commands":{"b":{"description":"d","effects":{"destructive":true}},`, 1), "danger"},
+		{"harmless command", doc(`"effects":{}`), strings.Replace(doc(`"effects":{}`), `"commands":{`, `"commands":{"b":{"description":"d","effects":{"destructive":false}},`, 1), "loosened"},
+		{"destructive command", doc(`"effects":{}`), strings.Replace(doc(`"effects":{}`), `"commands":{`, `"commands":{"b":{"description":"d","effects":{"destructive":true}},`, 1), "danger loosened"},
+		{"unknown command", doc(`"effects":{}`), strings.Replace(doc(`"effects":{}`), `"commands":{`, `"commands":{"b":{"description":"d"},`, 1), "loosened"},
+		{"command gone", strings.Replace(doc(`"effects":{}`), `"commands":{`, `"commands":{"b":{"description":"d","effects":{"destructive":true}},`, 1), doc(`"effects":{}`), "surface"},
+		{"command gone where words are arguments", operands(`"":{"description":"d","arguments":[{"name":"w"}],"effects":{"destructive":false}},"b":{"description":"d","effects":{"destructive":true}},"e":{"description":"d"}`),
+			operands(`"":{"description":"d","arguments":[{"name":"w"}],"effects":{"destructive":false}},"e":{"description":"d"}`), "loosened"},
+		{"operands", strings.Replace(operands(`"":{"description":"d","arguments":[{"name":"w"}]},"e":{"description":"d"}`), `"x-atip-operands":true,`, "", 1), operands(`"":{"description":"d","arguments":[{"name":"w"}]},"e":{"description":"d"}`), "loosened"},
 		{"command gone", strings.Replace(doc(`"effects":{}`), `"commands":{`, `"commands":{"b":{"description":"d"},`, 1), doc(`"effects":{}`), "surface"},
 		{"credential", doc(`"effects":{}`), strings.Replace(doc(`"effects":{}`), `"commands"`, `"authentication":{"methods":[{"type":"token","envVar":"AWS_SECRET_ACCESS_KEY"}]},"commands"`, 1), "danger"},
 		{"source raised", strings.Replace(doc(`"effects":{}`), `"commands"`, `"trust":{"source":"community"},"commands"`, 1), strings.Replace(doc(`"effects":{}`), `"commands"`, `"trust":{"source":"vendor"},"commands"`, 1), "loosened"},

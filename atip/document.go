@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/atip-dev/atip-exec/internal/errcode"
 )
 
 // ParseOptions chooses how strictly and how much is read. The zero value allows
@@ -45,18 +47,18 @@ func newDocument(src string, tape []entry) (*Document, error) {
 	d := &Document{src: src, tape: tape}
 	root := d.root()
 	if !root.is(KindObject) {
-		return nil, d.refuse("E1103", root, "", "the document is not an object")
+		return nil, d.refuse(errcode.MetadataStructure, root, "", "the document is not an object")
 	}
 	if err := d.checkVersion(root.get("atip")); err != nil {
 		return nil, err
 	}
 	if commands := root.get("commands"); commands.ok() && !commands.is(KindObject) {
-		return nil, d.refuse("E1103", commands, "/commands", "commands is not an object")
+		return nil, d.refuse(errcode.MetadataStructure, commands, "/commands", "commands is not an object")
 	}
 	if hash := root.get("binary").get("hash"); hash.ok() {
 		hex, ok := sha256Hex(hash.str())
 		if !ok {
-			return nil, d.refuse("E1103", hash, "/binary/hash", "binary.hash is not sha256: and 64 hex digits")
+			return nil, d.refuse(errcode.MetadataStructure, hash, "/binary/hash", "binary.hash is not sha256: and 64 hex digits")
 		}
 		d.hash = hex
 	}
@@ -99,19 +101,19 @@ func sha256Hex(s string) (string, bool) {
 
 func (d *Document) checkVersion(v val) error {
 	if !v.ok() {
-		return d.refuse("E1104", d.root(), "/atip", "no atip version: this is not an ATIP document")
+		return d.refuse(errcode.MetadataVersion, d.root(), "/atip", "no atip version: this is not an ATIP document")
 	}
 	version := v
 	if v.is(KindObject) {
 		version = v.get("version")
 	}
 	if _, _, ok := protocolVersion(version.str()); !ok {
-		return d.refuse("E1104", v, "/atip", "atip version "+quoteShort(version.scalar())+" is not one of 0.1 to 0.6")
+		return d.refuse(errcode.MetadataVersion, v, "/atip", "atip version "+quoteShort(version.scalar())+" is not one of 0.1 to 0.6")
 	}
 	if need := v.get("minAgentVersion"); need.ok() {
 		minor, patch, ok := protocolVersion(need.str())
 		if !ok || minor > 6 || minor == 6 && patch > 0 {
-			return d.refuse("E1104", need, "/atip/minAgentVersion", "the document needs an agent of version "+quoteShort(need.scalar())+", this one reads 0.6")
+			return d.refuse(errcode.MetadataVersion, need, "/atip/minAgentVersion", "the document needs an agent of version "+quoteShort(need.scalar())+", this one reads 0.6")
 		}
 	}
 	return nil

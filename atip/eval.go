@@ -2,6 +2,7 @@ package atip
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -216,7 +217,7 @@ func (r *reading) optionPresent(flag string) tri {
 	if !r.spend(len(r.uses) + 1) {
 		return triMaybe
 	}
-	out, negated := triFalse, false
+	out, against := triFalse, false
 	for i := range r.uses {
 		u := &r.uses[i]
 		if !u.names(&m) {
@@ -224,19 +225,69 @@ func (r *reading) optionPresent(flag string) tri {
 		}
 		switch {
 		case u.negated:
-			negated = true
-		case u.maybe || u.opt != nil && u.opt.boolean() && u.hasValue && !affirmative(u.value):
+			against = true
+		case u.denies(flag):
 			// --force=false: some tools read any value as true.
+			against = true
+			out = max(out, triMaybe)
+		case u.maybe:
 			out = max(out, triMaybe)
 		default:
 			out = triTrue
 		}
 	}
-	if negated && out == triTrue {
+	if out == triTrue && (against || r.opposed(&m)) {
 		// --force --no-force: which one wins is the tool's secret.
 		return triMaybe
 	}
 	return out
+}
+
+// denies reports a use that takes back what its option says: a boolean with a value other
+// than true, any option with a value such as none, or a spelling that is the opposite of the
+// one that is asked for.
+func (u *use) denies(flag string) bool {
+	if u.hasValue && (Denial(u.value) || u.opt != nil && u.opt.boolean() && !affirmative(u.value)) {
+		return true
+	}
+	return u.flag != flag && opposite(u.flag, flag)
+}
+
+// Denial reports the values by which an option is switched off.
+func Denial(value string) bool {
+	switch strings.ToLower(value) {
+	case "false", "0", "no", "off", "none", "never", "disable", "disabled":
+		return true
+	}
+	return false
+}
+
+// opposite reports --x and --no-x.
+func opposite(a, b string) bool {
+	return opposes(a, b) || opposes(b, a)
+}
+
+func opposes(a, b string) bool {
+	rest, ok := strings.CutPrefix(a, "--no-")
+	name, long := strings.CutPrefix(b, "--")
+	return ok && long && rest == name
+}
+
+// opposed reports that the words also have the opposite of an option, which may be declared as
+// an option of its own or not at all.
+func (r *reading) opposed(m *named) bool {
+	for i := range r.uses {
+		f := r.uses[i].flag
+		if opposite(f, m.flag) {
+			return true
+		}
+		for _, o := range m.options {
+			if o != nil && !o.has(f) && slices.ContainsFunc(o.flags, func(g string) bool { return opposite(f, g) }) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // spellings is a set of flags that may hold more than was put in: most conditions ask
@@ -297,7 +348,11 @@ func (r *reading) evalOptionValue(m val) tri {
 		for i := range list {
 			named = named || u.names(&list[i])
 		}
-		if !named || u.negated {
+		if !named {
+			continue
+		}
+		if u.negated {
+			other = true
 			continue
 		}
 		got := triFalse
@@ -318,7 +373,7 @@ func (r *reading) evalOptionValue(m val) tri {
 		}
 		out = max(out, got)
 	}
-	if seen && other && out == triTrue {
+	if out == triTrue && (seen && other || slices.ContainsFunc(list, func(m named) bool { return r.opposed(&m) })) {
 		// --dry-run=client --dry-run=none: which one counts depends on the tool.
 		return triMaybe
 	}
@@ -354,7 +409,7 @@ func (r *reading) evalKeyValue(m val) tri {
 	if !r.spend(len(r.pairs) + 1) {
 		return triMaybe
 	}
-	out := triFalse
+	out, other := triFalse, false
 	for _, kv := range r.pairs {
 		name, value, _ := strings.Cut(kv.text, "=")
 		if name != key {
@@ -363,7 +418,11 @@ func (r *reading) evalKeyValue(m val) tri {
 		if !match.ok() {
 			return triTrue
 		}
-		out = max(out, r.matches(match, value))
+		got := r.matches(match, value)
+		out, other = max(out, got), other || got == triFalse
+	}
+	if out == triTrue && other {
+		return triMaybe
 	}
 	return out
 }

@@ -57,7 +57,7 @@ func (c *extensionChecker) arg(v val, at string) {
 			selectors++
 			c.want(m, KindString, at, key+" is not a string")
 		case "kind":
-			c.oneOf(m, at, "path", "url", "host", "ref", "db")
+			c.oneOf(m, at, "path", "url", "host", "ref", "db", "text")
 		case "access":
 			c.access(m, at)
 		case "accessIf":
@@ -152,7 +152,7 @@ func (c *extensionChecker) file(v val, at string) {
 				c.bad(m, at, key+" is not a string")
 			}
 		case "relativeTo":
-			c.oneOf(m, at, "cwd", "repo", "home")
+			c.oneOf(m, at, "cwd", "repo", "home", "project")
 		case "safeKeys":
 			c.strings(m, at)
 		default:

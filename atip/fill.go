@@ -1,11 +1,34 @@
 package atip
 
+import (
+	"slices"
+	"strings"
+)
+
 // addReading adds what one reading names and runs.
 func (call *Call) addReading(w *weigh) {
-	for _, x := range w.resources() {
+	resources, loose := w.resources()
+	for _, x := range resources {
 		call.addResource(x)
 	}
+	for _, x := range loose {
+		if !slices.Contains(call.Loose, x) {
+			call.Loose = append(call.Loose, x)
+		}
+	}
 	call.Nested = append(call.Nested, w.nested...)
+}
+
+// addUnresolved adds the words of a reading that names no known command.
+func (call *Call) addUnresolved(r *reading) {
+	for i := range r.words {
+		call.Loose = append(call.Loose, Loose{Value: r.words[i].text, Why: "argv[" + itoa(r.words[i].at) + "]"})
+	}
+	for i := range r.uses {
+		for _, value := range r.uses[i].all() {
+			call.Loose = append(call.Loose, Loose{Name: strings.TrimLeft(r.uses[i].flag, "-"), Value: value, Why: r.uses[i].flag})
+		}
+	}
 }
 
 func (call *Call) addResource(x Resource) {
@@ -93,10 +116,22 @@ func (r *resolver) addFields(call *Call, best *reading) {
 	// Otherwise any tool could name AWS_SECRET_ACCESS_KEY and be given it.
 	if r.rank >= Org {
 		r.addSecrets(call, w)
+		// Lists are united down the path, as a command starts what its tool always starts.
+		w.chain(func(l *level) {
+			if list := l.n.v.get("x-atip-execs"); list.ok() {
+				call.ExecsKnown = true
+				for _, name := range goodExecs(list) {
+					call.Execs = appendOnce(call.Execs, name)
+				}
+			}
+		})
 		// The nearest list counts; without one nobody knows whom the tool talks to.
 		w.chain(func(l *level) {
 			if len(call.Hosts) == 0 {
 				call.Hosts, _ = l.n.v.get("x-atip-hosts").strings()
+			}
+			if len(call.Service) == 0 {
+				call.Service, _ = l.n.v.get("x-atip-service").strings()
 			}
 		})
 	}

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"slices"
 	"strings"
+
+	"github.com/atip-dev/atip-exec/internal/errcode"
 )
 
 // An index says where the commands of a document stand, and what only the whole
@@ -85,7 +87,7 @@ func Index(raw []byte, o ParseOptions) ([]byte, error) {
 		out = append(out, section...)
 	}
 	if len(out) > b.limit || b.over {
-		return nil, &DocError{Code: "E1102", Msg: "the index would be too large"}
+		return nil, &DocError{Code: errcode.MetadataLimit, Msg: "the index would be too large"}
 	}
 	return out, nil
 }

@@ -5,6 +5,8 @@ import (
 	"io"
 	"sync"
 	"unsafe"
+
+	"github.com/atip-dev/atip-exec/internal/errcode"
 )
 
 // index is an index that is being read. What it says is checked when it is looked at:
@@ -33,7 +35,7 @@ func OpenIndexed(text io.ReaderAt, textSize int64, index io.ReaderAt, indexSize 
 	if indexSize <= wholeIndex && indexSize > 0 {
 		b.all = make([]byte, indexSize)
 		if n, err := index.ReadAt(b.all, 0); int64(n) != indexSize {
-			return nil, &DocError{Code: "E1103", Msg: "the index cannot be read: " + textOf(err)}
+			return nil, &DocError{Code: errcode.MetadataStructure, Msg: "the index cannot be read: " + textOf(err)}
 		}
 	}
 	return openIndexed(text, textSize, b)
@@ -44,7 +46,7 @@ const wholeIndex = 16 << 10
 
 func openIndexed(text io.ReaderAt, textSize int64, data *blocks) (*Document, error) {
 	x := &index{text: text, data: data}
-	bad := &DocError{Code: "E1103", Msg: "the index does not belong to the document"}
+	bad := &DocError{Code: errcode.MetadataStructure, Msg: "the index does not belong to the document"}
 	h := x.data.bytes(0, uint32(headerBytes))
 	if h == nil || string(h[:len(indexMagic)]) != indexMagic {
 		return nil, bad
@@ -92,7 +94,7 @@ func (d *Document) Whole() (*Document, error) {
 	}
 	raw := make([]byte, d.index.size)
 	if n, err := d.index.text.ReadAt(raw, 0); n != len(raw) {
-		return nil, &DocError{Code: "E1103", Msg: "the document cannot be read: " + textOf(err)}
+		return nil, &DocError{Code: errcode.MetadataStructure, Msg: "the document cannot be read: " + textOf(err)}
 	}
 	return Parse(raw, ParseOptions{Comments: d.index.comments, MaxBytes: len(raw)})
 }

@@ -9,6 +9,8 @@ import "strings"
 //	L03 a delete-like verb, harmless    L08 an example or pattern that does not resolve
 //	L04 destructive, yet reversible     L09 a clause that can never apply
 //	L05 deletes, yet not destructive    L10 an effect key nobody knows
+//	L11 arguments beside subcommands that no call can reach
+//	L12 programs that are started, although none is
 func (d *Document) Lint() []Finding {
 	d = d.whole()
 	l := linter{validator{d: d, strict: true}}
@@ -64,12 +66,36 @@ func (l *linter) command(c Command) {
 	if stated.deletes && destructive != Yes {
 		l.warn(n.v.get("effects"), n.pointer+"/effects", "L05", name+" names what it deletes, yet destructive is "+destructive.String())
 	}
+	if n.v.get("x-atip-execs").len() > 0 && c.Effects[Subprocess].Value == No {
+		l.warn(n.v.get("x-atip-execs"), n.pointer+"/x-atip-execs", "L12", name+" lists what it starts, yet subprocess is no")
+	}
+	l.operands(n)
 	l.flags(n)
 	if n.ext != nil {
 		l.clauses(n)
 	}
 	for i, example := range c.Examples {
 		l.example(n.v.get("examples"), n.pointer+"/examples/"+itoa(i), example, c.Path)
+	}
+}
+
+// operands compares x-atip-operands with the arguments that it speaks of. Without it a word
+// that names no subcommand is unresolved, whatever arguments are declared.
+func (l *linter) operands(n *node) {
+	takes := len(n.arguments) > 0
+	if blank := n.bare(); blank != nil {
+		takes = len(blank.arguments) > 0
+	}
+	stated := n.v.get("x-atip-operands")
+	switch {
+	case stated.ok() && !stated.is(KindTrue) && !stated.is(KindFalse):
+		l.warn(stated, n.pointer+"/x-atip-operands", "L11", "x-atip-operands is not true or false")
+	case n.operands() && !n.hasKids():
+		l.warn(stated, n.pointer+"/x-atip-operands", "L11", "x-atip-operands has no effect: there are no subcommands")
+	case n.operands() && !takes:
+		l.warn(stated, n.pointer+"/x-atip-operands", "L11", "x-atip-operands without declared arguments")
+	case !n.operands() && n.hasKids() && takes:
+		l.warn(n.v, n.pointer, "L11", "the arguments are never read: beside subcommands they need x-atip-operands")
 	}
 }
 

@@ -33,6 +33,12 @@ func TestLint(t *testing.T) {
 		{"no such value", command("c", `"effects":{"destructive":true},"options":[{"name":"m","flags":["-m"],"type":"enum","enum":["a"]}],"x-atip-effects":{"v":1,"when":[{"id":"w","if":{"optionValue":{"flags":["-m"],"match":{"equals":"z"}}},"add":{"destructive":true}}]}`), "L09"},
 		{"no such flag", command("c", `"effects":{"destructive":true},"x-atip-effects":{"v":1,"when":[{"id":"w","if":{"anyOption":["--gone"]},"add":{"destructive":true}}]}`), "L09"},
 		{"unknown key", command("c", `"effects":{"explodes":true}`), "L01 L10"},
+		{"arguments beside commands", head + `"effects":{"network":true},"commands":{"":{"description":"d","arguments":[{"name":"w"}]},"c":{"description":"d"}}}`, "L11"},
+		{"own arguments beside commands", head + `"effects":{"network":true},"arguments":[{"name":"w"}],"commands":{"c":{"description":"d"}}}`, "L11"},
+		{"operands", head + `"effects":{"network":true},"x-atip-operands":true,"commands":{"":{"description":"d","arguments":[{"name":"w"}]},"c":{"description":"d"}}}`, ""},
+		{"operands without arguments", head + `"effects":{"network":true},"x-atip-operands":true,"commands":{"":{"description":"d"},"c":{"description":"d"}}}`, "L11"},
+		{"operands without commands", head + `"effects":{"network":true},"x-atip-operands":true,"arguments":[{"name":"w"}]}`, "L11"},
+		{"operands of another type", head + `"effects":{"network":true},"x-atip-operands":1,"commands":{"c":{"description":"d"}}}`, "L11"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			seen := map[string]bool{}

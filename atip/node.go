@@ -30,6 +30,19 @@ func (o *option) has(flag string) bool {
 	return false
 }
 
+// spelledOut is the long flag that a short one stands for, by its first letter: documents also
+// list unlike flags together.
+func (o *option) spelledOut(name string) string {
+	if len(name) == 1 {
+		for _, f := range o.flags {
+			if len(f) > 3 && strings.EqualFold(f[:3], "--"+name) {
+				return f[2:]
+			}
+		}
+	}
+	return name
+}
+
 func (o *option) boolean() bool { return o.arity == 0 && !o.optional }
 
 // argument is one declared positional.
@@ -339,6 +352,10 @@ func hasAlias(m val, word string) bool {
 	}
 	return found
 }
+
+// operands reports x-atip-operands: plain words of this command are its arguments although
+// it has subcommands.
+func (n *node) operands() bool { return n.v.get("x-atip-operands").isTrue() }
 
 // takesArguments reports whether words that name no command can be meant for this
 // node. Undeclared arguments count only where there is no command to mistype.

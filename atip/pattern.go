@@ -3,6 +3,8 @@ package atip
 import (
 	"strconv"
 	"strings"
+
+	"github.com/atip-dev/atip-exec/internal/errcode"
 )
 
 // Pattern is a sequence of commands that a document recommends (ATIP 0.6 section 3.9).
@@ -70,11 +72,11 @@ func ParsePatterns(raw []byte) ([]Pattern, error) {
 	case root.get("steps").is(KindArray):
 		list = []Pattern{readPattern(root)}
 	default:
-		return nil, d.refuse("E1103", root, "", "neither patterns nor the steps of one")
+		return nil, d.refuse(errcode.MetadataStructure, root, "", "neither patterns nor the steps of one")
 	}
 	for _, p := range list {
 		if p.Name == "" || len(p.Steps) == 0 {
-			return nil, d.refuse("E1103", root, "/patterns", "a pattern without name or without steps")
+			return nil, d.refuse(errcode.MetadataStructure, root, "/patterns", "a pattern without name or without steps")
 		}
 	}
 	return list, nil
@@ -131,7 +133,7 @@ func (p Pattern) Bind(values map[string]string) ([][]string, error) {
 	full := make(map[string]string, len(p.Variables))
 	for name := range values {
 		if p.variable(name) == nil {
-			return nil, &PatternError{"E1004", "the pattern " + p.Name + " has no variable " + quoteShort(name)}
+			return nil, &PatternError{errcode.Arguments, "the pattern " + p.Name + " has no variable " + quoteShort(name)}
 		}
 	}
 	for i := range p.Variables {
@@ -139,31 +141,31 @@ func (p Pattern) Bind(values map[string]string) ([][]string, error) {
 		value, given := values[v.Name]
 		if !given {
 			if !v.HasDefault {
-				return nil, &PatternError{"E1004", "the pattern " + p.Name + " needs a value for " + v.Name}
+				return nil, &PatternError{errcode.Arguments, "the pattern " + p.Name + " needs a value for " + v.Name}
 			}
 			value = v.Default
 		}
 		if err := v.check(value); err != "" {
-			return nil, &PatternError{"E1002", v.Name + "=" + quoteShort(value) + ": " + err}
+			return nil, &PatternError{errcode.FlagValue, v.Name + "=" + quoteShort(value) + ": " + err}
 		}
 		full[v.Name] = value
 	}
 	if len(p.Steps) == 0 {
-		return nil, &PatternError{"E1103", "the pattern " + p.Name + " has no steps"}
+		return nil, &PatternError{errcode.MetadataStructure, "the pattern " + p.Name + " has no steps"}
 	}
 	var out [][]string
 	for i, s := range p.Steps {
 		words, err := stepWords(s.Command)
 		if err != "" {
-			return nil, &PatternError{"E1103", "step " + itoa(i+1) + " of " + p.Name + ": " + err}
+			return nil, &PatternError{errcode.MetadataStructure, "step " + itoa(i+1) + " of " + p.Name + ": " + err}
 		}
 		for j, template := range words {
 			word := fill(template, full)
 			if j == 0 && word != template {
-				return nil, &PatternError{"E1103", "step " + itoa(i+1) + " of " + p.Name + ": its program is not fixed"}
+				return nil, &PatternError{errcode.MetadataStructure, "step " + itoa(i+1) + " of " + p.Name + ": its program is not fixed"}
 			}
 			if strings.HasPrefix(word, "-") && !strings.HasPrefix(template, "-") {
-				return nil, &PatternError{"E1002", "step " + itoa(i+1) + " of " + p.Name + ": a value makes the word " + quoteShort(word) + ", which the tool would read as an option"}
+				return nil, &PatternError{errcode.FlagValue, "step " + itoa(i+1) + " of " + p.Name + ": a value makes the word " + quoteShort(word) + ", which the tool would read as an option"}
 			}
 			words[j] = word
 		}

@@ -118,6 +118,10 @@ func (r *reading) positional(w string) {
 			r.omitted = true
 			r.unmatchedWord(w)
 			return
+		case siblings && !(n.operands() && r.rank > Inferred):
+			// A word that names no command may be one that the document lacks.
+			r.unmatchedWord(w)
+			return
 		case blank != nil && blank.takesArguments(siblings):
 			r.n = blank
 		case len(n.arguments) > 0:

@@ -178,7 +178,9 @@ func (r *resolver) fill(call *Call, done []*reading) {
 		} else {
 			call.Effects = JoinEffects(call.Effects, w.result)
 		}
-		if !x.unresolved {
+		if x.unresolved {
+			call.addUnresolved(x)
+		} else {
 			call.addReading(w)
 		}
 		for _, f := range x.unknown {

@@ -4,23 +4,26 @@ import "strings"
 
 // resources lists what the words of one reading name: the args of x-atip-effects, and
 // every other value of a declared file, directory or url.
-func (w *weigh) resources() []Resource {
-	c := resourceCollector{w: w, words: make([]bool, len(w.words)), uses: make([]bool, len(w.uses)), selectors: make([]selector, 0, 16)}
+func (w *weigh) resources() ([]Resource, []Loose) {
+	c := resourceCollector{w: w, words: make([]string, len(w.words)), uses: make([]string, len(w.uses)), selectors: make([]selector, 0, 16)}
 	w.chain(func(l *level) {
 		if l.n.ext != nil {
 			l.n.ext.args.items(func(_ int, v val) { c.fromArg(v) })
 		}
 	})
 	c.fromTypes()
-	return c.out
+	c.addLoose()
+	return c.out, c.loose
 }
 
 type resourceCollector struct {
 	w         *weigh
-	words     []bool // covered by an args entry
-	uses      []bool
+	words     []string // the kind that an args entry states, "" without one
+	uses      []string
+	pairs     []string   // keys that an args entry speaks of
 	selectors []selector // of entries seen: the command's own come first and win
 	out       []Resource
+	loose     []Loose
 }
 
 // selector says which words an args entry speaks of.
@@ -68,7 +71,7 @@ func (c *resourceCollector) fromArg(v val) {
 		}
 		for i := range w.words {
 			if hasIndex && i == index || name != "" && w.words[i].name == name {
-				c.words[i] = true
+				c.words[i] = kind
 				add(w.words[i].text, "argv["+itoa(w.words[i].at)+"]")
 			}
 		}
@@ -79,7 +82,7 @@ func (c *resourceCollector) fromArg(v val) {
 			if !u.names(&m) || u.negated {
 				continue
 			}
-			c.uses[i] = true
+			c.uses[i] = kind
 			if u.opt != nil && u.opt.optional && !u.hasValue {
 				continue
 			}
@@ -88,6 +91,7 @@ func (c *resourceCollector) fromArg(v val) {
 			}
 		}
 	case key != "":
+		c.pairs = append(c.pairs, key)
 		for _, kv := range w.pairs {
 			if k, value, _ := strings.Cut(kv.text, "="); k == key {
 				add(value, key+"=")
@@ -112,22 +116,14 @@ func (u *use) all() []string {
 
 func (c *resourceCollector) fromTypes() {
 	w := c.w
-	typeOf := func(name string) string {
-		for i := range w.n.arguments {
-			if w.n.arguments[i].name == name {
-				return w.n.arguments[i].typ
-			}
-		}
-		return ""
-	}
 	for i := range w.words {
-		if !c.words[i] && w.words[i].name != "" {
-			c.typed(typeOf(w.words[i].name), w.words[i].text, "argv["+itoa(w.words[i].at)+"]")
+		if c.words[i] == "" && w.words[i].name != "" {
+			c.typed(w.typeOf(w.words[i].name), w.words[i].text, "argv["+itoa(w.words[i].at)+"]")
 		}
 	}
 	for i := range w.uses {
 		u := &w.uses[i]
-		if c.uses[i] || u.opt == nil || u.negated {
+		if c.uses[i] != "" || u.opt == nil || u.negated {
 			continue
 		}
 		if listHas(w.n.conv.chdir, u.opt.flags) {
@@ -137,6 +133,54 @@ func (c *resourceCollector) fromTypes() {
 		}
 		for _, value := range u.all() {
 			c.typed(u.opt.typ, value, u.flag)
+		}
+	}
+}
+
+// typeOf is the type of a declared argument, "" if there is none of that name.
+func (w *weigh) typeOf(name string) string {
+	for i := range w.n.arguments {
+		if w.n.arguments[i].name == name {
+			return w.n.arguments[i].typ
+		}
+	}
+	return ""
+}
+
+// addLoose lists the words that may name a host: those that no args entry calls text, a host or a
+// URL. Words that are said to be paths are there too, as many tools take a URL for a file.
+func (c *resourceCollector) addLoose() {
+	w := c.w
+	add := func(kind, typ, name, value, why string) {
+		switch {
+		case kind == "text", kind == "url", kind == "host", kind == "" && typ == "url":
+		default:
+			c.loose = append(c.loose, Loose{Name: name, Value: value, Why: why})
+		}
+	}
+	for i := range w.words {
+		if key, _, ok := strings.Cut(w.words[i].text, "="); ok && contains(c.pairs, key) {
+			continue
+		}
+		add(c.words[i], w.typeOf(w.words[i].name), w.words[i].name, w.words[i].text, "argv["+itoa(w.words[i].at)+"]")
+	}
+	for _, kv := range w.pairs {
+		if key, _, _ := strings.Cut(kv.text, "="); w.n.conv.keyValue && !contains(c.pairs, key) {
+			add("", "", "", kv.text, "argv["+itoa(kv.at)+"]")
+		}
+	}
+	for i := range w.uses {
+		u := &w.uses[i]
+		if u.fromEnv || u.negated {
+			continue
+		}
+		name, typ := strings.TrimLeft(u.flag, "-"), ""
+		if u.opt != nil {
+			typ = u.opt.typ
+			name = u.opt.spelledOut(name)
+		}
+		for _, value := range u.all() {
+			add(c.uses[i], typ, name, value, u.flag)
 		}
 	}
 }
@@ -175,6 +219,8 @@ func (w *weigh) fileAccess() Access {
 func (c *resourceCollector) add(kind, value string, access Access, recursive bool, why string) {
 	r := Resource{Kind: kind, Value: value, Access: access, Recursive: recursive, Why: why}
 	switch kind {
+	case "text":
+		return
 	case "path":
 		// "-" is standard input or output everywhere it is read as a file at all.
 		if access == 0 || value == "-" || value == "" {

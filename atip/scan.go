@@ -3,6 +3,8 @@ package atip
 import (
 	"bytes"
 	"strconv"
+
+	"github.com/atip-dev/atip-exec/internal/errcode"
 )
 
 // Limits of a document. Beyond them nothing is read, so that a hostile document
@@ -75,7 +77,7 @@ func (s *scanner) fail(code string, at int, msg string) error {
 	return &DocError{Code: code, Line: line, Col: col, Msg: msg}
 }
 
-func (s *scanner) bad(at int, msg string) error { return s.fail("E1101", at, msg) }
+func (s *scanner) bad(at int, msg string) error { return s.fail(errcode.MetadataSyntax, at, msg) }
 
 // position counts lines and bytes of the line, both from 1.
 func position(src string, at int) (line, col int) {
@@ -95,7 +97,7 @@ func scan(raw []byte, o ParseOptions, document, build bool) (*scanner, error) {
 		limit = defaultMaxBytes
 	}
 	if len(raw) > limit {
-		return nil, &DocError{Code: "E1102", Msg: strconv.Itoa(len(raw)) + " bytes are more than the limit of " + strconv.Itoa(limit)}
+		return nil, &DocError{Code: errcode.MetadataLimit, Msg: strconv.Itoa(len(raw)) + " bytes are more than the limit of " + strconv.Itoa(limit)}
 	}
 	if o.Comments {
 		stripped, err := StripComments(raw)
@@ -220,7 +222,7 @@ func (s *scanner) number(start int) (int, error) {
 		}
 	}
 	if i-start > 64 {
-		return start, s.fail("E1102", start, "number of more than 64 characters")
+		return start, s.fail(errcode.MetadataLimit, start, "number of more than 64 characters")
 	}
 	s.push(entry{off: uint32(start), end: uint32(i), next: uint32(len(s.tape) + 1), kind: KindNumber})
 	return i, nil
@@ -228,7 +230,7 @@ func (s *scanner) number(start int) (int, error) {
 
 func (s *scanner) array(start int, p place, key string, depth int) (int, error) {
 	if depth > maxDepth {
-		return start, s.fail("E1102", start, "nesting deeper than 64 levels")
+		return start, s.fail(errcode.MetadataLimit, start, "nesting deeper than 64 levels")
 	}
 	if p == placeData {
 		p = placeFields
@@ -260,7 +262,7 @@ func (s *scanner) array(start int, p place, key string, depth int) (int, error) 
 		}
 	}
 	if n > maxOptions && s.document && (key == "options" || key == "globalOptions") && p == placeFields {
-		return start, s.fail("E1102", start, "more than 512 options in one list")
+		return start, s.fail(errcode.MetadataLimit, start, "more than 512 options in one list")
 	}
 	s.close(self, i)
 	return i, nil
@@ -274,7 +276,7 @@ func (s *scanner) close(self, end int) {
 
 func (s *scanner) object(start int, p place, key string, depth int) (int, error) {
 	if depth > maxDepth {
-		return start, s.fail("E1102", start, "nesting deeper than 64 levels")
+		return start, s.fail(errcode.MetadataLimit, start, "nesting deeper than 64 levels")
 	}
 	self := s.push(entry{off: uint32(start), kind: KindObject})
 	base := len(s.keys)
@@ -286,7 +288,7 @@ func (s *scanner) object(start int, p place, key string, depth int) (int, error)
 	commands := s.document && p == placeData && key == "commands"
 	if commands {
 		if s.nested++; s.nested > maxCommandDepth {
-			return start, s.fail("E1102", start, "commands nested deeper than 16 levels")
+			return start, s.fail(errcode.MetadataLimit, start, "commands nested deeper than 16 levels")
 		}
 	}
 	var seen uint64
@@ -339,7 +341,7 @@ func (s *scanner) object(start int, p place, key string, depth int) (int, error)
 	if commands {
 		s.nested--
 		if s.commands += len(s.keys) - base; s.commands > maxCommands {
-			return start, s.fail("E1102", start, "more than 20000 commands")
+			return start, s.fail(errcode.MetadataLimit, start, "more than 20000 commands")
 		}
 	}
 	if repeated {

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"math/bits"
 	"unicode/utf8"
+
+	"github.com/atip-dev/atip-exec/internal/errcode"
 )
 
 // str reads the string at i and returns the index after its closing quote.
@@ -39,7 +41,7 @@ func (s *scanner) str(start int) (end int, flags uint8, err error) {
 		case c == '"':
 			i++
 			if i-start > maxString {
-				return i, flags, s.fail("E1102", start, "string of more than 64 KiB")
+				return i, flags, s.fail(errcode.MetadataLimit, start, "string of more than 64 KiB")
 			}
 			return i, flags, nil
 		case c == '\\':

@@ -5,6 +5,8 @@ import (
 	"sort"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/atip-dev/atip-exec/internal/errcode"
 )
 
 // Validate checks a document as `atip validate` does: what loading tolerates is
@@ -15,7 +17,7 @@ func Validate(raw []byte, file string) []Finding {
 	if err != nil {
 		var e *DocError
 		if !errors.As(err, &e) {
-			return []Finding{{Severity: SeverityError, Code: "E1101", Message: err.Error()}}
+			return []Finding{{Severity: SeverityError, Code: errcode.MetadataSyntax, Message: err.Error()}}
 		}
 		return []Finding{{Pointer: e.Pointer, Line: e.Line, Col: e.Col, Severity: SeverityError, Code: e.Code, Message: e.Msg}}
 	}
@@ -78,7 +80,7 @@ func (c *validator) fileName(file string) {
 		return
 	}
 	if c.d.hash != hex && (len(name) == 64 || c.d.hash != "") {
-		c.note(schema(), c.d.root(), "/binary/hash", "E1105", "binary.hash is not the digest the file is named by")
+		c.note(schema(), c.d.root(), "/binary/hash", errcode.MetadataBinary, "binary.hash is not the digest the file is named by")
 	}
 }
 

@@ -27,6 +27,9 @@ func (c *validator) node(n *node) {
 	if x := v.get("x-atip-effects"); x.ok() {
 		c.extension(n, x)
 	}
+	if x := v.get("x-atip-execs"); x.ok() {
+		c.execs(x, n.pointer+"/x-atip-execs")
+	}
 	for _, field := range [...]string{"aliases", "x-atip-aliases", "examples"} {
 		if m := v.get(field); m.ok() {
 			if _, ok := m.strings(); !ok {

@@ -164,7 +164,7 @@ func matchArmour(v []byte, i int, head string, eof bool) verdict {
 			p++
 		}
 	} else {
-		for p < len(v) && p-i < 80 && (isUpper(v[p]) || isDigit(v[p]) || v[p] == ' ') {
+		for p < len(v) && p-i < 80 && (isAlnum(v[p]) || v[p] == ' ') {
 			p++
 		}
 	}
@@ -176,7 +176,7 @@ func matchArmour(v []byte, i int, head string, eof bool) verdict {
 			return verdict{}
 		}
 		label := v[i+n : p]
-		if !bytes.Contains(label, []byte("PRIVATE KEY")) {
+		if !bytes.Contains(label, []byte("PRIVATE KEY")) && !bytes.Contains(label, []byte("OpenVPN Static key")) {
 			return verdict{}
 		}
 		for p < len(v) && v[p] == '-' {
@@ -261,6 +261,19 @@ func (e *engine) eatArmour(eof bool) bool {
 		if b == 0 {
 			break
 		}
+		if isChecksum(v[l.from:l.to]) { // the end line of OpenPGP follows
+			o := e.endAhead(l.next, eof)
+			if o == more {
+				return false
+			}
+			if o == no {
+				break
+			}
+			e.region.hash.write(v[l.from:l.to])
+			a.size += l.next - a.at
+			a.at, a.bodyEnd = l.next, l.to
+			continue
+		}
 		if b < l.to-l.from {
 			first := a.width == 0 && !a.joined
 			rest := v[l.from+b : l.to]
@@ -305,6 +318,9 @@ func (e *engine) eatArmour(eof bool) bool {
 	}
 	return e.endArmour()
 }
+
+// isChecksum reports the checksum line of OpenPGP (RFC 4880, 6.1).
+func isChecksum(line []byte) bool { return len(line) == 5 && line[0] == '=' }
 
 // endArmour closes the region after the last body line or the end line.
 func (e *engine) endArmour() bool {

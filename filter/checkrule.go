@@ -4,6 +4,8 @@ import (
 	"hash/fnv"
 	"strconv"
 	"strings"
+
+	"github.com/atip-dev/atip-exec/internal/errcode"
 )
 
 // CheckedRule is a Rule whose examples were found and whose counter-examples were
@@ -18,7 +20,7 @@ func CheckRule(r *Rule) (CheckedRule, error) {
 		return CheckedRule{}, err
 	}
 	fail := func(reason string) (CheckedRule, error) {
-		return CheckedRule{}, &Error{Code: "E1501", Rule: r.ID, Reason: reason}
+		return CheckedRule{}, &Error{Code: errcode.RedactionRule, Rule: r.ID, Reason: reason}
 	}
 	if len(r.Examples) == 0 || len(r.Counter) == 0 {
 		return fail("at least one example and one counter are needed")
@@ -46,6 +48,20 @@ func CheckRule(r *Rule) (CheckedRule, error) {
 
 // matches reports whether text begins with a prefix and is a token as a whole.
 func (r *rule) matches(text string, prefixes []string) bool {
+	if len(prefixes) == 0 {
+		return r.whole([]byte(text))
+	}
+	if r.back.set != setNone {
+		for _, p := range prefixes {
+			if i := strings.Index(text, p); i > 0 && r.fits([]byte(text), i) && r.start([]byte(text), i) == 0 {
+				v := matchRule([]byte(text), i, len(p), r, true)
+				if v.outcome == found && v.end == len(text) {
+					return true
+				}
+			}
+		}
+		return false
+	}
 	for _, p := range prefixes {
 		if !strings.HasPrefix(text, p) {
 			continue
@@ -83,7 +99,7 @@ func ExpandTemplate(template string, seed uint64) (string, error) {
 		name, count, ok2 := strings.Cut(spec, ":")
 		n, err := strconv.Atoi(count)
 		if !ok || !ok2 || err != nil || n < 1 || n > 1<<20 {
-			return "", &Error{Code: "E1501", Reason: "template {" + spec + "} is not {set:n}"}
+			return "", &Error{Code: errcode.RedactionRule, Reason: "template {" + spec + "} is not {set:n}"}
 		}
 		template = after
 		if len(name) == 1 {
@@ -92,7 +108,7 @@ func ExpandTemplate(template string, seed uint64) (string, error) {
 		}
 		id, ok := setByName(name)
 		if !ok {
-			return "", &Error{Code: "E1501", Reason: "template names no set: " + name}
+			return "", &Error{Code: errcode.RedactionRule, Reason: "template names no set: " + name}
 		}
 		var chars []byte
 		for c := range 128 {

@@ -1,14 +1,14 @@
 package filter
 
-// BinaryMode says what happens to a stream that turns out to be binary. Greater
+// BinaryMode says what happens to binary stretches of a stream. Greater
 // is stricter.
 type BinaryMode uint8
 
 // Binary modes.
 const (
-	BinaryPass      BinaryMode = iota // unchanged
-	BinaryMaskKnown                   // known values become asterisks of the same length
-	BinaryBlock                       // discarded, one line says how much
+	BinaryPass      BinaryMode = iota // known values, keys and tokens become placeholders, as in text
+	BinaryMaskKnown                   // they become asterisks of the same length
+	BinaryBlock                       // stretches are discarded, a line says how much
 )
 
 // String returns the name used in policies.
@@ -49,9 +49,12 @@ type Rule struct {
 	ID         string   `json:"id"`
 	Vendor     string   `json:"vendor,omitempty"`
 	Confidence string   `json:"confidence,omitempty"`
-	Prefix     []string `json:"prefix"`
-	Left       string   `json:"left,omitempty"` // word (default), digits, any
-	Body       []Shape  `json:"body"`
+	Prefix     []string `json:"prefix,omitempty"`
+	Names      []string `json:"names,omitempty"`    // in place of Prefix: words of the name left of the value
+	Lookback   []Shape  `json:"lookback,omitempty"` // what stands before the prefix and belongs to the token
+	Regex      string   `json:"regex,omitempty"`    // in place of Body: RE2 for prefix and body
+	Left       string   `json:"left,omitempty"`     // word (default), digits, any
+	Body       []Shape  `json:"body,omitempty"`
 	End        string   `json:"end,omitempty"`
 	Need       Need     `json:"need,omitzero"`
 	Check      string   `json:"check,omitempty"`
@@ -60,13 +63,14 @@ type Rule struct {
 	Counter    []string `json:"counter"`
 }
 
-// Shape is one part of a rule's body: a literal, or Min to Max bytes of a set.
+// Shape is one part of a rule's body: a literal, Min to Max bytes of a set, or one of Any.
 type Shape struct {
-	Set string `json:"set,omitempty"`
-	Min int    `json:"min,omitempty"`
-	Max int    `json:"max,omitempty"`
-	Lit string `json:"lit,omitempty"`
-	Opt bool   `json:"opt,omitempty"`
+	Set string  `json:"set,omitempty"`
+	Min int     `json:"min,omitempty"`
+	Max int     `json:"max,omitempty"`
+	Lit string  `json:"lit,omitempty"`
+	Opt bool    `json:"opt,omitempty"`
+	Any []Shape `json:"any,omitempty"` // literals and sets; the longest counts
 }
 
 // Need is what the first bytes of a body must show besides their alphabet.

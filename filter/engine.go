@@ -9,18 +9,29 @@ import "encoding/binary"
 // were cut into writes, and everything before the first open position is free
 // to go. That is the whole release rule.
 type engine struct {
-	set    *Set
-	snap   *snapshot
-	view   view
-	cursor int         // positions before are judged
-	values []candidate // announced by a name or operator, ascending
-	names  []pending   // names whose operator had not come yet
-	region region
-	mode   mode
-	until  byteSet
-	arm    armourState
-	open   verdict // what waits for more bytes, and where it starts
-	holdAt int
+	set      *Set
+	snap     *snapshot
+	view     view
+	cursor   int         // positions before are judged
+	values   []candidate // announced by a name or operator, ascending
+	names    []pending   // names whose operator had not come yet
+	region   region
+	mode     mode
+	until    byteSet
+	arm      armourState
+	open     verdict // what waits for more bytes, and where it starts
+	holdAt   int
+	memo     endMemo
+	scan     scan       // of the name under judgement
+	name     nameInfo   // that name
+	base     int64      // of view.vis[0] in the visible stream
+	floor    int        // visible bytes before it left
+	terminal bool       // what is typed must show at once
+	dense    [2]density // of names, of prefixes
+	nested   nestMemo
+	commands commandMemo
+	lines    lineMemo
+	runs     runMemo
 }
 
 type mode uint8
@@ -58,9 +69,25 @@ func (e *engine) hold() int {
 		return e.region.start
 	}
 	if e.open.outcome == more {
-		return e.holdAt
+		return e.heldRun(e.holdAt)
 	}
-	return len(e.view.vis)
+	return e.heldRun(len(e.view.vis))
+}
+
+// heldRun returns the start of the run that ends at to, if a tell-tale may follow that makes
+// it a part of a token.
+func (e *engine) heldRun(to int) int {
+	if e.terminal {
+		return to
+	}
+	v, from := e.view.vis, to
+	for set := &sets[setAlnum]; from > 0 && to-from <= longestLookback && set.has(v[from-1]); {
+		from--
+	}
+	if n := to - from; n > longestLookback || n == 0 {
+		return to
+	}
+	return max(from, e.floor)
 }
 
 // advance judges positions until a region closes or more bytes are needed.
@@ -167,6 +194,9 @@ func (e *engine) judge(eof bool) bool {
 	}
 	for _, r := range hits {
 		e.take(r)
+		if r.layer == layerContext {
+			e.dense[0].n = max(e.dense[0].n-2, 0)
+		}
 	}
 	if e.mode == scanning {
 		e.cursor = i + 1
@@ -188,7 +218,8 @@ func (e *engine) announceAll(i int, eof bool) bool {
 		switch {
 		case ent.kind < eName:
 			other = true
-		case !e.region.open || i+3 <= e.region.end:
+		case e.region.open && i+3 > e.region.end:
+		case ent.kind > eVendor || e.dense[0].room(e.base+int64(i), maxNames):
 			e.announce(i, ent, eof)
 		}
 	}
@@ -238,9 +269,20 @@ func (e *engine) schedule(c candidate) {
 	if c.at < e.cursor || len(e.values) >= maxScheduled {
 		return
 	}
+	if c.form == formRow {
+		rows := 0
+		for k := range e.values {
+			if e.values[k].form == formRow {
+				rows++
+			}
+		}
+		if rows >= maxHeaderNames {
+			return
+		}
+	}
 	k := len(e.values)
 	for k > 0 && e.values[k-1].at >= c.at {
-		if k--; e.values[k] == c {
+		if k--; e.values[k].same(&c) {
 			return
 		}
 	}
@@ -248,6 +290,54 @@ func (e *engine) schedule(c candidate) {
 	copy(e.values[k+1:], e.values[k:])
 	e.values[k] = c
 }
+
+// Names side by side, a hundred in the space of a secret, would cost more than all else
+// together. So in each block of the visible stream only so many are looked at in vain; a name
+// whose value is a secret does not count.
+const (
+	densityBlock = 1 << 10
+	maxNames     = 40
+	maxPrefixes  = 48
+)
+
+// density counts positions in a block of the visible stream.
+type density struct {
+	block, last int64
+	n           int
+}
+
+// room reports whether the position at, or the same as the last, may be looked at.
+func (d *density) room(at int64, most int) bool {
+	if b := at / densityBlock; b != d.block {
+		d.block, d.n, d.last = b, 0, -1
+	}
+	if at != d.last {
+		d.n++
+		d.last = at
+	}
+	return d.n <= most
+}
+
+// nestMemo counts the values in vain of one run without an end: in name=name=name=… each
+// holds the next.
+type nestMemo struct{ run, last, n int }
+
+// maxNested is how many of them are judged.
+const maxNested = 8
+
+func (m *nestMemo) spent(p, run int) bool { return m.run == run && m.n >= maxNested && p > m.last }
+
+func (m *nestMemo) rejected(p, run int) {
+	if m.run != run {
+		*m = nestMemo{run, -1, 0}
+	}
+	if p > m.last {
+		m.n++
+		m.last = p
+	}
+}
+
+func (m *nestMemo) forget(cut int) { m.run, m.last = m.run-cut, max(m.last-cut, -1) }
 
 // maxScheduled bounds the announced values; a real line has a handful.
 const maxScheduled = 256
@@ -310,7 +400,14 @@ func (e *engine) judgeEntry(i int, ent *entry, eof bool) verdict {
 		}
 		return verdict{outcome: more, loose: true}
 	}
-	return matchRule(v, i, n, r, eof)
+	if !e.dense[1].room(e.base+int64(i), maxPrefixes) {
+		return verdict{}
+	}
+	out := e.runs.matchRule(v, i, n, r, eof)
+	if out.outcome == found || out.outcome == swallow {
+		out.start = max(r.start(v, i), e.floor)
+	}
+	return out
 }
 
 // take adds a finding to the region.
@@ -354,6 +451,9 @@ func (e *engine) eat(eof bool) bool {
 // forget moves all positions by cut visible bytes.
 func (e *engine) forget(cut int) {
 	e.cursor -= cut
+	e.base += int64(cut)
+	e.floor = max(e.floor-cut, 0)
+	e.nested.forget(cut)
 	for i := range e.values {
 		e.values[i].at -= cut
 	}
@@ -367,5 +467,10 @@ func (e *engine) forget(cut int) {
 		e.region.best.end -= cut
 	}
 	e.holdAt -= cut
+	e.memo.from -= cut
+	e.memo.to -= cut
+	e.commands.at -= cut
+	e.lines.forget(cut)
+	e.runs.forget(cut)
 	e.arm.forget(cut)
 }

@@ -7,63 +7,62 @@ import (
 	"errors"
 	"io/fs"
 	"path/filepath"
+	"strconv"
 	"strings"
+
+	"github.com/atip-dev/atip-exec/internal/errcode"
 )
 
 // maxFile is the largest credential file that is read.
 const maxFile = 256 << 10
 
-// credentialFile is a file below the home directory, or where a variable says,
-// and how its secrets are found.
-type credentialFile struct {
-	name string // of the source in placeholders
-	path string // below HOME
-	env  string // variable that names it instead
-	read func(c *collector, name string, data []byte)
+// CredentialFile is a file whose values no output may show. The caller knows where such files
+// lie.
+type CredentialFile struct {
+	Source string // names it in placeholders
+	Path   string // absolute
+	Format string // how it holds values: one of Formats
 }
 
-func credentialFiles() []credentialFile {
-	return []credentialFile{
-		{"netrc", ".netrc", "NETRC", readNetrc},
-		{"aws", ".aws/credentials", "AWS_SHARED_CREDENTIALS_FILE", readAssignments},
-		{"npmrc", ".npmrc", "NPM_CONFIG_USERCONFIG", readAssignments},
-		{"pypirc", ".pypirc", "", readAssignments},
-		{"docker", ".docker/config.json", "DOCKER_CONFIG", readDocker},
-		{"gh", ".config/gh/hosts.yml", "GH_CONFIG_DIR", readAssignments},
-		{"glab", ".config/glab-cli/config.yml", "GLAB_CONFIG_DIR", readAssignments},
-		{"kube", ".kube/config", "KUBECONFIG", readAssignments},
-		{"git-credentials", ".git-credentials", "", readURLs},
-		{"pgpass", ".pgpass", "PGPASSFILE", readPgpass},
-		{"mysql", ".my.cnf", "", readAssignments},
-		{"cargo", ".cargo/credentials.toml", "", readAssignments},
-		{"terraform", ".terraform.d/credentials.tfrc.json", "TF_CLI_CONFIG_FILE", readAssignments},
+// Formats are the words for how a credential file holds its values.
+func Formats() []string { return []string{"assignments", "netrc", "docker", "urls", "pgpass"} }
+
+// reader finds the values in a file of a format, nil if there is no such format.
+func reader(format string) func(c *collector, name string, data []byte) {
+	switch format {
+	case "assignments":
+		return readAssignments
+	case "netrc":
+		return readNetrc
+	case "docker":
+		return readDocker
+	case "urls":
+		return readURLs
+	case "pgpass":
+		return readPgpass
 	}
+	return nil
 }
+
+// FormatError is a credential file of a format that this package does not know.
+type FormatError struct{ Path, Format string }
+
+func (e *FormatError) Error() string {
+	return "credential file " + e.Path + ": unknown format " + strconv.Quote(e.Format)
+}
+
+// FaultCode implements fault.Coded.
+func (e *FormatError) FaultCode() string { return errcode.Internal }
 
 // files reads the credential files. Only what every user is expected to keep
 // secret is read: a project's .env could hide ordinary words from its user.
-func (c *collector) files(src *Sources) {
-	getenv := src.Getenv
-	if getenv == nil {
-		getenv = func(string) string { return "" }
-	}
-	if src.Home != "" {
-		for _, f := range credentialFiles() {
-			path := filepath.Join(src.Home, f.path)
-			if config := getenv("XDG_CONFIG_HOME"); config != "" && strings.HasPrefix(f.path, ".config/") {
-				path = filepath.Join(config, strings.TrimPrefix(f.path, ".config/"))
-			}
-			if over := getenv(f.env); f.env != "" && over != "" {
-				for _, p := range filepath.SplitList(over) {
-					if strings.HasSuffix(f.env, "_DIR") || f.env == "DOCKER_CONFIG" {
-						p = filepath.Join(p, filepath.Base(f.path))
-					}
-					c.file(f.name, p, f.read)
-				}
-				continue
-			}
-			c.file(f.name, path, f.read)
+func (c *collector) files(src *Sources) error {
+	for _, f := range src.Files {
+		read := reader(f.Format)
+		if read == nil {
+			return &FormatError{f.Path, f.Format}
 		}
+		c.file(f.Source, f.Path, read)
 	}
 	for _, path := range src.ExtraFiles {
 		if rest, ok := strings.CutPrefix(path, "~/"); ok && src.Home != "" {
@@ -71,6 +70,7 @@ func (c *collector) files(src *Sources) {
 		}
 		c.file(filepath.Base(path), path, readExtra)
 	}
+	return nil
 }
 
 func (c *collector) file(name, path string, read func(*collector, string, []byte)) {
@@ -186,17 +186,19 @@ func readAssignments(c *collector, name string, data []byte) {
 				if !hasFold(line[at:], kw) {
 					continue
 				}
-				info := e.readName(at, kw, noPattern, true)
+				info := e.readName(at, &entry{text: kw, ref: keywordRef(k), kind: eName}, true)
 				if info.outcome != found || info.class < classWeak {
 					continue
 				}
-				cand, o := readOperator(e.view.vis, &info, true)
-				if o != found {
+				s := scan{v: e.view.vis, p: info.end, eof: true}
+				s.leadOf(&info)
+				cand, ok := linkOperator(&s, &info)
+				if !ok {
 					continue
 				}
 				value := bytes.TrimRight(e.view.vis[cand.at:], " \t\r\n,;")
 				if q, quote, depth := readQuote(e.view.vis, cand.at); q > cand.at {
-					end, _, _ := valueEnd(e.view.vis, q, formQuoted, quote, int(depth), false, true)
+					end, _, _ := valueEnd(e.view.vis, q, q, valueForm{form: formQuoted, quote: quote, depth: depth}, true)
 					value = e.view.vis[q:end]
 				}
 				c.add(name, string(value))

@@ -5,9 +5,31 @@ import "bytes"
 // maxCommand is how far left of an option its command may stand.
 const maxCommand = 200
 
-// readFlag looks at " -p" or " -u" at i: the value behind it is a password if the
-// command on this line is one of the few that take it there.
-func readFlag(v []byte, i int, flag string, eof bool) (candidate, outcome) {
+// flags are the short options, and the long ones without a name that says so, in which a
+// few tools take secrets.
+var flags = [...]struct {
+	flag     string
+	commands string // separated by commas
+	attached bool   // -pSECRET
+	spaced   bool   // -p SECRET
+	user     byte   // user:SECRET, user%SECRET
+}{
+	{" -p", "sshpass,mysql,mysqldump,mariadb,mariadb-dump,mysqladmin,7z,7za,7zr,zip,mongo,mongodump,mongorestore", true, false, 0},
+	{" -p", "sshpass,docker login,podman login,helm registry login,buildah login,skopeo login,az login,oc login,mongosh,mongo", false, true, 0},
+	{" -u", "curl,http,https,lftp", false, true, ':'},
+	{" --user", "curl", false, true, ':'},
+	{" -U", "curl", false, true, ':'},
+	{" --proxy-user", "curl", false, true, ':'},
+	{" -U", "smbclient,rpcclient,net", false, true, '%'},
+	{" -a", "redis-cli", false, true, 0},
+	{" -w", "ldapsearch,ldapmodify,ldapadd,ldapdelete,ldapwhoami,ldappasswd", false, true, 0},
+	{" -P", "sqlcmd,bcp,isql,unzip,ipmitool,snmpget,snmpwalk", true, true, 0},
+}
+
+// readFlag looks at an option or a mark of a file format at i: the value behind it is a
+// secret if the command on this line is one of the few that take it there.
+func (e *engine) readFlag(i int, flag string, eof bool) (candidate, outcome) {
+	v := e.view.vis
 	p := i + len(flag)
 	if p >= len(v) {
 		if eof {
@@ -15,48 +37,151 @@ func readFlag(v []byte, i int, flag string, eof bool) (candidate, outcome) {
 		}
 		return candidate{}, more
 	}
-	left := v[max(0, i-maxCommand):i]
-	if nl := bytes.LastIndexByte(left, '\n'); nl >= 0 {
-		left = left[nl+1:]
+	if flag[0] == ':' {
+		return pgpassLine(v, i, flag)
 	}
-	c := candidate{at: p, class: classStrong, rule: "password", noTag: true}
-	spaced := v[p] == ' '
-	switch {
-	case flag == " -u" && spaced && command(left, "curl"):
-		c.form = formUser
-	case flag == " -p" && command(left, "sshpass"):
-	case flag == " -p" && spaced && (command(left, "docker login") || command(left, "podman login") || command(left, "helm registry login")):
-	case flag == " -p" && !spaced && (command(left, "mysql") || command(left, "mysqldump") || command(left, "mariadb")):
-	default:
+	if i == 0 || v[p] == '-' || v[p] == '=' {
 		return candidate{}, no
 	}
-	if spaced {
-		c.at++
+	mask := e.commandsBefore(i)
+	if mask == 0 {
+		return candidate{}, no
 	}
-	return c, found
+	spaced := v[p] == ' ' || v[p] == 0
+	for k := range flags {
+		f := &flags[k]
+		if f.flag != flag || spaced && !f.spaced || !spaced && !f.attached || mask&(1<<k) == 0 {
+			continue
+		}
+		c := candidate{at: p, class: classStrong, rule: "password", noTag: true}
+		if f.user == ':' {
+			c.form = formUser
+		} else if f.user == '%' {
+			c.form, c.number = formUser, int(f.user)
+		}
+		if spaced {
+			if c.at++; c.at >= len(v) && !eof {
+				return candidate{}, more
+			}
+		}
+		return c, found
+	}
+	return candidate{}, no
 }
 
-// command reports whether the words stand in text as a command.
-func command(text []byte, words string) bool {
-	i := bytes.LastIndex(text, []byte(words))
-	if i < 0 {
-		return false
+// commandMemo remembers which rows of flags have a command on the line, so far.
+type commandMemo struct {
+	at   int // read up to here
+	mask uint32
+}
+
+// commandsBefore returns the rows of flags whose command stands on the line left of i.
+func (e *engine) commandsBefore(i int) uint32 {
+	v, m := e.view.vis, &e.commands
+	from := max(0, i-maxCommand)
+	if m.at > from && m.at <= i {
+		from = m.at
+	} else {
+		m.mask = 0
 	}
-	end := i + len(words)
-	return (i == 0 || !isAlnum(text[i-1]) && text[i-1] != '-') && (end == len(text) || text[end] == ' ')
+	if nl := bytes.LastIndexByte(v[from:i], '\n'); nl >= 0 {
+		from, m.mask = from+nl+1, 0
+	}
+	for k := from; k < i; k++ {
+		if k > 0 && (isAlnum(v[k-1]) || v[k-1] == '-') || !isLower(v[k]) && v[k] != '7' {
+			continue
+		}
+		for r := range flags {
+			if m.mask&(1<<r) == 0 && startsCommand(v[k:i], flags[r].commands) {
+				m.mask |= 1 << r
+			}
+		}
+	}
+	// The last word may go on behind i.
+	m.at = i
+	for m.at > 0 && isAlnum(v[m.at-1]) {
+		m.at--
+	}
+	return m.mask
+}
+
+// startsCommand reports whether text begins with one of the commands of a list.
+func startsCommand(text []byte, list string) bool {
+	for len(list) > 0 {
+		k := 0
+		for k < len(list) && list[k] != ',' {
+			k++
+		}
+		if len(text) >= k && text[0] == list[0] && string(text[:k]) == list[:k] && (len(text) == k || text[k] == ' ' || text[k] == 0) {
+			return true
+		}
+		list = list[min(k+1, len(list)):]
+	}
+	return false
 }
 
 // userValue skips "user:".
-func userValue(v []byte, p int, eof bool) (int, outcome) {
+func userValue(v []byte, p int, sep byte, eof bool) (int, outcome) {
 	q := p
-	for q < len(v) && q-p < 128 && v[q] > ' ' && v[q] != ':' && v[q] != '"' && v[q] != '\'' {
+	for q < len(v) && q-p < 128 && v[q] > ' ' && v[q] != sep && v[q] != '"' && v[q] != '\'' {
 		q++
 	}
 	switch {
 	case q == len(v) && !eof:
 		return p, more
-	case q == len(v) || q == p || v[q] != ':':
+	case q == len(v) || q == p || v[q] != sep:
 		return p, no
 	}
 	return q + 1, found
+}
+
+// pgpassLine looks at the port of a line "host:port:database:user:password".
+func pgpassLine(v []byte, i int, flag string) (candidate, outcome) {
+	from := i
+	for from > 0 && i-from < maxName && (isIdent(v[from-1]) || v[from-1] == '*') {
+		from--
+	}
+	if from == i || from > 0 && v[from-1] != '\n' {
+		return candidate{}, no
+	}
+	return candidate{at: i + len(flag), form: formPgpass, class: classStrong, rule: "password", noTag: true}, found
+}
+
+// judgePgpass judges the rest of such a line, from its database on.
+func (e *engine) judgePgpass(c *candidate, eof bool) verdict {
+	v, p := e.view.vis, c.at
+	for range 2 {
+		from := p
+		for p < len(v) && p-from < maxName && (isIdent(v[p]) || v[p] == '*' || v[p] == '@') {
+			p++
+		}
+		if p == len(v) {
+			return undecided(eof, true)
+		}
+		if p == from || v[p] != ':' {
+			return verdict{}
+		}
+		p++
+	}
+	end := p
+	for end < len(v) && end-p < maxName && v[end] > ' ' {
+		end++
+	}
+	if end == len(v) && !eof {
+		return verdict{outcome: more, loose: end-p < loosePrefix}
+	}
+	val := v[p:end]
+	if end < len(v) && v[end] != '\n' && v[end] != '\r' || len(val) < 8 ||
+		!e.set.passes(val, gate{class: classStrong, rule: c.rule, quoted: true}) {
+		return verdict{}
+	}
+	return verdict{outcome: found, layer: layerContext, start: p, end: end, rule: c.rule, noTag: true}
+}
+
+// userMark is what stands between user and secret.
+func userMark(c *candidate) byte {
+	if c.number != 0 {
+		return byte(c.number)
+	}
+	return ':'
 }

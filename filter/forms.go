@@ -28,32 +28,47 @@ func forms(value string, add func(text string, base64 bool)) {
 	if !armour {
 		put(v)
 	}
+	encoded := func(v string) {
+		plain := true
+		for i := range len(v) {
+			if !isAlnum(v[i]) && v[i] != '-' && v[i] != '_' && v[i] != '.' {
+				plain = false
+				break
+			}
+		}
+		if !plain {
+			textForms(v, put)
+		}
+		put(hex.EncodeToString([]byte(v)))
+		put(strings.ToUpper(hex.EncodeToString([]byte(v))))
+		for k := range 3 {
+			base64Core(v, k, base64.StdEncoding, add)
+			base64Core(v, k, base64.URLEncoding, add)
+		}
+	}
 	if strings.Contains(v, "\n") {
 		for line := range strings.Lines(v) {
 			if line = strings.TrimSpace(line); !strings.HasPrefix(line, "-----") && len(line) >= 2*minKnown {
 				put(line)
+				if armour && strings.ContainsAny(line, "+/=") {
+					textForms(line, put) // percent-encoded, JSON that escapes slashes
+				}
 			}
 		}
 	}
-	if armour {
+	if !armour {
+		encoded(v)
 		return
 	}
-	plain := true
-	for i := range len(v) {
-		if !isAlnum(v[i]) && v[i] != '-' && v[i] != '_' && v[i] != '.' {
-			plain = false
-			break
-		}
-	}
-	if !plain {
-		textForms(v, put)
-	}
+	// A key in armour: as it is, with CRLF, and without its last line break or with it.
 	put(hex.EncodeToString([]byte(v)))
 	put(strings.ToUpper(hex.EncodeToString([]byte(v))))
+	crlf := strings.ReplaceAll(strings.ReplaceAll(v, "\r\n", "\n"), "\n", "\r\n")
 	for k := range 3 {
 		base64Core(v, k, base64.StdEncoding, add)
 		base64Core(v, k, base64.URLEncoding, add)
 	}
+	base64Core(crlf, 0, base64.StdEncoding, add)
 }
 
 // textForms adds the quotings and escapings of a value with punctuation.

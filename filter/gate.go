@@ -8,9 +8,10 @@ import (
 // gate is what is known about the place a value stands in.
 type gate struct {
 	class  class
+	doubt  doubt
+	rule   string
 	quoted bool // between quotes
 	opened bool // behind one
-	table  bool
 	scheme bool
 }
 
@@ -34,18 +35,40 @@ func (s *Set) passes(val []byte, g gate) bool {
 	if isReference(val) || isConstant(val) || isExample(val) || isNumeric(val) || isPathOrHost(val) {
 		return false
 	}
-	if isUUID(val) {
-		return g.class == classStrong || g.class == classHeader || g.class == classCookie || g.class == classSetCookie
+	for _, c := range val {
+		if c < ' ' && c != '\t' || c == 0x7f {
+			return false // binary
+		}
 	}
-	if isDigest(val) {
+	chosen := g.rule == "password" || g.rule == "passphrase" // by people
+	if isUUID(val) {
+		switch g.class {
+		case classStrong, classHeader, classCookie, classSetCookie, classKey, classExtra:
+			return true
+		case classWeak:
+			return g.rule == "token" || g.rule == "credential" || g.rule == "secret"
+		}
+		return false
+	}
+	if isDigest(val) || isPublicKey(val) {
 		return false
 	}
 	if g.opened && (val[0] == ' ' || val[0] == ',' || val[0] == ')' || val[0] == ';' || val[0] == '}') {
 		return false // the quote closed a string that ends with the name
 	}
-	words := wordy(val)
+	words := wordy(val) || otherWords(val) || len(val) < 16 && sameCase(val) && letters(val)
 	if bytes.IndexByte(val, ' ') >= 0 && (words || onlyWords(val)) {
 		return false
+	}
+	switch g.doubt {
+	case likely, literal:
+		if !likelySecret(val, chosen) || !g.quoted && isCode(val) {
+			return false
+		}
+	case unsure, onlyLine:
+		if len(val) < 10 && !chosen || bytes.IndexByte(val, ' ') >= 0 || !likelySecret(val, chosen) || isCode(val) || !chosen && !unlikely(val) {
+			return false
+		}
 	}
 	switch g.class {
 	case classURL:
@@ -55,20 +78,128 @@ func (s *Set) passes(val []byte, g gate) bool {
 	case classQuery:
 		return len(val) >= 16 && unlikely(val) && !bytes.ContainsAny(val, "+(){}") && !bytes.Contains(val, []byte("%0A")) &&
 			!bytes.Contains(val, []byte("%20"))
+	case classKey:
+		digits, _, _ := tally(val)
+		return len(val) >= 16 && digits >= 2 && !words && likelySecret(val, false) && !bytes.ContainsAny(val, "(){}[]<>;, :") && (g.quoted || !isCode(val))
 	case classWeak:
-		if len(val) < 12 || words || !g.quoted && (isCode(val) || bytes.ContainsAny(val, "(){}[]<>;,")) {
+		if len(val) < 12 && !chosen || len(val) < 8 || words || !g.quoted && (isCode(val) || bytes.ContainsAny(val, "(){}[]<>;,")) {
 			return false
 		}
 		digits, upper, lower := tally(val)
-		return entropy(val) >= 3.0 && (digits >= 2 || upper > 0 && lower > 0)
+		if chosen {
+			return chosenLike(val)
+		}
+		return entropy(val) >= 3.0 && (digits >= 2 || upper > 0 && lower > 0) && !readable(val)
 	}
 	if len(val) < 8 || words || !g.quoted && isCode(val) {
 		return false
 	}
-	if g.table {
-		return unlikely(val)
+	if !chosen && readable(val) {
+		return false
 	}
 	return mixed(val)
+}
+
+// likelySecret reports whether a value looks like a secret by itself: like no word, or, for
+// a password, as people make them.
+func likelySecret(val []byte, chosen bool) bool {
+	if chosen && chosenLike(val) {
+		return true
+	}
+	digits, upper, lower := tally(val)
+	if readable(val) || bytes.IndexByte(val, ' ') >= 0 && digits == 0 {
+		return false
+	}
+	return unlikely(val) && (digits > 0 || upper > 0 && lower > 0) || digits >= 4 && digits+lower == len(val) && entropy(val) >= 2.8
+}
+
+// chosenLike reports what people take for a password: digits, and both cases, a mark or many
+// letters.
+func chosenLike(val []byte) bool {
+	digits, upper, lower := tally(val)
+	if digits == 0 || len(val) < 8 || upper+lower < 3 || bytes.ContainsAny(val, " \t(){}[]<>;") {
+		return false
+	}
+	return upper > 0 && lower > 0 || digits+upper+lower < len(val) || digits >= 3
+}
+
+// readable reports whether most of a text is words with numbers between them, as names of
+// types, files and versions are: PKCS8EncodedKeySpec, get_token_2, us-east-1a.
+func readable(val []byte) bool {
+	letters, plain, digits := 0, 0, 0
+	for i := 0; i < len(val); {
+		c := val[i]
+		if !isAlpha(c) {
+			if isDigit(c) {
+				digits++
+			}
+			i++
+			continue
+		}
+		j := i + 1
+		for j < len(val) && isAlpha(val[j]) && !(isUpper(val[j]) && isLower(val[j-1])) {
+			j++
+		}
+		letters += j - i
+		if w := val[i:j]; j-i >= 4 && (inWordList(w) || !unlikely(w) && sameCase(w)) || j-i == 3 && inWordList(w) {
+			plain += j - i
+		}
+		i = j
+	}
+	return letters > 0 && plain*2 >= letters+digits
+}
+
+// sameCase reports lower, Capital or UPPER.
+func sameCase(w []byte) bool {
+	_, upper, _ := tally(w)
+	return upper == 0 || upper == len(w) || upper == 1 && isUpper(w[0])
+}
+
+// otherWords reports text of other languages and scripts: letters beyond ASCII, and few
+// digits.
+func otherWords(val []byte) bool {
+	beyond, digits, letters := 0, 0, 0
+	for _, c := range val {
+		switch {
+		case c >= 0x80:
+			beyond++
+		case isDigit(c):
+			digits++
+		case isAlpha(c):
+			letters++
+		}
+	}
+	return beyond*3 >= len(val) || beyond > 0 && digits <= 2 && letters > 0 && digits*8 <= len(val)
+}
+
+func letters(val []byte) bool {
+	for _, c := range val {
+		if !isAlpha(c) {
+			return false
+		}
+	}
+	return true
+}
+
+func isHex(val []byte) bool {
+	for _, c := range val {
+		if !sets[setXDigit].has(c) {
+			return false
+		}
+	}
+	return true
+}
+
+// isPublicKey reports the beginnings of public keys, certificates and of signatures by
+// ECDSA, which are no secrets whatever their name.
+func isPublicKey(val []byte) bool {
+	for _, p := range [...]string{"ssh-", "ecdsa-", "AAAAB3Nza", "AAAAC3Nza", "AAAAE2Vj", "MEUCI", "MEQCI", "MEYCI", "MFkwEwYH", "MIIBIjAN", "MIICIjAN",
+		"LS0tLS1CRUdJTiBDRVJU", "LS0tLS1CRUdJTiBQVUJM", "pk_live_", "pk_test_", "pub-", "age1", "-----BEGIN CERT", "-----BEGIN PUB"} {
+		if bytes.HasPrefix(val, []byte(p)) {
+			return true
+		}
+	}
+	return false
 }
 
 // mixed reports whether a value has a digit, both cases, punctuation, or reads
@@ -96,8 +227,14 @@ func tally(val []byte) (digits, upper, lower int) {
 func isReference(val []byte) bool {
 	switch val[0] {
 	case '$':
+		if k := bytes.IndexByte(val[1:min(len(val), 12)], '$'); k > 0 && len(val) > 20 {
+			return false // a hash, such as $y$j9T$…
+		}
 		return len(val) > 1 && (isAlpha(val[1]) || val[1] == '{' || val[1] == '(' || val[1] == '_' || val[1] == '$')
 	case '%':
+		if len(val) > 1 && strings.IndexByte("svdqwxXTpc+#%", val[1]) >= 0 {
+			return true // a verb of printf
+		}
 		return len(val) > 1 && (val[len(val)-1] == '%' || val[1] == '(' || len(val) == 2)
 	case '{':
 		return len(val) > 1 && (val[1] == '{' || val[1] == '%') || val[len(val)-1] == '}'
@@ -107,6 +244,8 @@ func isReference(val []byte) bool {
 		return true
 	case '#':
 		return len(val) > 1 && val[1] == '{'
+	case '*', '&':
+		return len(val) > 2 && isAlpha(val[1]) && !unlikely(val[1:]) // an alias, an address
 	case '@':
 		return len(val) > 1 && isAlpha(val[1])
 	case '-':
@@ -115,6 +254,14 @@ func isReference(val []byte) bool {
 		}
 	case '/':
 		return len(val) > 1 && val[1] == '/'
+	}
+	for _, scheme := range [...]string{"arn:", "urn:", "vault:", "ref+", "projects/", "secretref:", "op://", "enc[", "kms:", "sealed:", "ssm:", "file:", "env:"} {
+		if hasFold(val, scheme) {
+			return true
+		}
+	}
+	if bytes.Contains(val, []byte("%s%")) || bytes.Contains(val, []byte("%%")) {
+		return true
 	}
 	same := true
 	filler := true
@@ -129,8 +276,11 @@ func isReference(val []byte) bool {
 func isConstant(val []byte) bool {
 	switch strings.ToLower(string(val)) {
 	case "undefined", "changeme", "change-me", "change_me", "redacted", "[redacted]", "filtered", "[filtered]", "sensitive",
-		"(sensitive value)", "required", "optional", "disabled", "enabled", "omitted", "placeholder", "nullptr":
+		"(sensitive value)", "required", "not-set", "not_set", "replaceme", "replace-me", "replace_me", "todo-later", "insecure", "notsecret", "optional", "disabled", "enabled", "omitted", "placeholder", "nullptr":
 		return true
+	}
+	if hasFold(val, "replace") || hasFold(val, "insert") {
+		return wordy(val)
 	}
 	return hasFold(val, "your") && len(val) > 4 && (val[4] == '_' || val[4] == '-' || isUpper(val[4]) || val[4] == ' ')
 }
@@ -140,7 +290,7 @@ func placeholderWord(val []byte) bool {
 		return true
 	}
 	switch strings.ToLower(string(val)) {
-	case "password", "passwd", "passwort", "secret", "username", "user_password", "yourpassword", "mypassword", "foobar",
+	case "password", "passwd", "passwort", "anonymous", "guestguest", "password1", "rootroot", "admin123", "secret", "username", "user_password", "yourpassword", "mypassword", "foobar",
 		"pass_word", "postgres":
 		return true
 	}
@@ -212,7 +362,7 @@ func isPathOrHost(val []byte) bool {
 		}
 	}
 	last := labels[len(labels)-1]
-	return len(last) >= 2 && isLower(last[0]) || hasPort
+	return len(last) >= 2 && letters(last) || hasPort
 }
 
 // isVersioned reports words joined with a number, as directories are.
@@ -268,6 +418,9 @@ func isCode(val []byte) bool {
 	}
 	if !isAlpha(val[0]) && val[0] != '_' && val[0] != '&' && val[0] != '*' && val[0] != '!' {
 		return false
+	}
+	if k := bytes.LastIndexByte(val, '.'); k > 0 && k+1 < len(val) && isDigit(val[k+1]) {
+		return false // no identifier begins with a digit
 	}
 	joints := 0
 	for _, c := range val {

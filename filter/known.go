@@ -11,14 +11,14 @@ import (
 // Sources is where known values are looked for. Collect reads them before the
 // child starts: a value echoed before it is known is the classic leak.
 type Sources struct {
-	Env        []string            // the wrapper's environment before scrubbing
-	ChildEnv   []string            // the child's
-	Argv       []string            // the child's
-	Home       string              // "" skips the credential files
-	Getenv     func(string) string // for KUBECONFIG, XDG_CONFIG_HOME and their like; nil: none set
-	AuthVars   []string            // authentication.methods[].envVar of the tool's metadata
-	ExtraFiles []string            // files that policy names
-	ExtraEnv   []string            // globs of variable names that policy names
+	Env        []string // the wrapper's environment before scrubbing
+	ChildEnv   []string // the child's
+	Argv       []string // the child's
+	Files      []CredentialFile
+	AuthVars   []string // authentication.methods[].envVar of the tool's metadata
+	ExtraFiles []string // files that policy names
+	Home       string   // what "~/" in those stands for
+	ExtraEnv   []string // globs of variable names that policy names
 }
 
 // Skip is a variable whose value is not treated as a secret, and why.
@@ -94,8 +94,8 @@ func Collect(src Sources) (Known, error) {
 		}
 	}
 	c.argv(src.Argv)
-	if src.Home != "" || len(src.ExtraFiles) > 0 {
-		c.files(&src)
+	if err := c.files(&src); err != nil {
+		return Known{}, err
 	}
 	c.known.Loaded = len(c.known.values)
 	return c.known, nil
@@ -282,7 +282,7 @@ func secretOption(name string) bool {
 	for k := range keywords {
 		kw := keywords[k].word
 		if at := len(name) - len(kw); at > 0 {
-			if info := e.readName(at, kw, noPattern, true); info.outcome == found && info.class >= classWeak {
+			if info := e.readName(at, &entry{text: kw, ref: keywordRef(k), kind: eName}, true); info.outcome == found && info.class >= classWeak {
 				return true
 			}
 		}

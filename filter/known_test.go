@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/atip-dev/atip-exec/internal/place"
 )
 
 // longestShared is the length of the longest piece of secret that text shows.
@@ -183,7 +185,14 @@ func TestCollectFiles(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(home, ".config/glab-cli/config.yml"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	known, err := Collect(Sources{Home: home, ExtraFiles: []string{"~/extra", "~/missing"}})
+	var files []CredentialFile
+	for _, f := range place.Credentials(home, func(string) string { return "" }) {
+		files = append(files, CredentialFile{Source: f.Source, Path: f.Path, Format: string(f.Format)})
+	}
+	if _, err := Collect(Sources{Files: []CredentialFile{{Path: home}}}); err == nil {
+		t.Error("a file of no format is left out silently")
+	}
+	known, err := Collect(Sources{Home: home, Files: files, ExtraFiles: []string{"~/extra", "~/missing"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -241,5 +250,49 @@ func TestLimits(t *testing.T) {
 	out := filterAll(t, s, "a "+long+" b\n")
 	if untag(out) != "a [REDACTED:env.LONG_SECRET:T] b\n" {
 		t.Errorf("%q", out[:min(len(out), 200)])
+	}
+}
+
+// TestKnownPrivateKey: a key in a variable is found in whatever form it is printed.
+func TestKnownPrivateKey(t *testing.T) {
+	key := expandRecord(t, "-----BEGIN RSA PRIVATE KEY-----\n"+strings.Repeat("{base64:64}\n", 25)+"{base64:40}==\n-----END RSA PRIVATE KEY-----\n")
+	lines := strings.Split(key, "\n")
+	s := func() *Set { return testSet(t, Config{NoMemory: true}, "SIGNING_KEY="+key) }
+	wrap := func(text string, n int) string {
+		var b strings.Builder
+		for len(text) > n {
+			b.WriteString(text[:n] + "\n")
+			text = text[n:]
+		}
+		return b.String() + text
+	}
+	b64 := base64.StdEncoding.EncodeToString
+	quoted, _ := json.Marshal(key)
+	for name, text := range map[string]string{
+		"raw": key, "crlf": strings.ReplaceAll(key, "\n", "\r\n"), "json": string(quoted), "json in json": string(quoted[1 : len(quoted)-1]),
+		"hex": hex.EncodeToString([]byte(key)), "HEX": strings.ToUpper(hex.EncodeToString([]byte(key))), "percent": url.QueryEscape(key), "path": url.PathEscape(key),
+		"base64": b64([]byte(key)), "base64 of user:key": b64([]byte("user:" + key)), "base64 of ab:key": b64([]byte("ab" + key)), "base64url": base64.URLEncoding.EncodeToString([]byte(key)),
+		"base64 wrapped at 76": wrap(b64([]byte(key)), 76), "base64 wrapped at 64": wrap(b64([]byte("x"+key)), 64), "hex wrapped": wrap(hex.EncodeToString([]byte(key)), 60),
+		"spaces": strings.ReplaceAll(key, "\n", " "), "base64 of crlf": b64([]byte(strings.ReplaceAll(key, "\n", "\r\n"))),
+	} {
+		in := "before " + text + " after\n"
+		out := filterAll(t, s(), in)
+		plain := strings.NewReplacer("\n", "", "\r", "").Replace(out)
+		for _, form := range []string{lines[1], lines[9], hex.EncodeToString([]byte(lines[12])), b64([]byte(lines[3])), url.QueryEscape(lines[20])} {
+			for from := 0; from+20 <= len(form); from += 7 {
+				if strings.Contains(plain, form[from:from+20]) {
+					t.Errorf("%s: %q is left in %.300q", name, form[from:from+20], plain)
+					break
+				}
+			}
+		}
+		if rest := longestShared(plain, strings.NewReplacer("\n", "", "\r", "").Replace(text)); rest > 80 {
+			t.Errorf("%s: %d bytes in a row are left", name, rest)
+		}
+		for _, size := range []int{1, 77} {
+			if got := filterCuts(t, s(), in, size); got != out {
+				t.Errorf("%s in writes of %d: %s", name, size, firstDifference(got, out))
+			}
+		}
 	}
 }

@@ -3,6 +3,7 @@ package filter
 import (
 	"bytes"
 	"strings"
+	"sync"
 )
 
 // class is how much the name left of a value says.
@@ -11,45 +12,123 @@ type class uint8
 const (
 	classNone      class = iota
 	classQuery           // code and key in a query: only unlikely values
+	classKey             // …_KEY: only unlikely values, digests and UUIDs
 	classWeak            // token, auth, sig: the value must look random
 	classStrong          // password, secret, api key
 	classHeader          // Authorization: all but the scheme
 	classCookie          // each pair
 	classSetCookie       // the first pair
+	classShape           // a vendor: the value must have the shape of its rule
 	classExtra           // names that policy lists
 )
 
-// keywords are the last words of names, with the three bytes by which the index
-// finds them: those that are rarest in build logs.
-var keywords = [...]struct {
-	word string
-	off  uint8
-}{
-	{"password", 2}, // ssw
-	{"passwd", 2},
-	{"passwords", 2},
-	{"passphrase", 5}, // hra
-	{"pwd", 0},
-	{"secret", 1}, // ecr
-	{"secrets", 1},
-	{"key", 0},
-	{"token", 1}, // oke
-	{"tokens", 1},
-	{"auth", 1},          // uth
-	{"authorization", 1}, // uth
-	{"credential", 4},    // ent
-	{"credentials", 7},   // ial
-	{"cookie", 3},        // kie
-	{"signature", 3},     // nat
-	{"sig", 0},
-	{"dsn", 0},
-	{"pat", 0},
-	{"pass", 0},
-	{"code", 0},
+// keyword is a last word of names.
+type keyword struct {
+	word  string
+	off   uint8 // the three bytes by which the index finds it: those that are rarest in build logs
+	class class // without a qualifier
+	glued bool  // counts inside a longer word too, as in dbpassword
+	noTag bool  // people choose it: it could be guessed against its tag
+	rule  string
 }
 
-// noPattern is the ref of a keyword of ours.
-const noPattern = -1
+// keywords are the words that decide, and what they say alone. The words before them can
+// say more: see qualifiers.
+var keywords = [...]keyword{
+	{"password", 2, classStrong, true, true, "password"}, // ssw
+	{"passwd", 2, classStrong, true, true, "password"},
+	{"passwords", 2, classStrong, true, true, "password"},
+	{"passphrase", 5, classStrong, true, true, "passphrase"}, // hra
+	{"passcode", 3, classStrong, true, true, "password"},     // sco
+	{"passwort", 2, classStrong, true, true, "password"},
+	{"pwd", 0, classStrong, true, true, "password"},
+	{"psk", 0, classStrong, false, true, "password"},
+	{"secret", 1, classStrong, true, false, "secret"}, // ecr
+	{"secrets", 1, classStrong, true, false, "secret"},
+	{"secretid", 1, classWeak, true, false, "secret"},
+	{"secret_id", 1, classWeak, true, false, "secret"},
+	{"secret id", 1, classWeak, false, false, "secret"},
+	{"identified", 2, classStrong, false, true, "identified"}, // enti: SQL
+	{"key", 0, classKey, false, false, "key"},
+	{"keys", 0, classKey, false, false, "key"},
+	{"token", 1, classWeak, true, false, "token"}, // oke
+	{"tokens", 1, classWeak, true, false, "token"},
+	{"auth", 1, classWeak, false, false, "auth"},                    // uth
+	{"authorization", 1, classHeader, true, false, "authorization"}, // uth
+	{"bearer", 1, classWeak, false, false, "token"},                 // ear
+	{"credential", 4, classWeak, true, false, "credential"},         // ent
+	{"credentials", 7, classWeak, true, false, "credential"},        // ial
+	{"cookie", 3, classWeak, true, false, "cookie"},                 // kie
+	{"signature", 3, classWeak, true, false, "signature"},           // nat
+	{"sig", 0, classWeak, false, false, "sig"},
+	{"dsn", 0, classWeak, false, false, "dsn"},
+	{"pat", 0, classWeak, false, false, "pat"},
+	{"salt", 1, classWeak, false, false, "secret"}, // alt
+	{"pass", 0, classWeak, true, true, "password"},
+	{"totp", 0, classWeak, false, false, "secret"},
+	{"code", 0, classNone, false, false, "query-code"},
+}
+
+// keywordRef is the ref of an index entry for a keyword of ours; those of a policy's names are
+// not negative.
+func keywordRef(k int) int32 { return int32(-1 - k) }
+
+// qualifiers are the words before a keyword that change what it says.
+var qualifiers = [...]struct {
+	word   string // of keywords
+	before string // words, in any writing
+	class  class
+	rule   string
+}{
+	{"key", "user.signing public pub primary foreign cache sort partition row idempotency dedup dedupe deduplication publishable site object s3 index unique " +
+		"kms hash range group route routing shard message event feature translation config registry host hot map lookup order column field item " +
+		"record resource restore query composite natural surrogate secondary checksum digest fingerprint lock arrow enter shift ctrl any " +
+		"pivot join search sorting compound vapid measurement anon i18n locale label metadata parameter parent trace mon tur don",
+		classNone, ""},
+	{"key", "api app application", classStrong, "api-key"},
+	{"key", "private secret access account shared signing encryption master storage preshared license security deploy service admin unseal " +
+		"recovery client consumer session decryption validation management auth role write read ingest", classStrong, "secret-key"},
+	{"token", "access auth refresh session api", classStrong, "token"},
+	{"token", "pad eos bos unk mask stop prompt completion total input output max cls sep next page continuation num sync delta cursor pagination " +
+		"scroll resume starting marker special new shift cached reasoning per end start",
+		classNone, ""},
+	{"pass", "com tres by sur over under en encom im tres bi", classNone, ""},
+	{"auth", "master", classStrong, "password"},
+	{"auth", "o", classWeak, "auth"},
+	{"sig", "key cert", classNone, ""},
+	{"cookie", "set", classSetCookie, "cookie"},
+}
+
+// endSet has a bit for the last two letters of each word of a list. Most words end otherwise than
+// all of them, and then the list is not read.
+type endSet [32]uint32
+
+func (s *endSet) add(word string) {
+	last := word[len(word)-1] & 31
+	if len(word) == 1 {
+		s[last] = ^uint32(0)
+		return
+	}
+	s[last] |= 1 << (word[len(word)-2] & 31)
+}
+
+func (s *endSet) has(text []byte) bool {
+	before := byte(0)
+	if len(text) > 1 {
+		before = text[len(text)-2]
+	}
+	return s[text[len(text)-1]&31]>>(before&31)&1 != 0
+}
+
+var qualifierEnds = sync.OnceValue(func() *[len(qualifiers)]endSet {
+	out := new([len(qualifiers)]endSet)
+	for k := range qualifiers {
+		for word := range strings.SplitSeq(qualifiers[k].before, " ") {
+			out[k].add(word)
+		}
+	}
+	return out
+})
 
 // patternWord is the part of a policy's name pattern by which it is looked for:
 // the literal text at its end.
@@ -66,6 +145,7 @@ type nameInfo struct {
 	end   int    // after it
 	rule  string // what a placeholder says
 	noTag bool
+	shape int32 // 1 + the row of vendorNames
 	outcome
 }
 
@@ -74,9 +154,10 @@ func isIdent(c byte) bool { return isAlnum(c) || c == '_' || c == '-' || c == '.
 // maxName bounds the look to the left.
 const maxName = 64
 
-// readName judges whether the keyword at ks ends a name that says secret.
-func (e *engine) readName(ks int, kw string, pattern int, eof bool) nameInfo {
-	v := e.view.vis
+// readName judges whether the word at ks ends a name that says secret, or belongs to a
+// vendor.
+func (e *engine) readName(ks int, ent *entry, eof bool) nameInfo {
+	v, kw := e.view.vis, ent.text
 	n := min(len(kw), len(v)-ks)
 	for i := range n {
 		if fold(v[ks+i]) != kw[i] {
@@ -89,11 +170,109 @@ func (e *engine) readName(ks int, kw string, pattern int, eof bool) nameInfo {
 		}
 		return nameInfo{outcome: more}
 	}
-	end := ks + n
+	end, base, o := nameEnd(v, ks, kw, ent.kind == eVendor, eof)
+	if o != found {
+		return nameInfo{outcome: o}
+	}
+	start := ks
+	for start > 0 && ks-start < maxName && isIdent(v[start-1]) {
+		start--
+	}
+	start = unescapedStart(v, start, ks)
+	if bytes.HasSuffix(v[:start], []byte(placeholderHead)) {
+		return nameInfo{} // the rule in a placeholder of ours
+	}
+	if start > 1 && v[start-1] == ':' && v[start-2] == ':' && isUpper(v[start]) {
+		return nameInfo{} // a type, such as AWS::IAM::AccessKey
+	}
+	if start > 0 && v[start-1] == ':' && end < len(v) && v[end] == ':' && end+1 < len(v) && v[end+1] > ' ' && start > 1 && isIdent(v[start-2]) {
+		return nameInfo{} // a part of arn:…:secret:name
+	}
+	if bytes.HasPrefix(v[start:], []byte("//")) && start > 0 && v[start-1] == ':' && bytes.IndexByte(v[start+2:end], '/') < 0 {
+		return nameInfo{} // the user of a URL
+	}
+	info := nameInfo{start: start, end: end, outcome: found}
+	switch {
+	case ent.kind == eVendor:
+		if !vendorSays(v[ks:end], kw) {
+			return nameInfo{}
+		}
+		row := &e.snap.vendors[ent.ref]
+		if ks > start && isLower(v[ks]) && isAlnum(v[ks-1]) || isUpper(v[ks]) && ks > start && isUpper(v[ks-1]) {
+			return nameInfo{} // inside another word
+		}
+		info.class, info.rule, info.shape = classShape, e.snap.rules[row.rule].id, ent.ref+1
+	case ent.ref >= 0:
+		if globFold(e.set.cfg.Names[ent.ref], string(v[start:end])) {
+			info.class, info.rule = classExtra, "policy-name"
+		}
+	default:
+		info.class, info.rule, info.noTag = classify(v, start, ks, end, int(-1-ent.ref), base)
+		if e.snap != nil && (info.class != classNone || ks > start || start > 1 && v[start-1] == ' ') {
+			from := start
+			for k := 0; from > 1 && v[from-1] == ' ' && isIdent(v[from-2]) && start-from < maxName && k < 2; k++ {
+				for from--; from > 0 && isIdent(v[from-1]) && start-from < maxName; from-- {
+				}
+			}
+			if info.shape = vendorMarks().vendorAt(v[from:end]); info.shape > 0 && info.class == classNone {
+				info.class, info.rule = classShape, "vendor"
+			}
+		}
+	}
+	if info.class == classNone {
+		return nameInfo{}
+	}
+	return info
+}
+
+// vendorSays reports whether the rest of a name, from the vendor's word on, names a secret:
+// nothing but the vendor, or an ending that says so.
+func vendorSays(rest []byte, word string) bool {
+	rest = bytes.TrimRight(rest, "0123456789")
+	return len(rest) <= len(word) || endsInAny(rest, "key keys token tokens secret api auth access pat pass password pwd apikey credential "+
+		"credentials private com signature dsn sdk initialize license value")
+}
+
+// unescapedStart skips what is no part of a name: the letter of an escape, as in
+// \nPASSWORD=…, and the digits of %3Fpassword.
+func unescapedStart(v []byte, start, ks int) int {
+	if start > 0 && start < ks && v[start-1] == '\\' && (v[start] == 'n' || v[start] == 't' || v[start] == 'r') {
+		return start + 1
+	}
+	if start > 0 && v[start-1] == '\\' && ks-start >= 5 && (v[start] == 'u' || v[start] == 'x') {
+		if n := 5; v[start] == 'u' && sets[setXDigit].has(v[start+4]) {
+			return start + n
+		}
+	}
+	if start > 0 && ks-start >= 2 && v[start-1] == '%' && isDigit(v[start]) && sets[setXDigit].has(v[start+1]) {
+		return start + 2
+	}
+	return start
+}
+
+// nameEnd finds the end of a name whose last word is kw: digits and a few endings may
+// follow. A vendor's word may stand anywhere in its name.
+func nameEnd(v []byte, ks int, kw string, vendor, eof bool) (int, string, outcome) {
+	end := ks + len(kw)
+	if vendor {
+		if end < len(v) && isLower(v[end]) && isLower(v[end-1]) {
+			return 0, "", no
+		}
+		for end < len(v) && end-ks < maxName && (isIdent(v[end]) && v[end] != '/') {
+			end++
+		}
+		if end == len(v) && !eof {
+			return 0, "", more
+		}
+		for end > ks && !isAlnum(v[end-1]) {
+			end--
+		}
+		return end, "", found
+	}
 	// The name may go on: key_base, a number, or another word, which decides then.
 	base := ""
-	if kw == "key" {
-		for _, suffix := range [...]string{"_base", "-base", "base", "_data", "-data", "data"} {
+	if kw == "key" && end < len(v) && strings.IndexByte("_-bBdDmM", v[end]) >= 0 {
+		for _, suffix := range [...]string{"_base", "-base", "base", "_data", "-data", "data", "material", "_pem", "_b64", "_base64"} {
 			if hasFold(v[end:], suffix) {
 				end += len(suffix)
 				base = suffix
@@ -101,9 +280,16 @@ func (e *engine) readName(ks int, kw string, pattern int, eof bool) nameInfo {
 			}
 		}
 	}
-	if kw == "key" && base == "" && !eof && len(v)-end < len("_base") &&
-		(end == len(v) || strings.IndexByte("_-bBdD", v[end]) >= 0) {
-		return nameInfo{outcome: more}
+	if base == "" && !eof && kw == "key" && len(v)-end < len("_base64") && (end == len(v) || strings.IndexByte("_-bBdDmM", v[end]) >= 0) {
+		return 0, "", more
+	}
+	if base == "" && end < len(v) && v[end] == '_' {
+		for _, suffix := range [...]string{"_value", "_string", "_plain", "_text"} { // DB_PASSWORD_VALUE
+			if hasFold(v[end:], suffix) {
+				end += len(suffix)
+				break
+			}
+		}
 	}
 	p := end
 	if p < len(v) && (v[p] == '_' || v[p] == '-') && p+1 < len(v) && isDigit(v[p+1]) {
@@ -113,140 +299,123 @@ func (e *engine) readName(ks int, kw string, pattern int, eof bool) nameInfo {
 		p++
 	}
 	if p < len(v) && isAlnum(v[p]) {
-		return nameInfo{}
+		return 0, "", no
 	}
-	if p+1 >= len(v) && !eof {
-		return nameInfo{outcome: more}
+	if !eof && (p >= len(v) || v[p] == '_' && len(v)-p < len("_string")) {
+		return 0, "", more
 	}
-	if p < len(v) && v[p] == '_' {
-		return nameInfo{}
+	if p < len(v) && (v[p] == '_' || v[p] == '-' || v[p] == '/' || v[p] == '.' && p+1 < len(v) && isIdent(v[p+1])) {
+		return 0, "", no
 	}
-	if p < len(v) && (v[p] == '-' || v[p] == '.' || v[p] == '/') {
-		return nameInfo{}
+	if p < len(v) && v[p] == '.' && p+1 == len(v) && !eof {
+		return 0, "", more
 	}
-	end = p
-	start := ks
-	for start > 0 && ks-start < maxName && isIdent(v[start-1]) {
-		start--
-	}
-	// An escape before the name is not part of it: \nPASSWORD=…
-	if start > 0 && v[start-1] == '\\' && start < ks && (v[start] == 'n' || v[start] == 't' || v[start] == 'r') {
-		start++
-	}
-	if bytes.HasSuffix(v[:start], []byte(placeholderHead)) {
-		return nameInfo{} // the rule in a placeholder of ours
-	}
-	if bytes.HasSuffix(v[:start], []byte("::")) {
-		return nameInfo{} // a type, such as AWS::IAM::AccessKey
-	}
-	if bytes.HasPrefix(v[start:], []byte("//")) && start > 0 && v[start-1] == ':' && bytes.IndexByte(v[start+2:end], '/') < 0 {
-		return nameInfo{} // the user of a URL
-	}
-	info := nameInfo{start: start, end: end, outcome: found}
-	if pattern != noPattern {
-		if globFold(e.set.cfg.Names[pattern], string(v[start:end])) {
-			info.class, info.rule = classExtra, "policy-name"
-		}
-	} else {
-		info.class, info.rule, info.noTag = classify(v, start, ks, end, kw, base)
-	}
-	if info.class == classNone {
-		return nameInfo{}
-	}
-	return info
+	return p, base, found
 }
 
 // classify decides by the last words of a name.
-func classify(v []byte, start, ks, end int, kw, base string) (class, string, bool) {
+func classify(v []byte, start, ks, end, keyword int, base string) (class, string, bool) {
+	row := &keywords[keyword]
+	kw := row.word
 	left := v[start:ks]
 	prev := left
+	if len(left) == 0 && start > 1 && v[start-1] == ' ' { // words of a sentence or a title: API key
+		from := start - 1
+		for from > 0 && start-from < 24 && isIdent(v[from-1]) {
+			from--
+		}
+		prev = v[from : start-1]
+	}
 	for len(prev) > 0 && !isAlnum(prev[len(prev)-1]) {
 		prev = prev[:len(prev)-1]
 	}
 	apart := len(left) == 0 || !isAlnum(left[len(left)-1]) || // a word of its own
-		isUpper(v[ks]) && isLower(left[len(left)-1])
-	switch kw {
-	case "password", "passwords", "passwd":
-		return classStrong, "password", true
-	case "passphrase":
-		return classStrong, "passphrase", true
-	case "pwd":
-		if whole := string(v[start:end]); whole == "PWD" || whole == "OLDPWD" {
-			return classNone, "", false
-		}
-		return classStrong, "password", true
-	case "secret", "secrets":
-		return classStrong, "secret", false
-	case "key":
-		if base != "" {
-			return classStrong, "secret-key", false
-		}
-		if endsInWord(prev, "api") {
-			return classStrong, "api-key", false
-		}
-		for _, q := range [...]string{"private", "secret", "access", "account", "shared", "signing", "encryption", "master",
-			"storage", "preshared"} {
-			if endsInWord(prev, q) {
-				return classStrong, "secret-key", false
-			}
-		}
-		if hasFold(v[start:end], "x-") {
+		isUpper(v[ks]) && isLower(left[len(left)-1]) || isDigit(left[len(left)-1])
+	whole := v[start:end]
+	single := strings.TrimSuffix(kw, "s")
+	if single == "pas" {
+		single = kw
+	}
+	if base != "" {
+		return classStrong, "secret-key", false
+	}
+	out, rule := row.class, row.rule
+	if single == "key" || single == "token" || single == "secret" {
+		if hasFold(whole, "x-") {
 			return classStrong, "header-key", false
-		}
-		if start > 0 && (v[start-1] == '?' || v[start-1] == '&') && start == ks {
-			return classQuery, "query-key", false
-		}
-		return classNone, "", false
-	case "token", "tokens":
-		for _, q := range [...]string{"pad", "eos", "bos", "unk", "mask", "stop", "prompt", "completion", "total", "input",
-			"output", "max", "cls", "sep", "next", "page", "continuation", "num"} {
-			if endsInWord(prev, q) {
-				return classNone, "", false
-			}
-		}
-		for _, q := range [...]string{"access", "auth", "refresh", "session", "api"} {
-			if endsInWord(prev, q) {
-				return classStrong, "token", false
-			}
-		}
-		if hasFold(v[start:end], "x-") {
-			return classStrong, "header-key", false
-		}
-		return classWeak, "token", false
-	case "auth":
-		if !apart && !endsInWord(prev, "o") {
-			return classNone, "", false
-		}
-		return classWeak, "auth", false
-	case "authorization":
-		return classHeader, "authorization", false
-	case "credential", "credentials":
-		return classWeak, "credential", false
-	case "cookie":
-		if len(left) == 0 {
-			return classCookie, "cookie", false
-		}
-		if hasFold(v[start:end], "set-cookie") {
-			return classSetCookie, "cookie", false
-		}
-		return classWeak, "cookie", false
-	case "signature":
-		return classWeak, "signature", false
-	case "sig", "dsn", "pat":
-		if apart {
-			return classWeak, kw, false
-		}
-	case "pass":
-		if len(left) == 0 || !isAlnum(left[len(left)-1]) {
-			return classWeak, "password", true
-		}
-	case "code":
-		if len(left) == 0 && start > 0 && (v[start-1] == '?' || v[start-1] == '&') {
-			return classQuery, "query-code", false
 		}
 	}
-	return classNone, "", false
+	for k := range qualifiers {
+		q := &qualifiers[k]
+		if len(prev) == 0 || q.word != single || !qualifierEnds()[k].has(prev) || !endsInAny(prev, q.before) {
+			continue
+		}
+		if q.class == classNone && !apart && single == "token" {
+			continue
+		}
+		return q.class, q.rule, false
+	}
+	inQuery := start > 0 && (v[start-1] == '?' || v[start-1] == '&')
+	switch kw {
+	case "key", "keys":
+		switch {
+		case inQuery && start == ks:
+			return classQuery, "query-key", false
+		case !apart || len(left) == 0:
+			return classNone, "", false
+		}
+	case "code":
+		if len(left) == 0 && inQuery {
+			return classQuery, rule, false
+		}
+		return classNone, "", false
+	case "pwd":
+		if string(whole) == "PWD" || string(whole) == "OLDPWD" {
+			return classNone, "", false
+		}
+	case "pass":
+		if !apart && inWordList(v[max(start, ks-8):end]) {
+			return classNone, "", false
+		}
+	case "cookie":
+		if len(left) == 0 {
+			return classCookie, rule, false
+		}
+	case "secretid", "secret_id", "secret id":
+		if len(left) > 0 && !apart {
+			return classNone, "", false
+		}
+	case "salt", "psk", "totp":
+		if len(left) == 0 && kw == "salt" {
+			return classNone, "", false
+		}
+	}
+	if !row.glued && !apart {
+		return classNone, "", false
+	}
+	return out, rule, row.noTag
 }
 
-// endsInWord reports whether the text ends with the word, whatever joins them.
-func endsInWord(text []byte, word string) bool { return hasFoldSuffix(text, word) }
+// endsInAny reports whether text ends with one of the words, whatever joins them. Short
+// words must stand by themselves.
+func endsInAny(text []byte, words string) bool {
+	for len(words) > 0 {
+		n := strings.IndexByte(words, ' ')
+		if n < 0 {
+			n = len(words)
+		}
+		w := words[:n]
+		words = words[min(n+1, len(words)):]
+		if len(text) < n || fold(text[len(text)-1]) != w[n-1] || !hasFoldSuffix(text, w) {
+			continue
+		}
+		k := len(text) - len(w)
+		if k == 0 || len(w) > 4 || !isAlpha(text[k-1]) || isUpper(text[k]) && isLower(text[k-1]) {
+			return true
+		}
+		if w == "api" || w == "app" || w == "pub" || w == "o" || w == "auth" {
+			return true
+		}
+	}
+	return false
+}

@@ -16,9 +16,11 @@ type secretValue struct {
 const (
 	// maxNeedle bounds what a known value may hold back.
 	maxNeedle = 1023
-	// chunk is the length of the needles of longer values. They overlap by a byte,
-	// so that the masks of one value join.
+	// chunk is the length of the needles of longer values. They overlap, so that the
+	// masks of one value join.
 	chunk = 512
+	// chunkOverlap is how far they overlap; a wrapped line hides the beginning of one.
+	chunkOverlap = 32
 	// maxGap bounds a run of white space inside a match.
 	maxGap = 64
 	// maxIndent is how far a wrapped line may be indented.

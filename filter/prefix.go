@@ -35,11 +35,80 @@ func leftOK(v []byte, i int) bool {
 	return false
 }
 
+// runMemo remembers a run of bytes of one set, and how many tokens that may start in it were
+// none: prefixes side by side would cost the length of the run each.
+type runMemo struct {
+	set      setID
+	from, to int
+	rejects  int
+	last     int // position of the last
+}
+
+// maxRejects is how many positions of a run are judged.
+const maxRejects = 64
+
+func (m *runMemo) forget(cut int) { m.from, m.to, m.last = m.from-cut, m.to-cut, m.last-cut }
+
+// end returns the end of the run of bytes of a set from p on, of at most most bytes.
+func (m *runMemo) end(v []byte, p, most int, id setID) int {
+	limit := min(len(v), p+most)
+	q := p
+	if m.set == id && p >= m.from && p < m.to {
+		q = min(m.to, limit)
+	}
+	set := &sets[id]
+	for q < limit && set.has(v[q]) {
+		q++
+	}
+	switch {
+	case m.set == id && p >= m.from && p <= m.to:
+		m.to = max(m.to, q)
+	case q-p >= minRun:
+		*m = runMemo{set: id, from: p, to: q, last: -1}
+	}
+	return q
+}
+
+// minRun is the length from which a run is worth remembering.
+const minRun = 64
+
+// rejected counts the positions at which no token was.
+func (m *runMemo) rejected(i int) {
+	if i > m.last && i < m.to {
+		m.rejects++
+		m.last = i
+	}
+}
+
+// spent reports whether enough positions of the run around i were judged.
+func (m *runMemo) spent(i int) bool {
+	return m.rejects >= maxRejects && i > m.from && i < m.to && i > m.last
+}
+
 // matchRule judges the candidate of r whose prefix of plen bytes stands at i.
 func matchRule(v []byte, i, plen int, r *rule, eof bool) verdict {
+	var m runMemo
+	return m.matchRule(v, i, plen, r, eof)
+}
+
+func (m *runMemo) matchRule(v []byte, i, plen int, r *rule, eof bool) verdict {
+	if m.spent(i) {
+		return verdict{}
+	}
+	out := m.match(v, i, plen, r, eof)
+	if out.outcome == no {
+		m.rejected(i)
+	}
+	return out
+}
+
+func (m *runMemo) match(v []byte, i, plen int, r *rule, eof bool) verdict {
 	switch r.check {
 	case checkJWT:
 		return matchJWT(v, i, r, eof)
+	}
+	if r.regex != nil {
+		return matchRegex(v, i, r, eof)
 	}
 	p := i + plen
 	body := p
@@ -47,6 +116,18 @@ func matchRule(v []byte, i, plen int, r *rule, eof bool) verdict {
 	lastSet := setNone
 	for k := range r.parts {
 		s := &r.parts[k]
+		if len(s.any) > 0 {
+			n, o := matchAny(v[p:], s.any, eof)
+			if o == more {
+				return verdict{outcome: more, loose: p-body < loosePrefix}
+			}
+			if o == no && !s.opt {
+				return verdict{}
+			}
+			p += n
+			lastSet = setNone
+			continue
+		}
 		if s.lit != "" {
 			n := min(len(s.lit), len(v)-p)
 			if string(v[p:p+n]) != s.lit[:n] {
@@ -68,12 +149,9 @@ func matchRule(v []byte, i, plen int, r *rule, eof bool) verdict {
 			lastSet = setNone
 			continue
 		}
-		set := &sets[s.set]
 		lastSet = s.set
 		from := p
-		for p < len(v) && p-from < int(s.max) && set.has(v[p]) {
-			p++
-		}
+		p = m.end(v, p, int(s.max), s.set)
 		if p-from < int(s.min) {
 			if p == len(v) && !eof {
 				return verdict{outcome: more, loose: p-body < loosePrefix}
@@ -112,8 +190,8 @@ func matchRule(v []byte, i, plen int, r *rule, eof bool) verdict {
 		out.end = p
 		return out
 	}
-	for p < len(v) && p-i < maxRun && set.has(v[p]) {
-		p++
+	if p-i < maxRun {
+		p = m.end(v, p, i+maxRun-p, lastSet)
 	}
 	if p-i >= maxRun {
 		out.outcome, out.end, out.until = swallow, p, *set
@@ -124,6 +202,59 @@ func matchRule(v []byte, i, plen int, r *rule, eof bool) verdict {
 	}
 	out.end = p
 	return out
+}
+
+// matchAny returns the length of the longest alternative.
+func matchAny(v []byte, any []part, eof bool) (int, outcome) {
+	best := 0
+	for k := range any {
+		a := &any[k]
+		n := 0
+		if a.lit != "" {
+			n = min(len(a.lit), len(v))
+			if string(v[:n]) != a.lit[:n] {
+				continue
+			}
+			if n < len(a.lit) {
+				if !eof {
+					return 0, more
+				}
+				continue
+			}
+		} else {
+			for n < len(v) && n < int(a.max) && sets[a.set].has(v[n]) {
+				n++
+			}
+			if n == len(v) && n < int(a.max) && !eof {
+				return 0, more
+			}
+			if n < int(a.min) {
+				continue
+			}
+		}
+		best = max(best, n)
+	}
+	if best == 0 {
+		return 0, no
+	}
+	return best, found
+}
+
+// matchRegex applies the expression of a rule to the run of bytes without white space, quotes
+// and angle brackets.
+func matchRegex(v []byte, i int, r *rule, eof bool) verdict {
+	p := i
+	for p < len(v) && p-i < maxValue && v[p] > ' ' && v[p] != '"' && v[p] != '\'' && v[p] != '<' && v[p] != '>' && v[p] != '`' && v[p] != 0x7f {
+		p++
+	}
+	if p == len(v) && p-i < maxValue && !eof {
+		return verdict{outcome: more, loose: p-i < 3*loosePrefix}
+	}
+	n := r.regex.match(v[i:p])
+	if n == 0 || !plausible(v[i:i+n], r) {
+		return verdict{}
+	}
+	return verdict{outcome: found, layer: layerPrefix, start: i, end: i + n, rule: r.id, learn: true}
 }
 
 // plausible reports whether the first bytes of a body look issued, not written
@@ -154,7 +285,7 @@ func plausible(body []byte, r *rule) bool {
 	if distinct < need || digits < int(r.digits) {
 		return false
 	}
-	return !isExample(body)
+	return !isExample(body) && !(len(body) >= 12 && readable(body))
 }
 
 // isExample reports whether the text says that it stands for a secret.

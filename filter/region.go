@@ -1,5 +1,7 @@
 package filter
 
+import "bytes"
+
 // openRegion writes what stands before the region that is open.
 func (w *Writer) openRegion() {
 	if w.flushed {
@@ -38,11 +40,19 @@ func (w *Writer) closeRegion() {
 		w.flushed = false
 		w.emit(end)
 	} else {
-		w.sendWhole(appendPlaceholder(nil, best.rule, tag))
-		if w.out < end {
-			w.pend = append(w.pend, w.sequences(max(w.out, 0), end)...)
-			w.out = end
+		if at := w.base + int64(end); w.sniff.inStretch(w.regionAt) {
+			w.stars(at - w.regionAt)
+		} else {
+			w.sendWhole(appendPlaceholder(nil, best.rule, tag))
 		}
+		if !w.sniff.inStretch(w.regionAt) {
+			var rest []byte
+			if w.out < end {
+				rest = w.sequences(max(w.out, 0), end)
+			}
+			w.pend = append(w.pend, joinSequences(w.colours, rest)...)
+		}
+		w.out = max(w.out, end)
 		w.note(best, tag, w.base+int64(end))
 		if value != nil && best.learn && best.layer != layerKnown {
 			w.set.learn(value, best.rule, tag != "")
@@ -50,7 +60,18 @@ func (w *Writer) closeRegion() {
 		}
 	}
 	e.region = region{}
-	w.flushed = false
+	w.flushed, w.colours = false, nil
+}
+
+// stars stands for a region of a binary stretch, whose length has to stay.
+func (w *Writer) stars(n int64) {
+	for n > 0 {
+		k := min(n, int64(piece))
+		w.pend = append(w.pend, bytes.Repeat([]byte("*"), int(k))...)
+		if n -= k; len(w.pend) >= piece {
+			w.flush()
+		}
+	}
 }
 
 // sequences returns the escape sequences of a replaced stretch that the screen
@@ -79,6 +100,18 @@ func (w *Writer) sequences(from, to int) []byte {
 		i = j
 	}
 	return out
+}
+
+// joinSequences joins the sequences of two stretches: a reset in the second ends what the first
+// did.
+func joinSequences(first, second []byte) []byte {
+	if len(first) == 0 || bytes.HasPrefix(second, []byte("\x1b[m")) || bytes.HasPrefix(second, []byte("\x1b[0m")) {
+		return second
+	}
+	if len(first)+len(second) > maxSeq {
+		return first
+	}
+	return append(first, second...)
 }
 
 // note counts a finding.

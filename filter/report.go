@@ -32,6 +32,14 @@ type Finding struct {
 	Line  int64  `json:"line"` // 1-based
 }
 
+// Unfiltered says what of a stream was not filtered as text, "" if all was.
+func (r *Report) Unfiltered() string {
+	if !r.Binary || r.Blocked {
+		return ""
+	}
+	return decimal(r.BinaryBytes) + " bytes are binary; only known values, keys and tokens were looked for in them"
+}
+
 // Redaction counts the findings of one rule and tag in one stream.
 type Redaction struct {
 	Rule   string `json:"rule"`
@@ -42,11 +50,16 @@ type Redaction struct {
 
 // Report is what a Writer did.
 type Report struct {
-	BytesIn    int64       `json:"bytes_in"`
-	BytesOut   int64       `json:"bytes_out"`
-	Binary     bool        `json:"binary"`
-	Redacted   bool        `json:"redacted"` // false: the stream went through unfiltered
-	Redactions []Redaction `json:"redactions"`
+	BytesIn  int64 `json:"bytes_in"`
+	BytesOut int64 `json:"bytes_out"`
+	Binary   bool  `json:"binary"` // a stretch of it was
+	// BinaryBytes is how much of the stream lay in binary stretches, in which only known
+	// values, keys and tokens are looked for.
+	BinaryBytes int64       `json:"binary_bytes,omitempty"`
+	Redacted    bool        `json:"redacted"` // false: a part of the stream was not filtered as text
+	Redactions  []Redaction `json:"redactions"`
+	// Blocked says that policy kept binary stretches from being shown.
+	Blocked bool `json:"-"`
 	// Findings is filled only if Config.KeepFindings is set.
 	Findings []Finding `json:"-"`
 }

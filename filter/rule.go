@@ -1,6 +1,13 @@
 package filter
 
-import "strings"
+import (
+	"regexp"
+	"regexp/syntax"
+	"strings"
+	"sync"
+
+	"github.com/atip-dev/atip-exec/internal/errcode"
+)
 
 // rule is a row of the compiled table: what must follow one of its prefixes.
 type rule struct {
@@ -11,6 +18,8 @@ type rule struct {
 	distinct uint8
 	digits   uint8
 	check    checkID
+	back     part // before the prefix
+	regex    *lazyRegexp
 }
 
 type part struct {
@@ -18,6 +27,23 @@ type part struct {
 	set      setID
 	min, max uint16
 	opt      bool
+	any      []part
+}
+
+// lazyRegexp is compiled when the prefix of its rule is first seen: that costs more than all
+// other rules together.
+type lazyRegexp struct {
+	src  string
+	once sync.Once
+	re   *regexp.Regexp
+}
+
+func (l *lazyRegexp) match(text []byte) int {
+	l.once.Do(func() { l.re = regexp.MustCompile("^(?:" + l.src + ")") })
+	if m := l.re.FindIndex(text); m != nil {
+		return m[1]
+	}
+	return 0
 }
 
 // leftSide is what may stand before a prefix.
@@ -29,8 +55,28 @@ const (
 	leftDigits                 // eight digits, which are no secret
 )
 
+// maxLookback is how much may stand before a tell-tale, and is held back for it.
+const maxLookback = 64
+
+// start returns where the token of r begins whose prefix stands at i: with a lookback that is
+// further left, else at i.
+func (r *rule) start(v []byte, i int) int {
+	if r.back.set == setNone {
+		return i
+	}
+	from := i
+	for set := &sets[r.back.set]; from > 0 && i-from < int(r.back.max) && set.has(v[from-1]); {
+		from--
+	}
+	return from
+}
+
 // fits reports whether a token of r may start at i.
 func (r *rule) fits(v []byte, i int) bool {
+	if r.back.set != setNone {
+		from := r.start(v, i)
+		return i-from >= int(r.back.min) && leftOK(v, from)
+	}
 	switch r.left {
 	case leftAny:
 		return true
@@ -75,13 +121,20 @@ type prefixEntry struct {
 
 // compileRule checks a row and turns it into its compiled form.
 func compileRule(r *Rule) (rule, error) {
-	fail := func(reason string) (rule, error) { return rule{}, &Error{Code: "E1501", Rule: r.ID, Reason: reason} }
+	fail := func(reason string) (rule, error) {
+		return rule{}, &Error{Code: errcode.RedactionRule, Rule: r.ID, Reason: reason}
+	}
 	if !ruleName(r.ID) {
 		return fail("id is not 1 to 48 letters, digits, _ . or -")
 	}
-	out := rule{id: r.ID, distinct: uint8(min(r.Need.Distinct, 64)), digits: uint8(min(r.Need.Digits, 64))}
-	if len(r.Prefix) == 0 {
-		return fail("no prefix")
+	out := rule{id: r.ID, exact: len(r.Names) > 0, distinct: uint8(min(r.Need.Distinct, 64)), digits: uint8(min(r.Need.Digits, 64))}
+	if (len(r.Prefix) == 0) == (len(r.Names) == 0) {
+		return fail("either prefix or names is needed")
+	}
+	for _, n := range r.Names {
+		if len(n) < 4 || len(n) > 40 || strings.ToLower(n) != n {
+			return fail("name " + n + " is not 4 to 40 bytes in lower case")
+		}
 	}
 	for _, p := range r.Prefix {
 		if len(p) < 3 || len(p) > 64 {
@@ -99,6 +152,9 @@ func compileRule(r *Rule) (rule, error) {
 	}
 	switch r.End {
 	case "", "run":
+		if len(r.Names) > 0 {
+			return fail("a value behind a name ends exactly")
+		}
 	case "exact":
 		out.exact = true
 	default:
@@ -107,6 +163,27 @@ func compileRule(r *Rule) (rule, error) {
 	var ok bool
 	if out.check, ok = checkByName(r.Check); !ok {
 		return fail("unknown check " + r.Check)
+	}
+	if len(r.Lookback) > 0 {
+		b := r.Lookback[0]
+		id, ok := setByName(b.Set)
+		if len(r.Lookback) > 1 || !ok || b.Min < 1 || max(b.Min, b.Max) > maxLookback {
+			return fail("lookback is not one set of 1 to 64 bytes")
+		}
+		out.back = part{set: id, min: uint16(b.Min), max: uint16(max(b.Min, b.Max))}
+	}
+	if r.Regex != "" {
+		re, err := syntax.Parse(r.Regex, syntax.Perl)
+		switch {
+		case err != nil:
+			return fail("regex: " + err.Error())
+		case len(r.Body) > 0 || len(r.Names) > 0:
+			return fail("regex stands in place of body, with a prefix")
+		case re.Op == syntax.OpStar || re.Op == syntax.OpConcat && re.Sub[0].Op == syntax.OpStar:
+			return fail("regex begins with a repetition")
+		}
+		out.regex = &lazyRegexp{src: r.Regex}
+		return out, nil
 	}
 	if len(r.Body) == 0 {
 		return fail("no body")
@@ -117,8 +194,22 @@ func compileRule(r *Rule) (rule, error) {
 	for i, s := range r.Body {
 		p := part{lit: s.Lit, opt: s.Opt}
 		switch {
-		case s.Lit != "" && s.Set != "":
-			return fail("a shape has both set and lit")
+		case s.Lit != "" && s.Set != "" || len(s.Any) > 0 && s.Lit+s.Set != "":
+			return fail("a shape is one of set, lit and any")
+		case len(s.Any) > 0:
+			for _, a := range s.Any {
+				alt := part{lit: a.Lit}
+				if a.Lit == "" {
+					if alt.set, ok = setByName(a.Set); !ok || a.Min < 1 || a.Max > 512 {
+						return fail("any holds literals and sets of 1 to 512 bytes")
+					}
+					alt.min, alt.max = uint16(a.Min), uint16(max(a.Min, a.Max))
+				}
+				p.any = append(p.any, alt)
+				least = max(least, len(a.Lit), a.Min)
+				total += max(len(a.Lit), a.Max)
+			}
+			last, fixed = setNone, true
 		case s.Lit != "":
 			// Greedy matching without backtracking needs this.
 			if last != setNone && !fixed && sets[last].has(s.Lit[0]) {
@@ -186,4 +277,77 @@ func safeName(s string) string {
 		return "value"
 	}
 	return b.String()
+}
+
+// vendorName is a word that names a vendor, and the rule for the value behind such a name.
+type vendorName struct {
+	word  string
+	off   uint8
+	rule  uint16
+	alone bool // without key or token beside it, too: the index holds it
+}
+
+// wordMarks has a bit for the first four letters of each vendor's word. Nearly all words of a log
+// have none, which saves the search among hundreds of rows.
+type wordMarks [64]uint64
+
+func markOf(a, b, c, d byte) (word, bit uint32) {
+	h := (uint32(a) | uint32(b)<<8 | uint32(c)<<16 | uint32(d)<<24) * hashMul >> 20
+	return h >> 6, h & 63
+}
+
+var vendorMarks = sync.OnceValue(func() *wordMarks {
+	m := new(wordMarks)
+	for i := range vendorNames {
+		if w := vendorNames[i].word; len(w) >= 4 {
+			word, bit := markOf(w[0], w[1], w[2], w[3])
+			m[word] |= 1 << bit
+		}
+	}
+	return m
+})
+
+// vendorAt returns 1 + the first row of vendorNames for one of the words of a name, or 0.
+func (m *wordMarks) vendorAt(name []byte) int32 {
+	rows := vendorNames[:]
+	for i := 0; i < len(name); {
+		if !isAlnum(name[i]) {
+			i++
+			continue
+		}
+		j := i + 1
+		for j < len(name) && isAlnum(name[j]) && !(isUpper(name[j]) && isLower(name[j-1])) {
+			j++
+		}
+		if j-i >= 4 && m.has(name[i:j]) {
+			lo, hi := 0, len(rows)
+			for lo < hi {
+				m := int(uint(lo+hi) >> 1)
+				if compareFold(name[i:j], rows[m].word) > 0 {
+					lo = m + 1
+				} else {
+					hi = m
+				}
+			}
+			if lo < len(rows) && compareFold(name[i:j], rows[lo].word) == 0 {
+				return int32(lo + 1)
+			}
+		}
+		i = j
+	}
+	return 0
+}
+
+func (m *wordMarks) has(word []byte) bool {
+	k, bit := markOf(fold(word[0]), fold(word[1]), fold(word[2]), fold(word[3]))
+	return m[k]>>bit&1 != 0
+}
+
+// whole reports whether all of a value has the shape of r.
+func (r *rule) whole(val []byte) bool {
+	if n := len(val); n < 12 {
+		return false
+	}
+	m := matchRule(val, 0, 0, r, true)
+	return m.outcome == found && m.end == len(val)
 }

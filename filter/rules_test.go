@@ -80,6 +80,9 @@ func TestRules(t *testing.T) {
 					continue // this draw lacks the digits or letters the rule needs
 				}
 				for _, setting := range settings {
+					if len(r.Names) > 0 {
+						setting = named(setting, r.Names[0])
+					}
 					if r.Left == "digits" {
 						setting = strings.ReplaceAll(setting, "%s", "12345678%s")
 					}
@@ -103,6 +106,21 @@ func TestRules(t *testing.T) {
 			}
 		}
 	}
+}
+
+// named puts a vendor's name before the value of a setting, in the writing that fits it.
+func named(setting, name string) string {
+	switch {
+	case strings.HasPrefix(setting, "https:"):
+		return "https://h/?" + name + "_key=%s&b=c"
+	case strings.Contains(setting, `\"k\"`):
+		return `{"a":"{\"` + name + `Token\":\"%s\"}"}`
+	case strings.Contains(setting, `"k"`):
+		return `{"` + name + `_api_key":"%s","n":1}`
+	case strings.HasPrefix(setting, "'"):
+		return name + ".secret = '%s' x"
+	}
+	return strings.ToUpper(name) + "_TOKEN=%s\n"
 }
 
 func compiled(t *testing.T, r Rule) *rule {
@@ -168,5 +186,34 @@ func TestNoLiteralTokens(t *testing.T) {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestVendorMarks: each vendor is found by its word in any case, as without the marks.
+func TestVendorMarks(t *testing.T) {
+	for k := range vendorNames {
+		word := vendorNames[k].word
+		if len(word) < 4 {
+			continue
+		}
+		first := slices.IndexFunc(vendorNames[:], func(v vendorName) bool { return v.word == word })
+		for _, name := range []string{word, strings.ToUpper(word), "x_" + word + "_key"} {
+			if got := vendorMarks().vendorAt([]byte(name)); got != int32(first+1) && strings.IndexFunc(word, func(r rune) bool { return !isAlnum(byte(r)) }) < 0 {
+				t.Errorf("%s: row %d, want %d", name, got, first+1)
+			}
+		}
+	}
+}
+
+// TestQualifierEnds: each qualifier is found in any case, at the end of any word.
+func TestQualifierEnds(t *testing.T) {
+	for k := range qualifiers {
+		for word := range strings.SplitSeq(qualifiers[k].before, " ") {
+			for _, text := range []string{word, strings.ToUpper(word), "x_" + word} {
+				if !qualifierEnds()[k].has([]byte(text)) || !endsInAny([]byte(text), qualifiers[k].before) {
+					t.Errorf("%s %s is not found", text, qualifiers[k].word)
+				}
+			}
+		}
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+
+	"github.com/atip-dev/atip-exec/internal/errcode"
 )
 
 // Set is everything a run redacts: the rules, the known values and what was
@@ -33,6 +35,7 @@ type snapshot struct {
 	rules   []rule
 	needles []needle
 	values  []secretValue
+	vendors []vendorName
 }
 
 const (
@@ -46,21 +49,21 @@ const (
 // NewSet builds a Set. The zero Config redacts everything.
 func NewSet(cfg Config, known Known, key TagKey) (*Set, error) {
 	s := &Set{cfg: cfg, key: key}
-	sn := &snapshot{rules: builtinRules[:]}
+	sn := &snapshot{rules: builtinRules[:], vendors: vendorNames[:]}
 	for _, a := range cfg.Allow {
 		if a.Reason == "" {
-			return nil, &Error{Code: "E1501", Rule: a.Rule, Reason: "allowed without a reason"}
+			return nil, &Error{Code: errcode.RedactionRule, Rule: a.Rule, Reason: "allowed without a reason"}
 		}
 		switch {
 		case a.SHA256 != "":
 			s.allow = append(s.allow, strings.ToLower(a.SHA256))
 		case a.Rule == "" || a.Tool == "":
-			return nil, &Error{Code: "E1501", Rule: a.Rule, Reason: "allowed neither by digest nor by rule and tool"}
+			return nil, &Error{Code: errcode.RedactionRule, Rule: a.Rule, Reason: "allowed neither by digest nor by rule and tool"}
 		case a.Tool == cfg.Tool:
 			s.cfg.DisableRules = append(slices.Clone(s.cfg.DisableRules), a.Rule)
 		}
 	}
-	sn.entries = make([]entry, 0, len(builtinPrefixes)+len(keywords)+len(cfg.Names)+8+len(known.values)*12)
+	sn.entries = make([]entry, 0, len(builtinPrefixes)+len(keywords)+len(flags)+len(vendorNames)+len(cfg.Names)+8+len(known.values)*12)
 	for _, p := range &builtinPrefixes {
 		sn.entries = append(sn.entries, entry{text: p.text, ref: int32(p.rule)})
 	}
@@ -71,6 +74,9 @@ func NewSet(cfg Config, known Known, key TagKey) (*Set, error) {
 			if err != nil {
 				return nil, err
 			}
+			for _, n := range cfg.Rules[i].Names {
+				sn.vendors = append(slices.Clip(sn.vendors), vendorName{word: n, rule: uint16(len(sn.rules)), alone: true})
+			}
 			for _, p := range cfg.Rules[i].Prefix {
 				sn.entries = append(sn.entries, entry{text: p, ref: int32(len(sn.rules))})
 			}
@@ -78,23 +84,33 @@ func NewSet(cfg Config, known Known, key TagKey) (*Set, error) {
 		}
 	}
 	for i := range keywords {
-		sn.entries = append(sn.entries, entry{text: keywords[i].word, ref: noPattern, kind: eName, off: keywords[i].off})
+		sn.entries = append(sn.entries, entry{text: keywords[i].word, ref: keywordRef(i), kind: eName, off: keywords[i].off})
 	}
 	for i, pattern := range cfg.Names {
 		word, ok := patternWord(pattern)
 		if !ok {
-			return nil, &Error{Code: "E1501", Reason: "name " + pattern + " does not end with three literal bytes"}
+			return nil, &Error{Code: errcode.RedactionRule, Reason: "name " + pattern + " does not end with three literal bytes"}
 		}
 		sn.entries = append(sn.entries, entry{text: word, ref: int32(i), kind: eName})
 	}
 	sn.entries = append(sn.entries, entry{text: "://", kind: eURL}, entry{text: "data:", kind: eData}, entry{text: "data\":", kind: eData},
-		entry{text: " -p", kind: eFlag}, entry{text: " -u", kind: eFlag})
+		entry{text: ":5432:", kind: eFlag}, entry{text: ":3306:", kind: eFlag}, entry{text: ":*:", kind: eFlag})
+	for k := range flags {
+		sn.entries = append(sn.entries, entry{text: flags[k].flag, kind: eFlag})
+	}
+	slices.SortStableFunc(sn.vendors[len(vendorNames):], func(a, b vendorName) int { return strings.Compare(a.word, b.word) })
+	for k := range sn.vendors {
+		if !sn.vendors[k].alone {
+			continue
+		}
+		sn.entries = append(sn.entries, entry{text: sn.vendors[k].word, ref: int32(k), kind: eVendor, off: sn.vendors[k].off})
+	}
 	for _, head := range [...]string{armourHead, sshHead, puttyHead} {
 		sn.entries = append(sn.entries, entry{text: head, kind: eArmour})
 	}
 	s.addKnown(sn, known.values)
 	if len(sn.entries) > maxEntries {
-		return nil, &Error{Code: "E1501", Reason: "too many rules and values"}
+		return nil, &Error{Code: errcode.RedactionRule, Reason: "too many rules and values"}
 	}
 	s.snap.Store(sn)
 	return s, nil
@@ -122,23 +138,29 @@ func (s *Set) addKnown(sn *snapshot, values []knownValue) {
 		sn.values = append(sn.values, secretValue(kv))
 		id := int32(len(sn.values) - 1)
 		forms(kv.value, func(text string, base64 bool) {
-			for start := 0; ; start += chunk - 1 {
-				piece := text[start:]
-				last := len(text) <= maxNeedle || len(piece) <= chunk
-				if !last {
-					piece = piece[:chunk]
-				} else if start > 0 {
-					piece = text[len(text)-chunk:]
-				}
-				if !seen[piece] && total+len(piece) <= maxNeedleBytes && len(sn.entries)+20 < maxEntries {
-					seen[piece] = true
-					total += len(piece)
-					sn.needles = append(sn.needles, needle{text: piece, value: id, base64: base64 && last})
-					sn.entries = appendStarts(sn.entries, piece, int32(len(sn.needles)-1))
-				}
-				if last {
+			need := func(piece string, last bool) {
+				if seen[piece] || total+len(piece) > maxNeedleBytes || len(sn.entries)+20 >= maxEntries {
 					return
 				}
+				seen[piece] = true
+				total += len(piece)
+				sn.needles = append(sn.needles, needle{text: piece, value: id, base64: base64 && last})
+				sn.entries = appendStarts(sn.entries, piece, int32(len(sn.needles)-1))
+			}
+			if len(text) <= maxNeedle {
+				need(text, true)
+				return
+			}
+			for start := 0; ; start += chunk - chunkOverlap {
+				piece := text[start:]
+				if len(piece) <= chunk {
+					need(text[len(text)-chunk:], true)
+					need(text[len(text)-chunk+chunkOverlap/2:], true)
+					return
+				}
+				// A line may break near the beginning of one of two.
+				need(piece[:chunk], false)
+				need(piece[chunkOverlap/2:chunk], false)
 			}
 		})
 	}
@@ -208,7 +230,7 @@ func (s *Set) learn(value []byte, name string, tagged bool) {
 	}
 	s.learned++
 	s.bytes += len(text)
-	sn := &snapshot{rules: old.rules}
+	sn := &snapshot{rules: old.rules, vendors: old.vendors}
 	val := secretValue{name: name}
 	if tagged {
 		val.value = text

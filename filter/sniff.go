@@ -1,54 +1,159 @@
 package filter
 
-import "bytes"
+import (
+	"bytes"
+	"encoding/binary"
+)
 
-// sniffAt is how far into a stream it can turn out to be binary. The decision
-// falls at a fixed offset, not per read, so that it does not depend on the cuts.
-const sniffAt = 8 << 10
+// Binary output comes in stretches: `cat picture; env` is one and then text. Where a stretch
+// begins and ends depends on the bytes alone, never on how they were cut. Everything is
+// searched for known values, keys and tokens, inside a stretch too; context values count
+// where their line is text. So a stretch decides three things: what the report says, what
+// BinaryBlock drops, and that BinaryMaskKnown keeps lengths.
 
-// sniffer decides whether a stream is text, binary or UTF-16.
+const (
+	// sniffBlock is the block in which control bytes are counted.
+	sniffBlock = 8 << 10
+	// textEnds is how much text in a row ends a stretch, lineEnds the length of a line that
+	// does, linesEnd the number of shorter ones.
+	textEnds, lineEnds, linesEnd = 4 << 10, 64, 2
+	// minLine is the shortest line that counts among linesEnd.
+	minLine = 8
+	// maxKept is what BinaryBlock holds back while bytes may turn out to begin a stretch.
+	maxKept = 512
+)
+
+// sniffer finds the stretches of a stream.
 type sniffer struct {
-	n        int // bytes seen
+	n        int64 // bytes seen
 	head     [16]byte
+	counts   bool  // control bytes of this block
+	from     int64 // since here
 	controls int
-	nuls     int
-	decided  bool
-	kept     []byte // block mode: not a byte of a binary stream is shown
-	settled  bool
-	binary   bool
-	blocked  int64
+	nuls     int // in a row
+	inside   bool
+	text     int // bytes of text in a row
+	line     int // printable bytes of the line, or -1
+	lines    int // printable lines in a row
+	total    int64
+	kept     []byte // BinaryBlock: may belong to a stretch
+	settled  bool   // BinaryBlock: the head of the stream went out
+	blocked  int64  // BinaryBlock: bytes of this stretch
+	spans    []stretch
 }
+
+// stretch is a half-open range of offsets in the stream; to is -1 while it lasts.
+type stretch struct{ from, to int64 }
 
 func (s *sniffer) waiting() bool { return len(s.kept) > 0 }
 
-// feed returns how many bytes of p are before the point at which the stream
-// turns binary, and whether it does.
+// feed reads p up to a border between text and a stretch. It returns the number of bytes
+// before the border, and whether there is one.
 func (s *sniffer) feed(p []byte) (int, bool) {
-	for i, c := range p {
-		if s.n < len(s.head) {
+	if s.inside {
+		return s.feedBinary(p)
+	}
+	for i := 0; i < len(p); i++ {
+		if s.n&(sniffBlock-1) == 0 {
+			s.controls, s.counts, s.from = 0, s.n == 0, s.n
+		}
+		if !s.counts {
+			// Behind the first block nothing counts before a NUL: no format does without for long.
+			rest := p[i:min(len(p), i+sniffBlock-int(s.n&(sniffBlock-1)))]
+			k := bytes.IndexByte(rest, 0)
+			if k < 0 {
+				s.n += int64(len(rest))
+				s.nuls = 0
+				i += len(rest) - 1
+				continue
+			}
+			if k > 0 {
+				s.nuls = 0
+			}
+			s.n += int64(k)
+			i += k
+			s.counts, s.from = true, s.n
+		}
+		c := p[i]
+		at := s.n - s.from
+		if c == 0 {
+			s.nuls++
+		} else {
+			s.nuls = 0
+		}
+		if isControl(c) {
+			s.controls++
+		}
+		if s.n < int64(len(s.head)) {
 			s.head[s.n] = c
 		}
-		s.n++
-		switch {
-		case c == 0:
-			if s.nuls++; s.nuls == 3 {
-				return i, true
-			}
-		default:
-			s.nuls = 0
-			if isControl(c) {
-				s.controls++
-			}
-		}
-		if s.controls >= 4 && s.controls*20 > s.n || s.n <= 8 && isMagic(s.head[:s.n]) {
+		if s.nuls == 3 || s.controls >= 4 && int64(s.controls)*20 > at+1 || s.n < 8 && isMagic(s.head[:s.n+1]) {
+			s.inside, s.text, s.line, s.lines, s.nuls = true, 0, -1, 0, 0
 			return i, true
 		}
-		if s.n >= sniffAt {
-			s.decided = true
-			return len(p), false
+		s.n++
+	}
+	return len(p), false
+}
+
+const ones, high = 0x0101010101010101, 0x8080808080808080
+
+// printable reports whether eight bytes are all 20 to 7E.
+func printable(w uint64) bool {
+	del := w ^ 0x7f*ones
+	return w&high == 0 && (w+0x60*ones)&high == high && (del+0x7f*ones)&high == high
+}
+
+// feedBinary looks for the end of a stretch.
+func (s *sniffer) feedBinary(p []byte) (int, bool) {
+	for i := 0; i < len(p); i++ {
+		if i+8 <= len(p) && s.text < textEnds-8 {
+			if printable(binary.LittleEndian.Uint64(p[i:])) {
+				s.n += 8
+				s.total += 8
+				s.text += 8
+				if s.line >= 0 {
+					s.line += 8
+				}
+				i += 7
+				continue
+			}
+		}
+		c := p[i]
+		s.n++
+		s.total++
+		switch {
+		case c == 0 || isControl(c):
+			s.text, s.line, s.lines = 0, -1, 0
+			continue
+		case c == '\n':
+			switch {
+			case s.line >= minLine:
+				s.lines++
+			case s.line != 0:
+				s.lines = 0
+			}
+			if s.line >= lineEnds || s.lines >= linesEnd {
+				s.resume()
+				return i + 1, true
+			}
+			s.line = 0
+		case c >= 0x80:
+			s.line = -1
+		case s.line >= 0:
+			s.line++
+		}
+		if s.text++; s.text >= textEnds {
+			s.resume()
+			return i + 1, true
 		}
 	}
 	return len(p), false
+}
+
+// resume ends a stretch.
+func (s *sniffer) resume() {
+	s.inside, s.controls, s.nuls, s.counts, s.from = false, 0, 0, false, s.n
 }
 
 // isControl reports control bytes that text has no use for. SOH and STX frame
@@ -69,90 +174,123 @@ func isMagic(b []byte) bool {
 	return false
 }
 
-// route sends bytes to the text filter or past it.
+// route sends bytes to the text filter, and those of a stretch where policy says.
 func (w *Writer) route(p []byte) {
 	s := &w.sniff
 	if w.wide != nil {
 		w.cleanWide(p)
 		return
 	}
-	if s.binary {
-		w.passBinary(p)
-		return
-	}
-	if w.text || s.decided {
+	if w.text {
 		w.clean(p)
 		return
 	}
-	if w.set.cfg.Binary != BinaryBlock && w.startsWide(p) {
+	if w.set.cfg.Binary == BinaryBlock {
+		w.block(p)
 		return
 	}
-	n, binary := s.feed(p)
-	if w.set.cfg.Binary == BinaryBlock && !s.settled {
-		s.kept = append(s.kept, p[:n]...)
-		switch {
-		case binary:
-			s.blocked += int64(len(s.kept))
-			s.kept = nil
-		case len(s.kept) >= 512 || s.decided:
-			w.settle()
-		}
-	} else if n > 0 {
-		w.clean(p[:n])
+	if w.startsWide(p) {
+		return
 	}
-	if binary {
-		w.endText()
-		s.binary, w.report.Binary = true, true
-		w.passBinary(p[n:])
+	for rest := p; len(rest) > 0; {
+		n, border := s.feed(rest)
+		rest = rest[n:]
+		if border {
+			w.border()
+		}
+	}
+	w.clean(p)
+}
+
+// border notes that a stretch begins or ends here.
+func (w *Writer) border() {
+	s := &w.sniff
+	if s.inside {
+		w.report.Binary = true
+	}
+	if w.set.cfg.Binary != BinaryMaskKnown {
+		return
+	}
+	for len(s.spans) > 0 && s.spans[0].to >= 0 && s.spans[0].to < w.base {
+		s.spans = s.spans[1:]
+	}
+	if s.inside {
+		s.spans = append(s.spans, stretch{s.n, -1})
+	} else if n := len(s.spans); n > 0 {
+		s.spans[n-1].to = s.n
 	}
 }
 
-// settle lets the first bytes go in block mode.
+// inStretch reports whether an offset lies in a stretch whose lengths have to stay.
+func (s *sniffer) inStretch(at int64) bool {
+	for _, sp := range s.spans {
+		if at >= sp.from && (sp.to < 0 || at < sp.to) {
+			return true
+		}
+	}
+	return false
+}
+
+// block drops stretches and puts a line in their place.
+func (w *Writer) block(p []byte) {
+	s := &w.sniff
+	for len(p) > 0 {
+		inside := s.inside
+		n, border := s.feed(p)
+		part := p[:n]
+		p = p[n:]
+		if inside {
+			s.blocked += int64(len(part))
+		} else {
+			s.kept = append(s.kept, part...)
+			w.settleSome()
+		}
+		switch {
+		case !border:
+		case s.inside:
+			s.blocked += int64(len(s.kept))
+			s.total += int64(len(s.kept))
+			s.kept, s.settled = nil, true
+			w.report.Binary = true
+			w.endText()
+			w.base += s.blocked
+			w.reset()
+		default:
+			w.sayBlocked()
+		}
+	}
+}
+
+// sayBlocked writes the line that stands for a stretch.
+func (w *Writer) sayBlocked() {
+	w.send([]byte("[atip-exec: " + decimal(w.sniff.blocked) + " bytes of binary output blocked]\n"))
+	w.sniff.blocked = 0
+}
+
+// settleSome lets go what cannot begin a stretch any more: all before the first suspicious
+// byte of the last maxKept.
+func (w *Writer) settleSome() {
+	s := &w.sniff
+	from := max(0, len(s.kept)-maxKept)
+	if !s.settled && len(s.kept) < maxKept {
+		return
+	}
+	s.settled = true
+	for from < len(s.kept) && s.kept[from] != 0 && !isControl(s.kept[from]) {
+		from++
+	}
+	if from == 0 {
+		return
+	}
+	w.clean(s.kept[:from])
+	s.kept = s.kept[:copy(s.kept, s.kept[from:])]
+}
+
+// settle lets all that is kept go.
 func (w *Writer) settle() {
 	kept := w.sniff.kept
 	w.sniff.kept, w.sniff.settled = nil, true
 	w.clean(kept)
-}
-
-// passBinary treats bytes of a binary stream as policy says.
-func (w *Writer) passBinary(p []byte) {
-	switch w.set.cfg.Binary {
-	case BinaryPass:
-		w.send(p)
-	case BinaryMaskKnown:
-		w.maskKnown(p, false)
-	default:
-		w.sniff.blocked += int64(len(p))
-	}
-}
-
-// maskKnown replaces raw known values by asterisks of the same length.
-func (w *Writer) maskKnown(p []byte, eof bool) {
-	w.pend = append(w.pend, p...)
-	snap := w.set.snap.Load()
-	longest := 0
-	for i := range snap.needles {
-		longest = max(longest, len(snap.needles[i].text))
-		needle := []byte(snap.needles[i].text)
-		for from := 0; ; {
-			at := bytes.Index(w.pend[from:], needle)
-			if at < 0 {
-				break
-			}
-			for k := range needle {
-				w.pend[from+at+k] = '*'
-			}
-			from += at + len(needle)
-		}
-	}
-	keep := max(longest-1, 0)
-	if eof {
-		keep = 0
-	}
-	if n := len(w.pend) - keep; n > 0 {
-		w.send(w.pend[:n])
-		w.pend = w.pend[:copy(w.pend, w.pend[n:])]
-	}
 }
 
 // finish ends the stream, whatever kind it was.
@@ -166,13 +304,9 @@ func (w *Writer) finish() {
 	if s.waiting() {
 		w.settle()
 	}
-	switch {
-	case !s.binary:
-		w.endText()
-	case w.set.cfg.Binary == BinaryMaskKnown:
-		w.maskKnown(nil, true)
-	case w.set.cfg.Binary == BinaryBlock:
-		w.send([]byte("[atip-exec: " + decimal(s.blocked) + " bytes of binary output blocked]\n"))
+	w.endText()
+	if s.blocked > 0 {
+		w.sayBlocked()
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/atip-dev/atip-exec/internal/errcode"
 )
 
 // TagKey keys the tags of placeholders: equal values get equal tags within a
@@ -34,7 +36,7 @@ func (e *TagKeyError) Error() string {
 func (e *TagKeyError) Unwrap() error { return e.Err }
 
 // FaultCode implements fault.Coded.
-func (e *TagKeyError) FaultCode() string { return "E3001" }
+func (e *TagKeyError) FaultCode() string { return errcode.CommandNotFound }
 
 // FaultDetails implements fault.Coded.
 func (e *TagKeyError) FaultDetails() map[string]any { return map[string]any{"path": e.Path} }

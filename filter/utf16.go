@@ -112,7 +112,7 @@ func (w *Writer) endHead() {
 // reset starts the engine afresh for a stream of another encoding.
 func (w *Writer) reset() {
 	w.base += int64(len(w.e.view.raw))
-	w.e = engine{set: w.set}
+	w.e = engine{set: w.set, terminal: w.stream == PTY}
 	w.out = 0
 }
 

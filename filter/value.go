@@ -15,13 +15,47 @@ func (e *engine) judgeValue(c *candidate, eof bool) verdict {
 	if p >= len(v) {
 		return undecided(eof, true)
 	}
-	if c.form == formData {
+	switch c.form {
+	case formData:
 		return e.judgeData(c, eof)
+	case formRow:
+		return e.judgeRow(c, eof)
+	case formPgpass:
+		return e.judgePgpass(c, eof)
 	}
 	if v[p] == bs || v[p] == esc {
 		return verdict{} // such a byte left while it was not yet known to be visible
 	}
 	f, quote, depth := c.form, byte(0), 0
+	for c.form == formPercent && v[p] == '%' {
+		if len(v)-p < 3 && !eof {
+			return verdict{outcome: more, loose: true}
+		}
+		if !bytes.HasPrefix(v[p:], []byte("%20")) {
+			break
+		}
+		if p += 3; p == len(v) {
+			return undecided(eof, true)
+		}
+	}
+	if v[p] == '&' { // the rest of =&gt;
+		const arrow = "&gt;"
+		n := min(len(arrow), len(v)-p)
+		if string(v[p:p+n]) == arrow[:n] && (n == len(arrow) || !eof) {
+			if n < len(arrow) {
+				return verdict{outcome: more, loose: true}
+			}
+			for p += n; p < len(v) && v[p] == ' ' && p-c.at < maxDistance; p++ {
+			}
+			if p == len(v) {
+				return undecided(eof, true)
+			}
+		}
+	}
+	term, o := encodedQuote(v, p, eof)
+	if o == more {
+		return verdict{outcome: more, loose: true}
+	}
 	if v[p] == '$' || isAlpha(v[p]) { // r"…", b'…', $'…'
 		if p+1 == len(v) && !eof {
 			return verdict{outcome: more, loose: true}
@@ -30,7 +64,10 @@ func (e *engine) judgeValue(c *candidate, eof bool) verdict {
 			p++
 		}
 	}
-	if q, qc, d := readQuote(v, p); q > p {
+	if o == found {
+		p += len(term)
+		f = formEncoded
+	} else if q, qc, d := readQuote(v, p); q > p {
 		p, quote, depth = q, qc, int(d)
 		if f != formHeader && f != formCookie && f != formUser {
 			f = formQuoted
@@ -41,7 +78,18 @@ func (e *engine) judgeValue(c *candidate, eof bool) verdict {
 	if p >= len(v) {
 		return undecided(eof, true)
 	}
-	g := gate{class: c.class, quoted: quote != 0, opened: quote != 0}
+	if c.doubt == literal && quote == 0 && f != formEncoded {
+		return verdict{}
+	}
+	g := gate{class: c.class, quoted: quote != 0 || f == formEncoded, opened: quote != 0, doubt: c.doubt, rule: c.rule}
+	if f != formUser && f != formXML {
+		if o := e.namesValue(p, eof); o != no {
+			if o == more {
+				return verdict{outcome: more, loose: true}
+			}
+			return verdict{}
+		}
+	}
 	switch f {
 	case formHeader:
 		q, o := skipScheme(v, p, eof)
@@ -64,10 +112,8 @@ func (e *engine) judgeValue(c *candidate, eof bool) verdict {
 				return undecided(eof, true)
 			}
 		}
-	case formTable:
-		g.table = true
 	case formUser:
-		q, o := userValue(v, p, eof)
+		q, o := userValue(v, p, userMark(c), eof)
 		if o != found {
 			return verdict{outcome: o, loose: true}
 		}
@@ -78,7 +124,7 @@ func (e *engine) judgeValue(c *candidate, eof bool) verdict {
 			f = formQuoted
 		}
 	}
-	end, until, done := valueEnd(v, p, f, quote, depth, g.scheme, eof)
+	end, run, until, done := e.valueEnd(p, valueForm{f, quote, uint8(depth), g.scheme, term}, eof)
 	if !done && end-p < maxValue {
 		bytesSoFar := v[p:end]
 		loose := len(bytesSoFar) < 512 && !unlikely(bytesSoFar) && !e.set.passes(trimValue(bytesSoFar, f), g)
@@ -96,11 +142,31 @@ func (e *engine) judgeValue(c *candidate, eof bool) verdict {
 	if done {
 		val = trimValue(val, f)
 	}
-	if !e.set.passes(val, g) {
-		return verdict{}
+	if c.doubt == onlyLine {
+		if p+len(val) < len(v) && quote == 0 && v[end] != '\n' && v[end] != '\r' || bytes.IndexByte(val, ' ') >= 0 {
+			return verdict{}
+		}
 	}
 	r := verdict{outcome: found, layer: layerContext, start: p, end: p + len(val), rule: c.rule, noTag: c.noTag,
 		learn: len(val) >= 12 && (c.class == classHeader || c.class == classStrong) && mayLearn(val)}
+	if c.shape > 0 && done && (c.doubt < unsure || c.doubt == literal) {
+		if id, ok := e.shaped(c.shape, val); ok {
+			r.layer, r.learn, r.rule, r.noTag = layerPrefix, true, id, false
+			return r
+		}
+	}
+	if c.class == classShape {
+		return verdict{}
+	}
+	if run >= 0 && e.nested.spent(p, run) {
+		return verdict{}
+	}
+	if !e.set.passes(val, g) {
+		if run >= 0 {
+			e.nested.rejected(p, run)
+		}
+		return verdict{}
+	}
 	if !done {
 		r.outcome, r.until = swallow, until
 	}
@@ -116,7 +182,7 @@ func undecided(eof, loose bool) verdict {
 
 // next returns the value that follows in the same header.
 func (c *candidate) next(v []byte) (candidate, bool) {
-	if c.form == formData && c.then > c.at {
+	if (c.form == formData || c.form == formRow) && c.then > c.at {
 		n := *c
 		n.at, n.then = c.then, 0
 		return n, true
@@ -130,10 +196,83 @@ func (c *candidate) next(v []byte) (candidate, bool) {
 }
 
 // mayLearn reports whether a value is so unlike a word or code that looking for it
-// elsewhere cannot hit ordinary text.
+// elsewhere cannot hit ordinary text: names of types stand behind private_key: too.
 func mayLearn(val []byte) bool {
 	digits, _, _ := tally(val)
-	return digits > 0 && !bytes.ContainsAny(val, "(){}[]<>; ")
+	return digits > 0 && !bytes.ContainsAny(val, "(){}[]<>; ") && unlikely(val) && !readable(val) && !isUUID(val) && entropy(val) >= 2.8
+}
+
+// shaped reports whether a value has a shape of the vendor whose first row shape is.
+func (e *engine) shaped(shape int32, val []byte) (string, bool) {
+	rows := e.snap.vendors
+	for k := int(shape - 1); k < len(rows) && rows[k].word == rows[shape-1].word; k++ {
+		if r := &e.snap.rules[rows[k].rule]; r.whole(val) {
+			return r.id, true
+		}
+	}
+	return "", false
+}
+
+// encodedQuote reports an escaped quote at p.
+func encodedQuote(v []byte, p int, eof bool) (string, outcome) {
+	if v[p] != '&' && v[p] != '%' && v[p] != '\\' {
+		return "", no
+	}
+	for _, q := range &encodedQuotes {
+		n := min(len(q), len(v)-p)
+		if string(v[p:p+n]) != q[:n] {
+			continue
+		}
+		if n == len(q) {
+			return q, found
+		}
+		if !eof {
+			return "", more
+		}
+	}
+	return "", no
+}
+
+// namesValue reports whether another name and its operator stand at p, as in
+// export TOKEN=API_KEY=…: that name announces the value. Without this, names in a row would
+// cost the length of their line each.
+func (e *engine) namesValue(p int, eof bool) outcome {
+	v, q := e.view.vis, p
+	for q < len(v) && q-p < maxName && isIdent(v[q]) {
+		q++
+	}
+	if q == p || q-p == maxName {
+		return no
+	}
+	if q == len(v) {
+		return no // decided with the end of the value
+	}
+	sign := 1
+	if v[q] == '%' {
+		if sign = 3; len(v)-q >= 3 && !bytes.HasPrefix(v[q:], []byte("%3D")) && !bytes.HasPrefix(v[q:], []byte("%3A")) {
+			return no
+		}
+	} else if v[q] != '=' && v[q] != ':' {
+		return no
+	}
+	if q+sign >= len(v) {
+		if eof {
+			return no
+		}
+		return more
+	}
+	if c := v[q+sign]; !isIdent(c) && c != '"' && c != '\'' && c != '\\' {
+		return no
+	}
+	for k := range keywords {
+		kw := keywords[k].word
+		if at := q - len(kw); at >= p && hasFold(v[at:], kw) {
+			if class, _, _ := classify(v, p, at, q, k, ""); class != classNone {
+				return found
+			}
+		}
+	}
+	return no
 }
 
 // skipScheme skips the scheme of an Authorization header.
@@ -182,42 +321,119 @@ func cookieValue(v []byte, p int, eof bool) (int, outcome) {
 	return q + 1, found
 }
 
+// valueForm is all that decides where a value ends.
+type valueForm struct {
+	form  form
+	quote byte
+	depth uint8
+	line  bool   // a header that runs to the end of its line
+	term  string // formEncoded: the quote it began with
+}
+
+// endMemo remembers how far the last value was read without finding its end: names side by
+// side share it.
+type endMemo struct {
+	from, to int
+	form     valueForm
+}
+
 // valueEnd finds the end of a value. If there is none yet it returns what there
-// is, and the set of bytes that cannot end it.
-func valueEnd(v []byte, p int, f form, quote byte, depth int, line, eof bool) (int, byteSet, bool) {
-	stops := "\n\r\x00\x1b"
-	switch f {
-	case formQuoted:
-		switch quote {
-		case '"':
-			stops = "\n\x00\""
-		case '\'':
-			stops = "\n\x00'"
-		default:
-			stops = "\n\x00`"
-		}
-	case formPlain, formTable:
-		stops = "\n\r\x00\x1b \t\"'`<|"
-	case formQuery:
-		stops = "\n\r\x00\x1b \t\"'`<>&#|"
-	case formXML:
-		stops = "\n\r\x00\x1b<"
-	case formHeader:
-		stops = "\n\r\x00\x1b\"' "
-		if line {
-			stops = "\n\r\x00\x1b\"'"
-		}
-	case formCookie:
-		stops = "\n\r\x00\x1b\"'; "
+// is, and the set of bytes that cannot end it. run names the long run of bytes without an
+// end in which the value lies, or is -1.
+func (e *engine) valueEnd(p int, f valueForm, eof bool) (end, run int, until byteSet, done bool) {
+	m, v, from := &e.memo, e.view.vis, p
+	inside := m.form == f && p >= m.from && p < m.to && (p == m.from || v[p-1] != '\\')
+	if inside {
+		from = m.to
 	}
+	end, until, done = valueEnd(v, p, from, f, eof)
+	clean := min(end, p+maxValue)
+	switch {
+	case inside:
+		m.to = max(m.to, clean)
+	case clean-p > history:
+		*m = endMemo{p, clean, f}
+	default:
+		return end, -1, until, done
+	}
+	return end, m.from, until, done
+}
+
+func (f *valueForm) stops() string {
+	switch f.form {
+	case formQuoted:
+		switch f.quote {
+		case '"':
+			return "\n\x00\""
+		case '\'':
+			return "\n\x00'"
+		}
+		return "\n\x00`"
+	case formPlain:
+		return "\n\r\x00\x1b \t\"'`<|"
+	case formQuery, formPercent:
+		return "\n\r\x00\x1b \t\"'`<>&#|"
+	case formXML:
+		return "\n\r\x00\x1b<"
+	case formHeader:
+		if f.line {
+			return "\n\r\x00\x1b\"'"
+		}
+		return "\n\r\x00\x1b\"' "
+	case formCookie:
+		return "\n\r\x00\x1b\"'; "
+	case formEncoded:
+		return "\n\r\x00\x1b"
+	}
+	return "\n\r\x00\x1b"
+}
+
+// percentStops are the escaped delimiters that end a value whose operator was escaped too.
+var percentStops = [...]string{"%26", "%22", "%27", "%2C", "%2c", "%7D", "%7d", "%0A", "%0a", "%0D", "%0d", "%3B", "%3b"}
+
+// valueEnd reads a value that starts at p from from on: before that nothing ends it.
+func valueEnd(v []byte, p, from int, f valueForm, eof bool) (int, byteSet, bool) {
 	all := byteSet{^uint64(0), ^uint64(0), ^uint64(0), ^uint64(0)}
-	until := all.without(stops)
-	for q := p; q < len(v); q++ {
+	until := all.without(f.stops())
+	watch := until
+	switch f.form {
+	case formEncoded:
+		watch = watch.without(f.term[:1])
+	case formPercent:
+		watch = watch.without("%")
+	case formPlain:
+		watch = watch.without("&;,\\")
+	case formQuoted:
+	default:
+		watch = watch.without("\\&")
+	}
+	for q := from; q < len(v); q++ {
 		if q-p >= maxValue {
-			return q, until, false
+			return p + maxValue, until, false
 		}
 		c := v[q]
-		if c == '\\' && f != formQuoted {
+		if watch.has(c) {
+			continue
+		}
+		if f.form == formEncoded && c == f.term[0] {
+			n := min(len(f.term), len(v)-q)
+			if string(v[q:q+n]) == f.term[:n] {
+				return q, until, n == len(f.term) || eof
+			}
+			continue
+		}
+		if f.form == formPercent && c == '%' {
+			if len(v)-q < 3 && !eof {
+				return q, until, false
+			}
+			for _, stop := range &percentStops {
+				if bytes.HasPrefix(v[q:], []byte(stop)) {
+					return q, until, true
+				}
+			}
+			continue
+		}
+		if c == '\\' && f.form != formQuoted {
 			if q+1 == len(v) && !eof {
 				return q, until, false
 			}
@@ -226,18 +442,33 @@ func valueEnd(v []byte, p int, f form, quote byte, depth int, line, eof bool) (i
 			}
 			continue
 		}
+		if c == '#' && !until.has(c) && f.form == formQuery {
+			// A fragment is not empty: a mark at the end belongs to the value.
+			if q+1 == len(v) && !eof {
+				return q, until, false
+			}
+			if q+1 < len(v) && !until.has(v[q+1]) && v[q+1] != '&' && v[q+1] != '#' {
+				continue
+			}
+			return q, until, true
+		}
 		if until.has(c) {
-			if (c == '&' || c == ';') && f == formPlain {
+			if c == '&' {
+				if _, o := encodedQuote(v, q, eof); o != no {
+					return q, until, o == found
+				}
+			}
+			if f.form == formPlain {
 				if o := nextParam(v, q, eof); o != no {
 					return q, until, o == found
 				}
 			}
 			continue
 		}
-		if f != formQuoted || c != quote {
+		if f.form != formQuoted || c != f.quote {
 			return q, until, true
 		}
-		slashes := 0
+		slashes, depth := 0, int(f.depth)
 		for slashes < q-p && v[q-1-slashes] == '\\' {
 			slashes++
 		}
@@ -267,7 +498,7 @@ func nextParam(v []byte, q int, eof bool) outcome {
 
 // trimValue strips what does not belong to an unquoted value.
 func trimValue(val []byte, f form) []byte {
-	if f == formQuoted || f == formXML || f == formCookie {
+	if f == formQuoted || f == formXML || f == formCookie || f == formEncoded {
 		return val
 	}
 	for len(val) > 0 {
@@ -315,7 +546,7 @@ func (e *engine) judgeURL(c *candidate, eof bool) verdict {
 	r := verdict{outcome: found, layer: layerContext, end: at, rule: c.rule, noTag: true}
 	if colon < 0 || colon > at {
 		r.start = p
-		if at-p < 16 || !unlikely(v[p:at]) || !e.set.passes(v[p:at], gate{class: classURL}) {
+		if at-p < 16 || !unlikely(v[p:at]) && !isHex(v[p:at]) || !e.set.passes(v[p:at], gate{class: classURL}) {
 			return verdict{}
 		}
 	} else {

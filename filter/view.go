@@ -146,6 +146,22 @@ func (v *view) rawAt(i int) int {
 	return v.segs[lo].raw + i - v.segs[lo].vis
 }
 
+// visAt returns how many visible bytes stand before the raw index to.
+func (v *view) visAt(to int) int {
+	k := len(v.segs)
+	for k > 0 && v.segs[k-1].raw > to {
+		k--
+	}
+	if k == 0 {
+		return 0
+	}
+	end := len(v.vis)
+	if k < len(v.segs) {
+		end = v.segs[k].vis
+	}
+	return min(v.segs[k-1].vis+to-v.segs[k-1].raw, end)
+}
+
 // rawEnd returns the raw index after the visible byte i-1.
 func (v *view) rawEnd(i int) int {
 	if i == 0 {

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/atip-dev/atip-exec/internal/errcode"
 )
 
 // IdleAfter is how long a stream with held bytes may pause before Idle is called.
@@ -34,7 +36,8 @@ type Writer struct {
 	base     int64 // of view.raw[0] in the stream
 	lines    int64 // newlines before base
 	pend     []byte
-	flushed  bool // the bytes before the open region are out
+	colours  []byte // sequences of the open region that went before it closed
+	flushed  bool   // the bytes before the open region are out
 	regionAt int64
 	text     bool // never binary
 	keep     bool
@@ -54,7 +57,7 @@ type Writer struct {
 func newWriter(s *Set, dst io.Writer, stream Stream) *Writer {
 	w := &Writer{set: s, dst: dst, stream: stream, keep: s.cfg.KeepFindings}
 	w.atomic, _ = dst.(interface{ WriteAtomic([]byte) (int, error) })
-	w.e.set = s
+	w.e.set, w.e.terminal = s, stream == PTY
 	return w
 }
 
@@ -101,7 +104,7 @@ func (w *Writer) recovered(r any) bool {
 	if r == nil {
 		return false
 	}
-	w.failed = &Error{Code: "E5002", Reason: "internal failure, the rest of this stream is dropped"}
+	w.failed = &Error{Code: errcode.FilterFailed, Reason: "internal failure, the rest of this stream is dropped"}
 	return true
 }
 
@@ -127,11 +130,14 @@ func (w *Writer) release() {
 	v := &e.view
 	if e.mode != scanning {
 		w.openRegion()
-		keep := len(v.raw)
+		keep := v.rawEnd(len(v.vis))
 		if e.mode == inArmour {
 			keep = v.rawEnd(e.arm.bodyEnd)
 		}
-		w.out = max(w.out, keep)
+		if keep > w.out {
+			w.colours = joinSequences(w.colours, w.sequences(w.out, keep))
+			w.out = keep
+		}
 		w.flush()
 		return
 	}
@@ -150,6 +156,7 @@ func (w *Writer) emit(to int) {
 	}
 	b := w.e.view.raw[w.out:to]
 	w.out = to
+	w.e.floor = max(w.e.floor, w.e.view.visAt(to))
 	if len(w.pend) == 0 {
 		w.send(b)
 		return
@@ -275,6 +282,28 @@ func (w *Writer) Close() (err error) {
 	return w.err
 }
 
+// EndRecord ends a document: what follows is judged afresh.
+func (w *Writer) EndRecord() (err error) {
+	if w.err != nil || w.failed != nil || w.closed || w.wide != nil || w.sniff.inside {
+		return w.err
+	}
+	defer func() {
+		if w.recovered(recover()) {
+			err = nil
+		}
+	}()
+	w.endHead()
+	if w.sniff.waiting() {
+		w.settle()
+	}
+	w.endText()
+	if w.keep {
+		w.lines += int64(countLines(w.e.view.raw))
+	}
+	w.reset()
+	return w.err
+}
+
 // endText judges what is left as the end of the stream.
 func (w *Writer) endText() {
 	w.run(true)
@@ -289,6 +318,7 @@ func (w *Writer) endText() {
 // Report says what was done; complete after Close.
 func (w *Writer) Report() Report {
 	r := w.report
+	r.BinaryBytes, r.Blocked = w.sniff.total, w.set.cfg.Binary == BinaryBlock
 	r.Redacted = !w.set.cfg.Disabled && !r.Binary
 	for k, n := range w.counts {
 		k.Count = n
@@ -302,4 +332,11 @@ func (w *Writer) Report() Report {
 	})
 	r.Findings = w.findings
 	return r
+}
+
+// Failed reports whether an error of a stream is a failure of the filter itself, which
+// discards the stream, and not of the output.
+func Failed(err error) bool {
+	var f *Error
+	return errors.As(err, &f) && f.Code == errcode.FilterFailed
 }

@@ -37,6 +37,7 @@ const (
 var (
 	yes       = true
 	exactOnly = []Confidence{Exact}
+	undone    = UndoYes
 	anyAllow  = []string{"*"}
 	documents = []string{"override", "native", "shim", "registry", "builtin", "user", "probe"}
 	noDoc     = []string{"none"}
@@ -52,6 +53,13 @@ var (
 	// Tools that destroy only what their arguments name. Another tool that says it is
 	// destructive may mean something that is no file.
 	removing = []string{"rm", "rmdir", "unlink", "shred", "find", "fd", "rimraf"}
+	// Commands of git that change nothing but the work tree, the index and refs.
+	undoableGit = [][]string{{"add"}, {"am"}, {"apply"}, {"branch"}, {"checkout"}, {"checkout-index"}, {"cherry-pick"}, {"clean"}, {"commit"}, {"merge"}, {"mv"},
+		{"read-tree"}, {"rebase"}, {"reset"}, {"restore"}, {"revert"}, {"rm"}, {"stash"}, {"submodule", "deinit"}, {"switch"}, {"tag"}, {"update-index"},
+		{"update-ref"}, {"worktree", "remove"}}
+	// Interpreters whose inline code does what it does itself; where a framework runs it, a
+	// database may be meant.
+	interpreters = []string{"python", "python3", "node", "perl", "ruby", "awk", "gawk", "mawk", "lua"}
 	// Tools that overwrite or move single files, as a redirection does.
 	placing = []string{"cp", "mv", "ln", "install", "tee", "touch", "mkdir"}
 	// Tools that put another form of a file in its place.
@@ -89,6 +97,18 @@ var builtinAllow = [...]rule{
 	{id: "regenerable_delete_exact", decision: Allow, sw: []string{"regenerable_delete"}, grants: fWrite | fDelete | fDestructive | fIrrevocable,
 		when:   when{known: &yes, confidence: exactOnly, tool: removing, path: &pathCond{class: cRegen, named: true}},
 		reason: "deletes only what can be built again"},
+	{id: "undoable", decision: Allow, sw: []string{"undoable", "workspace_write"}, grants: fWrite | fDelete | fDestructive | fIrrevocable,
+		when: when{confined: &yes, undo: &undone, metadata: documents, code: []CodeKind{CodeNone},
+			path: &pathCond{class: cFiles, named: true}},
+		reason: "what it deletes or overwrites in the workspace can be restored"},
+	{id: "undoable_git", decision: Allow, sw: []string{"undoable", "git_local"}, grants: fWrite | fDelete | fDestructive | fIrrevocable | fOpaque, notDeclared: fOpaque,
+		when: when{confined: &yes, undo: &undone, tool: []string{"git"}, command: undoableGit, code: []CodeKind{CodeNone, CodeProject},
+			path: &pathCond{class: scratchClasses}},
+		reason: "what local git changes can be restored"},
+	{id: "undoable_inline", decision: Allow, sw: []string{"undoable", "inline_code"}, grants: fCode,
+		when: when{confined: &yes, undo: &undone, tool: interpreters, metadata: documents, code: []CodeKind{CodeInline},
+			path: &pathCond{class: scratchClasses}},
+		reason: "what inline code does in the workspace can be restored"},
 	{id: "project_code", decision: Allow, sw: []string{"project_code"}, grants: fCode, notDeclared: fDestructive,
 		when:   when{confined: &yes, code: []CodeKind{CodeProject}, path: &pathCond{class: scratchClasses}},
 		reason: "code of the workspace, held to it without network"},
@@ -201,7 +221,7 @@ var builtinConfirm = [...]rule{
 	{id: "trust", decision: Confirm, floor: Allow, needsDigest: true,
 		unlessAllowed: []string{"project_code", "inline_code", "unknown_tools"},
 		when:          when{anyEffect: dangerKeys},
-		reason:        "nobody vouches for the executable"},
+		reason:        "the executable has no trusted source"},
 }
 
 var builtinDeny = [...]rule{
@@ -214,7 +234,7 @@ var builtinDeny = [...]rule{
 		reason: "it changes a file that holds secrets"},
 	{id: "persistence", decision: Deny, floor: Confirm, onUnknown: Confirm,
 		when:   when{path: &pathCond{class: 1 << atip.ClassStartup, access: aModify}},
-		reason: "it changes a file that runs by itself later"},
+		reason: "it changes a file that runs by itself later or steers an agent"},
 	{id: "persistence_effect", decision: Deny, floor: Confirm, onUnknown: Confirm,
 		when: when{effects: []effectCond{{atip.Persistence, true}}}, unless: []when{{metadata: noDoc}},
 		reason: "it arranges for something to run by itself later"},
@@ -260,7 +280,7 @@ var builtinDeny = [...]rule{
 	{id: "self_verbs", decision: Deny, onUnknown: Deny,
 		when: when{tool: []string{"atip", "atip-exec"}, command: [][]string{{"approve"}, {"policy", "trust"},
 			{"policy", "lock"}, {"policy", "init"}, {"trust"}, {"lock"}, {"pin"}, {"init"}}},
-		reason: "a person does this, not a program"},
+		reason: "only you may do this, on your own terminal"},
 	{id: "exfil", decision: Deny, onUnknown: Confirm,
 		when: when{edge: []EdgeKind{SecretToNetwork}}, reason: "it sends secrets over the network"},
 	{id: "socket_shell", decision: Deny, onUnknown: Confirm,
@@ -271,7 +291,7 @@ var builtinDeny = [...]rule{
 
 // builtinDigest is the sha256 of BuiltinText. It is written here so that no command
 // computes it, and because a change of these tables should be seen: a test holds it.
-const builtinDigest = "580807c32382c8bbbfa5656e35cefae36b98a6d93f167f489ae4dea4610a3e33"
+const builtinDigest = "463ea3068ffa558d810854ea2448817f5c04584819786afe9bdf012829babfc3"
 
 // Builtin is the built-in policy, a document of the same language.
 func Builtin() *Document {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/errcode"
 )
 
 // Set is a compiled policy. It is not changed after Compile and may be used by
@@ -45,7 +46,7 @@ func Compile(docs []*Document) (*Set, error) {
 	s.restrict = make([]*rule, 0, len(builtinConfirm)+len(builtinDeny)+16)
 	for _, d := range docs {
 		if d == nil {
-			return nil, &ParseError{Code: "E2040", File: "policy", Msg: "a document is missing"}
+			return nil, &ParseError{Code: errcode.PolicySyntax, File: "policy", Msg: "a document is missing"}
 		}
 		if d.source.Layer != LayerBuiltin {
 			s.docs = append(s.docs, d)

@@ -35,6 +35,9 @@ func (s *Set) Decide(req Request) Decision {
 	if len(req.Chain) > 0 {
 		s, chainErr = s.narrowed(req.Chain)
 	}
+	if req.Ceiling != nil {
+		s = s.below(req.Ceiling)
+	}
 	steps := make([]judged, len(req.Steps))
 	for i := range steps {
 		steps[i] = s.prepare(&req, &req.Steps[i])

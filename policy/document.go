@@ -41,6 +41,7 @@ type Document struct {
 	paths             PathsPolicy
 	budgets           Budgets
 	analysis          Analysis
+	undo              undoDoc
 	sandbox           sandboxDoc
 	approval          ApprovalPolicy
 	belief            []beliefCond

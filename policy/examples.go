@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/errcode"
 )
 
 // CheckExamples runs the examples of the document's rules: resolve turns a shell
@@ -42,7 +43,7 @@ func (s *Set) checkRule(r *rule, resolve func(cmd, cwd string) (Request, error))
 	}{{r.match, true, "match"}, {r.notMatch, false, "notMatch"}} {
 		for _, x := range list.examples {
 			fail := func(why string) error {
-				return &ParseError{Code: "E2042", File: r.file, Line: x.line, Col: x.col,
+				return &ParseError{Code: errcode.RuleExample, File: r.file, Line: x.line, Col: x.col,
 					Msg: fmt.Sprintf("rule %s: example %q of %s: %s", r.id, x.command, list.word, why)}
 			}
 			req, err := resolve(x.command, x.cwd)

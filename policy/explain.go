@@ -25,18 +25,89 @@ func (f *facts) subject() string {
 }
 
 func (j *judged) reason(r *rule, action Action, maybe bool, index int) Reason {
-	text := r.reason
-	if r.layer == LayerBuiltin && r.id == "opaque" && j.channel == "none" && j.step.RunsCode == CodeNone {
-		text = "nothing is known about this tool"
-	}
-	if text == "" {
+	text := j.supported(r)
+	switch {
+	case text != "":
+	case r.reason == "":
 		text = "a rule says " + r.decision.String()
+	case maybe:
+		text = r.reason + " (not known)"
+	default:
+		text = r.reason
 	}
-	if maybe {
-		text += " (not known)"
+	if len(j.step.Lost) > 0 && r.decision == Confirm && r.when.anyEffect.Has(atip.Delete) {
+		text += "; an undo would not bring back " + strings.Join(j.step.Lost, ", ")
 	}
 	return Reason{Rule: r.name(), File: r.file, Line: r.line, Col: r.col, Action: action, Maybe: maybe,
 		Text: j.subject() + ": " + text, Suggest: r.suggest, Step: index}
+}
+
+// NotKnown begins a reason that rests on an effect of which nothing is known.
+const NotKnown = "it is not known whether it "
+
+// claim is what a reason says of an effect: as a possibility, and as a verb behind NotKnown.
+type claim struct {
+	effect    atip.Effect
+	may, verb string
+}
+
+// claims are the effects of the built-in rules that ask about an effect, the worst first.
+func claims(rule string) []claim {
+	switch rule {
+	case "destructive":
+		return []claim{{atip.Destructive, "it may destroy data", "destroys data"}, {atip.Delete, "it may delete files", "deletes files"},
+			{atip.Reversible, "what it does cannot be undone", "can be undone"}}
+	case "remote":
+		return []claim{{atip.RemoteMutation, "it may change something on a remote service", "changes something on a remote service"}}
+	case "billable":
+		return []claim{{atip.Billable, "it may cost money", "costs money"}}
+	case "secret_tool":
+		return []claim{{atip.SecretRead, "it may read stored secrets", "reads stored secrets"}}
+	case "privileged":
+		return []claim{{atip.Privileged, "it asks for the rights of another user", "asks for the rights of another user"}}
+	case "persistence_effect":
+		return []claim{{atip.Persistence, "it arranges for something to run by itself later", "arranges for something to run by itself later"}}
+	case "opaque":
+		return []claim{{atip.ExecOpaque, "what it runs cannot be known", "runs code that is not seen"}}
+	}
+	return nil
+}
+
+// supported is the reason of a built-in rule about effects as far as it is true of the step: what
+// its metadata says, else what is not known. "" for any other rule.
+func (j *judged) supported(r *rule) string {
+	if r.layer != LayerBuiltin {
+		return ""
+	}
+	if r.id == "opaque" && j.channel == "none" && j.step.RunsCode == CodeNone {
+		return "nothing is known about this tool"
+	}
+	list := claims(r.id)
+	for _, c := range list {
+		switch {
+		case j.base[c.effect] != atip.Yes:
+		case c.effect == atip.RemoteMutation && j.onlyLoopback():
+			return "it may change something in a service on this machine"
+		default:
+			return c.may
+		}
+	}
+	for _, c := range list {
+		if j.base[c.effect] == atip.Unknown {
+			return NotKnown + c.verb
+		}
+	}
+	return ""
+}
+
+// onlyLoopback reports a step that names hosts, all of them this machine.
+func (j *judged) onlyLoopback() bool {
+	for _, h := range j.hosts {
+		if h.Kind != HostLoopback {
+			return false
+		}
+	}
+	return len(j.hosts) > 0
 }
 
 // plain leaves out what is only possible and built-in where something certain gives

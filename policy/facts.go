@@ -2,6 +2,7 @@ package policy
 
 import (
 	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/subpath"
 )
 
 // truth is a three-valued result of a condition.
@@ -86,7 +87,7 @@ func newFacts(s *Set, req *Request, step *Step) facts {
 // told has no service of its own, so where its host is not known it is any host.
 func (f *facts) hostUses() []HostUse {
 	hosts := f.step.Hosts
-	if !genericClient(f.step.Call.Tool) && !genericClient(baseName(f.step.Call.InvokedAs)) {
+	if !GenericClient(f.step.Call.Tool) && !GenericClient(baseName(f.step.Call.InvokedAs)) {
 		return hosts
 	}
 	if len(hosts) == 0 {
@@ -101,7 +102,8 @@ func (f *facts) hostUses() []HostUse {
 	return out
 }
 
-func genericClient(tool string) bool {
+// GenericClient names clients without a service of their own: they go where they are told.
+func GenericClient(tool string) bool {
 	switch tool {
 	case "curl", "wget", "http", "https", "httpie", "xh", "aria2c", "nc", "ncat", "netcat", "socat", "telnet", "openssl",
 		"ssh", "scp", "sftp", "rsync", "ftp", "lftp", "dig", "nslookup", "host", "whois", "ping", "ping6", "traceroute",
@@ -227,7 +229,7 @@ func (f *facts) classOf(r *atip.Resource) atip.Class {
 		// A tool that declares its own credential file may read it, no more.
 		if r.Access&^(atip.AccessRead|atip.AccessSecret) == 0 {
 			for _, e := range f.step.Entitled {
-				if below(r.Abs, e) {
+				if subpath.Within(r.Abs, e) {
 					return atip.ClassOutside
 				}
 			}

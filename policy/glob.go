@@ -79,14 +79,6 @@ func anyGlob(patterns []string, s string) bool {
 	return false
 }
 
-// below reports whether path is dir or lies beneath it, comparing by component.
-func below(path, dir string) bool {
-	if dir == "" || len(path) < len(dir) || path[:len(dir)] != dir {
-		return false
-	}
-	return len(path) == len(dir) || path[len(dir)] == '/' || dir == "/"
-}
-
 func baseName(path string) string {
 	for i := len(path) - 1; i >= 0; i-- {
 		if path[i] == '/' {

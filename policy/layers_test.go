@@ -460,7 +460,7 @@ func TestProfileOfAFlag(t *testing.T) {
 			[]string{"workspace_write", "git_local", "regenerable_delete", "network_read", "loopback"}, false},
 		{"the user's in place of the managed one", []*Document{mustParse(t, LayerManaged, `{"version":1,"profile":"read-only"}`), user(`{"version":1,"profile":"ci"}`), ProfileChoice("ci")}, "ci", profileSwitches("ci").names(), true},
 		{"one that the user defines", []*Document{user(`{"version":1,` + quiet + `}`), ProfileChoice("quiet")}, "workspace+quiet",
-			[]string{"workspace_write", "git_local", "regenerable_delete", "project_code", "network_read"}, true},
+			[]string{"workspace_write", "git_local", "regenerable_delete", "undoable", "project_code", "network_read"}, true},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			s, err := Compile(row.docs)

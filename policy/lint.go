@@ -88,7 +88,7 @@ func lintAllow(r *rule, add func(severity, text string)) {
 		add("warning", "names no tool, path or host: it covers every command with these effects")
 	}
 	if r.when.ci != nil && *r.when.ci {
-		add("warning", "holds for whoever sets CI: an agent can, too")
+		add("warning", "counts wherever CI is set, and an agent can set CI")
 	}
 	for _, h := range r.when.host {
 		if wide(h) {

@@ -60,7 +60,8 @@ func (f *facts) run(w *when, proven bool) truth {
 		w.code != nil && !contains(w.code, st.RunsCode),
 		w.known != nil && *w.known != f.known,
 		w.confined != nil && *w.confined != f.req.Enforce.Full(),
-		w.trackedClean != nil && *w.trackedClean != st.TrackedClean:
+		w.trackedClean != nil && *w.trackedClean != st.TrackedClean,
+		w.undo != nil && !undoIs(*w.undo, st.Undo, proven):
 		return isNo
 	}
 	if w.cwd != nil {
@@ -228,24 +229,29 @@ func subsequence(words, argv []string) bool {
 	return i == len(words)
 }
 
+// optionIs judges an option. Where it restricts, one use that matches is enough. Where it
+// loosens every use must match and none may be taken back, since which of several wins is the
+// tool's secret: "--context dev --context prod".
 func (f *facts) optionIs(o *optionCond, proven bool) truth {
 	c := &f.step.Call
-	t := isNo
+	t, every := isNo, !f.unresolved()
 	for i := range c.Options {
 		u := &c.Options[i]
 		if u.Name != o.name && !spelled(u, o.name) {
+			every = every && !opposes(u, o.name)
 			continue
 		}
-		if !o.any && !globMatch(o.value, u.Value) {
-			continue
+		match := o.any || globMatch(o.value, u.Value)
+		every = every && match && !u.Maybe && !(o.any && atip.Denial(u.Value))
+		switch {
+		case match && !u.Maybe:
+			t = isYes
+		case match:
+			t = max(t, isMaybe)
 		}
-		if !u.Maybe {
-			return isYes
-		}
-		t = isMaybe
 	}
 	if proven {
-		return truthOf(t == isYes)
+		return truthOf(t == isYes && every)
 	}
 	for _, list := range [...][]string{c.UnknownOptions, unresolvedWords(f)} {
 		for _, w := range list {
@@ -255,6 +261,12 @@ func (f *facts) optionIs(o *optionCond, proven bool) truth {
 		}
 	}
 	return t
+}
+
+// opposes reports a use of --no-NAME, or of --x where the name is no-x.
+func opposes(u *atip.OptionUse, name string) bool {
+	flag := strings.TrimLeft(u.Flag, "-")
+	return flag == "no-"+name || "no-"+flag == name
 }
 
 // spelled reports whether a name without dashes is one of the spellings of an option.

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/subpath"
 )
 
 // somePath judges a path condition of a restrictive rule.
@@ -49,7 +50,7 @@ func (f *facts) pathIs(p *pathCond, i int, r *atip.Resource) truth {
 			return isNo
 		}
 	}
-	in := below(r.Abs, f.req.Workspace)
+	in := subpath.Within(r.Abs, f.req.Workspace)
 	if p.in != "" && !in || p.notIn != "" && in {
 		return isNo
 	}
@@ -62,7 +63,7 @@ func globBelow(globs []string, dir string) bool {
 	for _, g := range globs {
 		fixed, _, _ := strings.Cut(g, "*")
 		fixed, _, _ = strings.Cut(fixed, "?")
-		if below(fixed, dir) || below(dir, strings.TrimSuffix(fixed, "/")) {
+		if subpath.Within(fixed, dir) || subpath.Within(dir, strings.TrimSuffix(fixed, "/")) {
 			return true
 		}
 	}

@@ -58,6 +58,9 @@ func (s *Set) Sandbox() SandboxPolicy {
 		if x.Confine == "none" {
 			p.Confine = "none"
 		}
+		if x.Gate != "" {
+			p.Gate = x.Gate
+		}
 		if p.Workspace == "" {
 			p.Workspace, p.WorkspaceAt = x.Workspace, x.WorkspaceAt
 		}

@@ -20,6 +20,7 @@ func (s *Set) Approval() ApprovalPolicy {
 		}
 		p.Approvers = append(p.Approvers, x.Approvers...)
 		p.LockKeys = union(p.LockKeys, x.LockKeys)
+		p.LockApplies = p.LockApplies || x.LockApplies || d.profile == "ci"
 		if p.Command == "" {
 			p.Command = x.Command
 		}
@@ -102,7 +103,7 @@ type Credentials uint8
 // What may become of such a credential; the zero value gives nothing.
 const (
 	CredentialsWithheld Credentials = iota
-	CredentialsByParent             // the run outside decides anew and starts the command itself
+	CredentialsByParent             // the parent run decides anew and starts the command itself
 	CredentialsPassed               // a delegated run gets those of the tools that were delegated
 )
 

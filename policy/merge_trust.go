@@ -11,8 +11,13 @@ func (s *Set) TrustPolicy() TrustPolicy {
 		p.MinimumSLSALevel = max(p.MinimumSLSALevel, x.MinimumSLSALevel)
 		p.Revoked = union(p.Revoked, x.Revoked)
 		p.RevokedSigners = append(p.RevokedSigners, x.RevokedSigners...)
-		p.AllowedSigners = append(p.AllowedSigners, x.AllowedSigners...)
-		p.Builders = append(p.Builders, x.Builders...)
+		switch {
+		case owner(d):
+			p.Signers = append(p.Signers, x.Signers...)
+			p.Builders = append(p.Builders, x.Builders...)
+		case x.SignersSet:
+			p.SignerFilters = append(p.SignerFilters, x.Signers)
+		}
 		p.MaxRootAge = least(p.MaxRootAge, x.MaxRootAge)
 		p.MaxStateAge = least(p.MaxStateAge, x.MaxStateAge)
 		p.OnUnsigned = replaceAction(p.OnUnsigned, x.OnUnsigned, owner(d))

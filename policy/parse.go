@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/errcode"
 )
 
 // Limits of one document.
@@ -32,6 +33,7 @@ func Parse(src Source) (*Document, error) {
 	}
 	sum := sha256.Sum256(src.Raw)
 	d.digest = hex.EncodeToString(sum[:])
+	d.warnings = append(d.warnings, r.warnings...)
 	return d, nil
 }
 
@@ -74,7 +76,7 @@ func (r *reader) unique(ids map[string]bool, x *rule) {
 		return
 	}
 	if ids[x.id] && r.err == nil {
-		r.err = &ParseError{Code: "E2040", File: r.src.File, Line: x.line, Col: x.col, Msg: "rule id " + x.id + " is used twice"}
+		r.err = &ParseError{Code: errcode.PolicySyntax, File: r.src.File, Line: x.line, Col: x.col, Msg: "rule id " + x.id + " is used twice"}
 	}
 	ids[x.id] = true
 }
@@ -137,6 +139,8 @@ func (r *reader) member(d *Document, key string, v *atip.Node) bool {
 		d.env = r.env(v)
 	case "limits":
 		d.limits = r.limits(v)
+	case "undo":
+		d.undo = r.undo(v)
 	case "process":
 		d.process = r.process(v)
 	default:

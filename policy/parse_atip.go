@@ -172,7 +172,8 @@ func (r *reader) orgPolicy(d *Document, v *atip.Node) {
 	defer func() {
 		d.trust.RequireMetadata = d.trust.RequireMetadata || shims.RequireMetadata
 		d.trust.RequireTool = d.trust.RequireTool || shims.RequireTool
-		d.trust.AllowedSigners = append(d.trust.AllowedSigners, shims.AllowedSigners...)
+		d.trust.Signers = append(d.trust.Signers, shims.Signers...)
+		d.trust.SignersSet = d.trust.SignersSet || shims.SignersSet
 		d.trust.MinimumSLSALevel = max(d.trust.MinimumSLSALevel, shims.MinimumSLSALevel)
 	}()
 	r.object(v, "policy", func(key string, e *atip.Node) bool {
@@ -180,7 +181,11 @@ func (r *reader) orgPolicy(d *Document, v *atip.Node) {
 		case "requireSignature", "requireSignatures":
 			r.requireSignature(&shims, e)
 		case "allowedSigners":
-			shims.AllowedSigners = []RawPart{r.raw(e)}
+			shims.Signers, shims.SignersSet = r.signers(e, v.Get("issuer")), true
+		case "issuer":
+			if v.Get("allowedSigners") == nil {
+				return false
+			}
 		case "minimumSlsaLevel":
 			shims.MinimumSLSALevel = int(r.integer(e, 0, 4))
 		case "version", "organization":

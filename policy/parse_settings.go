@@ -170,6 +170,8 @@ func (r *reader) sandbox(v *atip.Node) sandboxDoc {
 			s.Tmp = r.oneOf(e, "kept", "run", "host")
 		case "observe":
 			s.Observe = r.oneOf(e, "auto", "on", "off")
+		case "gate":
+			s.Gate = r.oneOf(e, "auto", "off")
 		case "protect":
 			r.object(e, "sandbox.protect", func(k string, o *atip.Node) bool {
 				switch k {
@@ -264,6 +266,8 @@ func (r *reader) approval(v *atip.Node) ApprovalPolicy {
 			a.Lock = r.str(e)
 		case "lockKeys":
 			a.LockKeys = r.strings(e)
+		case "lockApplies":
+			a.LockApplies = r.boolean(e)
 		default:
 			return false
 		}

@@ -1,34 +1,54 @@
 package policy
 
 import (
+	"errors"
 	"path"
 	"strings"
 
 	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/trust/signer"
 )
 
-// ofSignatures are keys that only a verified signature could satisfy, and none is verified
-// here. In the forms of ATIP, which organisations hand out as they stand, they say nothing
-// that requireSignature does not refuse by itself; in a policy of one's own they would read
-// like a promise.
-var ofSignatures = [...]string{"allowedSigners", "builders", "expectations", "distroTrust", "maxRootAge", "recheck"}
-
+// ownTrust reads the trust object of a policy of one's own.
 func (r *reader) ownTrust(v *atip.Node) TrustPolicy {
-	refuse := func(m *atip.Node, key string) {
-		r.failKey(m, "trust.%s has no effect: this version verifies no signatures; without it, requireSignature refuses what would need one", key)
-	}
 	for _, m := range v.Items {
-		if contains(ofSignatures[:], m.Key) {
-			refuse(m, m.Key)
-		}
-		if signers := m.Get("signers"); m.Key == "revoked" && signers != nil {
-			refuse(signers, "revoked.signers")
-		}
 		if m.Key == "maxStateAge" {
 			r.failKey(m, "maxStateAge stands in registries.json, beside the registry whose state it is about")
 		}
 	}
 	return r.trust(v)
+}
+
+// ownSigners reports layers whose signers count by themselves; those of the others only
+// remove.
+func (r *reader) ownSigners() bool {
+	return r.src.Layer == LayerManaged || r.src.Layer == LayerUser && !r.src.TightensOnly
+}
+
+// signers reads who may sign. Each entry is an object, or a bare identity as the protocol has
+// it, which takes the issuer beside the list.
+func (r *reader) signers(list, issuer *atip.Node) []signer.Signer {
+	o := signer.Options{Name: r.src.File + " trust.allowedSigners", Managed: r.src.Layer == LayerManaged, Restricts: !r.ownSigners()}
+	if issuer != nil {
+		o.Issuer = r.str(issuer)
+	}
+	out, warnings, err := signer.Parse(list, o)
+	r.entry(err)
+	r.warnings = append(r.warnings, warnings...)
+	return out
+}
+
+// entry takes over what is wrong with an entry, with its position.
+func (r *reader) entry(err error) {
+	var at *signer.NodeError
+	if !errors.As(err, &at) {
+		return
+	}
+	if at.Key {
+		r.failKey(at.Node, "%s", at.Msg)
+	} else {
+		r.fail(at.Node, "%s", at.Msg)
+	}
 }
 
 func (r *reader) trust(v *atip.Node) TrustPolicy {
@@ -38,9 +58,16 @@ func (r *reader) trust(v *atip.Node) TrustPolicy {
 		case "requireSignature", "requireSignatures":
 			r.requireSignature(&t, e)
 		case "allowedSigners":
-			t.AllowedSigners = []RawPart{r.raw(e)}
+			t.Signers = r.signers(e, v.Get("issuer"))
+			t.SignersSet = true
+		case "issuer":
+			if v.Get("allowedSigners") == nil {
+				return false
+			}
 		case "builders":
-			t.Builders = []RawPart{r.raw(e)}
+			list, err := signer.ParseBuilders(e)
+			r.entry(err)
+			t.Builders = list
 		case "minimumSlsaLevel":
 			t.MinimumSLSALevel = int(r.integer(e, 0, 4))
 		case "pins":
@@ -49,7 +76,7 @@ func (r *reader) trust(v *atip.Node) TrustPolicy {
 		case "expectations":
 			t.ExpectationsOff = r.oneOf(e, "on", "off") == "off"
 		case "distroTrust":
-			t.DistroTrust = r.str(e)
+			t.DistroTrust = r.oneOf(e, "off", "cached", "db", "chain")
 		case "maxRootAge":
 			t.MaxRootAge = r.duration(e)
 		case "maxStateAge":
@@ -60,7 +87,9 @@ func (r *reader) trust(v *atip.Node) TrustPolicy {
 				case "sha256":
 					t.Revoked = r.digests(o)
 				case "signers":
-					t.RevokedSigners = []RawPart{r.raw(o)}
+					list, err := signer.ParseRevocations(o)
+					r.entry(err)
+					t.RevokedSigners = list
 				default:
 					return false
 				}
@@ -80,7 +109,7 @@ func (r *reader) trust(v *atip.Node) TrustPolicy {
 				}
 			}
 		case "recheck":
-			t.Recheck = r.str(e)
+			t.Recheck = r.oneOf(e, "always")
 		default:
 			return false
 		}

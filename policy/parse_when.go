@@ -133,7 +133,7 @@ func (r *reader) whenFacts(w *when, key string, e *atip.Node, proven bool) bool 
 	case "agent":
 		w.agent = r.strings(e)
 		if proven {
-			r.failKey(e, "agent is a label that anyone can set: it cannot loosen")
+			r.failKey(e, "agent is a label that the caller sets: it cannot loosen")
 		}
 	case "code":
 		r.items(e, func(c *atip.Node) {
@@ -157,6 +157,8 @@ func (r *reader) whenFacts(w *when, key string, e *atip.Node, proven bool) bool 
 		}
 	case "trackedClean":
 		w.trackedClean = flag()
+	case "undo":
+		w.undo = r.undoCond(e, proven)
 	default:
 		return false
 	}

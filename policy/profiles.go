@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sort"
 	"strings"
+
+	"github.com/atip-dev/atip-exec/internal/errcode"
 )
 
 func projectSwitch(name string) bool { return name == "package_install" || name == "loopback" }
@@ -95,7 +97,7 @@ func (s *Set) unknownProfile(user *Document, name string) error {
 		}
 	}
 	sort.Strings(known)
-	e := &ParseError{Code: "E2040", File: user.source.File, Line: user.profileAt.line, Col: user.profileAt.col,
+	e := &ParseError{Code: errcode.PolicySyntax, File: user.source.File, Line: user.profileAt.line, Col: user.profileAt.col,
 		Msg: fmt.Sprintf("unknown profile %q; there are %s", name, strings.Join(known, ", "))}
 	if e.Line == 0 {
 		e.File, e.fix, e.example = "--profile", "choose one of them", "--profile read-only"
@@ -115,7 +117,7 @@ func (s *Set) profileSet(user *Document, name string) (switchSet, error) {
 			break
 		}
 		if contains(chain, name) {
-			return 0, &ParseError{Code: "E2040", File: user.source.File, Line: user.profileAt.line, Col: user.profileAt.col, Msg: "profile " + name + " is its own base"}
+			return 0, &ParseError{Code: errcode.PolicySyntax, File: user.source.File, Line: user.profileAt.line, Col: user.profileAt.col, Msg: "profile " + name + " is its own base"}
 		}
 		chain = append(chain, name)
 		p, d := s.findProfile(name, user.source.Layer)

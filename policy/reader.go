@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/errcode"
 )
 
 // reader walks the JSON tree of one document. The first error sticks; everything
@@ -15,23 +16,25 @@ import (
 type reader struct {
 	src Source
 	err *ParseError
+
+	warnings []string // what has no effect, for a person
 }
 
 func (r *reader) fail(n *atip.Node, format string, args ...any) {
 	if r.err == nil {
-		r.err = &ParseError{Code: "E2040", File: r.src.File, Line: n.Line, Col: n.Col, Msg: fmt.Sprintf(format, args...)}
+		r.err = &ParseError{Code: errcode.PolicySyntax, File: r.src.File, Line: n.Line, Col: n.Col, Msg: fmt.Sprintf(format, args...)}
 	}
 }
 
 func (r *reader) failKey(n *atip.Node, format string, args ...any) {
 	if r.err == nil {
-		r.err = &ParseError{Code: "E2040", File: r.src.File, Line: n.KeyLine, Col: n.KeyCol, Msg: fmt.Sprintf(format, args...)}
+		r.err = &ParseError{Code: errcode.PolicySyntax, File: r.src.File, Line: n.KeyLine, Col: n.KeyCol, Msg: fmt.Sprintf(format, args...)}
 	}
 }
 
 // refuse turns an error of the JSON reader into one of ours.
 func (r *reader) refuse(err error) *ParseError {
-	pe := &ParseError{Code: "E2040", File: r.src.File, Msg: err.Error()}
+	pe := &ParseError{Code: errcode.PolicySyntax, File: r.src.File, Msg: err.Error()}
 	var de *atip.DocError
 	if errors.As(err, &de) {
 		pe.Line, pe.Col, pe.Msg = de.Line, de.Col, de.Msg

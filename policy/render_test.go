@@ -86,7 +86,7 @@ func TestBuiltinRulesAreNamedOnce(t *testing.T) {
 		for k := range builtinAllow {
 			used = used || contains(builtinAllow[k].sw, switchTable[i].name)
 		}
-		if !used {
+		if !used && switchTable[i].name != "defer" { // what the gate decides (Set.Defers)
 			t.Errorf("switch %s turns nothing on", switchTable[i].name)
 		}
 	}

@@ -19,6 +19,7 @@ type Request struct {
 	Workspace string // real path; "" if there is none
 	Cwd       string
 	Chain     []Restrict // the blocks of a delegation, outermost first
+	Ceiling   *Ceiling   // of the script that runs, nil for none
 	// BillableLeft is how many billable calls the budget still permits. Zero makes
 	// every billable call ask, whatever the rules say.
 	BillableLeft int
@@ -92,6 +93,10 @@ type Step struct {
 	ServiceHosts []string
 	// TrackedClean: every tracked file the step deletes is as in the index.
 	TrackedClean bool
+	// Undo says how far what it does can be taken back; Lost names what would not come
+	// back, a few of them.
+	Undo Undo
+	Lost []string
 	// NestedTools names the tools of commands inside this one which are not steps
 	// of their own.
 	NestedTools []string

@@ -92,6 +92,7 @@ type when struct {
 	known          *bool
 	confined       *bool
 	trackedClean   *bool
+	undo           *Undo
 }
 
 type optionCond struct {

@@ -24,7 +24,7 @@ func TestSeedExamples(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if got := set.TrustPolicy(); strings.HasPrefix(name, "org") && (!got.RequireMetadata || len(got.AllowedSigners) != 1) {
+		if got := set.TrustPolicy(); strings.HasPrefix(name, "org") && (!got.RequireMetadata || len(got.Signers) != 2) {
 			t.Errorf("%s: what it asks of signatures is lost: %+v", name, got)
 		} else if name == "org-shims-0.6" && got.MinimumSLSALevel != 2 {
 			t.Errorf("%s: level %d", name, got.MinimumSLSALevel)

@@ -1,6 +1,10 @@
 package policy
 
-import "time"
+import (
+	"time"
+
+	"github.com/atip-dev/atip-exec/trust/signer"
+)
 
 // PathRule is a path a document names, with the place where it does.
 type PathRule struct {
@@ -31,6 +35,7 @@ type SandboxPolicy struct {
 	SecretFiles  []PathRule
 	EnvFiles     string // "", "network", "mask", "allow"
 	Observe      string // "" (off), "auto", "on", "off"
+	Gate         string // "" (auto), "auto", "off"
 }
 
 // OutputPolicy is the merged output object. Redact holds the redact objects of
@@ -100,8 +105,10 @@ type PathsPolicy struct {
 type TrustPolicy struct {
 	RequireMetadata  bool
 	RequireTool      bool
-	AllowedSigners   []RawPart
-	Builders         []RawPart
+	Signers          []signer.Signer   // of the layers that may add: managed and user
+	SignersSet       bool              // this document names some, if only none
+	SignerFilters    [][]signer.Signer // of each layer that only tightens
+	Builders         []signer.Builder
 	MinimumSLSALevel int
 	Pins             map[string][]string // name or path: "sha256:..."
 	ExpectationsOff  bool
@@ -109,7 +116,7 @@ type TrustPolicy struct {
 	MaxRootAge       time.Duration
 	MaxStateAge      time.Duration
 	Revoked          []string // "sha256:..."
-	RevokedSigners   []RawPart
+	RevokedSigners   []signer.Revocation
 	OnUnsigned       string // "" (the verdict's own), allow, confirm, deny
 	OnUnverified     string
 	Scripts          string // "", "path", "descriptor"
@@ -126,6 +133,8 @@ type ApprovalPolicy struct {
 	Command   string
 	Lock      string
 	LockKeys  []string
+	// LockApplies says that approvals.lock counts on this machine, which is a CI runner.
+	LockApplies bool
 }
 
 // Approver is a key that may sign grants.

@@ -27,6 +27,7 @@ var switchTable = [...]switchRow{
 	{"workspace_write", [4]bool{true, false, true, true}},
 	{"git_local", [4]bool{true, false, true, true}},
 	{"regenerable_delete", [4]bool{true, false, true, true}},
+	{"undoable", [4]bool{true, false, true, false}},
 	{"project_code", [4]bool{true, false, true, false}},
 	{"network_read", [4]bool{true, true, true, true}},
 	{"inline_code", [4]bool{true, false, false, false}},
@@ -36,6 +37,7 @@ var switchTable = [...]switchRow{
 	{"package_install", [4]bool{2: true}},
 	{"unknown_tools", [4]bool{}},
 	{"remote_change", [4]bool{}},
+	{"defer", [4]bool{}}, // no rule: what planning may leave to the gate
 }
 
 var shippedProfiles = [...]string{"workspace", "read-only", "ci", "ops"}

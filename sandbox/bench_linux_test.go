@@ -95,7 +95,7 @@ func BenchmarkForkExec(b *testing.B) {
 func BenchmarkDeriveSelect(b *testing.B) {
 	_, h := benchProfile(b)
 	w := newWorld(b)
-	in := Input{Workspace: w.ws, Cwd: w.ws, Home: w.home, Private: w.private, Exec: []string{"/usr/bin/true"},
+	in := Input{Names: tableNames(), Workspace: w.ws, Cwd: w.ws, Home: w.home, Private: w.private, Exec: []string{"/usr/bin/true"},
 		PathDirs: []string{"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"},
 		Root:     os.Getuid() == 0, Policy: PolicyProfile{Accept: append(BuiltinAccept(), WSCheck)}}
 	prepared := Prepare(w.home, in.PathDirs)

@@ -41,6 +41,7 @@ func probe(c Cache) Host {
 		h.kept = true
 		return h
 	}
+	_ = os.MkdirAll(c.Dir, 0o700) // before it is tried, which else happens in /tmp
 	h := try(c.Dir)
 	if !h.scarce {
 		remember(path, key, h)
@@ -141,11 +142,7 @@ func parseHost(text string) (h Host, ok bool) {
 }
 
 func remember(path, key string, h Host) {
-	dir := filepath.Dir(path)
-	if os.MkdirAll(dir, 0o700) != nil {
-		return
-	}
-	f, err := os.CreateTemp(dir, ".sandbox-")
+	f, err := os.CreateTemp(filepath.Dir(path), ".sandbox-")
 	if err != nil {
 		return
 	}

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/atip-dev/atip-exec/internal/subpath"
 )
 
 // cgroup is a control group made for one run. A group counts what a limit of a process
@@ -36,7 +38,7 @@ func findCgroup(controllers []string) (dir, why string) {
 	}
 	why = "no control group is delegated to us"
 	for _, dir := range [...]string{own, filepath.Dir(own)} {
-		if !within(dir, top) {
+		if !subpath.Within(dir, top) {
 			continue
 		}
 		if unix.Access(dir, unix.W_OK) != nil || unix.Access(dir+"/cgroup.procs", unix.W_OK) != nil {
@@ -81,7 +83,7 @@ func ownCgroup(membership, mounts string) (own, top string) {
 			continue
 		}
 		root, point := f[3], f[4]
-		if within(path, root) {
+		if subpath.Within(path, root) {
 			return filepath.Clean(point + "/" + strings.TrimPrefix(path, strings.TrimSuffix(root, "/"))), point
 		}
 	}

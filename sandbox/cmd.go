@@ -4,6 +4,8 @@ import (
 	"os"
 	"syscall"
 	"time"
+
+	"github.com/atip-dev/atip-exec/internal/gate"
 )
 
 // Terminal is the session of the child.
@@ -23,6 +25,7 @@ type Cmd struct {
 	File         *os.File // the identified file
 	Argv, Env    []string
 	Dir          string // "" is the caller's
+	DirID        DirID  // of Dir, as it was judged; zero for any
 	Stdin        *os.File
 	Stdout       *os.File
 	Stderr       *os.File
@@ -32,13 +35,24 @@ type Cmd struct {
 	Foreground   bool     // Handoff: put the child in front
 	Umask        int      // bits added to the inherited umask
 
+	// Inside says that another run is around this one. The gate of that run reads the words of each
+	// start, which it cannot in this process, as that is not dumpable: a stage starts the command.
+	Inside  bool
 	Observe bool // report what is refused; Proc.Denials has it
+	// Gate decides what the run may start, nil for everything that the profile lets start. It needs Host.Gate.
+	Gate *gate.Rules
 
 	// Serve takes over the listening sockets of the run's own network, before the child
 	// starts. Mode NetAllowlist needs it.
 	Serve func([]Listener)
+	// Regenerable reports a directory of the workspace that a build makes again. Repositories in it
+	// are compared and not pinned, so that a build can remove them. nil: there is none.
+	Regenerable func(path string) bool
 	// Prepared is what Prepare began, nil for nothing.
 	Prepared *Prepared
+	// Before is called while the stage of a private root begins; the stage makes that root when it
+	// has returned. Other tiers do not call it.
+	Before func()
 	// Check compares the started file with the identified one, on the worker, right
 	// after the fork. An error kills the tree and fails the start.
 	Check func(pid int) (string, error)
@@ -46,6 +60,9 @@ type Cmd struct {
 	// Start returns.
 	Stopped func(pid int, sig syscall.Signal)
 }
+
+// DirID tells a directory from every other one that takes its name.
+type DirID struct{ Dev, Ino uint64 }
 
 // Listener is a socket that listens inside the network of a run.
 type Listener struct {

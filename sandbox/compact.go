@@ -3,6 +3,8 @@ package sandbox
 import (
 	"slices"
 	"strings"
+
+	"github.com/atip-dev/atip-exec/internal/subpath"
 )
 
 // grantSet merges grants by path.
@@ -35,7 +37,7 @@ func (s *grantSet) compact() []Grant {
 	for _, g := range s.list {
 		var have Rights
 		for _, k := range kept {
-			if k.Dir && k.Path != g.Path && within(g.Path, k.Path) {
+			if k.Dir && k.Path != g.Path && subpath.Within(g.Path, k.Path) {
 				have |= k.Rights
 			}
 		}

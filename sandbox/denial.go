@@ -6,6 +6,9 @@ import (
 	"strings"
 	"syscall"
 	"unicode"
+
+	"github.com/atip-dev/atip-exec/internal/errcode"
+	"github.com/atip-dev/atip-exec/internal/subpath"
 )
 
 // denialKind names the format of Denial.
@@ -30,9 +33,9 @@ type Denial struct {
 // FaultCode is the code under which the denial is reported; the status stays the child's.
 func (d Denial) FaultCode() string {
 	if d.Class == "proxy" {
-		return "E4113"
+		return errcode.HostRefused
 	}
-	return "E4110"
+	return errcode.AccessRefused
 }
 
 // Refused is what the proxy of a run refused to connect to, and why.
@@ -118,6 +121,9 @@ func wordings() []refusal {
 		{"invalid cross-device link", "EXDEV", "files"},
 		{"operation not permitted", "EPERM", "kernel"},
 		{"out of pty devices", "EACCES", "terminal"},
+		// What is not granted is not there in a private root.
+		{"directory nonexistent", "ENOENT", "files"},
+		{"no such file or directory", "ENOENT", "files"},
 	}
 }
 
@@ -168,7 +174,7 @@ func (d Denial) of(f refusal, line string, r Receipt) (Denial, bool) {
 			d.Remedy += "; Unix sockets with a path need tier T3 (policy sandbox.tier)"
 		}
 		if r.Net.Mode == NetAllowlist {
-			d.Remedy = "this run reaches the hosts that it was granted, by name and port or through the proxy that HTTPS_PROXY names, and no other; network.allow of a policy adds to them"
+			d.Remedy = "this run reaches only granted hosts, by name and port or through the proxy in HTTPS_PROXY; network.allow in a policy adds hosts"
 		}
 		return d, true
 	case "kernel":
@@ -176,7 +182,7 @@ func (d Denial) of(f refusal, line string, r Receipt) (Denial, bool) {
 		return d, true
 	case "privilege":
 		d.Op, d.Guarantee = "call", Privilege
-		d.Remedy = "do it without sudo, or leave it to a person"
+		d.Remedy = "run it without sudo, or ask the user to run it"
 		return d, true
 	case "owner":
 		d.Op, d.Guarantee = "call", Privilege
@@ -195,6 +201,9 @@ func (d Denial) of(f refusal, line string, r Receipt) (Denial, bool) {
 		return d, true
 	}
 	d.Op, d.Guarantee, d.Path = "open", FilesWrite, namedPath(line)
+	if f.errno == "ENOENT" && (r.Tier != T3 || d.Path == "" || below(d.Path, r)) {
+		return d, false
+	}
 	if d.Path == "" {
 		d.Remedy = "write in the workspace or in $TMPDIR"
 		return d, true
@@ -205,15 +214,13 @@ func (d Denial) of(f refusal, line string, r Receipt) (Denial, bool) {
 	if !granted(r.Read, d.Path, Read) {
 		d.Guarantee = FilesRead
 	}
-	if !secretName(d.Path) {
-		d.Remedy = "write in the workspace or in $TMPDIR, or grant the path in the policy (sandbox.read, sandbox.write)"
-	}
+	d.Remedy = "write in the workspace or in $TMPDIR, or grant the path in the policy (sandbox.read, sandbox.write)"
 	return d, true
 }
 
 func granted(list []Grant, path string, r Rights) bool {
 	for _, g := range list {
-		if covered(g.Rights, r) && (g.Path == path || g.Dir && within(path, g.Path)) {
+		if covered(g.Rights, r) && (g.Path == path || g.Dir && subpath.Within(path, g.Path)) {
 			return true
 		}
 	}
@@ -231,28 +238,32 @@ func (d *Denial) outside(r Rights) {
 	default:
 		d.Guarantee, d.Rule, key = FilesRead, "outside the read set", "read"
 	}
-	if secretName(d.Path) {
-		return
-	}
 	d.Remedy = "policy sandbox." + key
 	if key == "write" {
 		d.Remedy = "use the workspace, $TMPDIR or policy sandbox.write"
 	}
 }
 
-// secretName reports a path that no hint helps to reach.
-func secretName(path string) bool {
-	for _, s := range homeSecrets() {
-		if strings.Contains(path+"/", "/"+s+"/") || strings.HasPrefix(s, ".cargo/") && strings.Contains(path, "/"+s) {
-			return true
+// below reports a path in a directory of which the run has something, or in /tmp: what is missing
+// there is missing.
+func below(path string, r Receipt) bool {
+	for _, list := range [...][]Grant{r.Read, r.Write} {
+		for _, g := range list {
+			if g.Rights != List && (g.Path == path || g.Dir && subpath.Within(path, g.Path)) {
+				return true
+			}
 		}
 	}
-	return false
+	return subpath.Within(path, "/tmp") || subpath.Within(path, "/var/tmp") || subpath.Within(path, "/proc") || subpath.Within(path, "/dev")
 }
 
-// namedPath is the first absolute path on a line, quoted or not. A shell begins with its own.
+// namedPath is the first absolute path on a line, quoted or not, that is not the name of the
+// program that speaks: a shell begins with its own or its script's, and the line.
 func namedPath(line string) string {
 	if shell, rest, ok := strings.Cut(line, ": line "); ok && !strings.Contains(shell, " ") {
+		line = rest
+	}
+	if speaker, rest, ok := strings.Cut(line, ": "); ok && strings.HasPrefix(speaker, "/") && !strings.ContainsAny(speaker, " '\"") {
 		line = rest
 	}
 	for i := 0; i < len(line); i++ {

@@ -1,10 +1,14 @@
 package sandbox
 
 import (
+	"errors"
+	"os"
 	"path/filepath"
 	"strconv"
 
 	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/errcode"
+	"github.com/atip-dev/atip-exec/internal/subpath"
 )
 
 // Files is the file system as Derive sees it.
@@ -43,6 +47,7 @@ type PolicyProfile struct {
 type Forbidden struct {
 	Path, Why  string
 	Unreadable bool // state and runtime files are not to be read either
+	Shared     bool // each workspace has a part of it, which its runs write
 	Program    bool // our programs may lie in a workspace: there they are protected names
 }
 
@@ -51,30 +56,60 @@ type Input struct {
 	Workspace, Cwd, Home, TmpDir string
 	WorkspaceNamed               string   // file:line if policy names the workspace
 	PathDirs                     []string // PATH
+	TmpFiles                     []string // files of /tmp that every run here may read, as there is no private root
 	OtherWorktrees               []string // the .git of other work trees, which are there by name only
 	GitDirs                      []string // writable git directories outside the workspace (worktrees)
 	Private                      string   // W: the directory for TMPDIR and caches of this workspace
 	Layers                       string   // beside it, for what is written over caches of the host; "" for no such layers
-	Granted                      atip.Set
-	Subprocess                   atip.Value
-	OrgBound                     bool // every executable is bound to metadata of rank org or better
-	Resources                    []atip.Resource
-	ToolPaths                    []string // filesystem.paths of the metadata, believed
-	Exec                         []string // the identified files of the chain, canonical
-	CredentialFiles              []string // readable because the tool declares them or policy says so
-	SecretLinks                  []string // names in the workspace of credential files outside of it
-	Secrets                      []string // files and directories that the policy calls secret
-	EnvFiles                     EnvFiles // files of secrets in the workspace
-	Families                     []string // cache families in use: go npm pip cargo maven
-	CargoSettings                []string // files of the user's cargo home that hold settings and no credential
-	Net                          Net
-	Forbidden                    []Forbidden
-	ProtectAllow                 []string // protected names that the call was approved to change
-	Policy                       PolicyProfile
-	Root                         bool // the run has uid 0
-	Outer                        bool // this is inside a private root, which says so in a file
-	Getenv                       func(string) string
-	Files                        Files
+	// Mirrored reports a path below /tmp or /var/tmp of which the private /tmp has, or will
+	// have, the only copy that a run sees; nil where runs have no private root.
+	Mirrored        func(path string) bool
+	Granted         atip.Set
+	Subprocess      atip.Value
+	OrgBound        bool // every executable is bound to metadata of rank org or better
+	Resources       []atip.Resource
+	Patterns        []string // directories in which a shell looks up the words of the call
+	ToolPaths       []string // filesystem.paths of the metadata, believed
+	Exec            []string // the identified files of the chain, canonical
+	Closed          *Closed  // what may be started at most; nil for no such bound
+	Scratch         []string // directories made for this run, which it may write
+	Changes         []string // Profile.Loose, as the call names them
+	Rewrites        bool     // git writes settings there, whose mode it sets
+	Repositories    []string // among Resources: where writing means to replace files, as git does
+	CredentialFiles []string // readable because the tool declares them or policy says so
+	SecretLinks     []string // names in the workspace of credential files outside of it
+	Secrets         []string // files and directories that the policy calls secret
+	Hidden          []string // files of secrets in the workspace that this run must not read
+	Families        []string // cache families in use: go npm pip cargo maven
+	CargoSettings   []string // files of the user's cargo home that hold settings and no credential
+	Net             Net
+	Forbidden       []Forbidden
+	Names           Names
+	ProtectAllow    []string // protected names that the policy, or an approval of this call, lets it change
+	Policy          PolicyProfile
+	Root            bool // the run has uid 0
+	Outer           bool // this is inside a private root, which says so in a file
+	Getenv          func(string) string
+	Files           Files
+	// Judge says why a path without links is nothing that a variable of the caller may open to
+	// a run, "" if it may: it holds or lies in a place of credentials, of files that run by
+	// themselves, of the system or of this program. nil: everything may, but no directory beside
+	// a "bin" on PATH.
+	Judge func(canonical string, dir bool) string
+	// Keeps reports a directory in or below which credentials or files of this program lie, so
+	// that a call which names it gets the names in it and no file. nil: none does.
+	Keeps func(canonical string) bool
+}
+
+// Closed is the ceiling of a run that holds a host or a credential: it starts no file that
+// a confined run could have written.
+type Closed struct {
+	// Files are all that may be started beside Input.Exec: files, and directories for what
+	// lies below them. Only if Listed.
+	Files []string
+	// Listed says that the documents list what their tools start. Otherwise programs of the
+	// system and of the directories on PATH may be started.
+	Listed bool
 }
 
 // Derive computes the profile of a run from what was granted. All it does to the
@@ -89,7 +124,7 @@ func Derive(in Input) (Profile, error) {
 	d := deriver{in: in, p: Profile{
 		Confine: in.Policy.Confine, Net: in.Net, Private: in.Private, Layers: in.Layers, SubprocessNo: in.Subprocess == atip.No,
 		Limits: in.Policy.Limits, Need: in.Policy.Require, Accept: in.Policy.Accept, Forced: in.Policy.Tier,
-		Caps: in.Policy.Caps, KeepLeftovers: in.Policy.KeepLeftovers, Tmp: in.Policy.Tmp,
+		Loose: in.Changes, Caps: in.Policy.Caps, KeepLeftovers: in.Policy.KeepLeftovers, Tmp: in.Policy.Tmp,
 	}}
 	if err := d.workspace(); err != nil {
 		return Profile{}, err
@@ -100,6 +135,7 @@ func Derive(in Input) (Profile, error) {
 	d.proxied()
 	d.caches()
 	d.resources()
+	d.closed()
 	if err := d.policy(); err != nil {
 		return Profile{}, err
 	}
@@ -117,10 +153,111 @@ type deriver struct {
 // rights withholds EXECUTE from all but the identified files if the run may start
 // nothing else.
 func (d *deriver) rights(r Rights) Rights {
-	if d.p.SubprocessNo {
+	if d.p.SubprocessNo || d.in.Closed != nil && d.in.Closed.Listed {
 		r &^= Exec
 	}
 	return r
+}
+
+// code is rights for where runs write: what lies there is not started by one that holds a
+// host or a credential.
+func (d *deriver) code(r Rights) Rights {
+	if d.in.Closed != nil {
+		r &^= Exec
+	}
+	return d.rights(r)
+}
+
+// closed grants what a closed run may start beside its own commands, with what the kernel
+// opens for it.
+func (d *deriver) closed() {
+	d.hosts = d.hosts || d.in.Rewrites && len(d.in.Scratch) > 0
+	for _, path := range d.in.Scratch {
+		d.p.Scratch = append(d.p.Scratch, path)
+		d.set.add(Grant{Path: path, Dir: true, Rights: Read | Write | Remove, Why: "settings of git"})
+	}
+	if d.in.Closed == nil || !d.in.Closed.Listed || d.p.SubprocessNo {
+		return
+	}
+	for _, path := range d.in.Closed.Files {
+		d.optional(path, Read|Exec, "x-atip-execs")
+		for _, loader := range d.in.Files.Loader(path) {
+			d.optional(loader, Read|Exec, "loader")
+		}
+	}
+}
+
+// unwritten takes EXECUTE from all that this run can write, in whatever way it was granted.
+// Rules of Landlock add up, so a directory that holds a writable one is granted entry by entry.
+func (d *deriver) unwritten(grants []Grant) []Grant {
+	if d.in.Closed == nil {
+		return grants
+	}
+	var writable []string
+	for _, g := range grants {
+		if g.Rights&(Write|Remove) != 0 && !subpath.Within(g.Path, "/dev") && !subpath.Within(g.Path, "/proc") {
+			writable = append(writable, g.Path)
+		}
+	}
+	out := make([]Grant, 0, len(grants))
+	for _, g := range grants {
+		if g.Rights&Exec == 0 {
+			out = append(out, g)
+			continue
+		}
+		parts := []string{g.Path}
+		for _, w := range writable {
+			if subpath.Within(g.Path, w) {
+				parts = nil
+			}
+		}
+		if parts != nil && g.Dir {
+			parts = beside(parts, writable)
+		}
+		if len(parts) == 1 && parts[0] == g.Path {
+			out = append(out, g)
+			continue
+		}
+		why, dir := g.Why, g.Dir
+		g.Rights &^= Exec
+		out = append(out, g)
+		for _, path := range parts {
+			if canonical, isDir, err := d.in.Files.Resolve(path); err == nil && dir && canonical == path {
+				out = append(out, Grant{Path: path, Dir: isDir, Rights: Read | Exec, Why: why})
+			}
+		}
+	}
+	return out
+}
+
+// beside replaces each directory that holds one of others by its entries, except for those.
+func beside(dirs, others []string) []string {
+	var out []string
+	for len(dirs) > 0 {
+		dir := dirs[0]
+		dirs = dirs[1:]
+		holds, is := false, false
+		for _, w := range others {
+			is = is || w == dir
+			holds = holds || w != dir && subpath.Within(w, dir)
+		}
+		switch {
+		case is:
+		case !holds:
+			out = append(out, dir)
+		default:
+			entries, err := os.ReadDir(dir)
+			if err != nil || len(entries) > maxGrants {
+				continue // nothing below it is started
+			}
+			for _, e := range entries {
+				if e.Type()&os.ModeSymlink == 0 {
+					dirs = append(dirs, filepath.Join(dir, e.Name()))
+				}
+			}
+		}
+	}
+	return out
 }
 
 // optional grants a path if it is there.
@@ -132,7 +269,41 @@ func (d *deriver) optional(path string, r Rights, why string) {
 	if err != nil || r != List && d.unreadable(canonical) {
 		return
 	}
+	if stray := d.stray(path, canonical, dir, why); stray != "" {
+		d.refuse(canonical, why+" leads to "+stray)
+		return
+	}
 	d.set.add(Grant{Path: canonical, Dir: dir, Rights: r, Why: why})
+}
+
+// chosen are the reasons of grants whose path a variable of the caller gave.
+var chosen = [...]string{"PATH", "cache", "cargo"}
+
+// stray is the one gate of all grants that the call itself does not name: a path that the
+// caller's environment gave, or a usual one that is a link, must not lead where credentials,
+// startup files, the system's or our own files are.
+func (d *deriver) stray(path, canonical string, dir bool, why string) string {
+	if d.in.Judge == nil {
+		return ""
+	}
+	for _, c := range chosen {
+		if why == c {
+			return d.in.Judge(canonical, dir)
+		}
+	}
+	if canonical == path {
+		return ""
+	}
+	bad := d.in.Judge(canonical, dir)
+	if bad != "" && bad == d.in.Judge(filepath.Clean(path), dir) {
+		return "" // of the kind that was meant
+	}
+	for _, top := range systemRead() {
+		if subpath.Within(canonical, top) {
+			return "" // readable by its own name: /bin is /usr/bin
+		}
+	}
+	return bad
 }
 
 // refuse records a path that is asked for and not granted.
@@ -142,7 +313,7 @@ func (d *deriver) refuse(path, why string) {
 
 func (d *deriver) unreadable(path string) bool {
 	for _, f := range d.in.Forbidden {
-		if f.Unreadable && (within(path, f.Path) || within(f.Path, path)) {
+		if f.Unreadable && (subpath.Within(path, f.Path) || subpath.Within(f.Path, path)) {
 			return true
 		}
 	}
@@ -153,10 +324,13 @@ func (d *deriver) unreadable(path string) bool {
 // what no run may change.
 func (d *deriver) unwritable(path string) (Forbidden, bool) {
 	for _, f := range d.in.Forbidden {
-		if within(path, f.Path) || within(f.Path, path) && !f.Program {
+		if f.Shared && d.p.Private != "" && subpath.Within(path, d.p.Private) {
+			continue // this run's own part
+		}
+		if subpath.Within(path, f.Path) || subpath.Within(f.Path, path) && !f.Program {
 			return f, true
 		}
-		if f.Program && within(f.Path, path) && !within(path, d.p.Workspace) {
+		if f.Program && subpath.Within(f.Path, path) && !subpath.Within(path, d.p.Workspace) {
 			return f, true
 		}
 	}
@@ -168,7 +342,7 @@ func (d *deriver) tooWide(dir string) string {
 	switch {
 	case dir == "/":
 		return "it would open the whole file system"
-	case within(d.in.Home, dir):
+	case subpath.Within(d.in.Home, dir):
 		return "it would open the whole home directory"
 	case sharedTemporary(dir):
 		return "it would open all of " + dir + "; use $TMPDIR"
@@ -188,6 +362,8 @@ func (d *deriver) workspace() error {
 		switch {
 		case err != nil || !dir:
 			why = "it is not a directory that can be opened"
+		case canonical != filepath.Clean(path) && d.in.WorkspaceNamed == "":
+			return &StepError{Step: "open workspace", Path: path, Code: errcode.PathChanged, Err: errors.New("it leads elsewhere now")}
 		default:
 			path, why = canonical, d.tooWide(canonical)
 		}
@@ -196,18 +372,19 @@ func (d *deriver) workspace() error {
 		}
 	}
 	if path == "" || why != "" {
+		d.p.Temporary = d.in.Mirrored != nil && d.temporary(d.in.Cwd)
 		d.optional(d.in.Cwd, List, "cwd")
 		return nil
 	}
 	d.p.Workspace = path
-	r := Read | d.rights(Exec)
+	r := Read | d.code(Exec)
 	if d.in.Granted.Has(atip.Write) {
 		r |= d.writing()
 		d.hosts = true
 	}
 	d.set.add(Grant{Path: path, Dir: true, Rights: r, Why: "workspace"})
 	for _, f := range d.in.Forbidden {
-		if f.Program && within(f.Path, path) {
+		if f.Program && subpath.Within(f.Path, path) {
 			d.p.Protect = append(d.p.Protect, f.Path)
 		}
 	}
@@ -262,7 +439,7 @@ func (d *deriver) system() {
 	}
 	for _, path := range d.in.Exec {
 		d.optional(path, Read|Exec, "executable")
-		if d.p.SubprocessNo {
+		if d.rights(Exec) == 0 {
 			for _, loader := range d.in.Files.Loader(path) {
 				d.optional(loader, Read|Exec, "loader")
 			}
@@ -283,33 +460,35 @@ func (d *deriver) pathEntry(dir string) {
 		return
 	}
 	dir = filepath.Clean(dir)
-	if within(dir, "/usr") || within(dir, d.p.Workspace) || sharedTemporary(dir) {
+	if subpath.Within(dir, "/usr") || subpath.Within(dir, d.p.Workspace) || sharedTemporary(dir) {
 		return
+	}
+	for _, top := range systemRead() {
+		if subpath.Within(d.canonical(dir), top) {
+			return // there already
+		}
 	}
 	grant := dir
 	if prefix := filepath.Dir(dir); filepath.Base(dir) == "bin" && !d.privatePrefix(prefix) {
-		grant = prefix
+		if canonical := d.canonical(prefix); canonical == "" || d.stray(prefix, canonical, true, "PATH") == "" {
+			grant = prefix
+		}
 	}
-	if within(d.in.Home, grant) {
+	if subpath.Within(d.in.Home, grant) {
 		return
 	}
 	d.optional(grant, d.rights(Read|Exec), "PATH")
 }
 
 func (d *deriver) privatePrefix(prefix string) bool {
-	if prefix == "/" || within(d.in.Home, prefix) || sharedTemporary(prefix) {
+	if prefix == "/" || subpath.Within(d.in.Home, prefix) || sharedTemporary(prefix) {
 		return true
 	}
 	switch prefix {
 	case d.in.Home + "/.local", d.in.Home + "/.config":
 		return true
 	}
-	for _, s := range homeSecrets() {
-		if s = d.in.Home + "/" + s; within(s, prefix) || within(prefix, s) {
-			return true
-		}
-	}
-	return false
+	return d.in.Judge == nil || d.in.Judge(prefix, true) != ""
 }
 
 func (d *deriver) home() {
@@ -337,13 +516,16 @@ func (d *deriver) private() {
 		path = canonical
 	}
 	d.p.Private = path
-	d.set.add(Grant{Path: path, Dir: true, Rights: d.rights(Exec) | Read | Write | Remove, Why: "private"})
+	d.set.add(Grant{Path: path, Dir: true, Rights: d.code(Exec) | Read | Write | Remove, Why: "private"})
 	d.env("TMPDIR", path+"/tmp")
 	d.env("XDG_CACHE_HOME", path+"/xdg")
+	for _, path := range d.in.TmpFiles {
+		d.optional(path, Read, "/tmp")
+	}
 	if d.p.Tmp == TmpHost {
 		d.env("TMPDIR", "/tmp")
 		for _, shared := range [...]string{"/tmp", "/var/tmp"} {
-			d.optional(shared, d.rights(Exec)|Read|Write|Remove, "policy sandbox.tmp")
+			d.optional(shared, d.code(Exec)|Read|Write|Remove, "policy sandbox.tmp")
 		}
 		d.hosts = true
 	}
@@ -355,9 +537,8 @@ func (d *deriver) proxied() {
 	if d.p.Net.Mode != NetAllowlist {
 		return
 	}
-	url := "http://127.0.0.1:" + strconv.Itoa(ProxyPort)
 	for _, name := range [...]string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"} {
-		d.env(name, url)
+		d.env(name, ProxyURL())
 	}
 	d.env("NO_PROXY", "localhost,127.0.0.1,::1")
 	d.env("no_proxy", "localhost,127.0.0.1,::1")
@@ -373,7 +554,20 @@ func (d *deriver) env(name, value string) {
 
 // finish orders the grants and refuses what is too large to enforce.
 func (d *deriver) finish() (Profile, error) {
-	grants := d.set.compact()
+	plain := d.in.OrgBound && !d.hosts && d.p.Net.Mode == NetNone && d.p.Confine == ConfineKernel
+	// In a private root a file is covered, which leaves its name where it is.
+	if plain && d.p.Forced != T3 && !d.p.Temporary && len(d.p.Need) == 0 || d.in.Mirrored == nil {
+		d.leaveOut()
+	}
+	grants := d.unwritten(d.set.compact())
+	switch {
+	case d.p.SubprocessNo:
+		d.p.Ceiling = ExecNone
+	case d.in.Closed != nil:
+		d.p.Ceiling = ExecClosed
+	default:
+		d.p.Ceiling = ExecOpen
+	}
 	if len(grants) > maxGrants {
 		return Profile{}, &TooLargeError{What: "path grants", Count: len(grants), Max: maxGrants}
 	}
@@ -387,9 +581,11 @@ func (d *deriver) finish() (Profile, error) {
 			d.p.Read = append(d.p.Read, g)
 		}
 	}
-	d.p.PlainRead = d.in.OrgBound && !d.hosts && d.p.Net.Mode == NetNone && d.p.Confine == ConfineKernel
+	d.p.PlainRead = plain
 	d.p.HostWrite = d.hosts
-	d.protect()
+	if err := d.protect(); err != nil {
+		return Profile{}, err
+	}
 	d.masks()
 	return d.p, nil
 }

@@ -3,6 +3,8 @@ package sandbox
 import (
 	"path/filepath"
 	"strings"
+
+	"github.com/atip-dev/atip-exec/internal/subpath"
 )
 
 // caches points the package managers in use at private caches. A shared cache that a
@@ -12,6 +14,7 @@ func (d *deriver) caches() {
 		return
 	}
 	w := d.p.Private
+	offline := d.p.Net.Mode == NetNone || d.p.Net.Mode == NetLoopback
 	for _, family := range d.in.Families {
 		switch family {
 		case "go":
@@ -21,7 +24,7 @@ func (d *deriver) caches() {
 				d.overlay("go-build", build, map[string]string{"GOCACHE": build})
 			}
 			d.overlay("gomod", host, map[string]string{"GOMODCACHE": host, "GOPROXY": d.in.Getenv("GOPROXY")})
-			if d.p.Net.Mode == NetNone || d.p.Net.Mode == NetLoopback {
+			if offline {
 				d.optional(host, Read, "cache")
 				continue
 			}
@@ -36,17 +39,25 @@ func (d *deriver) caches() {
 			}
 		case "npm":
 			d.env("npm_config_cache", w+"/npm")
+			// It asks for a newer npm at the end of whatever it did, and tries for a minute.
+			d.env("npm_config_update_notifier", "false")
+			if offline {
+				d.env("npm_config_fetch_retries", "0")
+			}
 			cache := d.in.Getenv("npm_config_cache")
 			if cache == "" && d.in.Home != "" {
 				cache = d.in.Home + "/.npm"
 			}
 			if cache != "" {
 				d.overlay("npm", cache+"/_cacache", map[string]string{"npm_config_cache": cache,
-					"npm_config_logs_dir": w + "/npm-logs", "npm_config_update_notifier": "false"})
+					"npm_config_logs_dir": w + "/npm-logs"})
 			}
 		case "pip":
 			d.env("PIP_CACHE_DIR", w+"/pip")
 			d.env("UV_CACHE_DIR", w+"/uv")
+			if offline {
+				d.env("PIP_RETRIES", "0")
+			}
 			for _, c := range [...][2]string{{"PIP_CACHE_DIR", "pip"}, {"UV_CACHE_DIR", "uv"}} {
 				if dir := d.cacheDir(c[0], c[1]); dir != "" {
 					d.overlay(c[1], dir, map[string]string{c[0]: dir})
@@ -80,7 +91,7 @@ func (d *deriver) cargo() {
 	}
 	for _, name := range [...]string{"registry", "git"} {
 		canonical, dir, err := d.in.Files.Resolve(host + "/" + name)
-		if err != nil || !dir || d.tooWide(canonical) != "" {
+		if err != nil || !dir || d.tooWide(canonical) != "" || d.stray(host+"/"+name, canonical, dir, "cache") != "" {
 			continue
 		}
 		d.optional(canonical, Read, "cache")
@@ -90,13 +101,13 @@ func (d *deriver) cargo() {
 	caches := len(d.p.Links) > 0
 	for _, path := range d.in.CargoSettings {
 		canonical, dir, err := d.in.Files.Resolve(path)
-		if err != nil || dir {
+		if err != nil || dir || d.stray(path, canonical, dir, "cargo") != "" {
 			continue
 		}
 		d.optional(canonical, Read, "cargo")
 		// Below the directory that holds a .cargo cargo finds them by itself, and would
 		// count them twice.
-		if filepath.Base(host) != ".cargo" || !within(d.p.Workspace, filepath.Dir(host)) {
+		if filepath.Base(host) != ".cargo" || !subpath.Within(d.p.Workspace, filepath.Dir(host)) {
 			for _, home := range [...]string{"cargo/", "cargo-host/"} {
 				d.p.Links = append(d.p.Links, link{Name: home + filepath.Base(path), Target: canonical})
 			}

@@ -2,8 +2,10 @@ package sandbox
 
 import (
 	"path/filepath"
+	"slices"
 
 	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/subpath"
 )
 
 // resources grants what the call itself names, each with exactly its access.
@@ -19,6 +21,13 @@ func (d *deriver) resources() {
 			d.resource(r, describe(r, i))
 		}
 	}
+	for _, dir := range d.in.Patterns {
+		if d.in.Mirrored != nil && d.temporary(dir) {
+			d.p.Temporary = true
+			continue
+		}
+		d.optional(dir, List, "pattern")
+	}
 }
 
 func (d *deriver) resource(r atip.Resource, why string) {
@@ -31,6 +40,12 @@ func (d *deriver) resource(r atip.Resource, why string) {
 		d.refuse(path, "reading secrets is not granted")
 		return
 	}
+	if d.in.Mirrored != nil && d.temporary(path) {
+		d.p.Temporary = true
+		if r.Access&atip.AccessExec == 0 && d.in.Mirrored(path) {
+			return // the private /tmp is granted as it is
+		}
+	}
 	var rights Rights
 	if r.Access&(atip.AccessRead|atip.AccessSecret) != 0 {
 		rights |= Read
@@ -38,7 +53,7 @@ func (d *deriver) resource(r atip.Resource, why string) {
 	if r.Access&atip.AccessExec != 0 {
 		rights |= Read | Exec
 	}
-	if rights != 0 {
+	if rights != 0 && (r.Class == atip.ClassSecret || !d.listed(path, why)) {
 		d.named(path, rights, why)
 	}
 	if r.Class == atip.ClassRoot {
@@ -53,6 +68,40 @@ func (d *deriver) resource(r atip.Resource, why string) {
 	if r.Access&atip.AccessDelete != 0 && d.in.Granted.Has(atip.Delete) {
 		d.removed(path, r.Recursive, why)
 	}
+}
+
+// listed grants the names in a directory that must not be read as a whole: rules of Landlock
+// hold for all that lies below. It returns false for any other path.
+func (d *deriver) listed(path, why string) bool {
+	canonical, dir, err := d.in.Files.Resolve(path)
+	if err != nil || !dir {
+		return false
+	}
+	keeps := d.in.Keeps != nil && d.in.Keeps(canonical)
+	for _, f := range d.in.Forbidden {
+		if f.Unreadable && subpath.Within(canonical, f.Path) {
+			return false
+		}
+		keeps = keeps || f.Unreadable && subpath.Within(f.Path, canonical)
+	}
+	if keeps {
+		d.set.add(Grant{Path: canonical, Dir: true, Rights: List, Why: why})
+	}
+	return keeps
+}
+
+// temporary reports a path in the shared temporary directories that leads to nothing else
+// that the run has.
+func (d *deriver) temporary(path string) bool {
+	if !subpath.Within(path, "/tmp") && !subpath.Within(path, "/var/tmp") {
+		return false
+	}
+	for _, other := range append([]string{d.p.Workspace, d.in.Home, d.in.Private}, d.in.GitDirs...) {
+		if other != "" && subpath.Within(path, other) {
+			return false
+		}
+	}
+	return true
 }
 
 // named grants a path that somebody named, or says why not.
@@ -79,6 +128,9 @@ func (d *deriver) written(path string, class atip.Class, why string) {
 	rights := Read | Write
 	if class == atip.ClassDevice {
 		rights |= Ioctl
+	}
+	if slices.Contains(d.in.Repositories, path) {
+		rights |= d.writing()
 	}
 	if err == nil {
 		if f, bad := d.unwritable(canonical); bad {
@@ -124,9 +176,9 @@ func (d *deriver) removed(path string, recursive bool, why string) {
 }
 
 func (d *deriver) parent(path, parent string, r Rights, why string) {
-	if within(parent, d.p.Workspace) || within(parent, d.p.Private) {
+	if subpath.Within(parent, d.p.Workspace) || subpath.Within(parent, d.p.Private) {
 		d.set.add(Grant{Path: parent, Dir: true, Rights: r, Why: why})
-		d.hosts = d.hosts || !within(parent, d.p.Private)
+		d.hosts = d.hosts || !subpath.Within(parent, d.p.Private)
 		return
 	}
 	if wide := d.tooWide(parent); wide != "" {
@@ -195,7 +247,7 @@ func (d *deriver) policyRule(rule PathRule, rights Rights) error {
 		if f, bad := d.unwritable(name); bad && rights&(Write|Remove) != 0 {
 			return &ForbiddenError{Path: name, Pos: rule.Pos, Rule: rule.Rule, Why: f.Path + " (" + f.Why + ") is never writable"}
 		}
-		if rights&Write != 0 && (within(d.in.Home, name) || sharedTemporary(name)) && rights&Ioctl == 0 {
+		if rights&Write != 0 && (subpath.Within(d.in.Home, name) || sharedTemporary(name)) && rights&Ioctl == 0 {
 			return &ForbiddenError{Path: name, Pos: rule.Pos, Rule: rule.Rule, Why: "it holds what other programs rely on; name a directory in it"}
 		}
 		if d.unreadable(name) {

@@ -3,11 +3,15 @@ package sandbox
 import (
 	"errors"
 	"io/fs"
+	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/place"
+	"github.com/atip-dev/atip-exec/internal/subpath"
 )
 
 // tree is a file system of names: a value ending in "/" is a directory, one starting
@@ -56,12 +60,24 @@ func machine() tree {
 	return t
 }
 
+// tableNames are the names that package place hands in.
+func tableNames() Names {
+	names := place.ProtectedNames()
+	return Names{Tree: names.Tree, CI: names.CI, Git: names.Git, Secrets: place.SystemSecrets()}
+}
+
 func input() Input {
-	return Input{Workspace: "/home/u/p", Cwd: "/home/u/p/sub", Home: "/home/u", Private: "/home/u/.cache/atip-exec/ws/x",
+	return Input{Names: tableNames(), Workspace: "/home/u/p", Cwd: "/home/u/p/sub", Home: "/home/u", Private: "/home/u/.cache/atip-exec/ws/x",
 		PathDirs: []string{"/usr/bin", "/home/u/sdk/bin", "/home/u/.local/bin", "/home/u/.cargo/bin", ".", "/missing/bin"},
 		Granted:  atip.SetOf(atip.Write), Exec: []string{"/usr/bin/tool"}, Files: machine(),
 		Forbidden: []Forbidden{{Path: "/home/u/.config/agent-tools", Why: "configuration"},
 			{Path: "/home/u/.local/state/atip-exec", Why: "state", Unreadable: true}},
+		Judge: func(canonical string, _ bool) string {
+			if canonical == "/home/u/.cargo" {
+				return "a place of credentials"
+			}
+			return ""
+		},
 	}
 }
 
@@ -70,7 +86,7 @@ func (p Profile) rightsOn(path string) Rights {
 	var r Rights
 	for _, l := range [][]Grant{p.Read, p.Exec, p.Write} {
 		for _, g := range l {
-			if g.Path == path || g.Dir && within(path, g.Path) {
+			if g.Path == path || g.Dir && subpath.Within(path, g.Path) {
 				r |= g.Rights
 			}
 		}
@@ -329,28 +345,56 @@ func TestDeriveSecrets(t *testing.T) {
 	}
 }
 
-func TestDeriveMasks(t *testing.T) {
+// TestDeriveHides: a secret of the workspace is covered in a private root; a run that only
+// reads gets the entries beside it in place of the directory.
+func TestDeriveHides(t *testing.T) {
+	ws := t.TempDir()
+	secret := ws + "/sub/.env"
+	for _, path := range []string{"a", "sub/b", "sub/.env", "other/c"} {
+		if err := os.MkdirAll(filepath.Dir(ws+"/"+path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(ws+"/"+path, nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	base := Input{Names: tableNames(), Workspace: ws, Cwd: ws, Home: "/home/u", Private: "/home/u/.cache/w", Hidden: []string{secret}, Mirrored: func(string) bool { return false }}
+	reads := func(p Profile, path string) bool {
+		for _, g := range p.grants() {
+			if (g.Path == path || g.Dir && subpath.Within(path, g.Path)) && g.Rights&Read != 0 {
+				return true
+			}
+		}
+		return false
+	}
 	for name, tc := range map[string]struct {
-		mode  NetMode
-		files EnvFiles
-		own   []string
-		want  string
+		change func(*Input)
+		read   bool // the rules let it be read
+		mask   string
 	}{
-		"no network": {NetNone, EnvFilesNetwork, nil, ""}, "loopback": {NetLoopback, EnvFilesNetwork, nil, ""},
-		"network":   {NetFull, EnvFilesNetwork, nil, "/home/u/p/.env /home/u/p/sub/.env.local"},
-		"allowlist": {NetAllowlist, EnvFilesNetwork, nil, "/home/u/p/.env /home/u/p/sub/.env.local"},
-		"always":    {NetNone, EnvFilesMask, nil, "/home/u/p/.env /home/u/p/sub/.env.local"},
-		"allowed":   {NetFull, EnvFilesAllow, nil, ""}, "declared": {NetFull, EnvFilesMask, []string{".env"}, "/home/u/p/sub/.env.local"},
+		"code":            {func(in *Input) { in.Granted = in.Granted.With(atip.Write) }, true, secret},
+		"network":         {func(in *Input) { in.OrgBound, in.Net.Mode = true, NetFull }, true, secret},
+		"plain":           {func(in *Input) { in.OrgBound = true }, false, ""},
+		"no private root": {func(in *Input) { in.Mirrored = nil }, false, ""},
+		"declared":        {func(in *Input) { in.CredentialFiles = []string{"sub/.env"} }, true, ""},
+		"nothing hidden":  {func(in *Input) { in.Hidden = nil }, true, ""},
 	} {
-		in, files := input(), machine()
-		for _, f := range []string{"/home/u/p/.env", "/home/u/p/.env.example", "/home/u/p/sub/.env.local", "/home/u/.env"} {
-			files[f] = "file"
-		}
-		in.Files, in.Net.Mode, in.EnvFiles, in.CredentialFiles = files, tc.mode, tc.files, tc.own
+		in := base
+		tc.change(&in)
 		p, err := Derive(in)
-		if err != nil || strings.Join(p.Mask, " ") != tc.want {
-			t.Errorf("%s: %v %v", name, p.Mask, err)
+		if err != nil || strings.Join(p.Mask, " ") != tc.mask || reads(p, secret) != tc.read || !reads(p, ws+"/a") || !reads(p, ws+"/sub/b") || !reads(p, ws+"/other/c") {
+			t.Errorf("%s: %v, read %v, %v: %v", name, p.Mask, reads(p, secret), err, p.grants())
 		}
+	}
+	in := base
+	in.OrgBound = true
+	for i := range maxSiblings {
+		if err := os.WriteFile(ws+"/sub/"+strconv.Itoa(i), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if p, err := Derive(in); err != nil || strings.Join(p.Mask, " ") != secret || p.PlainRead {
+		t.Errorf("many entries: %v, %v", p.Mask, err)
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"syscall"
+
+	"github.com/atip-dev/atip-exec/internal/errcode"
 )
 
 // StepError is a confinement step that failed; nothing ran.
@@ -31,9 +33,9 @@ func (e *StepError) FaultCode() string {
 	case e.Code != "":
 		return e.Code
 	case scarce(e.Err):
-		return "E4003"
+		return errcode.OutOfResources
 	}
-	return "E4102"
+	return errcode.Confinement
 }
 
 // scarce reports that there was not enough of something at this moment, which says nothing
@@ -85,11 +87,11 @@ func (e *ExecError) Unwrap() error { return e.Errno }
 func (e *ExecError) FaultCode() string {
 	switch e.Errno {
 	case syscall.ETXTBSY:
-		return "E3301"
+		return errcode.ExecutableBusy
 	case syscall.EAGAIN, syscall.ENOMEM, syscall.EMFILE, syscall.ENFILE:
-		return "E4003"
+		return errcode.OutOfResources
 	}
-	return "E3002"
+	return errcode.NotExecutable
 }
 
 // FaultDetails implements fault.Coded.
@@ -117,7 +119,7 @@ func (e *ForbiddenError) Error() string {
 }
 
 // FaultCode implements fault.Coded.
-func (e *ForbiddenError) FaultCode() string { return "E4103" }
+func (e *ForbiddenError) FaultCode() string { return errcode.PolicyOwnState }
 
 // FaultDetails implements fault.Coded.
 func (e *ForbiddenError) FaultDetails() map[string]any {
@@ -136,7 +138,7 @@ func (e *TooLargeError) Error() string {
 }
 
 // FaultCode implements fault.Coded.
-func (e *TooLargeError) FaultCode() string { return "E4104" }
+func (e *TooLargeError) FaultCode() string { return errcode.TooManyPaths }
 
 // FaultDetails implements fault.Coded.
 func (e *TooLargeError) FaultDetails() map[string]any {
@@ -162,7 +164,7 @@ func (e *GapError) Error() string {
 }
 
 // FaultCode implements fault.Coded.
-func (e *GapError) FaultCode() string { return "E4101" }
+func (e *GapError) FaultCode() string { return errcode.GuaranteeMissing }
 
 // FaultDetails implements fault.Coded.
 func (e *GapError) FaultDetails() map[string]any {
@@ -178,7 +180,7 @@ func (e *UnconfinedError) Error() string {
 }
 
 // FaultCode implements fault.Coded.
-func (e *UnconfinedError) FaultCode() string { return "E4106" }
+func (e *UnconfinedError) FaultCode() string { return errcode.Unconfined }
 
 // FaultDetails implements fault.Coded.
 func (e *UnconfinedError) FaultDetails() map[string]any { return map[string]any{"why": e.Why} }
@@ -190,7 +192,7 @@ type LimitError struct{ Limit, Why string }
 func (e *LimitError) Error() string { return "limit " + e.Limit + " cannot be kept: " + e.Why }
 
 // FaultCode implements fault.Coded.
-func (e *LimitError) FaultCode() string { return "E4006" }
+func (e *LimitError) FaultCode() string { return errcode.LimitUnenforced }
 
 // FaultDetails implements fault.Coded.
 func (e *LimitError) FaultDetails() map[string]any {

@@ -6,6 +6,8 @@ import (
 	"strconv"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/atip-dev/atip-exec/internal/errcode"
 )
 
 // HostFiles is the file system of this machine, as it is while one profile is derived:
@@ -85,6 +87,39 @@ func (h *hostFiles) open(path string) found {
 		return found{err: errors.New("it has no name any more")}
 	}
 	return found{path: name, dir: st.Mode&unix.S_IFMT == unix.S_IFDIR}
+}
+
+// Directory is what a path leads to: its name without links and its identity, both of the same
+// directory even if somebody changes the path meanwhile.
+func Directory(path string) (canonical string, id DirID, err error) {
+	fd, err := unix.Open(path, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return "", DirID{}, err
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return "", DirID{}, err
+	}
+	if canonical, err = descriptorName(fd); err == nil && (st.Nlink == 0 || !filepath.IsAbs(canonical)) {
+		err = errors.New("it has no name any more")
+	}
+	return canonical, DirID{st.Dev, st.Ino}, err
+}
+
+// check refuses an open directory that is another than the one that was judged.
+func (id DirID) check(fd int, path string) error {
+	if id == (DirID{}) {
+		return nil
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return &StepError{Step: "change directory", Path: path, Err: err}
+	}
+	if id != (DirID{st.Dev, st.Ino}) {
+		return &StepError{Step: "change directory", Path: path, Code: errcode.PathChanged, Err: errors.New("it is another directory now than the one that was judged")}
+	}
+	return nil
 }
 
 // Loader implements Files.

@@ -25,5 +25,13 @@ func (hostFiles) Resolve(path string) (string, bool, error) {
 	return canonical, fi.IsDir(), nil
 }
 
+// Directory is what a path leads to, without links.
+func Directory(path string) (canonical string, id DirID, err error) {
+	if canonical, err = filepath.EvalSymlinks(path); err == nil {
+		_, err = os.ReadDir(canonical)
+	}
+	return canonical, id, err
+}
+
 // Loader implements Files.
 func (hostFiles) Loader(path string) []string { return loaderOf(path) }

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/atip-dev/atip-exec/internal/subpath"
 )
 
 // Bounds of what is kept to be put back; beyond them a change is only reported.
@@ -38,7 +40,10 @@ type protection struct {
 	kept    []Kept   // what went to the quarantine
 	// patience is how long new repositories are searched for; zero is not at all.
 	patience time.Duration
-	cut      bool // a directory has more names than were compared
+	cut      bool     // a directory has more names than were compared
+	lost     bool     // git points at more than was followed
+	found    []string // repositories in the workspace, when it was looked at last
+	unpinned int      // names that are there, for which no mount was left
 	record
 }
 
@@ -46,6 +51,8 @@ type protection struct {
 type record struct {
 	Roots   []string  `json:"roots"`
 	Names   []string  `json:"names"`
+	Git     []string  `json:"git"`              // the names that count in git directories
+	Lifted  []string  `json:"lifted,omitempty"` // what the run may change in protected directories
 	Entries []entry   `json:"entries"`
 	Began   time.Time `json:"began"`
 }
@@ -82,12 +89,13 @@ func guardNames(p Profile, stateDir string) (*protection, error) {
 	}
 	g.earlier = settleDead(g.dir)
 	// One in the workspace can be moved away, and what is held open would go with it.
-	outside := slices.DeleteFunc(slices.Clone(p.GitDirs), func(dir string) bool { return within(dir, p.Workspace) })
+	outside := slices.DeleteFunc(slices.Clone(p.GitDirs), func(dir string) bool { return subpath.Within(dir, p.Workspace) })
 	g.Roots, g.Names = append([]string{p.Workspace}, outside...), slices.Clone(p.Protect)
+	g.Git, g.Lifted = p.GitNames, p.Lifted
 	if err := g.open(); err != nil {
 		return nil, err
 	}
-	g.Names = append(g.Names, g.gitExtras()...)
+	g.Names = append(g.Names, g.pointed()...)
 	g.Names = append(g.Names, g.variants()...)
 	g.Entries = g.snapshot()
 	g.followLinks()
@@ -180,7 +188,7 @@ func settleDead(dir string) []Change {
 func (g *protection) locate(path string) (root int, rel string, ok bool) {
 	root = -1
 	for i, r := range g.Roots {
-		if within(path, r) && path != r && (root < 0 || len(r) > len(g.Roots[root])) {
+		if subpath.Within(path, r) && path != r && (root < 0 || len(r) > len(g.Roots[root])) {
 			root = i
 		}
 	}
@@ -209,6 +217,12 @@ func (g *protection) look(before map[string]entry) []entry {
 	return l.out
 }
 
+// lifted reports a path that the run may change.
+func (g *protection) lifted(root int, rel string) bool {
+	path := g.Roots[root] + "/" + rel
+	return slices.ContainsFunc(g.Lifted, func(top string) bool { return subpath.Within(path, top) })
+}
+
 // followLinks adds what the links lead to: it can be written without touching the link.
 // Only links from before the run count, or a planted one could have anything moved away.
 func (g *protection) followLinks() {
@@ -218,7 +232,7 @@ func (g *protection) followLinks() {
 			continue
 		}
 		target, err := filepath.EvalSymlinks(filepath.Join(g.Roots[e.Root], e.Rel))
-		if root, rel, ok := g.locate(target); err == nil && ok && !within("/"+e.Rel, "/"+rel) {
+		if root, rel, ok := g.locate(target); err == nil && ok && !subpath.Within("/"+e.Rel, "/"+rel) {
 			if fi, err := g.roots[root].Lstat(rel); err == nil && fi.IsDir() {
 				target += "/"
 			}
@@ -266,71 +280,4 @@ func (g *protection) keep(r *os.Root, e entry, size int64) string {
 		return ""
 	}
 	return name
-}
-
-// gitExtras are the protected names that only the git directory itself tells: hooks and
-// configuration of submodules, and the directory that core.hooksPath names.
-func (g *protection) gitExtras() []string {
-	var out []string
-	for _, name := range g.Names {
-		dir, ok := strings.CutSuffix(name, "/config")
-		root, rel, in := g.locate(dir)
-		if !ok || !in {
-			continue
-		}
-		out = g.modules(out, root, rel+"/modules", 0)
-		out = g.worktrees(out, root, rel+"/worktrees")
-		data, err := g.roots[root].ReadFile(rel + "/config")
-		if err != nil {
-			continue
-		}
-		keys, err := gitKeys(string(data))
-		if err != nil {
-			continue
-		}
-		for _, hooks := range keys["core.hookspath"] {
-			if hooks = strings.Trim(hooks, `"`); !filepath.IsAbs(hooks) {
-				hooks = filepath.Join(filepath.Dir(dir), hooks)
-			}
-			out = append(out, filepath.Clean(hooks)+"/")
-		}
-	}
-	return out
-}
-
-// namesIn lists the first names of a directory of a repository; none if it cannot be read.
-func (g *protection) namesIn(root int, rel string) []string {
-	f, err := g.roots[root].Open(rel)
-	if err != nil {
-		return nil
-	}
-	defer f.Close()
-	names, _ := f.Readdirnames(256)
-	return names
-}
-
-// worktrees are the files by which other work trees find this repository. One that is made
-// now belongs to a tree that is made now.
-func (g *protection) worktrees(out []string, root int, rel string) []string {
-	for _, n := range g.namesIn(root, rel) {
-		at := g.Roots[root] + "/" + rel + "/" + n
-		out = append(out, at+"/commondir", at+"/gitdir", at+"/config.worktree")
-	}
-	return out
-}
-
-func (g *protection) modules(out []string, root int, rel string, depth int) []string {
-	if depth > 8 || len(out) > 512 {
-		return out
-	}
-	for _, n := range g.namesIn(root, rel) {
-		sub := rel + "/" + n
-		if _, err := g.roots[root].Lstat(sub + "/HEAD"); err == nil {
-			at := g.Roots[root] + "/" + sub
-			out = append(out, at+"/hooks/", at+"/config")
-			sub += "/modules"
-		}
-		out = g.modules(out, root, sub, depth+1)
-	}
-	return out
 }

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/atip-dev/atip-exec/internal/gitrepo"
 )
 
 // repository is a world whose workspace is a git work tree with agent settings.
@@ -280,19 +282,19 @@ func TestRunPutsProtectedNamesBack(t *testing.T) {
 func TestInertGitConfig(t *testing.T) {
 	for text, want := range map[string]bool{
 		"": true, "[user]\nname = x": true, "[core]\n\tbare = false": true, "[CORE]\nBare = true ; c": true,
-		"[core]\nhooksPath = x": false, "[core] fsmonitor = x": false, "[core]\\\nbare = x": false, "[user]name=x#\\\n": false, "[user][core]pager=x": false, "[alias]\nx = !y": false,
+		"[core]\nhooksPath = x": false, "[core] fsmonitor = x": false, "[core]\\\nbare = x": false, "[user]name=x#\\\n": true, "[user][core]pager=x": false, "[alias]\nx = !y": false,
 		"[branch \"a.b\"]\nremote = o\nmerge = refs/heads/x": true, "[branch \"a\"]\nx = y": false,
 		"[remote \"o\"]\nurl = git@h:r\nfetch = +a:b": true, "[remote \"o\"]\nurl = --upload-pack=x": false,
 		"[remote \"o\"]\nurl = \"ext::x\"": false, "[remote \"o\"]\nuploadpack = x": false,
 		"[include]\npath = x": false, "[includeIf \"x\"]\npath = x": false, "[filter \"x\"]\nclean = y": false,
 		"[extensions]\nworktreeConfig = true": false, "[url \"x\"]\ninsteadOf = y": false, "nonsense": false, "[a": false,
-		"[remote \"o\"]\nurl = https://h/\\\nr": false, "[core \"x\"]\nbare = true": false, "[user] name = x\n[core]\neditor = y": false,
+		"[remote \"o\"]\nurl = https://h/\\\nr": true, "[core \"x\"]\nbare = true": false, "[user] name = x\n[core]\neditor = y": false,
 	} {
-		if got := inertChange("", text); got != want {
+		if got := gitrepo.InertChange("", text); got != want {
 			t.Errorf("%q: inert %v", text, got)
 		}
 	}
-	if inertChange("[core]\nfsmonitor = false\n", "") {
+	if gitrepo.InertChange("[core]\nfsmonitor = false\n", "") {
 		t.Error("a removed key that is not inert counts as inert")
 	}
 }
@@ -312,7 +314,7 @@ func FuzzInertGitConfig(f *testing.F) {
 	}
 	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, text string) {
-		if !inertChange("", text) || git == "" {
+		if !gitrepo.InertChange("", text) || git == "" {
 			return
 		}
 		file := dir + "/config"
@@ -324,7 +326,7 @@ func FuzzInertGitConfig(f *testing.F) {
 			return // git runs nothing with a file it cannot read
 		}
 		for _, item := range strings.Split(string(out), "\x00") {
-			if key, value, _ := strings.Cut(item, "\n"); item != "" && !inert(key, value) {
+			if key, value, _ := strings.Cut(item, "\n"); item != "" && !gitrepo.Inert(key, value) {
 				t.Errorf("%q: git reads %s = %q", text, key, value)
 			}
 		}
@@ -353,8 +355,8 @@ func BenchmarkGuard(b *testing.B) {
 	}
 }
 
-// TestNewRepositories: what git directories a run has made is told, and left; those that were
-// there are not, whatever the run did in them.
+// TestNewRepositories: what git directories a run has made is told, and left, but for hooks;
+// those that were there are not told, whatever the run did in them.
 func TestNewRepositories(t *testing.T) {
 	w, p := repository(t)
 	for _, dir := range []string{"old/.git", "kept/plain"} {
@@ -384,11 +386,11 @@ func TestNewRepositories(t *testing.T) {
 	s := run(`echo x >old/.git/index; mkdir -p a/b/.git/hooks c/.Git; echo x >a/b/.git/hooks/post-merge; echo 'gitdir: x' >src/.git; mv kept/plain kept/.git`)
 	sort.Strings(s.Repositories)
 	want := []string{w.ws + "/a/b/.git", w.ws + "/c/.Git", w.ws + "/kept/.git", w.ws + "/src/.git"}
-	if !slices.Equal(s.Repositories, want) || s.Truncated || len(s.Changes) != 0 {
+	if !slices.Equal(s.Repositories, want) || s.Truncated || len(s.Changes) != 1 {
 		t.Errorf("%v, want %v; %+v", s.Repositories, want, s)
 	}
-	if _, err := os.Stat(w.ws + "/a/b/.git/hooks/post-merge"); err != nil {
-		t.Errorf("it is gone: %v", err)
+	if _, err := os.Stat(w.ws + "/a/b/.git/hooks/post-merge"); err == nil {
+		t.Error("the hook of a new repository stays")
 	}
 	wait()
 	if s := run(`echo x >a/b/.git/index`); len(s.Repositories) != 0 || s.Truncated {

@@ -15,11 +15,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/atip-dev/atip-exec/internal/gate"
 	"github.com/atip-dev/atip-exec/internal/proxy"
 )
 
@@ -79,6 +81,7 @@ type job struct {
 	Cgroup       string // where groups can be made, "" to look
 	Proxy        *proxy.Config
 	Forward      map[int]string // port inside, service outside
+	Refuse       string         // the last word of starts that a gate refuses, "" for no gate
 }
 
 // result is what the wrapper saw.
@@ -98,6 +101,7 @@ type result struct {
 	Proxy      proxy.Report
 	Holds      int      // listening sockets of the wrapper
 	Exposed    []string // those of them that are in the machine's own network
+	Refused    []string // by the gate
 }
 
 // brief is the result without its receipt.
@@ -168,6 +172,19 @@ func wrapper(j job) (r result) {
 	if j.Stdin != "" {
 		if c.Stdin, err = os.Open(j.Stdin); err != nil {
 			return fail(err)
+		}
+	}
+	if j.Refuse != "" {
+		var mu sync.Mutex
+		c.Gate = &gate.Rules{
+			Decide: func(s gate.Start) gate.Verdict {
+				return gate.Verdict{Go: s.Argv[len(s.Argv)-1] != j.Refuse, Words: true}
+			},
+			Refused: func(n gate.Report) {
+				mu.Lock()
+				defer mu.Unlock()
+				r.Refused = append(r.Refused, strings.Join(n.Start.Argv, " "))
+			},
 		}
 	}
 	if j.ByDescriptor {
@@ -284,6 +301,9 @@ func wrapper(j job) (r result) {
 		r.Tree = p.Sweep()
 	}
 	r.Settlement = p.Settlement()
+	if c.Gate != nil {
+		_, _ = p.Denials() // then the reports of the gate are there
+	}
 	r.Out = <-out
 	r.Rest = fmt.Sprint(children())
 	return r
@@ -418,7 +438,7 @@ func newWorld(t testing.TB) world {
 func (w world) profile(t testing.TB, change func(*Input)) Profile {
 	t.Helper()
 	in := Input{Workspace: w.ws, Cwd: w.ws, Home: w.home, Private: w.private, PathDirs: []string{"/usr/bin"},
-		Exec: []string{self(t)}, Root: os.Getuid() == 0, Policy: PolicyProfile{Accept: append(BuiltinAccept(), WSCheck)}}
+		Exec: []string{self(t)}, Root: os.Getuid() == 0, Names: tableNames(), Judge: func(string, bool) string { return "" }, Policy: PolicyProfile{Accept: append(BuiltinAccept(), WSCheck)}}
 	in.Policy.Tier = T2
 	in.Granted = in.Granted.With(1) // write
 	if change != nil {

@@ -6,6 +6,8 @@ import (
 
 	ll "github.com/landlock-lsm/go-landlock/landlock/syscall"
 	"golang.org/x/sys/unix"
+
+	"github.com/atip-dev/atip-exec/internal/errcode"
 )
 
 // newestABI is the last Landlock version whose rights this package knows; a newer
@@ -147,7 +149,7 @@ func addRule(rs int, g Grant, abi int) error {
 	err = ll.LandlockAddPathBeneathRule(rs, &rule, 0)
 	if errors.Is(err, unix.EINVAL) {
 		// A directory when it was planned, a file now.
-		return &StepError{Step: "landlock_add_rule", Path: g.Path, Code: "E4010", Err: err}
+		return &StepError{Step: "landlock_add_rule", Path: g.Path, Code: errcode.PathChanged, Err: err}
 	}
 	if err != nil {
 		return &StepError{Step: "landlock_add_rule", Path: g.Path, Err: err}
@@ -170,7 +172,7 @@ func openPlanned(step, path string) (int, error) {
 	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.EACCES):
 		return -1, nil
 	case errors.Is(err, unix.ELOOP), errors.Is(err, unix.ENOTDIR):
-		return -1, &StepError{Step: step, Path: path, Code: "E4010", Err: err}
+		return -1, &StepError{Step: step, Path: path, Code: errcode.PathChanged, Err: err}
 	case err != nil:
 		return -1, &StepError{Step: step, Path: path, Err: err}
 	}
@@ -186,7 +188,7 @@ func restrictSelf(rs int, logged bool) error {
 	}
 	err := ll.LandlockRestrictSelf(rs, flags)
 	if errors.Is(err, unix.E2BIG) {
-		return &StepError{Step: "landlock_restrict_self", Code: "E4107", Err: errors.New("nested too deep: the kernel stacks at most 16 layers")}
+		return &StepError{Step: "landlock_restrict_self", Code: errcode.TooDeep, Err: errors.New("nested too deep: the kernel stacks at most 16 layers")}
 	}
 	if err != nil {
 		return &StepError{Step: "landlock_restrict_self", Err: err}

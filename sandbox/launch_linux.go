@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/atip-dev/atip-exec/internal/gate"
 )
 
 // stagePatience bounds how long a stage may take before it speaks.
@@ -31,7 +33,7 @@ type stageLink struct {
 	pid int // of the stage, here
 	ns  bool
 
-	observer *observer // of a run that is observed
+	listening listening
 }
 
 // forkStage runs on a locked thread that stays, as the stage dies with it.
@@ -93,7 +95,7 @@ func (w *worker) forkStage() (*stageLink, error) {
 	if link.pid, err = syscall.ForkExec("/proc/self/exe", []string{stageName, strconv.Itoa(control)}, attr); err != nil {
 		if fi, serr := os.Stat("/proc/self/exe"); ns && serr == nil && fi.Mode()&1 == 0 {
 			// Before its ids are mapped, nothing overrides the mode of a file of somebody else.
-			err = errors.New("the file of this program must be executable for everybody (chmod a+rx)")
+			err = errors.New("the file of this program must be executable for all users (chmod a+rx)")
 		}
 		return fail(&StepError{Step: "start stage", Err: err})
 	}
@@ -126,7 +128,7 @@ func (w *worker) forkStage() (*stageLink, error) {
 func (w *worker) stagePlan(next int) (*stagePlan, error) {
 	c, s := w.cmd, w.setup
 	plan := &stagePlan{V: wireVersion, Profile: s.profile, Tier: s.tier, ABI: s.host.ABI, Path: c.Path, FD: -1,
-		Try: w.try, Cgroup: w.cgroup != nil, Observe: c.Observe, Logged: w.trail != nil, Argv: c.Argv, Env: c.Env, Dir: c.Dir, Umask: c.Umask, Terminal: c.Terminal, Foreground: c.Foreground}
+		Try: w.try, Held: s.tier == T3 && c.Before != nil, Cgroup: w.cgroup != nil, Observe: c.Observe, Gate: c.Gate != nil, Logged: w.trail != nil, Argv: c.Argv, Env: c.Env, Dir: c.Dir, DirID: c.DirID, Umask: c.Umask, Terminal: c.Terminal, Foreground: c.Foreground}
 	plan.Profile.Limits = s.limits.ofProcess()
 	if !w.try {
 		plan.Profile.Overlays = w.layers
@@ -302,9 +304,11 @@ func (l *stageLink) await(w *worker) (child int, err error) {
 			w.cmd.Serve(m.Listeners)
 		case m.fd >= 0:
 			// Served at once: the next thing that the stage does is an execve, which waits for it.
-			if l.observer, err = observe(m.fd, w.setup, w.directory()); err != nil {
+			if l.listening, err = w.answer(gate.Listener(m.fd)); err != nil {
 				return 0, err
 			}
+		case m.Kind == "listener" && w.cmd.Gate != nil:
+			return 0, &StepError{Step: "gate", Err: gate.ErrOther}
 		}
 		m, err = l.receive()
 	}

@@ -5,8 +5,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
-	"os"
 	"strings"
+
+	"github.com/atip-dev/atip-exec/internal/regular"
 )
 
 // loaderOf returns the programs the kernel opens by itself to run path: interpreters
@@ -28,7 +29,7 @@ func loaderOf(path string) []string {
 // interpreter reads the #! line or the PT_INTERP segment of an executable; "" means
 // that it needs none.
 func interpreter(path string) (string, error) {
-	f, err := os.Open(path)
+	f, err := regular.Open(path)
 	if err != nil {
 		return "", err
 	}
@@ -79,4 +80,39 @@ func elfInterpreter(f io.ReaderAt, head []byte) (string, error) {
 		return string(bytes.TrimRight(name, "\x00")), nil
 	}
 	return "", nil
+}
+
+// EnvTarget is the program that env(1) looks up to run a script whose first line names it, ""
+// for any other file.
+func EnvTarget(path string) string {
+	f, err := regular.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	head := make([]byte, 256)
+	n, _ := io.ReadFull(f, head)
+	line, _, _ := strings.Cut(string(head[:n]), "\n")
+	words := strings.Fields(strings.TrimPrefix(line, "#!"))
+	if !strings.HasPrefix(line, "#!") || len(words) < 2 || !strings.HasSuffix(words[0], "/env") {
+		return ""
+	}
+	for _, word := range words[1:] {
+		if !strings.HasPrefix(word, "-") && !strings.Contains(word, "=") {
+			return word
+		}
+	}
+	return ""
+}
+
+// Script reports a file whose first line names its interpreter.
+func Script(path string) bool {
+	f, err := regular.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	head := make([]byte, 2)
+	_, err = io.ReadFull(f, head)
+	return err == nil && string(head) == "#!"
 }

@@ -7,6 +7,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/atip-dev/atip-exec/internal/regular"
+	"github.com/atip-dev/atip-exec/internal/subpath"
 )
 
 // looker lists protected names as they are.
@@ -73,7 +76,7 @@ func (l *looker) way(root int, rel, at string) way {
 
 // name looks at one protected name, and below it if it is a directory whose content counts.
 func (l *looker) name(root int, rel string, tree bool) {
-	if l.link(root, rel) {
+	if l.link(root, rel) || l.g.lifted(root, rel) {
 		return
 	}
 	e := l.at(root, rel)
@@ -87,7 +90,7 @@ func (l *looker) name(root int, rel string, tree bool) {
 		l.g.cut = true
 		l.out = append(l.out, e)
 		for _, old := range l.g.Entries {
-			if old.Root == root && within(old.Rel, rel) && old.Rel != rel {
+			if old.Root == root && subpath.Within(old.Rel, rel) && old.Rel != rel {
 				l.out = append(l.out, l.at(root, old.Rel))
 			}
 		}
@@ -147,11 +150,11 @@ func (l *looker) below(e entry, left *int, depth int) bool {
 	if depth > maxDepth {
 		return false
 	}
-	f, err := l.g.roots[e.Root].Open(e.Rel)
+	f, err := regular.OpenDirIn(l.g.roots[e.Root], e.Rel)
 	if errors.Is(err, fs.ErrPermission) && l.before != nil {
 		// The run may have taken our right to. Who knows a name in it can open that still.
 		l.g.open700(e.Root, e.Rel)
-		f, err = l.g.roots[e.Root].Open(e.Rel)
+		f, err = regular.OpenDirIn(l.g.roots[e.Root], e.Rel)
 	}
 	if err != nil {
 		return false
@@ -165,6 +168,9 @@ func (l *looker) below(e entry, left *int, depth int) bool {
 			}
 			if *left--; *left < 0 {
 				return false
+			}
+			if l.g.lifted(e.Root, e.Rel+"/"+n) {
+				continue
 			}
 			child := l.at(e.Root, e.Rel+"/"+n)
 			if child.Kind != fs.ModeDir {

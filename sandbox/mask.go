@@ -1,6 +1,12 @@
 package sandbox
 
-import "github.com/atip-dev/atip-exec/atip"
+import (
+	"os"
+	"slices"
+
+	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/subpath"
+)
 
 // EnvFiles says when files of secrets in the workspace are hidden from a run.
 type EnvFiles uint8
@@ -11,13 +17,6 @@ const (
 	EnvFilesMask                    // always
 	EnvFilesAllow                   // never
 )
-
-// secretFiles are names under which projects keep secrets. Examples and templates of
-// them end otherwise.
-func secretFiles() []string {
-	return []string{".env", ".env.local", ".env.development", ".env.development.local", ".env.test", ".env.test.local",
-		".env.staging", ".env.production", ".env.production.local", ".envrc.local", "id_rsa", "id_ecdsa", "id_ed25519"}
-}
 
 // masks lists the secrets of the workspace that the run must not read: they would leave
 // through the network. Without one, only the redacted output leaves.
@@ -33,26 +32,68 @@ func (d *deriver) masks() {
 			d.p.Mask, d.p.PlainRead = append(d.p.Mask, canonical), false
 		}
 	}
-	networked := d.p.Net.Mode == NetAllowlist || d.p.Net.Mode == NetFull
-	if d.p.Workspace == "" || d.in.EnvFiles == EnvFilesAllow || d.in.EnvFiles == EnvFilesNetwork && !networked {
-		return
-	}
-	for dir := d.p.Workspace; dir != ""; dir = between(d.p.Workspace, dir, d.in.Cwd) {
-		for _, name := range secretFiles() {
-			path := dir + "/" + name
-			// A directory of that name is a virtual environment of Python or the like.
-			if _, dir, err := d.in.Files.Resolve(path); err == nil && !dir && !d.entitled(path) {
-				d.p.Mask = append(d.p.Mask, path)
-			}
+	for _, path := range d.in.Hidden {
+		if d.readable(path) && !d.entitled(path) {
+			d.p.Mask, d.p.PlainRead = append(d.p.Mask, path), false
 		}
 	}
+}
+
+// maxSiblings bounds the grants that stand in for one of a directory with a secret in it.
+const maxSiblings = 64
+
+// leaveOut takes the files that must not be read out of the rule set, since the kernel knows
+// no exception from a rule: in place of a directory above one, each entry of it is granted but
+// that. It needs a directory that nothing writes in; where there are too many entries, the
+// private root covers the file.
+func (d *deriver) leaveOut() {
+	hidden := slices.DeleteFunc(slices.Clone(d.in.Hidden), d.entitled)
+	if len(hidden) == 0 {
+		return
+	}
+	var split grantSet
+	count := 0
+	var part func(dir string, g Grant) bool
+	part = func(dir string, g Grant) bool {
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			return false
+		}
+		split.add(Grant{Path: dir, Dir: true, Rights: List, Why: g.Why})
+		for _, e := range entries {
+			path := dir + "/" + e.Name()
+			switch {
+			case slices.Contains(hidden, path), e.Type()&os.ModeSymlink != 0:
+			case e.IsDir() && slices.ContainsFunc(hidden, func(h string) bool { return subpath.Within(h, path) }):
+				if !part(path, g) {
+					return false
+				}
+			default:
+				if count++; count > maxSiblings {
+					return false
+				}
+				split.add(Grant{Path: path, Dir: e.IsDir(), Rights: g.Rights, Why: g.Why})
+			}
+		}
+		return true
+	}
+	for _, g := range d.set.list {
+		above := g.Dir && g.Rights&(Read|Exec) != 0 && slices.ContainsFunc(hidden, func(h string) bool { return subpath.Within(h, g.Path) })
+		switch {
+		case !above:
+			split.add(g)
+		case g.Rights&(Write|Remove) != 0 || !part(g.Path, g):
+			return
+		}
+	}
+	d.set = split
 }
 
 // readable reports whether something of the path lies in a granted directory.
 func (d *deriver) readable(path string) bool {
 	for _, list := range [...][]Grant{d.p.Read, d.p.Write, d.p.Exec} {
 		for _, g := range list {
-			if g.Path == path || g.Dir && within(path, g.Path) {
+			if g.Rights != List && (g.Path == path || g.Dir && subpath.Within(path, g.Path)) {
 				return true
 			}
 		}
@@ -67,7 +108,7 @@ func (d *deriver) secretGranted(path string) bool {
 		return false
 	}
 	for _, r := range d.in.Resources {
-		if r.Kind == "path" && r.Access&(atip.AccessRead|atip.AccessSecret) != 0 && within(r.Abs, path) {
+		if r.Kind == "path" && r.Access&(atip.AccessRead|atip.AccessSecret) != 0 && subpath.Within(r.Abs, path) {
 			return true
 		}
 	}

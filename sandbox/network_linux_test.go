@@ -362,7 +362,7 @@ getent hosts localhost >/dev/null && echo localhost; echo x >/etc/hosts || echo 
 	r := confined(t, j)
 	lines := strings.Split(strings.TrimSpace(r.Out), "\n")
 	if len(lines) < 7 || lines[0] != "machine" || lines[1] != "machine" || !strings.Contains(lines[2], "refused") || strings.Contains(lines[3], "machine") ||
-		lines[4] != "closed" || lines[5] != "localhost" || lines[len(lines)-1] != "read-only" {
+		!strings.Contains(lines[4], "reset") || lines[5] != "localhost" || lines[len(lines)-1] != "read-only" {
 		t.Errorf("%q %s", lines, r.Err)
 	}
 	for _, e := range r.Proxy.Log {

@@ -5,18 +5,15 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/atip-dev/atip-exec/internal/gate"
 )
 
-// call is a system call as a filter sees it: struct seccomp_data.
-type call struct {
-	Nr   int32
-	Arch uint32
-	IP   uint64
-	Args [6]uint64
-}
+// call is a system call as a filter sees it.
+type call = gate.Call
 
 // word is a 32-bit load of the struct on the little-endian machines we support.
-func (c *call) word(offset uint32) (uint32, bool) {
+func word(c *call, offset uint32) (uint32, bool) {
 	if offset > 60 || offset%4 != 0 {
 		return 0, false
 	}
@@ -35,7 +32,7 @@ func answer(prog []unix.SockFilter, c *call) (uint32, error) {
 		jump := false
 		switch in.Code {
 		case unix.BPF_LD | unix.BPF_W | unix.BPF_ABS:
-			v, ok := c.word(in.K)
+			v, ok := word(c, in.K)
 			if !ok {
 				return 0, errFilter
 			}
@@ -104,6 +101,26 @@ const (
 	newListener      = 1 << 3
 	waitKillableRecv = 1 << 5
 )
+
+// installListened installs the programs on the calling thread, with a listener for what is
+// to be observed or decided. Where starts are decided there is one or an error: to go on
+// without would be to start anything.
+func installListened(progs [][]unix.SockFilter, observe, gated bool) (listener int, err error) {
+	if observe {
+		if listener, err = installObserved(progs); err == nil && listener < 0 && gated {
+			err = &SeccompError{Step: "install", Err: gate.ErrOther}
+		}
+		return listener, err
+	}
+	if err := installSeccomp(progs); err != nil {
+		return -1, err
+	}
+	l, err := gate.Install()
+	if err != nil {
+		return -1, &SeccompError{Step: "install", Err: err}
+	}
+	return int(l), nil
+}
 
 // installObserved installs the programs on the calling thread, the last one with a
 // listener. A listener of -1 means that somebody else listens already: there can be only

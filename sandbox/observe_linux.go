@@ -1,12 +1,12 @@
 package sandbox
 
 import (
-	"errors"
 	"os"
 	"sync"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/atip-dev/atip-exec/internal/gate"
 )
 
 // observer hears of the calls that name something, and says which of them the sandbox
@@ -15,110 +15,52 @@ import (
 // gives. What it says is a prediction from the profile, made while the caller waits;
 // another thread can change the path afterwards, which changes the report and nothing else.
 type observer struct {
-	fd      int
-	prog    []unix.SockFilter
-	profile *Profile
-	grants  []Grant // of the profile
-	own     []Grant // what a private root adds
-	islands []string
-	private bool
+	listener gate.Listener
+	prog     []unix.SockFilter
+	profile  *Profile
+	grants   []Grant // of the profile
+	own      []Grant // what a private root adds
+	islands  []string
+	private  bool
 
 	mu      sync.Mutex
 	found   []Denial
 	at      map[string]int
 	dropped int
-	ended   chan struct{}
 }
 
 // maxDenials is how many distinct denials are kept; others are counted.
 const maxDenials = 20
 
-// notification is struct seccomp_notif.
-type notification struct {
-	ID    uint64
-	Pid   uint32
-	Flags uint32
-	Call  call
-}
-
-// response is struct seccomp_notif_resp.
-type response struct {
-	ID    uint64
-	Val   int64
-	Error int32
-	Flags uint32
-}
-
-// observe begins to serve the listener fd of a run under s that starts in cwd.
-func observe(fd int, s *Setup, cwd string) (*observer, error) {
-	unix.CloseOnExec(fd)
+// newObserver is the observer of a run under s that starts in cwd.
+func newObserver(l gate.Listener, s *Setup, cwd string) (*observer, error) {
 	// Placeholders of the guard get the ids that the filter of the run has.
 	progs, _, _, err := loadProgram(s.filter(), os.Getpid(), os.Getpid(), 1)
 	if err != nil {
-		unix.Close(fd)
 		return nil, err
 	}
-	o := &observer{fd: fd, prog: progs[len(progs)-1], profile: &s.profile, private: s.tier == T3, at: map[string]int{}, ended: make(chan struct{})}
+	o := &observer{listener: l, prog: progs[len(progs)-1], profile: &s.profile, private: s.tier == T3, at: map[string]int{}}
 	o.grants = s.profile.grants()
 	if o.private {
 		o.own = insideGrants(&s.profile)
 		o.islands = islands(&s.profile, cwd)
 	}
-	go o.serve()
 	return o, nil
 }
 
-// serve answers until nobody is left who runs under the filter.
-func (o *observer) serve() {
-	defer close(o.ended)
-	defer unix.Close(o.fd)
-	poll := []unix.PollFd{{Fd: int32(o.fd), Events: unix.POLLIN}}
-	for {
-		if _, err := unix.Poll(poll, -1); err != nil && !errors.Is(err, unix.EINTR) {
-			return
-		}
-		if poll[0].Revents&unix.POLLIN == 0 {
-			if poll[0].Revents&(unix.POLLHUP|unix.POLLERR|unix.POLLNVAL) != 0 {
-				return
-			}
-			continue
-		}
-		var n notification
-		if errno := o.ioctl(unix.SECCOMP_IOCTL_NOTIF_RECV, unsafe.Pointer(&n)); errno != 0 {
-			continue // ENOENT: the caller was killed meanwhile
-		}
-		r := o.respond(&n)
-		_ = o.ioctl(unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&r))
-	}
-}
-
-func (o *observer) ioctl(request uintptr, arg unsafe.Pointer) unix.Errno {
-	for {
-		_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(o.fd), request, uintptr(arg))
-		if errno != unix.EINTR {
-			return errno
-		}
-	}
-}
-
-func (o *observer) respond(n *notification) response {
+// respond answers a call that the filter asks about.
+func (o *observer) respond(n *gate.Notification) gate.Response {
 	k, err := answer(o.prog, &n.Call)
 	switch {
 	case err == nil && k == unix.SECCOMP_RET_ALLOW:
 		o.look(n)
-		return response{ID: n.ID, Flags: unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE}
+		return gate.Continue(n)
 	case err == nil && k&unix.SECCOMP_RET_ACTION_FULL == unix.SECCOMP_RET_ERRNO:
 		errno := unix.Errno(k & unix.SECCOMP_RET_DATA)
 		o.refused(n, errno)
-		return response{ID: n.ID, Error: -int32(errno)}
+		return gate.Refuse(n, errno)
 	}
-	return response{ID: n.ID, Error: -int32(unix.EPERM)}
-}
-
-// valid says that the caller still waits, so that what was read of it was its own.
-func (o *observer) valid(n *notification) bool {
-	id := n.ID
-	return o.ioctl(unix.SECCOMP_IOCTL_NOTIF_ID_VALID, unsafe.Pointer(&id)) == 0
+	return gate.Refuse(n, unix.EPERM)
 }
 
 func (o *observer) add(d Denial) {
@@ -151,7 +93,7 @@ func (o *observer) denials() []Denial {
 
 // refused notes a call that the filter refuses. ENOSYS is how programs are told to fall
 // back to an older call, which they do.
-func (o *observer) refused(n *notification, errno unix.Errno) {
+func (o *observer) refused(n *gate.Notification, errno unix.Errno) {
 	if errno == unix.ENOSYS {
 		return
 	}

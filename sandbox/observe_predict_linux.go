@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -8,12 +9,15 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/atip-dev/atip-exec/internal/gate"
+	"github.com/atip-dev/atip-exec/internal/subpath"
 )
 
 // look predicts what becomes of a call that the filter lets through.
-func (o *observer) look(n *notification) {
+func (o *observer) look(n *gate.Notification) {
 	nr, a := plain(n.Call.Nr, n.Call.Args)
-	pid := int(n.Pid)
+	pid := int(n.PID)
 	switch nr {
 	case unix.SYS_OPENAT:
 		o.open(n, o.path(pid, a[0], a[1]), a[2])
@@ -51,7 +55,7 @@ func (o *observer) look(n *notification) {
 
 const atCwd = 1<<64 + unix.AT_FDCWD
 
-func (o *observer) open(n *notification, path string, flags uint64) {
+func (o *observer) open(n *gate.Notification, path string, flags uint64) {
 	const access = unix.O_WRONLY | unix.O_RDWR
 	switch {
 	case flags&unix.O_PATH != 0:
@@ -65,9 +69,9 @@ func (o *observer) open(n *notification, path string, flags uint64) {
 
 // need notes a denial if the rights are not granted, and reports whether it did. fresh says
 // that the path need not be there.
-func (o *observer) need(n *notification, op, path string, r Rights, fresh bool) bool {
+func (o *observer) need(n *gate.Notification, op, path string, r Rights, fresh bool) bool {
 	// Names in /proc mean another thing to each process.
-	if path == "" || within(path, "/proc") || within(path, "/dev/fd") || strings.HasPrefix(path, "/dev/std") {
+	if path == "" || subpath.Within(path, "/proc") || subpath.Within(path, "/dev/fd") || strings.HasPrefix(path, "/dev/std") {
 		return false
 	}
 	files := HostFiles()
@@ -106,12 +110,12 @@ func (o *observer) need(n *notification, op, path string, r Rights, fresh bool) 
 		if fresh {
 			inside = filepath.Dir(canonical)
 		}
-		if unix.Access("/proc/"+strconv.Itoa(int(n.Pid))+"/root"+inside, unix.F_OK) == nil {
+		if unix.Access("/proc/"+strconv.Itoa(int(n.PID))+"/root"+inside, unix.F_OK) == nil {
 			return false
 		}
 		d.outside(r)
 		d.Errno = "ENOENT"
-		if within(canonical, "/tmp") || within(canonical, "/var/tmp") || within(canonical, "/dev/shm") {
+		if subpath.Within(canonical, "/tmp") || subpath.Within(canonical, "/var/tmp") || subpath.Within(canonical, "/dev/shm") {
 			// It is there outside, where the name means another directory.
 			d.Guarantee, d.Rule, d.Remedy = TmpPrivate, "the run has temporary directories of its own", ""
 		}
@@ -126,7 +130,7 @@ func (o *observer) need(n *notification, op, path string, r Rights, fresh bool) 
 			d.Errno = "ENOENT"
 		}
 	}
-	if !o.valid(n) {
+	if !o.listener.Valid(n) {
 		return false
 	}
 	o.add(d)
@@ -134,21 +138,12 @@ func (o *observer) need(n *notification, op, path string, r Rights, fresh bool) 
 }
 
 func (o *observer) pinned(path string) bool {
-	if !o.private {
-		return false
-	}
-	for _, name := range o.profile.Protect {
-		clean := strings.TrimSuffix(name, "/")
-		if filepath.Base(clean) != "config" && filepath.Base(clean) != ".git" && within(path, clean) && unix.Access(clean, unix.F_OK) == nil {
-			return true
-		}
-	}
-	return false
+	return o.private && o.profile.pinned(path, os.Lstat)
 }
 
 // onIsland reports whether path, which nothing grants, lies in a read-only part of /tmp.
 func (o *observer) onIsland(path string) bool {
-	return slices.ContainsFunc(o.islands, func(top string) bool { return within(path, top) })
+	return slices.ContainsFunc(o.islands, func(top string) bool { return subpath.Within(path, top) })
 }
 
 func (o *observer) masked(path string) bool {
@@ -179,7 +174,7 @@ func allowedToUs(path string, r Rights) bool {
 	return unix.Access(path, mode) == nil
 }
 
-func (o *observer) connect(n *notification, pid int, a [6]uint64) {
+func (o *observer) connect(n *gate.Notification, pid int, a [6]uint64) {
 	var raw [128]byte
 	size := min(int(a[2]&0xff), len(raw))
 	if size < 2 || peek(pid, a[1], raw[:size]) != size {
@@ -209,7 +204,7 @@ func (o *observer) connect(n *notification, pid int, a [6]uint64) {
 	default:
 		return
 	}
-	if o.valid(n) {
+	if o.listener.Valid(n) {
 		o.add(d)
 	}
 }

@@ -1,5 +1,7 @@
 package sandbox
 
+import "github.com/atip-dev/atip-exec/internal/subpath"
+
 // Overlay lays a private layer over a cache of the host: what is there is read, what is
 // written stays in the layer. A cache that runs share for writing could be poisoned, and
 // a cold one makes every first build slow. Only a private root can hold one.
@@ -13,7 +15,7 @@ type Overlay struct {
 // environment is then, instead of what lower tiers have.
 func (d *deriver) overlay(name, path string, env map[string]string) {
 	canonical, dir, err := d.in.Files.Resolve(path)
-	if path == "" || err != nil || !dir || d.tooWide(canonical) != "" || within(canonical, d.p.Workspace) || within(canonical, d.p.Private) {
+	if path == "" || err != nil || !dir || d.tooWide(canonical) != "" || subpath.Within(canonical, d.p.Workspace) || subpath.Within(canonical, d.p.Private) || d.stray(path, canonical, dir, "cache") != "" {
 		return
 	}
 	d.p.Overlays = append(d.p.Overlays, Overlay{Lower: canonical, Name: name})

@@ -7,6 +7,8 @@ import (
 	"strconv"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/atip-dev/atip-exec/internal/errcode"
 )
 
 // layers is how many runs of one workspace can have layers at the same time. Two overlays
@@ -42,7 +44,7 @@ func takeLayers(base string, list []Overlay) (*os.File, []Overlay, error) {
 		}
 		return lock, out, nil
 	}
-	return nil, nil, &StepError{Step: "find a free layer", Path: base, Code: "E4003", Err: errors.New("too many runs of this workspace at once")}
+	return nil, nil, &StepError{Step: "find a free layer", Path: base, Code: errcode.OutOfResources, Err: errors.New("too many runs of this workspace at once")}
 }
 
 // stack makes the overlays while the old root is there. They are attached with the rest.

@@ -5,14 +5,6 @@ import (
 	"strings"
 )
 
-// within reports whether path is dir or lies below it. Both are clean and absolute.
-func within(path, dir string) bool {
-	if dir == "" {
-		return false
-	}
-	return path == dir || dir == "/" || strings.HasPrefix(path, dir) && path[len(dir)] == '/'
-}
-
 // expand makes a path of a policy or a document absolute.
 func expand(path, home, base string) string {
 	switch {

@@ -5,6 +5,8 @@ import (
 	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/atip-dev/atip-exec/internal/subpath"
 )
 
 // Prepared is the part of a start that hardly depends on a decision: the default paths
@@ -28,10 +30,15 @@ func Prepare(home string, pathDirs []string) *Prepared {
 	p := &Prepared{looked: make(chan struct{}), done: make(chan struct{}), choice: make(chan bool, 1), files: HostFiles(), ruleset: -1}
 	go func() {
 		defer close(p.done)
-		d := deriver{in: Input{Home: home, PathDirs: pathDirs, Root: os.Getuid() == 0, Files: p.files}}
+		d := deriver{in: Input{Home: home, Root: os.Getuid() == 0, Files: p.files}}
 		d.system()
 		d.home()
 		p.grants = d.set.compact()
+		// Looked up only: what is granted of PATH is judged, and one rule that the profile does not
+		// have makes all of them useless.
+		for _, dir := range pathDirs {
+			d.pathEntry(dir)
+		}
 		close(p.looked)
 		if subprocessNo, wanted := <-p.choice; wanted {
 			p.build(subprocessNo)
@@ -84,7 +91,7 @@ func (p *Prepared) take(profile *Profile, abi int) (ruleset int, rest []Grant, o
 	if p == nil || profile.Net.Mode == NetFull {
 		return -1, nil, false
 	}
-	p.Rules(profile.SubprocessNo)
+	p.Rules(profile.SubprocessNo || profile.Ceiling == ExecClosed)
 	<-p.done
 	if p.ruleset < 0 || p.abi != abi {
 		return -1, nil, false
@@ -93,7 +100,7 @@ func (p *Prepared) take(profile *Profile, abi int) (ruleset int, rest []Grant, o
 	for _, g := range p.grants {
 		var have Rights
 		for _, a := range all {
-			if a.Path == g.Path || a.Dir && within(g.Path, a.Path) {
+			if a.Path == g.Path || a.Dir && subpath.Within(g.Path, a.Path) {
 				have |= a.Rights
 			}
 		}

@@ -2,8 +2,11 @@ package sandbox
 
 import (
 	"errors"
+	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -21,8 +24,9 @@ func try(scratch string) Host {
 		landlock, seccomp error
 	}
 	// Made and removed from outside: the thread that tries may do neither.
-	dir := scratchDir(scratch)
-	if dir != "" {
+	dir, lock := scratchDir(scratch)
+	if lock != nil {
+		defer lock.Close()
 		defer os.RemoveAll(dir)
 	}
 	done := make(chan result)
@@ -74,16 +78,18 @@ func tryNamespaces(abi int, overlays []Overlay) error {
 	return <-done
 }
 
-// scratchDir makes a directory with two others in it, "" if there is no place for one.
-func scratchDir(first string) string {
+// scratchDir makes a directory with two others in it, "" if there is no place for one. It is in
+// use as long as the file is open.
+func scratchDir(first string) (string, *os.File) {
 	for _, parent := range [...]string{first, os.TempDir()} {
 		if parent == "" {
 			continue
 		}
-		dir, err := os.MkdirTemp(parent, "atip-exec-probe-")
-		if err != nil {
+		dir, lock := takeScratch(parent)
+		if lock == nil {
 			continue
 		}
+		var err error
 		for _, d := range [...]string{dir + "/in", dir + "/out"} {
 			if err = os.Mkdir(d, 0o700); err == nil {
 				err = os.WriteFile(d+"/f", []byte("x"), 0o600)
@@ -93,11 +99,56 @@ func scratchDir(first string) string {
 			}
 		}
 		if canonical, _, rerr := HostFiles().Resolve(dir); err == nil && rerr == nil {
-			return canonical
+			return canonical, lock
 		}
 		_ = os.RemoveAll(dir)
+		lock.Close()
 	}
-	return ""
+	return "", nil
+}
+
+// maxScratch bounds how many probes may run at once in one place.
+const maxScratch = 1024
+
+// takeScratch makes the first directory by number that no other probe holds. The kernel drops the
+// lock of a process that is killed, so its directory is emptied and used again by a later one:
+// names drawn at random would pile up.
+func takeScratch(parent string) (string, *os.File) {
+	for n := range maxScratch {
+		path := filepath.Join(parent, fmt.Sprintf("atip-exec-probe-%d-%d", os.Geteuid(), n))
+		if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+			return "", nil
+		}
+		f, err := os.OpenFile(path, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+		if err != nil {
+			continue
+		}
+		if !holdScratch(f, path) {
+			f.Close()
+			continue
+		}
+		names, _ := f.Readdirnames(-1)
+		for _, name := range names {
+			_ = os.RemoveAll(filepath.Join(path, name))
+		}
+		return path, f
+	}
+	return "", nil
+}
+
+// holdScratch locks the directory. Somebody else's is not ours to use, and one whose name is gone
+// was removed by the probe that held it.
+func holdScratch(f *os.File, path string) bool {
+	if unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil {
+		return false
+	}
+	open, err1 := f.Stat()
+	named, err2 := os.Lstat(path)
+	if err1 != nil || err2 != nil || !os.SameFile(open, named) || open.Mode().Perm()&0o077 != 0 {
+		return false
+	}
+	st, ok := open.Sys().(*syscall.Stat_t)
+	return ok && int(st.Uid) == os.Geteuid()
 }
 
 // tryLandlock grants one directory and expects acts in it to pass and beside it to

@@ -9,6 +9,9 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/atip-dev/atip-exec/internal/errcode"
+	"github.com/atip-dev/atip-exec/internal/gate"
 )
 
 // Proc is a started process and its descendants.
@@ -31,11 +34,11 @@ type Proc struct {
 	oom    bool
 	held   []*os.File // locks on the directories of this run
 
-	observer *observer
-	trail    *trail
-	ended    bool // the child is a zombie that its init keeps
-	killed   bool // by KillTree
-	keep     bool // what the child leaves behind goes on
+	listening listening
+	trail     *trail
+	ended     bool // the child is a zombie that its init keeps
+	killed    bool // by KillTree
+	keep      bool // what the child leaves behind goes on
 
 	sweep      sync.Mutex
 	tree       Tree
@@ -56,7 +59,7 @@ func (e *LostError) Error() string { return "child lost: " + e.Err.Error() }
 func (e *LostError) Unwrap() error { return e.Err }
 
 // FaultCode implements fault.Coded.
-func (e *LostError) FaultCode() string { return "E4008" }
+func (e *LostError) FaultCode() string { return errcode.LostChild }
 
 // FaultDetails implements fault.Coded.
 func (e *LostError) FaultDetails() map[string]any { return map[string]any{"pid": e.Pid} }
@@ -71,17 +74,20 @@ func (p *Proc) Wait() (Exit, error) {
 }
 
 // Denials returns what the sandbox refused to an observed run; observed is false for any
-// other, and where somebody else listens to its calls already. Call it after Sweep.
+// other, and where somebody else listens to its calls already. Call it after Sweep: when it
+// returns, each start that the gate refused has been reported.
 func (p *Proc) Denials() (list []Denial, observed bool) {
-	if p.observer == nil {
+	if p.listening.ended != nil {
+		select {
+		case <-p.listening.ended:
+		case <-time.After(sweepFor): // of a process that could not be killed
+		}
+	}
+	if p.listening.observer == nil {
 		p.trail.end()
 		return nil, false
 	}
-	select {
-	case <-p.observer.ended:
-	case <-time.After(sweepFor): // of a process that could not be killed
-	}
-	seen := p.observer.denials()
+	seen := p.listening.observer.denials()
 	for _, d := range p.trail.denials(seen) {
 		if len(seen) < maxDenials {
 			seen = append(seen, d)
@@ -138,6 +144,9 @@ func (p *Proc) reapOne() bool {
 	if info.code == cldStopped || info.code == cldTrapped {
 		// Consume the report, or waitid would return it for ever.
 		_, _ = waitInfo(unix.P_PID, pid, unix.WSTOPPED|unix.WNOHANG)
+		if p.listening.gate.Stopped(gate.Stop{PID: pid, Code: info.code, Status: info.status}) {
+			return false
+		}
 		if pid == p.pid && info.code == cldStopped && p.stopped != nil {
 			p.stopped(p.pid, syscall.Signal(info.status))
 		}
@@ -148,6 +157,7 @@ func (p *Proc) reapOne() bool {
 	var ws unix.WaitStatus
 	var ru unix.Rusage
 	got, err := unix.Wait4(pid, &ws, 0, &ru)
+	p.listening.gate.Stopped(gate.Stop{PID: pid, Code: info.code, Status: info.status})
 	if pid != p.pid {
 		return false
 	}

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -267,6 +268,9 @@ const (
 	SOCKSPort = 1080 // SOCKS5
 )
 
+// ProxyURL is what the variables of a run say of its proxy.
+func ProxyURL() string { return "http://127.0.0.1:" + strconv.Itoa(ProxyPort) }
+
 // Limits are resource limits; zero inherits the caller's.
 type Limits struct {
 	OpenFiles uint64 `json:"openFiles,omitempty"`
@@ -289,13 +293,21 @@ type Profile struct {
 	Read, Write, Exec []Grant
 	Mask              []string // secrets below a granted directory
 	Protect           []string // names in the workspace that must not change; a directory ends in "/"
+	Pins              []string // names below the root of the workspace that a private root pins; found at the start
+	Loose             []string // below these the call says that it changes things: configuration and repositories there are compared, not pinned
+	Lifted            []string // paths that the run may change although their names are protected
+	GitNames          []string // what is protected in git directories that are found when the run starts
+	Settings          []string // secrets among the system's settings, which a private root covers
 	GitDirs           []string // granted git directories outside the workspace
 	Net               Net
 	Unix              []string // outside pathname sockets
 	SubprocessNo      bool
+	Ceiling           Ceiling  // derived: what may be started
+	Scratch           []string // directories of this run alone, which it may write and nothing may be started from
 	Caps              []string // that the run keeps if the caller has them
 	KeepLeftovers     bool     // what the command leaves behind goes on running
 	Tmp               Tmp      // what stands on /tmp
+	Temporary         bool     // the call names something in /tmp, where there is a private one
 	HostWrite         bool     // a path beyond the private directory may be written
 	PlainRead         bool     // needs less: every executable is known, nothing but TMPDIR is written, no network
 	Env               map[string]string
@@ -307,6 +319,39 @@ type Profile struct {
 	Accept            []Guarantee
 	Absent            []Absent
 	Forced            Tier // T0: not forced
+}
+
+// Ceiling bounds which programs a run may start.
+type Ceiling uint8
+
+// The ceilings, from the strictest.
+const (
+	// ExecNone: the run is one program and starts no other.
+	ExecNone Ceiling = iota
+	// ExecClosed: files outside the write set only, either those that the documents of its
+	// commands list or those of the system and the tools on PATH.
+	ExecClosed
+	// ExecGated: each start is decided when it happens. No run has it yet.
+	ExecGated
+	// ExecOpen: whatever can be read where programs lie, the workspace included.
+	ExecOpen
+)
+
+// String is the word of the receipt.
+func (c Ceiling) String() string { return [...]string{"none", "closed", "gated", "open"}[c&3] }
+
+// MarshalText implements encoding.TextMarshaler.
+func (c Ceiling) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
+
+// UnmarshalText is the inverse of MarshalText.
+func (c *Ceiling) UnmarshalText(b []byte) error {
+	for v := ExecNone; v <= ExecOpen; v++ {
+		if v.String() == string(b) {
+			*c = v
+			return nil
+		}
+	}
+	return fmt.Errorf("ceiling %q", b)
 }
 
 // Tmp says what a run finds on /tmp and /var/tmp.

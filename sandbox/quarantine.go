@@ -11,6 +11,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/atip-dev/atip-exec/internal/errcode"
+	"github.com/atip-dev/atip-exec/internal/regular"
 )
 
 // manifestName holds what was moved to the quarantine of a run.
@@ -56,13 +59,16 @@ func (e *QuarantineError) Error() string { return e.Path + ": " + e.Why }
 // FaultCode implements fault.Coded.
 func (e *QuarantineError) FaultCode() string {
 	if e.Missing {
-		return "E1005"
+		return errcode.NoInputFile
 	}
-	return "E1004"
+	return errcode.Arguments
 }
 
 // FaultDetails implements fault.Coded.
 func (e *QuarantineError) FaultDetails() map[string]any { return map[string]any{"path": e.Path} }
+
+// maxManifest bounds what is read of the list of what was kept, in bytes.
+const maxManifest = 16 << 20
 
 // Quarantines lists what is kept, the oldest run first. state is the state directory.
 func Quarantines(state string) ([]Quarantine, error) {
@@ -73,10 +79,10 @@ func Quarantines(state string) ([]Quarantine, error) {
 	out := make([]Quarantine, 0, len(dirs))
 	for _, dir := range dirs {
 		q := Quarantine{Run: filepath.Base(dir), Dir: dir}
-		raw, err := os.ReadFile(filepath.Join(dir, manifestName))
+		raw, err := regular.Read(filepath.Join(dir, manifestName), maxManifest)
 		// Without a manifest the wrapper was killed while it moved files; they are there still.
 		if err == nil && json.Unmarshal(raw, &q.Files) != nil || err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, &QuarantineError{Path: filepath.Join(dir, manifestName), Why: "it cannot be read; the files beside it are what was kept"}
+			return nil, &QuarantineError{Path: filepath.Join(dir, manifestName), Why: "it cannot be read; the quarantined files are beside it"}
 		}
 		out = append(out, q)
 	}
@@ -163,7 +169,7 @@ func (q Quarantine) copyTo(r *os.Root, temp string, k Kept) error {
 }
 
 func copyFile(r *os.Root, temp, from string, mode fs.FileMode) error {
-	in, err := os.Open(from)
+	in, err := regular.Open(from)
 	if err != nil {
 		return err
 	}

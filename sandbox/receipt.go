@@ -12,6 +12,7 @@ type Receipt struct {
 	Read      []Grant                 `json:"read,omitempty"`
 	Write     []Grant                 `json:"write"`
 	Sockets   []string                `json:"sockets,omitempty"` // outside, that can be connected to
+	Exec      Ceiling                 `json:"exec"`              // which programs the run may start
 	Net       Net                     `json:"net"`
 	Seccomp   Program                 `json:"seccomp"`
 	Limits    map[string]LimitReceipt `json:"limits"`
@@ -51,6 +52,7 @@ type ProtectedReceipt struct {
 	Changed []string `json:"changed"`
 	// Git directories that the run made where no name is protected; not all, if truncated.
 	Repositories []string `json:"repositories,omitempty"`
+	Unpinned     int      `json:"unpinned,omitempty"` // names that were there and only compared, for want of mounts
 	Truncated    bool     `json:"truncated,omitempty"`
 }
 
@@ -58,7 +60,7 @@ type ProtectedReceipt struct {
 func (s Setup) Receipt() Receipt {
 	p := &s.profile
 	r := Receipt{Tier: s.tier, Why: s.why, ABI: s.host.ABI, Given: list(s.given), Gaps: list(s.gaps), Reduced: list(s.reduced),
-		Absent: list(p.Absent), Write: list(p.Write), Sockets: s.Sockets(), Net: p.Net, Denials: []Denial{}, Limits: map[string]LimitReceipt{"core": {Max: 1, By: "rlimit"}},
+		Absent: list(p.Absent), Write: list(p.Write), Sockets: s.Sockets(), Exec: p.Ceiling, Net: p.Net, Denials: []Denial{}, Limits: map[string]LimitReceipt{"core": {Max: 1, By: "rlimit"}},
 		Protected: ProtectedReceipt{Changed: []string{}}}
 	r.Read = append(append(r.Read, p.Exec...), p.Read...)
 	if o := s.host.outer; o != nil {

@@ -1,8 +1,6 @@
 package sandbox
 
 import (
-	"io/fs"
-	"path/filepath"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -15,46 +13,13 @@ const (
 	minWalked = 256 // a small workspace is looked at whole, however busy the machine is
 )
 
-// search looks for git directories that the run has made below the workspace, beside those
-// whose names are protected. It goes level by level, as what lies deep is met by fewer.
-func (g *protection) search(s *Settlement) {
+// search tells which git directories the run has made below the workspace, beside those
+// whose names are protected.
+func (g *protection) search(s *Settlement, names map[string]bool) {
 	s.Truncated = g.cut
-	if g.patience == 0 {
-		return // nothing ran, or it is known from before only
-	}
-	deadline, walked := time.Now().Add(g.patience), 0
-	for root, r := range g.roots[:min(1, len(g.roots))] { // the workspace
-		for level := []string{"."}; len(level) > 0; {
-			var next []string
-			for _, dir := range level {
-				if walked > minWalked && time.Now().After(deadline) {
-					s.Truncated = true
-					return
-				}
-				f, err := r.Open(dir)
-				if err != nil {
-					continue
-				}
-				entries, _ := f.ReadDir(maxWalked - walked + 1)
-				f.Close()
-				for _, e := range entries {
-					if walked++; walked > maxWalked {
-						s.Truncated = true
-						return
-					}
-					rel := filepath.Join(dir, e.Name())
-					switch {
-					case fold(e.Name()) == ".git":
-						path := g.Roots[root] + "/" + rel
-						if !g.named(path) && g.made(path) {
-							s.Repositories = append(s.Repositories, path)
-						}
-					case e.Type() == fs.ModeDir:
-						next = append(next, rel)
-					}
-				}
-			}
-			level = next
+	for _, path := range g.found {
+		if !names[path] && g.made(path) {
+			s.Repositories = append(s.Repositories, path)
 		}
 	}
 }

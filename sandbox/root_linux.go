@@ -9,6 +9,9 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/atip-dev/atip-exec/internal/regular"
+	"github.com/atip-dev/atip-exec/internal/subpath"
 )
 
 // privateRoot builds the root of a T3 run in this process's own mount namespace: what
@@ -68,6 +71,7 @@ func makeRoot(plan *stagePlan) error {
 	r.protect()
 	r.mask()
 	r.hosts()
+	r.loginPath()
 	r.sayOuter(plan.Outer)
 	for _, path := range append(r.islands, "/") {
 		r.step("make read-only", path, func() error {
@@ -105,11 +109,11 @@ func (r *privateRoot) clone() {
 	grants := r.profile.grants()
 	slices.SortFunc(grants, func(a, b Grant) int { return strings.Compare(a.Path, b.Path) })
 	for _, g := range grants {
-		if within(g.Path, "/proc") || g.Path == "/dev/ptmx" || g.Rights == List && g.Path != settings || r.inherits(g, grants) {
+		if subpath.Within(g.Path, "/proc") || g.Path == "/dev/ptmx" || g.Rights == List && g.Path != settings || r.inherits(g, grants) {
 			continue
 		}
 		attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NOSUID}
-		if !within(g.Path, "/dev") {
+		if !subpath.Within(g.Path, "/dev") {
 			attr.Attr_set |= unix.MOUNT_ATTR_NODEV
 		}
 		if g.Rights&(Write|Remove) == 0 {
@@ -119,7 +123,7 @@ func (r *privateRoot) clone() {
 	}
 	if r.console {
 		// The devices of the run are others; ttyname(3) looks through /dev for its own.
-		if name, err := os.Readlink("/proc/self/fd/0"); err == nil && within(name, "/dev/pts") {
+		if name, err := os.Readlink("/proc/self/fd/0"); err == nil && subpath.Within(name, "/dev/pts") {
 			r.take(name, "/dev/console", false, unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NOEXEC})
 		}
 	}
@@ -139,7 +143,7 @@ func (r *privateRoot) inherits(g Grant, grants []Grant) bool {
 	const writing = Write | Remove
 	nearest := Grant{}
 	for _, a := range grants {
-		if a.Dir && a.Path != g.Path && within(g.Path, a.Path) && (a.Rights != List || a.Path == settings) && len(a.Path) > len(nearest.Path) {
+		if a.Dir && a.Path != g.Path && subpath.Within(g.Path, a.Path) && (a.Rights != List || a.Path == settings) && len(a.Path) > len(nearest.Path) {
 			nearest = a
 		}
 	}
@@ -260,15 +264,55 @@ func (r *privateRoot) attach() {
 	for _, dir := range [...]string{"/proc", "/run", "/tmp", "/var/tmp", "/dev", "/root", "/home"} {
 		r.step("make directory", dir, func() error { return r.directory(dir) })
 	}
-	// A directory of which only the names may be listed, and a working directory that is
-	// not granted, are there and empty.
+	// A working directory that is not granted is there and empty.
 	for _, g := range r.profile.Read {
 		if g.Rights == List {
 			r.step("make directory", g.Path, func() error { return r.directory(g.Path) })
+			if g.Dir {
+				r.names(g.Path)
+			}
 		}
 	}
 	if r.cwd != "" && unix.Access(r.base+r.cwd, unix.F_OK) != nil {
 		r.step("make directory", r.cwd, func() error { return r.directory(r.cwd) })
+	}
+}
+
+// maxNames bounds the entries that stand for those of one directory.
+const maxNames = 1024
+
+// names puts what cannot be opened under the names in a directory of which only those are
+// granted: to mount it would bring all that lies in it, with the sockets. A name that begins
+// with a dot is left out, as a program that looks for its settings has to find none.
+func (r *privateRoot) names(dir string) {
+	nearest := bind{}
+	for _, b := range r.binds {
+		if b.dir && subpath.Within(dir, b.path) && len(b.path) >= len(nearest.path) {
+			nearest = b
+		}
+	}
+	if r.err != nil || subpath.Within(dir, "/dev") || nearest.path != "" && !slices.Contains(r.islands, nearest.path) {
+		return // what was mounted has them, and the devices of a run are its own
+	}
+	f, err := regular.OpenDir(dir)
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	entries, _ := f.ReadDir(maxNames)
+	for _, e := range entries {
+		name := filepath.Join(r.base, dir, e.Name())
+		switch {
+		case strings.HasPrefix(e.Name(), "."):
+		case e.IsDir():
+			_ = unix.Mkdir(name, 0)
+		case e.Type()&os.ModeSymlink != 0:
+			if target, err := os.Readlink(filepath.Join(dir, e.Name())); err == nil {
+				_ = unix.Symlink(target, name)
+			}
+		default:
+			_ = unix.Mknod(name, unix.S_IFREG, 0)
+		}
 	}
 }
 
@@ -368,30 +412,20 @@ func (r *privateRoot) over(from, to string, attr uint64) {
 
 // protect pins the protected names that are there: each is bound read-only, and each
 // directory above it onto itself, because only a mount point cannot be renamed away.
-// The configuration of git is left to the check: ordinary git commands write it.
+// What holds a path that this run may change is left to the check.
 func (r *privateRoot) protect() {
-	ws, pinned := r.profile.Workspace, map[string]bool{}
-	for _, name := range r.profile.Protect {
+	pins := newPins(r.profile)
+	for _, name := range append(slices.Clip(r.profile.Protect), r.profile.Pins...) {
 		path := strings.TrimSuffix(name, "/")
-		fi, err := os.Lstat(r.base + path)
-		if err != nil || !within(path, ws) || fi.Mode()&os.ModeSymlink != 0 || filepath.Base(path) == "config" ||
-			filepath.Base(path) == ".git" && fi.IsDir() {
+		if fi, err := os.Lstat(r.base + path); err != nil || !pins.can(path, fi) {
 			continue
 		}
-		var above []string
-		for dir := filepath.Dir(path); dir != ws && within(dir, ws); dir = filepath.Dir(dir) {
-			above = append(above, dir)
-		}
-		slices.Reverse(above)
-		for _, dir := range above {
-			if !pinned[dir] {
-				pinned[dir] = true
-				r.over(r.base+dir, r.base+dir, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV)
+		for _, at := range pins.mounts(path) {
+			attr := uint64(unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV)
+			if at == path {
+				attr |= unix.MOUNT_ATTR_RDONLY
 			}
-		}
-		if !pinned[path] {
-			pinned[path] = true
-			r.over(r.base+path, r.base+path, unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV)
+			r.over(r.base+at, r.base+at, attr)
 		}
 	}
 }
@@ -401,7 +435,7 @@ func (r *privateRoot) protect() {
 func (r *privateRoot) mask() {
 	paths := r.profile.Mask
 	if slices.ContainsFunc(r.profile.Read, func(g Grant) bool { return g.Path == settings && g.Rights == List }) {
-		paths = append(slices.Clip(paths), rootSecrets()...)
+		paths = append(slices.Clip(paths), r.profile.Settings...)
 	}
 	if len(paths) == 0 {
 		return
@@ -438,6 +472,27 @@ func (r *privateRoot) hosts() {
 	r.over(r.base+"/.hosts", r.base+"/etc/hosts", unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV|unix.MOUNT_ATTR_NOEXEC)
 }
 
+// maxProfile bounds the system's start-up file of login shells.
+const maxProfile = 64 << 10
+
+// loginPath lets login shells keep PATH, wherever they are started: the system's start-up file sets
+// that of a bare system, and the user's, which add to it, are not there.
+func (r *privateRoot) loginPath() {
+	const name, copied = "/etc/profile", "/.profile"
+	text, err := os.ReadFile(r.base + name)
+	if err != nil || len(text) > maxProfile {
+		return
+	}
+	r.step("write profile", name, func() error {
+		text := "atip_exec_path=$PATH\n" + string(text) + "\nPATH=$atip_exec_path\nexport PATH\nunset atip_exec_path\n"
+		if err := os.WriteFile(r.base+copied, []byte(text), 0o444); err != nil {
+			return unwrapPath(err)
+		}
+		return unwrapPath(os.Chmod(r.base+copied, 0o444))
+	})
+	r.over(r.base+copied, r.base+name, unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV|unix.MOUNT_ATTR_NOEXEC)
+}
+
 // insideGrants is the write set with what a private root adds: its own directories.
 func insideGrants(p *Profile) []Grant {
 	const all = Read | Write | Remove
@@ -452,7 +507,7 @@ func insideGrants(p *Profile) []Grant {
 	}
 	if p.Private != "" {
 		exec := Exec
-		if p.SubprocessNo {
+		if p.SubprocessNo || p.Ceiling == ExecClosed {
 			exec = 0
 		}
 		for _, o := range p.Overlays {

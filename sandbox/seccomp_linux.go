@@ -11,6 +11,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/atip-dev/atip-exec/internal/errcode"
 )
 
 // seccompChoice says what a run's syscall filter lets through. The zero value is
@@ -196,7 +198,7 @@ func (e *SeccompError) Error() string {
 func (e *SeccompError) Unwrap() error { return e.Err }
 
 // FaultCode is E4102: a start step failed, nothing was executed.
-func (e *SeccompError) FaultCode() string { return "E4102" }
+func (e *SeccompError) FaultCode() string { return errcode.Confinement }
 
 // FaultDetails names the program and the step.
 func (e *SeccompError) FaultDetails() map[string]any {
@@ -210,7 +212,7 @@ type NoFilterError struct{ Arch string }
 func (e *NoFilterError) Error() string { return "no seccomp filter for architecture " + e.Arch }
 
 // FaultCode is E4106: the run would be unconfined.
-func (e *NoFilterError) FaultCode() string { return "E4106" }
+func (e *NoFilterError) FaultCode() string { return errcode.Unconfined }
 
 // FaultDetails names the architecture.
 func (e *NoFilterError) FaultDetails() map[string]any { return map[string]any{"arch": e.Arch} }

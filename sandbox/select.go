@@ -3,6 +3,8 @@ package sandbox
 import (
 	"slices"
 	"strings"
+
+	"github.com/atip-dev/atip-exec/internal/subpath"
 )
 
 // Host is what this machine was seen to enforce.
@@ -18,7 +20,7 @@ type Host struct {
 	Overlay    bool   `json:"overlay"` // in a private root
 	NSWhy      string `json:"namespacesWhy,omitempty"`
 
-	outer  *Outer // the run outside, if this one is in its private root
+	outer  *Outer // the parent run, if this one is in its private root
 	kept   bool   // the answer of an earlier run
 	scarce bool   // something was used up while it was asked, so the answer is not kept
 	state  string // where protected names are kept during a run
@@ -43,7 +45,7 @@ type Setup struct {
 	profile Profile
 	given   []Guarantee
 	gaps    []Gap
-	outside []Guarantee // what the run outside keeps in place of this one
+	outside []Guarantee // what the parent run keeps in place of this one
 	reduced []string
 	limits  kept
 	why     string // this tier and no other
@@ -54,6 +56,10 @@ func Enforceable(h Host) Enforce {
 	ok := h.tier() >= T1
 	return Enforce{Files: ok, Net: ok}
 }
+
+// PrivateRoots reports whether runs on this machine that may need one have a private root, under
+// the tier that a policy forces; T0 is none.
+func (h Host) PrivateRoots(forced Tier) bool { return h.HostLists(forced) }
 
 // HostLists reports whether a run on this machine can be held to a list of hosts, under
 // the tier that a policy forces; T0 is none.
@@ -109,7 +115,7 @@ func Select(p Profile, h Host) (Setup, error) {
 	s := at(p, h, best)
 	switch {
 	case p.Forced > best:
-		s.why = "the policy says tier " + p.Forced.String() + ", which the run outside has"
+		s.why = "the policy says tier " + p.Forced.String() + ", the tier of the parent run"
 	case p.Forced != T0:
 		s.why = "the policy says tier " + best.String()
 	case best == T3:
@@ -118,9 +124,12 @@ func Select(p Profile, h Host) (Setup, error) {
 		// do better.
 		lower := at(p, h, T2)
 		s.why = "T2 lacks " + names(lower.gaps)
-		if len(lower.gaps) == 0 {
+		switch {
+		case p.Temporary:
+			s.why = "it names a path in /tmp, and the runs of a workspace have a private /tmp"
+		case len(lower.gaps) == 0:
 			s = lower
-			s.why = "it gives all that this run needs"
+			s.why = "it is sufficient for this run"
 		}
 	default:
 		s.why = "the highest of this machine"
@@ -198,13 +207,15 @@ func (s *Setup) lacks(g Guarantee) (why, fix string) {
 	p := &s.profile
 	private := s.tier == T3
 	namespaces := "user namespaces are not usable here"
-	fix = "atip doctor says what tier T3 lacks here"
+	fix = "`atip doctor` lists what tier T3 lacks here"
 	switch {
 	case s.profile.Forced != T0 && s.profile.Forced == s.tier:
 		namespaces = "the policy says tier " + s.tier.String()
 		fix = "sandbox.tier T3 or none in the policy"
 	case s.host.NSWhy != "":
 		namespaces = s.host.NSWhy
+	case s.host.Namespaces:
+		namespaces, fix = "tier "+s.tier.String()+" makes no namespaces", "tier T3 gives it: atip-exec takes that where a run needs it, and `sandbox.tier` in a policy demands it"
 	}
 	switch g {
 	case FilesMeta:
@@ -284,7 +295,7 @@ func (s *Setup) reduce() {
 
 func (p *Profile) workspaceWritable() bool {
 	for _, g := range p.Write {
-		if p.Workspace != "" && (within(g.Path, p.Workspace) || within(p.Workspace, g.Path)) {
+		if p.Workspace != "" && (subpath.Within(g.Path, p.Workspace) || subpath.Within(p.Workspace, g.Path)) {
 			return true
 		}
 	}

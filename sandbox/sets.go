@@ -17,13 +17,6 @@ func systemData() []string {
 // what rootEtc has.
 const settings = "/etc"
 
-// rootSecrets are in no grant below settings, and a private root, which brings that
-// directory in one piece, covers them as well.
-func rootSecrets() []string {
-	return []string{"/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/sudoers", "/etc/sudoers.d", "/etc/ssl/private",
-		"/etc/ssh/ssh_host_rsa_key", "/etc/ssh/ssh_host_ecdsa_key", "/etc/ssh/ssh_host_ed25519_key"}
-}
-
 // rootEtc stands in for /etc where the run has uid 0. Root owns shadow, sudoers, host
 // keys and TLS keys, and Landlock cannot subtract, so what programs look up is
 // granted name by name; a policy adds others.
@@ -31,7 +24,7 @@ func rootEtc() []string {
 	return []string{"ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "passwd", "group", "nsswitch.conf",
 		"hosts", "hostname", "host.conf", "gai.conf", "resolv.conf", "services", "protocols", "localtime", "timezone",
 		"os-release", "lsb-release", "debian_version", "redhat-release", "alpine-release", "ssl/certs",
-		"ssl/openssl.cnf", "ssl/cert.pem", "pki/tls", "pki/ca-trust", "crypto-policies", "ca-certificates", "gitconfig",
+		"ssl/openssl.cnf", "ssl/cert.pem", "pki/tls/certs", "pki/tls/cert.pem", "pki/tls/openssl.cnf", "pki/ca-trust", "crypto-policies", "ca-certificates", "gitconfig",
 		"gitattributes", "profile", "profile.d", "bash.bashrc", "bashrc", "inputrc", "terminfo", "mime.types", "magic",
 		"locale.alias", "locale.conf", "python3", "python3.9", "python3.10", "python3.11", "python3.12", "python3.13", "python3.14",
 		"python3.15", "python3.16", "perl", "fonts", "shells", "vim", "nanorc", "emacs", "manpath.config", "man_db.conf",
@@ -50,14 +43,6 @@ func deviceNodes() []string {
 func homeRead() []string {
 	return []string{".gitconfig", ".config/git/config", ".config/git/ignore", ".config/git/attributes",
 		".config/go/env", "go/pkg/mod"}
-}
-
-// homeSecrets are places that hold credentials; the prefix of a PATH entry is not
-// granted if it contains or lies in one of them.
-func homeSecrets() []string {
-	return []string{".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".netrc", ".git-credentials", ".npmrc",
-		".pypirc", ".cargo/credentials", ".config/gh", ".config/gcloud", ".vault-token", ".password-store",
-		".local/share/keyrings", ".mozilla"}
 }
 
 // sharedTemporary are directories in which other programs of the same user keep

@@ -7,11 +7,17 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/atip-dev/atip-exec/internal/errcode"
+	"github.com/atip-dev/atip-exec/internal/gitrepo"
+	"github.com/atip-dev/atip-exec/internal/regular"
+	"github.com/atip-dev/atip-exec/internal/subpath"
 )
 
 type unixStat = syscall.Stat_t
@@ -29,11 +35,16 @@ func (g *protection) settle() Settlement {
 		before[g.path(e)] = e
 	}
 	g.Names = append(g.Names, g.variants()...)
+	protected := make(map[string]bool, len(g.Names))
+	for _, name := range g.Names {
+		protected[name] = true
+	}
 	now := g.look(before)
-	s := Settlement{Checked: len(g.Entries), Changes: g.earlier}
+	now = append(now, g.late(before)...)
+	s := Settlement{Checked: len(g.Entries), Changes: g.earlier, Unpinned: g.unpinned}
 	moved := ""
 	for _, e := range now {
-		if moved != "" && within(g.path(e), moved) {
+		if moved != "" && subpath.Within(g.path(e), moved) {
 			delete(before, g.path(e))
 			continue // it went with its directory
 		}
@@ -57,14 +68,17 @@ func (g *protection) settle() Settlement {
 			}
 		}
 	}
-	g.search(&s)
+	if g.patience > 0 { // else nothing ran, or it is known from before only
+		g.search(&s, protected)
+	}
+	s.Truncated, s.Lost = s.Truncated || g.cut || g.lost, g.lost
 	for i := range s.Changes {
 		if s.Changes[i].Kept != "" && s.Changes[i].Run == "" {
 			s.Changes[i].Run = g.run
 		}
 	}
 	if err := g.writeManifest(); err != nil {
-		s.Changes = append(s.Changes, Change{Path: filepath.Join(g.dir, "quarantine", g.run), What: "new", Action: "reported", Code: "E4112", Err: err.Error()})
+		s.Changes = append(s.Changes, Change{Path: filepath.Join(g.dir, "quarantine", g.run), What: "new", Action: "reported", Code: errcode.ProtectedChanged, Err: err.Error()})
 	}
 	if g.pending != nil {
 		_ = os.Remove(g.pending.Name())
@@ -88,7 +102,7 @@ func (g *protection) path(e entry) string { return g.Roots[e.Root] + "/" + e.Rel
 
 // compare decides about one name.
 func (g *protection) compare(old, now entry) (Change, bool) {
-	c := Change{Path: g.path(now), Code: "E4111"}
+	c := Change{Path: g.path(now), Code: errcode.ProtectedRestored}
 	config := filepath.Base(now.Rel) == "config" && g.gitConfig(c.Path)
 	switch {
 	case now.whole && old.Kind == fs.ModeDir:
@@ -100,12 +114,12 @@ func (g *protection) compare(old, now entry) (Change, bool) {
 	case old.Kind == absentKind && now.Kind == fs.ModeDir:
 		// What matters in a directory is a file. A new repository is no more than its
 		// hooks and its configuration, which are names of their own.
-		if g.named(c.Path+"/") || filepath.Base(now.Rel) == ".git" || !g.named(c.Path) {
+		if g.named(c.Path+"/") || fold(filepath.Base(now.Rel)) == ".git" && (strings.Contains(now.Rel, "/") || filepath.Base(now.Rel) == ".git") || !g.named(c.Path) {
 			return c, false
 		}
 		c.What = "new"
 	case old.Kind == absentKind:
-		if config && now.Kind == 0 && g.inert(old, now) {
+		if now.Kind == 0 && (config && g.inert(old, now) || g.pointer(now)) {
 			return c, false
 		}
 		c.What = "new"
@@ -170,7 +184,7 @@ func (g *protection) same(old, now entry) bool {
 	if old.Mode != now.Mode || old.Copy == "" {
 		return false
 	}
-	before, err := os.ReadFile(filepath.Join(g.dir, "pre", old.Copy))
+	before, err := regular.Read(filepath.Join(g.dir, "pre", old.Copy), maxCopy)
 	if err != nil {
 		return false
 	}
@@ -182,18 +196,23 @@ func (g *protection) inert(old, now entry) bool {
 	var before []byte
 	if old.Copy != "" {
 		var err error
-		if before, err = os.ReadFile(filepath.Join(g.dir, "pre", old.Copy)); err != nil {
+		if before, err = regular.Read(filepath.Join(g.dir, "pre", old.Copy), maxCopy); err != nil {
 			return false
 		}
 	} else if old.Kind != absentKind {
 		return false
 	}
 	after, err := g.read(now)
-	return err == nil && inertChange(string(before), string(after))
+	return err == nil && gitrepo.InertChangeOf(string(before), string(after), func(s gitrepo.Setting) bool {
+		// Every submodule says where its work tree is.
+		return s.Key == "core.worktree" && slices.ContainsFunc(g.Roots, func(root string) bool {
+			return subpath.Within(filepath.Join(filepath.Dir(g.path(now)), s.Value), root)
+		})
+	})
 }
 
 func (g *protection) read(e entry) ([]byte, error) {
-	f, err := g.roots[e.Root].Open(e.Rel)
+	f, err := regular.OpenIn(g.roots[e.Root], e.Rel)
 	if err != nil {
 		return nil, err
 	}
@@ -208,7 +227,7 @@ func (g *protection) read(e entry) ([]byte, error) {
 // repair moves what is there now to the quarantine and puts the old state back.
 func (g *protection) repair(c Change, old, now entry) Change {
 	fail := func(err error) Change {
-		c.Action, c.Code, c.Err = "reported", "E4112", err.Error()
+		c.Action, c.Code, c.Err = "reported", errcode.ProtectedChanged, err.Error()
 		return c
 	}
 	// Who makes a name can also make its directory one that we cannot change.
@@ -246,7 +265,7 @@ func (g *protection) repair(c Change, old, now entry) Change {
 }
 
 func (g *protection) putBack(r *os.Root, old entry) error {
-	data, err := os.ReadFile(filepath.Join(g.dir, "pre", old.Copy))
+	data, err := regular.Read(filepath.Join(g.dir, "pre", old.Copy), maxCopy)
 	if err != nil {
 		return err
 	}
@@ -325,7 +344,7 @@ func moveOut(r *os.Root, e entry, to string) error {
 			return errors.New("it has other names")
 		}
 	}
-	dir, err := r.Open(filepath.Dir(e.Rel))
+	dir, err := regular.OpenDirIn(r, filepath.Dir(e.Rel))
 	if err != nil {
 		return err
 	}
@@ -337,11 +356,11 @@ func moveOut(r *os.Root, e entry, to string) error {
 const maxKept = 64 << 20
 
 func copyOut(r *os.Root, rel, to string) error {
-	in, err := r.Open(rel)
+	in, err := regular.OpenIn(r, rel)
 	if errors.Is(err, fs.ErrPermission) {
 		// The child may have taken our own right to read; the file is still ours.
 		if err = r.Chmod(rel, 0o600); err == nil {
-			in, err = r.Open(rel)
+			in, err = regular.OpenIn(r, rel)
 		}
 	}
 	if err != nil {

@@ -18,6 +18,8 @@ type Settlement struct {
 	// Repositories are git directories that the run made elsewhere in the workspace. They
 	// are told and left.
 	Repositories []string
+	Unpinned     int  // names that are there and could change during the run, for want of mounts
+	Lost         bool // git's own pointers could not all be followed
 	Truncated    bool // not all of the workspace was looked at for them
 }
 
@@ -26,7 +28,7 @@ const maxListedChanges = 256
 
 // Receipt is the settlement as receipts carry it.
 func (s Settlement) Receipt() ProtectedReceipt {
-	r := ProtectedReceipt{Checked: s.Checked, Changed: []string{}, Repositories: s.Repositories, Truncated: s.Truncated}
+	r := ProtectedReceipt{Checked: s.Checked, Changed: []string{}, Repositories: s.Repositories, Unpinned: s.Unpinned, Truncated: s.Truncated}
 	for i, c := range s.Changes {
 		if i == maxListedChanges {
 			r.Truncated = true

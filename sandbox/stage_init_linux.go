@@ -24,6 +24,9 @@ func (s *stage) asInit() error {
 	if err := s.listen(); err != nil {
 		return err
 	}
+	if s.plan.Held && !s.heard() {
+		os.Exit(1)
+	}
 	if err := makeRoot(s.plan); err != nil {
 		return err
 	}
@@ -41,13 +44,16 @@ func (s *stage) asInit() error {
 	setup.profile.Write = insideGrants(&setup.profile)
 	w := &worker{cmd: s.command(), setup: setup, ruleset: -1, dir: -1, started: make(chan startResult, 1), release: make(chan struct{})}
 	w.logged = s.plan.Logged
-	if s.plan.Observe {
-		w.listen = s.sendListener
+	if s.plan.Observe || s.plan.Gate {
+		w.listen, w.gated, w.observed = s.sendListener, s.plan.Gate, s.plan.Observe
 	}
 	var err error
 	if w.cmd.Dir != "" {
 		if w.dir, err = unix.Open(w.cmd.Dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0); err != nil {
 			return &StepError{Step: "open working directory", Path: w.cmd.Dir, Err: err}
+		}
+		if err := s.plan.DirID.check(w.dir, w.cmd.Dir); err != nil {
+			return err
 		}
 	}
 	rules := setup.profile
@@ -168,7 +174,7 @@ func othersAlive(child int) []int {
 		if err != nil || pid == child || pid == os.Getpid() {
 			continue
 		}
-		if state := processState(e.Name()); state != 'Z' && state != 'X' && state != 0 {
+		if state := processState(pid); state != 'Z' && state != 'X' && state != 0 {
 			out = append(out, pid)
 		}
 	}

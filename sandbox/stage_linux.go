@@ -68,7 +68,7 @@ func openStage() (*stage, error) {
 	unix.CloseOnExec(control + 2)
 	s := &stage{control: control, group: control + 2}
 	if !s.heard() {
-		return nil, errors.New("nobody says when to begin")
+		return nil, errors.New("the launcher gave no start signal")
 	}
 	peer, err := unix.GetsockoptUcred(control, unix.SOL_SOCKET, unix.SO_PEERCRED)
 	if err != nil || int(peer.Uid) != os.Getuid() {
@@ -188,9 +188,9 @@ func (s *stage) inPlace() error {
 	if err := errors.Join(dropCapabilities(keptCaps(p.Profile.Caps)), noNewPrivs(), restrictSelf(rs, p.Logged)); err != nil {
 		return err
 	}
-	if p.Observe {
+	if p.Observe || p.Gate {
 		var listener int
-		if listener, err = installObserved(progs); err == nil {
+		if listener, err = installListened(progs, p.Observe, p.Gate); err == nil {
 			err = s.sendListener(listener)
 		}
 	} else {
@@ -223,8 +223,16 @@ func (s *stage) terminal() []*os.File {
 
 func (s *stage) place() error {
 	if s.plan.Dir != "" {
-		if err := unix.Chdir(s.plan.Dir); err != nil {
+		fd, err := unix.Open(s.plan.Dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		if err == nil {
+			defer unix.Close(fd)
+			err = unix.Fchdir(fd)
+		}
+		if err != nil {
 			return &StepError{Step: "change directory", Path: s.plan.Dir, Err: err}
+		}
+		if err := s.plan.DirID.check(fd, s.plan.Dir); err != nil {
+			return err
 		}
 	}
 	if s.plan.Umask != 0 {

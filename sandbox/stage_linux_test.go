@@ -1,9 +1,12 @@
 package sandbox
 
 import (
+	"errors"
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -273,7 +276,7 @@ func TestStageByHand(t *testing.T) {
 		t.Fatal(err)
 	}
 	socket, plan := os.NewFile(uintptr(pair[1]), "socket"), os.NewFile(uintptr(fd), "plan")
-	for _, want := range []string{"sealed", "begin"} {
+	for _, want := range []string{"sealed", "start signal"} {
 		if want == "sealed" {
 			if _, err := unix.Write(pair[0], []byte{1}); err != nil {
 				t.Fatal(err)
@@ -319,7 +322,7 @@ func TestMaskedFiles(t *testing.T) {
 	if err := os.WriteFile(w.ws+"/.env", []byte("KEY=1"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	change := func(in *Input) { in.EnvFiles = EnvFilesMask }
+	change := func(in *Input) { in.Hidden = []string{w.ws + "/.env"} }
 	r := confined(t, w.shell(w.third(t, change), "cd "+w.ws+"; cat .env; echo x >.env; mv .env e; rm -f .env; ls -A"))
 	if strings.Contains(r.Out, "KEY") || !strings.Contains(r.Out, ".env\n") || r.Err != "" {
 		t.Errorf("masked: %q %s", r.Out, r.Err)
@@ -369,7 +372,7 @@ func TestEveryStepCanFail(t *testing.T) {
 	if err := os.WriteFile(w.ws+"/.env", []byte("KEY=1"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p := w.third(t, func(in *Input) { in.Net.Mode, in.EnvFiles = NetLoopback, EnvFilesMask })
+	p := w.third(t, func(in *Input) { in.Net.Mode, in.Hidden = NetLoopback, []string{w.ws + "/.env"} })
 	steps := map[string]bool{}
 	stride := 1
 	if testing.Short() {
@@ -401,4 +404,30 @@ func TestEveryStepCanFail(t *testing.T) {
 		}
 	}
 	t.Logf("%d kinds of steps", len(steps))
+}
+
+// TestPinsAreBounded: more submodules than can be pinned are counted, and compared all the same.
+func TestPinsAreBounded(t *testing.T) {
+	needNamespaces(t)
+	w, p := repository(t)
+	p.Forced = T3
+	for i := range maxPins {
+		dir := w.ws + "/.git/modules/m" + itoa(i)
+		for _, name := range []string{"/hooks/h", "/HEAD", "/config"} {
+			if err := errors.Join(os.MkdirAll(filepath.Dir(dir+name), 0o755), os.WriteFile(dir+name, nil, 0o644)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	j := w.shell(p, "cd "+w.ws+"; for d in .git/modules/m*; do echo evil >$d/hooks/new && echo made; done 2>/dev/null; grep -c "+w.ws+" /proc/self/mountinfo")
+	j.State = t.TempDir()
+	r := confined(t, j)
+	words := strings.Fields(r.Out)
+	mounts, err := strconv.Atoi(words[len(words)-1])
+	if made := len(words) - 1; err != nil || mounts > maxPins+16 || made == 0 || made >= maxPins || r.Settlement.Unpinned == 0 {
+		t.Errorf("%d mounts, %d planted, unpinned %d: %s", mounts, made, r.Settlement.Unpinned, r.Err)
+	}
+	if left, _ := filepath.Glob(w.ws + "/.git/modules/m*/hooks/new"); len(left) != 0 {
+		t.Errorf("%d plants are left", len(left))
+	}
 }

@@ -9,6 +9,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/atip-dev/atip-exec/internal/errcode"
 )
 
 // live guards against a second child: subreaper, death signals and the terminal
@@ -22,7 +24,7 @@ type StateError struct{ Why string }
 func (e *StateError) Error() string { return "cannot start: " + e.Why }
 
 // FaultCode implements fault.Coded.
-func (e *StateError) FaultCode() string { return "E5001" }
+func (e *StateError) FaultCode() string { return errcode.Internal }
 
 // FaultDetails implements fault.Coded.
 func (e *StateError) FaultDetails() map[string]any { return nil }
@@ -44,7 +46,7 @@ func Start(ctx context.Context, p Profile, s Setup, c Cmd) (*Proc, error) {
 		return nil, &UnconfinedError{Why: "no tier was selected"}
 	}
 	if p.Net.Mode == NetAllowlist && s.tier != T0 && (s.tier != T3 || c.Serve == nil) {
-		return nil, &StateError{Why: "nobody serves the hosts of the run"}
+		return nil, &StateError{Why: "the run has no proxy for its hosts"}
 	}
 	if len(c.Argv) == 0 {
 		return nil, &ExecError{Errno: syscall.EINVAL, Path: c.Path}
@@ -82,6 +84,9 @@ func startWorker(s *Setup, c *Cmd) (*Proc, error) {
 		return nil, err
 	}
 	w.guard = guard
+	if guard != nil && s.tier == T3 {
+		s.profile.Pins = guard.pins(&s.profile, c.Regenerable)
+	}
 	if err := applyLimits(s.profile.Limits); err != nil {
 		return nil, err
 	}
@@ -91,6 +96,9 @@ func startWorker(s *Setup, c *Cmd) (*Proc, error) {
 			return nil, &StepError{Step: "open working directory", Path: c.Dir, Err: err}
 		}
 		w.dir = fd
+		if err := c.DirID.check(fd, c.Dir); err != nil {
+			return nil, err
+		}
 	}
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return nil, &StepError{Step: "child subreaper", Err: err}
@@ -102,7 +110,7 @@ func startWorker(s *Setup, c *Cmd) (*Proc, error) {
 		}
 		w.hold(lock)
 	}
-	w.staged = s.staged() || c.Observe && s.tier != T0
+	w.staged = s.staged() || (c.Observe || c.Inside || c.Gate != nil) && s.tier != T0
 	if c.Observe && s.tier != T0 {
 		w.trail = followTrail(s.host.ABI)
 	}
@@ -134,6 +142,10 @@ func startWorker(s *Setup, c *Cmd) (*Proc, error) {
 		return nil, r.err
 	}
 	if w.staged {
+		if r.stage.ns && c.Before != nil {
+			c.Before()
+			r.stage.tell()
+		}
 		if r.pid, r.err = r.stage.await(w); r.pid == 0 {
 			r.stage.kill()
 			unix.Close(r.stage.fd)
@@ -150,7 +162,7 @@ func startWorker(s *Setup, c *Cmd) (*Proc, error) {
 	proc.trail = w.trail
 	w.guard, w.cgroup, w.held, w.trail = nil, nil, nil, nil // the process has them now
 	if r.stage != nil {
-		proc.observer = r.stage.observer
+		proc.listening = r.stage.listening
 	}
 	if r.stage != nil && r.stage.ns {
 		proc.stage = r.stage

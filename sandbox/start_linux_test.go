@@ -234,6 +234,76 @@ func TestProbeLeavesNothing(t *testing.T) {
 	}
 }
 
+// TestProbeUsesWhatAKilledOneLeft: directories of probes that were killed do not pile up, and those
+// of probes that go on are not touched.
+func TestProbeUsesWhatAKilledOneLeft(t *testing.T) {
+	parent := t.TempDir()
+	going, lock := scratchDir(parent)
+	killed, dead := scratchDir(parent)
+	if lock == nil || dead == nil || going == killed {
+		t.Fatalf("%q, %q", going, killed)
+	}
+	defer lock.Close()
+	dead.Close()
+	for range 3 {
+		dir, lock := scratchDir(parent)
+		if lock == nil || dir != killed {
+			t.Fatalf("%q, want %q", dir, killed)
+		}
+		if err := os.WriteFile(dir+"/left", nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		lock.Close()
+	}
+	if left, err := os.ReadDir(parent); err != nil || len(left) != 2 {
+		t.Errorf("%v, %v", left, err)
+	}
+	if err := touch(going+"/in/f", os.O_RDONLY); err != nil {
+		t.Error(err)
+	}
+	if err := os.Chmod(killed, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if dir, lock := scratchDir(parent); dir == killed || lock == nil {
+		t.Errorf("%q is open to others", dir)
+	}
+}
+
+// TestPreparedRulesAreUsed: whatever is judged of the directories in PATH, the rules that were made
+// meanwhile count; otherwise each start looks up and adds all of them twice.
+func TestPreparedRulesAreUsed(t *testing.T) {
+	needLandlock(t, 1)
+	w := newWorld(t)
+	tool := w.home + "/tool"
+	if err := os.MkdirAll(tool+"/bin", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, refused := range []string{"", tool, tool + "/bin"} {
+		in := Input{Workspace: w.ws, Cwd: w.ws, Home: w.home, Private: w.private, PathDirs: []string{"/usr/bin", tool + "/bin"},
+			Exec: []string{"/usr/bin/true"}, Root: os.Getuid() == 0, Policy: PolicyProfile{Accept: append(BuiltinAccept(), WSCheck)}}
+		in.Judge = func(path string, _ bool) string {
+			if path == refused {
+				return "refused"
+			}
+			return ""
+		}
+		prepared := Prepare(w.home, in.PathDirs)
+		in.Files = prepared.Files()
+		p, err := Derive(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		abi, _, _ := landlockABI()
+		rs, _, ok := prepared.take(&p, abi)
+		if !ok {
+			t.Errorf("%q is refused: not used", refused)
+		} else {
+			unix.Close(rs)
+		}
+		prepared.Close()
+	}
+}
+
 // TestHostIsKeptWhole: a field that is added to Host must be kept, too.
 func TestHostIsKeptWhole(t *testing.T) {
 	var want Host

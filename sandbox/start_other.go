@@ -10,6 +10,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/atip-dev/atip-exec/internal/errcode"
 )
 
 // Init does nothing: the system's own defaults close descriptors to children.
@@ -57,7 +59,7 @@ type StateError struct{ Why string }
 func (e *StateError) Error() string { return "cannot start: " + e.Why }
 
 // FaultCode implements fault.Coded.
-func (e *StateError) FaultCode() string { return "E5001" }
+func (e *StateError) FaultCode() string { return errcode.Internal }
 
 // FaultDetails implements fault.Coded.
 func (e *StateError) FaultDetails() map[string]any { return nil }

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/atip-dev/atip-exec/internal/procstat"
 )
 
 // sweepFor bounds how long killed processes may take to go; one in an uninterruptible
@@ -190,36 +192,18 @@ func childrenByParent() []int {
 		if err != nil {
 			continue
 		}
-		data, err := os.ReadFile("/proc/" + name + "/stat")
-		if err != nil {
-			continue
-		}
-		if f := statFields(data); len(f) > 1 && f[1] == self {
+		if s, err := procstat.Of(pid); err == nil && s.Fields[procstat.Parent] == self {
 			out = append(out, pid)
 		}
 	}
 	return out
 }
 
-// statFields are the fields of /proc/PID/stat after the name: state, parent and so on.
-// The name may hold spaces and brackets.
-func statFields(data []byte) []string {
-	i := strings.LastIndexByte(string(data), ')')
-	if i < 0 {
-		return nil
-	}
-	return strings.Fields(string(data[i+1:]))
-}
-
 // processState is the letter of ps(1), 0 for no process.
-func processState(pid string) byte {
-	data, err := os.ReadFile("/proc/" + pid + "/stat")
+func processState(pid int) byte {
+	s, err := procstat.Of(pid)
 	if err != nil {
 		return 0
 	}
-	f := statFields(data)
-	if len(f) == 0 {
-		return 0
-	}
-	return f[0][0]
+	return s.Fields[procstat.State][0]
 }

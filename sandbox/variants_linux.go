@@ -4,6 +4,8 @@ import (
 	"io/fs"
 	"os"
 	"strings"
+
+	"github.com/atip-dev/atip-exec/internal/regular"
 )
 
 // maxListed bounds how many names of one directory are compared.
@@ -56,7 +58,7 @@ func (g *protection) folded(listed map[string]map[string][]string, root int, rel
 	if fi, err := g.roots[root].Lstat(at); err != nil || !fi.IsDir() {
 		return names
 	}
-	f, err := g.roots[root].Open(at)
+	f, err := regular.OpenDirIn(g.roots[root], at)
 	if err != nil {
 		return names
 	}

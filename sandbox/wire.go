@@ -7,7 +7,7 @@ import (
 
 // wireVersion changes with every change of these messages; both ends are the same
 // executable, so no other version is ever accepted.
-const wireVersion = 6
+const wireVersion = 11
 
 // maxPlan bounds the plan; arguments and environment can be two megabytes each.
 const maxPlan = 8 << 20
@@ -24,6 +24,7 @@ type stagePlan struct {
 	Argv       []string
 	Env        []string
 	Dir        string
+	DirID      DirID
 	Umask      int
 	Pass       []int
 	Terminal   Terminal
@@ -31,9 +32,11 @@ type stagePlan struct {
 	Links      []link // of the root directory
 	Outer      string // what runs inside are told
 	Observe    bool
+	Gate       bool
 	Logged     bool // refusals are recorded by the kernel
 	Try        bool // make the root, start nothing
 	Cgroup     bool // enter the group whose descriptor follows this plan
+	Held       bool // wait for a word before the root is made
 }
 
 // link is a symbolic link to make in a private root.
@@ -73,6 +76,8 @@ func (p *stagePlan) wire(c *coder) {
 	series(c, &p.Argv, (*coder).text)
 	series(c, &p.Env, (*coder).text)
 	c.text(&p.Dir)
+	number(c, &p.DirID.Dev)
+	number(c, &p.DirID.Ino)
 	number(c, &p.Umask)
 	series(c, &p.Pass, number)
 	number(c, &p.Terminal)
@@ -80,9 +85,11 @@ func (p *stagePlan) wire(c *coder) {
 	series(c, &p.Links, wireLink)
 	c.text(&p.Outer)
 	c.flag(&p.Observe)
+	c.flag(&p.Gate)
 	c.flag(&p.Logged)
 	c.flag(&p.Try)
 	c.flag(&p.Cgroup)
+	c.flag(&p.Held)
 }
 
 func (p *Profile) wire(c *coder) {
@@ -99,15 +106,18 @@ func (p *Profile) wire(c *coder) {
 			c.text(&g.Why)
 		})
 	}
-	for _, names := range [...]*[]string{&p.Mask, &p.Protect, &p.GitDirs, &p.Unix, &p.Caps} {
+	for _, names := range [...]*[]string{&p.Mask, &p.Protect, &p.Pins, &p.Loose, &p.Lifted, &p.GitNames, &p.Settings, &p.GitDirs, &p.Unix, &p.Caps} {
 		series(c, names, (*coder).text)
 	}
 	p.Net.wire(c)
 	c.flag(&p.SubprocessNo)
+	number(c, &p.Ceiling)
+	series(c, &p.Scratch, (*coder).text)
 	c.flag(&p.KeepLeftovers)
 	number(c, &p.Tmp)
 	c.flag(&p.HostWrite)
 	c.flag(&p.PlainRead)
+	c.flag(&p.Temporary)
 	for _, env := range [...]*map[string]string{&p.Env, &p.OverlayEnv} {
 		c.table(env)
 	}
@@ -201,7 +211,7 @@ func decodePlan(data []byte) (*stagePlan, error) {
 		return nil, fmt.Errorf("version %d", p.V)
 	case p.Profile.Confine != ConfineKernel || p.Tier < T1 || p.Tier > T3:
 		return nil, errors.New("the stage confines or does nothing")
-	case p.Profile.Net.Mode > NetFull || p.Profile.Tmp > TmpHost || p.Profile.Forced > T3:
+	case p.Profile.Net.Mode > NetFull || p.Profile.Tmp > TmpHost || p.Profile.Ceiling > ExecOpen || p.Profile.Forced > T3:
 		return nil, errors.New("a value that has no meaning")
 	case len(p.Argv) == 0 && !p.Try:
 		return nil, errors.New("no arguments")

@@ -14,7 +14,7 @@ func TestEveryFieldIsSent(t *testing.T) {
 		var plan stagePlan
 		fill(t, reflect.ValueOf(&plan).Elem(), random)
 		plan.V, plan.Tier, plan.Profile.Confine = wireVersion, T1+Tier(seed%3), ConfineKernel
-		plan.Profile.Net.Mode, plan.Profile.Tmp, plan.Profile.Forced = NetMode(seed%4), Tmp(seed%3), Tier(seed%4)
+		plan.Profile.Net.Mode, plan.Profile.Tmp, plan.Profile.Forced, plan.Profile.Ceiling = NetMode(seed%4), Tmp(seed%3), Tier(seed%4), Ceiling(seed%4)
 		data, err := encodePlan(&plan)
 		if err != nil {
 			t.Fatal(err)

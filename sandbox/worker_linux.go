@@ -14,22 +14,23 @@ import (
 // worker is the one thread that is confined. It forks the child, so that the child
 // inherits the confinement and the rest of the wrapper keeps its rights.
 type worker struct {
-	cmd     *Cmd
-	setup   *Setup
-	ruleset int
-	dir     int
-	null    *os.File
-	guard   *protection
-	cgroup  *cgroup
-	layers  []Overlay          // with the directories that are kept for this run
-	held    []*os.File         // locks on them
-	listen  func(fd int) error // takes the listener of an observed run
-	staged  bool               // through a stage
-	logged  bool               // the kernel records what it refuses
-	trail   *trail             // reads these records
-	try     bool               // make the root, start nothing
-	started chan startResult
-	release <-chan struct{} // closed when the child is reaped
+	cmd             *Cmd
+	setup           *Setup
+	ruleset         int
+	dir             int
+	null            *os.File
+	guard           *protection
+	cgroup          *cgroup
+	layers          []Overlay          // with the directories that are kept for this run
+	held            []*os.File         // locks on them
+	listen          func(fd int) error // takes the listener of an observed or gated run
+	gated, observed bool
+	staged          bool   // through a stage
+	logged          bool   // the kernel records what it refuses
+	trail           *trail // reads these records
+	try             bool   // make the root, start nothing
+	started         chan startResult
+	release         <-chan struct{} // closed when the child is reaped
 }
 
 type startResult struct {
@@ -192,7 +193,7 @@ func (w *worker) confine() (ticket uint32, err error) {
 	if w.listen == nil {
 		return ticket, installSeccomp(progs)
 	}
-	listener, err := installObserved(progs)
+	listener, err := installListened(progs, w.observed, w.gated)
 	if err == nil {
 		err = w.listen(listener)
 	}

@@ -35,7 +35,14 @@ install_packages() {
 	DEBIAN_FRONTEND=noninteractive "${sudo[@]}" apt-get install -y -qq --no-install-recommends "$@" >/dev/null
 }
 
+# any_home DIR prints the flag that builds programs for which HOME counts, as it does where an
+# administrator lists directories for it (docs/sandbox.md); the list lies in DIR.
+any_home() {
+	echo / >"$1/homes"
+	printf '%s' "-ldflags=-X github.com/atip-dev/atip-exec/internal/place.homesFile=$1/homes"
+}
+
 # build puts both programs into bin/; neither needs a C compiler.
 build() {
-	(cd "$root" && CGO_ENABLED=0 go build -trimpath -o bin/ ./cmd/atip-exec ./cmd/atip)
+	(cd "$root" && CGO_ENABLED=0 go build -trimpath -o bin/ ./cmd/...)
 }

@@ -24,23 +24,20 @@ type Dirs struct {
 	CallerSupplied bool
 }
 
-// DirsFromEnv derives the directories from the environment. Relative paths are
-// ignored, as the XDG base directory specification demands.
-func DirsFromEnv(getenv func(string) string, home string) Dirs {
-	d := Dirs{
-		Config:  below(getenv("XDG_CONFIG_HOME"), home, ".config"),
-		Data:    below(getenv("XDG_DATA_HOME"), home, ".local/share"),
-		Managed: "/etc/agent-tools",
-	}
-	if dir := below(getenv("XDG_STATE_HOME"), home, ".local/state"); dir != "" {
-		d.Index = filepath.Join(filepath.Dir(dir), "atip-exec", "index")
+// DirsOf puts the directories of the account together with those that the environment names:
+// XDG_DATA_DIRS, as far as it leads to the system's own, and ATIP_CACHE_DIR, whose documents
+// are believed less. What is "" does not exist.
+func DirsOf(config, data, state string, getenv func(string) string) Dirs {
+	d := Dirs{Config: config, Data: data, Managed: "/etc/agent-tools"}
+	if state != "" {
+		d.Index = filepath.Join(state, "index")
 	}
 	list := getenv("XDG_DATA_DIRS")
 	if list == "" {
 		list = "/usr/local/share:/usr/share"
 	}
 	for dir := range strings.SplitSeq(list, ":") {
-		if filepath.IsAbs(dir) && len(d.DataDirs) < maxDataDirs {
+		if filepath.IsAbs(dir) && ofSystem(filepath.Clean(dir)) && len(d.DataDirs) < maxDataDirs {
 			d.DataDirs = append(d.DataDirs, filepath.Join(dir, "agent-tools"))
 		}
 	}
@@ -50,13 +47,13 @@ func DirsFromEnv(getenv func(string) string, home string) Dirs {
 	return d
 }
 
-// below picks the XDG directory if it is usable, else its default under home.
-func below(xdg, home, fallback string) string {
-	switch {
-	case filepath.IsAbs(xdg):
-		return filepath.Join(xdg, "agent-tools")
-	case filepath.IsAbs(home):
-		return filepath.Join(home, fallback, "agent-tools")
+// ofSystem reports a directory that no user writes: metadata of the system is believed, and
+// the caller of a command may set XDG_DATA_DIRS.
+func ofSystem(dir string) bool {
+	for _, top := range [...]string{"/usr/", "/opt/", "/nix/", "/gnu/", "/snap/", "/run/current-system/", "/var/lib/flatpak/", "/var/lib/snapd/"} {
+		if strings.HasPrefix(dir, top) {
+			return true
+		}
 	}
-	return ""
+	return false
 }

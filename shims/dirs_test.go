@@ -5,27 +5,27 @@ import (
 	"testing"
 )
 
-func TestDirsFromEnv(t *testing.T) {
+func TestDirsOf(t *testing.T) {
 	sys := []string{"/usr/local/share/agent-tools", "/usr/share/agent-tools"}
+	own := func(d Dirs) Dirs {
+		d.Config, d.Managed, d.Index = "/h/.config/agent-tools", "/etc/agent-tools", "/h/.local/state/atip-exec/index"
+		return d
+	}
+	const data = "/h/.local/share/agent-tools"
 	for _, row := range []struct {
-		name, home string
-		env        map[string]string
-		want       Dirs
+		name string
+		env  map[string]string
+		want Dirs
 	}{
-		{"defaults", "/h", nil, Dirs{Config: "/h/.config/agent-tools", Data: "/h/.local/share/agent-tools", Managed: "/etc/agent-tools", Index: "/h/.local/state/atip-exec/index", DataDirs: sys}},
-		{"no home", "", nil, Dirs{Managed: "/etc/agent-tools", DataDirs: sys}},
-		{"relative home", "h", nil, Dirs{Managed: "/etc/agent-tools", DataDirs: sys}},
-		{"xdg", "/h", map[string]string{"XDG_CONFIG_HOME": "/c", "XDG_DATA_HOME": "/d", "XDG_STATE_HOME": "/s", "XDG_DATA_DIRS": "/a:rel:/b:/c:/e"},
-			Dirs{Config: "/c/agent-tools", Data: "/d/agent-tools", Managed: "/etc/agent-tools", Index: "/s/atip-exec/index", DataDirs: []string{"/a/agent-tools", "/b/agent-tools", "/c/agent-tools"}}},
-		{"relative xdg is ignored", "/h", map[string]string{"XDG_CONFIG_HOME": "c", "XDG_DATA_HOME": "../d"},
-			Dirs{Config: "/h/.config/agent-tools", Data: "/h/.local/share/agent-tools", Managed: "/etc/agent-tools", Index: "/h/.local/state/atip-exec/index", DataDirs: sys}},
-		{"cache dir", "/h", map[string]string{"ATIP_CACHE_DIR": "/cache/"},
-			Dirs{Config: "/h/.config/agent-tools", Data: "/cache", Managed: "/etc/agent-tools", Index: "/h/.local/state/atip-exec/index", DataDirs: sys, Own: "/h/.local/share/agent-tools", CallerSupplied: true}},
-		{"relative cache dir is ignored", "/h", map[string]string{"ATIP_CACHE_DIR": "cache"},
-			Dirs{Config: "/h/.config/agent-tools", Data: "/h/.local/share/agent-tools", Managed: "/etc/agent-tools", Index: "/h/.local/state/atip-exec/index", DataDirs: sys}},
+		{"defaults", nil, own(Dirs{Data: data, DataDirs: sys})},
+		{"another home and other XDG directories are not asked", map[string]string{"HOME": "/x", "XDG_CONFIG_HOME": "/x", "XDG_DATA_HOME": "/x", "XDG_STATE_HOME": "/x"}, own(Dirs{Data: data, DataDirs: sys})},
+		{"only what the system writes", map[string]string{"XDG_DATA_DIRS": "/tmp/a:rel:/usr/b:/usr/../tmp/c:/nix/d:/var/lib/flatpak/e:/usr/f"},
+			own(Dirs{Data: data, DataDirs: []string{"/usr/b/agent-tools", "/nix/d/agent-tools", "/var/lib/flatpak/e/agent-tools"}})},
+		{"cache dir", map[string]string{"ATIP_CACHE_DIR": "/cache/"}, own(Dirs{Data: "/cache", DataDirs: sys, Own: data, CallerSupplied: true})},
+		{"relative cache dir is ignored", map[string]string{"ATIP_CACHE_DIR": "cache"}, own(Dirs{Data: data, DataDirs: sys})},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			if got := DirsFromEnv(func(k string) string { return row.env[k] }, row.home); !reflect.DeepEqual(got, row.want) {
+			if got := DirsOf("/h/.config/agent-tools", data, "/h/.local/state/atip-exec", func(k string) string { return row.env[k] }); !reflect.DeepEqual(got, row.want) {
 				t.Errorf("got  %+v\nwant %+v", got, row.want)
 			}
 		})

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/errcode"
 )
 
 // Error says that a metadata file which a person wrote cannot be used. The
@@ -55,5 +56,5 @@ func inFile(file string, err error) *Error {
 	if errors.As(err, &de) {
 		return &Error{Code: de.Code, File: file, Pointer: de.Pointer, Line: de.Line, Col: de.Col, Msg: de.Msg, Err: err}
 	}
-	return &Error{Code: "E1103", File: file, Msg: err.Error(), Err: err}
+	return &Error{Code: errcode.MetadataStructure, File: file, Msg: err.Error(), Err: err}
 }

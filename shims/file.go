@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/errcode"
 )
 
 // errOtherHash says that a by-name document was written for another file.
@@ -85,13 +86,13 @@ func (f *file) parse() (*atip.Document, error) {
 	case f.byName:
 		return nil, errOtherHash
 	case h == "":
-		return nil, &Error{Code: "E1105", File: f.path, Pointer: "/binary/hash", Msg: "binary.hash is missing: the document does not say which file it is for"}
+		return nil, &Error{Code: errcode.MetadataBinary, File: f.path, Pointer: "/binary/hash", Msg: "binary.hash is missing: the document does not say which file it is for"}
 	default:
-		return nil, &Error{Code: "E1105", File: f.path, Pointer: "/binary/hash", Msg: "binary.hash " + h + " is not the digest in the file's name"}
+		return nil, &Error{Code: errcode.MetadataBinary, File: f.path, Pointer: "/binary/hash", Msg: "binary.hash " + h + " is not the digest in the file's name"}
 	}
 	if f.here {
 		if p := doc.Platform(); !runsHere(p) {
-			return nil, &Error{Code: "E1105", File: f.path, Pointer: "/binary/platform", Msg: "binary.platform " + strconv.Quote(p) + " is not " + runtime.GOOS + "-" + runtime.GOARCH}
+			return nil, &Error{Code: errcode.MetadataBinary, File: f.path, Pointer: "/binary/platform", Msg: "binary.platform " + strconv.Quote(p) + " is not " + runtime.GOOS + "-" + runtime.GOARCH}
 		}
 	}
 	return doc, nil

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/atip-dev/atip-exec/internal/errcode"
 )
 
 // IndexEntry is one tool of registry.json (ATIP 0.6 section 4.3).
@@ -43,7 +45,9 @@ func ReadIndex(d Dirs) (*Index, error) {
 	if err != nil {
 		return nil, err
 	}
-	refuse := func(msg string, err error) error { return &Error{Code: "E1103", File: path, Msg: msg, Err: err} }
+	refuse := func(msg string, err error) error {
+		return &Error{Code: errcode.MetadataStructure, File: path, Msg: msg, Err: err}
+	}
 	if err := json.Unmarshal(raw, &x.rest); err != nil {
 		return nil, refuse("is no JSON object: "+err.Error(), err)
 	}
@@ -71,11 +75,11 @@ func ReadIndex(d Dirs) (*Index, error) {
 func UpdateIndex(d Dirs, agent string, change func(*Index)) error {
 	path := d.indexPath()
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return &Error{Code: "E1106", File: path, Msg: "cannot be written: " + err.Error(), Err: err}
+		return &Error{Code: errcode.MetadataUnsafe, File: path, Msg: "cannot be written: " + err.Error(), Err: err}
 	}
 	unlock, err := lockFile(path + ".lock")
 	if err != nil {
-		return &Error{Code: "E1106", File: path + ".lock", Msg: "cannot be locked: " + err.Error(), Err: err}
+		return &Error{Code: errcode.MetadataUnsafe, File: path + ".lock", Msg: "cannot be locked: " + err.Error(), Err: err}
 	}
 	defer unlock()
 	x, err := ReadIndex(d)
@@ -85,12 +89,12 @@ func UpdateIndex(d Dirs, agent string, change func(*Index)) error {
 	change(x)
 	for key, v := range map[string]any{"version": "2", "updated": time.Now().UTC().Truncate(time.Second), "agent": map[string]string{"name": "atip-exec", "version": agent}, "tools": x.Tools} {
 		if x.rest[key], err = json.Marshal(v); err != nil {
-			return &Error{Code: "E1106", File: path, Msg: "cannot be written: " + err.Error(), Err: err}
+			return &Error{Code: errcode.MetadataUnsafe, File: path, Msg: "cannot be written: " + err.Error(), Err: err}
 		}
 	}
 	raw, err := json.MarshalIndent(x.rest, "", "  ")
 	if err != nil {
-		return &Error{Code: "E1106", File: path, Msg: "cannot be written: " + err.Error(), Err: err}
+		return &Error{Code: errcode.MetadataUnsafe, File: path, Msg: "cannot be written: " + err.Error(), Err: err}
 	}
 	return writeFile(path, append(raw, '\n'))
 }

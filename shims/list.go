@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/shims/builtin"
 )
 
@@ -57,7 +58,7 @@ func List(d Dirs) ([]Entry, error) {
 		dir := p.dir + map[string]string{"override": "/overrides/sha256", "native": "/tools", "shim": "/shims/sha256", "user": "/shims"}[p.channel]
 		files, err := os.ReadDir(dir)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return all, &Error{Code: "E1106", File: dir, Msg: "cannot be listed", Err: err}
+			return all, &Error{Code: errcode.MetadataUnsafe, File: dir, Msg: "cannot be listed", Err: err}
 		}
 		for _, f := range files {
 			base, isDoc := strings.CutSuffix(f.Name(), ".json")

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/errcode"
 )
 
 // PatternFile is a file of patterns that belong to no tool.
@@ -40,7 +41,7 @@ func PatternFiles(d Dirs) ([]PatternFile, error) {
 			continue
 		}
 		if err != nil {
-			return nil, &Error{Code: "E1106", File: dir, Msg: "cannot be listed: " + err.Error(), Err: err}
+			return nil, &Error{Code: errcode.MetadataUnsafe, File: dir, Msg: "cannot be listed: " + err.Error(), Err: err}
 		}
 		for _, f := range files {
 			if !strings.HasSuffix(f.Name(), ".json") || f.IsDir() {

@@ -9,6 +9,8 @@ import (
 	"os"
 	"strconv"
 	"time"
+
+	"github.com/atip-dev/atip-exec/internal/errcode"
 )
 
 // readSafe returns the content of a metadata file. Ownership is not expressed in
@@ -41,15 +43,15 @@ func openSafe(file string, limit int64) (*safeFile, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fs.ErrNotExist
 	case err != nil:
-		return nil, &Error{Code: "E1106", File: file, Msg: "cannot be examined: " + err.Error(), Err: err}
+		return nil, &Error{Code: errcode.MetadataUnsafe, File: file, Msg: "cannot be examined: " + err.Error(), Err: err}
 	case !info.Mode().IsRegular():
-		return nil, &Error{Code: "E1106", File: file, Msg: "is not a regular file"}
+		return nil, &Error{Code: errcode.MetadataUnsafe, File: file, Msg: "is not a regular file"}
 	case info.Size() > limit:
-		return nil, &Error{Code: "E1102", File: file, Msg: "larger than " + strconv.FormatInt(limit>>20, 10) + " MiB"}
+		return nil, &Error{Code: errcode.MetadataLimit, File: file, Msg: "larger than " + strconv.FormatInt(limit>>20, 10) + " MiB"}
 	}
 	f, err := os.Open(file)
 	if err != nil {
-		return nil, &Error{Code: "E1106", File: file, Msg: "cannot be opened: " + err.Error(), Err: err}
+		return nil, &Error{Code: errcode.MetadataUnsafe, File: file, Msg: "cannot be opened: " + err.Error(), Err: err}
 	}
 	return &safeFile{File: f, path: file, limit: limit}, nil
 }
@@ -58,7 +60,7 @@ func openSafe(file string, limit int64) (*safeFile, error) {
 func (f *safeFile) all() ([]byte, error) {
 	raw, err := io.ReadAll(io.LimitReader(f, f.limit+1))
 	if err != nil || int64(len(raw)) > f.limit {
-		return nil, &Error{Code: "E1106", File: f.path, Msg: "changed while it was read", Err: err}
+		return nil, &Error{Code: errcode.MetadataUnsafe, File: f.path, Msg: "changed while it was read", Err: err}
 	}
 	return raw, nil
 }
@@ -70,13 +72,13 @@ func ReadOwned(file string, limit int64) ([]byte, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fs.ErrNotExist
 	case err != nil:
-		return nil, &Error{Code: "E1106", File: file, Msg: "cannot be examined: " + err.Error(), Err: err}
+		return nil, &Error{Code: errcode.MetadataUnsafe, File: file, Msg: "cannot be examined: " + err.Error(), Err: err}
 	case !info.Mode().IsRegular() || info.Size() > limit:
-		return nil, &Error{Code: "E1106", File: file, Msg: "is not a regular file of at most " + strconv.FormatInt(limit>>10, 10) + " KiB"}
+		return nil, &Error{Code: errcode.MetadataUnsafe, File: file, Msg: "is not a regular file of at most " + strconv.FormatInt(limit>>10, 10) + " KiB"}
 	}
 	raw, err := os.ReadFile(file)
 	if err != nil {
-		return nil, &Error{Code: "E1106", File: file, Msg: "cannot be read: " + err.Error(), Err: err}
+		return nil, &Error{Code: errcode.MetadataUnsafe, File: file, Msg: "cannot be read: " + err.Error(), Err: err}
 	}
 	return raw, nil
 }

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"syscall"
 
+	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/owner"
 )
 
@@ -76,7 +77,7 @@ func (f *safeFile) check(limit int64) error {
 	case writableByOthers(st):
 		return unsafeFile(f.path, "is writable by others", nil)
 	case st.Size > limit:
-		return &Error{Code: "E1102", File: f.path, Msg: "larger than " + strconv.FormatInt(limit>>20, 10) + " MiB"}
+		return &Error{Code: errcode.MetadataLimit, File: f.path, Msg: "larger than " + strconv.FormatInt(limit>>20, 10) + " MiB"}
 	}
 	var dir syscall.Stat_t
 	if err := syscall.Stat(filepath.Dir(f.path), &dir); err != nil {
@@ -153,7 +154,7 @@ func writableByOthers(st *syscall.Stat_t) bool {
 }
 
 func unsafeFile(file, msg string, err error) *Error {
-	return &Error{Code: "E1106", File: file, Msg: msg, Err: err}
+	return &Error{Code: errcode.MetadataUnsafe, File: file, Msg: msg, Err: err}
 }
 
 // lockFile waits until no other process holds the lock.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/errcode"
 )
 
 // Meta is the side file of a document that was fetched or probed. It says what the
@@ -81,7 +82,7 @@ func StoreMeta(path string, raw []byte, m Meta) error {
 	m.V, m.SHA256 = 1, hex.EncodeToString(sum[:])
 	side, err := json.Marshal(m)
 	if err != nil {
-		return &Error{Code: "E1106", File: path + ".meta", Msg: "cannot be written: " + err.Error(), Err: err}
+		return &Error{Code: errcode.MetadataUnsafe, File: path + ".meta", Msg: "cannot be written: " + err.Error(), Err: err}
 	}
 	if err := writeFile(path+".meta", append(side, '\n')); err != nil {
 		return err
@@ -104,11 +105,21 @@ func Cached(path string) (raw []byte, m Meta, ok bool) {
 	return raw, m, m.SHA256 == hex.EncodeToString(sum[:])
 }
 
+// Fetched reads the side file of a document that came from a registry; ok is false for any
+// other document. Whether the bytes are those that came is Cached's answer.
+func Fetched(path string) (m Meta, ok bool) {
+	side, _, err := readSafe(path + ".meta")
+	if err != nil || len(side) > 64<<10 || json.Unmarshal(side, &m) != nil {
+		return Meta{}, false
+	}
+	return m, m.V == 1 && m.Registry != ""
+}
+
 // StoreMiss remembers why there is no document for path.
 func StoreMiss(path string, kind MissKind, why string, at time.Time, keep time.Duration) error {
 	side, err := json.Marshal(Miss{V: 1, Kind: kind, Why: why, At: at.UTC(), Expires: at.UTC().Add(keep)})
 	if err != nil {
-		return &Error{Code: "E1106", File: path + ".miss", Msg: "cannot be written: " + err.Error(), Err: err}
+		return &Error{Code: errcode.MetadataUnsafe, File: path + ".miss", Msg: "cannot be written: " + err.Error(), Err: err}
 	}
 	return writeFile(path+".miss", append(side, '\n'))
 }
@@ -215,7 +226,7 @@ func WriteFile(path string, raw []byte) error { return writeFile(path, raw) }
 func Locked(path string, f func() error) error {
 	unlock, err := lockFile(path + ".lock")
 	if err != nil {
-		return &Error{Code: "E1106", File: path + ".lock", Msg: "cannot be locked: " + err.Error(), Err: err}
+		return &Error{Code: errcode.MetadataUnsafe, File: path + ".lock", Msg: "cannot be locked: " + err.Error(), Err: err}
 	}
 	defer unlock()
 	return f()
@@ -224,7 +235,7 @@ func Locked(path string, f func() error) error {
 // writeFile replaces a file in one step, through a new file in the same directory.
 func writeFile(path string, raw []byte) error {
 	fail := func(err error) error {
-		return &Error{Code: "E1106", File: path, Msg: "cannot be written: " + err.Error(), Err: err}
+		return &Error{Code: errcode.MetadataUnsafe, File: path, Msg: "cannot be written: " + err.Error(), Err: err}
 	}
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -253,7 +264,7 @@ func writeFile(path string, raw []byte) error {
 
 func remove(path string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return &Error{Code: "E1106", File: path, Msg: "cannot be removed: " + err.Error(), Err: err}
+		return &Error{Code: errcode.MetadataUnsafe, File: path, Msg: "cannot be removed: " + err.Error(), Err: err}
 	}
 	return nil
 }
@@ -267,7 +278,7 @@ func Sweep(d Dirs, now time.Time) error {
 	for _, dir := range [...]string{d.Data, d.Data + "/tools", d.Data + "/shims/sha256", d.Registries() + "/*", d.Registries() + "/*/approved"} {
 		left, err := filepath.Glob(dir + "/.new-*")
 		if err != nil {
-			return &Error{Code: "E1106", File: d.Data, Msg: "cannot be listed: " + err.Error(), Err: err}
+			return &Error{Code: errcode.MetadataUnsafe, File: d.Data, Msg: "cannot be listed: " + err.Error(), Err: err}
 		}
 		for _, file := range left {
 			if info, err := os.Lstat(file); err == nil && info.Mode().IsRegular() && now.Sub(info.ModTime()) > time.Hour {

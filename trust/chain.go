@@ -155,7 +155,7 @@ func (b *builder) finish(first *held) *File {
 		first.via = first.found
 		if first.swappable || (first.found != first.path && b.linksSwappable(first.found)) {
 			first.swappable, id.Swappable = true, true
-			if f.byDescriptor = b.o.ScriptDescriptor && canStartByDescriptor; f.byDescriptor {
+			if f.byDescriptor = canStartByDescriptor && b.scriptByDescriptor(first); f.byDescriptor {
 				first.via = ""
 			} else {
 				b.cap(CapMutablePath)

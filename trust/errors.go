@@ -1,6 +1,10 @@
 package trust
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/atip-dev/atip-exec/internal/errcode"
+)
 
 // NotFoundError says that a word names no executable file.
 type NotFoundError struct {
@@ -20,7 +24,7 @@ func (e *NotFoundError) Error() string {
 func (e *NotFoundError) Unwrap() error { return e.Err }
 
 // FaultCode implements fault.Coded.
-func (e *NotFoundError) FaultCode() string { return "E3001" }
+func (e *NotFoundError) FaultCode() string { return errcode.CommandNotFound }
 
 // FaultDetails implements fault.Coded.
 func (e *NotFoundError) FaultDetails() map[string]any {
@@ -50,7 +54,7 @@ func (e *NotExecutableError) Error() string {
 func (e *NotExecutableError) Unwrap() error { return e.Err }
 
 // FaultCode implements fault.Coded.
-func (e *NotExecutableError) FaultCode() string { return "E3002" }
+func (e *NotExecutableError) FaultCode() string { return errcode.NotExecutable }
 
 // FaultDetails implements fault.Coded.
 func (e *NotExecutableError) FaultDetails() map[string]any {
@@ -65,7 +69,7 @@ func (e *BusyError) Error() string {
 }
 
 // FaultCode implements fault.Coded.
-func (e *BusyError) FaultCode() string { return "E3301" }
+func (e *BusyError) FaultCode() string { return errcode.ExecutableBusy }
 
 // FaultDetails implements fault.Coded.
 func (e *BusyError) FaultDetails() map[string]any {
@@ -80,7 +84,7 @@ func (e *ChangedError) Error() string {
 }
 
 // FaultCode implements fault.Coded.
-func (e *ChangedError) FaultCode() string { return "E3302" }
+func (e *ChangedError) FaultCode() string { return errcode.ExecutableChanged }
 
 // FaultDetails implements fault.Coded.
 func (e *ChangedError) FaultDetails() map[string]any {

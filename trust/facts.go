@@ -35,6 +35,7 @@ const (
 	ChecksumAbsent Checksum = iota
 	ChecksumMatch
 	ChecksumMismatch
+	ChecksumUnknown // of an algorithm that is not read: nothing is VERIFIED against it
 )
 
 // SigType is the kind of signature a document declares.

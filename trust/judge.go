@@ -5,22 +5,18 @@ import (
 	"strings"
 )
 
-// Evaluate collects the facts about the file of an identity, without looking for
-// any signature.
-func Evaluate(id Identity, p Policy) Facts {
-	if len(id.Chain) == 0 {
-		return Facts{Unreadable: true}
-	}
-	return evaluatePart(id, 0, p)
-}
-
 // Judge decides about every part of the chain and returns the weakest level with
-// the strictest action.
-func Judge(id Identity, p Policy) Verdict {
+// the strictest action. settled is what is known of the parts' signatures, in the order
+// of the chain; parts without an entry have none.
+func Judge(id Identity, p Policy, settled ...Settled) Verdict {
 	verdicts := make([]Verdict, 0, len(id.Chain))
 	for i, part := range id.Chain {
-		v := Decide(evaluatePart(id, i, p), p)
-		v.Part = part.Path
+		var s Settled
+		if i < len(settled) {
+			s = settled[i]
+		}
+		v := Decide(evaluatePart(id, i, p, s), p)
+		v.Part, v.Evidence = part.Path, s.Evidence
 		verdicts = append(verdicts, v)
 	}
 	v := Combine(verdicts...)
@@ -28,9 +24,9 @@ func Judge(id Identity, p Policy) Verdict {
 	return v
 }
 
-func evaluatePart(id Identity, i int, p Policy) Facts {
+func evaluatePart(id Identity, i int, p Policy, s Settled) Facts {
 	part := id.Chain[i]
-	f := Facts{Unreadable: part.Digest == "", SystemPath: part.SystemPath}
+	f := s.Facts(Facts{Unreadable: part.Digest == "", SystemPath: part.SystemPath})
 	if i == 0 {
 		f.Caps = id.Caps
 	}

@@ -15,9 +15,8 @@ type Opener struct {
 	Home          string   //
 	TmpDirs       []string //
 	SystemPaths   []string // nil: DefaultSystemPaths
-	// ScriptDescriptor starts scripts that could be swapped through an inherited
-	// descriptor. That is safe, but $0 becomes /proc/self/fd/N.
-	ScriptDescriptor bool
+	// Scripts says how a script that could be swapped is started.
+	Scripts Scripts
 	// Getenv reads the environment the child will have: version managers choose
 	// by it. nil: no variable is set.
 	Getenv func(string) string

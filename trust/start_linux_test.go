@@ -60,7 +60,7 @@ func TestStartForms(t *testing.T) {
 	tool := copyBinary(t, "false", filepath.Join(dir, "tool"))
 	script := write(t, filepath.Join(dir, "script"), "#!/bin/sh\nexit 7\n", 0o755)
 	// The directory belongs to the test's user, so as root it must be named.
-	o := Opener{TmpDirs: []string{dir}}
+	o := Opener{TmpDirs: []string{dir}, Scripts: ScriptsPath}
 	for _, row := range []struct {
 		word         string
 		byDescriptor bool
@@ -185,7 +185,7 @@ func TestReplacementNeverRuns(t *testing.T) {
 // What happens between the last check and the start shows after it.
 func TestReplacedAfterRecheck(t *testing.T) {
 	dir := t.TempDir()
-	o := Opener{TmpDirs: []string{dir}}
+	o := Opener{TmpDirs: []string{dir}, Scripts: ScriptsPath}
 	replace := func(path, text string) {
 		write(t, path+".new", text, 0o755)
 		if err := os.Rename(path+".new", path); err != nil {
@@ -422,12 +422,12 @@ func TestScriptByDescriptor(t *testing.T) {
 		}
 		return f, ws.ExitStatus()
 	}
-	f, code := start(Opener{TmpDirs: []string{dir}, ScriptDescriptor: true})
+	f, code := start(Opener{TmpDirs: []string{dir}, Scripts: ScriptsDescriptor})
 	if !f.Inherit() || f.Identity().HasCap(CapMutablePath) || code != 7 {
 		t.Errorf("inherit %v, caps %q, exit %d", f.Inherit(), f.Identity().Caps, code)
 	}
 	write(t, script, "#!/bin/sh\nexit 7\n", 0o755)
-	if f, code := start(Opener{TmpDirs: []string{dir}}); f.Inherit() || code != 9 {
+	if f, code := start(Opener{TmpDirs: []string{dir}, Scripts: ScriptsPath}); f.Inherit() || code != 9 {
 		t.Errorf("control: exit %d", code)
 	}
 }

@@ -1,5 +1,7 @@
 package trust
 
+import "github.com/atip-dev/atip-exec/internal/errcode"
+
 // Level is how far a subject is believed: the five levels of ATIP 0.6. Their
 // numbers are not their order; use Weaker.
 type Level uint8
@@ -105,6 +107,8 @@ type Verdict struct {
 	Action Action   `json:"action"`
 	Caps   []string `json:"caps,omitempty"`
 	Part   string   `json:"part,omitempty"` // path of the chain part that set the action
+	// Evidence is what was proven; nil if nothing was looked at.
+	Evidence *Evidence `json:"evidence,omitempty"`
 }
 
 // Combine judges a chain: its weakest level, its strictest action, and the reason
@@ -149,7 +153,7 @@ func (e *DeniedError) Error() string {
 }
 
 // FaultCode implements fault.Coded.
-func (e *DeniedError) FaultCode() string { return "E2101" }
+func (e *DeniedError) FaultCode() string { return errcode.NotTrusted }
 
 // FaultDetails implements fault.Coded.
 func (e *DeniedError) FaultDetails() map[string]any {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -113,7 +114,11 @@ func (a asker) elsewhere(id string) {
 	if err := json.Unmarshal(raw, &r); err != nil {
 		a.t.Fatal(err)
 	}
-	r["requester"] = json.RawMessage(`{"uid":0,"pid":1,"sid":0}`)
+	sid, err := unix.Getsid(0)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	r["requester"] = json.RawMessage(fmt.Sprintf(`{"uid":0,"pid":1,"sid":%d}`, sid)) // the later requests come from the same session
 	if raw, err = json.Marshal(r); err != nil {
 		a.t.Fatal(err)
 	}
@@ -154,6 +159,9 @@ func (a asker) personWith(change func(*exec.Cmd), dialogue [][2]string, args ...
 	cmd.Dir, cmd.Env = a.ws, []string{"HOME=" + a.home, "PATH=/usr/bin:/bin", "TERM=dumb"}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = inner, inner, inner
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if slices.Contains(args, "--init") {
+		a.opened(cmd)
+	}
 	if change != nil {
 		change(cmd)
 	}
@@ -197,6 +205,18 @@ func (a asker) personWith(change func(*exec.Cmd), dialogue [][2]string, args ...
 		a.t.Fatal(err)
 	}
 	return 0, out
+}
+
+// opened has a stand-in for a terminal program open the terminal.
+func (a asker) opened(cmd *exec.Cmd) {
+	a.t.Helper()
+	dir := filepath.Join(a.home, "terminals")
+	put(a.t, dir, map[string]string{"xterm": "#!/bin/sh\nsetsid -c -w \"$@\"\n"})
+	if err := os.Chmod(dir+"/xterm", 0o755); err != nil {
+		a.t.Fatal(err)
+	}
+	cmd.Path, cmd.Args = dir+"/xterm", append([]string{"xterm", cmd.Path}, cmd.Args[1:]...)
+	cmd.SysProcAttr.Setctty = false
 }
 
 const passphrase = "correct horse"

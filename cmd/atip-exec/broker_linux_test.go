@@ -2,7 +2,6 @@ package main_test
 
 import (
 	"crypto/sha256"
-	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -68,7 +67,7 @@ func (w inside) run(change func(*exec.Cmd), args ...string) (status int, stdout,
 }
 
 // TestParentStartsWhatLacksACredential: the sandbox of a program of the workspace has no
-// token, and gh inside of it works nevertheless: the run outside decides and starts it.
+// token, and gh inside of it works nevertheless: the parent run decides and starts it.
 func TestParentStartsWhatLacksACredential(t *testing.T) {
 	w := newInside(t)
 	for _, tier := range []string{"T2", "T3"} {
@@ -111,27 +110,6 @@ func TestParentStartsWhatLacksACredential(t *testing.T) {
 		}
 	}
 	w.auditSummary()
-}
-
-// records reads the audit log.
-func (w inside) records() []map[string]any {
-	w.t.Helper()
-	files, _ := filepath.Glob(w.state("audit/*.jsonl"))
-	var out []map[string]any
-	for _, f := range files {
-		raw, err := os.ReadFile(f)
-		if err != nil {
-			w.t.Fatal(err)
-		}
-		for line := range strings.Lines(string(raw)) {
-			var rec map[string]any
-			if err := json.Unmarshal([]byte(line), &rec); err != nil {
-				w.t.Fatalf("%v: %s", err, line)
-			}
-			out = append(out, rec)
-		}
-	}
-	return out
 }
 
 // TestParentRecordsWhatItStarts: the run of the parent stands in the log as any other, and

@@ -47,7 +47,7 @@ func TestParentJudgesUnderItsChain(t *testing.T) {
 	}
 }
 
-// TestParentJudgesUnderItsFlags: the policies and the profile that the run outside was given
+// TestParentJudgesUnderItsFlags: the policies and the profile that the parent run was given
 // hold for what it starts for the inside.
 func TestParentJudgesUnderItsFlags(t *testing.T) {
 	w := newInside(t)
@@ -192,7 +192,7 @@ func TestLockIsNotForTheInside(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.policy(w.vouched(fmt.Sprintf(`,"approval":{"lockKeys":[%q]}`, strings.TrimSpace(string(public)))))
+	w.policy(w.vouched(fmt.Sprintf(`,"approval":{"lockApplies":true,"lockKeys":[%q]}`, strings.TrimSpace(string(public)))))
 	ci := func(c *exec.Cmd) { c.Env = append(c.Env[:2:2], append([]string{"CI=1"}, c.Env[3:]...)...) }
 	create := []string{"gh", "pr", "create", "--fill"}
 	status, _, stderr := w.run(ci, append([]string{"--"}, create...)...)

@@ -69,6 +69,7 @@ func put(t *testing.T, dir string, texts map[string]string) {
 // TestWarmCaches: what is in the caches of the host is used without network, and what a
 // run puts into them never gets there.
 func TestWarmCaches(t *testing.T) {
+	t.Parallel()
 	w := newWorldAtHome(t)
 	w.policy(`{"version":1,"sandbox":{"tier":"T3"}}`)
 	// Else go starts a process of its own now and then, which writes whenever it gets to it.
@@ -141,8 +142,8 @@ func (w world) same(t *testing.T, before map[string]string) {
 		}
 	}
 	for path, was := range before {
-		own := path == w.home || path == w.home+"/.cache" || path == w.home+"/.local"
-		for _, dir := range []string{"/.local/state", "/.cache/atip-exec"} {
+		own := path == w.home || path == w.home+"/.cache" || path == w.home+"/.local" || path == w.home+"/.local/share"
+		for _, dir := range []string{"/.local/state", "/.local/share/atip-exec", "/.cache/atip-exec"} {
 			own = own || strings.HasPrefix(path, w.home+dir)
 		}
 		if !own && after[path] != was {

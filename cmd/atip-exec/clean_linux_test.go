@@ -2,6 +2,7 @@ package main_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -23,8 +24,9 @@ type cleaned struct {
 
 func (w world) clean(args ...string) (doc cleaned) {
 	w.t.Helper()
-	cmd := exec.Command(filepath.Join(bin, "atip"), append([]string{"sandbox", "clean", "-o", "json"}, args...)...)
-	cmd.Env = []string{"HOME=" + w.home}
+	line := typed(strings.Join(append([]string{filepath.Join(bin, "atip"), "sandbox", "clean", "-o", "json"}, args...), " ") + " 2>/dev/null")
+	cmd := exec.Command(line[0], line[1:]...)
+	cmd.Env = []string{"HOME=" + w.home, "PATH=/usr/bin:/bin", "SHELL=/bin/sh"}
 	out, err := cmd.Output()
 	if err == nil {
 		err = json.Unmarshal(out, &doc)
@@ -49,6 +51,8 @@ func TestClean(t *testing.T) {
 			t.Errorf("%s: nothing has run: %+v", tier, doc)
 		}
 		// A link out, a directory that nobody can write, a name that is no text.
+		closed := fmt.Sprintf("atip-exec-test-closed-%s-%d", tier, os.Getpid())
+		t.Cleanup(func() { os.RemoveAll("/tmp/" + closed) })
 		const leave = `import os
 t = os.environ['TMPDIR'].encode()
 os.symlink('` + "OUTSIDE" + `', t + b'/link')
@@ -57,7 +61,7 @@ open(t + b'/closed/\xff/deep/file', 'w').write('x' * 5000)
 os.chmod(t + b'/closed/\xff/deep', 0o500)
 os.chmod(t + b'/closed/\xff', 0)
 `
-		if status, _, stderr := w.python(strings.Replace(leave, "OUTSIDE", outside, 1)); status != 0 {
+		if status, _, stderr := w.python(strings.NewReplacer("OUTSIDE", outside, "closed", closed).Replace(leave)); status != 0 {
 			t.Fatalf("%s: status %d: %s", tier, status, stderr)
 		}
 		dirs, _ := filepath.Glob(w.home + "/.cache/atip-exec/ws/????????????????")
@@ -124,14 +128,17 @@ func TestCleanUnderRuns(t *testing.T) {
 				return
 			default:
 			}
-			cmd := exec.Command(filepath.Join(bin, "atip"), "sandbox", "clean", "-o", "json")
-			cmd.Env = []string{"HOME=" + w.home}
+			line := typed(filepath.Join(bin, "atip") + " sandbox clean -o json")
+			cmd := exec.Command(line[0], line[1:]...)
+			cmd.Env = []string{"HOME=" + w.home, "PATH=/usr/bin:/bin", "SHELL=/bin/sh"}
 			if out, err := cmd.CombinedOutput(); err != nil {
 				t.Errorf("clean: %v: %s", err, out)
 			}
 		}
 	}()
-	put(t, w.ws, map[string]string{"tmp.py": "import os\nname = os.environ['TMPDIR'] + '/a'\nopen(name, 'w').write('x')\nprint(open(name).read())\n"})
+	name := fmt.Sprintf("atip-exec-test-clean-%d", os.Getpid())
+	t.Cleanup(func() { os.Remove("/tmp/" + name) })
+	put(t, w.ws, map[string]string{"tmp.py": "import os\nname = os.environ['TMPDIR'] + '/" + name + "'\nopen(name, 'w').write('x')\nprint(open(name).read())\n"})
 	for range 40 {
 		if out, err := w.command("--", "python3", "tmp.py").CombinedOutput(); err != nil || string(out) != "x\n" {
 			t.Errorf("%v: %s", err, out)

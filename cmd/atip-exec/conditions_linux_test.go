@@ -63,7 +63,7 @@ func TestConditionsOfRules(t *testing.T) {
 		{"confidence", deny(`"confidence":["opaque","bounded"]`), "", `$(cat src/a)`, "ls"},
 		{"code, of the workspace", deny(`"code":"project"`), "", "./x.sh", "ls"},
 		{"code, inline", deny(`"code":"inline"`), "", "python3 -c 'print(1)'", "python3 --version"},
-		{"edge", deny(`"edge":"written-code"`), "", "echo 'ls -l' > y.sh; chmod +x y.sh; ./y.sh", "echo x > src/a"},
+		{"edge", deny(`"edge":"written-code"`), "", "sed s/a/b/ src/a > y.sh; chmod +x y.sh; ./y.sh", "echo 'ls -l' > y.sh; chmod +x y.sh; ./y.sh"},
 		{"cwd", deny(`"tool":"ls","cwd":"**/sub"`), "", "cd sub && ls", "cd src && ls"},
 		{"ci", deny(`"tool":"ls","ci":true`), "CI=1", "ls", "cat src/a"},
 		{"not in ci", deny(`"tool":"ls","ci":false`), "", "ls", "cat src/a"},
@@ -109,7 +109,7 @@ func TestConditionsOfRules(t *testing.T) {
 		}
 	}
 	// What has expired counts no more.
-	a.userPolicy(`{"version":1,"rules":[` + strings.Replace(allow(`"tool":"rm"`), `"id"`, `"expires":"2001-01-01","id"`, 1) + `]}`)
+	a.userPolicy(`{"version":1,"switches":{"undoable":false},"rules":[` + strings.Replace(allow(`"tool":"rm"`), `"id"`, `"expires":"2001-01-01","id"`, 1) + `]}`)
 	if code, e := a.try(nil, "--", "rm", "src/a"); code != 77 || e.Code != "E2010" {
 		t.Errorf("an expired rule: exit %d: %s", code, e.text)
 	}

@@ -20,7 +20,7 @@ type denial struct {
 // denials of the status file.
 func (w world) observedRun(flags []string, env []string, text string) (status int, stdout, stderr string, list []denial) {
 	w.t.Helper()
-	file := filepath.Join(w.home, "status.json")
+	file := filepath.Join(w.t.TempDir(), "status.json")
 	script := filepath.Join(w.ws, "try.py")
 	if err := os.WriteFile(script, []byte(text), 0o644); err != nil {
 		w.t.Fatal(err)

@@ -96,6 +96,14 @@ func TestDroppingTheTokenReachesNoHost(t *testing.T) {
 	n := newInternet(t)
 	w := newInside(t)
 	w.tool("fetcher", "shift\nexec \"$@\"")
+	// A run with a host starts nothing from where a run could write, such as the /tmp of the test.
+	self, err := os.ReadFile(filepath.Join(bin, "atip-exec"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(w.home, "stubs/atip-exec"), self, 0o755); err != nil {
+		t.Fatal(err)
+	}
 	raw, err := os.ReadFile(filepath.Join(w.home, "stubs/fetcher"))
 	if err != nil {
 		t.Fatal(err)
@@ -105,7 +113,7 @@ func TestDroppingTheTokenReachesNoHost(t *testing.T) {
 		"commands":{"":{"description":"fetch","arguments":[{"name":"url","type":"url","required":true,"description":"what to fetch"},{"name":"rest","type":"string","variadic":true,"required":false,"description":"more"}],
 		"effects":{"filesystem":{"read":true,"write":false,"delete":false},"network":true,"subprocess":true,"idempotent":true,"destructive":false,"reversible":true,"cost":{"billable":false}}}},
 		"x-atip-effects":{"v":1,"base":{"network":true,"remoteMutation":false}}}`})
-	w.policy(`{"version":1,"trust":{"pins":{"fetcher":["sha256:` + digest + `"]}},"switches":{"url_fetch":true},"network":{"allow":["also.example:80"],"upstream":"http://` + n.address + `"}}`)
+	w.policy(`{"version":1,"trust":{"pins":{"fetcher":["sha256:` + digest + `"]}},"switches":{"url_fetch":true},"sandbox":{"read":["` + bin + `"]},"network":{"allow":["also.example:80"],"upstream":"http://` + n.address + `"}}`)
 	lent := w.spec(`{"version":1,"delegable":{"hosts":["api.example"]}}`)
 	for _, row := range []struct {
 		host, token string

@@ -78,7 +78,7 @@ func TestStaleProbeIsAskedAgain(t *testing.T) {
 	w.policy(`{"version":1,"sandbox":{"tier":"T3"}}`)
 	put(t, w.ws, map[string]string{"go.mod": "module example.invalid/m\n", "x.py": "print('it ran')"})
 	put(t, w.home, map[string]string{".cache/go-build/README": "cache"})
-	cache, file := filepath.Join(w.home, ".local/state/atip-exec/sandbox.probe"), filepath.Join(w.home, "status.json")
+	cache, file := filepath.Join(w.home, ".local/state/atip-exec/sandbox.probe"), filepath.Join(t.TempDir(), "status.json")
 	run := func(nr, flags uint32) (int, string, string) {
 		t.Helper()
 		cmd := w.command("--status-file", file, "--", "python3", "x.py")

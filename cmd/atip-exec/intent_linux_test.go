@@ -2,7 +2,6 @@ package main_test
 
 import (
 	"bytes"
-	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -52,26 +51,7 @@ func TestKilledPushLeavesTheIntent(t *testing.T) {
 	if !reached {
 		t.Fatalf("the push did not start: %s", stderr.String())
 	}
-	var kinds []string
-	files, _ := filepath.Glob(a.state("audit/*.jsonl"))
-	for _, f := range files {
-		raw, err := os.ReadFile(f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for line := range strings.Lines(string(raw)) {
-			var rec struct {
-				Kind string
-				Argv []string
-			}
-			if err := json.Unmarshal([]byte(line), &rec); err != nil {
-				t.Fatalf("%v: %s", err, line)
-			}
-			if strings.Join(rec.Argv, " ") == strings.Join(push[1:], " ") {
-				kinds = append(kinds, rec.Kind)
-			}
-		}
-	}
+	kinds := a.recorded(func(argv []string) bool { return strings.Join(argv, " ") == strings.Join(push[1:], " ") })
 	if got := strings.Join(kinds, " "); got != "refused intent" {
 		t.Errorf("records of the push: %s", got)
 	}

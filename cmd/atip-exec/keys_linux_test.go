@@ -61,7 +61,7 @@ func TestKeptLeftovers(t *testing.T) {
 	name := "sleep 86." + strconv.Itoa(os.Getpid())
 	leave := "import subprocess, sys, time\nsubprocess.Popen(" + fmt.Sprintf("%q", strings.Fields(name)) + ", start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)\n"
 	leave = strings.Replace(leave, `["sleep" "`, `["sleep", "`, 1)
-	file := filepath.Join(w.home, "status.json")
+	file := filepath.Join(t.TempDir(), "status.json")
 	w.policy(`{"version":1,"process":{"leftovers":"keep"}}`)
 	if status, _, stderr := w.python(leave); status != 69 || !strings.Contains(stderr, "tree.end") {
 		t.Errorf("not accepted: status %d: %s", status, stderr)
@@ -151,7 +151,7 @@ func TestTemporaryOfARun(t *testing.T) {
 	name := "atip-exec-test-" + strconv.Itoa(os.Getpid())
 	t.Cleanup(func() { os.Remove("/tmp/" + name) })
 	write := "import os\nfor d in {'/tmp', os.environ['TMPDIR']}: open(d + '/" + name + "', 'a').write('x')\nprint([n for n in os.listdir('/tmp') if n == '" + name + "'], os.environ['TMPDIR'])"
-	const file = "status.json"
+	file := filepath.Join(t.TempDir(), "status.json")
 	w.policy(`{"version":1,"sandbox":{"tier":"T3","tmp":"run"}}`)
 	for range 2 {
 		if status, stdout, stderr := w.python(strings.Replace(write, "'a'", "'x'", 1)); status != 0 || stdout != "['"+name+"'] /tmp" {
@@ -159,10 +159,10 @@ func TestTemporaryOfARun(t *testing.T) {
 		}
 	}
 	w.policy(`{"version":1,"sandbox":{"tier":"T2","tmp":"run"}}`)
-	if status, _, stderr := w.python("print(1)", "--status-file", filepath.Join(w.home, file)); status != 0 {
+	if status, _, stderr := w.python("print(1)", "--status-file", file); status != 0 {
 		t.Errorf("run at T2: status %d: %s", status, stderr)
 	}
-	if raw, _ := os.ReadFile(filepath.Join(w.home, file)); !strings.Contains(string(raw), "those of earlier runs of the workspace are there") {
+	if raw, _ := os.ReadFile(file); !strings.Contains(string(raw), "those of earlier runs of the workspace are there") {
 		t.Errorf("run at T2: %s", raw)
 	}
 	if _, err := os.Lstat("/tmp/" + name); err == nil {

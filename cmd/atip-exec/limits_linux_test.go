@@ -45,6 +45,7 @@ func (w world) limited(policy, text string) (status int, stdout string, limits m
 // TestLimits: each limit of a policy holds in the child, the receipt names the mechanism,
 // and the wrapper's own writes are not hit.
 func TestLimits(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	now, err := exec.Command("nice").Output()
 	if err != nil {

@@ -18,7 +18,7 @@ func TestLock(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	keys := fmt.Sprintf(`{"version":1,"approval":{"lockKeys":[%q]}}`, strings.TrimSpace(string(public)))
+	keys := fmt.Sprintf(`{"version":1,"approval":{"lockApplies":true,"lockKeys":[%q]}}`, strings.TrimSpace(string(public)))
 	ci := func(c *exec.Cmd) { c.Env = append(c.Env, "CI=1", "GITHUB_REPOSITORY=o/r") }
 	args := []string{"--", "gh", "repo", "delete", "o/r", "--yes"}
 	code, e := a.try(ci, args...)
@@ -43,9 +43,15 @@ func TestLock(t *testing.T) {
 	if code, e := a.try(ci, args...); code != 0 || a.runs() != 1 {
 		t.Errorf("a signed lock: exit %d, %d runs: %s", code, a.runs(), e.text)
 	}
-	if code, e := a.try(nil, args...); code != 77 || e.Code != "E2010" {
-		t.Errorf("outside CI: exit %d: %s", code, e.text)
+	// What an agent can set makes no machine a runner: the policy says that it is one.
+	a.userPolicy(strings.Replace(keys, `"lockApplies":true,`, "", 1))
+	for _, set := range []string{"CI=1", "GITHUB_ACTIONS=true", "TF_BUILD=True"} {
+		agent := func(c *exec.Cmd) { c.Env = append(c.Env, set, "GITHUB_REPOSITORY=o/r") }
+		if code, e := a.try(agent, append([]string{"--ci"}, args...)...); code != 77 || e.Code != "E2010" {
+			t.Errorf("%s where no policy lets a lock count: exit %d: %s", set, code, e.text)
+		}
 	}
+	a.userPolicy(keys)
 	if code, e := a.try(ci, "--", "gh", "repo", "delete", "o/other", "--yes"); code != 77 || e.Code != "E2010" {
 		t.Errorf("another command: exit %d: %s", code, e.text)
 	}

@@ -15,7 +15,7 @@ func TestNothingLowersLaterRuns(t *testing.T) {
 	w := newWorldAtHome(t)
 	put(t, w.ws, map[string]string{"run.py": "print('ran')"})
 	tier := func() string {
-		file := filepath.Join(w.home, "status.json")
+		file := filepath.Join(t.TempDir(), "status.json")
 		if out, err := w.command("--status-file", file, "--", "python3", "run.py").CombinedOutput(); err != nil {
 			t.Errorf("a plain run: %v: %s", err, out)
 		}

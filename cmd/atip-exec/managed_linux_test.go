@@ -107,7 +107,8 @@ func TestUserConfigOfTheAccount(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pin := fmt.Sprintf(`"trust":{"pins":{"rm":["sha256:%x"]}}`, sha256.Sum256(raw))
+	// Without undo, which would let rm run without the rule.
+	pin := fmt.Sprintf(`"switches":{"undoable":false},"trust":{"pins":{"rm":["sha256:%x"]}}`, sha256.Sum256(raw))
 	account := `{"version":1,` + pin + `,"ceiling":{"userConfig":"account"}}`
 	allow := `{"version":1,` + pin + `,"rules":[{"id":"remove","decision":"allow","when":{"tool":"rm"},"grants":["write","delete","destructive","irreversible"]}]}`
 	deny := `{"version":1,"rules":[{"id":"no-ls","decision":"deny","when":{"tool":"rm"}}]}`
@@ -145,8 +146,12 @@ func TestUserConfigOfTheAccount(t *testing.T) {
 		if strings.HasPrefix(row.env, "HOME=") {
 			cmd.Env = append([]string{row.env}, cmd.Env[2:]...)
 		}
+		// A refusal is short, so explain is asked for what else there is to say.
+		asked := w.managed(row.managed, w.command("explain", "--", "rm", "a"))
+		asked.Env = cmd.Env
+		told, _ := asked.CombinedOutput()
 		out, _ := cmd.CombinedOutput()
-		if code := cmd.ProcessState.ExitCode(); code != row.status || !strings.Contains(string(out), row.says) {
+		if code := cmd.ProcessState.ExitCode(); code != row.status || !strings.Contains(string(out)+string(told), row.says) {
 			t.Errorf("%s: status %d, want %d %s: %.1500s", row.name, code, row.status, row.says, out)
 		}
 	}

@@ -126,7 +126,7 @@ sys.stderr.write(r.stderr)
 			}
 			continue
 		}
-		// Each has its temporary directory below the cache of the run outside.
+		// Each has its temporary directory below the cache of the parent run.
 		const private = "/atip-exec/ws/*"
 		for depth, dir := range []string{"/.cache" + private, "/.cache" + private + "/xdg" + private} {
 			files, err := filepath.Glob(w.home + dir + "/tmp/status" + strconv.Itoa(depth) + ".json")
@@ -219,8 +219,8 @@ func TestOuterIsNullOutside(t *testing.T) {
 	if status, outer := run(); status != 0 || outer != nil {
 		t.Errorf("first run: status %d, outer %v", status, outer)
 	}
-	if records, _ := w.auditSummary(); records != 1 {
-		t.Errorf("%d records, want 1", records)
+	if records, _ := w.auditSummary(); records != 2 {
+		t.Errorf("%d records, want its intent and its end", records)
 	}
 	if err := os.RemoveAll(state); err != nil {
 		t.Fatal(err)

@@ -22,35 +22,6 @@ func (w world) python(text string, flags ...string) (status int, stdout, stderr 
 	return cmd.ProcessState.ExitCode(), strings.TrimSpace(string(out)), errors.String()
 }
 
-// TestPrivateTemporary: a file in /tmp is there for the next run in this workspace, and
-// nowhere else.
-func TestPrivateTemporary(t *testing.T) {
-	w := newWorldAtHome(t)
-	w.policy(`{"version":1,"sandbox":{"tier":"T3"}}`)
-	other := w
-	other.ws = filepath.Join(filepath.Dir(w.ws), "other")
-	if err := os.CopyFS(other.ws, os.DirFS(w.ws)); err != nil {
-		t.Fatal(err)
-	}
-	name := "atip-exec-test-" + strconv.Itoa(os.Getpid())
-	read := "import os\nfor d in ('/tmp', '/var/tmp', '/dev/shm', os.environ['TMPDIR']):\n    print(os.path.exists(d + '/" + name + "'))"
-	status, _, stderr := w.python("for d in ('/tmp', '/dev/shm'):\n    open(d + '/" + name + "', 'w').write('x')")
-	if status != 0 {
-		t.Fatalf("status %d: %s", status, stderr)
-	}
-	for _, dir := range []string{"/tmp", "/var/tmp", "/dev/shm"} {
-		if _, err := os.Lstat(dir + "/" + name); err == nil {
-			t.Errorf("%s of the host has it", dir)
-		}
-	}
-	if _, stdout, _ := w.python(read); stdout != "True\nTrue\nFalse\nTrue" {
-		t.Errorf("the next run: %q", stdout)
-	}
-	if _, stdout, _ := other.python(read); stdout != "False\nFalse\nFalse\nFalse" {
-		t.Errorf("another workspace: %q", stdout)
-	}
-}
-
 // TestNeedsPrivateRoot: what needs sockets, semaphores and terminals of its own works in a
 // private root; below it the receipt says what is missing.
 func TestNeedsPrivateRoot(t *testing.T) {

@@ -139,6 +139,7 @@ func TestEnvironment(t *testing.T) {
 
 // TestStartedFileIsChecked: a program that ends at once is compared all the same.
 func TestStartedFileIsChecked(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	file := filepath.Join(w.home, "status.json")
 	times := 1000

@@ -158,8 +158,8 @@ func TestParallelRunsLeaveOneChain(t *testing.T) {
 		}()
 	}
 	running.Wait()
-	if records, _ := w.auditSummary(); records != 200 {
-		t.Errorf("%d records, want 200", records)
+	if records, _ := w.auditSummary(); records != 400 {
+		t.Errorf("%d records, want an intent and an end of each of 200 runs", records)
 	}
 }
 
@@ -184,34 +184,117 @@ func TestKillNeverCorruptsTheChain(t *testing.T) {
 	w.auditSummary()
 }
 
-// TestKilledWrapperLeavesTheIntent: of a command that may do harm there is a trace
-// before it starts, which a killed wrapper cannot take away.
-func TestKilledWrapperLeavesTheIntent(t *testing.T) {
-	w := newWorld(t)
-	cmd := w.command("--", "python3", "-c", "import time; open('started', 'w'); time.sleep(60)")
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
+// TestKilledRunIsRecorded: each command leaves a trace before it starts, whatever it does, and
+// the next run writes down that its wrapper was killed. A run that goes on is not taken for a
+// dead one, and one that ended leaves no mark.
+func TestKilledRunIsRecorded(t *testing.T) {
+	for _, tc := range []struct{ name, tier, tool string }{
+		{"a command that only waits", "T2", "sleep 77.31"}, {"in a private root", "T3", "sleep 77.32"},
+		{"code", "T3", "python3 -c import\ttime;time.sleep(60)"}, {"a shell string", "T2", "-c sleep\t77.33"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			w := newWorld(t)
+			policy := filepath.Join(w.home, ".config/agent-tools/policy.json")
+			if err := os.MkdirAll(filepath.Dir(policy), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(policy, []byte(`{"version":1,"sandbox":{"tier":"`+tc.tier+`"}}`), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			words := []string{}
+			for _, word := range strings.Fields(strings.ReplaceAll(tc.tool, "\t", "\x01")) {
+				words = append(words, strings.ReplaceAll(word, "\x01", " "))
+			}
+			if words[0] != "-c" {
+				words = append([]string{"--"}, words...)
+			}
+			start := func() *exec.Cmd {
+				cmd := w.command(words...)
+				if err := cmd.Start(); err != nil {
+					t.Fatal(err)
+				}
+				return cmd
+			}
+			marks := func(want int) []string {
+				var names []string
+				for range 1000 {
+					names, _ = filepath.Glob(filepath.Join(w.home, ".local/state/atip-exec/audit/started/*"))
+					if len(names) == want {
+						break
+					}
+					time.Sleep(10 * time.Millisecond)
+				}
+				if len(names) != want {
+					t.Fatalf("%d marks, want %d", len(names), want)
+				}
+				return names
+			}
+			killed := start()
+			marks(1)
+			time.Sleep(50 * time.Millisecond) // the intent is written after its mark
+			alive := start()
+			defer alive.Wait()
+			defer alive.Process.Kill()
+			marks(2)
+			killed.Process.Kill()
+			killed.Wait()
+			for range 2 { // the second finds nothing to say
+				if out, err := w.command("--", "true").CombinedOutput(); err != nil {
+					t.Fatalf("%v: %s", err, out)
+				}
+			}
+			marks(1)
+			kinds := map[string]int{}
+			for _, kind := range w.recorded(func(argv []string) bool { return len(argv) > 0 && argv[0] != "true" }) {
+				kinds[kind]++
+			}
+			if kinds["intent"] != 2 || kinds["killed"] != 1 || kinds["run"] != 0 {
+				t.Errorf("records: %v", kinds)
+			}
+			show := exec.Command(filepath.Join(bin, "atip"), "audit", "show", "-o", "text")
+			show.Env = []string{"HOME=" + w.home}
+			if out, err := show.Output(); err != nil || strings.Count(string(out), "  intent ") != 1 || strings.Count(string(out), "  killed ") != 1 || strings.Count(string(out), "\n") != 4 {
+				t.Errorf("shown to a person: %v\n%s", err, out)
+			}
+			w.auditSummary()
+		})
 	}
-	for range 500 {
-		if _, err := os.Stat(filepath.Join(w.ws, "started")); err == nil {
-			break
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	cmd.Process.Kill()
-	cmd.Wait()
-	raw := ""
+}
+
+// records reads the audit log.
+func (w world) records() (out []map[string]any) {
+	w.t.Helper()
 	files, _ := filepath.Glob(filepath.Join(w.home, ".local/state/atip-exec/audit/*.jsonl"))
 	for _, f := range files {
-		text, err := os.ReadFile(f)
+		raw, err := os.ReadFile(f)
 		if err != nil {
-			t.Fatal(err)
+			w.t.Fatal(err)
 		}
-		raw += string(text)
+		for line := range strings.Lines(string(raw)) {
+			var rec map[string]any
+			if err := json.Unmarshal([]byte(line), &rec); err != nil {
+				w.t.Fatalf("%v: %s", err, line)
+			}
+			out = append(out, rec)
+		}
 	}
-	if strings.Count(raw, `"kind":"intent"`) != 1 || strings.Contains(raw, `"kind":"run"`) {
-		t.Errorf("records: %s", raw)
+	return out
+}
+
+// recorded lists the kinds of the records whose words are wanted, in their order.
+func (w world) recorded(wanted func(argv []string) bool) (kinds []string) {
+	w.t.Helper()
+	for _, rec := range w.records() {
+		var argv []string
+		list, _ := rec["argv"].([]any)
+		for _, word := range list {
+			argv = append(argv, fmt.Sprint(word))
+		}
+		if wanted(argv) {
+			kinds = append(kinds, fmt.Sprint(rec["kind"]))
+		}
 	}
+	return kinds
 }
 
 // gone fails unless no process with this command line is left soon; a busy machine may
@@ -241,6 +324,7 @@ func alive(line string) bool {
 // TestReplacedExecutableNeverRuns swaps an executable under the wrapper's feet, by
 // rename and by writing in place; only the bytes that were identified may run.
 func TestReplacedExecutableNeverRuns(t *testing.T) {
+	t.Parallel()
 	for _, how := range []string{"rename", "write"} {
 		t.Run(how, func(t *testing.T) { replaceRace(t, how) })
 	}

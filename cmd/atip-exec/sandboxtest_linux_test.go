@@ -60,6 +60,7 @@ func (w world) policy(text string) {
 }
 
 func TestSandboxTest(t *testing.T) {
+	t.Parallel()
 	needTier3(t)
 	w := newWorld(t)
 	w.policy(`{"version":1,"sandbox":{"tier":"T2"}}`)
@@ -103,6 +104,7 @@ func TestSandboxTest(t *testing.T) {
 
 // TestSandboxTestFindsHoles: the same program with three holes in its sandbox.
 func TestSandboxTestFindsHoles(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	replace := map[string]string{}
 	for file, change := range map[string][2]string{
@@ -136,7 +138,11 @@ func TestSandboxTestFindsHoles(t *testing.T) {
 	if err := os.WriteFile(dir+"/overlay.json", overlay, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	build := exec.Command("go", "build", "-overlay", dir+"/overlay.json", "-o", dir+"/atip", "../atip")
+	homes, err := anyHome(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	build := exec.Command("go", "build", homes, "-overlay", dir+"/overlay.json", "-o", dir+"/atip", "../atip")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -29,8 +30,18 @@ func TestMain(m *testing.M) {
 		}
 		defer os.RemoveAll(dir)
 		bin = dir
-		build := exec.Command("go", "build", "-o", dir, "../atip-exec", "../atip", "./testdata/probe")
+		homes, err := anyHome(dir)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		build := exec.Command("go", "build", homes, "-o", dir, "../atip-exec", "../atip", "../atip-verify", "./testdata/probe")
 		build.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if os.Getenv("ATIP_TEST_RACE") != "" {
+			// The detector needs cgo; a report of it ends the program with 66.
+			build.Args = slices.Insert(build.Args, 2, "-race")
+			build.Env = append(os.Environ(), "CGO_ENABLED=1")
+		}
 		if out, err := build.CombinedOutput(); err != nil {
 			fmt.Fprintf(os.Stderr, "%s\n%v\n", out, err)
 			return 1
@@ -43,6 +54,14 @@ func TestMain(m *testing.M) {
 	}())
 }
 
+// anyHome is the flag that builds programs for which HOME counts, as it does where an
+// administrator lists directories for it: each test has a home of its own. The attacks are
+// tried on the programs as they are shipped.
+func anyHome(dir string) (flag string, err error) {
+	homes := filepath.Join(dir, "homes")
+	return "-ldflags=-X github.com/atip-dev/atip-exec/internal/place.homesFile=" + homes, os.WriteFile(homes, []byte("/\n"), 0o644)
+}
+
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata",
@@ -51,6 +70,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"status": statusCmd,
 			"shell":  shellCmd,
+			"person": personCmd,
 		},
 	})
 }
@@ -120,4 +140,18 @@ func shellCmd(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: shell N LINE")
 	}
 	statusCmd(ts, false, []string{args[0], "bash", "-o", "pipefail", "-c", args[1]})
+}
+
+// personCmd runs one line as a person types it: on a terminal of its own, "person 0 'atip
+// policy init'".
+func personCmd(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: person N LINE")
+	}
+	statusCmd(ts, false, append([]string{args[0]}, typed(args[1])...))
+}
+
+// typed is the command that runs a line of a shell on a terminal of its own.
+func typed(line string) []string {
+	return []string{"script", "-qec", "stty -onlcr; " + line, "/dev/null"}
 }

@@ -34,6 +34,7 @@ func peak(t *testing.T, pid int) int {
 // TestReaderThatSleeps: who reads late gets all of it, and the wrapper keeps no more of it
 // than a pipe holds.
 func TestReaderThatSleeps(t *testing.T) {
+	t.Parallel()
 	const size = 1 << 30
 	w := newWorld(t)
 	cmd := w.command("--", "head", "-c", strconv.Itoa(size), "/dev/zero")

@@ -163,3 +163,33 @@ for line in sys.stdin:
 		}
 	}
 }
+
+// TestTerminalOnOutput: on a person's terminal a command sees one on its output too, which is filtered all
+// the same; in a pipe it sees none.
+func TestTerminalOnOutput(t *testing.T) {
+	t.Parallel()
+	token := "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+	for _, tier := range []string{"T2", "T3"} {
+		w := newWorldAtHome(t)
+		w.policy(`{"version":1,"sandbox":{"tier":"` + tier + `"}}`)
+		put(t, w.ws, map[string]string{"run.py": "import os\nprint('tty', os.isatty(0), os.isatty(1), *os.get_terminal_size(1))\nprint('<" + token[:9] + "' + '" + token[9:] + ">')\nprint('last')\n"})
+		s := newScreen(t)
+		before := s.settings()
+		cmd := w.command("--", "python3", "run.py")
+		s.on(cmd)
+		s.shows("tty True True 97 31\r\n")
+		s.shows("last\r\n")
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("%s: %v", tier, err)
+		}
+		if text := s.text(); strings.Contains(text, token) || !strings.Contains(text, "<[REDACTED:") || strings.Contains(text, "\r\r") {
+			t.Errorf("%s: %q", tier, text)
+		}
+		if after := s.settings(); after != before {
+			t.Errorf("%s: the terminal was %+v and is %+v", tier, before, after)
+		}
+		if got := w.answer("-c", "test -t 1 || echo pipe"); got != "pipe" {
+			t.Errorf("%s: in a pipe: %q", tier, got)
+		}
+	}
+}

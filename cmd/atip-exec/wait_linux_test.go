@@ -22,7 +22,7 @@ func TestDeny(t *testing.T) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	if e := <-done; e.Code != "E2001" || !strings.Contains(e.text, "a person said no") {
+	if e := <-done; e.Code != "E2001" || !strings.Contains(e.text, "denied: the user refused") {
 		t.Errorf("%s", e.text)
 	}
 	if code, e := a.try(nil, args[2:]...); code != 77 || e.Code != "E2001" {

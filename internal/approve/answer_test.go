@@ -61,9 +61,41 @@ func TestApart(t *testing.T) {
 	}
 }
 
+func TestOpened(t *testing.T) {
+	init := Process{PID: 1, SID: 1, Name: "systemd"}
+	terminals := Process{PID: 20, SID: 20, Name: "gnome-terminal-"}
+	shell := Process{PID: 30, SID: 30, TTY: 7, Name: "bash"}
+	agent := Process{PID: 31, SID: 30, TTY: 7, Name: "node"}
+	own := func(sid int, rest ...Process) []Process {
+		return append([]Process{{PID: 50, SID: sid, TTY: 8, Name: "atip"}}, rest...)
+	}
+	leader := Process{PID: 40, SID: 40, TTY: 8, Name: "bash"}
+	for name, row := range map[string]struct {
+		own  []Process
+		want bool
+	}{
+		"a window":                        {own(40, leader, terminals, init), true},
+		"below an agent in a window":      {own(30, agent, shell, terminals, init), true}, // it is asked on the window
+		"a terminal of an agent":          {own(40, leader, agent, shell, terminals, init), false},
+		"an agent that leads it itself":   {own(50, agent, shell, terminals, init), false},
+		"whose opener has gone":           {own(40, leader, init), false},
+		"an agent that is PID 1":          {own(40, leader, Process{PID: 1, SID: 1, Name: "node"}), false},
+		"the first process":               {own(1, Process{PID: 1, SID: 1, TTY: 8, Name: "bash"}), true},
+		"put into a container":            {own(40, leader), true},
+		"ssh":                             {own(40, leader, Process{PID: 21, SID: 21, Name: "sshd-session"}, init), true},
+		"sudo with a terminal of its own": {own(41, Process{PID: 41, SID: 41, TTY: 9, Name: "sudo"}, Process{PID: 42, SID: 40, TTY: 8, Name: "sudo"}, leader, terminals, init), true},
+		"sudo of an agent":                {own(41, Process{PID: 41, SID: 41, TTY: 9, Name: "sudo"}, Process{PID: 42, SID: 40, TTY: 8, Name: "sudo"}, leader, agent, shell, terminals, init), false},
+		"a session led by another":        {own(99, leader, terminals, init), false},
+	} {
+		if err := Opened(row.own); (err == nil) != row.want {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 func TestDenied(t *testing.T) {
 	dir := t.TempDir()
-	id, err := WriteRequest(dir, Request{Bound: bound("x")})
+	id, _, err := WriteRequest(dir, Request{Bound: bound("x")})
 	if err != nil {
 		t.Fatal(err)
 	}

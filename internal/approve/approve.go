@@ -27,6 +27,8 @@ type Display struct {
 	Rules     []string `json:"rules"`
 	Tool      string   `json:"tool"`
 	Trust     string   `json:"trust"`
+	// Subjects are what the authors of commits wrote about them, by object id.
+	Subjects map[string]string `json:"subjects,omitempty"`
 }
 
 // Requester says who asks.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -62,15 +63,15 @@ func TestDigestRefuses(t *testing.T) {
 func TestWriteAndList(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state", "requests")
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-	id, err := writeRequest(dir, Request{Bound: bound("git", "push", "\xff"), Display: Display{Message: "m"}}, now)
+	id, _, err := writeRequest(dir, Request{Bound: bound("git", "push", "\xff"), Display: Display{Message: "m"}}, nil, now)
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := writeRequest(dir, Request{Bound: bound("git", "push", "\xff")}, now.Add(time.Hour))
+	again, _, err := writeRequest(dir, Request{Bound: bound("git", "push", "\xff")}, nil, now.Add(time.Hour))
 	if err != nil || again != id {
 		t.Errorf("the same request: id %s, %v, want %s", again, err, id)
 	}
-	other, err := writeRequest(dir, Request{Bound: bound("git", "push", "\xfe")}, now.Add(time.Minute))
+	other, _, err := writeRequest(dir, Request{Bound: bound("git", "push", "\xfe")}, nil, now.Add(time.Minute))
 	if err != nil || other == id {
 		t.Errorf("another request: id %s, %v", other, err)
 	}
@@ -102,7 +103,7 @@ func TestWriteAndList(t *testing.T) {
 func TestExpiredIsReplaced(t *testing.T) {
 	dir := t.TempDir()
 	now := time.Now()
-	id, err := writeRequest(dir, Request{Bound: bound("a")}, now.Add(-48*time.Hour))
+	id, _, err := writeRequest(dir, Request{Bound: bound("a")}, nil, now.Add(-48*time.Hour))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +111,7 @@ func TestExpiredIsReplaced(t *testing.T) {
 	if err := os.Chtimes(file, now.Add(-48*time.Hour), now.Add(-48*time.Hour)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := writeRequest(dir, Request{Bound: bound("b")}, now); err != nil {
+	if _, _, err := writeRequest(dir, Request{Bound: bound("b")}, nil, now); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(file); !errors.Is(err, os.ErrNotExist) {
@@ -118,19 +119,64 @@ func TestExpiredIsReplaced(t *testing.T) {
 	}
 }
 
-func TestAtMost64(t *testing.T) {
+// TestNeverFull: no number of questions keeps a person from being asked the next one, and one
+// session does not displace what another asks.
+func TestNeverFull(t *testing.T) {
 	dir := t.TempDir()
-	for i := range maxOpen {
-		if _, err := WriteRequest(dir, Request{Bound: map[string]any{"n": i}}); err != nil {
-			t.Fatal(i, err)
+	now := time.Now()
+	ask := func(n int, session string, argv ...string) (string, []string) {
+		t.Helper()
+		b := bound(argv...)
+		b["n"] = n
+		id, replaced, err := writeRequest(dir, Request{Bound: b, Requester: Requester{Session: session, SID: n}}, nil, now.Add(time.Duration(n)*time.Second))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return id, replaced
+	}
+	quiet, _ := ask(0, "quiet", "git", "push")
+	for n := 1; n <= 3*maxOpen; n++ {
+		id, replaced := ask(n, "loud", "rm", strconv.Itoa(n))
+		if want := n > maxSession; (len(replaced) == 1) != want {
+			t.Fatalf("request %d displaced %q", n, replaced)
+		}
+		if _, ok := RequestOf(dir, digestOf(t, dir, id)); !ok {
+			t.Fatalf("request %d is not there", n)
 		}
 	}
-	if _, err := WriteRequest(dir, Request{Bound: map[string]any{"n": maxOpen}}); !errors.Is(err, ErrFull) {
-		t.Errorf("request 65: %v", err)
+	list, err := List(dir)
+	if err != nil || len(list) != maxSession+1 || list[0].ID != quiet {
+		t.Errorf("%d open, %v", len(list), err)
 	}
-	if _, err := WriteRequest(dir, Request{Bound: map[string]any{"n": 3}}); err != nil {
-		t.Errorf("an identical request when full: %v", err)
+	for n := range 3 * maxOpen { // an agent that calls itself something else each time
+		ask(1000+n, "s"+strconv.Itoa(n), "rm", "x")
 	}
+	if list, err := List(dir); err != nil || len(list) != maxOpen {
+		t.Errorf("%d open, %v", len(list), err)
+	}
+	dir = t.TempDir()
+	first, _ := ask(1, "s", "git", "push")
+	if again, replaced := ask(2, "s", "git", "push"); again == first || len(replaced) != 1 || replaced[0] != first {
+		t.Errorf("the same command, changed: %s after %s, displaced %q", again, first, replaced)
+	}
+	if _, replaced := ask(3, "t", "git", "push"); len(replaced) != 0 {
+		t.Errorf("another session displaced %q", replaced)
+	}
+	granted, _ := ask(4, "u", "git", "push")
+	b := bound("git", "push")
+	_, replaced, err := writeRequest(dir, Request{Bound: b, Requester: Requester{Session: "u"}}, []string{digestOf(t, dir, granted)}, now)
+	if _, err2 := ReadRequest(dir, granted); err != nil || err2 != nil || len(replaced) != 0 {
+		t.Errorf("what a person permitted was displaced: %q, %v, %v", replaced, err, err2)
+	}
+}
+
+func digestOf(t *testing.T, dir, id string) string {
+	t.Helper()
+	r, err := read(filepath.Join(dir, id+".json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.Digest
 }
 
 func TestParallelWritersOfOneRequest(t *testing.T) {
@@ -138,7 +184,7 @@ func TestParallelWritersOfOneRequest(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 16 {
 		wg.Go(func() {
-			if _, err := WriteRequest(dir, Request{Bound: bound("x")}); err != nil {
+			if _, _, err := WriteRequest(dir, Request{Bound: bound("x")}); err != nil {
 				t.Error(err)
 			}
 		})
@@ -154,7 +200,7 @@ func TestParallelWritersOfOneRequest(t *testing.T) {
 
 func TestReadRefuses(t *testing.T) {
 	dir := t.TempDir()
-	id, err := WriteRequest(dir, Request{Bound: bound("git", "push")})
+	id, _, err := WriteRequest(dir, Request{Bound: bound("git", "push")})
 	if err != nil {
 		t.Fatal(err)
 	}

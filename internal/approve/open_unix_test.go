@@ -14,13 +14,13 @@ func TestUnsafePlaces(t *testing.T) {
 	if err := os.Chmod(dir, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := WriteRequest(dir, Request{Bound: bound("x")}); err == nil {
+	if _, _, err := WriteRequest(dir, Request{Bound: bound("x")}); err == nil {
 		t.Error("a directory that others can write was used")
 	}
 	if err := os.Chmod(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	id, err := WriteRequest(dir, Request{Bound: bound("x")})
+	id, _, err := WriteRequest(dir, Request{Bound: bound("x")})
 	if err != nil {
 		t.Fatal(err)
 	}

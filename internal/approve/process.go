@@ -3,6 +3,7 @@ package approve
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -35,10 +36,10 @@ func (r Requester) Apart(own []Process) error {
 		return nil
 	}
 	if r.SID != 0 && own[0].SID == r.SID {
-		return errors.New("the command that asks runs in this very session")
+		return errors.New("the requesting command runs in this session")
 	}
 	if r.TTY != "" && own[0].Terminal() == r.TTY {
-		return errors.New("the command that asks runs on this very terminal")
+		return errors.New("the requesting command runs on this terminal")
 	}
 	theirs := map[string]bool{}
 	for _, key := range r.Ancestry {
@@ -61,18 +62,43 @@ func startsSessions(p Process) bool {
 	if p.PID == 1 {
 		return true
 	}
-	for _, name := range [...]string{"systemd", "init", "sshd", "login", "tmux: server", "screen", "SCREEN", "gnome-terminal-", "gnome-shell", "gnome-session-b", "kgx", "ptyxis",
-		"konsole", "plasmashell", "kwin_wayland", "kitty", "alacritty", "wezterm-gui", "foot", "ghostty", "xterm", "xfce4-terminal", "xfce4-session", "sway", "Hyprland", "Xorg",
-		"containerd-shim", "conmon", "docker-init", "tini", "dumb-init", "zellij"} {
-		if p.Name == name {
-			return true
+	return opensTerminals(p) || named(p, []string{"systemd", "init", "gnome-shell", "gnome-session-b", "plasmashell", "kwin_wayland", "xfce4-session", "sway", "Hyprland", "Xorg",
+		"containerd-shim", "conmon", "docker-init", "tini", "dumb-init"}, "gdm", "sddm", "lightdm", "containerd-")
+}
+
+// opensTerminals reports whether a process is what people get a terminal from.
+func opensTerminals(p Process) bool {
+	return named(p, []string{"sshd", "dropbear", "mosh-server", "login", "tmux: server", "screen", "SCREEN", "zellij", "gnome-terminal-", "kgx", "ptyxis", "konsole", "yakuake", "kitty", "alacritty",
+		"wezterm-gui", "foot", "ghostty", "xterm", "urxvt", "rxvt", "st", "rio", "xfce4-terminal", "mate-terminal", "lxterminal", "qterminal", "tilix", "terminator", "guake", "cosmic-term"},
+		"sshd-", "ptyxis-", "Relay(", "SessionLeader")
+}
+
+// named compares the name of a process. Distributions give some a suffix: sshd-session,
+// sddm-helper, gdm-session-wor.
+func named(p Process, names []string, prefixes ...string) bool {
+	return slices.Contains(names, p.Name) || slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(p.Name, prefix) })
+}
+
+// Opened checks that the terminal of a process was opened by what people get terminals from: a
+// terminal program, a login, ssh. One that an agent makes for itself is led by a process that the
+// agent started, or whose parent has gone. Names can be taken, so this is a fence as well.
+func Opened(own []Process) error {
+	if len(own) == 0 {
+		return nil
+	}
+	session := own[0].SID
+	for i, p := range own {
+		switch {
+		case p.PID != session:
+		case i+1 == len(own):
+			return nil // the first process of a container, or one that was put there from outside
+		case opensTerminals(own[i+1]):
+			return nil
+		case named(own[i+1], []string{"sudo", "su", "doas"}) && own[i+1].SID != session:
+			session = own[i+1].SID // they give the other user a terminal of its own
+		default:
+			return fmt.Errorf("this terminal was opened by process %d (%s), which is no terminal program, login or ssh server", own[i+1].PID, own[i+1].Name)
 		}
 	}
-	// Distributions give these a suffix: sshd-session, sddm-helper, gdm-session-wor.
-	for _, prefix := range [...]string{"sshd-", "gdm", "sddm", "lightdm", "ptyxis-", "containerd-"} {
-		if strings.HasPrefix(p.Name, prefix) {
-			return true
-		}
-	}
-	return false
+	return errors.New("the process that leads this session did not start this one")
 }

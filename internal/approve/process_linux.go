@@ -1,10 +1,13 @@
 package approve
 
 import (
-	"bytes"
+	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/atip-dev/atip-exec/internal/procstat"
 )
 
 // maxAncestors bounds the walk: a tree deeper than this is a loop or an attack.
@@ -24,24 +27,29 @@ func Ancestry(pid int) []Process {
 	return out
 }
 
-// processOf reads /proc/PID/stat, see proc_pid_stat(5).
 func processOf(pid int) (p Process, parent int, err error) {
-	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	s, err := procstat.Of(pid)
 	if err != nil {
 		return p, 0, err
 	}
-	// The name in parentheses may hold anything; the other fields follow the last one.
-	open, end := bytes.IndexByte(stat, '('), bytes.LastIndexByte(stat, ')')
-	if open < 0 || end < open {
-		return p, 0, os.ErrInvalid
+	return Process{PID: pid, SID: s.Int(procstat.Session), TTY: s.Int(procstat.TTY), Name: s.Name, Start: s.Fields[procstat.Start]}, s.Int(procstat.Parent), nil
+}
+
+// maxEnviron bounds what is read of the environment of a process.
+const maxEnviron = 1 << 20
+
+// Holds is the first of the variables that a process of this user was started with, "" for none.
+func Holds(pid int, names []string) string {
+	f, err := os.Open("/proc/" + strconv.Itoa(pid) + "/environ")
+	if err != nil {
+		return ""
 	}
-	fields := strings.Fields(string(stat[end+1:]))
-	if len(fields) < 20 {
-		return p, 0, os.ErrInvalid
+	defer f.Close()
+	raw, _ := io.ReadAll(io.LimitReader(f, maxEnviron))
+	for entry := range strings.SplitSeq(string(raw), "\x00") {
+		if name, value, _ := strings.Cut(entry, "="); value != "" && slices.Contains(names, name) {
+			return name
+		}
 	}
-	p = Process{PID: pid, Name: string(stat[open+1 : end]), Start: fields[19]}
-	parent, _ = strconv.Atoi(fields[1])
-	p.SID, _ = strconv.Atoi(fields[3])
-	p.TTY, _ = strconv.Atoi(fields[4])
-	return p, parent, nil
+	return ""
 }

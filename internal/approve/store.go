@@ -8,62 +8,129 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"sort"
+	"strconv"
 	"strings"
 	"time"
 )
 
 // Bounds of the request directory.
 const (
-	maxOpen  = 64
-	lifetime = 24 * time.Hour
-	maxBytes = 1 << 20
+	maxOpen    = 64 // in all
+	maxSession = 16 // of one session
+	lifetime   = 24 * time.Hour
+	maxBytes   = 1 << 20
 )
 
-// ErrFull says that as many requests as may be open are open.
-var ErrFull = errors.New("too many requests wait for a person")
-
-// WriteRequest stores r in dir and returns its id. ID, Created, Expires and Digest
-// are filled in; an open request with the same digest is kept as it is.
-func WriteRequest(dir string, r Request) (id string, err error) {
-	return writeRequest(dir, r, time.Now())
+// WriteRequest stores r in dir and returns its id, and the ids of those that made room for it:
+// an older request of the same command in the same session, and beyond a bound the oldest of
+// the session, or of the session that has the most. So no session keeps another from being
+// heard. ID, Created, Expires and Digest are filled in; an open request with the same digest
+// is kept as it is. The requests with one of the granted digests stay: they alone can tell
+// what has changed since a person permitted them.
+func WriteRequest(dir string, r Request, granted ...string) (id string, replaced []string, err error) {
+	return writeRequest(dir, r, granted, time.Now())
 }
 
-func writeRequest(dir string, r Request, now time.Time) (string, error) {
+func writeRequest(dir string, r Request, granted []string, now time.Time) (id string, replaced []string, err error) {
 	digest, err := Digest(r.Bound)
 	if err != nil {
-		return "", &Error{"digest for", dir, err}
+		return "", nil, &Error{"digest for", dir, err}
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", &Error{"create", dir, err}
+		return "", nil, &Error{"create", dir, err}
 	}
 	if err := private(dir); err != nil {
-		return "", &Error{"use", dir, err}
+		return "", nil, &Error{"use", dir, err}
 	}
 	r.V, r.Digest, r.ID = 1, digest, idOf(digest)
 	r.Created, r.Expires = now.UTC().Truncate(time.Second), now.UTC().Add(lifetime).Truncate(time.Second)
 	file := filepath.Join(dir, r.ID+".json")
 	if old, err := read(file); err == nil && old.Digest == digest && now.Before(old.Expires) {
-		return old.ID, nil
+		return old.ID, nil, nil
 	}
 	open, err := sweep(dir, now)
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
-	if open >= maxOpen {
-		return "", &Error{"store in", dir, ErrFull}
+	open = slices.DeleteFunc(open, func(old Request) bool { return slices.Contains(granted, old.Digest) })
+	for _, old := range displaced(open, r) {
+		if os.Remove(filepath.Join(dir, old.ID+".json")) == nil {
+			replaced = append(replaced, old.ID)
+		}
 	}
 	raw, err := json.MarshalIndent(r, "", " ")
 	if err != nil {
-		return "", &Error{"encode", file, err}
+		return "", replaced, &Error{"encode", file, err}
 	}
 	if len(raw) > maxBytes {
-		return "", &Error{"store", file, fmt.Errorf("%d bytes are too many", len(raw))}
+		return "", replaced, &Error{"store", file, fmt.Errorf("%d bytes are too many", len(raw))}
 	}
 	if err := replace(dir, file, append(raw, '\n')); err != nil {
-		return "", err
+		return "", replaced, err
 	}
-	return r.ID, nil
+	return r.ID, replaced, nil
+}
+
+// sessionOf tells requesters apart: by what an agent calls its session, else by the kernel's.
+func sessionOf(r Requester) string {
+	if r.Session != "" {
+		return r.Session
+	}
+	return "\x00" + strconv.Itoa(r.SID)
+}
+
+// displaced lists which of the open requests make room for r.
+func displaced(open []Request, r Request) []Request {
+	var out []Request
+	sessions, all := map[string][]Request{}, 0
+	sortRequests(open)
+	for _, old := range open {
+		if s := sessionOf(old.Requester); s == sessionOf(r.Requester) && sameCommand(old.Bound, r.Bound) {
+			out = append(out, old)
+		} else {
+			sessions[s] = append(sessions[s], old)
+			all++
+		}
+	}
+	drop := func(session string) {
+		out, sessions[session] = append(out, sessions[session][0]), sessions[session][1:]
+		all--
+	}
+	for own := sessionOf(r.Requester); len(sessions[own]) >= maxSession; {
+		drop(own)
+	}
+	for all >= maxOpen {
+		most := ""
+		for s, list := range sessions {
+			if have := sessions[most]; len(list) > len(have) || len(list) == len(have) && len(list) > 0 && list[0].Created.Before(have[0].Created) {
+				most = s
+			}
+		}
+		drop(most)
+	}
+	return out
+}
+
+// sameCommand reports the same words in the same directory.
+func sameCommand(a, b map[string]any) bool {
+	if a["argv"] == nil {
+		return false
+	}
+	x, err := Digest(map[string]any{"argv": a["argv"], "cwd": a["cwd"]})
+	y, err2 := Digest(map[string]any{"argv": b["argv"], "cwd": b["cwd"]})
+	return err == nil && err2 == nil && x == y
+}
+
+// sortRequests puts the oldest first.
+func sortRequests(list []Request) {
+	sort.Slice(list, func(i, j int) bool {
+		if !list[i].Created.Equal(list[j].Created) {
+			return list[i].Created.Before(list[j].Created)
+		}
+		return list[i].ID < list[j].ID
+	})
 }
 
 // idOf derives the id from the digest, so that two processes which ask for the
@@ -105,11 +172,11 @@ func replace(dir, file string, raw []byte) error {
 	return nil
 }
 
-// sweep removes what has expired and counts what is open.
-func sweep(dir string, now time.Time) (open int, err error) {
+// sweep removes what has expired or is no request, and lists what is open.
+func sweep(dir string, now time.Time) (open []Request, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return 0, &Error{"list", dir, err}
+		return nil, &Error{"list", dir, err}
 	}
 	for _, e := range entries {
 		file := filepath.Join(dir, e.Name())
@@ -124,11 +191,12 @@ func sweep(dir string, now time.Time) (open int, err error) {
 				os.Remove(file) // its writer died
 			}
 		case strings.HasSuffix(e.Name(), ".json"):
-			if r, err := read(file); old && (err != nil || !now.Before(r.Expires)) {
+			r, err := read(file)
+			if old && (err != nil || !now.Before(r.Expires)) {
 				os.Remove(file)
-				continue
+			} else if err == nil && r.ID+".json" == e.Name() {
+				open = append(open, r)
 			}
-			open++
 		}
 	}
 	return open, nil
@@ -157,12 +225,7 @@ func list(dir string, now time.Time) ([]Request, error) {
 		}
 		out = append(out, r)
 	}
-	sort.Slice(out, func(i, j int) bool {
-		if !out[i].Created.Equal(out[j].Created) {
-			return out[i].Created.Before(out[j].Created)
-		}
-		return out[i].ID < out[j].ID
-	})
+	sortRequests(out)
 	return out, nil
 }
 

@@ -12,6 +12,8 @@ import (
 	"io"
 	"strings"
 	"time"
+
+	"github.com/atip-dev/atip-exec/internal/errcode"
 )
 
 // Bounds of a delegation token.
@@ -54,7 +56,7 @@ type TokenError struct{ Why string }
 func (e *TokenError) Error() string { return "delegation token: " + e.Why }
 
 // FaultCode implements fault.Coded.
-func (e *TokenError) FaultCode() string { return "E2002" }
+func (e *TokenError) FaultCode() string { return errcode.Delegation }
 
 // FaultDetails implements fault.Coded.
 func (e *TokenError) FaultDetails() map[string]any { return nil }

@@ -24,6 +24,8 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/ulikunitz/xz"
+
+	"github.com/atip-dev/atip-exec/internal/errcode"
 )
 
 // Limits of one archive. They are far above any package of programs and far below what
@@ -65,7 +67,7 @@ func (e *Error) Error() string { return e.File + ": " + e.Msg }
 func (e *Error) Unwrap() error { return e.Err }
 
 // FaultCode implements fault.Coded.
-func (e *Error) FaultCode() string { return "E1107" }
+func (e *Error) FaultCode() string { return errcode.Archive }
 
 // FaultDetails implements fault.Coded.
 func (e *Error) FaultDetails() map[string]any { return map[string]any{"file": e.File} }

@@ -6,6 +6,8 @@ package audit
 import (
 	"errors"
 	"fmt"
+
+	"github.com/atip-dev/atip-exec/internal/errcode"
 )
 
 // Error says that the log cannot be written or read. Before the start of a
@@ -21,7 +23,7 @@ func (e *Error) Error() string { return fmt.Sprintf("audit: %s %q: %v", e.Op, e.
 func (e *Error) Unwrap() error { return e.Err }
 
 // FaultCode implements fault.Coded. Exit status 73.
-func (e *Error) FaultCode() string { return "E3003" }
+func (e *Error) FaultCode() string { return errcode.AuditWrite }
 
 // FaultDetails implements fault.Coded.
 func (e *Error) FaultDetails() map[string]any {

@@ -71,3 +71,6 @@ func lockFile(f *os.File) error {
 }
 
 func unlockFile(f *os.File) { syscall.Flock(int(f.Fd()), syscall.LOCK_UN) }
+
+// tryLock takes the lock of a mark, which its descriptor keeps until it is closed.
+func tryLock(f *os.File) error { return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) }

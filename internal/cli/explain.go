@@ -6,9 +6,12 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"time"
 
+	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/run"
+	"github.com/atip-dev/atip-exec/trust"
 )
 
 // explain prints the plan of a command, or what a code means. It starts nothing
@@ -24,7 +27,7 @@ func (c *Console) explain(v *Values) int {
 	}
 	inv, err := invocation(v)
 	if err == nil && len(inv.Argv) == 0 && !inv.IsShell {
-		err = fault.New("E1003", "explain needs a command or a code").WithFix("write the command after `--`", "atip-exec explain -- gh pr merge 42")
+		err = fault.New(errcode.NoCommand, "explain needs a command or a code").WithFix("write the command after `--`", "atip-exec explain -- gh pr merge 42")
 	}
 	if err != nil {
 		return c.Fail(err)
@@ -127,10 +130,15 @@ func PlanText(d run.Document) string {
 			line("  executable  %s", s.Executable.Canonical)
 			line("              sha256 %s (%s)", s.Executable.Digest, cacheNote(s.Executable.CacheHit))
 			line("  trust       %s, %s: %s", s.Trust.Level, s.Trust.Reason, s.Trust.Action)
+			evidenceText(line, s.Trust, s.Executable.Canonical)
 		} else {
 			line("  executable  not installed")
 		}
 		line("  metadata    %s, rank %s, bound by %s", s.Metadata.Source, s.Metadata.Rank, s.Metadata.Binding)
+		if s.MetadataTrust != nil {
+			line("              %s, %s: %s", s.MetadataTrust.Level, s.MetadataTrust.Reason, s.MetadataTrust.Action)
+			evidenceText(line, *s.MetadataTrust, "the document")
+		}
 		line("  command     %s (%s)", strings.Join(append([]string{s.Tool}, s.Command...), " "), s.Confidence)
 		line("  effects     %s", effectsLine(s))
 		for _, key := range []string{"destructive", "reversible", "remoteMutation", "network", "write", "delete", "secretRead", "privileged", "execOpaque"} {
@@ -188,6 +196,27 @@ func PlanText(d run.Document) string {
 	return b.String()
 }
 
+// evidenceText says what was proven, and what would raise the verdict.
+func evidenceText(line func(string, ...any), v trust.Verdict, file string) {
+	if e := v.Evidence; e != nil && e.Signer != "" {
+		line("              signed by %s (%s)", e.Identity, e.Signer)
+		if e.SourceRepository != "" {
+			line("              built from %s", e.SourceRepository)
+		}
+		if e.Builder != "" {
+			line("              built by %s, SLSA level %d", e.Builder, e.SLSALevel)
+		}
+		if !e.SignedAt.IsZero() {
+			line("              signed at %s (%s)", e.SignedAt.Format(time.RFC3339), e.TimeSource)
+		}
+	}
+	if v.Action != trust.Allow {
+		if next := v.NextStep(file); next != "" {
+			line("              to raise it: %s", next)
+		}
+	}
+}
+
 func dangerValue(key string) string {
 	if key == "reversible" {
 		return "no"
@@ -224,7 +253,7 @@ func effectsLine(s run.StepDocument) string {
 
 func workspaceNote(d run.Document) string {
 	if d.Workspace == "" {
-		return ", no workspace"
+		return ", no workspace: " + d.NoWorkspace
 	}
 	return ", workspace " + d.Workspace
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/atip-dev/atip-exec/internal/fault"
 )
@@ -15,15 +16,10 @@ func Help(s Spec) string {
 		b.WriteString("       atip-exec -c STRING [NAME ARGS…]\n       atip-exec VERB …\n")
 	}
 	if s.Long != "" {
-		b.WriteString("\n" + s.Long + "\n")
+		b.WriteString("\n" + wrap(s.Long, 0) + "\n")
 	}
 	if s.Verb == "" {
-		b.WriteString("\nVerbs:\n")
-		for _, v := range Specs() {
-			if v.Verb != "" {
-				fmt.Fprintf(&b, "  %-10s %s\n", v.Verb, v.Summary)
-			}
-		}
+		b.WriteString(VerbList(""))
 	}
 	b.WriteString("\nFlags:\n")
 	for _, f := range s.Flags {
@@ -84,10 +80,56 @@ func flagLine(f Flag) string {
 	if f.Env != "" {
 		help += " [$" + f.Env + "]"
 	}
+	const indent = 29
+	help = wrap(help, indent)
 	if len(head) > 26 {
-		return fmt.Sprintf("  %s\n  %-26s %s\n", head, "", help)
+		return fmt.Sprintf("  %s\n%*s%s\n", head, indent, "", help)
 	}
 	return fmt.Sprintf("  %-26s %s\n", head, help)
+}
+
+// VerbList lists the verbs of a program, or of both, below their headings.
+func VerbList(program string) string {
+	var b strings.Builder
+	specs := Specs()
+	for group := groupRun; group < groupEnd; group++ {
+		fmt.Fprintf(&b, "\n%s:\n", groupTitles[group])
+		for _, s := range specs {
+			if s.Group == group && (program == "" || s.Program == program) {
+				fmt.Fprintf(&b, "  %-13s %s\n", s.Verb, s.Summary)
+			}
+		}
+	}
+	return b.String()
+}
+
+// columns is the widest line of a help text.
+const columns = 100
+
+// wrap breaks text, which begins at column indent, before the last column.
+func wrap(text string, indent int) string {
+	var b strings.Builder
+	for i, line := range strings.Split(text, "\n") {
+		if i > 0 {
+			fmt.Fprintf(&b, "\n%*s", indent, "")
+		}
+		at := indent
+		for j, word := range strings.Fields(line) {
+			n := utf8.RuneCountInString(word)
+			switch {
+			case j == 0:
+			case at+1+n > columns:
+				fmt.Fprintf(&b, "\n%*s", indent, "")
+				at = indent
+			default:
+				b.WriteByte(' ')
+				at++
+			}
+			b.WriteString(word)
+			at += n
+		}
+	}
+	return b.String()
 }
 
 // Topic renders `help TOPIC`.
@@ -173,26 +215,29 @@ Errors go to stderr: one line for people on a terminal, one JSON line elsewhere.
 
 const agentsTopic = `For an agent that runs commands through atip-exec:
 
-  Write atip-exec -- in front of a command, or hand a shell string to atip-exec -c, a script to atip-exec script FILE.
-  Started under the name bash, sh, zsh or atip-sh the program takes the command line of a shell.
-  Exit status, output and signals are the command's own. A failure of atip-exec is one JSON line on stderr with
-  "origin":"atip-exec", a code and a next step.
-  77 means that nothing ran. E2001 is a no; E2010 needs a person, who has been asked: choose another way, or say what is
-  needed and go on with something else. Running the same again changes nothing.
-  atip-exec explain -- CMD says what would happen and why; --dry-run has the exit status a run would have.
-  Inside, only the workspace and $TMPDIR can be written, and there is no network unless the tool was granted it.
+  Write atip-exec -- before a command. Pass a shell string to atip-exec -c and a script to
+  atip-exec script FILE. Under the name bash, sh, zsh or atip-sh the program takes the command line
+  of a shell.
+  Exit status, output and signals are those of the command. A failure of atip-exec is one JSON line
+  on stderr with "origin":"atip-exec", a code and a next step.
+  Exit status 77 means that nothing ran. E2001: policy denies the command. E2010: approval is
+  required, and the user has been asked. Choose another way, or tell the user what you need and go
+  on with another task. Do not run the same command again.
+  atip-exec explain -- CMD prints the decision and its reasons. --dry-run returns the exit status
+  that a refused run would have.
+  A run can write only the workspace and $TMPDIR. It has no network unless the tool was granted it.
 `
 
 const filesTopic = `  $XDG_CONFIG_HOME/agent-tools/policy.json       your policy
   .agent-tools/policy.json                       policy of a project; it can only tighten
   /etc/agent-tools/policy.json                   policy of the machine
   $XDG_CONFIG_HOME/agent-tools/overrides/sha256/ metadata you wrote for one binary
-  $XDG_DATA_HOME/agent-tools/shims/              metadata by digest (sha256/HEX.json) and by name (NAME.json)
+  $XDG_DATA_HOME/agent-tools/shims/              metadata: sha256/HEX.json, NAME.json
   $XDG_STATE_HOME/atip-exec/audit/               audit records, one file a day
   $XDG_STATE_HOME/atip-exec/digest/              digests of executables
   $XDG_STATE_HOME/atip-exec/index/               where the commands of large documents stand
   $XDG_CONFIG_HOME/agent-tools/patterns/         command sequences that "atip pattern run" may run
-  $XDG_CACHE_HOME/atip-exec/ws/                  private TMPDIR and caches, one directory a workspace
+  $XDG_CACHE_HOME/atip-exec/ws/                  private TMPDIR and caches of workspaces
 No command run through atip-exec can write to any of these but the last.
 `
 

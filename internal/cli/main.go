@@ -6,15 +6,20 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/run"
 )
 
 // Version is the version of both programs; release builds set it with -X.
 var Version = "0.1.0-dev"
+
+func init() { run.Version = Version }
 
 // Main is atip-exec. It returns the exit status.
 func Main(argv []string) (status int) {
@@ -42,7 +47,7 @@ func Panicked(r any, c *Console) error {
 	if c.Verbose > 1 {
 		c.Err.Write(debug.Stack())
 	}
-	return fault.New("E5001", fmt.Sprintf("internal error: %v", r))
+	return fault.New(errcode.Internal, fmt.Sprintf("internal error: %v", r))
 }
 
 func (c *Console) root(args []string) int {
@@ -59,12 +64,23 @@ func (c *Console) root(args []string) int {
 		return c.done(c.Text(Help(spec)))
 	case v.Has("version"):
 		return c.version()
+	case v.Has("serve-mcp"):
+		words := []string{"mcp", "--transport", v.Get("serve-mcp")}
+		for _, name := range []string{"port", "prime"} {
+			if v.Has(name) {
+				words = append(words, "--"+name, v.Get(name))
+			}
+		}
+		for _, file := range v.All("policy") {
+			words = append(words, "--policy", file)
+		}
+		return c.Fail(HandOver("atip", words))
 	case v.Has("agent"):
 		return c.done(c.Document(AgentDocument()))
 	case !v.Dash && !v.Has("command") && len(v.Rest) > 0:
 		if verb, ok := SpecOf(v.Rest[0]); ok && v.Rest[0] != "" {
 			if verb.Program == "atip" {
-				return c.Fail(handOver(args))
+				return c.Fail(HandOver("atip", args))
 			}
 			return c.verb(verb, v, v.Rest[1:])
 		}
@@ -120,8 +136,11 @@ func (c *Console) verb(spec Spec, global *Values, args []string) int {
 	for name, values := range global.set {
 		v.set[name] = append(values, v.set[name]...)
 	}
-	if spec.Verb == "script" {
+	switch spec.Verb {
+	case "script":
 		return c.script(v)
+	case "hook":
+		return c.hook(v)
 	}
 	return c.explain(v)
 }
@@ -149,21 +168,51 @@ func (c *Console) HelpOn(words []string) int {
 	if spec, ok := SpecOf(words[0]); ok {
 		return c.done(c.Text(Help(spec)))
 	}
-	return c.Fail(fault.New("E1004", fmt.Sprintf("no help on %q", words[0])).WithFix("topics: environment, exit-codes, output, files, agents, or a verb", "atip-exec help exit-codes"))
+	return c.Fail(fault.New(errcode.Arguments, fmt.Sprintf("no help on %q", words[0])).WithFix("topics: environment, exit-codes, output, files, agents, or a verb", "atip-exec help exit-codes"))
 }
 
 func (c *Console) version() int {
+	commit, changed := builtFrom()
 	if c.Documents() {
-		return c.done(c.Document(map[string]any{"kind": "atip-exec.version/1", "version": Version, "go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH}))
+		doc := map[string]any{"kind": "atip-exec.version/1", "version": Version, "go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH}
+		if commit != "" {
+			doc["commit"], doc["modified"] = commit, changed
+		}
+		return c.done(c.Document(doc))
 	}
-	return c.done(c.Text("atip-exec " + Version + " (" + runtime.Version() + " " + runtime.GOOS + "/" + runtime.GOARCH + ")\n"))
+	text := "atip-exec " + Version + " (" + runtime.Version() + " " + runtime.GOOS + "/" + runtime.GOARCH
+	if commit != "" {
+		text += ", commit " + commit[:min(len(commit), 12)]
+	}
+	if changed {
+		text += " with changes"
+	}
+	return c.done(c.Text(text + ")\n"))
+}
+
+// builtFrom is the commit that the toolchain recorded, "" for none, and whether files differed
+// from it.
+func builtFrom() (commit string, changed bool) {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "", false
+	}
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			commit = s.Value
+		case "vcs.modified":
+			changed = s.Value == "true"
+		}
+	}
+	return commit, changed
 }
 
 func noCommand(v *Values) error {
 	if v.Dash {
-		return fault.New("E1003", "no command after --").WithFix("write the command after `--`", "atip-exec -- git status")
+		return fault.New(errcode.NoCommand, "no command after --").WithFix("write the command after `--`", "atip-exec -- git status")
 	}
-	return fault.New("E1003", "no command given").WithFix("write the command after `--`", "atip-exec -- git status")
+	return fault.New(errcode.NoCommand, "no command given").WithFix("write the command after `--`", "atip-exec -- git status")
 }
 
 func invocation(v *Values) (run.Invocation, error) {
@@ -172,7 +221,9 @@ func invocation(v *Values) (run.Invocation, error) {
 		ExplainDenials:  v.Has("explain-denials"),
 		DeclaredTimeout: v.Get("timeout") == "declared", KillAfter: v.DurationOf("kill-after"), Wait: v.DurationOf("wait"), MaxOutput: v.SizeOf("max-output"), Stdin: v.Get("stdin"), Terminal: v.Has("tty"), Refresh: v.Has("refresh"), CI: v.Has("ci"),
 		StatusFile: v.Get("status-file"), StatusFD: v.IntOf("status-fd"), OutputMode: v.Get("output"),
+		Prime: v.Get("prime"), IdempotencyKey: v.Get("idempotency-key"), Version: Version,
 	}
+	inv.Paths = OwnPaths(Root(), v)
 	if !inv.DeclaredTimeout {
 		inv.Timeout = v.DurationOf("timeout")
 	}
@@ -180,29 +231,37 @@ func invocation(v *Values) (run.Invocation, error) {
 		inv.Argv, inv.ShellArgs = nil, v.Rest
 	}
 	if inv.Wait > run.MaxWait {
-		return inv, fault.New("E1002", "--wait: longer than "+run.MaxWait.String()).With("flag", "--wait").WithFix("wait at most ten minutes", "--wait 10m")
+		return inv, fault.New(errcode.FlagValue, "--wait: longer than "+run.MaxWait.String()).With("flag", "--wait").WithFix("wait at most ten minutes", "--wait 10m")
+	}
+	if v.Has("idempotency-key") {
+		if err := run.CheckKey(inv.IdempotencyKey); err != nil {
+			return inv, fault.New(errcode.FlagValue, "--idempotency-key: "+err.Error()).With("flag", "--idempotency-key").WithFix("use printable ASCII without blanks", "--idempotency-key deploy-42")
+		}
+		if inv.Terminal {
+			return inv, fault.New(errcode.FlagValue, "--idempotency-key: the output of a terminal cannot be replayed").With("flag", "--idempotency-key").WithFix("leave out -t", "")
+		}
 	}
 	if inv.MaxOutput > 0 && inv.Terminal {
-		return inv, fault.New("E1002", "--max-output: the output of a terminal is not bounded").With("flag", "--max-output").WithFix("leave out -t or --max-output", "")
+		return inv, fault.New(errcode.FlagValue, "--max-output: the output of a terminal is not bounded").With("flag", "--max-output").WithFix("leave out -t or --max-output", "")
 	}
-	if len(inv.Argv) > 0 && inv.Argv[0] == "" {
-		return inv, fault.New("E1003", "the command word is empty").WithFix("write the command after `--`", "atip-exec -- git status")
+	if len(inv.Argv) > 0 && inv.Argv[0] == "" && !v.Has("code-fd") {
+		return inv, fault.New(errcode.NoCommand, "the command word is empty").WithFix("write the command after `--`", "atip-exec -- git status")
 	}
 	return inv, nil
 }
 
-// handOver replaces this process by the atip beside our own executable: a verb is
+// HandOver replaces this process by a program of ours beside our own executable: a verb is
 // never looked up through PATH, which the caller of an agent may have chosen.
-func handOver(args []string) error {
+func HandOver(program string, args []string) error {
 	self, err := os.Readlink("/proc/self/exe")
 	if err != nil {
 		if self, err = os.Executable(); err != nil {
-			return fault.New("E4201", "cannot find our own executable: "+err.Error())
+			return fault.New(errcode.NoCompanion, "cannot find our own executable: "+err.Error())
 		}
 	}
-	sibling := filepath.Join(filepath.Dir(self), "atip"+exeSuffix)
-	err = replaceProcess(sibling, append([]string{"atip"}, args...), os.Environ())
-	return fault.New("E4201", sibling+": "+err.Error()).WithFix("install `atip` beside `atip-exec`", "go install github.com/atip-dev/atip-exec/cmd/...")
+	sibling := filepath.Join(filepath.Dir(self), program+exeSuffix)
+	err = replaceProcess(sibling, append([]string{program}, args...), os.Environ())
+	return fault.New(errcode.NoCompanion, sibling+": "+err.Error()).WithFix("install `"+program+"` beside `atip-exec`", "go install github.com/atip-dev/atip-exec/cmd/...")
 }
 
 // typedValue finds the value of a flag in words that could not be parsed, so that
@@ -225,3 +284,44 @@ func typedValue(args []string, names ...string) string {
 }
 
 func itoa(n int) string { return strconv.Itoa(n) }
+
+// OwnPaths are the files that the flags and arguments of a command line make this program
+// itself read or write.
+func OwnPaths(spec Spec, v *Values) []run.OwnPath {
+	var out []run.OwnPath
+	add := func(name, value string, access Access) {
+		path := run.OwnPath{Name: name, Access: atip.AccessRead}
+		switch access {
+		case Read:
+		case Write:
+			path.Access = atip.AccessWrite
+		default:
+			return
+		}
+		if abs, err := filepath.Abs(value); err == nil {
+			value = abs
+		}
+		path.Value = value
+		out = append(out, path)
+	}
+	for _, f := range spec.Flags {
+		for _, value := range v.All(f.Name) {
+			if f.Access != NoFile && !slices.Contains(f.Words, value) {
+				add("--"+f.Name, value, f.Access)
+			}
+		}
+	}
+	if spec.Stops {
+		return out // the words right of the flags are the command's
+	}
+	for i, word := range v.Rest {
+		if len(spec.Args) == 0 {
+			break
+		}
+		arg := spec.Args[min(i, len(spec.Args)-1)]
+		if i < len(spec.Args) || arg.Variadic {
+			add(arg.Name, word, arg.Access)
+		}
+	}
+	return out
+}

@@ -1,11 +1,15 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/spf13/pflag"
+
+	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 )
 
@@ -14,10 +18,9 @@ const maxTimeout = 24 * time.Hour
 
 // Values holds what the flags of one command line said; the last one wins.
 type Values struct {
-	set   map[string][]string
-	Rest  []string // the command, or the words of a verb
-	Dash  bool     // a "--" ended the flags
-	Given bool     // at least one word or "--" stood right of the flags
+	set  map[string][]string
+	Rest []string // the command, or the words of a verb
+	Dash bool     // a "--" ended the flags
 }
 
 // Has reports whether the flag was given, in the environment too.
@@ -59,83 +62,98 @@ func (v *Values) IntOf(name string) int {
 // that is not a flag ends them; elsewhere flags may stand anywhere. There are no
 // abbreviations, so that a new flag never changes what an old line means.
 func Parse(spec Spec, args []string, getenv func(string) string) (*Values, error) {
-	v := &Values{set: map[string][]string{}}
-	for i := 0; i < len(args); i++ {
-		word := args[i]
-		switch {
-		case word == "--":
-			v.Rest, v.Dash, v.Given = append(v.Rest, args[i+1:]...), true, true
-			return v, v.fromEnv(spec, getenv)
-		case len(word) < 2 || word[0] != '-':
-			v.Given = true
-			if spec.Stops {
-				v.Rest = args[i:]
-				return v, v.fromEnv(spec, getenv)
-			}
-			v.Rest = append(v.Rest, word)
-		case word[1] == '-':
-			name, value, attached := strings.Cut(word[2:], "=")
-			used, err := v.add(spec, findLong(spec, name), "--"+name, value, attached, args[i+1:])
-			if err != nil {
-				return nil, err
-			}
-			i += used
-		default:
-			used, err := v.cluster(spec, word, args[i+1:])
-			if err != nil {
-				return nil, err
-			}
-			i += used
+	v, err := parse(spec, args)
+	if err == errCommandString {
+		// The words right of the string of -c are $0, $1 and so on. pflag does not say where
+		// it stopped: the string ends the shortest part of the line that has one.
+		n := 1
+		for err = nil; err != errCommandString; n++ {
+			v, err = parse(spec, args[:n])
 		}
-		// -c ends our flags: the words right of its string are $0, $1 and so on.
-		if v.Has("command") && spec.Stops {
-			v.Rest, v.Given = args[i+1:], true
-			return v, v.fromEnv(spec, getenv)
-		}
+		v.Rest, err = args[n-1:], nil
+	}
+	if err != nil {
+		return nil, usageError(spec, err)
 	}
 	return v, v.fromEnv(spec, getenv)
 }
 
-// cluster reads "-qv" and "-ofoo"; it returns how many following words it used.
-func (v *Values) cluster(spec Spec, word string, next []string) (int, error) {
-	for i := 1; i < len(word); i++ {
-		f := findShort(spec, word[i])
-		shown := "-" + word[i:i+1]
-		if f != nil && !f.takesValue() {
-			if _, err := v.add(spec, f, shown, "", false, nil); err != nil {
-				return 0, err
-			}
-			continue
+// errCommandString ends the flags at the string of -c.
+var errCommandString = errors.New("a command string ends the flags")
+
+// parse hands args to pflag. With errCommandString it returns what was read so far.
+func parse(spec Spec, args []string) (*Values, error) {
+	v := &Values{set: map[string][]string{}}
+	set := pflag.NewFlagSet("", pflag.ContinueOnError)
+	set.SetInterspersed(!spec.Stops)
+	set.SortFlags = false
+	for i := range spec.Flags {
+		f := &spec.Flags[i]
+		p := &pflag.Flag{Name: f.Name, Value: (*pflagValue)(f)}
+		if f.Short != 0 {
+			p.Shorthand = string(f.Short)
 		}
-		rest := word[i+1:]
-		return v.add(spec, f, shown, strings.TrimPrefix(rest, "="), rest != "", next)
+		if !f.takesValue() {
+			p.NoOptDefVal = "true"
+		}
+		set.AddFlag(p)
 	}
-	return 0, nil
+	err := set.ParseAll(args, func(p *pflag.Flag, value string) error {
+		f := (*Flag)(p.Value.(*pflagValue))
+		if err := f.check("--"+f.Name, value); err != nil {
+			return err
+		}
+		v.set[f.Name] = append(v.set[f.Name], value)
+		if f.Name == "command" && spec.Stops {
+			return errCommandString
+		}
+		return nil
+	})
+	if errors.Is(err, errCommandString) {
+		return v, errCommandString
+	}
+	if err != nil {
+		return nil, err
+	}
+	v.Rest, v.Dash = set.Args(), set.ArgsLenAtDash() >= 0
+	return v, nil
 }
 
-func (v *Values) add(spec Spec, f *Flag, shown, value string, attached bool, next []string) (int, error) {
-	if f == nil {
-		return 0, unknownFlag(spec, shown)
+// pflagValue is a flag of ours as pflag takes it. Parse reads the values itself, so
+// that the last word about what a value may be is check's.
+type pflagValue Flag
+
+func (*pflagValue) String() string   { return "" }
+func (*pflagValue) Set(string) error { return nil }
+func (*pflagValue) Type() string     { return "" }
+
+// usageError says in our terms what pflag refused.
+func usageError(spec Spec, err error) error {
+	var invalid *fault.Fault
+	if errors.As(err, &invalid) {
+		return invalid
 	}
-	if !f.takesValue() {
-		if attached {
-			return 0, fault.New("E1002", shown+" takes no value").With("flag", shown)
+	var missing *pflag.ValueRequiredError
+	if errors.As(err, &missing) {
+		shown := "--" + missing.GetSpecifiedName()
+		if missing.GetSpecifiedShortnames() != "" {
+			shown = "-" + missing.GetSpecifiedName()
 		}
-		v.set[f.Name] = append(v.set[f.Name], "true")
-		return 0, nil
+		return fault.New(errcode.FlagValue, shown+" needs a value").With("flag", shown).WithFix("write "+shown+" "+missing.GetFlag().Value.(*pflagValue).Value, "")
 	}
-	used := 0
-	if !attached {
-		if len(next) == 0 {
-			return 0, fault.New("E1002", shown+" needs a value").With("flag", shown).WithFix("write "+shown+" "+f.Value, "")
+	var unknown *pflag.NotExistError
+	if errors.As(err, &unknown) {
+		shown := "--" + unknown.GetSpecifiedName()
+		if unknown.GetSpecifiedShortnames() != "" {
+			shown = "-" + unknown.GetSpecifiedName()
 		}
-		value, used = next[0], 1
+		return unknownFlag(spec, shown)
 	}
-	if err := f.check(shown, value); err != nil {
-		return 0, err
+	var syntax *pflag.InvalidSyntaxError
+	if errors.As(err, &syntax) {
+		return unknownFlag(spec, syntax.GetSpecifiedFlag())
 	}
-	v.set[f.Name] = append(v.set[f.Name], value)
-	return used, nil
+	return fault.New(errcode.Arguments, err.Error())
 }
 
 // fromEnv gives flags that were not typed the value of their variable.
@@ -160,9 +178,13 @@ func (f *Flag) takesValue() bool { return f.Kind != Bool && f.Kind != Count }
 
 func (f *Flag) check(shown, value string) error {
 	bad := func(what, fix, example string) error {
-		return fault.New("E1002", fmt.Sprintf("%s: %q %s", shown, value, what)).With("flag", shown).WithFix(fix, example)
+		return fault.New(errcode.FlagValue, fmt.Sprintf("%s: %q %s", shown, value, what)).With("flag", shown).WithFix(fix, example)
 	}
 	switch f.Kind {
+	case Bool, Count:
+		if value != "true" {
+			return fault.New(errcode.FlagValue, shown+" takes no value").With("flag", shown)
+		}
 	case Enum:
 		for _, allowed := range f.Enum {
 			if value == allowed {
@@ -241,26 +263,8 @@ func ParseSize(text string) (int64, error) {
 	return n * unit, nil
 }
 
-func findLong(spec Spec, name string) *Flag {
-	for i := range spec.Flags {
-		if spec.Flags[i].Name == name {
-			return &spec.Flags[i]
-		}
-	}
-	return nil
-}
-
-func findShort(spec Spec, short byte) *Flag {
-	for i := range spec.Flags {
-		if spec.Flags[i].Short == short {
-			return &spec.Flags[i]
-		}
-	}
-	return nil
-}
-
 func unknownFlag(spec Spec, shown string) error {
-	f := fault.New("E1001", "unknown flag "+shown).With("flag", shown)
+	f := fault.New(errcode.UnknownFlag, "unknown flag "+shown).With("flag", shown)
 	best, bestDistance := "", 3
 	for _, known := range spec.Flags {
 		if d := distance(strings.TrimLeft(shown, "-"), known.Name); d < bestDistance {

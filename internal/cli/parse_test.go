@@ -2,11 +2,11 @@ package cli
 
 import (
 	"errors"
-	"github.com/atip-dev/atip-exec/internal/run"
 	"reflect"
 	"testing"
 	"time"
 
+	"github.com/atip-dev/atip-exec/internal/effects"
 	"github.com/atip-dev/atip-exec/internal/fault"
 )
 
@@ -135,17 +135,17 @@ func TestOwnLinesAreKnown(t *testing.T) {
 			names = append(names, "-"+string(f.Short))
 		}
 		for _, name := range names {
-			if value, known := run.OwnFlag(name); !known || value != f.takesValue() {
+			if value, known := effects.OwnFlag(name); !known || value != f.takesValue() {
 				t.Errorf("%s: known %v, takes a value %v", name, known, value)
 			}
 		}
 	}
 	for _, s := range verbs() {
-		if !run.OwnVerb(s.Verb) {
+		if !effects.OwnVerb(s.Verb) {
 			t.Errorf("%s is not known as a verb", s.Verb)
 		}
 	}
-	if len(verbs()) == 0 || run.OwnVerb("git") || run.OwnVerb("") || run.OwnVerb("script.sh") {
+	if len(verbs()) == 0 || effects.OwnVerb("git") || effects.OwnVerb("") || effects.OwnVerb("script.sh") {
 		t.Error("what is no verb is taken for one")
 	}
 }

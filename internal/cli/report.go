@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/tty"
 )
@@ -83,15 +84,15 @@ func (c *Console) Documents() bool {
 // Fail prints an error on stderr and returns its exit status.
 func (c *Console) Fail(err error) int {
 	f := fault.From(err)
-	if f.Code == "E3001" {
+	if f.Code == errcode.CommandNotFound {
 		if verb := nearVerb(c.mistyped); verb != "" {
 			f.WithFix("did you mean the verb "+verb+"?", "atip-exec "+verb)
 		}
 	}
 	if c.jsonErrors() {
-		c.Err.Write(append(f.JSON(), '\n'))
+		c.Err.Write(append(f.Brief(), '\n'))
 	} else {
-		c.errLine(f.Line(), "31")
+		c.errLine(f.BriefLine(), "31")
 		if f.Suggestion.Example != "" {
 			c.errLine("  for example: "+f.Suggestion.Example, "")
 		}
@@ -146,7 +147,7 @@ func (c *Console) Document(doc any) error {
 		enc.SetIndent("", "  ")
 	}
 	if err := enc.Encode(doc); err != nil {
-		return fault.New("E4005", "stdout: "+err.Error())
+		return fault.New(errcode.OutputWrite, "stdout: "+err.Error())
 	}
 	return nil
 }
@@ -154,7 +155,7 @@ func (c *Console) Document(doc any) error {
 // Text prints text on stdout.
 func (c *Console) Text(text string) error {
 	if _, err := io.WriteString(c.Out, printable(text)); err != nil {
-		return fault.New("E4005", "stdout: "+err.Error())
+		return fault.New(errcode.OutputWrite, "stdout: "+err.Error())
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"unicode/utf8"
 
+	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/run"
 )
@@ -39,9 +40,18 @@ func (c *Console) run(inv run.Invocation) int {
 
 // noteLine says on stderr what the caller would else wonder about.
 func (c *Console) noteLine(n run.Note) {
+	if f, ok := n.Value.(*fault.Fault); ok {
+		c.Fail(f) // a start that was refused while the run goes on
+		return
+	}
 	if n.Code == "denied" {
 		// The one thing a reader of a failed command cannot guess.
 		c.Note(fmt.Sprint(n.Value))
+		return
+	}
+	if n.Code == "leftovers" {
+		// The command said that it started something, and ended with 0.
+		c.Note(fmt.Sprint("processes that the command left in the background were ended with it: ", n.Value))
 		return
 	}
 	if c.Verbose == 0 {
@@ -139,6 +149,7 @@ func meta(r *run.Result, warnings []string) map[string]any {
 		if tool := r.Plan.Tool(); tool != "" {
 			m["tool"] = tool
 			m["decision"] = r.Plan.Decision.Action.String()
+			m["effects"] = r.Plan.Granted()
 		}
 	}
 	return m
@@ -263,7 +274,7 @@ func (c *Console) runEvents(inv run.Invocation) int {
 	}
 	e.locked("exit", last)
 	if e.err != nil {
-		return c.Fail(fault.New("E4005", "stdout: "+e.err.Error()))
+		return c.Fail(fault.New(errcode.OutputWrite, "stdout: "+e.err.Error()))
 	}
 	return r.ExitCode
 }

@@ -4,8 +4,9 @@ package cli
 
 import (
 	"slices"
+	"strings"
 
-	"github.com/atip-dev/atip-exec/internal/run"
+	"github.com/atip-dev/atip-exec/internal/effects"
 )
 
 // Kind is how the value of a flag is read.
@@ -31,14 +32,60 @@ type Flag struct {
 	Kind    Kind
 	Value   string   // name of the value in the help
 	Enum    []string // allowed values of an Enum
+	Words   []string // values that name no file, of a flag that can name one
+	Access  Access   // what happens to the file that it names; every flag that names one says so
 	Env     string   // variable that gives the value if the flag does not
 	Help    string
 	Minimum int
 }
 
+// Access is what this program does itself to a file or directory that its command line names.
+type Access uint8
+
+// Kinds of access. Read and Write are judged like redirections.
+const (
+	NoFile Access = iota
+	Read
+	Write
+	Enter // the call happens there
+	Own   // a setting of this program, which nothing shows; or a key, opened on a person's terminal
+)
+
+// Acts is how far a verb changes what runs of this account may do. The zero value is the
+// strict one.
+type Acts uint8
+
+// Kinds of verbs. Typed without a person's terminal, one that widens is refused, and one that
+// destroys is judged like a command that deletes.
+const (
+	Widens Acts = iota
+	Destroys
+	Writes // its own files, and those that its arguments name, which are judged
+	Reads
+)
+
+// Wide is a way to call a verb that acts in another way than the rest of it.
+type Wide struct {
+	Words string // the first words, such as "quarantine restore"
+	Flag  string // and a flag that is given; "" for any call
+	Acts  Acts
+}
+
+// Acting is how this call of a verb acts.
+func (s Spec) Acting(v *Values) Acts {
+	for _, w := range s.Wider {
+		words := strings.Fields(w.Words)
+		if len(v.Rest) >= len(words) && slices.Equal(v.Rest[:len(words)], words) && (w.Flag == "" || v.Has(w.Flag)) {
+			return w.Acts
+		}
+	}
+	return s.Acts
+}
+
 // Arg is one positional argument of a verb.
 type Arg struct {
 	Name     string
+	Access   Access
 	Help     string
 	Optional bool
 	Variadic bool
@@ -55,59 +102,108 @@ type Example struct {
 	Help string
 }
 
+// Group is a heading in the list of verbs.
+type Group uint8
+
+// Headings, in the order of the list. A verb has one; the running of a command has none.
+const (
+	_ Group = iota
+	groupRun
+	groupDecide
+	groupApprove
+	groupMetadata
+	groupRegistries
+	groupMachine
+	groupEnd
+)
+
+var groupTitles = [groupEnd]string{groupRun: "Run", groupDecide: "Decide and review", groupApprove: "Approve and delegate",
+	groupMetadata: "Metadata", groupRegistries: "Registries, signatures and locks", groupMachine: "This machine"}
+
 // Spec describes one verb, or with an empty Verb the running of a command.
 type Spec struct {
 	Verb     string
 	Program  string // atip-exec or atip
+	Group    Group  // heading of the verb in the list of verbs
 	Summary  string
 	Long     string
 	Args     []Arg
 	Flags    []Flag
 	Examples []Example
 	Effects  Effects
-	Stops    bool // the first plain word ends the flags of this verb
+	Acts     Acts // how far it changes what runs may do; what a row of Wider says comes first
+	Wider    []Wide
+	Machines string // the flag with which a verb that widens needs no terminal, outside of runs
+	Stops    bool   // the first plain word ends the flags of this verb
 	Kind     string
 }
 
 var outputFlag = Flag{Name: "output", Short: 'o', Kind: Enum, Value: "MODE", Enum: []string{"auto", "text", "json", "jsonl"}, Env: "ATIP_EXEC_OUTPUT",
-	Help: "how results and errors are written; json and jsonl wrap the output of the command too"}
+	Help: "format of results and errors; json and jsonl also wrap the output of the command"}
 
 var commonFlags = []Flag{
 	outputFlag,
 	{Name: "quiet", Short: 'q', Kind: Bool, Help: "no warnings and notes; errors and refusals stay"},
-	{Name: "verbose", Short: 'v', Kind: Count, Help: "say more on stderr: -v the decision, -vv the sandbox and timings"},
+	{Name: "verbose", Short: 'v', Kind: Count, Help: "print more on stderr: -v the decision, -vv the sandbox and timings"},
 	{Name: "no-color", Kind: Bool, Help: "no colour (also NO_COLOR)"},
 	{Name: "help", Short: 'h', Kind: Bool, Help: "print this help"},
 }
 
 var planFlags = []Flag{
-	{Name: "policy", Kind: Strings, Value: "FILE", Env: "ATIP_EXEC_POLICY", Help: "tighten with this policy file as well; it can never loosen"},
-	{Name: "profile", Kind: Strings, Value: "NAME", Help: "narrow to this profile as well: workspace, read-only, ci, ops, or one that a policy defines; it can never loosen"},
-	{Name: "directory", Short: 'C', Kind: Path, Value: "DIR", Help: "run in DIR"},
-	{Name: "command", Short: 'c', Kind: String, Value: "STRING", Help: "judge and run a shell string instead of an argv"},
+	{Name: "policy", Access: Own, Kind: Strings, Value: "FILE", Env: "ATIP_EXEC_POLICY", Help: "apply this policy file too; it can only tighten"},
+	{Name: "profile", Kind: Strings, Value: "NAME", Help: "apply this profile too: workspace, read-only, ci, ops, or one from a policy; it can only tighten"},
+	{Name: "directory", Access: Enter, Short: 'C', Kind: Path, Value: "DIR", Help: "run in DIR"},
+	{Name: "command", Short: 'c', Kind: String, Value: "STRING", Help: "judge and run a shell string"},
 }
 
 var runFlags = []Flag{
-	{Name: "dry-run", Kind: Bool, Help: "print the plan and start nothing"},
-	{Name: "timeout", Kind: Duration, Value: "DUR", Help: "end the command and all it started after DUR (90, 1.5s, 5m; at most 24h), or `declared`"},
+	{Name: "dry-run", Kind: Bool, Help: "print the plan; start nothing"},
+	{Name: "timeout", Kind: Duration, Value: "DUR", Help: "end the command and its children after DUR (90, 1.5s, 5m; at most 24h), or `declared`"},
 	{Name: "kill-after", Kind: Duration, Value: "DUR", Help: "time between SIGTERM and SIGKILL at a timeout (default 2s)"},
-	{Name: "wait", Kind: Duration, Value: "DUR", Help: "wait up to DUR for a person where one is needed (at most 10m; never in CI)"},
-	{Name: "ci", Kind: Bool, Help: "nobody is here to be asked: what needs a person is refused unless the signed lock permits it (also with CI set)"},
-	{Name: "refresh", Kind: Bool, Help: "ask the registries again about what they said before (also ATIP_REFRESH=1)"},
-	{Name: "max-output", Kind: Size, Value: "SIZE", Help: "show at most SIZE (65536, 64KiB) of each output stream, its head and its tail; all of it is kept in a file"},
-	{Name: "stdin", Kind: String, Value: "MODE", Help: "auto, inherit, null, or a file to read"},
+	{Name: "wait", Kind: Duration, Value: "DUR", Help: "wait up to DUR for an approval (at most 10m; never in CI)"},
+	{Name: "ci", Kind: Bool, Help: "refuse commands that need approval, unless the signed lock permits them (also with CI set)"},
+	{Name: "refresh", Kind: Bool, Help: "ignore cached registry answers (also ATIP_REFRESH=1)"},
+	{Name: "max-output", Kind: Size, Value: "SIZE", Help: "show at most SIZE (65536, 64KiB) of each output stream, head and tail; a file keeps the whole output"},
+	{Name: "stdin", Access: Read, Kind: String, Value: "MODE", Words: []string{"auto", "inherit", "null"}, Help: "auto, inherit, null, or a file to read"},
 	{Name: "tty", Short: 't', Kind: Bool, Help: "give the command a terminal of its own"},
-	{Name: "explain-denials", Kind: Bool, Help: "say each file, address and system call that the sandbox refused; slows the command down"},
-	{Name: "status-file", Kind: Path, Value: "FILE", Help: "write the outcome as JSON to FILE, whatever happens"},
+	{Name: "explain-denials", Kind: Bool, Help: "report each file, address and system call that the sandbox refused; slows the command down"},
+	{Name: "status-file", Access: Write, Kind: Path, Value: "FILE", Help: "always write the outcome as JSON to FILE"},
 	{Name: "status-fd", Kind: Int, Value: "N", Minimum: 3, Help: "write the outcome as one JSON line to descriptor N"},
+	{Name: "prime", Kind: Enum, Value: "MODE", Enum: []string{"auto", "enforce", "off"}, Env: "ATIP_EXEC_PRIME", Help: "handling of the Prime Directive: fetch and warn, fetch and refuse, or ignore"},
+	{Name: "idempotency-key", Kind: String, Value: "KEY", Help: "run once for KEY within 24h; the same command with the same KEY prints the first result again"},
+	{Name: "serve-mcp", Kind: Enum, Value: "HOW", Enum: []string{"stdio", "http"}, Help: "serve the Model Context Protocol, as `atip mcp`"},
+	{Name: "port", Kind: Int, Value: "N", Help: "port of --serve-mcp http (default 8080)"},
 	{Name: "agent", Kind: Bool, Help: "print the ATIP metadata of atip-exec itself"},
 	{Name: "version", Short: 'V', Kind: Bool, Help: "print the version"},
+}
+
+var signFlags = []Flag{
+	{Name: "key", Access: Own, Kind: Path, Value: "FILE", Help: "sign with this private key: PEM, ECDSA P-256 or RSA"},
+	{Name: "bundle", Access: Write, Kind: Path, Value: "FILE", Help: "where to write the bundle (default FILE.bundle)"},
+	{Name: "fulcio", Kind: String, Value: "URL", Help: "without a key: URL of the certificate authority"},
+	{Name: "identity-token", Access: Own, Kind: Path, Value: "FILE", Help: "without a key: a file that holds an OpenID token"},
+	{Name: "rekor", Kind: String, Value: "URL", Help: "record the signature in this log"},
+	{Name: "rekor-v2", Kind: Bool, Help: "the log is of version 2, which needs --tsa"},
+	{Name: "tsa", Kind: String, Value: "URL", Help: "ask this authority for a timestamp"},
+}
+
+var redactFlags = []Flag{
+	{Name: "report", Kind: Enum, Value: "FORMAT", Enum: []string{"json"}, Help: "write findings with their offsets in the input to stderr, one JSON line for each input"},
+	{Name: "report-file", Access: Write, Kind: Path, Value: "FILE", Help: "write that report to FILE"},
+	{Name: "policy", Access: Own, Kind: Strings, Value: "FILE", Env: "ATIP_EXEC_POLICY", Help: "apply this policy file too; it can only tighten"},
+	{Name: "no-env", Kind: Bool, Help: "do not look for values of the environment and of credential files"},
+	{Name: "env", Kind: Strings, Value: "NAME", Help: "look for the value of this variable too, whatever its name says"},
+	{Name: "values", Access: Read, Kind: Path, Value: "FILE", Help: "look for the values in FILE too, one on each line"},
+	{Name: "records", Kind: Bool, Help: "judge each line by itself; nothing found in one is looked for in another"},
+	{Name: "check", Kind: Bool, Help: "write no output; exit status 1 if something would be redacted"},
+	{Name: "binary", Kind: Enum, Value: "MODE", Enum: []string{"pass", "mask-known", "block"}, Help: "what happens to binary stretches; the stricter of this and the policy"},
+	{Name: "max-output", Kind: Size, Value: "SIZE", Help: "write at most SIZE of each input, its head and its tail; all of it is kept in a file"},
 }
 
 // Root describes the running of a command. It is apart from the verbs because every
 // run reads it, and none of them.
 func Root() Spec {
-	return Spec{Program: "atip-exec", Summary: "identify, judge and run a command inside the limits of its declared effects",
+	return Spec{Program: "atip-exec", Summary: "identify, judge and run a command within the limits of its declared effects",
 		Args:  []Arg{{Name: "CMD", Help: "the command; everything right of it is its own"}, {Name: "ARGS", Optional: true, Variadic: true}},
 		Flags: concat(runFlags, planFlags, commonFlags), Stops: true, Kind: "atip-exec.run/1",
 		Examples: []Example{
@@ -122,146 +218,284 @@ func Specs() []Spec { return append([]Spec{Root()}, verbs()...) }
 
 func verbs() []Spec {
 	return []Spec{
-		{Verb: "explain", Program: "atip-exec", Summary: "print what would happen and why; start nothing",
+		{Verb: "explain", Group: groupDecide, Acts: Reads, Program: "atip-exec", Summary: "print the decision for a command and its reasons; start nothing",
 			Args:  []Arg{{Name: "CMD|CODE", Help: "a command, or an error code or exit status to explain"}, {Name: "ARGS", Optional: true, Variadic: true}},
 			Flags: concat(planFlags, commonFlags, []Flag{{Name: "batch", Kind: Bool, Help: "read {\"id\",\"cmd\"|\"argv\",\"cwd\"} objects, one a line, from stdin; answer one plan a line"}}), Stops: true, Effects: Effects{Read: true}, Kind: "atip-exec.plan/1",
 			Examples: []Example{{"atip-exec explain -o json -- rm -r build", "the plan document atip-exec.plan/1"}, {"atip-exec explain E2010", "what a code means"}}},
-		{Verb: "script", Program: "atip-exec", Summary: "judge a shell script as a whole, then run it",
-			Long: "The file is read once: what was read is judged, command by command, and is what runs. - reads standard input to its end.\nThe same happens when the program is started under the name bash, sh, zsh or atip-sh, with the command line of a shell.",
-			Args: []Arg{{Name: "FILE", Help: "the script, or - for standard input"}, {Name: "ARGS", Optional: true, Variadic: true}},
+		{Verb: "script", Group: groupRun, Acts: Reads, Program: "atip-exec", Summary: "judge a shell script as a whole, then run it",
+			Long: "The file is read once; each command of that text is judged, and that text runs. - reads standard input to its end.\nUnder the name bash, sh, zsh or atip-sh the program takes the command line of a shell and does the same.",
+			Args: []Arg{{Name: "FILE", Access: Enter, Help: "the script, or - for standard input"}, {Name: "ARGS", Optional: true, Variadic: true}},
 			Flags: concat([]Flag{{Name: "errexit", Short: 'e', Kind: Bool, Help: "end at the first command that fails, as `set -e`"},
 				{Name: "nounset", Short: 'u', Kind: Bool, Help: "a variable that is not set is an error, as `set -u`"},
 				{Name: "xtrace", Short: 'x', Kind: Bool, Help: "print each command before it runs, as `set -x`"},
 				{Name: "noglob", Short: 'f', Kind: Bool, Help: "expand no file names, as `set -f`"},
-				{Name: "pipefail", Kind: Bool, Help: "a pipeline fails if any part of it does, as `set -o pipefail`"}}, omit(runFlags, "agent", "version"), omit(planFlags, "command"), commonFlags), Stops: true, Kind: "atip-exec.run/1",
+				{Name: "pipefail", Kind: Bool, Help: "a pipeline fails if any part of it does, as `set -o pipefail`"},
+				{Name: "interpreter", Kind: String, Value: "PROGRAM", Help: "the script is code for python3, python, node, ruby, pwsh or a shell, instead of for bash"},
+				{Name: "label", Kind: String, Value: "NAME", Help: "the name of the script: its $0, and what errors call it"},
+				{Name: "ceiling", Kind: Strings, Value: "LIST", Help: "an enforced ceiling: none, or a list of network, write[:PATH], delete[:PATH], subprocess, destructive, irreversible, billable"},
+				{Name: "code-fd", Kind: Int, Value: "N", Minimum: 3, Help: "read the script from descriptor N; all words are its arguments"}}, omit(runFlags, "agent", "version", "serve-mcp", "port"), omit(planFlags, "command"), commonFlags), Stops: true, Kind: "atip-exec.run/1",
 			Examples: []Example{{"atip-exec script -e build.sh release", ""}, {"atip-exec script --dry-run build.sh", "print the plan, start nothing"}}},
-		{Verb: "version", Program: "atip-exec", Summary: "print the version", Flags: commonFlags, Kind: "atip-exec.version/1",
+		{Verb: "hook", Group: groupRun, Acts: Reads, Program: "atip-exec", Summary: "answer a coding agent that asks before a command", Args: []Arg{{Name: "AGENT", Help: "the agent, a name of `atip init`"}},
+			Long: "The event is read from standard input, and the answer is what that agent understands: the command wrapped, or a refusal with its reason. An event with anything unknown in it is refused. `atip init` writes the file that calls this verb, and that refuses if no whole answer comes in time.\nExit status 2 is a refusal for an agent that reads no answer.",
+			Flags: concat([]Flag{{Name: "mode", Kind: Enum, Value: "MODE", Enum: []string{"hook", "shell"}, Help: "hook: wrap commands (default). shell: the agent's shell is atip-exec; deny what is denied, and everything if that is no longer so"},
+				{Name: "seal", Kind: String, Value: "WORD", Help: "print WORD and the exit status as the last line, which proves that the answer is whole"}}, commonFlags),
+			Effects: Effects{Read: true}, Examples: []Example{{"atip-exec hook claude <event.json", ""}}},
+		{Verb: "run", Group: groupRun, Acts: Reads, Program: "atip", Summary: "run a function of a Runfile, or describe its functions to agents", Args: []Arg{{Name: "FUNCTION", Optional: true, Help: "the function; `run a b` is a:b where that exists"}, {Name: "ARGS", Optional: true, Variadic: true, Help: "the arguments of the function, each a word of its own"}},
+			Long: "The Runfile is found in this directory or above it; ~/.runfile counts below it. Each function runs through the whole of atip-exec, and what its comments say (@effects, @safe, @timeout) is the most that it may do. Without a function the list is printed. Started as `run` the program is this verb.",
+			Flags: concat([]Flag{{Name: "runfile", Access: Read, Kind: Path, Value: "FILE", Help: "this Runfile instead of the one that is found"},
+				{Name: "working-dir", Access: Enter, Kind: Path, Value: "DIR", Help: "look for the Runfile from DIR and run there"},
+				{Name: "list", Short: 'l', Kind: Bool, Help: "list the functions"},
+				{Name: "inspect", Kind: Bool, Help: "describe the functions that have a @desc as tools, in JSON"},
+				{Name: "all", Kind: Bool, Help: "--inspect: all functions"},
+				{Name: "format", Kind: Enum, Value: "FORM", Enum: []string{"run", "mcp", "openai", "anthropic", "gemini", "atip"}, Help: "--inspect: in whose form (default run)"},
+				{Name: "show-script", Kind: Bool, Help: "print the code that would run"},
+				{Name: "serve-mcp", Kind: Bool, Help: "serve the functions over the Model Context Protocol; also `--serve-mcp http`"},
+				{Name: "port", Kind: Int, Value: "N", Help: "--serve-mcp http: the port, 0 for any (default 8080)"},
+				{Name: "readonly", Kind: Bool, Help: "only functions with @safe"},
+				{Name: "dry-run", Kind: Bool, Help: "print the plan; start nothing"},
+				{Name: "timeout", Kind: Duration, Value: "DUR", Help: "end the function after DUR; @timeout can be less"},
+				{Name: "policy", Access: Own, Kind: Strings, Value: "FILE", Env: "ATIP_EXEC_POLICY", Help: "apply this policy file too; it can only tighten"}}, commonFlags), Stops: true, Effects: Effects{Read: true, Subprocess: true}, Kind: "atip-exec.runfile/1",
+			Examples: []Example{{"atip run --list", ""}, {"atip run --inspect --format openai", ""}, {"atip run deploy staging", ""}}},
+		{Verb: "prime", Group: groupRun, Acts: Writes, Program: "atip", Summary: "print the directives of a tool for agents, or those of atip-exec", Args: []Arg{{Name: "TOOL", Optional: true, Help: "a tool with the Prime Directive"}},
+			Long: "The tool is asked once for its file, an agent and a session; the answer is kept and holds for later runs. The session and the agent are those of the environment unless flags name others.",
+			Flags: concat([]Flag{{Name: "agent-id", Kind: String, Value: "ID", Help: "the calling agent (default: of the environment, or unknown)"},
+				{Name: "session-id", Kind: String, Value: "ID", Help: "the session (default: of the environment)"},
+				{Name: "capabilities", Kind: String, Value: "JSON", Help: "what the agent can handle, an object"},
+				{Name: "locale", Kind: String, Value: "LOCALE", Help: "such as en-US"},
+				{Name: "user-role", Kind: String, Value: "ROLE", Help: "end_user, admin or system"},
+				{Name: "metadata", Kind: String, Value: "JSON", Help: "further hints, an object"}}, commonFlags), Effects: Effects{Read: true, Write: true, Subprocess: true},
+			Examples: []Example{{"atip prime", "our own directives, from the policy in force"}, {"atip prime mytool --session-id s1", ""}}},
+		{Verb: "mcp", Group: groupRun, Acts: Reads, Program: "atip", Summary: "serve exec, explain, prime and chosen tools over the Model Context Protocol",
+			Long: "Each call starts one atip-exec, which decides and confines as for any command line. Over HTTP every request carries a token; where it is, is said on stderr.",
+			Flags: concat([]Flag{{Name: "transport", Kind: Enum, Value: "HOW", Enum: []string{"stdio", "http"}, Help: "how clients connect (default stdio)"},
+				{Name: "port", Kind: Int, Value: "N", Help: "http: the port on 127.0.0.1, 0 for any (default 8080)"},
+				{Name: "tools", Kind: Strings, Value: "TOOLS", Help: "also one tool for each command of these, separated by commas"},
+				{Name: "runfile", Kind: Bool, Help: "also the functions of the Runfile"},
+				{Name: "readonly", Kind: Bool, Help: "only commands that are known to change nothing"},
+				{Name: "prime", Kind: Enum, Value: "MODE", Enum: []string{"auto", "enforce", "off"}, Env: "ATIP_EXEC_PRIME", Help: "before the first call: prime for the client, refuse until it does, or nothing"},
+				{Name: "policy", Access: Own, Kind: Strings, Value: "FILE", Env: "ATIP_EXEC_POLICY", Help: "apply this policy file too; it can only tighten"},
+				{Name: "token-file", Access: Own, Kind: Path, Value: "FILE", Help: "http: the file that holds the token, for you alone"},
+				{Name: "no-auth", Kind: Bool, Help: "http: no token; every program of this machine can call"}}, commonFlags), Effects: Effects{Read: true, Network: true, Subprocess: true},
+			Examples: []Example{{"atip mcp --tools gh,git", "for a client that starts it"}, {"atip mcp --transport http --port 0", ""}}},
+		{Verb: "call", Group: groupRun, Acts: Reads, Program: "atip", Summary: "run the tool calls in a model response and print their results", Args: []Arg{{Name: "TOOL", Variadic: true, Help: "the tools whose functions the model was given"}},
+			Long: "The response is read from stdin. Calls whose effects do not meet run side by side, the others in their order.",
+			Flags: concat([]Flag{{Name: "provider", Kind: Enum, Value: "NAME", Enum: []string{"openai", "anthropic", "gemini"}, Help: "whose form the response has"},
+				{Name: "parse-only", Kind: Bool, Help: "print the command lines and start nothing"},
+				{Name: "timeout", Kind: Duration, Value: "DUR", Help: "end each call after DUR"},
+				{Name: "flatten", Kind: Enum, Value: "HOW", Enum: []string{"discrete", "action"}, Help: "how the functions were compiled"},
+				{Name: "policy", Access: Own, Kind: Strings, Value: "FILE", Env: "ATIP_EXEC_POLICY", Help: "apply this policy file too; it can only tighten"}}, commonFlags), Effects: Effects{Read: true, Subprocess: true}, Kind: "atip-exec.call/1",
+			Examples: []Example{{"atip call --provider openai gh git <response.json", ""}, {"atip call --provider anthropic --parse-only gh <response.json", ""}}},
+		{Verb: "skill", Group: groupMetadata, Acts: Reads, Program: "atip", Summary: "write a SKILL.md for a tool from its metadata", Args: []Arg{{Name: "TOOL", Optional: true, Help: "a tool or a document"}},
+			Flags: concat([]Flag{{Name: "self", Kind: Bool, Help: "for atip-exec itself"}, {Name: "prime", Kind: Bool, Help: "with what the tool says when it is primed"}}, commonFlags), Effects: Effects{Read: true, Subprocess: true},
+			Examples: []Example{{"atip skill gh >SKILL.md", ""}, {"atip skill --self", ""}}},
+		{Verb: "man", Group: groupMachine, Acts: Writes, Program: "atip", Summary: "write manual pages of both programs into a directory", Args: []Arg{{Name: "DIR", Access: Write, Help: "such as /usr/local/share/man/man1"}}, Flags: commonFlags, Effects: Effects{Read: true, Write: true}, Kind: "atip-exec.man/1",
+			Examples: []Example{{"atip man man1", ""}}},
+		{Verb: "version", Group: groupMachine, Acts: Reads, Program: "atip-exec", Summary: "print the version", Flags: commonFlags, Kind: "atip-exec.version/1",
 			Examples: []Example{{"atip-exec version -o json", ""}}},
-		{Verb: "help", Program: "atip-exec", Summary: "help on a verb or a topic: environment, exit-codes, output, files, agents", Args: []Arg{{Name: "TOPIC", Optional: true}}, Flags: commonFlags,
+		{Verb: "help", Group: groupMachine, Acts: Reads, Program: "atip-exec", Summary: "print help for a verb or topic: environment, exit-codes, output, files, agents", Args: []Arg{{Name: "TOPIC", Optional: true}}, Flags: commonFlags,
 			Examples: []Example{{"atip-exec help exit-codes", ""}}},
-		{Verb: "audit", Program: "atip", Summary: "read the audit records: `audit list`, `audit why ID`, `audit show`, `audit verify`, `audit report`", Args: []Arg{{Name: "list|why|show|verify|report"}, {Name: "ID", Optional: true}},
+		{Verb: "audit", Group: groupDecide, Acts: Reads, Program: "atip", Summary: "read the audit records: list, show, why ID, verify, report", Args: []Arg{{Name: "list|why|show|verify|report"}, {Name: "ID", Optional: true}},
 			Flags: concat([]Flag{{Name: "last", Short: 'n', Kind: Int, Value: "N", Minimum: 1, Help: "only the last N records"},
 				{Name: "since", Kind: Duration, Value: "DUR", Help: "report: only what ran within DUR"},
 				{Name: "format", Kind: Enum, Value: "FORMAT", Enum: []string{"junit", "sarif", "markdown"}, Help: "report: for a CI system (default junit)"},
 				{Name: "fail-on", Kind: Enum, Value: "WHAT", Enum: []string{"refused", "failed"}, Help: "report: exit 65 if a command was refused, or if any failed"}}, commonFlags), Effects: Effects{Read: true}, Kind: "atip-exec.audit/1",
 			Examples: []Example{{"atip audit show -n 5", ""}, {"atip audit verify", ""}, {"atip audit report --format sarif --fail-on refused >atip.sarif", "in a pipeline"}}},
-		{Verb: "validate", Program: "atip", Summary: "check metadata documents strictly", Args: []Arg{{Name: "FILE", Variadic: true}}, Flags: concat([]Flag{{Name: "lenient", Kind: Bool, Help: "report only what stops a document from loading"}}, commonFlags), Effects: Effects{Read: true}, Kind: "atip-exec.validate/1",
+		{Verb: "validate", Group: groupMetadata, Acts: Reads, Program: "atip", Summary: "check metadata documents strictly", Args: []Arg{{Name: "FILE", Access: Read, Variadic: true}}, Flags: concat([]Flag{{Name: "lenient", Kind: Bool, Help: "report only what stops a document from loading"}}, commonFlags), Effects: Effects{Read: true}, Kind: "atip-exec.validate/1",
 			Examples: []Example{{"atip validate mytool.json", ""}}},
-		{Verb: "list", Program: "atip", Summary: "list the tools that have metadata", Flags: concat([]Flag{{Name: "remote", Kind: Bool, Help: "list what the registries offer instead"}}, commonFlags), Effects: Effects{Read: true, Network: true}, Kind: "atip-exec.list/1",
+		{Verb: "list", Group: groupMetadata, Acts: Reads, Program: "atip", Summary: "list the tools that have metadata", Flags: concat([]Flag{{Name: "remote", Kind: Bool, Help: "list what the registries offer instead"}}, commonFlags), Effects: Effects{Read: true, Network: true}, Kind: "atip-exec.list/1",
 			Examples: []Example{{"atip list -o json", ""}}},
-		{Verb: "show", Program: "atip", Summary: "show a tool's metadata: commands, effects, and where they come from", Args: []Arg{{Name: "TOOL|DIGEST|FILE"}, {Name: "CMD", Optional: true, Variadic: true}},
+		{Verb: "show", Group: groupMetadata, Acts: Reads, Program: "atip", Summary: "show a tool's metadata: commands, effects, and where they come from", Args: []Arg{{Name: "TOOL|DIGEST|FILE"}, {Name: "CMD", Optional: true, Variadic: true}},
 			Flags: commonFlags, Effects: Effects{Read: true}, Kind: "atip-exec.show/1", Examples: []Example{{"atip show git push", ""}}},
-		{Verb: "resolve", Program: "atip", Summary: "say what a document makes of a command line; start nothing", Args: []Arg{{Name: "CMD"}, {Name: "ARGS", Optional: true, Variadic: true}}, Stops: true,
-			Flags: concat([]Flag{{Name: "metadata", Kind: Path, Value: "FILE", Help: "use this document instead of the one a run would use"},
+		{Verb: "resolve", Group: groupMetadata, Acts: Reads, Program: "atip", Summary: "print how a document resolves a command line; start nothing", Args: []Arg{{Name: "CMD"}, {Name: "ARGS", Optional: true, Variadic: true}}, Stops: true,
+			Flags: concat([]Flag{{Name: "metadata", Access: Read, Kind: Path, Value: "FILE", Help: "use this document instead of the one a run would use"},
 				{Name: "rank", Kind: Enum, Value: "RANK", Enum: []string{"inferred", "user", "community", "org", "vendor"}, Help: "believe the document this far (default: as far as it declares)"}}, commonFlags),
 			Effects: Effects{Read: true}, Kind: "atip-exec.resolve/1", Examples: []Example{{"atip resolve --metadata gh.json -- gh -R o/r pr merge 42", ""}}},
-		{Verb: "forget", Program: "atip", Summary: "drop what was fetched or probed for a tool", Args: []Arg{{Name: "TOOL|DIGEST", Variadic: true}}, Flags: commonFlags, Effects: Effects{Read: true, Write: true}, Kind: "atip-exec.forget/1",
+		{Verb: "undo", Group: groupRun, Acts: Writes, Wider: []Wide{{Flag: "forget", Acts: Destroys}}, Program: "atip", Summary: "restore the workspace to its state before a run", Args: []Arg{{Name: "RUN|TIME", Optional: true, Help: "the run, a checkpoint by its name, a time (RFC 3339), or how long ago (10m); without it the last run that changed something here"}},
+			Long: "A checkpoint of now is made first, so `atip undo` again takes the undo back. What others changed since is left and listed (exit 1).\nThe copies hold everything of the workspace, .env files included; they lie where no confined run can read them.",
+			Flags: concat([]Flag{{Name: "list", Short: 'l', Kind: Bool, Help: "list the runs that can be undone here"},
+				{Name: "diff", Kind: Bool, Help: "print what changed since, and restore nothing"},
+				{Name: "dry-run", Kind: Bool, Help: "print what would be restored, and restore nothing"},
+				{Name: "only", Access: Write, Kind: Strings, Value: "PATH", Help: "restore PATH and what lies below it only; may be repeated"},
+				{Name: "force", Kind: Bool, Help: "also restore what others changed since"},
+				{Name: "forget", Kind: Bool, Help: "remove all copies of this workspace; with a directory, those of that one"},
+				{Name: "directory", Access: Enter, Short: 'C', Kind: Path, Value: "DIR", Help: "of the workspace of DIR"}}, commonFlags), Effects: Effects{Read: true, Write: true}, Kind: "atip-exec.undo/1",
+			Examples: []Example{{"atip undo --list", ""}, {"atip undo --dry-run", ""}, {"atip undo --only src/main.go", "restore one file"}}},
+		{Verb: "checkpoint", Group: groupRun, Acts: Writes, Program: "atip", Summary: "copy the workspace now, for `atip undo NAME`", Args: []Arg{{Name: "NAME", Optional: true}},
+			Flags: concat([]Flag{{Name: "directory", Access: Enter, Short: 'C', Kind: Path, Value: "DIR", Help: "of the workspace of DIR"}}, commonFlags), Effects: Effects{Read: true, Write: true}, Kind: "atip-exec.checkpoint/1",
+			Examples: []Example{{"atip checkpoint before-refactoring", ""}}},
+		{Verb: "forget", Group: groupMetadata, Acts: Writes, Program: "atip", Summary: "delete fetched and probed metadata of a tool", Args: []Arg{{Name: "TOOL|DIGEST", Variadic: true}}, Flags: commonFlags, Effects: Effects{Read: true, Write: true}, Kind: "atip-exec.forget/1",
 			Examples: []Example{{"atip forget gh", ""}}},
-		{Verb: "scan", Program: "atip", Summary: "find the executables of this machine and their metadata", Args: []Arg{{Name: "NAME|DIR", Optional: true, Variadic: true}},
+		{Verb: "scan", Group: groupMetadata, Acts: Writes, Program: "atip", Summary: "find the executables of this machine and their metadata", Args: []Arg{{Name: "NAME|DIR", Optional: true, Variadic: true}},
 			Long: "Without arguments the names of scan.allow in config.json, else PATH as far as it leads through the usual directories.\nA tool without metadata is asked for it with --agent: without network, in an empty directory, for two seconds.",
 			Flags: concat([]Flag{{Name: "no-probe", Kind: Bool, Help: "start nothing; look only for metadata that is here"},
 				{Name: "again", Kind: Bool, Help: "also ask tools that had no answer before"}}, commonFlags),
 			Effects: Effects{Read: true, Write: true, Subprocess: true}, Kind: "atip-exec.scan/1", Examples: []Example{{"atip scan --no-probe", ""}, {"atip scan gh", ""}}},
-		{Verb: "sync", Program: "atip", Summary: "renew metadata from registries, and fetch it for the tools named", Args: []Arg{{Name: "TOOL", Optional: true, Variadic: true}}, Flags: commonFlags,
+		{Verb: "sync", Group: groupRegistries, Acts: Writes, Program: "atip", Summary: "update metadata from registries, or fetch it for the named tools", Args: []Arg{{Name: "TOOL", Optional: true, Variadic: true}}, Flags: commonFlags,
 			Effects: Effects{Read: true, Write: true, Network: true}, Kind: "atip-exec.sync/1", Examples: []Example{{"atip sync", ""}, {"atip sync gh", ""}}},
-		{Verb: "fetch-shim", Program: "atip", Summary: "ask the registries for the metadata of one digest", Args: []Arg{{Name: "DIGEST"}},
-			Flags: concat([]Flag{{Name: "refresh", Kind: Bool, Env: "ATIP_REFRESH", Help: "ask even if what is here is fresh"},
+		{Verb: "fetch-shim", Group: groupRegistries, Acts: Writes, Program: "atip", Summary: "fetch the metadata of one digest from the registries", Args: []Arg{{Name: "DIGEST"}},
+			Flags: concat([]Flag{{Name: "refresh", Kind: Bool, Env: "ATIP_REFRESH", Help: "ask even if the cached metadata is fresh"},
 				{Name: "approved-by", Kind: String, Value: "ID", Help: "ask this registry alone whether it approves the file"}}, commonFlags),
 			Effects: Effects{Read: true, Write: true, Network: true}, Kind: "atip-exec.fetch-shim/1", Examples: []Example{{"atip fetch-shim sha256:2cf2…", ""}}},
-		{Verb: "generate", Program: "atip", Summary: "write metadata of a tool from its help, its manual page or its completions", Args: []Arg{{Name: "TOOL"}},
-			Long: "The tool and its subcommands run with --help in the sandbox of a probe: three levels, 300 runs, one minute.\nWithout --from the first of help, completion and man that names something counts; with it, those named are joined.\nWhat is written is inferred: it may say that something is dangerous, never that it is harmless.",
+		{Verb: "generate", Group: groupMetadata, Acts: Writes, Program: "atip", Summary: "write metadata of a tool from its help, its manual page or its completions", Args: []Arg{{Name: "TOOL"}},
+			Long: "The tool and its subcommands run with --help in the sandbox of a probe: three levels, 300 runs, one minute.\nWithout --from the first of help, completion and man that names something counts; with it, those named are joined.\nThe document is marked as inferred: it may say that something is dangerous, never that it is harmless.",
 			Flags: concat([]Flag{{Name: "from", Kind: Strings, Value: "SOURCE", Help: "help, man or completion; may be given several times"},
 				{Name: "install", Kind: Bool, Help: "keep it for this very file instead of printing it"}}, commonFlags), Effects: Effects{Read: true, Write: true, Subprocess: true},
 			Kind: "atip-exec.generate/1", Examples: []Example{{"atip generate mytool >mytool.json", ""}}},
-		{Verb: "publish", Program: "atip", Summary: "lay out a registry in a folder that any static server can serve", Args: []Arg{{Name: "DIR"}, {Name: "FILE|DIR", Optional: true, Variadic: true}},
+		{Verb: "publish", Group: groupRegistries, Acts: Writes, Program: "atip", Summary: "create a registry as a folder for any static web server", Args: []Arg{{Name: "DIR", Access: Write}, {Name: "FILE|DIR", Access: Read, Optional: true, Variadic: true}},
 			Flags: concat([]Flag{{Name: "name", Kind: String, Value: "NAME", Help: "name of the registry"}, {Name: "url", Kind: String, Value: "URL", Help: "where it will be served"},
-				{Name: "require-signatures", Kind: Bool, Help: "tell clients to refuse what is not signed"},
-				{Name: "state", Kind: Bool, Help: "also state what the folder holds, for 7 days: clients then notice what is hidden or old"}}, commonFlags),
+				{Name: "require-signatures", Kind: Bool, Help: "tell clients to refuse unsigned metadata"},
+				{Name: "state", Kind: Bool, Help: "also sign a list of the folder, valid for 7 days; clients then detect hidden or old documents"},
+				{Name: "key", Access: Own, Kind: Path, Value: "FILE", Help: "sign documents, state and policy with this private key"}}, commonFlags),
 			Effects: Effects{Read: true, Write: true}, Kind: "atip-exec.publish/1", Examples: []Example{{"atip publish www mytool.json", ""}}},
-		{Verb: "crawl", Program: "atip", Summary: "fill a registry from tool manifests: executables of this machine and of packages that were downloaded", Args: []Arg{{Name: "MANIFEST|DIR", Variadic: true}},
-			Long: "A manifest is YAML or JSON: name, homepage, description, sources, template (docs/registries.md). No connection is opened, no script of a\npackage is run; without a template an executable for this machine runs with --help in the sandbox of a probe.",
-			Flags: concat([]Flag{{Name: "into", Kind: Path, Value: "DIR", Help: "the folder of the registry; documents that are there are kept"}, {Name: "from", Kind: Path, Value: "DIR", Help: "where release files and packages were downloaded to"},
-				{Name: "tool", Kind: Strings, Value: "NAME", Help: "only this tool"}, {Name: "check", Kind: Bool, Help: "say what is new and write nothing"},
+		{Verb: "crawl", Group: groupRegistries, Acts: Writes, Program: "atip", Summary: "fill a registry from tool manifests, local executables and downloaded packages", Args: []Arg{{Name: "MANIFEST|DIR", Access: Read, Variadic: true}},
+			Long: "A manifest is YAML or JSON: name, homepage, description, sources, template (docs/registries.md). No connection is opened, no script of a package is run; without a template an executable for this machine runs with --help in the sandbox of a probe.",
+			Flags: concat([]Flag{{Name: "into", Access: Write, Kind: Path, Value: "DIR", Help: "the folder of the registry; documents that are there are kept"}, {Name: "from", Access: Read, Kind: Path, Value: "DIR", Help: "where release files and packages were downloaded to"},
+				{Name: "tool", Kind: Strings, Value: "NAME", Help: "only this tool"}, {Name: "check", Kind: Bool, Help: "list new documents; write nothing"},
 				{Name: "replace", Kind: Bool, Help: "write documents that are there again"}, {Name: "no-probe", Kind: Bool, Help: "start nothing"}}, commonFlags),
 			Effects: Effects{Read: true, Write: true, Subprocess: true}, Kind: "atip-exec.crawl/1", Examples: []Example{{"atip crawl --into www tools/", ""}, {"atip crawl --into www --from downloads --check tools/", ""}}},
-		{Verb: "lock", Program: "atip", Summary: "write down which files tools are, or compare; a difference is asked about before it runs", Args: []Arg{{Name: "TOOL", Optional: true, Variadic: true}},
-			Long:    "The lock of a project, .agent-tools/lock.json, only tightens. Your own, lock.json of the configuration directory, also vouches for what it names.",
+		{Verb: "verify", Group: groupRegistries, Acts: Reads, Wider: []Wide{{Flag: "keep", Acts: Writes}}, Program: "atip", Summary: "verify the signature and provenance of a tool, document or file", Args: []Arg{{Name: "TOOL|FILE", Access: Read, Optional: true, Help: "a command word, or a file, which need not be executable"}},
+			Long: "The exit status is 0 for VERIFIED and 77 for any lower level.\nThe permitted signers come from your policy and trust directory, or from the flags, which then replace them. Nothing is fetched. The signature is looked for beside the file (.sigstore.json, .bundle, .minisig, .asc, .sig); a tool's lies under shims/sha256, where --keep puts it.",
+			Flags: concat([]Flag{{Name: "bundle", Access: Read, Kind: Path, Value: "FILE", Help: "the signature: a Sigstore bundle or .jsonl, a cosign bundle, OpenPGP, minisign"},
+				{Name: "bundle-line", Kind: Int, Value: "N", Minimum: 1, Help: "only line N of a .jsonl"},
+				{Name: "sums", Access: Read, Kind: Path, Value: "FILE", Help: "the signature is over this list of SHA-256 sums"},
+				{Name: "provenance", Access: Read, Kind: Path, Value: "FILE", Help: "SLSA provenance, as a bundle or .jsonl"},
+				{Name: "identity", Kind: String, Value: "ID", Help: "the one signer: subject of the certificate, byte for byte"},
+				{Name: "identity-pattern", Kind: String, Value: "RE", Help: "the one signer, by a pattern that begins with https://host/ and matches as a whole"},
+				{Name: "issuer", Kind: String, Value: "URL", Help: "issuer of the identity"},
+				{Name: "key", Access: Own, Kind: Path, Value: "FILE", Help: "the one signer: a public key in PEM, of minisign, or a keyring with --fingerprint"},
+				{Name: "fingerprint", Kind: String, Value: "HEX", Help: "the whole fingerprint of the OpenPGP key"},
+				{Name: "source-repository", Kind: String, Value: "URL", Help: "the repository that was built"},
+				{Name: "any-source", Kind: Bool, Help: "any repository may have called the workflow"},
+				{Name: "predicate-type", Kind: String, Value: "TYPE", Help: "the type that the provenance must have"},
+				{Name: "builder", Kind: Strings, Value: "ID", Help: "a builder that is believed; may be given several times"},
+				{Name: "minimum-slsa", Kind: Int, Value: "N", Minimum: 1, Help: "the least SLSA level, computed"},
+				{Name: "trusted-root", Access: Read, Kind: Path, Value: "FILE", Help: "check against this root instead"},
+				{Name: "profile", Kind: Enum, Value: "NAME", Enum: []string{"public-good", "github", "private"}, Help: "--trusted-root: what the deployment proves (default private)"},
+				{Name: "digest", Kind: String, Value: "DIGEST", Help: "the file must have this digest, sha256 or sha512"},
+				{Name: "metadata", Access: Read, Kind: Path, Value: "FILE", Help: "also hold what this document claims about the file against it"},
+				{Name: "keep", Kind: Bool, Help: "keep the evidence of a verified tool where runs find it"},
+				{Name: "request", Kind: String, Value: "-", Help: "read verification requests as JSON lines from stdin; the helper of atip-exec"},
+				{Name: "decide", Kind: String, Value: "-", Help: "read facts as JSON lines from stdin, answer level, reason and action"}}, commonFlags),
+			Effects: Effects{Read: true, Write: true}, Kind: "atip-exec.verify/1",
+			Examples: []Example{{"atip verify --key release.pub dep.json", "a file with dep.json.bundle beside it"}, {"atip verify gh", "as policy has it"}}},
+		{Verb: "sign", Group: groupRegistries, Acts: Writes, Program: "atip", Summary: "sign a file; write a Sigstore bundle of version 0.3", Args: []Arg{{Name: "FILE", Access: Write, Optional: true}},
+			Long:    "With a key nothing leaves this machine, and the signer's entry says \"log\": \"none\". Without one the URLs of a Fulcio and of a Rekor or timestamp authority are needed, and a file that holds an identity token.",
+			Flags:   concat([]Flag{{Name: "new-key", Access: Write, Kind: Path, Value: "FILE", Help: "make a key pair, FILE and FILE.pub, and sign nothing"}}, signFlags, commonFlags),
+			Effects: Effects{Read: true, Write: true, Network: true}, Kind: "atip-exec.sign/1", Examples: []Example{{"atip sign --new-key release.key", "once"}, {"atip sign --key release.key dep.json", "writes dep.json.bundle"}}},
+		{Verb: "attest", Group: groupRegistries, Acts: Writes, Program: "atip", Summary: "sign a statement about a file, such as SLSA provenance", Args: []Arg{{Name: "FILE", Access: Write}},
+			Flags: concat([]Flag{{Name: "type", Kind: String, Value: "TYPE", Help: "type of the predicate, such as https://slsa.dev/provenance/v1"},
+				{Name: "predicate", Access: Read, Kind: Path, Value: "FILE", Help: "the predicate, in JSON"}}, signFlags, commonFlags),
+			Effects: Effects{Read: true, Write: true, Network: true}, Kind: "atip-exec.sign/1", Examples: []Example{{"atip attest --key release.key --type https://slsa.dev/provenance/v1 --predicate build.json dep", ""}}},
+		{Verb: "trust", Group: groupRegistries, Acts: Widens, Wider: []Wide{{Words: "list", Acts: Reads}, {Words: "status", Acts: Reads}, {Words: "update", Acts: Writes}}, Program: "atip", Summary: "manage trusted roots and signers: update, status, list, add-signer, forget",
+			Args: []Arg{{Name: "update|status|list|add-signer|forget"}, {Name: "NAME", Optional: true}},
+			Long: "update fetches the root of Sigstore by TUF and keeps the old one beside it; nothing else opens a connection. add-signer and forget need a terminal.",
+			Flags: concat([]Flag{{Name: "system", Kind: Bool, Help: "the administrator's directory instead of your own"},
+				{Name: "force", Kind: Bool, Help: "update: take a root that drops an authority which is still valid"},
+				{Name: "mirror", Kind: String, Value: "URL", Help: "update: another TUF repository"},
+				{Name: "tuf-root", Access: Read, Kind: Path, Value: "FILE", Help: "update: the first root.json of that repository"},
+				{Name: "name", Kind: String, Value: "NAME", Help: "update: the name of the root (default sigstore)"},
+				{Name: "from-bundle", Access: Read, Kind: Path, Value: "FILE", Help: "add-signer: take the identity out of a bundle, after you have read it"},
+				{Name: "identity", Kind: String, Value: "ID", Help: "add-signer"}, {Name: "identity-prefix", Kind: String, Value: "ID@", Help: "add-signer"}, {Name: "identity-pattern", Kind: String, Value: "RE", Help: "add-signer"},
+				{Name: "issuer", Kind: String, Value: "URL", Help: "add-signer"}, {Name: "source-repository", Kind: String, Value: "URL", Help: "add-signer"}, {Name: "any-source", Kind: Bool, Help: "add-signer"},
+				{Name: "key", Access: Own, Kind: Path, Value: "FILE", Help: "add-signer: a public key, which is copied"}, {Name: "log", Kind: Enum, Value: "HOW", Enum: []string{"required", "none"}, Help: "add-signer: of a key (default required)"},
+				{Name: "fingerprint", Kind: String, Value: "HEX", Help: "add-signer: of an OpenPGP key"}, {Name: "public-key", Kind: String, Value: "KEY", Help: "add-signer: of minisign"},
+				{Name: "tool", Kind: Strings, Value: "NAME", Help: "add-signer: only this tool, of which a signature is then expected"},
+				{Name: "vouches-for", Kind: Strings, Value: "WHAT", Help: "add-signer: binary or metadata; both if not given"}, {Name: "root", Kind: String, Value: "NAME", Help: "add-signer: the root (default sigstore)"}}, commonFlags),
+			Effects: Effects{Read: true, Write: true, Network: true}, Kind: "atip-exec.trust/1", Examples: []Example{{"atip trust status", ""}, {"atip trust list", ""}, {"atip trust update", ""}}},
+		{Verb: "lock", Group: groupRegistries, Acts: Writes, Wider: []Wide{{Flag: "check", Acts: Reads}, {Flag: "user", Acts: Widens}}, Program: "atip", Summary: "record the digests of tools, or compare them", Args: []Arg{{Name: "TOOL", Optional: true, Variadic: true}},
+			Long:    "A tool that differs from the lock needs approval.\nThe lock of a project, .agent-tools/lock.json, only tightens. Your own, lock.json of the configuration directory, also vouches for what it names.",
 			Flags:   concat([]Flag{{Name: "check", Kind: Bool, Help: "compare and write nothing; exit 65 on a difference"}, {Name: "user", Kind: Bool, Help: "your own lock instead of the project's"}}, commonFlags),
 			Effects: Effects{Read: true, Write: true}, Kind: "atip-exec.lock/1", Examples: []Example{{"atip lock git gh", ""}, {"atip lock --check", ""}}},
-		{Verb: "lint", Program: "atip", Summary: "find what a valid document probably does not mean", Args: []Arg{{Name: "FILE", Variadic: true}}, Flags: commonFlags, Effects: Effects{Read: true}, Kind: "atip-exec.lint/1",
+		{Verb: "lint", Group: groupMetadata, Acts: Reads, Program: "atip", Summary: "find probable mistakes in valid metadata documents", Args: []Arg{{Name: "FILE", Access: Read, Variadic: true}}, Flags: commonFlags, Effects: Effects{Read: true}, Kind: "atip-exec.lint/1",
 			Examples: []Example{{"atip lint mytool.json", ""}}},
-		{Verb: "diff", Program: "atip", Summary: "compare two documents of one tool: dangers, loosened rules, surface, text", Args: []Arg{{Name: "OLD"}, {Name: "NEW"}},
+		{Verb: "diff", Group: groupMetadata, Acts: Reads, Program: "atip", Summary: "compare two documents of one tool: dangers, loosened rules, surface, text", Args: []Arg{{Name: "OLD", Access: Read}, {Name: "NEW", Access: Read}},
 			Flags:   concat([]Flag{{Name: "fail-on", Kind: Strings, Value: "CLASS", Help: "exit 65 on changes of these classes: danger, loosened, surface, text"}}, commonFlags),
 			Effects: Effects{Read: true}, Kind: "atip-exec.diff/1", Examples: []Example{{"atip diff --fail-on danger,loosened old.json new.json", ""}}},
-		{Verb: "compile", Program: "atip", Summary: "turn metadata into function declarations of a model provider", Args: []Arg{{Name: "FILE|TOOL"}},
-			Flags: concat([]Flag{{Name: "provider", Kind: Enum, Value: "NAME", Enum: []string{"openai", "anthropic", "gemini"}, Help: "whose form to write"},
+		{Verb: "compile", Group: groupMetadata, Acts: Reads, Program: "atip", Summary: "turn metadata into function declarations of a model provider", Args: []Arg{{Name: "FILE|TOOL"}},
+			Flags: concat([]Flag{{Name: "provider", Kind: Enum, Value: "NAME", Enum: []string{"openai", "anthropic", "gemini", "mcp"}, Help: "whose form to write"},
 				{Name: "strict", Kind: Bool, Help: "OpenAI: closed objects, optional parameters nullable"},
 				{Name: "flatten", Kind: Enum, Value: "HOW", Enum: []string{"discrete", "action"}, Help: "one function per command, or one per group with an action parameter"},
 				{Name: "commands", Kind: Strings, Value: "A,B", Help: "only these top-level commands"},
 				{Name: "names", Kind: Bool, Help: "print the table of function names and the words they stand for"},
 				{Name: "system", Kind: Bool, Help: "print text for the system prompt instead"}}, commonFlags),
 			Effects: Effects{Read: true}, Examples: []Example{{"atip compile --provider openai --strict gh.json", ""}}},
-		{Verb: "safety-prompt", Program: "atip", Summary: "print what a model should know before it uses these tools", Args: []Arg{{Name: "FILE|TOOL", Variadic: true}}, Flags: commonFlags, Effects: Effects{Read: true},
+		{Verb: "safety-prompt", Group: groupMetadata, Acts: Reads, Program: "atip", Summary: "print safety notes on tools, for the prompt of a model", Args: []Arg{{Name: "FILE|TOOL", Variadic: true}}, Flags: commonFlags, Effects: Effects{Read: true},
 			Examples: []Example{{"atip safety-prompt git gh", ""}}},
-		{Verb: "pattern", Program: "atip", Summary: "`pattern list [TOOL…]`, `show [TOOL/]NAME [k=v…]`, `run [TOOL/]NAME k=v…`: command sequences that metadata recommends",
+		{Verb: "pattern", Group: groupRun, Acts: Reads, Program: "atip", Summary: "list, show or run command sequences that metadata recommends",
 			Args:  []Arg{{Name: "list|show|run"}, {Name: "NAME", Optional: true, Variadic: true}},
-			Long:  "The steps are split into words before the values are put in, so that a value is part of one word whatever it holds.\nEach step runs through the whole of atip-exec; the first that fails ends the run with its status.",
+			Long:  "pattern list [TOOL…], show [TOOL/]NAME [k=v…], run [TOOL/]NAME k=v…\nThe steps are split into words before the values are put in, so that a value is part of one word whatever it holds.\nEach step runs through the whole of atip-exec; the first that fails ends the run with its status.",
 			Flags: commonFlags, Effects: Effects{Read: true, Subprocess: true}, Kind: "atip-exec.pattern/1",
 			Examples: []Example{{"atip pattern list", ""}, {"atip pattern show gh/review-pr number=42", "the words of each step"}, {"atip pattern run gh/review-pr number=42", ""}}},
-		{Verb: "policy", Program: "atip", Summary: "`policy init [FILE]`, `show [builtin|effective]`, `check [FILE…]`, `test [FILE]`, `lint [FILE…]`, `diff OLD NEW`, `simulate [FILE]`, `trust [DIR]`, `lock add|sign`",
+		{Verb: "policy", Group: groupDecide, Acts: Widens, Wider: []Wide{{Words: "show", Acts: Reads}, {Words: "check", Acts: Reads}, {Words: "test", Acts: Reads}, {Words: "lint", Acts: Reads}, {Words: "diff", Acts: Reads}, {Words: "simulate", Acts: Reads}, {Words: "lock add", Acts: Writes}, {Words: "init -", Acts: Reads}, {Words: "init", Flag: "project", Acts: Writes}}, Program: "atip", Summary: "write, show, check, test, compare and trust policies", Long: "policy init [FILE], show [builtin|effective], check [FILE…], test [FILE], lint [FILE…], diff OLD NEW, simulate [FILE], trust [DIR], lock add, lock sign",
 			Args: []Arg{{Name: "init|show|check|test|lint|diff|simulate|trust|lock"}, {Name: "WHAT", Optional: true, Variadic: true}},
 			Flags: concat([]Flag{
 				{Name: "project", Kind: Bool, Help: "init: a policy of this project, .agent-tools/policy.json, instead of your own"},
-				{Name: "corpus", Kind: Strings, Value: "FILE", Help: "labelled commands, one JSON object a line: {\"cmd\"|\"argv\", \"decision\", \"acceptable\", \"effects\", \"files\", \"cwd\"}"},
+				{Name: "corpus", Access: Read, Kind: Strings, Value: "FILE", Help: "labelled commands, one JSON object a line: {\"cmd\"|\"argv\", \"decision\", \"acceptable\", \"effects\", \"files\", \"cwd\"}"},
 				{Name: "from-audit", Kind: Bool, Help: "take the commands that the audit recorded"},
 				{Name: "fail-on", Kind: Enum, Value: "WHAT", Enum: []string{"loosened", "any"}, Help: "exit 65 if a decision was loosened, or changed at all"},
 				{Name: "strict", Kind: Bool, Help: "lint: warnings count as errors"},
 				{Name: "reason", Kind: String, Value: "TEXT", Help: "lock add: why CI may do this"},
 				{Name: "days", Kind: Int, Value: "N", Minimum: 1, Help: "lock add: how long (default 90)"},
-				{Name: "key", Kind: Path, Value: "FILE", Help: "lock sign: the key to sign with"},
+				{Name: "key", Access: Own, Kind: Path, Value: "FILE", Help: "lock sign: the key to sign with"},
 			}, commonFlags), Effects: Effects{Read: true, Write: true}, Kind: "atip-exec.policy/1",
 			Examples: []Example{{"atip policy init", ""}, {"atip policy show builtin", ""}, {"atip policy check", ""}, {"atip policy test --corpus commands.jsonl", ""}, {"atip policy diff old.json new.json --from-audit --fail-on loosened", ""}}},
-		{Verb: "requests", Program: "atip", Summary: "list what waits for a person", Flags: commonFlags, Effects: Effects{Read: true}, Kind: "atip-exec.requests/1",
+		{Verb: "requests", Group: groupApprove, Acts: Reads, Program: "atip", Summary: "list open approval requests", Flags: commonFlags, Effects: Effects{Read: true}, Kind: "atip-exec.requests/1",
 			Examples: []Example{{"atip requests", ""}}},
-		{Verb: "approve", Program: "atip", Summary: "read one request on your own terminal and sign a permission for it", Args: []Arg{{Name: "ID", Optional: true}},
+		{Verb: "approve", Group: groupApprove, Acts: Widens, Wider: []Wide{{Flag: "propose", Acts: Reads}, {Flag: "deny", Acts: Writes}}, Program: "atip", Summary: "read a request on your own terminal and sign a grant for it", Args: []Arg{{Name: "ID", Optional: true}},
 			Flags: concat([]Flag{
 				{Name: "times", Kind: Int, Value: "N", Minimum: 1, Help: "let a harmless, idempotent command run up to N times (at most 20) within an hour"},
 				{Name: "session", Kind: Bool, Help: "let the same commands with the same effects, hosts and paths run in this session and workspace for eight hours"},
 				{Name: "propose", Kind: Bool, Help: "permit nothing; print the policy rule that would, with an example"},
-				{Name: "deny", Kind: Bool, Help: "say no instead"},
+				{Name: "deny", Kind: Bool, Help: "deny the request instead"},
 				{Name: "init", Kind: Bool, Help: "make a key, or with --key take one, and register it"},
-				{Name: "key", Kind: Path, Value: "FILE", Help: "sign with this key: a private key, or the .pub of one in an SSH agent or a security key"},
+				{Name: "key", Access: Own, Kind: Path, Value: "FILE", Help: "sign with this key: a private key, or the .pub of one in an SSH agent or a security key"},
 			}, commonFlags), Effects: Effects{Read: true, Write: true, Subprocess: true},
 			Examples: []Example{{"atip approve --init", "once, to make a key"}, {"atip approve r7k2m9qxw3tb", ""}}},
-		{Verb: "deny", Program: "atip", Summary: "say no to a request", Args: []Arg{{Name: "ID"}}, Flags: commonFlags, Effects: Effects{Read: true, Write: true}, Kind: "atip-exec.answer/1",
+		{Verb: "deny", Group: groupApprove, Acts: Writes, Program: "atip", Summary: "deny a request", Args: []Arg{{Name: "ID"}}, Flags: commonFlags, Effects: Effects{Read: true, Write: true}, Kind: "atip-exec.answer/1",
 			Examples: []Example{{"atip deny r7k2m9qxw3tb", ""}}},
-		{Verb: "delegate", Program: "atip", Summary: "print a token that takes rights away, or run a command under it", Args: []Arg{{Name: "CMD", Optional: true}, {Name: "ARGS", Optional: true, Variadic: true}},
+		{Verb: "delegate", Group: groupApprove, Acts: Writes, Program: "atip", Summary: "print a token that restricts rights, or run a command under it", Args: []Arg{{Name: "CMD", Optional: true}, {Name: "ARGS", Optional: true, Variadic: true}},
 			Flags: concat([]Flag{
-				{Name: "spec", Kind: Path, Value: "FILE", Help: "a policy document with profile, default, delegation, delegable.maxDepth, hosts, paths"},
-				{Name: "policy", Kind: Path, Value: "FILE", Help: "the same as --spec"},
+				{Name: "spec", Access: Read, Kind: Path, Value: "FILE", Help: "a policy document with profile, default, delegation, delegable.maxDepth, hosts, paths"},
+				{Name: "policy", Access: Read, Kind: Path, Value: "FILE", Help: "the same as --spec"},
 				{Name: "tools", Kind: Strings, Value: "TOOLS", Help: "permit these tools, separated by commas; any other is denied"},
 				{Name: "deny-command", Kind: Strings, Value: "COMMAND", Help: "deny a command, such as \"gh repo delete\""},
-				{Name: "no-destructive", Kind: Bool, Help: "deny what destroys"},
-				{Name: "ttl", Kind: Duration, Value: "DUR", Help: "how long it lives (default 1h)"},
-				{Name: "name", Kind: String, Value: "NAME", Help: "a label of whom it is for, for the audit"},
-				{Name: "final", Kind: Bool, Help: "it cannot be delegated further"},
+				{Name: "no-destructive", Kind: Bool, Help: "deny destructive commands"},
+				{Name: "ttl", Kind: Duration, Value: "DUR", Help: "lifetime of the token (default 1h)"},
+				{Name: "name", Kind: String, Value: "NAME", Help: "label of the recipient, for the audit"},
+				{Name: "final", Kind: Bool, Help: "forbid further delegation"},
 			}, commonFlags), Effects: Effects{Read: true, Write: true, Subprocess: true}, Kind: "atip-exec.delegation/1",
 			Examples: []Example{{"atip delegate --tools git --tools ls --no-destructive -- git status", ""}, {"atip delegate --spec readonly.json --ttl 30m", ""}}},
-		{Verb: "doctor", Program: "atip", Summary: "say what this machine can enforce and what is missing", Flags: commonFlags, Effects: Effects{Read: true}, Kind: "atip-exec.doctor/1",
+		{Verb: "doctor", Group: groupMachine, Acts: Reads, Program: "atip", Summary: "report what this machine can enforce, and what it lacks", Flags: commonFlags, Effects: Effects{Read: true}, Kind: "atip-exec.doctor/1",
 			Examples: []Example{{"atip doctor", ""}}},
-		{Verb: "sandbox", Program: "atip", Summary: "`sandbox test`: try the known ways out of the sandbox; `sandbox quarantine list|show|restore|drop [RUN]`: what runs wrote under protected names; `sandbox clean`: remove caches of runs",
+		{Verb: "init", Group: groupMachine, Acts: Widens, Machines: "yes", Wider: []Wide{{Flag: "print", Acts: Reads}, {Flag: "dry-run", Acts: Reads}, {Flag: "status", Acts: Reads}}, Program: "atip", Summary: "make coding agents run their commands through atip-exec, or stop that", Args: []Arg{{Name: "AGENT", Optional: true, Variadic: true, Help: "claude, codex, gemini, qwen, cursor, copilot, windsurf, opencode, pi, aider; without one, those that are installed"}},
+			Long: "The settings file of each agent is changed in place: its comments, order and line ends stay, the file as it was is kept, and --uninstall puts it back. Then a made-up event shows that the agent is answered, and what is not covered is printed.\nMode shell: the agent starts atip-exec in place of its shell, so that cd and functions last from command to command. Mode hook: each command is wrapped. The better mode of the agent is the default.",
+			Flags: concat([]Flag{{Name: "scope", Kind: Enum, Value: "SCOPE", Enum: []string{"user", "project"}, Help: "your own settings (default), or those of this workspace"},
+				{Name: "mode", Kind: Enum, Value: "MODE", Enum: []string{"hook", "shell"}, Help: "how commands reach atip-exec, where the agent leaves a choice"},
+				{Name: "print", Kind: Bool, Help: "print what belongs into the settings; change nothing"},
+				{Name: "dry-run", Kind: Bool, Help: "print the files that would change; change nothing"},
+				{Name: "status", Kind: Bool, Help: "check what is installed; exit status 69 if something is broken"},
+				{Name: "uninstall", Kind: Bool, Help: "put the settings back as they were"},
+				{Name: "yes", Short: 'y', Kind: Bool, Help: "do not ask; needs no terminal"}}, commonFlags),
+			Effects: Effects{Read: true, Write: true, Subprocess: true}, Kind: "atip-exec.init/1", Examples: []Example{{"atip init --dry-run", ""}, {"atip init claude --print", ""}, {"atip init --status", ""}}},
+		{Verb: "sandbox", Group: groupMachine, Acts: Widens, Wider: []Wide{{Words: "test", Acts: Reads}, {Words: "quarantine restore", Acts: Widens}, {Words: "quarantine drop", Acts: Destroys}, {Words: "quarantine", Acts: Reads}, {Words: "clean", Flag: "dry-run", Acts: Reads}, {Words: "clean", Acts: Destroys}}, Program: "atip", Summary: "test the sandbox, manage quarantined files, remove caches of runs",
 			Args: []Arg{{Name: "test|quarantine|clean"}, {Name: "list|show|restore|drop", Optional: true}, {Name: "RUN", Optional: true}, {Name: "PATH", Optional: true, Variadic: true}},
-			Long: "test: each probe is tried without a sandbox too, where it must succeed, or it counts as n/a.\nExit status 69 if something got through that the tier promises to refuse.\nclean: what runs keep for each workspace in the cache directory, unless a run uses it. Nothing else removes it.",
+			Long: "sandbox test tries the known ways out of the sandbox. sandbox quarantine list|show|restore|drop [RUN] manages files that runs wrote under protected names. sandbox clean removes caches of runs.\ntest: each probe is tried without a sandbox too, where it must succeed, or it counts as n/a.\nExit status 69 if something got through that the tier promises to refuse.\nclean: what runs keep for each workspace in the cache directory, unless a run uses it. Nothing else removes it.",
 			Flags: concat([]Flag{{Name: "tier", Kind: Enum, Value: "TIER", Enum: []string{"T1", "T2", "T3"}, Help: "test: this tier instead of the one that policy leads to"},
 				{Name: "force", Kind: Bool, Help: "restore: replace what stands there now"},
-				{Name: "dry-run", Kind: Bool, Help: "clean: say what would be removed"},
+				{Name: "dry-run", Kind: Bool, Help: "clean: list what it would remove"},
 				{Name: "older-than", Kind: String, Value: "AGE", Help: "clean: only what no run has used for AGE (30d, 12h)"}}, commonFlags),
 			Effects: Effects{Read: true, Write: true, Subprocess: true}, Kind: "atip-exec.sandbox-test/1",
 			Examples: []Example{{"atip sandbox test", ""}, {"atip sandbox test --tier T3 -o json", ""}, {"atip sandbox quarantine list", ""}, {"atip sandbox clean --older-than 30d --dry-run", ""}}},
-		{Verb: "completion", Program: "atip", Summary: "print what a shell needs to complete both command lines; the wrapped command is completed as the shell would without us", Args: []Arg{{Name: "bash|zsh|fish"}}, Flags: commonFlags,
+		{Verb: "workspace", Group: groupMachine, Acts: Widens, Wider: []Wide{{Words: "list", Acts: Reads}, {Words: "remove", Acts: Writes}}, Program: "atip", Summary: "list, add or remove registered workspaces",
+			Args:  []Arg{{Name: "list|add|remove"}, {Name: "DIR", Access: Enter, Optional: true}},
+			Long:  "workspace list, add [DIR], remove [DIR]. Adding one needs your terminal.\nA workspace is a git, Mercurial or Jujutsu work tree of yours, or a directory that is registered here. Elsewhere commands read what they may, and write only their private temporary directory. Places of credentials, of files that run by themselves, of the system, of caches and of this program cannot be registered, nor what holds one.",
+			Flags: commonFlags, Effects: Effects{Read: true, Write: true}, Kind: "atip-exec.workspaces/1", Examples: []Example{{"atip workspace list", ""}}},
+		{Verb: "completion", Group: groupMachine, Acts: Reads, Program: "atip", Summary: "print a completion script for both programs", Long: "The wrapped command completes as it does without atip-exec.", Args: []Arg{{Name: "bash|zsh|fish"}}, Flags: commonFlags,
 			Examples: []Example{{"atip completion bash >>~/.bash_completion", ""}, {"atip completion fish >~/.config/fish/completions/atip-exec.fish", ""}}},
-		{Verb: "redact", Program: "atip", Summary: "redact secrets in files or stdin", Args: []Arg{{Name: "FILE", Optional: true, Variadic: true}}, Flags: commonFlags, Effects: Effects{Read: true},
-			Examples: []Example{{"atip redact build.log", ""}}},
+		{Verb: "redact", Group: groupMachine, Acts: Reads, Wider: []Wide{{Flag: "report-file", Acts: Writes}}, Program: "atip", Summary: "redact secrets in files or stdin", Args: []Arg{{Name: "FILE", Access: Read, Optional: true, Variadic: true}},
+			Flags: concat(redactFlags, commonFlags), Effects: Effects{Read: true},
+			Examples: []Example{{"atip redact build.log", ""}, {"atip redact --check --no-env build.log", "exit status 1 if a secret is in it"},
+				{"atip redact --records --report json <app.jsonl", "each line by itself; findings as JSON on stderr"}}},
 	}
 }
 
@@ -271,7 +505,7 @@ func SpecOf(verb string) (Spec, bool) {
 		return Root(), true
 	}
 	// Asked first: every command would pay for building the descriptions.
-	if !run.OwnVerb(verb) {
+	if !effects.OwnVerb(verb) {
 		return Spec{}, false
 	}
 	for _, s := range verbs() {

@@ -6,6 +6,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+
+	"github.com/atip-dev/atip-exec/internal/subpath"
 )
 
 // World is the place that the rows of the corpus speak of: a home with
@@ -62,15 +64,11 @@ func (w World) Remove() error { return os.RemoveAll(w.root) }
 
 func underTmp(dir string) bool {
 	for _, tmp := range []string{"/tmp", "/var/tmp", "/dev/shm", os.TempDir()} {
-		if within(dir, tmp) {
+		if subpath.Within(dir, tmp) {
 			return true
 		}
 	}
 	return false
-}
-
-func within(path, dir string) bool {
-	return dir != "" && (path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/"))
 }
 
 func (w World) fill() error {
@@ -151,7 +149,7 @@ func (w World) Place(r *Row) (func(), error) {
 	}
 	for name, text := range r.Files {
 		path := filepath.Join(w.Dir, name)
-		if !within(path, w.Home) {
+		if !subpath.Within(path, w.Home) {
 			return undo, fmt.Errorf("%s: file %s lies outside of the world", r.ID, name)
 		}
 		for dir := filepath.Dir(path); dir != w.Home; dir = filepath.Dir(dir) {

@@ -19,6 +19,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/errcode"
 )
 
 // Manifest says what a tool is called, where its executables are and, in Template, what
@@ -96,7 +97,7 @@ type ManifestError struct{ File, Msg string }
 func (e *ManifestError) Error() string { return e.File + ": " + e.Msg }
 
 // FaultCode implements fault.Coded.
-func (e *ManifestError) FaultCode() string { return "E1103" }
+func (e *ManifestError) FaultCode() string { return errcode.MetadataStructure }
 
 // FaultDetails implements fault.Coded.
 func (e *ManifestError) FaultDetails() map[string]any { return map[string]any{"file": e.File} }

@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"errors"
 	"strings"
+
+	"github.com/atip-dev/atip-exec/internal/errcode"
 )
 
 // Coded is implemented by the errors of every package that names a code of the
@@ -80,7 +82,7 @@ func From(err error) *Fault {
 	}
 	var coded Coded
 	if !errors.As(err, &coded) {
-		f = New("E5001", err.Error())
+		f = New(errcode.Internal, err.Error())
 		f.err = err
 		return f
 	}
@@ -141,13 +143,7 @@ const maxMessage = 2000
 
 // short takes the middle out of a long message. It is for the writers only: a secret
 // that is cut in two is no longer found, so texts are redacted whole.
-func short(s string) string {
-	if len(s) <= maxMessage {
-		return s
-	}
-	head, tail := s[:maxMessage/2], s[len(s)-maxMessage/2:]
-	return strings.ToValidUTF8(head, "") + " … " + strings.ToValidUTF8(tail, "")
-}
+func short(s string) string { return middle(s, maxMessage) }
 
 func (f *Fault) render() *Fault {
 	lines := []string{"atip-exec: " + f.Message + " [" + f.Code + "]"}

@@ -13,7 +13,7 @@ import (
 // IsRoot reports whether uid, the owner of the file at path, is root. In the private root of
 // a normal user's run the kernel shows every owner but that user as the overflow uid
 // (user_namespaces(7)), and what makes up the root itself as the user's. On a read-only mount
-// there, both stand for root: the run outside, which saw the owners as they are, granted what
+// there, both stand for root: the parent run, which saw the owners as they are, granted what
 // is there, and nothing inside can change it. Who could fake such a root could as well do
 // without us.
 func IsRoot(uid uint32, path string) bool {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/subpath"
 )
 
 // Classify returns the first class in order that abs, with links resolved,
@@ -15,7 +16,9 @@ func (w World) Classify(abs string, access atip.Access, recursive bool) atip.Cla
 		return atip.ClassUnknown
 	}
 	isRoot := w.root(abs, access)
-	t := w.target(abs, access, recursive && !isRoot)
+	// To rename a directory is to take away all that lies in it.
+	whole := recursive || access&atip.AccessDelete != 0 && isDir(abs)
+	t := w.target(abs, access, whole && !isRoot)
 	switch {
 	case w.policySelf(t):
 		return atip.ClassPolicySelf
@@ -27,7 +30,7 @@ func (w World) Classify(abs string, access atip.Access, recursive bool) atip.Cla
 		return atip.ClassStartup
 	case isRoot:
 		return atip.ClassRoot
-	case w.Workspace != "" && within(abs, w.Workspace):
+	case w.Workspace != "" && subpath.Within(abs, w.Workspace):
 		return w.workspace(abs)
 	case w.ownGitDir(abs):
 		return atip.ClassWorkspaceVCS
@@ -51,8 +54,10 @@ type target struct {
 
 func (w World) target(abs string, access atip.Access, deep bool) target {
 	t := target{abs: abs, deep: deep, deepEdit: deep && access&(atip.AccessWrite|atip.AccessDelete) != 0}
-	if t.inHome = w.Home != "" && within(abs, w.Home); t.inHome {
+	if t.inHome = w.Home != "" && subpath.Within(abs, w.Home); t.inHome {
 		t.home = rel(abs, w.Home)
+	} else if w.OtherHome != "" && subpath.Within(abs, w.OtherHome) {
+		t.inHome, t.home = true, rel(abs, w.OtherHome)
 	} else if home := otherHome(abs); home != "" {
 		t.inHome, t.home = true, rel(abs, home)
 	}
@@ -61,7 +66,7 @@ func (w World) target(abs string, access atip.Access, deep bool) target {
 
 // otherHome is the home directory of somebody else that abs lies in, by custom.
 func otherHome(abs string) string {
-	if within(abs, "/root") {
+	if subpath.Within(abs, "/root") {
 		return "/root"
 	}
 	for _, homes := range [...]string{"/home/", "/Users/"} {
@@ -75,11 +80,13 @@ func otherHome(abs string) string {
 }
 
 // hits reports whether t is p or below it or, if deep, above it.
-func (t target) hits(p string, deep bool) bool { return within(t.abs, p) || (deep && within(p, t.abs)) }
+func (t target) hits(p string, deep bool) bool {
+	return subpath.Within(t.abs, p) || (deep && subpath.Within(p, t.abs))
+}
 
 // hitsHome is hits for a path relative to the home directory.
 func (t target) hitsHome(p string, deep bool) bool {
-	return t.inHome && (within(t.home, p) || (deep && within(p, t.home)))
+	return t.inHome && (subpath.Within(t.home, p) || (deep && subpath.Within(p, t.home)))
 }
 
 func (w World) policySelf(t target) bool {
@@ -93,30 +100,24 @@ func (w World) policySelf(t target) bool {
 			return true
 		}
 	}
-	return hasComponent(t.abs, ".agent-tools") || agentHook(t.abs)
+	return w.inTree(t, kinds(Own, Hook))
 }
 
-// agentHook knows the files by which coding agents start programs.
-func agentHook(abs string) bool {
-	base := filepath.Base(abs)
-	if base == ".mcp.json" {
+// Keeps reports a directory in or below which secrets or our own files lie, or are usual, so
+// that it must not be opened as a whole: a home directory, what is above one, ~/.config, /etc,
+// and directories of devices, among which are the user's other terminals.
+func (w World) Keeps(dir string) bool {
+	t := w.target(dir, atip.AccessRead, true)
+	for _, own := range [...]string{w.Config, w.Data, w.State, w.Runtime, w.Home, w.OtherHome} {
+		if own != "" && subpath.Within(own, dir) {
+			return true
+		}
+	}
+	switch parent := filepath.Dir(dir); {
+	case dir == "/", dir == "/root", dir == "/home", dir == "/Users", dir == "/dev", device(dir), parent == "/home", parent == "/Users":
 		return true
 	}
-	switch filepath.Base(filepath.Dir(abs)) {
-	case ".claude":
-		return base == "settings.json" || base == "settings.local.json" || base == "hooks"
-	case ".codex":
-		return base == "config.toml" || base == "hooks.json"
-	case ".cursor":
-		return base == "hooks.json" || base == "mcp.json"
-	case ".gemini":
-		return base == "settings.json"
-	case ".opencode", "opencode":
-		return base == "opencode.json" || base == "plugin" || base == "plugins"
-	case ".windsurf":
-		return base == "hooks.json"
-	}
-	return hasComponents(abs, ".claude", "hooks") || hasComponents(abs, ".opencode", "plugins")
+	return w.secret(t)
 }
 
 // device is everything in /dev that is not a stream, randomness or memory.
@@ -145,7 +146,7 @@ func (w World) root(abs string, access atip.Access) bool {
 		return true
 	case w.Workspace != "" && abs == w.Workspace:
 		return access&atip.AccessDelete != 0
-	case abs == w.Home, w.Home != "" && within(w.Home, abs), w.Workspace != "" && within(w.Workspace, abs):
+	case abs == w.Home, w.OtherHome != "" && abs == w.OtherHome, w.Home != "" && subpath.Within(w.Home, abs), w.Workspace != "" && subpath.Within(w.Workspace, abs):
 		return true
 	case filepath.Dir(parent) == parent:
 		// "cp x /tmp" writes a file into it; only removing it is a disaster.
@@ -167,7 +168,7 @@ func (w World) workspace(abs string) atip.Class {
 
 func (w World) ownGitDir(abs string) bool {
 	for _, dir := range w.GitDirs {
-		if within(abs, dir) {
+		if subpath.Within(abs, dir) {
 			return true
 		}
 	}
@@ -177,7 +178,7 @@ func (w World) ownGitDir(abs string) bool {
 // tmp includes the streams of /dev: writing there leaves nothing behind.
 func (w World) tmp(abs string) bool {
 	for _, dir := range w.TmpDirs {
-		if within(abs, dir) {
+		if subpath.Within(abs, dir) {
 			return true
 		}
 	}
@@ -185,7 +186,7 @@ func (w World) tmp(abs string) bool {
 		name, _, _ = strings.Cut(name, "/")
 		return harmlessDevice(name) || name == "shm"
 	}
-	return within(abs, "/tmp") || within(abs, "/var/tmp") || within(abs, "/private/tmp") || within(abs, "/private/var/tmp")
+	return subpath.Within(abs, "/tmp") || subpath.Within(abs, "/var/tmp") || subpath.Within(abs, "/private/tmp") || subpath.Within(abs, "/private/var/tmp")
 }
 
 func system(abs string) bool {
@@ -203,19 +204,6 @@ func hasComponent(p, name string) bool {
 		if c, p = cutComponent(p); c == name {
 			return true
 		}
-	}
-	return false
-}
-
-// hasComponents reports whether a directly contains b somewhere in p.
-func hasComponents(p, a, b string) bool {
-	prev := ""
-	for p != "" {
-		var c string
-		if c, p = cutComponent(p); c == b && prev == a {
-			return true
-		}
-		prev = c
 	}
 	return false
 }

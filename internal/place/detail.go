@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/subpath"
 )
 
 // detail tells what a build makes again from what only the history gives back.
@@ -25,6 +26,21 @@ func (w World) detail(abs string) atip.Class {
 		return atip.ClassWorkspaceTracked
 	}
 	return atip.ClassWorkspace
+}
+
+// Ignored reports what git ignores below the workspace, with nothing tracked in it.
+func (w World) Ignored(abs string) bool {
+	if len(w.GitDirs) == 0 || !subpath.Within(abs, w.Workspace) {
+		return false
+	}
+	name := filepath.ToSlash(rel(abs, w.Workspace))
+	return name != "" && ignoredByGit(w.Workspace, w.GitDirs, w.Home, name, true) && !tracked(w.GitDirs[0], name)
+}
+
+// Recreatable reports whether abs is itself a directory that a build fills, ignored by git and
+// with nothing tracked in it.
+func (w World) Recreatable(abs string) bool {
+	return buildDir(filepath.Base(abs)) && w.Ignored(abs)
 }
 
 // underBuildDir reports whether a component is a directory that builds fill.
@@ -68,4 +84,10 @@ func tracked(gitDir, name string) bool {
 	idx.size, idx.time = fi.Size(), fi.ModTime()
 	indexes.Store(gitDir, idx)
 	return idx.has(name)
+}
+
+// Tracked reports a path of the workspace that git has in its index: what it holds is in the
+// history anyway, and git has to read it to compare.
+func (w World) Tracked(abs string) bool {
+	return len(w.GitDirs) > 0 && subpath.Within(abs, w.Workspace) && tracked(w.GitDirs[0], filepath.ToSlash(rel(abs, w.Workspace)))
 }

@@ -5,27 +5,43 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
+
+	"github.com/atip-dev/atip-exec/internal/errcode"
 )
 
 // Dirs are our own directories. They need not exist.
 type Dirs struct {
 	Home    string
-	Config  string // $XDG_CONFIG_HOME/agent-tools, shared with other ATIP programs
-	Data    string // $XDG_DATA_HOME/agent-tools
-	State   string // $XDG_STATE_HOME/atip-exec
-	Cache   string // $XDG_CACHE_HOME/atip-exec
-	Runtime string // $XDG_RUNTIME_DIR/atip-exec; "" without that variable
+	Config  string // ~/.config/agent-tools, shared with other ATIP programs
+	Data    string // ~/.local/share/agent-tools
+	State   string // ~/.local/state/atip-exec
+	Cache   string // ~/.cache/atip-exec
+	Runtime string // /run/user/UID/atip-exec; "" if the system made no such directory
 }
 
 // Managed is the directory of the machine's administrator.
 const Managed = "/etc/agent-tools"
 
-// Own lists the directories no child may ever write.
+// Undo is where the copies of workspaces lie: ~/.local/share/atip-exec/undo.
+func (d Dirs) Undo() string {
+	if d.Data == "" {
+		return ""
+	}
+	return filepath.Join(filepath.Dir(d.Data), "atip-exec", "undo")
+}
+
+// Own lists the directories no child may ever write; of the cache directory it has its own
+// part.
 func (d Dirs) Own() []string {
 	out := []string{Managed}
-	for _, p := range []string{d.Config, d.Data, d.State, d.Runtime} {
+	copies := ""
+	if u := d.Undo(); u != "" {
+		copies = filepath.Dir(u)
+	}
+	for _, p := range []string{d.Config, d.Data, copies, d.State, d.Cache, d.Runtime} {
 		if p != "" {
 			out = append(out, p)
 		}
@@ -39,75 +55,126 @@ type HomeError struct{ Why string }
 func (e *HomeError) Error() string { return "home directory unknown: " + e.Why }
 
 // FaultCode implements fault.Coded.
-func (e *HomeError) FaultCode() string { return "E1002" }
+func (e *HomeError) FaultCode() string { return errcode.FlagValue }
 
 // FaultDetails implements fault.Coded.
 func (e *HomeError) FaultDetails() map[string]any { return map[string]any{"variable": "HOME"} }
 
-// DirsFromEnv derives the directories from the XDG variables; as that standard
-// says, relative ones are ignored. home overrides $HOME; if neither is set the
-// account database is asked.
-func DirsFromEnv(getenv func(string) string, home string) (Dirs, error) {
-	if home == "" {
-		home = getenv("HOME")
+// DirsFromEnv derives the directories from the account database. HOME and the XDG variables
+// count where they lie below a directory that the administrator's list names (HomesFile) or
+// one of allowed. home stands in for the account's home directory and makes the environment
+// irrelevant; as the XDG standard says, relative paths are ignored.
+func DirsFromEnv(getenv func(string) string, home string, allowed ...string) (Dirs, error) {
+	if home != "" {
+		return dirsBelow(filepath.Clean(home), func(_, usual string) (string, error) { return usual, nil })
 	}
-	if home == "" {
-		home = accountHome()
-	}
-	switch {
-	case home == "":
-		return Dirs{}, &HomeError{Why: fmt.Sprintf("HOME is not set and the account database has none for uid %d", os.Getuid())}
-	case !filepath.IsAbs(home):
-		return Dirs{}, &HomeError{Why: fmt.Sprintf("HOME is %q, which is not an absolute path", home)}
-	}
-	home = filepath.Clean(home)
-	dir := func(variable, fallback, name string) string {
-		if v := getenv(variable); filepath.IsAbs(v) {
-			return filepath.Join(v, name)
+	h := homes{extra: allowed}
+	account := accountHome()
+	home = account
+	if v := getenv("HOME"); v != "" && !filepath.IsAbs(v) {
+		return Dirs{}, &HomeError{Why: fmt.Sprintf("HOME is %q, which is not an absolute path", v)}
+	} else if v != "" && v != account {
+		ok, err := h.permit(v)
+		if err != nil {
+			return Dirs{}, err
 		}
-		return filepath.Join(home, fallback, name)
+		if ok {
+			home = v
+		}
 	}
-	d := Dirs{
-		Home:   home,
-		Config: dir("XDG_CONFIG_HOME", ".config", "agent-tools"),
-		Data:   dir("XDG_DATA_HOME", ".local/share", "agent-tools"),
-		State:  dir("XDG_STATE_HOME", ".local/state", "atip-exec"),
-		Cache:  dir("XDG_CACHE_HOME", ".cache", "atip-exec"),
+	if home == "" {
+		return Dirs{}, &HomeError{Why: fmt.Sprintf("the account database has none for uid %d, and %s does not list HOME (%q)", os.Getuid(), homesFile, getenv("HOME"))}
 	}
-	if v := getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(v) {
-		d.Runtime = filepath.Join(v, "atip-exec")
+	return dirsBelow(filepath.Clean(home), func(variable, usual string) (string, error) {
+		v := getenv(variable)
+		if !filepath.IsAbs(v) || filepath.Clean(v) == usual {
+			return usual, nil
+		}
+		ok, err := h.permit(v)
+		if !ok {
+			return usual, err
+		}
+		return filepath.Clean(v), nil
+	})
+}
+
+// dirsBelow are the directories of a home; chosen is what counts of a variable and the usual
+// directory.
+func dirsBelow(home string, chosen func(variable, usual string) (string, error)) (Dirs, error) {
+	d := Dirs{Home: home}
+	for _, row := range [...]struct {
+		dir                      *string
+		variable, fallback, name string
+	}{
+		{&d.Config, "XDG_CONFIG_HOME", ".config", "agent-tools"},
+		{&d.Data, "XDG_DATA_HOME", ".local/share", "agent-tools"},
+		{&d.State, "XDG_STATE_HOME", ".local/state", "atip-exec"},
+		{&d.Cache, "XDG_CACHE_HOME", ".cache", "atip-exec"},
+		{&d.Runtime, "XDG_RUNTIME_DIR", "", "atip-exec"},
+	} {
+		usual := ""
+		if row.fallback != "" {
+			usual = filepath.Join(home, row.fallback)
+		} else if dir := fmt.Sprintf("/run/user/%d", os.Getuid()); isDir(dir) {
+			usual = dir
+		}
+		base, err := chosen(row.variable, usual)
+		if err != nil {
+			return Dirs{}, err
+		}
+		if base != "" {
+			*row.dir = filepath.Join(base, row.name)
+		}
 	}
 	return d, nil
 }
 
 func accountHome() string {
-	if p, err := os.UserHomeDir(); err == nil { // USERPROFILE on Windows
+	if runtime.GOOS == "windows" {
+		p, err := os.UserHomeDir() // USERPROFILE
+		if err != nil {
+			return ""
+		}
 		return p
 	}
-	uid := strconv.Itoa(os.Getuid())
-	return homeOf(func(_, id string) bool { return id == uid })
+	home := AccountHome(os.Geteuid())
+	if home == "" && runtime.GOOS != "linux" {
+		home, _ = os.UserHomeDir() // accounts are kept elsewhere there, and nothing is confined
+	}
+	return home
 }
 
 // AccountHome is the home directory that the account database has for a user, "" if none;
 // unlike HOME it is not the caller's to choose.
 func AccountHome(uid int) string {
 	want := strconv.Itoa(uid)
-	return homeOf(func(_, id string) bool { return id == want })
+	return accountOf(func(_, id string) bool { return id == want }).home
 }
 
-// homeOf reads the account file directly: os/user would link the C library's
+// AccountName is the user's name in the account database, "" if it has none.
+func AccountName(uid int) string {
+	want := strconv.Itoa(uid)
+	return accountOf(func(_, id string) bool { return id == want }).name
+}
+
+// homeOf is the home directory of the first account that matches.
+func homeOf(match func(user, uid string) bool) string { return accountOf(match).home }
+
+type account struct{ name, home string }
+
+// accountOf reads the account file directly: os/user would link the C library's
 // resolver or its own cache into every start.
-func homeOf(match func(user, uid string) bool) string {
+func accountOf(match func(user, uid string) bool) account {
 	f, err := os.Open("/etc/passwd")
 	if err != nil {
-		return ""
+		return account{}
 	}
 	defer f.Close()
 	s := bufio.NewScanner(f)
 	for s.Scan() {
 		if fields := strings.Split(s.Text(), ":"); len(fields) >= 6 && match(fields[0], fields[2]) && filepath.IsAbs(fields[5]) {
-			return fields[5]
+			return account{fields[0], fields[5]}
 		}
 	}
-	return ""
+	return account{}
 }

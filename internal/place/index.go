@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/atip-dev/atip-exec/internal/regular"
 )
 
 // index is what a git index names, sorted bytewise as git keeps it. The names
@@ -26,7 +28,7 @@ var errIndex = errors.New("not a git index this program reads")
 // readIndex reads versions 2 to 4 of gitformat-index(5); extensions and the
 // trailing checksum are passed over.
 func readIndex(p string) (*index, error) {
-	data, err := readRegular(p, maxIndex)
+	data, err := regular.Read(p, maxIndex)
 	if err != nil {
 		return nil, err
 	}

@@ -4,7 +4,10 @@ package place
 
 import (
 	"os"
+	"path/filepath"
 	"syscall"
+
+	"github.com/atip-dev/atip-exec/internal/owner"
 )
 
 // The calls below go to the kernel directly: a path has many components and
@@ -14,6 +17,12 @@ import (
 func safeDir(dir string, uid int) bool {
 	st, err := lstat(dir)
 	return err == nil && st.Mode&syscall.S_IFMT == syscall.S_IFDIR && st.Mode&0o002 == 0 && int(st.Uid) == uid
+}
+
+// belongsTo reports whether a directory is the user's, or root's, who made it for him.
+func belongsTo(dir string, uid int) bool {
+	st, err := lstat(dir)
+	return err == nil && (int(st.Uid) == uid || owner.IsRoot(st.Uid, dir))
 }
 
 func lstat(p string) (st syscall.Stat_t, err error) {
@@ -45,6 +54,21 @@ func sameAsAny(p string, others ...string) bool {
 	return false
 }
 
-func openNonblock(p string) (*os.File, error) {
-	return os.OpenFile(p, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOCTTY, 0)
+// writableByOthers says why somebody else than this user and root can have changed the file at
+// path, or put another in its place; "" if nobody can.
+func writableByOthers(path string) (string, error) {
+	for _, p := range [...]string{path, filepath.Dir(path)} {
+		var st syscall.Stat_t
+		if err := syscall.Stat(p, &st); err != nil {
+			return "", &os.PathError{Op: "stat", Path: p, Err: err}
+		}
+		sticky := st.Mode&syscall.S_IFMT == syscall.S_IFDIR && st.Mode&syscall.S_ISVTX != 0
+		switch {
+		case int(st.Uid) != os.Geteuid() && !owner.IsRoot(st.Uid, p):
+			return p + " belongs to another user", nil
+		case st.Mode&0o022 != 0 && !sticky:
+			return p + " can be written by others", nil
+		}
+	}
+	return "", nil
 }

@@ -5,9 +5,11 @@ package place
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/subpath"
 )
 
 // World is what must be known to classify paths. All paths are absolute; call
@@ -15,6 +17,7 @@ import (
 type World struct {
 	Workspace string // "" if there is none
 	Home      string
+	OtherHome string // what HOME says, if it is another directory
 	Cwd       string
 	Config    string // our own directories
 	Data      string
@@ -27,6 +30,7 @@ type World struct {
 	// Detail asks for workspace-regenerable and workspace-tracked, which need
 	// ignore files and the index; without it both are "workspace".
 	Detail bool
+	CI     bool // what a CI service runs is protected, too
 }
 
 // Resolved returns w with the links of all its paths resolved.
@@ -36,7 +40,7 @@ func (w World) Resolved() World {
 		realHome = seen.resolve(home, "")
 	}
 	one := func(p string) string { return seen.below(p, home, realHome) }
-	for _, p := range []*string{&w.Workspace, &w.Cwd, &w.Config, &w.Data, &w.State, &w.Runtime, &w.Managed} {
+	for _, p := range []*string{&w.Workspace, &w.OtherHome, &w.Cwd, &w.Config, &w.Data, &w.State, &w.Runtime, &w.Managed} {
 		if *p != "" {
 			*p = one(*p)
 		}
@@ -165,7 +169,7 @@ func (w walk) lookAt(p string) (link, missing bool) {
 // below is resolve for a path that probably lies below home: what is known of that,
 // realHome, is not walked again.
 func (w walk) below(p, home, realHome string) string {
-	if realHome != "" && p != home && within(p, home) {
+	if realHome != "" && p != home && subpath.Within(p, home) {
 		return w.resolve(join(realHome, rel(p, home)), realHome)
 	}
 	return w.resolve(p, "")
@@ -179,7 +183,7 @@ func (w walk) resolve(p, known string) string {
 	}
 	volume := filepath.VolumeName(p)
 	cur, rest := volume+string(filepath.Separator), p[len(volume):]
-	if len(known) > 1 && within(p, known) {
+	if len(known) > 1 && subpath.Within(p, known) {
 		cur, rest = known, p[len(known):]
 	}
 	missing := false
@@ -196,6 +200,10 @@ func (w walk) resolve(p, known string) string {
 		next := join(cur, name)
 		if missing {
 			cur = next
+			continue
+		}
+		if name == "exe" && ownProcess(cur) {
+			cur = next // the executable of the process that opens it, which is not this one
 			continue
 		}
 		link, gone := w.lookAt(next)
@@ -216,6 +224,18 @@ func (w walk) resolve(p, known string) string {
 		cur = next
 	}
 	return cur
+}
+
+// ownProcess reports whether dir is where /proc/self or /proc/thread-self leads in this process.
+func ownProcess(dir string) bool {
+	rest, ok := strings.CutPrefix(dir, "/proc/"+strconv.Itoa(os.Getpid()))
+	if !ok {
+		return false
+	}
+	if task, isTask := strings.CutPrefix(rest, "/task/"); isTask {
+		return task != "" && strings.Trim(task, "0123456789") == ""
+	}
+	return rest == ""
 }
 
 func cutComponent(p string) (name, rest string) {
@@ -247,14 +267,6 @@ func standardStream(p string) (string, bool) {
 		}
 	}
 	return "", false
-}
-
-// within reports whether p is dir or below it, by component.
-func within(p, dir string) bool {
-	if dir == "" || !strings.HasPrefix(p, dir) {
-		return false
-	}
-	return len(p) == len(dir) || os.IsPathSeparator(p[len(dir)]) || os.IsPathSeparator(dir[len(dir)-1])
 }
 
 // rel returns p relative to dir, which holds it; "" for dir itself.

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/subpath"
 )
 
 const (
@@ -42,7 +43,15 @@ func TestClassify(t *testing.T) {
 		{"/home/u/p/.claude/settings.json", wr, false, atip.ClassPolicySelf},
 		{"/home/u/p/.claude/hooks/x.sh", wr, false, atip.ClassPolicySelf},
 		{"/home/u/.claude/shell-snapshots/s.sh", wr, false, atip.ClassStartup},
-		{"/home/u/p/.claude/notes.md", wr, false, atip.ClassWorkspace},
+		{"/home/u/p/.claude/notes.md", wr, false, atip.ClassStartup},
+		{"/home/u/.claude/notes.md", wr, false, atip.ClassOutside},
+		{"/home/u/p/.Claude/Settings.json", wr, false, atip.ClassPolicySelf},
+		{"/home/u/p/sub/.cursor/rules", wr, false, atip.ClassStartup},
+		{"/home/u/p/.cursor", d, false, atip.ClassStartup},
+		{"/home/u/p/.cursor", d, true, atip.ClassPolicySelf}, // with its hooks
+		{"/home/u/p/.mise.toml", wr, false, atip.ClassStartup},
+		{"/home/u/p/.m\u0131se.toml", wr, false, atip.ClassStartup}, // without its dot the letter is an i in capitals
+		{"/home/u/p/.github/workflows/x.yml", wr, false, atip.ClassWorkspace},
 		{"/home/u/p/.mcp.json", wr, false, atip.ClassPolicySelf},
 
 		{"/dev/sda", wr, false, atip.ClassDevice},
@@ -81,6 +90,15 @@ func TestClassify(t *testing.T) {
 		{"/srv/common.git/hooks/x", wr, false, atip.ClassStartup},
 		{"/home/u/p/.vscode/tasks.json", wr, false, atip.ClassStartup},
 		{"/home/u/p/.vscode/extensions.json", wr, false, atip.ClassWorkspace},
+		{"/home/u/p/.vscode", d, true, atip.ClassStartup},
+		{"/home/u/p/.git/info/attributes", wr, false, atip.ClassStartup},
+		{"/home/u/p/.git/info/exclude", wr, false, atip.ClassWorkspaceVCS},
+		{"/home/u/p/.git/modules/a/b/hooks/x", wr, false, atip.ClassStartup},
+		{"/home/u/p/.git/worktrees/w/commondir", wr, false, atip.ClassStartup},
+		{"/home/u/p/sub/.git", wr, false, atip.ClassStartup},
+		{"/home/u/.config/glab-cli/config.yml", r, false, atip.ClassSecret},
+		{"/etc/pki/tls/private/x", r, false, atip.ClassSecret},
+		{"/etc/pki/tls/certs/x.pem", r, false, atip.ClassSystem},
 		{"/etc/cron.d/x", wr, false, atip.ClassStartup},
 		{"/etc/profile.d/x.sh", wr, false, atip.ClassStartup},
 
@@ -269,6 +287,27 @@ func TestFindWorkspace(t *testing.T) {
 		t.Fatal(err)
 	}
 	state := filepath.Join(home, "state", "atip-exec")
+	write(t, "dotencode\n", home, "hg", ".hg", "requires")
+	write(t, "x\n", home, "jj", ".jj", "repo", "store")
+	// Work trees where a program keeps its own code, in places of credentials, and where a
+	// linked one may be.
+	for _, dir := range []string{".oh-my-zsh", ".ssh/x", ".config", ".config/nvim", ".cache/x", "go", "go/pkg/mod/x", ".agents/reg/in"} {
+		repo(t, filepath.Join(home, dir, ".git"))
+	}
+	hiddenTree := filepath.Join(home, ".agents", "tree")
+	write(t, "gitdir: "+filepath.Join(git, "worktrees", "hidden")+"\n", hiddenTree, ".git")
+	write(t, "ref: x\n", git, "worktrees", "hidden", "HEAD")
+	write(t, "../..\n", git, "worktrees", "hidden", "commondir")
+	write(t, filepath.Join(hiddenTree, ".git")+"\n", git, "worktrees", "hidden", "gitdir")
+	registered := mkdir(t, home, "registered", "below")
+	mkdir(t, home, "wide")
+	mkdir(t, home, ".aws")
+	dirs := Dirs{Home: home, Config: filepath.Join(home, ".settings", "agent-tools"), State: state}
+	var list strings.Builder
+	for _, p := range []string{filepath.Dir(registered), home + "/.agents/reg", home + "/.aws", home + "/.cache", home, "/etc", filepath.Dir(home), home + "/.settings", open} {
+		list.WriteString(p + "\n")
+	}
+	write(t, "# comment\n\n"+list.String(), dirs.WorkspacesFile())
 	for _, row := range []struct {
 		name, cwd, root string
 		git             string // comma-separated
@@ -276,15 +315,33 @@ func TestFindWorkspace(t *testing.T) {
 	}{
 		{"top", p, p, git, uid},
 		{"below", p + "/a/b", p, git, uid},
-		{"no git", plain, plain, "", uid},
+		{"no work tree", plain, "", "", uid},
+		{"mercurial", home + "/hg", home + "/hg", "", uid},
+		{"jujutsu", home + "/jj", home + "/jj", "", uid},
+		{"hidden work tree", home + "/.oh-my-zsh", "", "", uid},
+		{"hidden linked work tree", hiddenTree, hiddenTree, filepath.Join(git, "worktrees", "hidden") + "," + git, uid},
+		{"work tree among credentials", home + "/.ssh/x", "", "", uid},
+		{"work tree that holds credentials", home + "/.config", "", "", uid},
+		{"work tree of what starts by itself", home + "/.config/nvim", "", "", uid},
+		{"work tree in a cache", home + "/.cache/x", "", "", uid},
+		{"work tree that holds a cache", home + "/go", "", "", uid},
+		{"work tree in the module cache", home + "/go/pkg/mod/x", "", "", uid},
+		{"registered", filepath.Dir(registered), filepath.Dir(registered), "", uid},
+		{"below a registered one", registered, filepath.Dir(registered), "", uid},
+		{"work tree below a registered one", home + "/.agents/reg/in", home + "/.agents/reg/in", filepath.Join(home, ".agents/reg/in/.git"), uid},
+		{"credentials, registered", home + "/.aws", "", "", uid},
+		{"cache, registered", home + "/.cache", "", "", uid},
+		{"system, registered", "/etc", "", "", uid},
+		{"our configuration, registered", home + "/.settings", "", "", uid},
+		{"registered by another user", filepath.Dir(registered), "", "", uid + 1},
 		{"worktree", tree, tree, wt + "," + git, uid},
-		{"worktree without back link", fake, fake, "", uid},
+		{"worktree without back link", fake, "", "", uid},
 		{"submodule", p + "/sub", p + "/sub", sub, uid},
-		{"somebody's repository", home + "/claims", home + "/claims", "", uid},
-		{"no repository", home + "/norepo", home + "/norepo", "", uid},
-		{"empty .git", empty, empty, "", uid},
-		{"world-writable on the way", open + "/inner", open + "/inner", "", uid},
-		{"other owner", p + "/a", p + "/a", "", uid + 1},
+		{"somebody's repository", home + "/claims", "", "", uid},
+		{"no repository", home + "/norepo", "", "", uid},
+		{"empty .git", empty, "", "", uid},
+		{"world-writable on the way", open + "/inner", "", "", uid},
+		{"other owner", p + "/a", "", "", uid + 1},
 		{"home", home, "", "", uid},
 		{"above home", filepath.Dir(home), "", "", uid},
 		{"root", "/", "", "", uid},
@@ -296,15 +353,32 @@ func TestFindWorkspace(t *testing.T) {
 		if row.name == "holds our state" {
 			mkdir(t, state)
 		}
-		root, dirs, why := FindWorkspace(row.cwd, home, row.uid, state)
-		if root != row.root || strings.Join(dirs, ",") != row.git || why == "" {
-			t.Errorf("%s: %q %q (%s), want %q %q", row.name, root, dirs, why, row.root, row.git)
+		root, gitDirs, why := FindWorkspace(row.cwd, dirs, row.uid)
+		if root != row.root || strings.Join(gitDirs, ",") != row.git || why == "" {
+			t.Errorf("%s: %q %q (%s), want %q %q", row.name, root, gitDirs, why, row.root, row.git)
+		}
+		// Whatever is accepted, what runs may not write lies outside of it.
+		for _, own := range dirs.Own() {
+			if root != "" && (subpath.Within(own, root) || subpath.Within(root, own)) {
+				t.Errorf("%s: the workspace %s holds or lies in %s", row.name, root, own)
+			}
 		}
 	}
-	// A home that is itself a repository gives the directory, not the home.
+	write(t, list.String()+"relative\n", dirs.WorkspacesFile())
+	if root, _, why := FindWorkspace(registered, dirs, uid); root != "" || !strings.Contains(why, "workspaces:10:") {
+		t.Errorf("a list with a mistake: %q (%s)", root, why)
+	}
+	write(t, list.String(), dirs.WorkspacesFile())
+	if err := os.Chmod(dirs.WorkspacesFile(), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if root, _, why := FindWorkspace(registered, dirs, uid); root != "" || !strings.Contains(why, "written by others") {
+		t.Errorf("a list that others can write: %q (%s)", root, why)
+	}
+	// A home that is itself a repository makes no workspace.
 	repo(t, filepath.Join(home, ".git"))
-	if root, dirs, _ := FindWorkspace(plain, home, uid); root != plain || dirs != nil {
-		t.Errorf("below a home repository: %q %q", root, dirs)
+	if root, gitDirs, _ := FindWorkspace(plain, dirs, uid); root != "" || gitDirs != nil {
+		t.Errorf("below a home repository: %q %q", root, gitDirs)
 	}
 }
 
@@ -319,21 +393,81 @@ func TestDirsFromEnv(t *testing.T) {
 			return ""
 		}
 	}
-	d, err := DirsFromEnv(env("HOME", "/h", "XDG_STATE_HOME", "/s", "XDG_DATA_HOME", "relative", "XDG_RUNTIME_DIR", "/r"), "")
-	want := Dirs{Home: "/h", Config: "/h/.config/agent-tools", Data: "/h/.local/share/agent-tools", State: "/s/atip-exec",
-		Cache: "/h/.cache/atip-exec", Runtime: "/r/atip-exec"}
-	if err != nil || d != want {
-		t.Errorf("%+v, %v", d, err)
+	account := AccountHome(os.Geteuid())
+	usual := Dirs{Home: account, Config: account + "/.config/agent-tools", Data: account + "/.local/share/agent-tools", State: account + "/.local/state/atip-exec", Cache: account + "/.cache/atip-exec"}
+	dir := tempDir(t)
+	mkdir(t, dir, "home")
+	allowed := filepath.Join(dir, "home")
+	for _, row := range []struct {
+		name  string
+		env   func(string) string
+		homes []string
+		want  Dirs
+	}{
+		{"nothing set", env(), nil, usual},
+		{"the account's own", env("HOME", account, "XDG_CONFIG_HOME", account+"/.config"), nil, usual},
+		{"another home", env("HOME", dir, "XDG_STATE_HOME", dir, "XDG_CONFIG_HOME", dir, "XDG_CACHE_HOME", dir), nil, usual},
+		{"permitted elsewhere", env("HOME", dir), []string{allowed}, usual},
+		{"permitted", env("HOME", allowed, "XDG_STATE_HOME", allowed+"/s", "XDG_DATA_HOME", "relative", "XDG_CONFIG_HOME", dir), []string{allowed},
+			Dirs{Home: allowed, Config: allowed + "/.config/agent-tools", Data: allowed + "/.local/share/agent-tools", State: allowed + "/s/atip-exec", Cache: allowed + "/.cache/atip-exec"}},
+		{"by dots", env("HOME", allowed+"/.."), []string{allowed}, usual},
+	} {
+		d, err := DirsFromEnv(row.env, "", row.homes...)
+		d.Runtime = ""
+		if err != nil || d != row.want {
+			t.Errorf("%s: %+v, %v", row.name, d, err)
+		}
+	}
+	link(t, dir, allowed, "out")
+	if d, err := DirsFromEnv(env("HOME", allowed+"/out"), "", allowed); err != nil || d.Home != account {
+		t.Errorf("a home through a link: %+v, %v", d, err)
+	}
+	if _, err := DirsFromEnv(env("HOME", "h"), "", "/"); err == nil {
+		t.Error("a relative HOME was accepted")
 	}
 	if d, err := DirsFromEnv(env("HOME", "/h"), "/other"); err != nil || d.Home != "/other" {
 		t.Errorf("%+v, %v", d, err)
 	}
-	if _, err := DirsFromEnv(env("HOME", "h"), ""); err == nil {
-		t.Error("a relative HOME was accepted")
+	list := filepath.Join(dir, "homes")
+	defer func(was string) { homesFile = was }(homesFile)
+	homesFile = list
+	write(t, "# here\n"+allowed+"\n", list)
+	if d, err := DirsFromEnv(env("HOME", allowed), ""); err != nil || d.Home != allowed {
+		t.Errorf("listed: %+v, %v", d, err)
 	}
-	t.Setenv("HOME", "")
-	if d, err := DirsFromEnv(env(), ""); err == nil && !filepath.IsAbs(d.Home) {
-		t.Errorf("%+v", d)
+	write(t, "here\n", list)
+	if d, err := DirsFromEnv(env("HOME", allowed), ""); err == nil || !strings.Contains(err.Error(), "homes:1: ") {
+		t.Errorf("a list with a mistake: %+v, %v", d, err)
+	}
+	if _, err := DirsFromEnv(env("HOME", account), ""); err != nil {
+		t.Errorf("the list is read where nobody asks for it: %v", err)
+	}
+}
+
+// TestOwnDirsAreNotFollowed: a link in place of one of our directories would lead where
+// somebody else decides.
+func TestOwnDirsAreNotFollowed(t *testing.T) {
+	dir := tempDir(t)
+	d := Dirs{Config: dir + "/c", State: dir + "/s", Cache: dir + "/k", Data: dir + "/d"}
+	mkdir(t, dir, "c")
+	mkdir(t, dir, "ws")
+	if err := d.Check(os.Getuid()); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"s", "k", "d"} {
+		link(t, "ws", dir, name)
+		if err := d.Check(os.Getuid()); err == nil || !strings.Contains(err.Error(), dir+"/"+name) {
+			t.Errorf("%s: %v", name, err)
+		}
+		os.Remove(filepath.Join(dir, name))
+	}
+	if os.Getuid() == 0 {
+		if err := os.Chown(dir+"/c", 1, 1); err != nil {
+			t.Fatal(err)
+		}
+		if err := d.Check(0); err == nil {
+			t.Error("a directory of another user was accepted")
+		}
 	}
 }
 
@@ -383,7 +517,7 @@ func BenchmarkFindWorkspace(b *testing.B) {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		if root, _, why := FindWorkspace(p, home, os.Getuid(), d.Own()...); root == "" {
+		if root, _, why := FindWorkspace(p, d, os.Getuid()); root == "" {
 			b.Fatal(why)
 		}
 	}
@@ -406,5 +540,38 @@ func TestOwnDirectory(t *testing.T) {
 		if w.Fill(&r, ""); r.Abs != want {
 			t.Errorf("%s leads to %s, want %s", value, r.Abs, want)
 		}
+	}
+}
+
+// TestOwnExecutable holds that /proc/self/exe is the program of the command that is judged,
+// in each way to it, and not this one. The control is this program under its own name.
+func TestOwnExecutable(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if self, err = filepath.EvalSymlinks(self); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat("/proc/self/exe"); err != nil {
+		t.Skip("no /proc here")
+	}
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink("/proc/self/exe", link); err != nil {
+		t.Fatal(err)
+	}
+	w := World{Home: "/nonexistent", Programs: []string{self}}
+	class := func(p string) atip.Class { return w.Classify(Resolve(p), atip.AccessRead, false) }
+	if got := class(self); got != atip.ClassPolicySelf {
+		t.Errorf("this program is %v", got)
+	}
+	for _, p := range []string{"/proc/self/exe", "/proc/thread-self/exe", "/proc//self/./exe", "/proc/self/../self/exe", "/proc/self/root/proc/self/exe", link,
+		"/proc/self/status", "/proc/self/fd"} {
+		if got := class(p); got != atip.ClassSystem {
+			t.Errorf("%s is %v, as %s", p, got, Resolve(p))
+		}
+	}
+	if got := class("/proc/self/root" + self); got != atip.ClassPolicySelf {
+		t.Errorf("by way of /proc/self/root it is %v", got)
 	}
 }

@@ -1,137 +1,196 @@
 package place
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+
+	"github.com/atip-dev/atip-exec/internal/subpath"
 )
 
-// secretsInHome are the places below the home directory that hold credentials.
-var secretsInHome = [...]string{
-	".ssh", ".aws", ".azure", ".gnupg", ".kube", ".config/gcloud", ".config/gh", ".docker/config.json", ".netrc", ".npmrc",
-	".pypirc", ".git-credentials", ".vault-token", ".cargo/credentials", ".cargo/credentials.toml", ".config/git/credentials",
-	".local/share/keyrings", ".password-store", ".config/op", "Library/Keychains",
-	".pgpass", ".my.cnf", ".mylogin.cnf", ".s3cfg", ".boto", ".terraformrc", ".terraform.d/credentials.tfrc.json", ".m2/settings.xml", ".m2/settings-security.xml", ".gem/credentials",
-	".composer/auth.json", ".config/composer/auth.json", ".config/rclone", ".config/hub", ".config/doctl", ".config/heroku", ".config/sops", ".config/helm/registry", ".config/containers/auth.json",
-	".config/github-copilot", ".config/huggingface", ".huggingface/token", ".cache/huggingface/token", ".kaggle/kaggle.json", ".fly/config.yml", ".oci", ".config/stripe", ".config/wrangler", ".wrangler/config",
-	".local/share/com.vercel.cli", ".databrickscfg", ".snowsql/config", ".age", ".minikube/ca.key", ".putty", ".claude/.credentials.json", ".codex/auth.json", ".gemini/oauth_creds.json",
-	".bash_history", ".zsh_history", ".local/share/fish/fish_history", ".psql_history", ".mysql_history", ".rediscli_history", ".python_history", ".node_repl_history", ".sqlite_history",
-	".mozilla", ".thunderbird", ".config/google-chrome", ".config/chromium", ".config/BraveSoftware", ".config/microsoft-edge",
-	"Library/Application Support/Google/Chrome", "Library/Application Support/Firefox", "Library/Cookies",
-}
-
 func (w World) secret(t target) bool {
-	abs := t.abs
-	for _, name := range secretsInHome {
-		if t.hitsHome(name, t.deep) {
-			return true
-		}
-	}
-	for _, p := range [...]string{"/etc/shadow", "/etc/gshadow", "/etc/shadow-", "/etc/gshadow-", "/etc/ssl/private", "/etc/sudoers", "/etc/sudoers.d"} {
-		if t.hits(p, t.deep) {
-			return true
-		}
-	}
-	if strings.HasPrefix(abs, "/proc/") && strings.HasSuffix(abs, "/environ") {
-		return true
-	}
-	return secretName(filepath.Base(abs)) && !certificates(abs)
+	return w.holds(t, Secret)
 }
 
-// secretName knows files that are secret wherever they lie.
-func secretName(base string) bool {
-	lower := strings.ToLower(base)
-	if envFile(lower) {
+func (w World) startup(t target) bool {
+	if w.holds(t, Startup) || w.inTree(t, kinds(Startup, Agent, CI)) {
 		return true
 	}
-	switch lower {
-	case "id_rsa", "id_dsa", "id_ecdsa", "id_ed25519":
-		return true
-	}
-	for _, suffix := range [...]string{".pem", ".key", ".kdbx", ".tfstate", ".tfstate.backup", ".p12", ".pfx", ".jks", ".keystore", ".ppk", ".ovpn"} {
-		if strings.HasSuffix(lower, suffix) {
+	for _, dir := range w.GitDirs {
+		if subpath.Within(t.abs, dir) && codeInGitDir(rel(t.abs, dir)) {
 			return true
 		}
 	}
-	return strings.HasPrefix(lower, "ssh_host_") && strings.HasSuffix(lower, "_key")
+	for rest := t.abs; rest != ""; {
+		var c string
+		if c, rest = cutComponent(rest); c != "" && c[0] == '.' && subpath.SameName(c, ".git") && (codeInGitDir(rest) || rest == "" && w.pointer(t)) {
+			return true
+		}
+	}
+	return false
 }
 
-// envFile is ".env" and its variants, but not ".envrc", which is code, nor the
-// examples that are meant to be committed.
-func envFile(lower string) bool {
-	rest, ok := strings.CutPrefix(lower, ".env")
-	if !ok || (rest != "" && rest[0] >= 'a' && rest[0] <= 'z') {
+// rows are the rows of the table by where they are looked for. Each path of each command is
+// compared with them.
+type rows struct {
+	home   [Startup + 1][]string // by kind, without the slash at the end
+	system [Startup + 1][]starred
+	base   []starred // secrets by their last component
+	tree   []*Name
+	starts [256]bool // the first bytes of those
+	git    []string
+}
+
+// starred is a name with its star taken apart.
+type starred struct {
+	before, after string
+	star          bool
+	unless        func(string) bool
+}
+
+var table = sync.OnceValue(func() *rows {
+	r := &rows{}
+	for i := range names {
+		n := &names[i]
+		path := strings.TrimSuffix(n.Path, "/")
+		before, after, star := strings.Cut(path, "*")
+		switch {
+		case n.Where == Home:
+			r.home[n.Kind] = append(r.home[n.Kind], path)
+		case n.Where == System:
+			r.system[n.Kind] = append(r.system[n.Kind], starred{before, after, star, nil})
+		case n.Where == GitDir:
+			r.git = append(r.git, n.Path)
+		case n.Kind == Secret:
+			r.base = append(r.base, starred{before, after, star, n.Unless})
+		default:
+			r.tree = append(r.tree, n)
+			r.starts[n.Path[0]], r.starts[n.Path[0]^0x20] = true, true // in small letters and capitals
+		}
+	}
+	return r
+})
+
+// holds reports whether t is, lies in or, as far as its access goes, holds a name of a home
+// directory or of the system.
+func (w World) holds(t target, kind Kind) bool {
+	deep := t.deep && kind == Secret || t.deepEdit
+	if t.inHome {
+		for _, path := range table().home[kind] {
+			if t.home != "" && t.home[0] != path[0] {
+				continue
+			}
+			if t.hitsHome(path, deep) {
+				return true
+			}
+		}
+	}
+	for i := range table().system[kind] {
+		p := &table().system[kind][i]
+		if len(t.abs) > 1 && t.abs[1] != p.before[1] {
+			continue
+		}
+		if p.star && between(t.abs, p.before, p.after) || !p.star && t.hits(p.before, deep) {
+			return true
+		}
+	}
+	if kind != Secret {
 		return false
 	}
-	for _, word := range [...]string{"example", "sample", "template"} {
-		if strings.Contains(rest, word) {
+	base := strings.ToLower(filepath.Base(t.abs))
+	for i := range table().base {
+		if table().base[i].is(base) && !certificates(t.abs) {
+			return true
+		}
+	}
+	return false
+}
+
+// between reports a path that begins and ends so. A name that is cut short is a beginning only.
+func between(path, before, after string) bool {
+	return len(path) >= len(before)+len(after) && strings.HasPrefix(path, before) && strings.HasSuffix(path, after)
+}
+
+// is reports whether the last component of a path, in small letters, is this name.
+func (p *starred) is(base string) bool {
+	if !p.star {
+		return base == p.before
+	}
+	return between(base, p.before, p.after) && (p.unless == nil || !p.unless(base[len(p.before):len(base)-len(p.after)]))
+}
+
+// inTree reports whether t is, lies in or, if deep, holds a name that counts in any directory,
+// or in any of the workspace. Names that differ in case are the same, as they are on the disk
+// of a colleague or of a container's host.
+func (w World) inTree(t target, wanted kindSet) bool {
+	rows, inner := table(), len(t.abs)+1
+	if w.Workspace != "" && subpath.Within(t.abs, w.Workspace) {
+		inner = len(t.abs) - len(rel(t.abs, w.Workspace))
+	}
+	for at := 0; at < len(t.abs); at++ {
+		if !rows.starts[t.abs[at]] || at > 0 && !os.IsPathSeparator(t.abs[at-1]) {
+			continue
+		}
+		for _, n := range rows.tree {
+			if !wanted.has(n.Kind) || n.Path[0]|0x20 != t.abs[at]|0x20 || n.Where != Anywhere && (n.Where != Workspace || at < inner) || n.Kind == CI && !w.CI {
+				continue
+			}
+			if follows(t.abs[at:], n.Path, t.deepEdit) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// follows reports whether path begins with name, component by component. If deep, a path that
+// ends on the way to name does as well.
+func follows(path, name string, deep bool) bool {
+	for name != "" {
+		if path == "" {
+			return deep
+		}
+		var a, b string
+		a, path = cutComponent(path)
+		if b, name = cutComponent(name); !subpath.SameName(a, b) {
 			return false
 		}
 	}
 	return true
 }
 
+// codeInGitDir knows what git runs or obeys in a git directory, and in those that it keeps
+// there for submodules and work trees.
+func codeInGitDir(name string) bool {
+	first, _ := cutComponent(name)
+	kept := subpath.SameName(first, "modules") || subpath.SameName(first, "worktrees")
+	for name != "" {
+		for _, n := range table().git {
+			if follows(name, n, false) {
+				return true
+			}
+		}
+		if !kept {
+			return false
+		}
+		_, name = cutComponent(name)
+	}
+	return false
+}
+
+// pointer reports a file by which git finds a git directory elsewhere, whether it is there or
+// about to be.
+func (w World) pointer(t target) bool {
+	return !t.deep && w.Workspace != "" && subpath.Within(t.abs, w.Workspace) && !isDir(t.abs)
+}
+
 // certificates are the public certificates every TLS client reads.
 func certificates(abs string) bool {
 	for _, dir := range [...]string{"/etc/ssl/certs", "/etc/pki", "/etc/ca-certificates", "/usr", "/System", "/nix/store"} {
-		if within(abs, dir) {
-			return !within(abs, "/etc/pki/tls/private") && !within(abs, "/usr/local/etc")
+		if subpath.Within(abs, dir) {
+			return !subpath.Within(abs, "/usr/local/etc")
 		}
 	}
 	return strings.HasSuffix(abs, "/certifi/cacert.pem")
-}
-
-// startupInHome run by themselves at login, at the start of a shell or editor, or
-// with every git command.
-var startupInHome = [...]string{
-	".claude/shell-snapshots", // sourced unread before each command of that host
-	".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".profile", ".zshrc", ".zshenv", ".zprofile", ".zlogin",
-	".zlogout", ".kshrc", ".mkshrc", ".cshrc", ".tcshrc", ".login", ".logout", ".xprofile", ".xinitrc", ".xsession", ".pam_environment",
-	".config/fish", ".config/nushell", ".config/environment.d", ".config/autostart", ".config/systemd", ".local/share/systemd",
-	".gitconfig", ".config/git/config", ".config/git/hooks", ".vimrc", ".vim", ".config/nvim", ".emacs", ".emacs.d", ".pythonrc", ".tmux.conf",
-	"Library/LaunchAgents",
-}
-
-func (w World) startup(t target) bool {
-	abs := t.abs
-	for _, name := range startupInHome {
-		if t.hitsHome(name, t.deepEdit) {
-			return true
-		}
-	}
-	for _, p := range [...]string{"/etc/profile", "/etc/profile.d", "/etc/bash.bashrc", "/etc/bashrc", "/etc/zsh", "/etc/zshrc", "/etc/zshenv",
-		"/etc/crontab", "/etc/anacrontab", "/var/spool/cron", "/etc/systemd", "/usr/lib/systemd", "/lib/systemd", "/usr/local/lib/systemd",
-		"/etc/init.d", "/etc/rc.local", "/etc/ld.so.preload", "/etc/xdg/autostart", "/Library/LaunchAgents", "/Library/LaunchDaemons"} {
-		if t.hits(p, t.deepEdit) {
-			return true
-		}
-	}
-	if strings.HasPrefix(abs, "/etc/cron.") {
-		return true
-	}
-	for _, dir := range w.GitDirs {
-		if within(abs, dir) && codeInGitDir(rel(abs, dir)) {
-			return true
-		}
-	}
-	base := filepath.Base(abs)
-	switch base {
-	case "authorized_keys", "authorized_keys2", ".envrc":
-		return true
-	}
-	switch filepath.Base(filepath.Dir(abs)) {
-	case ".git":
-		if codeInGitDir(base) {
-			return true
-		}
-	case ".vscode":
-		if base == "tasks.json" || base == "settings.json" || base == "launch.json" || base == "mcp.json" {
-			return true
-		}
-	}
-	return hasComponents(abs, ".git", "hooks") || hasComponent(abs, ".idea")
-}
-
-// codeInGitDir knows what git runs or obeys in a git directory.
-func codeInGitDir(name string) bool {
-	return name == "config" || name == "config.worktree" || within(name, "hooks")
 }

@@ -1,97 +1,210 @@
 package place
 
 import (
+	"cmp"
 	"errors"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/regular"
+	"github.com/atip-dev/atip-exec/internal/subpath"
 )
 
-// FindWorkspace finds the directory a command may write: the top of the git work
-// tree around cwd, found without running git, else cwd. root is "" if there is
-// none, and why says why; gitDirs are the git directories that belong to it, the
-// common one last. own are directories that a workspace may not contain.
-func FindWorkspace(cwd, home string, uid int, own ...string) (root string, gitDirs []string, why string) {
+// FindWorkspace finds the directory that commands may write: the top of the git, Mercurial or
+// Jujutsu work tree of this user around cwd, found without running its tool, or else a
+// directory that a person registered. A directory is not a workspace because the caller stands
+// in it. root is "" if there is none, and why says why; gitDirs are the git directories that
+// belong to it, the common one last.
+func FindWorkspace(cwd string, d Dirs, uid int) (root string, gitDirs []string, why string) {
 	if !filepath.IsAbs(cwd) {
 		return "", nil, "the current directory has no path"
 	}
-	seen := make(walk, 16)
+	f, seen := newFinder(d, uid)
 	cwd = seen.resolve(cwd, "")
 	if fi, err := os.Stat(cwd); err != nil || !fi.IsDir() {
 		return "", nil, "the current directory does not exist"
 	}
-	realHome := ""
-	if home != "" {
-		realHome = seen.resolve(home, "")
-	}
-	var resolved []string
-	for _, p := range own {
-		resolved = append(resolved, seen.below(p, home, realHome))
-	}
-	forbidden := func(dir string) string { return forbiddenRoot(dir, realHome, resolved) }
-	top, dirs, note := gitTop(cwd, uid)
-	if top != "" {
-		if no := forbidden(top); no == "" {
-			return top, dirs, note
+	t := f.tree(cwd)
+	if t.top != "" {
+		if no := f.never(t.top); no != "" {
+			return "", nil, t.top + " is " + no
+		}
+		if t.linked || !f.hidden(t.top) {
+			return t.top, t.gitDirs, t.why
 		}
 	}
-	if no := forbidden(cwd); no != "" {
-		return "", nil, no
+	registered, err := d.Workspaces()
+	if err != nil {
+		return "", nil, err.Error()
 	}
-	if top != "" {
-		return cwd, nil, "current directory: the git work tree around it is " + forbidden(top)
+	for _, p := range registered {
+		p = seen.resolve(p, "")
+		if !subpath.Within(cwd, p) || !f.oursFrom(cwd, p) {
+			continue
+		}
+		if no := f.never(p); no != "" {
+			return "", nil, p + " is " + no
+		}
+		if t.top != "" && subpath.Within(t.top, p) {
+			return t.top, t.gitDirs, t.why
+		}
+		return p, nil, "registered directory"
 	}
-	return cwd, nil, note
+	if t.top != "" {
+		return "", nil, t.top + " lies in a hidden directory of the home directory, which programs keep for themselves"
+	}
+	if no := f.never(cwd); no != "" {
+		return "", nil, cwd + " is " + no
+	}
+	return "", nil, t.why
 }
 
-// forbiddenRoot says why dir can be no workspace; "" if it can.
-func forbiddenRoot(dir, home string, own []string) string {
+// finder looks for the workspace of one user.
+type finder struct {
+	uid   int
+	home  string   // without links, "" if unknown
+	own   []string // our own directories, without links
+	links []string // where links lie by which they are found
+}
+
+func newFinder(d Dirs, uid int) (finder, walk) {
+	f, seen := finder{uid: uid}, make(walk, 16)
+	if d.Home != "" {
+		f.home = seen.resolve(d.Home, "")
+	}
+	for _, p := range d.Own() {
+		f.own = append(f.own, seen.below(p, d.Home, f.home))
+	}
+	for p, l := range seen {
+		if l.link {
+			f.links = append(f.links, p)
+		}
+	}
+	return f, seen
+}
+
+// cachesInHome hold what runs of every workspace, and programs outside of them, use again.
+var cachesInHome = [...]string{".cache", ".npm", ".cargo", ".rustup", ".m2", ".gradle", ".local/share/pnpm", "go/pkg", "Library/Caches"}
+
+// never says why dir can be no workspace, whoever asks for it; "" if it can. Such a place is
+// written by nobody's build, and what lies there decides about other runs.
+func (f finder) never(dir string) string {
 	switch {
 	case filepath.Dir(dir) == dir:
 		return "the root directory"
-	case home != "" && dir == home:
+	case f.home != "" && dir == f.home:
 		return "the home directory"
-	case home != "" && within(home, dir):
+	case f.home != "" && subpath.Within(f.home, dir):
 		return "above the home directory"
 	}
 	if sameAsAny(dir, "/tmp", "/var/tmp", "/dev/shm", os.Getenv("TMPDIR")) {
 		return "a directory for temporary files"
 	}
-	for _, p := range own {
-		if within(p, dir) || within(dir, p) {
+	for _, p := range f.own {
+		if subpath.Within(p, dir) || subpath.Within(dir, p) {
 			return "a directory that holds or lies in this program's own files"
 		}
+	}
+	for _, p := range f.links {
+		if subpath.Within(p, dir) {
+			return "a directory that holds a link to this program's own files: " + p
+		}
+	}
+	w := World{Home: f.home}
+	t := w.target(dir, atip.AccessRead|atip.AccessWrite, true)
+	switch {
+	case w.secret(t):
+		return "a place of credentials"
+	case w.startup(t):
+		return "a place of files that run by themselves"
+	case w.inTree(t, kinds(Own)):
+		return "a directory that holds or lies in this program's own files"
+	}
+	for _, name := range cachesInHome {
+		if t.hitsHome(name, true) {
+			return "a cache that other directories share"
+		}
+	}
+	if !(f.home != "" && subpath.Within(dir, f.home)) && !w.tmp(dir) && (system(dir) || device(dir)) {
+		return "a part of the system"
 	}
 	return ""
 }
 
-// gitTop walks upward through directories of uid that others cannot write: what
-// lies beyond could have been put there to widen the workspace (CVE-2022-24765).
-func gitTop(cwd string, uid int) (top string, gitDirs []string, note string) {
+// hidden reports a directory below a hidden one of the home directory. Shells, editors and
+// version managers keep work trees there whose code they run (~/.oh-my-zsh, ~/.nvm).
+func (f finder) hidden(dir string) bool {
+	return f.home != "" && subpath.Within(dir, f.home) && strings.HasPrefix(rel(dir, f.home), ".")
+}
+
+// tree is the work tree around a directory.
+type tree struct {
+	top     string // "" for none
+	gitDirs []string
+	linked  bool // its repository lies elsewhere and points back to it
+	why     string
+}
+
+// tree walks upward through directories of the user that others cannot write: what lies
+// beyond could have been put there to widen the workspace (CVE-2022-24765).
+func (f finder) tree(cwd string) tree {
+	unfollowed := ""
 	for dir := cwd; ; dir = filepath.Dir(dir) {
-		if !safeDir(dir, uid) {
-			return "", nil, "current directory: " + dir + " is not only ours"
+		if !safeDir(dir, f.uid) {
+			return tree{why: cmp.Or(unfollowed, "it lies in no work tree of yours: "+dir+" belongs to another user, or others can write to it")}
 		}
 		dotGit := join(dir, ".git")
 		_, missing := lookAt(dotGit)
 		switch {
 		case missing:
-		case safeDir(dotGit, uid):
+			for _, kind := range [...]struct{ dir, part, why string }{{".hg", "requires", "Mercurial work tree"}, {".jj", "repo", "Jujutsu work tree"}} {
+				meta := join(dir, kind.dir)
+				if _, missing := lookAt(join(meta, kind.part)); !missing && safeDir(meta, f.uid) {
+					return tree{top: dir, why: kind.why}
+				}
+			}
+		case safeDir(dotGit, f.uid):
 			if isRepository(dotGit) {
-				return dir, []string{dotGit}, "git work tree"
+				return tree{top: dir, gitDirs: []string{dotGit}, why: "git work tree"}
 			}
 		case isRegular(dotGit):
-			if dirs, err := linkedGitDirs(dir, dotGit, uid); err == nil {
-				return dir, dirs, "git work tree with linked git directory"
-			} else {
-				return dir, nil, "git work tree; its .git file is not followed: " + err.Error()
+			dirs, err := linkedGitDirs(dir, dotGit, f.uid)
+			if err == nil {
+				return tree{top: dir, gitDirs: dirs, linked: true, why: "git work tree with linked git directory"}
 			}
+			unfollowed = dotGit + " is not followed: " + err.Error()
 		}
 		if filepath.Dir(dir) == dir {
-			return "", nil, "current directory"
+			return tree{why: cmp.Or(unfollowed, "it lies in no git, Mercurial or Jujutsu work tree")}
 		}
 	}
+}
+
+// oursFrom reports whether all directories from dir up to top belong to the user alone.
+func (f finder) oursFrom(dir, top string) bool {
+	for ; ; dir = filepath.Dir(dir) {
+		if !safeDir(dir, f.uid) {
+			return false
+		}
+		if dir == top {
+			return true
+		}
+	}
+}
+
+// CanRegister says why a person cannot register dir as a workspace; "" if he can.
+func CanRegister(dir string, d Dirs, uid int) string {
+	f, seen := newFinder(d, uid)
+	dir = seen.resolve(dir, "")
+	if no := f.never(dir); no != "" {
+		return "it is " + no
+	}
+	if !safeDir(dir, uid) {
+		return "it belongs to another user, or others can write to it"
+	}
+	return ""
 }
 
 func isRepository(dir string) bool {
@@ -184,25 +297,6 @@ const maxSmall = 1 << 20
 
 // smallFile reads a regular file of modest size; a FIFO or a device is refused.
 func smallFile(p string) (string, error) {
-	data, err := readRegular(p, maxSmall)
+	data, err := regular.Read(p, maxSmall)
 	return string(data), err
-}
-
-var errNotRegular = errors.New("not a regular file of acceptable size")
-
-func readRegular(p string, limit int64) ([]byte, error) {
-	if fi, err := os.Stat(p); err != nil {
-		return nil, err
-	} else if !fi.Mode().IsRegular() || fi.Size() > limit {
-		return nil, errNotRegular
-	}
-	f, err := openNonblock(p)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	if fi, err := f.Stat(); err != nil || !fi.Mode().IsRegular() {
-		return nil, errNotRegular
-	}
-	return io.ReadAll(io.LimitReader(f, limit))
 }

@@ -27,6 +27,7 @@ func (t *tape) Write(b []byte) (int, error) {
 }
 func (t *tape) Close() error                { return nil }
 func (t *tape) CloseWrite() error           { return nil }
+func (t *tape) Reset() error                { return nil }
 func (t *tape) SetDeadline(time.Time) error { return nil }
 
 // hello is a ClientHello for a name.

@@ -55,6 +55,8 @@ func (e Entry) Explain() string {
 		return "the addresses of this machine cannot be listed, so none can be told from others"
 	case "unresolved":
 		return "its name is not known here"
+	case "refused":
+		return "connection refused: nothing listens on that port"
 	case "unreachable":
 		return "it does not answer"
 	case "upstream":

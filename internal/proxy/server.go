@@ -8,6 +8,7 @@ import (
 	"os"
 	"strconv"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/atip-dev/atip-exec/internal/ip"
@@ -28,6 +29,8 @@ type stream interface {
 	io.ReadWriteCloser
 	CloseWrite() error
 	SetDeadline(time.Time) error
+	// Reset has Close end the connection as a host does on which nothing listens.
+	Reset() error
 }
 
 // Server is the proxy of one run.
@@ -195,6 +198,11 @@ func (s *Server) http(c stream) {
 		x.entry.Via = "connect"
 	}
 	up, status, reason := x.connect(r.target, !r.connect)
+	if up == nil && status == 502 && !r.connect {
+		// A client would take an answer for the host's: outside there is none.
+		_ = c.Reset()
+		return
+	}
 	if up == nil {
 		x.answer(status, reason)
 		return
@@ -227,9 +235,13 @@ func (s *Server) socks(c stream) {
 	switch reply {
 	case socksOK:
 		var status int
-		if up, status, _ = x.connect(t, false); up == nil {
-			if reply = socksUnreachable; status == 403 {
+		var reason string
+		if up, status, reason = x.connect(t, false); up == nil {
+			switch reply = socksUnreachable; {
+			case status == 403:
 				reply = socksRefused
+			case reason == "refused":
+				reply = socksClosed
 			}
 		}
 	default:
@@ -255,10 +267,13 @@ func (s *Server) direct(c stream, host string, port int) {
 	if t.port = port; !ok {
 		return
 	}
-	if up, _, _ := x.connect(t, false); up != nil {
-		defer s.drop(up)
-		x.tunnel(up, t)
+	up, _, _ := x.connect(t, false)
+	if up == nil {
+		_ = c.Reset()
+		return
 	}
+	defer s.drop(up)
+	x.tunnel(up, t)
 }
 
 // forward needs no list: the policy names this very service.
@@ -276,8 +291,9 @@ func (s *Server) forward(c stream, t target, rule string) {
 			return
 		}
 	}
-	up := x.reach(ctx, addrs, t.port)
+	up, _ := x.reach(ctx, addrs, t.port)
 	if up == nil {
+		_ = c.Reset()
 		return
 	}
 	defer s.drop(up)
@@ -340,8 +356,8 @@ func (x *client) connect(t target, plain bool) (up stream, status int, reason st
 		return nil, 403, reason
 	}
 	s.note(e, "")
-	if up = x.reach(ctx, good, t.port); up == nil {
-		return nil, 502, "unreachable"
+	if up, reason = x.reach(ctx, good, t.port); up == nil {
+		return nil, 502, reason
 	}
 	return up, 0, ""
 }
@@ -349,21 +365,25 @@ func (x *client) connect(t target, plain bool) (up stream, status int, reason st
 // maxDials bounds how many addresses of one name are tried.
 const maxDials = 4
 
-// reach connects to the first address that answers.
-func (x *client) reach(ctx context.Context, addrs []ip.Addr, port int) stream {
+// reach connects to the first address that answers. Without one it says why.
+func (x *client) reach(ctx context.Context, addrs []ip.Addr, port int) (up stream, reason string) {
+	reason = "refused"
 	for _, a := range addrs[:min(len(addrs), maxDials)] {
 		up, err := x.s.dial(ctx, a, port)
 		if err != nil {
+			if !errors.Is(err, syscall.ECONNREFUSED) {
+				reason = "unreachable"
+			}
 			continue
 		}
 		if !x.s.keep(up) {
-			return nil
+			return nil, "unreachable"
 		}
 		x.s.amend(x.entry, func() { x.entry.Addr = a.String() })
-		return up
+		return up, ""
 	}
-	x.failed("unreachable")
-	return nil
+	x.failed(reason)
+	return nil, reason
 }
 
 // through connects by way of the upstream proxy, which looks the name up itself. The
@@ -377,9 +397,9 @@ func (x *client) through(ctx context.Context, next *upstream, t target, plain bo
 			return nil, 502, "unresolved"
 		}
 	}
-	up := x.reach(ctx, addrs, next.target.port)
+	up, reason := x.reach(ctx, addrs, next.target.port)
 	if up == nil {
-		return nil, 502, "unreachable"
+		return nil, 502, reason
 	}
 	if plain {
 		return up, 0, ""
@@ -420,6 +440,9 @@ func (x *client) answer(status int, reason string) {
 	e.Reason = reason
 	text += ": " + e.Explain() + "\n"
 	words := map[int]string{400: "Bad Request", 403: "Forbidden", 502: "Bad Gateway"}[status]
+	if status == 502 {
+		words = e.Explain() // Go and Python print these words and nothing of the body
+	}
 	_, _ = x.c.Write([]byte("HTTP/1.1 " + strconv.Itoa(status) + " " + words + "\r\nX-Atip-Denied: " + reason +
 		"\r\nContent-Type: text/plain\r\nContent-Length: " + strconv.Itoa(len(text)) + "\r\nConnection: close\r\n\r\n" + text))
 	x.drain()

@@ -33,6 +33,19 @@ func (s *socket) CloseWrite() error {
 	return err
 }
 
+// Reset has Close send a reset.
+func (s *socket) Reset() error {
+	raw, err := s.f.SyscallConn()
+	if err == nil {
+		var inner error
+		err = raw.Control(func(fd uintptr) {
+			inner = unix.SetsockoptLinger(int(fd), unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1})
+		})
+		err = errors.Join(err, inner)
+	}
+	return err
+}
+
 // acceptFrom waits for a connection. What only concerns one connection, and a lack of
 // descriptors, which passes, do not end the service.
 func acceptFrom(l *os.File) (stream, error) {

@@ -13,6 +13,7 @@ const (
 	socksOK          = 0
 	socksRefused     = 2
 	socksUnreachable = 4
+	socksClosed      = 5
 	socksCommand     = 7
 	socksAddress     = 8
 )

@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"io"
 	"net"
+	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -109,5 +111,43 @@ func TestUpstream(t *testing.T) {
 	}
 	if !slices.Equal(b.looked, []string{"proxy.corp", "proxy.corp", "proxy.corp"}) {
 		t.Errorf("looked up %v", b.looked)
+	}
+}
+
+// TestClosedPort: a port on which nothing listens looks like one to the programs of a run, as far as
+// a proxy can tell them, and is no answer of the host's.
+func TestClosedPort(t *testing.T) {
+	b := newBench(t, Config{Allow: []string{"api.example:5432", "api.example:80"}}, names)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.origin[5432], b.origin[80] = l.Addr().String(), l.Addr().String()
+	l.Close()
+	const why = "connection refused: nothing listens on that port"
+	if out := say(t, b.http, "CONNECT api.example:5432 HTTP/1.1\r\n\r\n"); !strings.HasPrefix(out, "HTTP/1.1 502 "+why+"\r\n") || !strings.HasSuffix(out, "\r\n\r\natip-exec: api.example:5432: "+why+"\n") {
+		t.Errorf("%q", out)
+	}
+	if e := b.last(t); e.Decision != "allow" || e.Reason != "refused" {
+		t.Errorf("%+v", e)
+	}
+	if out := say(t, b.socks, "\x05\x01\x00\x05\x01\x00\x03\x0bapi.example\x15\x38"); !strings.HasPrefix(out, "\x05\x00\x05\x05") {
+		t.Errorf("%q", out)
+	}
+	for _, row := range []struct {
+		words []string
+		want  string
+	}{
+		{[]string{"curl", "-sS", "-m", "9", "-x", "http://" + b.http, "http://api.example/"}, "curl: (56)"},
+		{[]string{"curl", "-sS", "-m", "9", "-x", "http://" + b.http, "https://api.example:5432/"}, "502"},
+		{[]string{"curl", "-sS", "-m", "9", "-x", "socks5h://" + b.socks, "https://api.example:5432/"}, "curl: (97)"},
+		{[]string{"git", "-c", "http.proxy=http://" + b.http, "ls-remote", "https://api.example:5432/x"}, "fatal: unable to access"},
+		{[]string{"python3", "-c", "import sys, urllib.request as r\nr.build_opener(r.ProxyHandler({'https': 'http://" + b.http + "'})).open('https://api.example:5432/')"}, why},
+	} {
+		cmd := exec.Command(row.words[0], row.words[1:]...)
+		cmd.Env = append(os.Environ(), "LC_ALL=C")
+		if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), row.want) {
+			t.Errorf("%v: %v %s", row.words, err, out)
+		}
 	}
 }

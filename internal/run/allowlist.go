@@ -2,9 +2,12 @@ package run
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/atip-dev/atip-exec/internal/effects"
+	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/policy"
 	"github.com/atip-dev/atip-exec/shims"
@@ -30,7 +33,7 @@ func (p *Plan) onlyApproved() error {
 	for _, list := range lists {
 		known := map[string]string{}
 		for i, s := range p.steps {
-			if i == 0 && s.missing != nil || shellBuiltin(s) {
+			if i == 0 && s.Missing != nil || shellBuiltin(s) {
 				continue // nothing would start
 			}
 			why, err := p.unapproved(list, s, known)
@@ -46,16 +49,16 @@ func (p *Plan) onlyApproved() error {
 	return nil
 }
 
-func shellBuiltin(s *step) bool { return s.Call.Provenance.Source == "shell:builtin" }
+func shellBuiltin(s *effects.Step) bool { return s.Call.Provenance.Source == "shell:builtin" }
 
 // unapproved says why a step may not run, "" if it may.
-func (p *Plan) unapproved(list policy.Allowlist, s *step, known map[string]string) (string, error) {
-	if len(s.id.Chain) == 0 {
+func (p *Plan) unapproved(list policy.Allowlist, s *effects.Step, known map[string]string) (string, error) {
+	if len(s.ID.Chain) == 0 {
 		return "it is not known which file would run", nil
 	}
-	for _, part := range s.id.Chain {
+	for _, part := range s.ID.Chain {
 		switch {
-		case part.Role == trust.RoleArgument, contains(p.programs(), part.Path):
+		case part.Role == trust.RoleArgument, slices.Contains(p.programs(), part.Path):
 			continue // read and not started, or this program, which judges again
 		case part.Digest == "":
 			return part.Path + " cannot be read", nil
@@ -107,13 +110,13 @@ func (p *Plan) approval(list policy.Allowlist, part trust.Part) (string, error) 
 		p.pending = append(p.pending, name+" would be asked whether it approves sha256:"+part.Digest)
 		return "is not known to be approved by " + name, nil
 	case p.offline():
-		return "", fault.New("E4203", "offline, and it is not known whether "+name+" approves "+part.Path).With("digest", part.Digest).With("policy", list.File)
+		return "", fault.New(errcode.Offline, "offline, and it is not known whether "+name+" approves "+part.Path).With("digest", part.Digest).With("policy", list.File)
 	}
 	message := name + " must approve " + part.Path + " and cannot be asked"
 	if missed {
 		message += ": " + miss.Why
 	}
-	return "", fault.New("E4202", message).With("digest", part.Digest).With("policy", list.File)
+	return "", fault.New(errcode.RegistryUnavailable, message).With("digest", part.Digest).With("policy", list.File)
 }
 
 // registryOf names the registry of a demand: the one in whose folder the document lies,
@@ -150,7 +153,7 @@ func (p *Plan) askApproval(id, digest string) {
 
 func (p *Plan) denyUnapproved(list policy.Allowlist, i int, why string) {
 	s := p.steps[i]
-	text := Quote(s.argv) + ": " + why
+	text := Quote(s.Argv) + ": " + why
 	p.Decision.Action, p.Decision.Grants, p.Decision.Trust, p.refused = policy.Deny, policy.Grants{}, true, unapproved
 	rule := list.Layer.String() + "/approval.allowlist"
 	p.Decision.Reasons = append(p.Decision.Reasons, policy.Reason{Rule: rule, File: list.File, Action: policy.Deny, Text: text, Step: i,
@@ -161,27 +164,25 @@ func (p *Plan) denyUnapproved(list policy.Allowlist, i int, why string) {
 	}
 }
 
-// signedMetadata denies what rests on a document without a signature where policy
-// requires one. Signatures cannot be verified yet, and what cannot be verified does not
-// pass; the documents inside this program are part of it.
+// signedMetadata denies what rests on a document without a proven signature where policy
+// requires one; the documents inside this program are part of it.
 func (p *Plan) signedMetadata() {
-	t := p.trustPolicy()
-	if !t.RequireMetadata || p.Decision.Action == policy.Deny {
+	if !p.trustPolicy().RequireMetadata || p.Decision.Action == policy.Deny {
 		return
 	}
 	for i, s := range p.steps {
-		switch s.Call.Provenance.Channel {
-		case "builtin", "none", "":
-			continue
-		}
-		v := trust.Decide(trust.Facts{Subject: trust.Metadata}, t)
-		if v.Action == trust.Allow {
+		v := s.DocumentVerdict
+		if v.Reason == "" || v.Action == trust.Allow {
 			continue
 		}
 		p.Decision.Action, p.Decision.Grants, p.Decision.Trust, p.refused = policy.Deny, policy.Grants{}, true, v.Reason
+		suggest := v.NextStep("the document")
+		if suggest == "" {
+			suggest = "use a tool whose metadata is built in, or remove the document"
+		}
 		p.Decision.Reasons = append(p.Decision.Reasons, policy.Reason{Rule: "trust/metadata", Action: policy.Deny, Step: i,
-			Text:    Quote(s.argv) + ": metadata_refused, signed metadata is required and the signature of " + s.Call.Provenance.Source + " cannot be verified here",
-			Suggest: "use a tool whose metadata is built in, or remove the document"})
+			Text:    Quote(s.Argv) + ": metadata_refused, signed metadata is required and that of " + s.ID.Effective + " is " + v.Level.String() + " (" + v.Reason + ")",
+			Suggest: suggest})
 		if i < len(p.Decision.Steps) {
 			p.Decision.Steps[i].Action = policy.Deny
 		}

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/atip-dev/atip-exec/internal/effects"
+	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 )
 
@@ -44,7 +46,7 @@ func (b *Batch) make(inv Invocation) (*Plan, error) {
 	place := b.places[inv.Directory]
 	if place == nil {
 		place = newPlan(inv, b.Machine)
-		place.memo = newMemo()
+		place.memo = effects.NewMemo()
 		if err := stages(place.locate, place.probe, place.loadPolicy); err != nil {
 			return nil, err
 		}
@@ -60,6 +62,7 @@ func (b *Batch) make(inv Invocation) (*Plan, error) {
 	run, argv, began := p.Run, p.Argv, p.began
 	*p = *place
 	p.Run, p.Argv, p.inv, p.began, p.Warnings = run, argv, inv, began, slices.Clone(place.Warnings)
+	p.where = nil // the answers of its policy are those of this plan
 	if err := stages(p.identify, p.decide, p.confine, p.environment, p.returned); err != nil {
 		p.Close()
 		return nil, err
@@ -80,7 +83,7 @@ func (b *Batch) plan(q batchLine) any {
 		return batchError{Kind: planKind, ID: q.ID, Decision: "deny", Error: fault.From(err)}
 	}
 	if len(inv.Argv) == 0 && !inv.IsShell {
-		return failed(fault.New("E1003", "neither cmd nor argv"))
+		return failed(fault.New(errcode.NoCommand, "neither cmd nor argv"))
 	}
 	p, err := b.make(inv)
 	if err != nil {

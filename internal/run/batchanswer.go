@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"slices"
 
+	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 )
 
@@ -48,19 +49,19 @@ func (b *Batch) Answer(in io.Reader, out io.Writer) error {
 		case q.panic != nil:
 			panic(q.panic)
 		case q.err != nil:
-			return fault.New("E4005", "stdout: "+q.err.Error())
+			return fault.New(errcode.OutputWrite, "stdout: "+q.err.Error())
 		case q.wrong != nil && first == nil:
 			first = q.wrong
 		}
 		if _, err := out.Write(q.answer); err != nil {
-			return fault.New("E4005", "stdout: "+err.Error())
+			return fault.New(errcode.OutputWrite, "stdout: "+err.Error())
 		}
 	}
 	switch {
 	case errors.Is(broken, bufio.ErrTooLong):
-		return fault.New("E1004", fmt.Sprintf("a line of stdin is longer than %d MiB", maxBatchLine>>20))
+		return fault.New(errcode.Arguments, fmt.Sprintf("a line of stdin is longer than %d MiB", maxBatchLine>>20))
 	case broken != nil:
-		return fault.New("E1004", "stdin: "+broken.Error())
+		return fault.New(errcode.Arguments, "stdin: "+broken.Error())
 	}
 	return first
 }
@@ -111,7 +112,7 @@ func (b *Batch) take(q *batched) {
 	var l batchLine
 	var answer any
 	if err := json.Unmarshal(q.line, &l); err != nil {
-		q.wrong = fault.New("E1004", fmt.Sprintf("line %d of stdin is not a JSON object: %v", q.number, err)).WithFix("write {\"id\":1,\"argv\":[\"ls\"]}", "")
+		q.wrong = fault.New(errcode.Arguments, fmt.Sprintf("line %d of stdin is not a JSON object: %v", q.number, err)).WithFix("write {\"id\":1,\"argv\":[\"ls\"]}", "")
 		answer = batchError{Kind: planKind, Decision: "deny", Error: q.wrong}
 	} else {
 		answer = b.plan(l)

@@ -5,14 +5,16 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/internal/approve"
+	"github.com/atip-dev/atip-exec/internal/effects"
+	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/internal/regular"
 	"github.com/atip-dev/atip-exec/policy"
 )
 
@@ -23,44 +25,45 @@ const BehalfName = "atip-exec:behalf"
 // behalfFD is where that process finds its order and leaves the result.
 const behalfFD = 3
 
-// behalf says for whom a run is planned afresh. All of it comes from the run outside, but
+// behalf says for whom a run is planned afresh. All of it comes from the parent run, but
 // for the question, which anything in its sandbox may have asked.
 type behalf struct {
-	V         int      `json:"v"`
-	Question  question `json:"question"`
-	Run       string   `json:"run"`       // the run outside
-	Words     string   `json:"words"`     // its command, redacted
-	Workspace string   `json:"workspace"` // of it
-	Cwd       string   `json:"cwd"`
-	Policies  []string `json:"policies"` // its --policy files
-	Profiles  []string `json:"profiles"` // its --profile names
-	CI        bool     `json:"ci"`
-	Withheld  []string `json:"withheld"` // the credentials its sandbox lacks
-	Files     []string `json:"files"`    // credential files that its sandbox has
-	ReadOnly  bool     `json:"readOnly"` // its sandbox cannot write to the workspace
-	Channel   int      `json:"channel"`  // of the run outside of it, 0 for none
+	V         int             `json:"v"`
+	Question  question        `json:"question"`
+	Run       string          `json:"run"`       // the parent run
+	Words     string          `json:"words"`     // its command, redacted
+	Workspace string          `json:"workspace"` // of it
+	Cwd       string          `json:"cwd"`
+	Policies  []string        `json:"policies"` // its --policy files
+	Profiles  []string        `json:"profiles"` // its --profile names
+	Ceiling   *policy.Ceiling `json:"ceiling"`  // of the script that it runs
+	CI        bool            `json:"ci"`
+	Withheld  []string        `json:"withheld"` // the credentials its sandbox lacks
+	Files     []string        `json:"files"`    // credential files that its sandbox has
+	ReadOnly  bool            `json:"readOnly"` // its sandbox cannot write to the workspace
+	Channel   int             `json:"channel"`  // of the parent run of it, 0 for none
 }
 
 // Behalf is what main does under BehalfName. It plans the question as a command of its
-// own, in the environment, the directory and under the policies of the run outside, and
+// own, in the environment, the directory and under the policies of the parent run, and
 // runs it in a sandbox of its own.
 func Behalf(m Machine, out Output) *fault.Fault {
 	control := recordSocket(behalfFD)
 	if control == nil {
-		return fault.New("E1003", BehalfName+" is started by atip-exec itself").WithFix("write the command after `--`", "atip-exec -- git status")
+		return fault.New(errcode.NoCommand, BehalfName+" is started by atip-exec itself").WithFix("write the command after `--`", "atip-exec -- git status")
 	}
 	defer control.Close()
 	buf := make([]byte, maxOrder)
 	n, err := control.Read(buf)
 	var b behalf
 	if err != nil || json.Unmarshal(buf[:n], &b) != nil || b.V != 1 {
-		return fault.New("E5001", "internal error: an order that cannot be read")
+		return fault.New(errcode.Internal, "internal error: an order that cannot be read")
 	}
 	a := b.answer(m, out)
 	raw := a.encode()
 	control.SetWriteDeadline(time.Now().Add(patience))
 	if _, err := control.Write(raw); err != nil {
-		return fault.New("E4008", "nobody waits for the result: "+err.Error())
+		return fault.New(errcode.LostChild, "the caller no longer waits for the result: "+err.Error())
 	}
 	return nil
 }
@@ -72,7 +75,7 @@ func (b *behalf) answer(m Machine, out Output) outcome {
 		return outcome{Kind: "end", ExitCode: f.Exit, Error: f}
 	}
 	inv := b.Question.invocation()
-	inv.Policies, inv.Profiles, inv.CI, inv.behalf = b.Policies, b.Profiles, b.CI, b
+	inv.Policies, inv.Profiles, inv.Ceiling, inv.CI, inv.behalf = b.Policies, b.Profiles, b.Ceiling, b.CI, b
 	r := Run(inv, m, out)
 	if r.kept {
 		return outcome{Kind: "keep"}
@@ -81,14 +84,14 @@ func (b *behalf) answer(m Machine, out Output) outcome {
 }
 
 // delegated puts the token of the question into the environment, if it has one. It must
-// be the token that the run outside is under, or more of it: any other would be a way out.
+// be the token that the parent run is under, or more of it: any other would be a way out.
 func (b *behalf) delegated(m Machine) (Machine, error) {
 	token, own := b.Question.Token, m.Getenv(DelegationVariable)
 	if token == "" || token == own {
 		return m, nil
 	}
 	if own != "" && !approve.Extends(token, own) {
-		return m, &approve.TokenError{Why: "it is none of the run outside"}
+		return m, &approve.TokenError{Why: "it is not derived from the token of the parent run"}
 	}
 	m.Environ = append([]string{DelegationVariable + "=" + token}, m.Environ...)
 	return m, nil
@@ -101,21 +104,21 @@ func (p *Plan) answerable(refusal error) (keep bool, err error) {
 	b := p.inv.behalf
 	lacks := p.lacks(b.Withheld, func(file string) bool {
 		_, err := os.Stat(file)
-		return err == nil && !contains(b.Files, file)
+		return err == nil && !slices.Contains(b.Files, file)
 	})
 	switch {
-	case refusal != nil && fault.From(refusal).Code != "E2010":
+	case refusal != nil && fault.From(refusal).Code != errcode.ApprovalRequired:
 		return false, refusal
 	case refusal == nil && len(lacks) == 0:
 		return true, nil
 	case p.Workspace != b.Workspace || p.Workspace == "" && p.Cwd != b.Cwd:
-		return false, withheld(p, lacks, "it is not in the workspace of the run outside")
+		return false, withheld(p, lacks, "it is not in the workspace of the parent run")
 	case refusal != nil:
 		return false, refusal
 	case p.policies.Credentials() == policy.CredentialsWithheld:
 		return false, withheld(p, lacks, "the policy withholds it")
 	case b.Question.Asks:
-		return false, withheld(p, lacks, "the run inside has a policy that asks")
+		return false, withheld(p, lacks, "the nested run has a policy that requires approval")
 	}
 	if why := p.foreignPart(b.ReadOnly); why != "" {
 		return false, withheld(p, lacks, why)
@@ -132,12 +135,12 @@ func (p *Plan) lacks(names []string, missing func(string) bool) []string {
 			continue
 		}
 		for _, name := range s.Call.Secrets {
-			if contains(names, name) && !contains(out, name) {
+			if slices.Contains(names, name) && !slices.Contains(out, name) {
 				out = append(out, name)
 			}
 		}
 		for _, file := range s.Entitled {
-			if !contains(out, file) && missing(file) {
+			if !slices.Contains(out, file) && missing(file) {
 				out = append(out, file)
 			}
 		}
@@ -151,17 +154,17 @@ func (p *Plan) lacks(names []string, missing func(string) bool) []string {
 func (p *Plan) foreignPart(readOnly bool) string {
 	s := p.steps[0]
 	e := s.Call.Effects
-	switch name := Quote(s.argv[:1]); {
-	case len(p.steps) != 1, !slices.Equal(p.Argv, s.argv):
+	switch name := Quote(s.Argv[:1]); {
+	case len(p.steps) != 1, !slices.Equal(p.Argv, s.Argv):
 		return "only a single command is started for a run inside"
-	case s.missing != nil:
+	case s.Missing != nil:
 		return name + " is not installed"
 	case s.Call.Provenance.Rank < atip.Org, s.Confidence != policy.Exact:
 		return name + " is not a known tool"
 	case s.RunsCode != policy.CodeNone, e[atip.ExecOpaque].Value == atip.Yes:
 		return name + " runs other code"
 	case readOnly && (e[atip.Write].Value != atip.No || e[atip.Delete].Value != atip.No):
-		return name + " writes where the run outside may not"
+		return name + " writes where the parent run may not"
 	}
 	return ""
 }
@@ -171,11 +174,11 @@ func withheld(p *Plan, lacks []string, why string) error {
 	if len(lacks) > 0 {
 		text = Quote(p.inv.words()) + " needs " + strings.Join(lacks, ", ") + ", which this run does not have"
 	}
-	return fault.New("E2004", text+": "+why).With("credentials", lacks)
+	return fault.New(errcode.CredentialWithheld, text+": "+why).With("credentials", lacks)
 }
 
 // handedOn lists the credentials that policy gives to the tools of a delegation, instead
-// of keeping them with the run outside: those that their metadata names. A token that
+// of keeping them with the parent run: those that their metadata names. A token that
 // names no tools hands on none.
 func (p *Plan) handedOn() []string {
 	if p.policies.Credentials() != policy.CredentialsPassed || p.chainNames() == nil {
@@ -189,16 +192,16 @@ func (p *Plan) handedOn() []string {
 		case !named:
 			tools, named = slices.Clone(r.AllowedTools), true
 		default:
-			tools = slices.DeleteFunc(tools, func(t string) bool { return !contains(r.AllowedTools, t) })
+			tools = slices.DeleteFunc(tools, func(t string) bool { return !slices.Contains(r.AllowedTools, t) })
 		}
 	}
 	if !named {
 		p.Warnings = append(p.Warnings, "delegation.credentials is pass, but the token names no tools: none is handed on")
 	}
 	var out []string
-	for _, tool := range tools[:min(len(tools), maxSteps)] {
+	for _, tool := range tools[:min(len(tools), effects.MaxSteps)] {
 		for _, name := range p.secretsOf(tool) {
-			if !contains(out, name) {
+			if !slices.Contains(out, name) {
 				out = append(out, name)
 			}
 		}
@@ -208,28 +211,20 @@ func (p *Plan) handedOn() []string {
 
 // secretsOf lists the credential variables of a tool that is known by its metadata.
 func (p *Plan) secretsOf(tool string) []string {
-	c := &collector{plan: p, path: filepath.SplitList(p.machine.Getenv("PATH"))}
-	s := &step{argv: []string{tool}}
-	s.Cwd, s.Confidence = p.Cwd, policy.Exact
-	if tool == "" || strings.ContainsAny(tool, "/\x00") || c.identify(s) != nil {
+	call, ok := p.site().KnownTool(tool, atip.Org)
+	if !ok {
 		return nil
 	}
-	if s.file != nil {
-		defer s.file.Close()
-	}
-	nestable := p.nestable
-	err := c.resolve(s)
-	p.nestable = nestable
-	if err != nil || s.missing != nil || s.Call.Provenance.Rank < atip.Org {
-		return nil
-	}
-	return s.Call.Secrets
+	return call.Secrets
 }
 
-// unreadable reports a file that this run cannot open: it is outside of the sandbox, or,
+// unreadable reports a file or a directory that this run cannot open: it is outside of the sandbox, or,
 // with a private root, may be.
 func unreadable(file string, privateRoot bool) bool {
-	f, err := openNonblock(file)
+	f, err := regular.Open(file)
+	if errors.Is(err, regular.ErrNot) {
+		f, err = regular.OpenDir(file)
+	}
 	if err == nil {
 		f.Close()
 		return false

@@ -20,7 +20,7 @@ func BenchmarkPlan(b *testing.B) {
 			if name == "git" {
 				argv = append(argv, "status", "--short")
 			}
-			m := Here()
+			m := here()
 			b.ReportAllocs()
 			for b.Loop() {
 				p, err := MakePlan(Invocation{Argv: argv}, m)

@@ -5,10 +5,14 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"syscall"
 
+	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/filter"
+	"github.com/atip-dev/atip-exec/internal/drive"
+	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/internal/place"
+	"github.com/atip-dev/atip-exec/internal/regular"
 	"github.com/atip-dev/atip-exec/internal/tty"
 	"github.com/atip-dev/atip-exec/sandbox"
 )
@@ -17,11 +21,11 @@ import (
 // the start: the confined thread cannot open anything later.
 type binding struct {
 	stdin, stdout, stderr *os.File // the child's ends
-	reads                 []source
+	reads                 []drive.Source
 	pass                  map[int]*os.File
-	terminal              terminal
-	opened                []*os.File // closed once the child has them
-	relay                 *relay     // of a socket on stdin
+	terminal              drive.Terminal
+	opened                []*os.File   // closed once the child has them
+	relay                 *drive.Relay // of a socket on stdin
 }
 
 func (x *execution) bind() error {
@@ -42,7 +46,7 @@ func (x *execution) bind() error {
 		}
 		r, w, err := os.Pipe()
 		if err != nil {
-			return fault.New("E4003", name+": "+err.Error())
+			return fault.New(errcode.OutOfResources, name+": "+err.Error())
 		}
 		b.reads = append(b.reads, r)
 		b.opened = append(b.opened, w)
@@ -52,7 +56,7 @@ func (x *execution) bind() error {
 			b.stderr = w
 		}
 	}
-	x.status.IO.Terminal = b.terminal.mode.String()
+	x.status.IO.Terminal = b.terminal.Mode.String()
 	b.pass = x.passed()
 	if err := x.passText(); err != nil {
 		return err
@@ -72,7 +76,7 @@ func (x *execution) bindStdin() error {
 	null := func() error {
 		f, err := os.Open(os.DevNull)
 		if err != nil {
-			return fault.New("E4004", err.Error())
+			return fault.New(errcode.NoInput, err.Error())
 		}
 		b.stdin, x.status.IO.Stdin = f, "null"
 		b.opened = append(b.opened, f)
@@ -90,13 +94,15 @@ func (x *execution) bindStdin() error {
 		b.stdin = p.machine.Stdin
 		return nil
 	default:
-		f, err := os.OpenFile(mode, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+		// What was judged is opened: a link that came since leads elsewhere.
+		real := place.Resolve(p.invPath(mode))
+		f, err := regular.OpenNoFollow(real)
 		if err != nil {
-			return fault.New("E4004", "--stdin: "+err.Error())
+			return fault.New(errcode.NoInput, "--stdin: "+err.Error())
 		}
-		if info, err := f.Stat(); err != nil || info.IsDir() {
+		if name, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", f.Fd())); err == nil && !p.judgedOwn(name) {
 			f.Close()
-			return fault.New("E4004", "--stdin: "+mode+" is not a file")
+			return fault.New(errcode.NoInput, "--stdin: "+mode+" leads elsewhere than when it was judged")
 		}
 		b.stdin, x.status.IO.Stdin = f, "file"
 		b.opened = append(b.opened, f)
@@ -107,9 +113,9 @@ func (x *execution) bindStdin() error {
 	case askpass && kind != "tty" && kind != "directory":
 		// It asks the program that the policy names.
 	case (needs == "required" || needs == "password") && kind == "null":
-		return fault.New("E4004", fmt.Sprintf("%s reads its input from stdin, which is empty", p.steps[0].Call.Tool)).WithFix("give the input on stdin, or run with `--stdin null`", "")
+		return fault.New(errcode.NoInput, fmt.Sprintf("%s reads its input from stdin, which is empty", p.steps[0].Call.Tool)).WithFix("give the input on stdin, or run with `--stdin null`", "")
 	case needs == "password" && kind != "tty":
-		return fault.New("E4004", fmt.Sprintf("%s asks for a password, and stdin is a %s", p.steps[0].Call.Tool, kind)).WithFix("run it on a terminal, or with `--stdin inherit`; a policy can name a program that asks, process.askpass", "")
+		return fault.New(errcode.NoInput, fmt.Sprintf("%s asks for a password, and stdin is a %s", p.steps[0].Call.Tool, kind)).WithFix("run it on a terminal, or with `--stdin inherit`; a policy can name a program that asks, process.askpass", "")
 	case kind == "directory":
 		// An inherited directory would be a way around every path rule.
 		return null()
@@ -156,20 +162,20 @@ func stdinKind(f *os.File) string {
 
 // started closes our copies of the child's ends and begins to copy its output.
 func (b *binding) started(x *execution) {
-	x.tail.to = x.out.Stderr
+	x.tail.To = x.out.Stderr
 	b.closeOpened()
 	outputs := [...]struct {
 		name string
 		to   io.Writer
 		kind filter.Stream
-	}{{"stdout", x.out.Stdout, outputOf(b.terminal.mode)}, {"stderr", &x.tail, filter.Stderr}}
+	}{{"stdout", x.out.Stdout, outputOf(b.terminal.Mode)}, {"stderr", &x.tail, filter.Stderr}}
 	for i, r := range b.reads {
 		o := outputs[i]
 		bound := x.bounded(o.name, o.to, o.kind)
 		if bound != nil {
 			o.to = bound
 		}
-		x.streams = append(x.streams, startStream(o.name, r, x.redact.Writer(o.to, o.kind), bound))
+		x.streams = append(x.streams, drive.StartStream(o.name, r, x.redact.Writer(o.to, o.kind), bound))
 	}
 }
 
@@ -182,11 +188,11 @@ func (b *binding) closeOpened() {
 
 func (b *binding) close() {
 	b.closeOpened()
-	b.relay.end()
+	b.relay.End()
 	for _, r := range b.reads {
 		r.Close()
 	}
-	b.terminal.restore(true)
+	b.terminal.Restore(true)
 }
 
 // outputOf names what comes from the first descriptor: a terminal has the echo of
@@ -196,4 +202,43 @@ func outputOf(mode tty.Mode) filter.Stream {
 		return filter.PTY
 	}
 	return filter.Stdout
+}
+
+// bindTerminal decides which terminal the child gets and opens it.
+func (x *execution) bindTerminal() (err error) {
+	p, b := x.plan, &x.binds
+	stdin := p.machine.Stdin
+	t := &b.terminal
+	t.Mode = tty.Choose(tty.Facts{Controlling: tty.IsControlling(int(stdin.Fd())), Passed: b.stdin == stdin, Asked: p.inv.Terminal, Screen: tty.IsTerminal(1),
+		Declared: p.steps[0].Call.Interactive.TTY == atip.Yes})
+	switch t.Mode {
+	case tty.Handoff:
+		if t.Loan, err = tty.Lend(stdin); err != nil {
+			return err
+		}
+		// Read-only: tools must not print past the filter through their input.
+		reopened, ok := tty.Reopen(stdin)
+		if ok {
+			b.stdin = reopened
+			b.opened = append(b.opened, reopened)
+		}
+		if tty.IsTerminal(1) {
+			// Output is filtered, so it cannot be the terminal itself; the command sees one. Where
+			// the machine has none left, it sees a pipe.
+			if screen, err := tty.OpenScreen(stdin); err == nil {
+				t.Screen, b.stdout = screen, screen.Slave
+				b.opened = append(b.opened, screen.Slave)
+				b.reads = append(b.reads, drive.Master{Pair: screen})
+			}
+		}
+	case tty.Pty:
+		if t.Pair, err = tty.OpenPty(stdin); err != nil {
+			return err
+		}
+		t.Keys = b.stdin
+		b.stdin, b.stdout = t.Pair.Slave, t.Pair.Slave
+		b.opened = append(b.opened, t.Pair.Slave)
+		b.reads = append(b.reads, drive.Master{Pair: t.Pair})
+	}
+	return nil
 }

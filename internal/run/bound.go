@@ -4,13 +4,19 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/internal/approve"
+	"github.com/atip-dev/atip-exec/internal/effects"
+	"github.com/atip-dev/atip-exec/internal/regular"
+	"github.com/atip-dev/atip-exec/internal/subpath"
 	"github.com/atip-dev/atip-exec/sandbox"
 )
 
@@ -18,6 +24,7 @@ import (
 const (
 	maxBoundFile  = 16 << 20
 	maxBoundFiles = 64
+	moreFiles     = "further files" // stands for those beyond
 )
 
 // bound is everything that an approval of this plan would cover: one byte of it that
@@ -27,10 +34,10 @@ func (p *Plan) bound() map[string]any {
 	var steps []any
 	files := map[string]any{}
 	for i, s := range p.steps {
-		step := map[string]any{"argv": anys(s.argv), "tool": s.Call.Tool, "via": anys(s.Via), "cwd": s.Cwd, "sha256": s.id.Digest, "path": s.id.Canonical, "metadata": s.Call.Provenance.Digest,
-			"command": anys(s.Call.Path), "effects": s.danger(), "resources": resourceList(s.Call.Resources), "trust": s.verdict.Level.String()}
+		step := map[string]any{"argv": anys(s.Argv), "tool": s.Call.Tool, "via": anys(s.Via), "cwd": s.Cwd, "sha256": s.ID.Digest, "path": s.ID.Canonical, "metadata": s.Call.Provenance.Digest,
+			"command": anys(s.Call.Path), "effects": dangers(s), "resources": resourceList(s.Call.Resources), "trust": s.Verdict.Level.String()}
 		var chain []any
-		for _, part := range s.id.Chain {
+		for _, part := range s.ID.Chain {
 			chain = append(chain, part.Path+" "+part.Digest)
 		}
 		step["chain"] = chain
@@ -53,6 +60,25 @@ func (p *Plan) bound() map[string]any {
 		"files": files, "sandbox": p.boundSandbox(), "policy": p.policies.Digest(), "uid": p.machine.UID, "host": host, "session": p.session(), "agent": p.agent(), "chain": anys(p.chainNames()),
 		"needs":    map[string]any{"level": needs.MinLevel, "onceOnly": needs.OnceOnly, "idempotent": needs.Idempotent},
 		"terminal": p.inv.Terminal, "timeout": int64(p.limit() / time.Millisecond)}
+	if refs, err := p.sent(); err == nil && len(refs) > 0 {
+		out["refs"] = refs
+		if by := p.movers(); len(by) > 0 {
+			out["refsChangedBy"] = anys(by)
+		}
+	}
+	if p.rights.held && len(p.rights.hooks) > 0 {
+		out["hooksOff"] = anys(p.rights.hooks)
+	}
+	if s := p.rights.settings; s != nil {
+		out["gitSettings"] = sum([]byte(s.Text()))
+	}
+	if len(p.inv.Paths) > 0 {
+		var own []any
+		for _, path := range p.inv.Paths {
+			own = append(own, path.Name+" "+path.Value)
+		}
+		out["own"] = own
+	}
 	if b := p.inv.behalf; b != nil {
 		out["inside"] = b.Words
 	}
@@ -63,7 +89,18 @@ func (p *Plan) bound() map[string]any {
 }
 
 // digest is what a grant of this plan must name.
-func (p *Plan) digest() (string, error) { return approve.Digest(p.bound()) }
+func (p *Plan) digest() (string, error) {
+	if _, err := p.sent(); err != nil {
+		return "", &unboundError{err}
+	}
+	return approve.Digest(p.bound())
+}
+
+// unboundError says that an approval could not name what a command acts on.
+type unboundError struct{ err error }
+
+func (e *unboundError) Error() string { return e.err.Error() }
+func (e *unboundError) Unwrap() error { return e.err }
 
 // boundEnvironment has the name and the digest of the value of each variable that the
 // child gets. Values may be credentials, so they are not written down.
@@ -71,7 +108,7 @@ func (p *Plan) boundEnvironment() map[string]any {
 	out := map[string]any{}
 	for _, entry := range p.env.entries {
 		name, value, _ := strings.Cut(entry, "=")
-		if name == parentVariable || name == runVariable || name == withheldVariable {
+		if name == parentVariable || name == runVariable || name == withheldVariable || name == "GIT_COMMON_DIR" || name == "GIT_DIR" && value == p.rights.scratch {
 			continue // another in each run, and no secret and no power in it
 		}
 		out[strings.ToValidUTF8(name, "\ufffd")] = sum([]byte(value))
@@ -82,26 +119,38 @@ func (p *Plan) boundEnvironment() map[string]any {
 // boundFiles adds the files whose content the step runs or reads: a script, a
 // Makefile, a manifest. What lies in a directory is not read here; the sandbox and
 // the effects bound it.
-func (p *Plan) boundFiles(s *step, into map[string]any) {
+func (p *Plan) boundFiles(s *effects.Step, into map[string]any) {
 	add := func(path string) {
-		if _, ok := into[strings.ToValidUTF8(path, "\ufffd")]; ok || path == "" || len(into) >= maxBoundFiles {
+		name := strings.ToValidUTF8(path, "\ufffd")
+		if _, ok := into[name]; ok || path == "" {
 			return
 		}
-		if d := fileDigest(path); d != "" {
-			into[strings.ToValidUTF8(path, "\ufffd")] = d
+		d := fileDigest(path)
+		if d == "" {
+			return
 		}
+		if len(into) < maxBoundFiles {
+			into[name] = d
+			return
+		}
+		// More than is read by a person: they count as one.
+		before, _ := into[moreFiles].(string)
+		into[moreFiles] = sum([]byte(before + "\x00" + path + "\x00" + d))
 	}
-	base := join(s.Cwd, s.Call.Chdir)
+	base := subpath.Join(s.Cwd, s.Call.Chdir)
 	for _, n := range s.Call.Nested {
 		if n.File != "" && n.File != "-" {
-			add(join(base, n.File))
+			add(subpath.Join(base, n.File))
 		}
 	}
-	for _, path := range s.targetFiles {
+	for _, path := range s.TargetFiles {
+		add(path)
+	}
+	for _, path := range p.actedOn(s) {
 		add(path)
 	}
 	for _, f := range s.Call.CodeFiles {
-		for _, path := range p.codeFilePaths(s, f) {
+		for _, path := range p.site().CodeFilePaths(s, f) {
 			add(path)
 		}
 	}
@@ -139,22 +188,30 @@ func (p *Plan) boundSandbox() string {
 	grants := func(list []sandbox.Grant) []string {
 		var out []string
 		for _, g := range list {
+			if slices.Contains(f.Scratch, g.Path) {
+				continue // another in each run; what it holds is bound by itself
+			}
 			out = append(out, g.Rights.String()+" "+g.Path)
 		}
 		return out
 	}
-	raw, err := json.Marshal([]any{p.Setup.Tier(), f.Confine, f.Workspace, f.Private, grants(f.Read), grants(f.Write), grants(f.Exec), f.Mask, f.Protect, f.GitDirs, f.Net, f.Unix,
-		f.SubprocessNo, f.Env, f.Limits, f.Need, f.Accept, f.Forced, f.Caps, f.KeepLeftovers, f.Tmp})
+	raw, err := json.Marshal([]any{p.Setup.Tier(), f.Confine, f.Workspace, f.Private, grants(f.Read), grants(f.Write), grants(f.Exec), f.Mask, f.Protect, f.Lifted, f.GitDirs, f.Net, f.Unix,
+		f.SubprocessNo, f.Ceiling, f.Env, f.Limits, f.Need, f.Accept, f.Forced, f.Caps, f.KeepLeftovers, f.Tmp})
 	if err != nil {
 		return "" // the parts are plain values
 	}
 	return sum(raw)
 }
 
+// SessionVariables are those that name the session of an agent or of a CI service.
+func SessionVariables() []string {
+	return []string{"ATIP_SESSION_ID", "CLAUDE_CODE_SESSION_ID", "TOOLI_SESSION_ID", "GITHUB_RUN_ID", "CI_JOB_ID"}
+}
+
 // session names the conversation that this run belongs to. It is a label that anybody
 // may set, so it only tells requests apart.
 func (p *Plan) session() string {
-	for _, name := range [...]string{"ATIP_SESSION_ID", "CLAUDE_CODE_SESSION_ID", "TOOLI_SESSION_ID", "GITHUB_RUN_ID", "CI_JOB_ID"} {
+	for _, name := range SessionVariables() {
 		if v := p.machine.Getenv(name); v != "" {
 			return v
 		}
@@ -165,7 +222,14 @@ func (p *Plan) session() string {
 // fileDigest tells the content of a file; "" if there is none, which the command will
 // find out itself, and for a directory.
 func fileDigest(path string) string {
-	f, err := openNonblock(path)
+	f, err := regular.Open(path)
+	if errors.Is(err, regular.ErrNot) {
+		if info, serr := os.Stat(path); serr == nil && info.IsDir() {
+			return ""
+		} else if serr == nil && !info.Mode().IsRegular() {
+			return info.Mode().Type().String()
+		}
+	}
 	if err != nil {
 		if os.IsNotExist(err) {
 			return ""
@@ -176,12 +240,6 @@ func fileDigest(path string) string {
 	info, err := f.Stat()
 	if err != nil {
 		return "unreadable"
-	}
-	if info.IsDir() {
-		return ""
-	}
-	if !info.Mode().IsRegular() {
-		return info.Mode().Type().String()
 	}
 	return digestOf(io.LimitReader(f, maxBoundFile+1), info)
 }
@@ -196,7 +254,7 @@ func digestOf(r io.Reader, info os.FileInfo) string {
 	case n > maxBoundFile:
 		return "large " + info.ModTime().UTC().Format(time.RFC3339Nano) + " " + hex.EncodeToString(h.Sum(nil))
 	}
-	return "sha256:" + hex.EncodeToString(h.Sum(nil))
+	return fmt.Sprintf("sha256:%x, %d bytes", h.Sum(nil), n)
 }
 
 func sum(b []byte) string {

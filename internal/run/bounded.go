@@ -27,8 +27,8 @@ func (x *execution) bounded(name string, to io.Writer, kind filter.Stream) *filt
 func (x *execution) boundReports() map[string]filter.BoundReport {
 	out := map[string]filter.BoundReport{}
 	for _, s := range x.streams {
-		if s.bound != nil && s.to != nil {
-			out[s.name] = s.bound.Report()
+		if s.Bound != nil && s.To != nil {
+			out[s.Name] = s.Bound.Report()
 		}
 	}
 	return out

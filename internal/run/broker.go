@@ -10,7 +10,10 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/atip-dev/atip-exec/internal/drive"
+	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/internal/subpath"
 	"github.com/atip-dev/atip-exec/policy"
 	"github.com/atip-dev/atip-exec/sandbox"
 )
@@ -61,18 +64,18 @@ func (in *inner) question(raw []byte, files []*os.File) {
 		drop()
 	}
 	if !passable(files[1:]) {
-		refuse(fault.New("E2004", "the run outside takes pipes for the output of a command"))
+		refuse(fault.New(errcode.CredentialWithheld, "the parent run accepts only pipes for the output of a command"))
 		return
 	}
 	if in.x.plan.policies.Credentials() == policy.CredentialsWithheld {
-		refuse(fault.New("E2004", "the policy withholds credentials from what runs inside"))
+		refuse(fault.New(errcode.CredentialWithheld, "the policy withholds credentials from what runs inside"))
 		return
 	}
 	b := &in.broker
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.closed || b.total == maxAnswered || len(b.running) == maxAnsweredBy {
-		refuse(fault.New("E4003", "the run outside answers no more questions now"))
+		refuse(fault.New(errcode.OutOfResources, "the parent run accepts no further requests"))
 		return
 	}
 	if b.running == nil {
@@ -98,7 +101,7 @@ func (x *execution) help(h *helper, q question, files []*os.File) {
 	defer runtime.UnlockOSThread()
 	reply := files[0]
 	lost := func(why string) {
-		f := fault.New("E4008", why)
+		f := fault.New(errcode.LostChild, why)
 		sendNow(reply, outcome{Kind: "end", ExitCode: f.Exit, Error: f}.encode())
 	}
 	order, err := json.Marshal(x.order(q))
@@ -147,8 +150,10 @@ func (x *execution) help(h *helper, q question, files []*os.File) {
 // order is what the process is told of this run.
 func (x *execution) order(q question) behalf {
 	p := x.plan
-	out := behalf{V: 1, Question: q, Run: p.Run, Words: Quote(x.cleanAll(p.inv.words())), Workspace: p.Workspace, Cwd: p.Cwd, Policies: p.inv.Policies, Profiles: p.inv.Profiles, CI: p.inCI(), Withheld: p.withheld, Files: p.credentialFiles,
-		ReadOnly: !slices.ContainsFunc(p.Profile.Write, func(g sandbox.Grant) bool { return g.Dir && within(p.Workspace, g.Path) && g.Rights&sandbox.Write != 0 })}
+	out := behalf{V: 1, Question: q, Run: p.Run, Words: Quote(x.cleanAll(p.inv.words())), Workspace: p.Workspace, Cwd: p.Cwd, Policies: p.inv.Policies, Profiles: p.inv.Profiles, Ceiling: p.inv.Ceiling, CI: p.inCI(), Withheld: p.withheld, Files: p.credentialFiles,
+		ReadOnly: !slices.ContainsFunc(p.Profile.Write, func(g sandbox.Grant) bool {
+			return g.Dir && subpath.Within(p.Workspace, g.Path) && g.Rights&sandbox.Write != 0
+		})}
 	return out
 }
 
@@ -177,8 +182,8 @@ func (h *helper) watch(reply *os.File) {
 		if json.Unmarshal(buf[:n], &a) != nil || a.Kind != "signal" {
 			continue
 		}
-		for _, sig := range append(endings(), forwarded()...) {
-			if signalNumber(sig) == a.Signal && !stops(sig) {
+		for _, sig := range append(drive.Endings(), drive.Forwarded()...) {
+			if drive.SignalNumber(sig) == a.Signal && !drive.Stops(sig) {
 				h.signal(sig)
 			}
 		}

@@ -3,7 +3,6 @@ package run
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -13,7 +12,9 @@ import (
 
 	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/internal/approve"
+	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/internal/regular"
 	"github.com/atip-dev/atip-exec/policy"
 )
 
@@ -85,7 +86,7 @@ func (x *execution) charge() error {
 	err := withLedger(dir, func(l *ledger) error { return l.charge(b, c, x.permitted(), time.Now()) })
 	var f *fault.Fault
 	if err != nil && !asFault(err, &f) {
-		f = fault.New("E2003", "what is left of the budget cannot be told: "+err.Error())
+		f = fault.New(errcode.Budget, "the remaining budget is unknown: "+err.Error())
 	}
 	if f == nil {
 		x.budget = map[string]any{"billable": c.billable, "remoteMutation": c.remote, "calls": c.calls}
@@ -111,7 +112,7 @@ func (l *ledger) charge(b policy.Budgets, c cost, permitted bool, now time.Time)
 			continue
 		}
 		if used := l.used(row.name, now); used+row.n > row.budget.Max {
-			return fault.New("E2003", fmt.Sprintf("the budget for %s calls is spent: %d of %d in %s used, %d more wanted", row.name, used, row.budget.Max, window(row.budget), row.n)).
+			return fault.New(errcode.Budget, fmt.Sprintf("the budget for %s calls is spent: %d of %d in %s used, %d more wanted", row.name, used, row.budget.Max, window(row.budget), row.n)).
 				With("budget", row.name).With("max", row.budget.Max).With("used", used)
 		}
 	}
@@ -123,7 +124,7 @@ func (l *ledger) charge(b policy.Budgets, c cost, permitted bool, now time.Time)
 		}
 		state, wait := l.Rates[tool].take(rate, n, now)
 		if wait > 0 {
-			return fault.New("E3201", fmt.Sprintf("%s may be called %s times only: wait %s", tool, strings.Replace(rate, "/", " per ", 1), wait.Round(time.Millisecond))).
+			return fault.New(errcode.RateLimit, fmt.Sprintf("%s may be called %s times only: wait %s", tool, strings.Replace(rate, "/", " per ", 1), wait.Round(time.Millisecond))).
 				With("tool", tool).With("rate", rate).With("retry_after_ms", wait.Milliseconds()+1)
 		}
 		taken[tool] = state
@@ -186,13 +187,18 @@ func (b *bucket) take(rate string, n int, now time.Time) (bucket, time.Duration)
 	if err != nil || limit < 1 || period == 0 {
 		return bucket{}, time.Hour // the parser refuses such a rate
 	}
-	state := bucket{Tokens: limit, At: now.UnixMilli()}
+	return b.draw(limit, limit/period.Seconds(), n, now)
+}
+
+// draw takes n tokens from a bucket of a capacity that fills by so many a second.
+func (b *bucket) draw(capacity, perSecond float64, n int, now time.Time) (bucket, time.Duration) {
+	state := bucket{Tokens: capacity, At: now.UnixMilli()}
 	if b != nil {
 		passed := max(now.UnixMilli()-b.At, 0)
-		state.Tokens = math.Min(limit, b.Tokens+limit*float64(passed)/float64(period.Milliseconds()))
+		state.Tokens = math.Min(capacity, b.Tokens+perSecond*float64(passed)/1000)
 	}
-	if want := math.Min(float64(n), limit); state.Tokens < want {
-		return state, time.Duration((want - state.Tokens) / limit * float64(period))
+	if want := math.Min(float64(n), capacity); state.Tokens < want {
+		return state, max(time.Duration((want-state.Tokens)/perSecond*float64(time.Second)), time.Millisecond)
 	}
 	state.Tokens -= float64(n)
 	return state, 0
@@ -214,13 +220,8 @@ func withLedger(dir string, f func(*ledger) error) error {
 	}
 	path := filepath.Join(dir, "ledger.json")
 	l := ledger{V: 1}
-	if old, err := openNonblock(path); err == nil {
-		raw, err := io.ReadAll(io.LimitReader(old, 1<<20))
-		old.Close()
-		if err == nil {
-			err = json.Unmarshal(raw, &l)
-		}
-		if err != nil {
+	if old, err := regular.Read(path, 1<<20); err == nil {
+		if err := json.Unmarshal(old, &l); err != nil {
 			return fmt.Errorf("%s: %w", path, err)
 		}
 	} else if !os.IsNotExist(err) {

@@ -2,8 +2,10 @@ package run
 
 import (
 	"bytes"
-	"io"
 	"path/filepath"
+	"slices"
+
+	"github.com/atip-dev/atip-exec/internal/regular"
 )
 
 // maxCargoSettings bounds what is read of a file to see what it holds.
@@ -13,7 +15,7 @@ const maxCargoSettings = 64 << 10
 // targets without which a build does not work. They belong beside the credentials, but
 // cargo takes a token here as well: a file that may hold one is left out.
 func (p *Plan) cargoSettings(families []string) []string {
-	if !contains(families, "cargo") {
+	if !slices.Contains(families, "cargo") {
 		return nil
 	}
 	home := p.machine.Getenv("CARGO_HOME")
@@ -35,16 +37,8 @@ func (p *Plan) cargoSettings(families []string) []string {
 
 // plainSettings reports whether a regular file says nothing that looks like a credential.
 func plainSettings(path string) bool {
-	f, err := openNonblock(path)
+	raw, err := regular.Read(path, maxCargoSettings)
 	if err != nil {
-		return false
-	}
-	defer f.Close()
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return false
-	}
-	raw, err := io.ReadAll(io.LimitReader(f, maxCargoSettings+1))
-	if err != nil || len(raw) > maxCargoSettings {
 		return false
 	}
 	lower := bytes.ToLower(raw)

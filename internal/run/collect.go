@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 
 	"github.com/atip-dev/atip-exec/filter"
+	"github.com/atip-dev/atip-exec/internal/place"
 )
 
 // redaction waits until the values that must not be shown are collected.
@@ -24,7 +25,7 @@ func (x *execution) redaction() error {
 func (x *execution) collect() (err error) {
 	p := x.plan
 	var rules redaction
-	src := filter.Sources{Env: p.machine.Environ, Argv: p.inv.words(), Home: p.dirs.Home, Getenv: p.machine.Getenv}
+	src := filter.Sources{Env: p.machine.Environ, Argv: p.inv.words(), Home: p.dirs.Home, Files: p.credentialValues()}
 	if p.policies != nil {
 		for name, value := range p.policies.Env().Set {
 			src.ChildEnv = append(src.ChildEnv, name+"="+value)
@@ -36,6 +37,8 @@ func (x *execution) collect() (err error) {
 		for _, file := range rules.files {
 			src.ExtraFiles = append(src.ExtraFiles, p.expand(file))
 		}
+		// What the workspace keeps secret shows in no output of a run there.
+		src.ExtraFiles = append(src.ExtraFiles, p.secretFiles...)
 		x.redactionOff, x.redactionNotes, x.outputMost = rules.config.Disabled, rules.notes, rules.most
 	}
 	for _, s := range p.steps {
@@ -53,6 +56,15 @@ func (x *execution) collect() (err error) {
 		return key
 	})
 	return nil
+}
+
+// credentialValues are the user's credential files, whose values no output may show.
+func (p *Plan) credentialValues() []filter.CredentialFile {
+	var out []filter.CredentialFile
+	for _, f := range place.Credentials(p.dirs.Home, p.machine.Getenv) {
+		out = append(out, filter.CredentialFile{Source: f.Source, Path: f.Path, Format: string(f.Format)})
+	}
+	return out
 }
 
 // above is the directory that holds ours; package filter adds its own name.

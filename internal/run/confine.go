@@ -4,12 +4,16 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/effects"
+	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/place"
+	"github.com/atip-dev/atip-exec/internal/subpath"
 	"github.com/atip-dev/atip-exec/policy"
 	"github.com/atip-dev/atip-exec/sandbox"
 )
@@ -18,7 +22,7 @@ import (
 // like that of -c, but a shell is one of the programs for which a private root is worth its
 // price.
 func (p *Plan) namesShell() bool {
-	return !p.inv.IsShell && len(p.inv.Argv) > 0 && isShell(filepath.Base(p.inv.Argv[0]))
+	return !p.inv.IsShell && len(p.inv.Argv) > 0 && effects.IsShell(filepath.Base(p.inv.Argv[0]))
 }
 
 // confine derives the profile of the run from what was decided and selects the
@@ -35,6 +39,14 @@ func (p *Plan) confine() (err error) {
 		Granted: p.Decision.Grants.Effects, OrgBound: !p.namesShell(), Families: p.families(), Net: net,
 		Forbidden: p.forbidden(), Root: p.machine.UID == 0, Getenv: p.machine.Getenv, Files: p.files,
 	}
+	forced, _ := sandbox.TierByName(sp.Tier)
+	if p.host.PrivateRoots(forced) && sp.Tmp == "" && p.policies.Process().Leftovers != "keep" {
+		in.Mirrored = p.mirrored(p.share())
+	} else if sp.Tmp == "" && p.runsCode() {
+		in.TmpFiles = p.share().Readable(maxTmpFiles)
+	}
+	in.Names = ProtectedNames()
+	in.Judge, in.Keeps, in.Patterns = p.judgeGrant, p.world.Keeps, p.reading.Patterns
 	in.OtherWorktrees = p.otherWorktrees()
 	in.CargoSettings, in.SecretLinks = p.cargoSettings(in.Families), p.secretLinks()
 	if p.prepared != nil {
@@ -46,37 +58,51 @@ func (p *Plan) confine() (err error) {
 	if in.Policy, err = policyProfile(sp, p.policies); err != nil {
 		return err
 	}
+	in.Policy.DeleteStrict = in.Policy.DeleteStrict || p.strictDelete()
 	if err := p.namedByPolicy(&in); err != nil {
 		return err
 	}
 	in.Subprocess = p.subprocess()
+	entitled := p.entitled()
 	for _, s := range p.steps {
 		in.OrgBound = in.OrgBound && s.Call.Provenance.Rank >= atip.Org && s.RunsCode == policy.CodeNone
-		for _, part := range s.id.Chain {
+		for _, part := range s.ID.Chain {
 			in.Exec = append(in.Exec, part.Path)
 		}
 		in.Resources = append(in.Resources, s.Call.Resources...)
+		in.Repositories = append(in.Repositories, localRemotes(s)...)
+		in.Changes = append(in.Changes, p.changes(s)...)
 		if s.Call.Provenance.Rank >= atip.Org {
 			for _, path := range s.Call.Paths {
-				in.ToolPaths = append(in.ToolPaths, p.expand(path))
+				if abs := p.expand(path); entitled || p.world.Classify(abs, atip.AccessRead, true) != atip.ClassSecret {
+					in.ToolPaths = append(in.ToolPaths, abs)
+				}
 			}
-			in.CredentialFiles = append(in.CredentialFiles, s.Entitled...)
+			if entitled {
+				in.CredentialFiles = append(in.CredentialFiles, s.Entitled...)
+			}
 		}
 	}
-	in.EnvFiles, in.ProtectAllow = envFiles(sp.EnvFiles), nil
+	in.Hidden, in.ProtectAllow = p.hiddenSecrets(envFiles(sp.EnvFiles), net.Mode == sandbox.NetAllowlist || net.Mode == sandbox.NetFull), nil
 	for _, r := range sp.ProtectAllow {
 		in.ProtectAllow = append(in.ProtectAllow, r.Path)
 	}
+	in.ProtectAllow = append(in.ProtectAllow, p.approvedNames()...)
 	for _, f := range sp.SecretFiles {
 		in.CredentialFiles = append(in.CredentialFiles, p.expand(f.Path))
 	}
 	p.credentialFiles = in.CredentialFiles
+	p.holds(net.Mode, in.CredentialFiles)
+	if in.Closed = p.rights.closed; p.rights.settings != nil {
+		in.Scratch, in.Rewrites = []string{p.rights.scratch}, p.rights.modes
+	}
 	p.grantHostCwd(&in)
 	p.grantNested(&in)
 	if p.Profile, err = sandbox.Derive(in); err != nil {
 		return err
 	}
 	p.withinDelegated()
+	p.belowCeiling()
 	if p.Setup, err = sandbox.Select(p.Profile, p.host); err != nil {
 		return err
 	}
@@ -85,14 +111,14 @@ func (p *Plan) confine() (err error) {
 			p.Warnings = append(p.Warnings, path+" is another name of a credential file, which only tier T3 can hide")
 		}
 		if len(in.Secrets) > 0 {
-			p.Warnings = append(p.Warnings, "what paths.secret of the policy names can be read by this run, as only tier T3 can hide it")
+			p.Warnings = append(p.Warnings, "this run can read the files of paths.secret: only tier T3 can hide them")
 		}
 	}
 	if p.Setup.Tier() == sandbox.T0 {
-		p.Warnings = append(p.Warnings, "not confined: policy says sandbox.confine \"none\"; only the decision was made")
+		p.Warnings = append(p.Warnings, "not confined: the policy has sandbox.confine \"none\"; the decision is the only protection")
 	}
 	for _, a := range p.Profile.Absent {
-		if strings.HasPrefix(a.Why, "policy") {
+		if strings.HasPrefix(a.Why, "policy") || slices.Contains(p.tmpDirs(), a.Path) {
 			p.Warnings = append(p.Warnings, fmt.Sprintf("sandbox: %s is not granted: %s", a.Path, a.Why))
 		}
 	}
@@ -104,6 +130,20 @@ func (p *Plan) confine() (err error) {
 	return nil
 }
 
+// changes are the places where a command changes protected names by itself: git its settings and
+// submodules, a removal what lies below the directory that it names.
+func (p *Plan) changes(s *effects.Step) (out []string) {
+	if (s.Call.Tool == "git" || slices.Contains(s.Call.Execs, "git")) && s.Call.Effects[atip.Write].Value != atip.No && p.Workspace != "" {
+		out = append(out, p.Workspace)
+	}
+	for _, r := range s.Call.Resources {
+		if r.Access == atip.AccessDelete && r.Abs != "" && subpath.Within(r.Abs, p.Workspace) {
+			out = append(out, r.Abs)
+		}
+	}
+	return out
+}
+
 // namedByPolicy adds what stands under paths in the policy: secrets are hidden, protected
 // files stay as they are, whatever runs.
 func (p *Plan) namedByPolicy(in *sandbox.Input) (err error) {
@@ -112,8 +152,8 @@ func (p *Plan) namedByPolicy(in *sandbox.Input) (err error) {
 		return err
 	}
 	for _, path := range in.Secrets {
-		if within(p.Cwd, path) {
-			return fault.New("E4102", "cannot confine: the working directory lies in "+path+", which paths.secret of the policy hides").WithFix("start it from a directory above", "").With("path", path)
+		if subpath.Within(p.Cwd, path) {
+			return fault.New(errcode.Confinement, "cannot confine: the working directory lies in "+path+", which paths.secret of the policy hides").WithFix("start it from a directory above", "").With("path", path)
 		}
 	}
 	protected, err := p.policyPaths("paths.protected", paths.Protected)
@@ -126,9 +166,56 @@ func (p *Plan) namedByPolicy(in *sandbox.Input) (err error) {
 	return err
 }
 
+// ProtectedNames hands the table of names to the sandbox.
+func ProtectedNames() sandbox.Names {
+	names := place.ProtectedNames()
+	return sandbox.Names{Tree: names.Tree, CI: names.CI, Git: names.Git, Secrets: place.SystemSecrets()}
+}
+
+// approvedNames are the paths that the call changes once you approve it. What was approved is
+// what happens, so that the sandbox neither refuses it nor takes it back. A call that needs no
+// approval changes no protected name.
+func (p *Plan) approvedNames() []string {
+	if p.Decision.Action != policy.Confirm {
+		return nil
+	}
+	var out []string
+	for _, s := range p.steps {
+		for _, r := range s.Call.Resources {
+			modifies := r.Kind == "path" && r.Abs != "" && r.Access&(atip.AccessWrite|atip.AccessDelete) != 0
+			switch {
+			case !modifies:
+			case r.Class == atip.ClassStartup, r.Class == atip.ClassWorkspaceVCS && r.Access&atip.AccessDelete != 0:
+				out = append(out, filepath.Clean(r.Abs))
+			}
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// judgeGrant is sandbox.Input.Judge.
+func (p *Plan) judgeGrant(canonical string, dir bool) string {
+	switch p.world.Classify(canonical, atip.AccessRead, dir) {
+	case atip.ClassSecret:
+		return "a place of credentials"
+	case atip.ClassStartup:
+		return "a place of files that run by themselves"
+	case atip.ClassPolicySelf:
+		return "this program's own files"
+	case atip.ClassRoot:
+		return "a root of the file system"
+	case atip.ClassSystem, atip.ClassDevice:
+		return "the system"
+	}
+	return ""
+}
+
 // forbidden lists what no run may write: whoever writes there decides later runs.
 func (p *Plan) forbidden() []sandbox.Forbidden {
 	out := []sandbox.Forbidden{{Path: p.dirs.Config, Why: "configuration"}, {Path: p.dirs.Data, Why: "metadata"}, {Path: p.dirs.State, Why: "state", Unreadable: true},
+		{Path: p.dirs.Cache, Why: "temporary files and caches of other workspaces", Shared: true},
+		{Path: filepath.Dir(p.dirs.Undo()), Why: "copies of workspaces", Unreadable: true},
 		{Path: place.Managed, Why: "managed policy"}}
 	for _, program := range p.programs()[1:] {
 		out = append(out, sandbox.Forbidden{Path: program, Why: "our programs", Program: true})
@@ -142,41 +229,58 @@ func (p *Plan) forbidden() []sandbox.Forbidden {
 // families names the tool families whose caches this run uses: those of its
 // commands, and if it may start others those whose marker lies in the workspace.
 func (p *Plan) families() []string {
-	markers := [...]struct {
-		family string
-		tools  []string
-		files  []string
-	}{
-		{"go", []string{"go", "gofmt"}, []string{"go.mod", "go.work"}},
-		{"npm", []string{"npm", "npx", "pnpm", "yarn", "node"}, []string{"package.json"}},
-		{"pip", []string{"pip", "pip3", "uv", "python", "python3"}, []string{"pyproject.toml", "requirements.txt"}},
-		{"cargo", []string{"cargo", "rustc"}, []string{"Cargo.toml"}},
-		{"maven", []string{"mvn"}, []string{"pom.xml"}},
-	}
 	forks := false
 	var tools []string
 	for _, s := range p.steps {
-		tools = append(tools, s.Call.Tool, s.id.Effective)
+		tools = append(tools, s.Call.Tool, s.ID.Effective)
 		forks = forks || s.Call.Effects[atip.Subprocess].Value != atip.No
 	}
 	var out []string
-	for _, m := range markers {
+	for _, m := range packageFamilies() {
 		used := false
 		for _, t := range m.tools {
-			used = used || contains(tools, t)
+			used = used || slices.Contains(tools, t)
 		}
 		for _, f := range m.files {
 			if used || !forks || p.Workspace == "" {
 				break
 			}
-			_, err := os.Lstat(filepath.Join(p.Workspace, f))
-			used = err == nil
+			used = p.packages[f] || p.marked(f)
 		}
 		if used {
 			out = append(out, m.family)
 		}
 	}
 	return out
+}
+
+// packageFamily is a family of tools that share caches.
+type packageFamily struct {
+	family string
+	tools  []string
+	files  []string // mark a package of it
+}
+
+func packageFamilies() []packageFamily {
+	return []packageFamily{
+		{"go", []string{"go", "gofmt"}, []string{"go.mod", "go.work"}},
+		{"npm", []string{"npm", "npx", "pnpm", "yarn", "node"}, []string{"package.json"}},
+		{"pip", []string{"pip", "pip3", "uv", "python", "python3"}, []string{"pyproject.toml", "requirements.txt"}},
+		{"cargo", []string{"cargo", "rustc"}, []string{"Cargo.toml"}},
+		{"maven", []string{"mvn"}, []string{"pom.xml"}},
+	}
+}
+
+// marked reports a file of that name in the directory of the run, or in one above it in the
+// workspace, where the search for secrets ended before it came there.
+func (p *Plan) marked(name string) bool {
+	for dir := p.Cwd; subpath.Within(dir, p.Workspace); dir = filepath.Dir(dir) {
+		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
+			return true
+		}
+	}
+	_, err := os.Lstat(filepath.Join(p.Workspace, name))
+	return err == nil
 }
 
 func policyProfile(sp policy.SandboxPolicy, set *policy.Set) (sandbox.PolicyProfile, error) {
@@ -207,7 +311,7 @@ func policyProfile(sp policy.SandboxPolicy, set *policy.Set) (sandbox.PolicyProf
 	if sp.Tier != "" {
 		tier, ok := sandbox.TierByName(sp.Tier)
 		if !ok {
-			return out, &policy.ParseError{Code: "E2040", File: "policy", Msg: fmt.Sprintf("sandbox.tier: %q is not T1, T2 or T3", sp.Tier)}
+			return out, &policy.ParseError{Code: errcode.PolicySyntax, File: "policy", Msg: fmt.Sprintf("sandbox.tier: %q is not T1, T2 or T3", sp.Tier)}
 		}
 		out.Tier = tier
 	}
@@ -271,17 +375,22 @@ func (p *Plan) environment() error {
 		}
 		r.set["SSH_ASKPASS_REQUIRE"] = "force" // there is no display, without which ssh asks nobody
 	}
+	entitled := p.entitled()
+	if own := p.callersGitConfig(); len(own) > 0 {
+		addGitConfig(r.set, own)
+	}
 	for _, s := range p.steps {
-		if s.Call.Provenance.Rank >= atip.Org {
+		if s.Call.Provenance.Rank >= atip.Org && entitled {
 			r.declared = append(r.declared, s.Call.Secrets...)
 		}
 		if s.Call.Tool == "git" {
 			gitEnvironment(r.set, s)
 		}
 	}
+	p.quiet(r.set)
 	if path := p.machine.Getenv("SSH_AUTH_SOCK"); path != "" {
 		// The policy grants that very socket, and a client finds it by its variable only.
-		if real, err := filepath.EvalSymlinks(path); err == nil && contains(p.Setup.Sockets(), real) {
+		if real, err := filepath.EvalSymlinks(path); err == nil && slices.Contains(p.Setup.Sockets(), real) {
 			r.declared = append(r.declared, "SSH_AUTH_SOCK")
 		}
 	}
@@ -293,7 +402,7 @@ func (p *Plan) environment() error {
 	if p.inv.Directory != "" {
 		r.set["PWD"] = p.Cwd
 	}
-	if p.machine.UID == 0 && p.Setup.Tier() != sandbox.T0 && !contains(p.Profile.Caps, "chown") && p.machine.Getenv("TAR_OPTIONS") == "" {
+	if p.machine.UID == 0 && p.Setup.Tier() != sandbox.T0 && !slices.Contains(p.Profile.Caps, "chown") && p.machine.Getenv("TAR_OPTIONS") == "" {
 		// Root gives no files away here, and tar takes it for granted that root does.
 		r.set["TAR_OPTIONS"] = "--no-same-owner"
 	}
@@ -311,15 +420,12 @@ func (p *Plan) environment() error {
 // gitEnvironment closes the ways in which git starts programs that a repository
 // chose. An empty diff.external would make `git diff` fail, so named drivers are
 // left to the check of .git/config.
-func gitEnvironment(set map[string]string, s *step) {
+func gitEnvironment(set map[string]string, s *effects.Step) {
 	config := [][2]string{{"core.fsmonitor", "false"}, {"safe.bareRepository", "explicit"}, {"protocol.ext.allow", "never"}}
 	if s.Call.Effects[atip.Write].Value == atip.No {
 		config = append(config, [2]string{"core.hooksPath", "/dev/null"}, [2]string{"log.showSignature", "false"}, [2]string{"core.pager", "cat"})
 		set["GIT_OPTIONAL_LOCKS"], set["GIT_NO_LAZY_FETCH"] = "0", "1"
 	}
 	set["GIT_TERMINAL_PROMPT"] = "0"
-	set["GIT_CONFIG_COUNT"] = fmt.Sprint(len(config))
-	for i, kv := range config {
-		set[fmt.Sprintf("GIT_CONFIG_KEY_%d", i)], set[fmt.Sprintf("GIT_CONFIG_VALUE_%d", i)] = kv[0], kv[1]
-	}
+	addGitConfig(set, config)
 }

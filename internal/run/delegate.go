@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/internal/approve"
 	"github.com/atip-dev/atip-exec/internal/place"
+	"github.com/atip-dev/atip-exec/internal/regular"
 	"github.com/atip-dev/atip-exec/policy"
 )
 
@@ -83,7 +85,7 @@ func withinDelegable(d policy.Delegable) policy.Restrict {
 	}
 	r.EffectRestrictions = map[string]bool{}
 	for _, e := range dangerKeys() {
-		if name := dangerName(e); !contains(d.Effects, name) && e != atip.Read && e != atip.Subprocess && e != atip.Idempotent {
+		if name := dangerName(e); !slices.Contains(d.Effects, name) && e != atip.Read && e != atip.Subprocess && e != atip.Idempotent {
 			// Of reversible the harmless value is "yes".
 			r.EffectRestrictions[e.String()] = e == atip.Reversible
 		}
@@ -112,10 +114,13 @@ func (p *Plan) chainNames() []string {
 	return out
 }
 
+// maxDelegationKey bounds what is read of a key, in bytes.
+const maxDelegationKey = 1024
+
 // The public half lies in the configuration directory, which a confined run can read
 // and not write: it has to verify, and must not need a secret for it.
 func delegationPublic(dirs place.Dirs) (ed25519.PublicKey, error) {
-	f, err := openNonblock(filepath.Join(dirs.Config, "delegation.pub"))
+	f, err := regular.Open(filepath.Join(dirs.Config, "delegation.pub"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, errors.New("this user never delegated anything")
 	}
@@ -130,7 +135,7 @@ func delegationPublic(dirs place.Dirs) (ed25519.PublicKey, error) {
 	if why := foreignWriter(f.Name(), info, os.Geteuid()); why != "" {
 		return nil, errors.New("delegation.pub " + why)
 	}
-	raw, err := io.ReadAll(io.LimitReader(f, 1024))
+	raw, err := io.ReadAll(io.LimitReader(f, maxDelegationKey))
 	if err != nil {
 		return nil, err
 	}
@@ -144,7 +149,7 @@ func delegationPublic(dirs place.Dirs) (ed25519.PublicKey, error) {
 // Delegate makes a token that takes away what b says: a first one, or one block more
 // for the token that this process runs under.
 func Delegate(m Machine, b approve.Block, final bool) (string, error) {
-	dirs, err := place.DirsFromEnv(m.Getenv, "")
+	dirs, err := m.Dirs()
 	if err != nil {
 		return "", err
 	}
@@ -182,12 +187,12 @@ func delegationKey(dirs place.Dirs) (ed25519.PrivateKey, error) {
 			return nil, err
 		}
 	}
-	raw, err := os.ReadFile(file)
+	raw, err := regular.Read(file, maxDelegationKey)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err := makeDelegationKey(file); err != nil {
 			return nil, err
 		}
-		raw, err = os.ReadFile(file)
+		raw, err = regular.Read(file, maxDelegationKey)
 	}
 	if err != nil {
 		return nil, err
@@ -198,7 +203,7 @@ func delegationKey(dirs place.Dirs) (ed25519.PrivateKey, error) {
 	}
 	key := ed25519.NewKeyFromSeed(seed)
 	text := hex.EncodeToString(key.Public().(ed25519.PublicKey)) + "\n"
-	if was, err := os.ReadFile(public); err == nil && string(was) == text {
+	if was, err := regular.Read(public, maxDelegationKey); err == nil && string(was) == text {
 		return key, nil
 	}
 	return key, approve.Replace(public, []byte(text))

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/atip-dev/atip-exec/internal/subpath"
 	"github.com/atip-dev/atip-exec/sandbox"
 )
 
@@ -14,31 +15,35 @@ import (
 // directory.
 func (p *Plan) withinDelegated() {
 	for i := range p.chain {
-		if p.chain[i].Paths == nil {
+		if p.chain[i].Paths != nil {
+			p.writeWithin(p.chain[i].Paths)
+		}
+	}
+}
+
+// writeWithin takes every right to write that lies outside of the paths.
+func (p *Plan) writeWithin(paths []string) {
+	lent := p.lent(paths)
+	var write []sandbox.Grant
+	for _, g := range p.Profile.Write {
+		if subpath.Within(g.Path, "/dev") || subpath.Within(g.Path, p.Profile.Private) || g.Path == p.hostCwd || slices.ContainsFunc(lent, func(l sandbox.Grant) bool { return g.Path == l.Path || l.Dir && subpath.Within(g.Path, l.Path) }) {
+			write = append(write, g)
 			continue
 		}
-		lent := p.lent(p.chain[i].Paths)
-		var write []sandbox.Grant
-		for _, g := range p.Profile.Write {
-			if within(g.Path, "/dev") || within(g.Path, p.Profile.Private) || g.Path == p.hostCwd || slices.ContainsFunc(lent, func(l sandbox.Grant) bool { return g.Path == l.Path || l.Dir && within(g.Path, l.Path) }) {
-				write = append(write, g)
-				continue
-			}
-			for _, l := range lent {
-				if g.Dir && within(l.Path, g.Path) {
-					write = append(write, sandbox.Grant{Path: l.Path, Dir: l.Dir, Rights: g.Rights, Why: g.Why})
-				}
-			}
-			g.Rights &^= sandbox.Write | sandbox.Remove
-			switch {
-			case g.Rights&sandbox.Exec != 0:
-				p.Profile.Exec = append(p.Profile.Exec, g)
-			case g.Rights != 0:
-				p.Profile.Read = append(p.Profile.Read, g)
+		for _, l := range lent {
+			if g.Dir && subpath.Within(l.Path, g.Path) {
+				write = append(write, sandbox.Grant{Path: l.Path, Dir: l.Dir, Rights: g.Rights, Why: g.Why})
 			}
 		}
-		p.Profile.Write = write
+		g.Rights &^= sandbox.Write | sandbox.Remove
+		switch {
+		case g.Rights&sandbox.Exec != 0:
+			p.Profile.Exec = append(p.Profile.Exec, g)
+		case g.Rights != 0:
+			p.Profile.Read = append(p.Profile.Read, g)
+		}
 	}
+	p.Profile.Write = write
 	for _, list := range [...][]sandbox.Grant{p.Profile.Read, p.Profile.Write, p.Profile.Exec} {
 		slices.SortFunc(list, func(a, b sandbox.Grant) int { return strings.Compare(a.Path, b.Path) })
 	}
@@ -58,7 +63,7 @@ func (p *Plan) lent(paths []string) []sandbox.Grant {
 		}
 		canonical, dir, err := files.Resolve(path)
 		if err != nil {
-			p.Profile.Absent = append(p.Profile.Absent, sandbox.Absent{Path: path, Why: "policy: what was delegated is not there"})
+			p.Profile.Absent = append(p.Profile.Absent, sandbox.Absent{Path: path, Why: "policy: this delegated path does not exist"})
 			continue
 		}
 		out = append(out, sandbox.Grant{Path: canonical, Dir: dir})

@@ -2,6 +2,7 @@ package run
 
 import (
 	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/effects"
 	"github.com/atip-dev/atip-exec/internal/shell"
 	"github.com/atip-dev/atip-exec/policy"
 	"github.com/atip-dev/atip-exec/sandbox"
@@ -22,29 +23,6 @@ func dangerName(e atip.Effect) string {
 	return e.String()
 }
 
-// value is an effect under its danger name: irreversible is the opposite of
-// reversible.
-func (s *step) value(e atip.Effect) atip.Value {
-	v := s.Call.Effects[e].Value
-	if e == atip.Reversible {
-		switch v {
-		case atip.Yes:
-			return atip.No
-		case atip.No:
-			return atip.Yes
-		}
-		return v
-	}
-	if v == atip.No && (s.RunsCode != policy.CodeNone || s.Call.Effects[atip.ExecOpaque].Value == atip.Yes) {
-		switch e {
-		case atip.Write, atip.Delete, atip.Network, atip.Destructive, atip.Billable, atip.SecretRead, atip.Persistence, atip.RemoteMutation:
-			// The tool's "no" speaks for the tool, not for the code it is handed.
-			return atip.Unknown
-		}
-	}
-	return v
-}
-
 // dangersOf names what of a set is a danger.
 func dangersOf(set atip.Set) []string {
 	out := []string{}
@@ -56,17 +34,17 @@ func dangersOf(set atip.Set) []string {
 	return out
 }
 
-// danger lists the effects of a step under their names in plans.
-func (s *step) danger() map[string]any {
+// dangers lists the effects of a step under their names in plans.
+func dangers(s *effects.Step) map[string]any {
 	out := map[string]any{}
 	for _, e := range dangerKeys() {
-		out[dangerName(e)] = s.value(e).String()
+		out[dangerName(e)] = s.Value(e).String()
 	}
 	return out
 }
 
-// provenance lists the stated effects with where they come from.
-func (s *step) provenance() map[string]atip.Fact {
+// provenanceOf lists the stated effects with where they come from.
+func provenanceOf(s *effects.Step) map[string]atip.Fact {
 	out := map[string]atip.Fact{}
 	for _, e := range dangerKeys() {
 		if f := s.Call.Effects[e]; f.Value != atip.Unknown {
@@ -97,6 +75,9 @@ type StepDocument struct {
 	Executable trust.Identity       `json:"executable"`
 	Trust      trust.Verdict        `json:"trust"`
 	Installed  bool                 `json:"installed"`
+	Decided    string               `json:"decided"` // plan, or exec where words are decided when it starts
+	// MetadataTrust is the verdict on the document; nil for none, and for one of our own.
+	MetadataTrust *trust.Verdict `json:"metadataTrust,omitempty"`
 }
 
 // Document is a plan as JSON, "atip-exec.plan/1". docs/plan.md describes it.
@@ -107,6 +88,7 @@ type Document struct {
 	Argv         []string        `json:"argv"`
 	Cwd          string          `json:"cwd"`
 	Workspace    string          `json:"workspace"`
+	NoWorkspace  string          `json:"noWorkspace,omitempty"` // why there is none
 	Steps        []StepDocument  `json:"steps"`
 	Reasons      []policy.Reason `json:"reasons"`
 	Alternatives []string        `json:"alternatives,omitempty"`
@@ -139,7 +121,7 @@ type EnvDocument struct {
 
 // Document renders the plan for machines.
 func (p *Plan) Document() Document {
-	d := Document{Kind: planKind, Decision: p.Decision.Action, Argv: p.inv.words(), Cwd: p.Cwd, Workspace: p.Workspace, Steps: []StepDocument{},
+	d := Document{Kind: planKind, Decision: p.Decision.Action, Argv: p.inv.words(), Cwd: p.Cwd, Workspace: p.Workspace, NoWorkspace: p.noWorkspace, Steps: []StepDocument{},
 		Reasons: p.Decision.Reasons, Alternatives: p.Decision.Alternatives, Lifted: p.Decision.Lifted, Grants: dangersOf(p.Decision.Grants.Effects), Sandbox: p.receipt(), Pending: append([]string{}, p.pending...),
 		Environment: EnvDocument{Passed: p.env.passed, Dropped: p.env.dropped, Credentials: p.env.credentials}, Policy: p.policies.Sources(), Profile: p.policies.Profile(), Delegation: p.chainNames()}
 	if d.Reasons == nil {
@@ -155,12 +137,15 @@ func (p *Plan) Document() Document {
 	if len(p.steps) > 0 {
 		d.TimeoutMS = p.limit().Milliseconds()
 		main := p.steps[0]
-		d.Trust = TrustDocument{Verdict: main.verdict, Digest: main.id.Digest, Path: main.id.Canonical}
+		d.Trust = TrustDocument{Verdict: main.Verdict, Digest: main.ID.Digest, Path: main.ID.Canonical}
 	}
 	for i, s := range p.steps {
-		doc := StepDocument{Argv: s.argv, Via: s.Via, Cwd: s.Cwd, Tool: s.Call.Tool, Command: s.Call.Path, Effects: s.danger(), Provenance: s.provenance(),
-			Resources: s.Call.Resources, Confidence: s.confidence(), RunsCode: s.RunsCode, Why: []string{}, Options: s.Call.Options, Unknown: s.Call.UnknownOptions, Arguments: s.Call.Positionals,
-			Metadata: s.Call.Provenance, Executable: s.id, Trust: s.verdict, Installed: s.missing == nil}
+		doc := StepDocument{Argv: s.Argv, Via: s.Via, Cwd: s.Cwd, Tool: s.Call.Tool, Command: s.Call.Path, Effects: dangers(s), Provenance: provenanceOf(s),
+			Resources: s.Call.Resources, Confidence: s.Certainty(), RunsCode: s.RunsCode, Why: []string{}, Options: s.Call.Options, Unknown: s.Call.UnknownOptions, Arguments: s.Call.Positionals,
+			Metadata: s.Call.Provenance, Executable: s.ID, Trust: s.Verdict, Installed: s.Missing == nil, Decided: s.DecidedAt()}
+		if s.DocumentVerdict.Reason != "" {
+			doc.MetadataTrust = &s.DocumentVerdict
+		}
 		if doc.Command == nil {
 			doc.Command = []string{}
 		}
@@ -183,29 +168,17 @@ func (p *Plan) Document() Document {
 	return d
 }
 
-// confidence joins how well the words of a step are known with how exactly they
-// resolved.
-func (s *step) confidence() string {
-	switch {
-	case s.Confidence == policy.Opaque || s.Call.Exactness == atip.Unresolved:
-		return "opaque"
-	case s.Confidence == policy.Bounded || s.Call.Exactness == atip.Bounded:
-		return "bounded"
-	}
-	return "exact"
-}
-
 // refusedWords bounds the command lines in a refusal, which xargs fills with thousands.
 const refusedWords = 256
 
 func (p *Plan) stepDetails() []any {
 	var out []any
 	for _, s := range p.steps {
-		argv := s.argv
+		argv := s.Argv
 		if len(argv) > refusedWords {
 			argv = append(argv[:refusedWords:refusedWords], "…")
 		}
-		out = append(out, map[string]any{"argv": argv, "tool": s.Call.Tool, "command": s.Call.Path, "effects": s.danger(), "resources": s.Call.Resources})
+		out = append(out, map[string]any{"argv": argv, "tool": s.Call.Tool, "command": s.Call.Path, "effects": dangers(s), "resources": s.Call.Resources})
 	}
 	return out
 }

@@ -1,9 +1,6 @@
 package run
 
 import (
-	"path/filepath"
-
-	"github.com/atip-dev/atip-exec/internal/shell"
 	"github.com/atip-dev/atip-exec/policy"
 )
 
@@ -13,25 +10,22 @@ import (
 // file or a later assignment in a file that was not read may give it that. The stricter
 // judgement counts.
 func (p *Plan) judgeDoubt(req policy.Request) {
-	if !p.unset || p.Decision.Action != policy.Allow {
+	if !p.reading.Unset || p.Decision.Action != policy.Allow {
 		return
 	}
-	c := &collector{plan: p, path: filepath.SplitList(p.machine.Getenv("PATH")), found: p.memo.known(), steps: []*step{p.steps[0]}, unsetUnknown: true}
-	err := c.readAgain()
-	for _, s := range c.steps[1:] {
-		if s.file != nil {
-			s.file.Close()
-			s.file = nil
-		}
-	}
+	steps, edges, err := p.reading.Doubted()
 	if err != nil {
 		return // what runs was read; only the doubt was not
 	}
-	req.Steps, req.Edges = nil, c.edges
-	for _, s := range c.steps {
+	req.Steps, req.Edges = nil, edges
+	for _, s := range steps {
+		if p.deferred && s.Known != nil {
+			s.RedirectedAs(s.Known)
+			s = s.Known
+		}
 		req.Steps = append(req.Steps, s.Step)
 	}
-	d := p.policies.Decide(req)
+	d := p.judged(req)
 	if d.Action >= p.Decision.Action {
 		return
 	}
@@ -40,38 +34,38 @@ func (p *Plan) judgeDoubt(req policy.Request) {
 		if r.Action != d.Action {
 			continue
 		}
-		if r.Step < len(c.steps) {
-			r.Text += " (" + Quote(c.steps[r.Step].argv) + ", where a variable is not set)"
+		if r.Step < len(steps) {
+			r.Text += " (" + Quote(steps[r.Step].Argv) + ", where a variable is not set)"
 		}
 		r.Step = 0
 		p.Decision.Reasons = append(p.Decision.Reasons, r)
 	}
 }
 
-// readAgain appends the steps of the command as it was asked for.
-func (c *collector) readAgain() error {
-	p := c.plan
-	if !p.inv.IsShell {
-		return c.add(p.Argv, nil, p.Cwd, policy.Exact)
+// judgeHidden denies a run whose scripts hold what is denied.
+func (p *Plan) judgeHidden(req policy.Request) {
+	if len(p.reading.Hidden.Steps) == 0 || p.Decision.Action == policy.Deny {
+		return
 	}
-	path, dialect, err := p.realShell()
-	if err != nil {
-		return err
+	req.Steps, req.Edges = nil, p.reading.Hidden.Edges
+	for _, s := range p.reading.Hidden.Steps {
+		req.Steps = append(req.Steps, s.Step)
 	}
-	script, err := shell.Read(p.inv.Shell, c.mainOptions(path, dialect))
-	if err != nil {
-		return err
+	d := p.policies.Decide(req)
+	if d.Action != policy.Deny {
+		return
 	}
-	return c.script(p.steps[0], script, nil)
-}
-
-// ordinary reports whether a variable is one that people set. What the shell itself
-// keeps is not in doubt.
-func ordinary(name string) bool {
-	switch name {
-	case "IFS", "OLDPWD", "OPTARG", "OPTIND", "REPLY", "LINENO", "SECONDS", "COLUMNS", "LINES", "GLOBIGNORE", "CDPATH", "HISTFILE", "FUNCNAME", "PIPESTATUS",
-		"MAPFILE", "COPROC", "DIRSTACK", "GROUPS", "HOSTNAME", "HOSTTYPE", "MACHTYPE", "OSTYPE", "PPID", "UID", "EUID", "SHLVL", "TERM", "LANG", "USER", "LOGNAME", "SHELL", "PWD", "HOME":
-		return false
+	p.Decision.Action, p.Decision.Grants = policy.Deny, policy.Grants{}
+	for _, r := range d.Reasons {
+		if r.Action == policy.Deny {
+			at := r.Step
+			r.Step = 0
+			r.Text = "in a script it runs: " + r.Text
+			if at < len(p.reading.Hidden.Steps) {
+				p.reading.Hidden.Owners[at].ShowEffects(p.reading.Hidden.Steps[at : at+1])
+				r.Text += " (" + Quote(p.reading.Hidden.Steps[at].Argv) + ")"
+			}
+			p.Decision.Reasons = append(p.Decision.Reasons, r)
+		}
 	}
-	return len(name) < 5 || name[:5] != "BASH_"
 }

@@ -65,7 +65,7 @@ func TestRecordEncodes(t *testing.T) {
 	t.Chdir(dir)
 	t.Setenv("HOME", dir)
 	for _, argv := range [][]string{{"true"}, {"git", "status"}, {"rm", "-rf", "x"}} {
-		p, err := MakePlan(Invocation{Argv: argv}, Here())
+		p, err := MakePlan(Invocation{Argv: argv}, here())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -79,7 +79,7 @@ func TestRecordEncodes(t *testing.T) {
 }
 
 func BenchmarkEncodeRecord(b *testing.B) {
-	p, err := MakePlan(Invocation{Argv: []string{"true"}}, Here())
+	p, err := MakePlan(Invocation{Argv: []string{"true"}}, here())
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/atip-dev/atip-exec/internal/place"
+	"github.com/atip-dev/atip-exec/internal/subpath"
 	"github.com/atip-dev/atip-exec/policy"
 )
 
@@ -31,6 +33,7 @@ func NewImagination(self string) (*Imagination, error) {
 	if err != nil {
 		return nil, err
 	}
+	p.imagined = true
 	p.dirs, p.Cwd, p.Workspace = dirs, imaginedWorkspace, imaginedWorkspace
 	p.gitDirs = []string{imaginedWorkspace + "/.git"}
 	p.world = place.World{Workspace: p.Workspace, Home: dirs.Home, Cwd: p.Cwd, Config: dirs.Config, Data: dirs.Data, State: dirs.State,
@@ -45,13 +48,12 @@ func NewImagination(self string) (*Imagination, error) {
 // directory that is meant from there.
 func (im *Imagination) Request(cmd, cwd string) (policy.Request, error) {
 	p := *im.template
-	p.Cwd = join(p.Cwd, cwd)
+	p.Cwd = subpath.Join(p.Cwd, cwd)
 	p.world.Cwd = p.Cwd
 	p.inv = Invocation{Shell: cmd, IsShell: true}
 	p.Argv = p.inv.argv()
-	c := &collector{plan: &p}
-	err := c.identifyShell()
-	p.steps, p.edges = c.steps, c.edges
+	err := p.read()
+	p.steps, p.edges = p.reading.Steps, p.reading.Edges
 	defer p.Close()
 	if err != nil {
 		return policy.Request{}, err
@@ -117,7 +119,7 @@ func (im *Imagination) Decide(set *policy.Set, cmd string) Verdict {
 	d := set.Decide(req)
 	v := Verdict{Action: d.Action}
 	for _, r := range d.Reasons {
-		if !contains(v.Rules, r.Rule) {
+		if !slices.Contains(v.Rules, r.Rule) {
 			v.Rules = append(v.Rules, r.Rule)
 		}
 	}

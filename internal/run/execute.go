@@ -2,14 +2,19 @@ package run
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/atip-dev/atip-exec/filter"
 	"github.com/atip-dev/atip-exec/internal/audit"
+	"github.com/atip-dev/atip-exec/internal/drive"
+	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/internal/gitrepo"
 	"github.com/atip-dev/atip-exec/internal/proxy"
 	"github.com/atip-dev/atip-exec/sandbox"
 )
@@ -27,48 +32,59 @@ type execution struct {
 	began      time.Time
 	ran        time.Duration
 
-	watched    chan *signals // the signals, once they are taken over
-	collected  chan error    // the end of collect
-	collecting bool          // collect was started
-	described  chan []byte   // the record's static part, built while the child runs
+	watched    chan *drive.Signals // the signals, once they are taken over
+	collected  chan error          // the end of collect
+	collecting bool                // collect was started
+	described  chan []byte         // the record's static part, built while the child runs
 
 	log            recorder
-	inner          *inner // what hears the runs inside this one, nil if there can be none
-	byParent       string // the run outside that did it instead, "" for none
-	kept           bool   // the run outside left it to the one that asked
+	mark           *audit.Started // until the run has its record
+	inner          *inner         // what hears the runs inside this one, nil if there can be none
+	byParent       string         // the parent run that did it instead, "" for none
+	kept           bool           // the parent run left it to the one that asked
 	redact         *filter.Set
 	collectErr     error
 	redactionOff   bool
 	redactionNotes []string
 	known          filter.Known
-	signals        *signals
+	signals        *drive.Signals
 	proc           *sandbox.Proc
-	streams        []*stream
+	streams        []*drive.Stream
 	noteMu         sync.Mutex
-	tail           tail               // of standard error
-	killed         bool               // by us
-	outOfMemory    bool               // by the memory limit
-	denied         []sandbox.Denial   // what the sandbox refused
-	protected      sandbox.Settlement // what the run changed of the protected names
+	tail           drive.Tail             // of standard error
+	killed         bool                   // by us
+	outOfMemory    bool                   // by the memory limit
+	denied         []sandbox.Denial       // what the sandbox refused
+	modes          map[string]fs.FileMode // of our own files, before the run
+	protected      sandbox.Settlement     // what the run changed of the protected names
 	proxy          *proxy.Server
 	network        proxy.Report     // what the run asked the proxy for
 	refusals       []sandbox.Denial // of the proxy
 	enforced       sandbox.Receipt
-	observing      bool // the run's system calls are to be listened to
+	startRefused   atomic.Bool // a program of the run was not let start, and that was said
+	observing      bool        // the run's system calls are to be listened to
 	grants         grantState
+	claimed        *keyClaim // of --idempotency-key
 	binds          binding
+	copy           *gitrepo.Copy // of the settings that were judged
+	tmpIn          func() error  // brings the machine's /tmp in, once
 }
 
 // run starts the child and sees it to its end. Everything that can fail is opened
 // before the start.
 func (x *execution) run() (err error) {
+	x.tmpIn = sync.OnceValue(x.plan.share().In)
+	if x.plan.sharesTmp() {
+		go x.tmpIn()
+		defer x.tmpIn() // not cut short by an early end
+	}
 	if err := x.openLog(); err != nil {
 		return err
 	}
 	if x.signals == nil {
 		x.signals = <-x.watched
 	}
-	defer x.signals.close()
+	defer x.signals.Close()
 	if err := x.bind(); err != nil {
 		return err
 	}
@@ -82,7 +98,7 @@ func (x *execution) run() (err error) {
 	if err := x.intend(); err != nil {
 		return err
 	}
-	if sig := x.signals.pending(); sig != nil {
+	if sig := x.signals.Pending(); sig != nil {
 		return cancelled(sig)
 	}
 	if err := x.charge(); err != nil {
@@ -92,22 +108,35 @@ func (x *execution) run() (err error) {
 		return err
 	}
 	x.sayShortfall()
+	unmade, err := x.makeTmpNames()
+	defer unmade()
+	if err != nil {
+		return err
+	}
+	if err := x.makeSettings(); err != nil {
+		return err
+	}
+	defer x.returnSettings()
+	if err := x.checkpoint(); err != nil {
+		return err
+	}
 	if err := x.start(); err != nil {
 		return err
 	}
+	defer x.noteChanges()
 	defer func() {
 		if r := recover(); r != nil {
 			x.killed = true
 			x.proc.KillTree(0)
-			err = fault.New("E5001", fmt.Sprintf("internal error: %v", r))
+			err = fault.New(errcode.Internal, fmt.Sprintf("internal error: %v", r))
 		}
 	}()
 	return x.finish()
 }
 
 func cancelled(sig os.Signal) error {
-	f := fault.New("E4009", "cancelled by "+sig.String()+" before the command was started")
-	f.Exit = 128 + signalNumber(sig)
+	f := fault.New(errcode.Cancelled, "cancelled by "+sig.String()+" before the command was started")
+	f.Exit = 128 + drive.SignalNumber(sig)
 	return f
 }
 
@@ -130,13 +159,14 @@ func (x *execution) openLog() (err error) {
 // start launches the identified file under the profile.
 func (x *execution) start() error {
 	p, main := x.plan, x.plan.steps[0]
-	if err := main.file.Recheck(); err != nil {
+	if err := main.Executable.Recheck(); err != nil {
 		return err
 	}
 	x.observing = p.observed()
 	if why := p.observeRefused(); why != "" {
 		x.warn(why)
 	}
+	x.modes = p.ownModes()
 	began := time.Now()
 	proc, err := x.launch()
 	if err != nil && sandbox.Stale(p.Setup, err) && x.selectAgain(&err) {
@@ -153,9 +183,9 @@ func (x *execution) start() error {
 		x.out.Start(Started{V: 1, Run: p.Run, Argv: x.cleanAll(p.inv.words()), Cwd: p.Cwd, Pid: proc.Pid(), Stdin: x.status.IO.Stdin, Terminal: x.status.IO.Terminal,
 			TimeoutMS: p.timeout.LimitMS, Decision: p.Decision.Action.String(), Tier: p.Setup.Tier().String(), Gaps: p.receipt().Gaps})
 	}
-	x.signals.started()
-	main.file.StartedOK()
-	if err := x.binds.terminal.started(); err != nil {
+	x.signals.Started()
+	main.Executable.StartedOK()
+	if err := x.binds.terminal.Started(); err != nil {
 		x.warn(err.Error())
 	}
 	x.binds.started(x)
@@ -164,7 +194,7 @@ func (x *execution) start() error {
 	go func() { x.described <- x.static("run") }()
 	x.status.Child = &ChildStatus{Pid: proc.Pid()}
 	x.status.Tool.StartedBy = "path"
-	if _, byDescriptor, _ := main.file.Start(); byDescriptor {
+	if _, byDescriptor, _ := main.Executable.Start(); byDescriptor {
 		x.status.Tool.StartedBy = "descriptor"
 	}
 	return nil

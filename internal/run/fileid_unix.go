@@ -19,12 +19,6 @@ func fileID(path string) (dev, ino uint64) {
 	return 0, 0
 }
 
-// ownedBy reports whether a file belongs to a user.
-func ownedBy(info os.FileInfo, uid int) bool {
-	st, ok := info.Sys().(*syscall.Stat_t)
-	return ok && int(st.Uid) == uid
-}
-
 // linkedFile returns device and inode of a regular file that has more than one name.
 func linkedFile(path string) (id [2]uint64, linked bool) {
 	var st syscall.Stat_t

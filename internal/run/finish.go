@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/atip-dev/atip-exec/internal/drive"
+	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/sandbox"
 )
@@ -24,8 +26,8 @@ func (x *execution) finish() error {
 	}
 	count := 0
 	interrupted := make(chan struct{}, 1)
-	early := x.signals.to(func(sig os.Signal) {
-		if interrupts(sig) {
+	early := x.signals.To(func(sig os.Signal) {
+		if drive.Interrupts(sig) {
 			if count++; count == 3 {
 				select {
 				case interrupted <- struct{}{}:
@@ -71,23 +73,23 @@ func (x *execution) finish() error {
 	exit, werr := x.proc.Wait()
 	x.ran = time.Since(x.began)
 	for _, s := range x.streams {
-		s.childEnded()
+		s.ChildEnded()
 	}
 	// The reader of our output may be slow for good reasons; only a run that was
 	// ended on purpose does not wait for it.
 	for _, s := range x.streams {
 		var patience <-chan time.Time
 		if x.killed {
-			patience = time.After(heldGrace)
+			patience = time.After(drive.HeldGrace)
 		}
 		for waiting := true; waiting; {
 			select {
-			case <-s.done:
+			case <-s.Done:
 				waiting = false
 			case <-patience:
 				waiting = false
 			case <-timer:
-				fired, timer, patience = true, nil, time.After(heldGrace)
+				fired, timer, patience = true, nil, time.After(drive.HeldGrace)
 				x.note("timeout", limit.Milliseconds())
 			case <-interrupted:
 				patience = time.After(0)
@@ -101,15 +103,17 @@ func (x *execution) finish() error {
 	tree := x.proc.Sweep()
 	x.status.Tree = &tree
 	x.settleNetwork()
+	x.returnTmp()
 	x.outOfMemory = x.proc.OutOfMemory()
 	x.settleProtected(x.proc.Settlement())
-	if x.plan.steps[0].file.ScriptChanged() {
-		x.note("script_changed_while_running", x.plan.steps[0].id.Canonical)
+	x.settleModes(x.modes)
+	if x.plan.steps[0].Executable.ScriptChanged() {
+		x.note("script_changed_while_running", x.plan.steps[0].ID.Canonical)
 	}
-	if tree.Leftovers > 0 && !x.killed {
-		x.note("leftovers", tree.Leftovers)
+	if ended := tree.Leftovers - tree.Kept; ended > 0 && !x.killed {
+		x.note("leftovers", ended)
 	}
-	x.binds.terminal.restore(exit.Signal != 0)
+	x.binds.terminal.Restore(exit.Signal != 0)
 	x.settleStreams()
 	x.settleExit(exit)
 	x.denials(exit)
@@ -120,19 +124,19 @@ func (x *execution) finish() error {
 func (x *execution) verdict(exit sandbox.Exit, werr error, fired bool, limit time.Duration) error {
 	x.status.Timeout = &timeoutStatus{LimitMS: limit.Milliseconds(), Source: x.plan.timeout.Source, Fired: fired}
 	for _, s := range x.streams {
-		if s.panicked() != nil {
-			return fault.New("E5002", fmt.Sprintf("%s was discarded: its filter failed: %v", s.name, s.panicked()))
+		if s.Panicked() != nil {
+			return fault.New(errcode.FilterFailed, fmt.Sprintf("%s was discarded: its filter failed: %v", s.Name, s.Panicked()))
 		}
 	}
 	switch {
 	case fired:
-		return fault.New("E4001", fmt.Sprintf("timeout after %v: %s was ended", limit, Quote(x.plan.inv.words()))).With("limit_ms", limit.Milliseconds()).With("child_exit_code", exit.Code)
+		return fault.New(errcode.Timeout, fmt.Sprintf("timeout after %v: %s was ended", limit, Quote(x.plan.inv.words()))).With("limit_ms", limit.Milliseconds()).With("child_exit_code", exit.Code)
 	case werr != nil:
-		return fault.New("E4008", "lost track of the child: "+werr.Error())
+		return fault.New(errcode.LostChild, "lost track of the child: "+werr.Error())
 	}
 	for _, s := range x.streams {
-		if err := s.failure(); err != nil {
-			return fault.New("E4005", s.name+": "+err.Error()).With("child_exit_code", exit.Code)
+		if err := s.Failure(); err != nil {
+			return fault.New(errcode.OutputWrite, s.Name+": "+err.Error()).With("child_exit_code", exit.Code)
 		}
 	}
 	return nil

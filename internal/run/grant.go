@@ -9,6 +9,7 @@ import (
 
 	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/internal/approve"
+	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/place"
 	"github.com/atip-dev/atip-exec/policy"
@@ -37,10 +38,22 @@ func (p *Plan) grantsDir() string   { return filepath.Join(p.dirs.State, "grants
 // the run may go on, else the refusal.
 func (x *execution) permit(refusal error) error {
 	f := fault.From(refusal)
-	if f == nil || f.Code != "E2010" {
+	if f == nil || f.Code == errcode.ApprovalRequired {
+		if err := x.plan.tmpReachable(); err != nil {
+			return err
+		}
+	}
+	if f == nil || f.Code != errcode.ApprovalRequired {
 		return refusal
 	}
+	if err := x.plan.reachable(); err != nil {
+		return err
+	}
 	digest, err := x.plan.digest()
+	var unbound *unboundError
+	if errors.As(err, &unbound) {
+		return fault.New(errcode.Denied, "denied: what "+Quote(x.plan.inv.words())+" sends cannot be told: "+err.Error()).WithFix("name the branches, tags or whole commit ids to send", "git push origin main").With("decision", policy.Deny)
+	}
 	if err != nil {
 		return refusal // what cannot be written down cannot be permitted
 	}
@@ -71,14 +84,14 @@ func (x *execution) permit(refusal error) error {
 
 // startable is what else keeps a permitted plan from starting.
 func (p *Plan) startable() error {
-	if s := p.steps[0]; s.missing != nil {
-		return s.missing
+	if s := p.steps[0]; s.Missing != nil {
+		return s.Missing
 	}
 	return nil
 }
 
 func (p *Plan) saidNo() error {
-	return fault.New("E2001", Quote(p.inv.words())+" is denied: a person said no").With("decision", policy.Deny).With("steps", p.stepDetails())
+	return fault.New(errcode.Denied, "denied: the user refused "+Quote(p.inv.words())).With("decision", policy.Deny).With("steps", p.stepDetails())
 }
 
 // find looks for a grant of this very plan.
@@ -182,17 +195,22 @@ func onceOnly(e atip.Effect) bool {
 // changed says what differs from a plan with the same words that a person permitted.
 func (x *execution) changed() []string {
 	p := x.plan
-	rules, err := x.plan.grantRules()
-	if err != nil {
-		return nil
-	}
 	bound := p.bound()
-	for _, g := range approve.Pending(x.plan.grantsDir(), rules.Approvers) {
+	for _, g := range p.unusedGrants() {
 		if r, ok := approve.RequestOf(p.requestsDir(), g.Digest); ok && sameWords(r.Bound["argv"], p.inv.words()) {
 			return approve.Changed(r.Bound, bound)
 		}
 	}
 	return nil
+}
+
+// unusedGrants lists what a person permitted and no run has used up.
+func (p *Plan) unusedGrants() []approve.Grant {
+	rules, err := p.grantRules()
+	if err != nil {
+		return nil
+	}
+	return approve.Pending(p.grantsDir(), rules.Approvers)
 }
 
 func sameWords(v any, words []string) bool {
@@ -212,12 +230,24 @@ func sameWords(v any, words []string) bool {
 func (x *execution) ask(f *fault.Fault) *fault.Fault {
 	p := x.plan
 	bound := p.bound()
+	if p.inCI() {
+		// Nobody answers there, and what is kept would be in the way of others.
+		if digest, err := LockDigest(bound); err == nil && p.inv.behalf == nil {
+			f.With("lockDigest", digest)
+		}
+		f.Message += "; in CI no request is kept"
+		return f
+	}
 	known := false
 	if digest, err := approve.Digest(bound); err == nil {
 		old, ok := approve.RequestOf(p.requestsDir(), digest)
 		known = ok && time.Now().Before(old.Expires)
 	}
-	id, err := approve.WriteRequest(p.requestsDir(), approve.Request{Bound: bound, Display: x.display(f.Message), Requester: p.requester()})
+	var granted []string
+	for _, g := range p.unusedGrants() {
+		granted = append(granted, g.Digest)
+	}
+	id, replaced, err := approve.WriteRequest(p.requestsDir(), approve.Request{Bound: bound, Display: x.display(f.Message), Requester: p.requester()}, granted...)
 	if err != nil {
 		if p.inside() {
 			return f // nobody expects a request from in here
@@ -229,8 +259,9 @@ func (x *execution) ask(f *fault.Fault) *fault.Fault {
 	if !known {
 		x.notify()
 	}
-	if digest, err := LockDigest(bound); err == nil && p.inCI() && p.inv.behalf == nil {
-		f.With("lockDigest", digest)
+	if len(replaced) > 0 {
+		f.Message += "; this request takes the place of " + strings.Join(replaced, ", ")
+		f.With("replaced", replaced)
 	}
 	return f.With("requestId", id)
 }
@@ -242,11 +273,11 @@ func (x *execution) await(f *fault.Fault, digest string) error {
 		x.signals = <-x.watched
 	}
 	x.refuse(f)
-	x.warn("waits up to " + p.inv.Wait.String() + " for a person, request " + x.grants.request)
+	x.warn("waits up to " + p.inv.Wait.String() + " for approval, request " + x.grants.request)
 	deadline := time.Now().Add(p.inv.Wait)
 	for time.Now().Before(deadline) {
 		time.Sleep(min(pollEvery, time.Until(deadline)))
-		if sig := x.signals.pending(); sig != nil {
+		if sig := x.signals.Pending(); sig != nil {
 			return cancelled(sig)
 		}
 		if approve.Denied(p.requestsDir(), digest) {
@@ -259,7 +290,7 @@ func (x *execution) await(f *fault.Fault, digest string) error {
 			return x.unchanged(digest)
 		}
 	}
-	return withDetails(fault.New("E2012", Quote(p.inv.words())+" needs a person, and nobody answered in "+p.inv.Wait.String()), f)
+	return withDetails(fault.New(errcode.NoAnswer, "approval required: "+Quote(p.inv.words())+" was not answered in "+p.inv.Wait.String()), f)
 }
 
 // withDetails adds the details of another fault to those of f.
@@ -293,7 +324,7 @@ func (x *execution) unchanged(digest string) error {
 }
 
 func (x *execution) differs(changed []string) *fault.Fault {
-	return fault.New("E2011", Quote(x.plan.inv.words())+" is no longer what a person agreed to: "+strings.Join(changed, ", ")+" changed").With("changed", changed)
+	return fault.New(errcode.DecisionChanged, Quote(x.plan.inv.words())+" is not the approved command any more: "+strings.Join(changed, ", ")+" changed").With("changed", changed)
 }
 
 // spend uses up the permission just before the start, if everything is still as it
@@ -321,7 +352,7 @@ func (x *execution) spend() error {
 		if errors.Is(err, approve.ErrSpent) {
 			return x.refuse(p.Refusal())
 		}
-		return fault.New("E3003", err.Error())
+		return fault.New(errcode.AuditWrite, err.Error())
 	}
 	if g.Kind == "once" {
 		approve.Done(p.requestsDir(), g.Digest)

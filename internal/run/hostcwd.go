@@ -3,6 +3,7 @@ package run
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/atip-dev/atip-exec/internal/shell"
@@ -23,7 +24,7 @@ func (p *Plan) hostCwdFile(script *shell.Script) string {
 	}
 	path := last.Redirects[0].Path
 	ok, err := filepath.Match("claude-*-cwd", filepath.Base(path))
-	if err != nil || !ok || filepath.Clean(path) != path || !contains(p.tmpDirs(), filepath.Dir(path)) {
+	if err != nil || !ok || filepath.Clean(path) != path || !slices.Contains(p.tmpDirs(), filepath.Dir(path)) {
 		return ""
 	}
 	return path

@@ -4,10 +4,15 @@
 package run
 
 import (
+	"errors"
 	"os"
 	"time"
 
+	"github.com/atip-dev/atip-exec/internal/errcode"
+	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/internal/place"
 	"github.com/atip-dev/atip-exec/internal/tty"
+	"github.com/atip-dev/atip-exec/policy"
 )
 
 // Invocation is what one command line asked for.
@@ -31,9 +36,15 @@ type Invocation struct {
 	Stdin           string        // auto, inherit, null, or a file
 	Terminal        bool          // -t
 	Refresh         bool          // --refresh: registries are asked again
+	Paths           []OwnPath     // what our own flags read and write, absolute
 	StatusFile      string        // --status-file, "" for none
 	StatusFD        int           // --status-fd, 0 for none
 	OutputMode      string        // text, json or jsonl, for the record
+	Ceiling         *policy.Ceiling
+	Prime           string // auto, enforce or off; "" is auto
+	IdempotencyKey  string // "" for none
+	RefuseOnly      bool   // what may run is not started: only a refusal counts
+	Version         string // ours, which a tool may ask for
 
 	scriptRead bool    // Shell was read from standard input
 	behalf     *behalf // for whom the run is, nil for the caller
@@ -43,6 +54,7 @@ type Invocation struct {
 // environment and the standard descriptors enter the pipeline.
 type Machine struct {
 	Environ []string
+	Homes   []string // below these HOME and the XDG variables count, besides what the administrator lists
 	UID     int
 	Self    string // path of our own executable
 	Stdin   *os.File
@@ -58,6 +70,19 @@ func Here() Machine {
 	}
 	inheritToken()
 	return Machine{Environ: os.Environ(), UID: os.Geteuid(), Self: self, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
+}
+
+// Dirs are our own directories and the home directory of the caller's account.
+func (m Machine) Dirs() (place.Dirs, error) {
+	dirs, err := place.DirsFromEnv(m.Getenv, "", m.Homes...)
+	if err == nil {
+		err = dirs.Check(m.UID)
+	}
+	var home *place.HomeError
+	if errors.As(err, &home) {
+		return dirs, fault.New(errcode.NoInputFile, err.Error()).WithFix("give the account a home directory in the account database", "")
+	}
+	return dirs, err
 }
 
 // Getenv returns the first value of a variable, as getenv(3) does.

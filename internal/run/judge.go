@@ -2,6 +2,7 @@ package run
 
 import (
 	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/policy"
 )
@@ -62,7 +63,7 @@ func (j *Judge) Decide(q Question) Verdict {
 	}
 	failed := func(err error) Verdict { return Verdict{Err: err, Opaque: true} }
 	if !inv.IsShell && len(inv.Argv) == 0 {
-		return failed(fault.New("E1003", "neither cmd nor argv"))
+		return failed(fault.New(errcode.NoCommand, "neither cmd nor argv"))
 	}
 	if len(q.Env) > 0 {
 		// What is remembered of a place rests on the variables, too.
@@ -84,10 +85,10 @@ func (j *Judge) Decide(q Question) Verdict {
 	defer p.Close()
 	v := Verdict{Action: p.Decision.Action, Rules: p.rules(), Effects: map[string]string{}}
 	for _, s := range p.steps {
-		v.Opaque = v.Opaque || s.confidence() == "opaque"
+		v.Opaque = v.Opaque || s.Certainty() == "opaque"
 		for _, e := range dangerKeys() {
-			if name := dangerName(e); s.value(e) != atip.No && v.Effects[name] != "yes" {
-				v.Effects[name] = s.value(e).String()
+			if name := dangerName(e); s.Value(e) != atip.No && v.Effects[name] != "yes" {
+				v.Effects[name] = s.Value(e).String()
 			}
 		}
 	}

@@ -2,25 +2,38 @@ package run
 
 import (
 	"context"
+	"os"
+	"strconv"
 	"syscall"
 
 	"github.com/atip-dev/atip-exec/internal/proxy"
+	"github.com/atip-dev/atip-exec/internal/subpath"
 	"github.com/atip-dev/atip-exec/sandbox"
 )
 
 // launch starts the child as the plan says.
 func (x *execution) launch() (*sandbox.Proc, error) {
 	p, main := x.plan, x.plan.steps[0]
-	path, byDescriptor, file := main.file.Start()
-	cmd := sandbox.Cmd{Path: path, ByDescriptor: byDescriptor, File: file, Argv: p.Argv, Env: p.env.entries, Stdin: x.binds.stdin, Stdout: x.binds.stdout, Stderr: x.binds.stderr,
-		Pass: x.binds.pass, Umask: p.policies.Process().Umask, Check: main.file.CheckStarted, Stopped: func(pid int, sig syscall.Signal) { x.binds.terminal.stopped(x, pid, sig) }}
-	if main.file.Inherit() {
-		cmd.Pass[int(file.Fd())] = file
+	path, byDescriptor, file := main.Executable.Start()
+	cmd := sandbox.Cmd{Path: path, ByDescriptor: byDescriptor, File: file, Argv: loginArgv(p.Argv, p.env.entries, p.commands()...), Env: p.env.entries, Stdin: x.binds.stdin, Stdout: x.binds.stdout, Stderr: x.binds.stderr,
+		Pass: x.binds.pass, Umask: p.policies.Process().Umask, Check: main.Executable.CheckStarted, Stopped: x.stopped}
+	if main.Executable.Inherit() {
+		// The interpreter opens the script by the name that the kernel hands it, so the
+		// number of the descriptor has to be one that the child keeps.
+		n := freeDescriptor(p.textFD, p.nestFD)
+		cmd.Pass[n], cmd.ByDescriptor, cmd.Path = file, false, "/proc/self/fd/"+strconv.Itoa(n)
 	}
-	cmd.Prepared, cmd.Observe = p.prepared, x.observing
-	x.binds.terminal.apply(&cmd, p.machine.Stdin)
+	cmd.Regenerable = p.world.Ignored
+	cmd.Prepared, cmd.Inside, cmd.Observe, cmd.Gate = p.prepared, p.inside(), x.observing, x.gateRules()
+	x.binds.terminal.Apply(&cmd, p.machine.Stdin)
 	if p.inv.Directory != "" {
 		cmd.Dir = p.Cwd
+		if subpath.Within(p.Cwd, p.Workspace) {
+			cmd.DirID = p.cwdID // elsewhere a private root has directories of its own
+		}
+	}
+	if p.sharesTmp() {
+		cmd.Before = x.bringTmp
 	}
 	if p.Profile.Net.Mode == sandbox.NetAllowlist {
 		x.proxy = proxy.New(p.hostList.rules)
@@ -58,4 +71,18 @@ func (x *execution) selectAgain(failed *error) bool {
 	x.status.Sandbox = p.receipt()
 	x.status.Env = &envStatus{Dropped: p.env.dropped, Credentials: p.env.credentials}
 	return true
+}
+
+// stopped is called when the child was stopped by a signal.
+func (x *execution) stopped(pid int, sig syscall.Signal) {
+	if err := x.binds.terminal.Stopped(pid, sig); err != nil {
+		x.warn(err.Error())
+	}
+}
+
+// forward passes on a signal that this process was sent.
+func (x *execution) forward(sig os.Signal) {
+	if !x.binds.terminal.Forward(sig, x.proc) {
+		x.note("signal", sig.String())
+	}
 }

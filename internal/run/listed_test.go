@@ -3,11 +3,11 @@ package run
 import (
 	"os"
 	"path/filepath"
-	"reflect"
 	"strconv"
 	"testing"
 
 	"github.com/atip-dev/atip-exec/internal/corpus"
+	"github.com/atip-dev/atip-exec/internal/effects"
 )
 
 // TestManyMatches holds that a pattern means the same however many files it matches.
@@ -15,7 +15,7 @@ func TestManyMatches(t *testing.T) {
 	w := newCorpusWorld(t)
 	b := &Batch{Machine: w.machine()}
 	judge := func(cmd string) string { return w.ask(&corpus.Row{Cmd: &cmd}, b).decision }
-	for i := range 2 * maxMatches {
+	for i := range 2 * effects.MaxMatches {
 		if err := os.WriteFile(filepath.Join(w.Dir, "many-"+strconv.Itoa(i)+".tmp"), nil, 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -23,40 +23,9 @@ func TestManyMatches(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for cmd, want := range map[string]string{"rm -f *.tmp": "confirm", "rm -f dist/*.js": "allow", "cat *.tmp": "allow", "cat *.key": "deny", "rm -rf *": "deny"} {
+	for cmd, want := range map[string]string{"rm -f *.tmp": "allow", "rm -f dist/*.js": "allow", "cat *.tmp": "allow", "cat *.key": "deny", "rm -rf *": "deny"} {
 		if got := judge(cmd); got != want {
 			t.Errorf("%s: %s, want %s", cmd, got, want)
-		}
-	}
-}
-
-// TestSieve holds what is known of the names that find hands over.
-func TestSieve(t *testing.T) {
-	for _, c := range []struct {
-		argv          []string
-		starts, names []string
-		ok            bool
-	}{
-		{[]string{"find", ".", "-name", "*.pyc", "-exec", "rm", "{}", "+"}, []string{"."}, []string{"….pyc", "…/….pyc"}, true},
-		{[]string{"find", "src", "docs", "-type", "f", "-name", "a"}, []string{"src", "docs"}, []string{"a", "…/a"}, true},
-		{[]string{"find", "-name", "a"}, []string{"."}, []string{"a", "…/a"}, true},
-		{[]string{"find", ".", "(", "-name", "a", "-o", "-name", "b", ")", "-exec", "rm", "{}", ";"}, []string{"."}, []string{"a", "…/a", "b", "…/b"}, true},
-		// The starting point itself, or anything else, is handed over too.
-		{[]string{"find", ".", "-exec", "rm", "{}", "+"}, []string{"."}, nil, true},
-		{[]string{"find", ".", "-name", "*", "-exec", "rm", "{}", "+"}, []string{"."}, nil, true},
-		{[]string{"find", ".", "-name", ".*", "-exec", "rm", "{}", "+"}, []string{"."}, nil, true},
-		{[]string{"find", "src", "-name", "SRC", "-exec", "rm", "{}", "+"}, []string{"src"}, nil, true},
-		{[]string{"find", ".", "!", "-name", "a", "-exec", "rm", "{}", "+"}, []string{"."}, nil, true},
-		{[]string{"find", ".", "-not", "-iname", "a", "-exec", "rm", "{}", "+"}, []string{"."}, nil, true},
-		{[]string{"find", ".", "-name", "a", "-o", "-exec", "rm", "{}", "+"}, []string{"."}, nil, true},
-		{[]string{"find", ".", "-type", "f", "-o", "-name", "a", "-exec", "rm", "{}", "+"}, []string{"."}, nil, true},
-		{[]string{"find", ".", "-name", "[a-z]*"}, []string{"."}, nil, true},
-		{[]string{"find", ".", "-exec", "rm", "{}", "+", "-name", "a"}, []string{"."}, nil, true},
-		{[]string{"find", ".", "-name", "a", ",", "-exec", "rm", "{}", "+"}, []string{"."}, nil, false},
-	} {
-		starts, names, ok := sieve(c.argv)
-		if !reflect.DeepEqual(starts, c.starts) || !reflect.DeepEqual(names, c.names) || ok != c.ok {
-			t.Errorf("%q: %q %q %v", c.argv, starts, names, ok)
 		}
 	}
 }
@@ -74,10 +43,10 @@ func TestListed(t *testing.T) {
 		"git ls-files '*.go' | grep -v vendor | xargs sed -i s/a/b/":    "allow",
 		"find src -name '*.ts' -print0 | xargs -0 sed -i s/a/b/":        "allow",
 		"git diff --name-only | xargs -I{} cp {} /tmp/":                 "allow",
-		"find . -name left-pad -exec rm -rf {} +":                       "confirm",
+		"find . -name left-pad -exec rm -rf {} +":                       "allow",
 		"find build -name '*.o' -exec rm -f {} +":                       "allow",
-		"grep -rl a src | xargs rm":                                     "confirm",
-		"find . -name a | xargs rm -rf":                                 "confirm",
+		"grep -rl a src | xargs rm":                                     "allow",
+		"find . -name a | xargs rm -rf":                                 "allow",
 		// What is printed is no name of a file, or not only.
 		"grep -r a src | xargs sed -i s/a/b/":                     "confirm",
 		"grep -rlc a src | xargs sed -i s/a/b/":                   "confirm",

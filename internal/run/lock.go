@@ -9,15 +9,30 @@ import (
 
 	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/internal/approve"
+	"github.com/atip-dev/atip-exec/internal/place"
+	"github.com/atip-dev/atip-exec/internal/subpath"
 	"github.com/atip-dev/atip-exec/policy"
 )
 
 // DefaultLock is where a repository keeps what CI may do.
-const DefaultLock = ".agent-tools/approvals.lock"
+const DefaultLock = place.OwnDir + "/approvals.lock"
 
-// inCI reports whether nobody is there to be asked.
+// ciVariables are set by CI systems, CI by nearly all of them.
+var ciVariables = [...]string{"CI", "CONTINUOUS_INTEGRATION", "GITHUB_ACTIONS", "GITLAB_CI", "TF_BUILD", "JENKINS_URL", "BUILDKITE", "CIRCLECI", "TEAMCITY_VERSION",
+	"TRAVIS", "APPVEYOR", "DRONE", "SEMAPHORE", "CODEBUILD_BUILD_ID", "BITBUCKET_BUILD_NUMBER", "CIRRUS_CI", "WOODPECKER_CI", "bamboo_buildKey"}
+
+// inCI reports whether nobody is there to be asked. It only ever tightens: the variables are
+// the caller's.
 func (p *Plan) inCI() bool {
-	return p.inv.CI || p.machine.Getenv("CI") != "" || p.policies.UsesProfile("ci")
+	if p.inv.CI || p.policies.UsesProfile("ci") {
+		return true
+	}
+	for _, name := range ciVariables {
+		if v := p.machine.Getenv(name); v != "" && v != "0" && !strings.EqualFold(v, "false") {
+			return true
+		}
+	}
+	return false
 }
 
 // LockDigest is the digest of a plan as CI knows it: of its bound object without what
@@ -26,7 +41,7 @@ func (p *Plan) inCI() bool {
 func LockDigest(bound map[string]any) (string, error) {
 	workspace, _ := bound["workspace"].(string)
 	own := map[string]any{}
-	for _, key := range [...]string{"argv", "cwd", "steps", "rules", "files", "stdin", "policy", "needs", "terminal", "timeout", "credentials"} {
+	for _, key := range [...]string{"argv", "cwd", "steps", "rules", "files", "stdin", "policy", "needs", "terminal", "timeout", "credentials", "own"} {
 		own[key] = portable(bound[key], workspace)
 	}
 	return approve.Digest(own)
@@ -60,19 +75,19 @@ func portable(v any, workspace string) any {
 	return v
 }
 
-// locked looks for an entry of approvals.lock that permits the plan in CI, and returns
-// its id. Without a key of the managed or the user's policy no lock counts, and none does
-// for what a run inside asks for: it was signed for what the job itself starts.
+// locked looks for an entry of approvals.lock that permits the plan, and returns its id. The
+// managed or the user's policy says that a lock counts here, and whose key signs it: what looks
+// like CI is the caller's to set. None counts for what a run inside asks for: it was signed for what the job itself starts.
 func (p *Plan) locked(bound map[string]any) (string, error) {
 	ap := p.policies.Approval()
-	if !p.inCI() || p.inv.behalf != nil || len(ap.LockKeys) == 0 || p.Workspace == "" {
+	if !ap.LockApplies || p.inv.behalf != nil || len(ap.LockKeys) == 0 || p.Workspace == "" {
 		return "", nil
 	}
 	file := ap.Lock
 	if file == "" {
 		file = DefaultLock
 	}
-	file = join(p.Workspace, file)
+	file = subpath.Join(p.Workspace, file)
 	l, err := approve.ReadLock(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/atip-dev/atip-exec/internal/audit"
+	"github.com/atip-dev/atip-exec/internal/drive"
+	"github.com/atip-dev/atip-exec/internal/place"
 	"github.com/atip-dev/atip-exec/sandbox"
 )
 
@@ -54,7 +56,7 @@ type nestedRecord struct {
 	State    string          `json:"state,omitempty"`
 	Decision *nestedDecision `json:"decision,omitempty"`
 	Error    *nestedError    `json:"error,omitempty"`
-	ByParent string          `json:"started_by_parent,omitempty"` // the run outside that started it instead
+	ByParent string          `json:"started_by_parent,omitempty"` // the parent run that started it instead
 }
 
 type nestedDecision struct {
@@ -109,7 +111,7 @@ func (p *Plan) receipt() sandbox.Receipt {
 
 // probeCache is where the sandbox keeps what it learned and what it must restore. A run
 // inside another has a directory of its own for that, as long as it lasts; what it
-// misses of the protected names the run outside still sees.
+// misses of the protected names the parent run still sees.
 func (p *Plan) probeCache() sandbox.Cache {
 	c := sandbox.Cache{Dir: p.dirs.State, Executable: p.machine.Self}
 	if p.starts && p.inside() {
@@ -124,7 +126,7 @@ func (p *Plan) probeCache() sandbox.Cache {
 // mayNest reports whether something of the run may start us again: a command of ours in
 // it, or the directory in PATH that puts us in front of the shells.
 func (p *Plan) mayNest() bool {
-	if p.nestable {
+	if p.reading.Nestable {
 		return true
 	}
 	return slices.Contains(filepath.SplitList(p.machine.Getenv("PATH")), filepath.Join(p.dirs.Data, "bin"))
@@ -138,7 +140,7 @@ func (p *Plan) grantNested(in *sandbox.Input) {
 		return
 	}
 	config := func(name string) string { return filepath.Join(p.dirs.Config, name) }
-	for _, path := range []string{config("policy.json"), config("delegation.pub"), config("approvers.json"), config("overrides"), config("trust"), p.dirs.Data} {
+	for _, path := range []string{config("policy.json"), config("delegation.pub"), config("approvers.json"), config("overrides"), config("trust"), p.dirs.WorkspacesFile(), place.HomesFile(), p.dirs.Data} {
 		if _, err := os.Lstat(path); err == nil {
 			in.Policy.Read = append(in.Policy.Read, sandbox.PathRule{Path: path, Rule: "for a run inside"})
 		}
@@ -155,9 +157,9 @@ func (p *Plan) nestVariables(set map[string]string) {
 }
 
 // freeDescriptor is a number that is neither named on the command line nor taken.
-func freeDescriptor(taken int) int {
+func freeDescriptor(taken ...int) int {
 	for fd := 10; ; fd++ {
-		if fd != taken && !slices.Contains(sandbox.InheritedFDs(), fd) {
+		if !slices.Contains(taken, fd) && !slices.Contains(sandbox.InheritedFDs(), fd) {
 			return fd
 		}
 	}
@@ -170,7 +172,7 @@ func (p *Plan) withhold(dropped []string) {
 		return
 	}
 	for _, name := range append(p.withheldOutside(), dropped...) {
-		if !contains(p.env.credentials, name) && !contains(p.withheld, name) && !strings.Contains(name, ":") {
+		if !slices.Contains(p.env.credentials, name) && !slices.Contains(p.withheld, name) && !strings.Contains(name, ":") {
 			p.withheld = append(p.withheld, name)
 		}
 	}
@@ -183,7 +185,7 @@ func (p *Plan) withhold(dropped []string) {
 	slices.Sort(p.env.passed)
 }
 
-// withheldOutside lists what the run outside of this one says it has withheld.
+// withheldOutside lists what the parent run of this one says it has withheld.
 func (p *Plan) withheldOutside() []string {
 	names := p.machine.Getenv(withheldVariable)
 	if names == "" || !p.inside() {
@@ -288,7 +290,7 @@ func (x *execution) recordInner() {
 	}
 	select {
 	case <-x.inner.done:
-	case <-time.After(heldGrace):
+	case <-time.After(drive.HeldGrace):
 		x.inner.from.SetReadDeadline(time.Now())
 		<-x.inner.done
 		x.inner.from.SetReadDeadline(time.Time{})

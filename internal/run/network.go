@@ -5,7 +5,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/effects"
+	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/ip"
 	"github.com/atip-dev/atip-exec/internal/proxy"
 	"github.com/atip-dev/atip-exec/policy"
@@ -58,13 +59,13 @@ func (p *Plan) network() (sandbox.Net, error) {
 	config := proxy.Config{Deny: np.Deny, Private: np.Private, Upstream: np.Upstream}
 	p.hostList.forward = map[int]string{}
 	for _, service := range np.Forward {
-		if _, port := splitPort(service); port != 0 {
+		if _, port := effects.SplitPort(service); port != 0 {
 			p.hostList.forward[port] = service
 		}
 	}
 	for _, h := range g.Hosts {
 		for _, host := range withPorts(h) {
-			if name, port := splitPort(host); ownLoopback(name) {
+			if name, port := effects.SplitPort(host); ownLoopback(name) {
 				// The run has a loopback of its own; the service lies on the machine's.
 				p.hostList.forward[port] = host
 				continue
@@ -87,7 +88,7 @@ func (p *Plan) network() (sandbox.Net, error) {
 	}
 	var err error
 	if p.hostList.rules, err = proxy.Compile(config); err != nil {
-		return net, &policy.ParseError{Code: "E2040", File: "policy", Msg: err.Error()}
+		return net, &policy.ParseError{Code: errcode.PolicySyntax, File: "policy", Msg: err.Error()}
 	}
 	net.Allow, net.Direct = config.Allow, direct(config.Allow)
 	for port := range p.hostList.forward {
@@ -105,7 +106,7 @@ func unknownWord(host string) bool { return strings.IndexByte(host, 0) >= 0 }
 func direct(hosts []string) []sandbox.Direct {
 	var out []sandbox.Direct
 	for _, h := range hosts {
-		name, port := splitPort(strings.ToLower(h))
+		name, port := effects.SplitPort(strings.ToLower(h))
 		if port == 0 {
 			port = 443 // of network.allow
 		}
@@ -118,23 +119,6 @@ func direct(hosts []string) []sandbox.Direct {
 	return out
 }
 
-// serviceHosts are the hosts that the metadata of a tool lists as its own. They can only
-// narrow what it reaches, so an entry that cannot be read is left out.
-func (p *Plan) serviceHosts(s *step) []string {
-	var out []string
-	for _, h := range s.Call.Hosts {
-		if _, err := proxy.Compile(proxy.Config{Allow: []string{h}}); err != nil {
-			p.Warnings = append(p.Warnings, "metadata of "+s.Call.Tool+": x-atip-hosts: "+strconv.Quote(h)+" is not a host")
-			continue
-		}
-		out = append(out, h)
-	}
-	if len(out) == 0 && len(s.Call.Hosts) > 0 {
-		out = []string{"none.invalid"} // a list was meant; RFC 2606 keeps this name without an address
-	}
-	return out
-}
-
 // hostsDelegated reports whether this run was lent some hosts and no others.
 func (p *Plan) hostsDelegated() bool {
 	return slices.ContainsFunc(p.chain, func(r policy.Restrict) bool { return r.Hosts != nil })
@@ -142,7 +126,7 @@ func (p *Plan) hostsDelegated() bool {
 
 // withPorts completes a granted host. One whose words leave the port open is a web server.
 func withPorts(host string) []string {
-	if _, port := splitPort(host); port != 0 {
+	if _, port := effects.SplitPort(host); port != 0 {
 		return []string{host}
 	}
 	if strings.Count(host, ":") > 1 && !strings.HasPrefix(host, "[") {
@@ -153,45 +137,6 @@ func withPorts(host string) []string {
 
 func ownLoopback(host string) bool {
 	return host == "localhost" || host == "127.0.0.1" || host == "[::1]" || host == "::1"
-}
-
-// portOf is the port that a resource names or its scheme means, 0 if neither does.
-func portOf(tool string, r atip.Resource) int {
-	scp := r.Scheme == "" && overSSH(tool)
-	if port := urlPort(r.Value); !scp && port > 0 && port < 1<<16 {
-		return port
-	}
-	switch r.Scheme {
-	case "https", "wss", "git+https":
-		return 443
-	case "http", "ws":
-		return 80
-	case "ssh", "git+ssh", "sftp", "scp":
-		return 22
-	case "ftp":
-		return 21
-	case "git":
-		return 9418
-	case "postgres", "postgresql":
-		return 5432
-	case "mysql":
-		return 3306
-	case "redis":
-		return 6379
-	}
-	if scp {
-		return 22
-	}
-	return 0
-}
-
-// overSSH names the tools that take "host:path" for a host to reach by ssh.
-func overSSH(tool string) bool {
-	switch tool {
-	case "ssh", "scp", "sftp", "rsync", "git", "mosh", "ssh-copy-id", "ssh-keyscan":
-		return true
-	}
-	return false
 }
 
 // serve is how the sandbox hands over the listeners of the run.

@@ -1,11 +1,14 @@
 package run
 
 import (
+	"context"
 	"io"
 	"os"
 	"path/filepath"
 
 	"github.com/atip-dev/atip-exec/internal/approve"
+	"github.com/atip-dev/atip-exec/internal/outside"
+	"github.com/atip-dev/atip-exec/internal/regular"
 )
 
 // notify starts the command with which the user's or the managed policy tells a person
@@ -24,7 +27,7 @@ func (x *execution) notify() {
 
 func (x *execution) startNotifier(command string) error {
 	p := x.plan
-	request, err := os.Open(filepath.Join(p.requestsDir(), x.grants.request+".json"))
+	request, err := regular.Open(filepath.Join(p.requestsDir(), x.grants.request+".json"))
 	if err != nil {
 		return err
 	}
@@ -42,16 +45,17 @@ func (x *execution) startNotifier(command string) error {
 		}
 		defer out.Close()
 	}
-	// Not os/exec, which every command would pay for at its start.
-	proc, err := os.StartProcess("/bin/sh", []string{"sh", "-c", command}, &os.ProcAttr{Dir: "/", Env: p.machine.Environ, Files: []*os.File{request, out, null}, Sys: ownSession()})
-	if err != nil {
+	cmd := outside.Command(context.Background(), p.dirs, p.machine.Getenv, nil, "/bin/sh", "-c", command)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = request, out, null
+	outside.Detach(cmd)
+	if err := cmd.Start(); err != nil {
 		if in != nil {
 			in.Close()
 		}
 		return err
 	}
 	if in == nil {
-		return proc.Release() // it tells a person; nobody waits for it
+		return cmd.Process.Release() // it tells a person; nobody waits for it
 	}
 	go func() {
 		defer in.Close()
@@ -59,7 +63,7 @@ func (x *execution) startNotifier(command string) error {
 		if err == nil && len(raw) > 0 {
 			approve.StoreGrant(p.grantsDir(), raw)
 		}
-		proc.Wait()
+		cmd.Process.Wait()
 	}()
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/atip-dev/atip-exec/internal/approve"
+	"github.com/atip-dev/atip-exec/internal/regular"
 	"github.com/atip-dev/atip-exec/sandbox"
 )
 
@@ -28,7 +29,7 @@ func (p *Plan) observed() bool {
 	case "auto":
 		if !p.inv.ExplainDenials {
 			file, key := p.observeSlot()
-			was, err := os.ReadFile(file)
+			was, err := regular.Read(file, 256)
 			return file != "" && err == nil && bytes.Equal(was, key)
 		}
 	}
@@ -41,7 +42,7 @@ func (p *Plan) observeSlot() (file string, key []byte) {
 		return "", nil
 	}
 	h := sha256.New()
-	for _, part := range append([]string{p.Cwd, p.steps[0].id.Digest}, p.inv.words()...) {
+	for _, part := range append([]string{p.Cwd, p.steps[0].ID.Digest}, p.inv.words()...) {
 		h.Write([]byte(strconv.Itoa(len(part)) + ":" + part))
 	}
 	sum := h.Sum(nil)
@@ -61,7 +62,7 @@ func (x *execution) rememberFailure(exit sandbox.Exit, guessed bool) {
 		return
 	}
 	if exit.Code == 0 || !guessed {
-		if was, err := os.ReadFile(file); err == nil && bytes.Equal(was, key) && exit.Code == 0 {
+		if was, err := regular.Read(file, 256); err == nil && bytes.Equal(was, key) && exit.Code == 0 {
 			_ = os.Remove(file)
 		}
 		return

@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/effects"
+	"github.com/atip-dev/atip-exec/internal/subpath"
 	"github.com/atip-dev/atip-exec/policy"
 	"github.com/atip-dev/atip-exec/sandbox"
 )
@@ -139,14 +141,14 @@ func (o *oracle) check(text string) (calls int, err error) {
 	}
 	defer p.Close()
 	main := p.steps[0]
-	if main.missing != nil || main.id.Place == "" {
+	if main.Missing != nil || main.ID.Place == "" {
 		return 0, errUnfit
 	}
 	for _, s := range p.steps {
 		switch {
-		case s.confidence() == "opaque", s.RunsCode == policy.CodeOpaque, isShell(s.Call.Tool) && s.value(atip.ExecOpaque) == atip.Yes:
+		case s.Certainty() == "opaque", s.RunsCode == policy.CodeOpaque, effects.IsShell(s.Call.Tool) && s.Value(atip.ExecOpaque) == atip.Yes:
 			return 0, errUnfit // it says that it does not know
-		case s != main && strings.Contains(s.argv[0], "/") && !within(filepath.Clean(join(s.Cwd, s.argv[0])), o.w.Dir):
+		case s != main && strings.Contains(s.Argv[0], "/") && !subpath.Within(filepath.Clean(subpath.Join(s.Cwd, s.Argv[0])), o.w.Dir):
 			return 0, errUnfit // not found through PATH, so no stub
 		}
 	}
@@ -160,10 +162,10 @@ func (o *oracle) check(text string) (calls int, err error) {
 		return 0, err
 	}
 	for _, call := range recorded {
-		if !slices.ContainsFunc(p.steps, func(s *step) bool { return o.lists(s, call) }) {
+		if !slices.ContainsFunc(p.steps, func(s *effects.Step) bool { return o.lists(s, call) }) {
 			var plan strings.Builder
 			for _, s := range p.steps {
-				fmt.Fprintf(&plan, "\n\t%s", Quote(s.argv))
+				fmt.Fprintf(&plan, "\n\t%s", Quote(s.Argv))
 			}
 			return len(recorded), fmt.Errorf("%q ran %s, which the plan does not list:%s", text, Quote(call), plan.String())
 		}
@@ -172,11 +174,11 @@ func (o *oracle) check(text string) (calls int, err error) {
 }
 
 // run starts a plan confined and returns the calls of stubs.
-func (o *oracle) run(p *Plan, main *step) ([][]string, error) {
+func (o *oracle) run(p *Plan, main *effects.Step) ([][]string, error) {
 	if err := os.WriteFile(o.log, nil, 0o644); err != nil {
 		return nil, err
 	}
-	proc, err := sandbox.Start(context.Background(), o.profile, o.setup, sandbox.Cmd{Path: main.id.Place, Argv: p.Argv, Env: o.batch.Machine.Environ, Dir: o.w.Dir,
+	proc, err := sandbox.Start(context.Background(), o.profile, o.setup, sandbox.Cmd{Path: main.ID.Place, Argv: p.Argv, Env: o.batch.Machine.Environ, Dir: o.w.Dir,
 		Stdin: o.null, Stdout: o.null, Stderr: o.null})
 	if err != nil {
 		return nil, fmt.Errorf("start: %w", err)
@@ -216,8 +218,8 @@ func parseCalls(raw []byte) [][]string {
 // lists reports whether a step stands for a call. A word that is not known, a
 // pattern and a placeholder stand for any words; so does the starting point of find,
 // below which all lies that it found.
-func (o *oracle) lists(s *step, call []string) bool {
-	argv, found := s.argv, contains(s.Via, "find") || contains(s.Via, "fd")
+func (o *oracle) lists(s *effects.Step, call []string) bool {
+	argv, found := s.Argv, slices.Contains(s.Via, "find") || slices.Contains(s.Via, "fd")
 	if call[0] == "echo" && s.Call.Tool == "xargs" {
 		return true // what xargs runs if it is told nothing
 	}
@@ -230,7 +232,7 @@ func (o *oracle) lists(s *step, call []string) bool {
 	b.WriteString(`(?s)^`)
 	for i, w := range argv[1:] {
 		// A name that was found may lie at any depth: the next word says so.
-		found := found || i+2 < len(argv) && argv[i+2] == filepath.Dir(w)+"/"+someName+"/"+filepath.Base(w)
+		found := found || i+2 < len(argv) && argv[i+2] == filepath.Dir(w)+"/"+effects.SomeName+"/"+filepath.Base(w)
 		if strings.ContainsAny(w, "*?[") || strings.Contains(w, "…") || strings.Contains(w, "{}") || strings.HasPrefix(w, "/dev/fd/") || found && !strings.HasPrefix(w, "-") {
 			b.WriteString(`(?:[^\x00]*\x00)*?`)
 			continue

@@ -6,12 +6,14 @@ import (
 	"os"
 	"time"
 
+	"github.com/atip-dev/atip-exec/internal/drive"
+	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 )
 
 // A run inside another lacks what its sandbox lacks: credentials above all. It asks the
-// run outside to start such a command, on its own descriptors. Who asks is not believed in
-// anything: the run outside plans anew (behalf.go), in a process of its own (broker.go).
+// parent run to start such a command, on its own descriptors. Who asks is not believed in
+// anything: the parent run plans anew (behalf.go), in a process of its own (broker.go).
 //
 //	inside                              outside
 //	question{reply, stdin, stdout, stderr} ->
@@ -98,17 +100,17 @@ func rawWords(words []string) [][]byte {
 	return out
 }
 
-// hand lets the run outside start what this run inside it cannot: a command that needs a
+// hand lets the parent run start what this run inside it cannot: a command that needs a
 // credential which the sandbox lacks, or a person, whom only the outside can ask. Handed
 // says that this is the end of it; else err is what was decided before.
 func (x *execution) hand(refusal error) (handed bool, err error) {
 	p := x.plan
-	if refusal != nil && fault.From(refusal).Code != "E2010" || !p.inside() {
+	if refusal != nil && fault.From(refusal).Code != errcode.ApprovalRequired || !p.inside() {
 		return false, refusal
 	}
 	private := p.host.Outer() != nil
 	lacks := p.lacks(p.withheldOutside(), func(file string) bool { return unreadable(file, private) })
-	if refusal == nil && (len(lacks) == 0 || p.nestable) {
+	if refusal == nil && (len(lacks) == 0 || p.reading.Nestable) {
 		return false, nil // a command of ours inside asks for itself
 	}
 	unable := func(why string) (bool, error) {
@@ -123,25 +125,25 @@ func (x *execution) hand(refusal error) (handed bool, err error) {
 	case up.to == nil && refusal == nil && len(p.lacks(p.withheldOutside(), func(string) bool { return false })) == 0:
 		return false, nil // a file may be hidden, and may as well not be there
 	case up.to == nil:
-		return unable("there is no way to the run outside from here (ATIP_EXEC_PARENT)")
-	case len(p.inv.Policies) > 0 || len(p.inv.Profiles) > 0:
-		return unable("the run outside does not know the policies that this one was given by flag")
+		return unable("the parent run cannot be reached from here (ATIP_EXEC_PARENT)")
+	case len(p.inv.Policies) > 0 || len(p.inv.Profiles) > 0 || p.inv.Ceiling != nil:
+		return unable("the parent run does not have the policies given to this run by flag")
 	case p.inv.Terminal || p.inv.Script != "" || p.longText != "":
-		return unable("the run outside can be asked for a command or a short text, without a terminal")
+		return unable("the parent run only accepts a command or a short script, without a terminal")
 	}
 	a, err := x.put(up, refusal != nil)
 	switch {
 	case err != nil:
-		x.signals.close()
+		x.signals.Close()
 		return true, err
 	case a.Kind == "keep" && p.inv.behalf != nil:
 		x.kept = true
 		return true, nil
-	case a.Kind == "keep", a.Error != nil && a.Error.Code == "E2004" && refusal != nil:
+	case a.Kind == "keep", a.Error != nil && a.Error.Code == errcode.CredentialWithheld && refusal != nil:
 		x.release()
 		return false, refusal
 	}
-	x.signals.close()
+	x.signals.Close()
 	x.byParent = a.Run
 	x.status.Child = a.Child
 	if a.Error != nil {
@@ -149,7 +151,7 @@ func (x *execution) hand(refusal error) (handed bool, err error) {
 		return true, a.Error
 	}
 	if a.Child == nil {
-		return true, fault.New("E4008", "the run outside has not said how the command ended")
+		return true, fault.New(errcode.LostChild, "the parent run did not report how the command ended")
 	}
 	return true, nil
 }
@@ -174,7 +176,7 @@ func (x *execution) put(up *upward, asks bool) (outcome, error) {
 	for _, name := range [...]string{"stdout", "stderr"} {
 		r, w, err := os.Pipe()
 		if err != nil {
-			return outcome{}, fault.New("E4003", name+": "+err.Error())
+			return outcome{}, fault.New(errcode.OutOfResources, name+": "+err.Error())
 		}
 		b.reads, b.opened = append(b.reads, r), append(b.opened, w)
 	}
@@ -192,7 +194,7 @@ func (x *execution) put(up *upward, asks bool) (outcome, error) {
 	}
 	if err != nil {
 		b.close()
-		return outcome{}, fault.New("E2004", err.Error())
+		return outcome{}, fault.New(errcode.CredentialWithheld, err.Error())
 	}
 	defer reply.Close()
 	up.to.SetWriteDeadline(time.Now().Add(patience))
@@ -200,17 +202,17 @@ func (x *execution) put(up *upward, asks bool) (outcome, error) {
 	theirs.Close()
 	if err != nil {
 		b.close()
-		return outcome{}, fault.New("E2004", "the run outside cannot be asked: "+err.Error())
+		return outcome{}, fault.New(errcode.CredentialWithheld, "the parent run cannot be asked: "+err.Error())
 	}
 	x.began = time.Now()
 	b.started(x)
 	tell := func(sig os.Signal) {
-		sendNow(reply, outcome{Kind: "signal", Signal: signalNumber(sig)}.encode())
+		sendNow(reply, outcome{Kind: "signal", Signal: drive.SignalNumber(sig)}.encode())
 	}
-	if early := x.signals.to(tell); early != nil {
+	if early := x.signals.To(tell); early != nil {
 		tell(early)
 	}
-	x.signals.started()
+	x.signals.Started()
 	a := outcome{Kind: "end"}
 	buf := make([]byte, maxAnswer)
 	size, err := reply.Read(buf)
@@ -220,16 +222,16 @@ func (x *execution) put(up *upward, asks bool) (outcome, error) {
 	x.settleAnswer()
 	switch {
 	case err != nil:
-		return a, fault.New("E4008", "the run outside has ended without an answer")
+		return a, fault.New(errcode.LostChild, "the parent run ended without an answer")
 	case a.Kind == "keep":
 		return a, nil
 	}
 	for _, s := range x.streams {
-		if s.panicked() != nil {
-			return a, fault.New("E5002", fmt.Sprintf("%s was discarded: its filter failed: %v", s.name, s.panicked()))
+		if s.Panicked() != nil {
+			return a, fault.New(errcode.FilterFailed, fmt.Sprintf("%s was discarded: its filter failed: %v", s.Name, s.Panicked()))
 		}
-		if err := s.failure(); err != nil {
-			return a, fault.New("E4005", s.name+": "+err.Error())
+		if err := s.Failure(); err != nil {
+			return a, fault.New(errcode.OutputWrite, s.Name+": "+err.Error())
 		}
 	}
 	return a, nil
@@ -239,12 +241,12 @@ func (x *execution) put(up *upward, asks bool) (outcome, error) {
 func (x *execution) settleAnswer() {
 	x.ran = time.Since(x.began)
 	for _, s := range x.streams {
-		s.childEnded()
+		s.ChildEnded()
 	}
 	for _, s := range x.streams {
-		<-s.done
+		<-s.Done
 	}
-	x.signals.to(nil)
+	x.signals.To(nil)
 	x.settleStreams()
 	x.binds.close()
 }

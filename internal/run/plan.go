@@ -7,18 +7,24 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/internal/audit"
+	"github.com/atip-dev/atip-exec/internal/effects"
+	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/place"
+	"github.com/atip-dev/atip-exec/internal/subpath"
 	"github.com/atip-dev/atip-exec/policy"
 	"github.com/atip-dev/atip-exec/sandbox"
 	"github.com/atip-dev/atip-exec/shims"
 	"github.com/atip-dev/atip-exec/trust"
+	"github.com/atip-dev/atip-exec/trust/settle"
 )
 
 // Plan is everything that was decided before anything started. Making one starts
@@ -40,41 +46,50 @@ type Plan struct {
 	dirs            place.Dirs
 	world           place.World
 	gitDirs         []string
+	ownJudged       bool          // the paths of our own flags were judged
+	ownRefused      bool          // and not allowed
+	ownFiles        []string      // where they lead
+	noWorkspace     string        // why there is no workspace, "" if there is one
+	cwdID           sandbox.DirID // of the directory that -C names: another run can change what lies there
 	shimDirs        shims.Dirs
 	policies        *policy.Set
-	steps           []*step
+	steps           []*effects.Step
 	chain           []policy.Restrict // of a delegation
 	hostList        hostList
-	canEnforce      policy.Enforce // what the decision took the kernel to hold
-	edges           []policy.Edge  // flows between steps that are dangerous as a whole
-	hidden          hiddenSteps    // what scripts of the workspace would run
-	memo            *memo          // what a batch has looked up; nil otherwise
-	unset           bool           // a text uses a variable that is not set
+	canEnforce      policy.Enforce   // what the decision took the kernel to hold
+	edges           []policy.Edge    // flows between steps that are dangerous as a whole
+	memo            *effects.Memo    // what a batch has looked up; nil otherwise
+	reading         *effects.Reading // of the command line
+	where           *effects.Site    // for it, nil until asked for
 	host            sandbox.Host
-	innerState      string          // directory of a run inside another, "" for none
-	targets         map[string]bool // scripts and recipes that were read because a command names them
-	nestable        bool            // a command of ours is part of the run
-	nestFD          int             // where runs inside send their records, 0 for nowhere
-	withheld        []string        // credentials that runs inside will not find
-	handedDown      []string        // credentials that policy gives to the tools of a delegation
-	credentialFiles []string        // credential files that the sandbox has
-	hostCwd         string          // the file that tells a host where the command ended
-	hostCwdMade     bool            // it was made for this run, which did not start yet
-	scriptHidden    bool            // the script is a file that is not read
-	longText        string          // what the shell reads from textFD, "" if its command line holds it
+	innerState      string   // directory of a run inside another, "" for none
+	nestFD          int      // where runs inside send their records, 0 for nowhere
+	withheld        []string // credentials that runs inside will not find
+	handedDown      []string // credentials that policy gives to the tools of a delegation
+	credentialFiles []string // credential files that the sandbox has
+	hostCwd         string   // the file that tells a host where the command ended
+	hostCwdMade     bool     // it was made for this run, which did not start yet
+	scriptHidden    bool     // the script is a file that is not read
+	longText        string   // what the shell reads from textFD, "" if its command line holds it
 	textFD          int
 	prepared        *sandbox.Prepared // the part of the confinement that no decision changes; nil if nothing will be started
 	files           sandbox.Files     // what was looked up of the file system
 	env             environment
 	private         string
 	timeout         timeoutStatus
-	names           []string  // variables of the child, for conditions of metadata
 	starts          bool      // the plan is made to be run
 	pending         []string  // what a run would still ask
 	placeholder     string    // where one of a redacted secret came back, if policy refuses that
 	refused         string    // reason of a refusal that no verdict on the executable gave
 	askUntil        time.Time // when registries must have answered; zero until one is asked
 	locks           toolLocks
+	rights          rights          // what holding a host or a credential means for this run
+	settles         *settle.Session // what is known of signatures; nil until one is asked about
+	secretFiles     []string        // of the workspace
+	packages        map[string]bool // names of files that mark packages: whether the workspace has one
+	deferred        bool            // some are
+	undo            undoing
+	imagined        bool             // of the machine on which examples are judged
 	enforced        *sandbox.Receipt // of a plan that is made to be run, once it is confined
 }
 
@@ -89,7 +104,7 @@ func MakePlan(inv Invocation, m Machine) (*Plan, error) {
 }
 
 func newPlan(inv Invocation, m Machine) *Plan {
-	return &Plan{Run: audit.NewID(), Argv: inv.argv(), inv: inv, machine: m, began: time.Now()}
+	return &Plan{Run: audit.NewID(), Argv: inv.argv(), inv: inv, machine: m, began: time.Now(), reading: &effects.Reading{}}
 }
 
 // make runs the stages; identified is called when it is known what would run and
@@ -114,8 +129,8 @@ func (p *Plan) Close() {
 		p.prepared.Close()
 	}
 	for _, s := range p.steps {
-		if s.file != nil {
-			s.file.Close()
+		if s.Executable != nil {
+			s.Executable.Close()
 		}
 	}
 	if p.innerState != "" {
@@ -127,12 +142,12 @@ func (p *Plan) Close() {
 }
 
 func (p *Plan) locate() (err error) {
-	if p.dirs, err = place.DirsFromEnv(p.machine.Getenv, ""); err != nil {
-		return fault.New("E1005", err.Error()).WithFix("set HOME", "HOME=/home/me atip-exec -- …")
+	if p.dirs, err = p.machine.Dirs(); err != nil {
+		return err
 	}
 	// getcwd(2) gives the path without links, which is the one that rules mean.
 	if p.Cwd, err = syscall.Getwd(); err != nil || !filepath.IsAbs(p.Cwd) {
-		return fault.New("E1005", fmt.Sprintf("the current directory is gone: %v", err)).WithFix("change to a directory that exists", "cd /")
+		return fault.New(errcode.NoInputFile, fmt.Sprintf("the current directory is gone: %v", err)).WithFix("change to a directory that exists", "cd /")
 	}
 	if dir := p.inv.Directory; dir != "" {
 		if err := p.enter(dir); err != nil {
@@ -144,22 +159,31 @@ func (p *Plan) locate() (err error) {
 	} else {
 		p.files = sandbox.HostFiles()
 	}
-	p.shimDirs = shims.DirsFromEnv(p.machine.Getenv, p.dirs.Home)
-	return p.findWorkspace("")
+	p.shimDirs = shims.DirsOf(p.dirs.Config, p.dirs.Data, p.dirs.State, p.machine.Getenv)
+	if err := p.findWorkspace(""); err != nil {
+		return err
+	}
+	if p.shimDirs.CallerSupplied {
+		// Answers of registries are written there, beside the sandbox.
+		if why := p.judgeGrant(place.Resolve(p.shimDirs.Data), true); why != "" {
+			return fault.New(errcode.FlagValue, "ATIP_CACHE_DIR: "+p.shimDirs.Data+" is "+why).WithFix("name a directory of its own for it, or unset it", "unset ATIP_CACHE_DIR").With("variable", "ATIP_CACHE_DIR")
+		}
+	}
+	return nil
 }
 
 // enter changes the directory of the plan, for -C.
 func (p *Plan) enter(dir string) error {
-	dir = join(p.Cwd, dir)
+	dir = subpath.Join(p.Cwd, dir)
 	info, err := os.Stat(dir)
 	if err != nil {
-		return fault.New("E1005", "-C: "+err.Error()).With("directory", dir)
+		return fault.New(errcode.NoInputFile, "-C: "+err.Error()).With("directory", dir)
 	}
 	if !info.IsDir() {
-		return fault.New("E1005", "-C: "+dir+" is not a directory").With("directory", dir)
+		return fault.New(errcode.NoInputFile, "-C: "+dir+" is not a directory").With("directory", dir)
 	}
-	if p.Cwd, err = filepath.EvalSymlinks(dir); err != nil {
-		return fault.New("E1005", "-C: "+err.Error()).With("directory", dir)
+	if p.Cwd, p.cwdID, err = sandbox.Directory(dir); err != nil {
+		return fault.New(errcode.NoInputFile, "-C: "+dir+": "+err.Error()).With("directory", dir)
 	}
 	return nil
 }
@@ -167,14 +191,23 @@ func (p *Plan) enter(dir string) error {
 // findWorkspace sets the workspace and all that follows from it; named is what
 // policy says, "" to look for it.
 func (p *Plan) findWorkspace(named string) error {
-	p.Workspace, p.gitDirs, _ = place.FindWorkspace(p.Cwd, p.dirs.Home, p.machine.UID, p.dirs.Own()...)
+	p.Workspace, p.gitDirs, p.noWorkspace = place.FindWorkspace(p.Cwd, p.dirs, p.machine.UID)
 	if named != "" {
 		p.Workspace = p.expand(named)
 	}
+	switch {
+	case p.Workspace != "":
+		p.noWorkspace = ""
+	case p.noWorkspace == "":
+		p.noWorkspace = "none was found"
+	}
+	p.private = p.privateDir()
 	world := place.World{Workspace: p.Workspace, Home: p.dirs.Home, Cwd: p.Cwd, Config: p.dirs.Config, Data: p.dirs.Data, State: p.dirs.State, Runtime: p.dirs.Runtime,
 		Managed: place.Managed, Programs: p.programs(), TmpDirs: p.tmpDirs(), GitDirs: p.gitDirs}
+	if home := p.machine.Getenv("HOME"); filepath.IsAbs(home) && home != p.dirs.Home {
+		world.OtherHome = filepath.Clean(home)
+	}
 	p.world = world.Resolved()
-	p.private = p.privateDir()
 	return nil
 }
 
@@ -189,6 +222,8 @@ func (p *Plan) loadPolicy() (err error) {
 			return err
 		}
 	}
+	p.world.CI = p.policies.Sandbox().ProtectCI
+	p.secretFiles = p.workspaceSecrets()
 	return p.loadToolLocks()
 }
 
@@ -200,25 +235,82 @@ func (p *Plan) probe() (err error) {
 }
 
 func (p *Plan) identify() error {
-	c := &collector{plan: p, path: filepath.SplitList(p.machine.Getenv("PATH")), found: p.memo.known()}
-	plan := func() error { return c.add(p.Argv, nil, p.Cwd, policy.Exact) }
-	if p.inv.IsShell {
-		plan = c.identifyShell
-	}
-	err := plan()
-	p.steps, p.edges = c.steps, c.edges
-	if err == errTooMany && !p.inv.IsShell {
-		return fault.New("E1601", "the command line holds more commands than are judged").WithFix(errTooMany.Fix, "")
+	err := p.read()
+	p.steps, p.edges = p.reading.Steps, p.reading.Edges
+	p.raiseQuieted()
+	if err == effects.ErrTooMany && !p.inv.IsShell {
+		return fault.New(errcode.ShellText, "the command line holds more commands than are judged").WithFix(effects.ErrTooMany.Fix, "")
 	}
 	if err != nil {
 		return err
 	}
 	// Nothing is known about a command that is not there: it is missing, not unknown.
-	if s := p.steps[0]; s.missing != nil && s.Call.Provenance.Channel == "none" && p.starts {
-		return s.missing
+	if s := p.steps[0]; s.Missing != nil && s.Call.Provenance.Channel == "none" && p.starts {
+		return s.Missing
 	}
 	return nil
 }
+
+// read finds out what the command line will do.
+func (p *Plan) read() (err error) {
+	if !p.inv.IsShell {
+		p.reading, err = p.site().Words(p.Argv)
+		p.Warnings = append(p.Warnings, p.reading.Warnings...)
+		return err
+	}
+	if err := p.readScript(); err != nil {
+		return err
+	}
+	t := effects.Text{Source: p.inv.Shell, File: p.inv.Script, Hidden: p.scriptHidden, Set: p.inv.ShellSet, Args: p.inv.ShellArgs}
+	p.reading, err = p.site().Text(t)
+	p.Warnings = append(p.Warnings, p.reading.Warnings...)
+	p.Argv = p.reading.Argv
+	if err != nil || p.reading.Text == "" {
+		return err
+	}
+	p.hostCwd = p.hostCwdFile(p.reading.Script)
+	p.handOver()
+	return nil
+}
+
+// apart reports whether a run has a loopback and a table of processes of its own, unless it is
+// granted more.
+func (p *Plan) apart() bool {
+	sp := p.policies.Sandbox()
+	forced, _ := sandbox.TierByName(sp.Tier)
+	return sp.Confine != "none" && p.host.HostLists(forced)
+}
+
+// site is where the commands of this plan would run.
+func (p *Plan) site() *effects.Site {
+	if p.where != nil {
+		return p.where
+	}
+	t := p.policies.TrustPolicy()
+	opener := trust.Opener{CacheDir: p.digestDir(), Workspace: p.Workspace, Home: p.dirs.Home, TmpDirs: p.world.TmpDirs, Getenv: p.machine.Getenv, Scripts: trust.ScriptsByName(t.Scripts)}
+	if t.SystemPathsSet {
+		opener.SystemPaths = t.SystemPaths
+	}
+	p.where = &effects.Site{Dirs: p.dirs, World: p.world, Workspace: p.Workspace, Cwd: p.Cwd, Private: p.private, GitDirs: p.gitDirs, Environ: p.machine.Environ, UID: p.machine.UID,
+		Self: p.machine.Self, Programs: p.programs(), Env: p.policies.Env(), Limits: p.policies.Analysis(), Opener: opener, Shims: p.shimDirs, Authority: authority{p}, Memo: p.memo,
+		OwnProxy: func(url string) bool { return url == sandbox.ProxyURL() && p.inside() }, Starts: p.starts, Defers: p.policies.Defers() && p.gateable(), Apart: p.apart()}
+	return p.where
+}
+
+// authority answers for a plan what its policy and the evidence say.
+type authority struct{ p *Plan }
+
+func (a authority) Verdict(id trust.Identity) (trust.Verdict, error) { return a.p.judge(id) }
+
+func (a authority) Document(s *effects.Step, q shims.Query) (shims.Found, error) {
+	found, err := a.p.metadata(q)
+	if err == nil {
+		err = a.p.judgeDocument(s, &found)
+	}
+	return found, err
+}
+
+func (a authority) Locked(s *effects.Step) { a.p.lockedDocument(s) }
 
 func (p *Plan) decide() error {
 	req := policy.Request{Agent: p.agent(), Session: p.machine.Getenv("ATIP_SESSION_ID"), CI: p.inCI(), Workspace: p.Workspace, Cwd: p.Cwd, Now: p.began, BillableLeft: p.billableBudget()}
@@ -234,11 +326,20 @@ func (p *Plan) decide() error {
 	if err := p.delegate(&req); err != nil {
 		return err
 	}
-	p.chain = req.Chain
-	p.Decision = p.policies.Decide(req)
+	p.chain, req.Ceiling = req.Chain, p.inv.Ceiling
+	if p.inv.Ceiling != nil && req.Enforce.Files {
+		req.Enforce.DeleteStrict = req.Enforce.DeleteStrict || p.strictDelete()
+		p.canEnforce = req.Enforce
+	}
+	p.Decision = p.judged(req)
 	p.judgeHidden(req)
 	p.judgeDoubt(req)
+	p.deferUnknown(req)
+	p.judgeOwn(req)
 	p.signedMetadata()
+	if err := p.mayStart(); err != nil {
+		return err
+	}
 	if err := p.onlyApproved(); err != nil {
 		return err
 	}
@@ -253,52 +354,47 @@ func (p *Plan) Refusal() error {
 	}
 	switch p.Decision.Action {
 	case policy.Allow:
-		if s := p.steps[0]; s.missing != nil {
-			return s.missing
+		if s := p.steps[0]; s.Missing != nil {
+			return s.Missing
 		}
 		return nil
 	case policy.Confirm:
-		return p.refuse("E2010", "needs a person")
+		return p.refuse(errcode.ApprovalRequired, "approval required")
 	}
 	if p.Decision.Trust {
-		return p.refuse("E2101", "is not trusted")
+		return p.refuse(errcode.NotTrusted, "not trusted")
 	}
-	return p.refuse("E2001", "is denied")
+	return p.refuse(errcode.Denied, "denied")
 }
 
 func (p *Plan) refuse(code, what string) error {
-	var rules, texts []string
-	suggest := ""
-	for _, r := range p.Decision.Reasons {
-		if r.Action == p.Decision.Action && !contains(rules, r.Rule) {
-			rules = append(rules, r.Rule)
-			text := r.Text
-			if len(p.steps) == 1 {
-				// The command stands at the head of the message already.
-				if _, rest, ok := strings.Cut(text, ": "); ok {
-					text = rest
-				}
-			}
-			texts = append(texts, text)
-			if suggest == "" {
-				suggest = r.Suggest
-			}
-		}
+	texts, rules := p.clauses()
+	suggest := p.suggestion()
+	if why, fix := p.unregistered(); why != "" && slices.Contains(rules, "builtin/outside") {
+		texts, suggest = append(texts, why), fix
 	}
-	message := Quote(p.inv.words()) + " " + what
+	message := what + ": " + Quote(p.inv.words())
 	if len(texts) > 0 {
-		message += ": " + strings.Join(texts, "; ")
+		message = what + ": " + strings.Join(texts, "; ")
 	}
-	f := fault.New(code, message+" ("+strings.Join(rules, ", ")+")").With("decision", p.Decision.Action).With("rules", rules).With("steps", p.stepDetails())
-	if len(p.Decision.Alternatives) > 0 {
-		f.With("alternatives", p.Decision.Alternatives)
+	named := strings.Join(rules, ", ")
+	if len(rules) > 3 {
+		named = strings.Join(rules[:2], ", ") + " and " + strconv.Itoa(len(rules)-2) + " more"
 	}
-	if s := p.steps[0]; code == "E2101" {
-		reason := s.verdict.Reason
+	f := fault.New(code, message+" ("+named+")").With("decision", p.Decision.Action).With("rules", rules).With("steps", p.stepDetails())
+	f.With("alternatives", p.alternatives())
+	if i := slices.IndexFunc(p.Decision.Reasons, func(r policy.Reason) bool { return r.Action == p.Decision.Action }); i >= 0 && p.Decision.Reasons[i].Step < len(p.steps) {
+		f.With("step", Quote(p.steps[p.Decision.Reasons[i].Step].Argv))
+	}
+	if s := p.steps[0]; code == errcode.NotTrusted {
+		reason := s.Verdict.Reason
 		if p.refused != "" {
 			reason = p.refused
 		}
-		f.With("level", s.verdict.Level).With("reason", reason).With("digest", s.id.Digest).With("place", s.id.Place)
+		f.With("level", s.Verdict.Level).With("reason", reason).With("digest", s.ID.Digest).With("place", s.ID.Place)
+	}
+	if s := p.steps[0]; code == errcode.NotTrusted && suggest == "" {
+		suggest = s.Verdict.NextStep(s.ID.Place)
 	}
 	if suggest != "" {
 		f.WithFix(suggest, "")
@@ -316,23 +412,18 @@ func (p *Plan) digestDir() string {
 }
 
 func (p *Plan) trustPolicy() trust.Policy {
-	t := p.policies.TrustPolicy()
-	out := trust.Policy{RequireTool: t.RequireTool, RequireMetadata: t.RequireMetadata, MinimumSLSALevel: t.MinimumSLSALevel, Pins: t.Pins, Revoked: t.Revoked}
-	out.OnUnsigned, out.OnUnverified = trust.OverrideByName(t.OnUnsigned), trust.OverrideByName(t.OnUnverified)
-	return p.locks.locked(out)
+	return p.locks.locked(TrustPolicyOf(p.policies.TrustPolicy()))
 }
 
 func (p *Plan) programs() []string {
 	dir := filepath.Dir(p.machine.Self)
-	return []string{p.machine.Self, filepath.Join(dir, "atip-exec"), filepath.Join(dir, "atip")}
+	return []string{p.machine.Self, filepath.Join(dir, "atip-exec"), filepath.Join(dir, "atip"), filepath.Join(dir, settle.HelperName)}
 }
 
+// tmpDirs are the directories for temporary files: the machine's and the run's own. TMPDIR
+// makes none, as its caller could call any directory so.
 func (p *Plan) tmpDirs() []string {
-	dirs := []string{"/tmp", "/var/tmp", "/dev/shm"}
-	if t := p.machine.Getenv("TMPDIR"); filepath.IsAbs(t) && !contains(dirs, t) {
-		dirs = append(dirs, filepath.Clean(t))
-	}
-	return dirs
+	return []string{"/tmp", "/var/tmp", "/dev/shm", filepath.Join(p.private, "tmp")}
 }
 
 // privateDir is the directory for the TMPDIR and the caches of this workspace,
@@ -354,37 +445,7 @@ func (p *Plan) privateDir() string {
 }
 
 func (p *Plan) expand(path string) string {
-	if path == "~" || strings.HasPrefix(path, "~/") {
-		return filepath.Join(p.dirs.Home, path[1:])
-	}
-	return filepath.Clean(join(p.Cwd, path))
-}
-
-func (p *Plan) lookupEnv(name string) (string, bool) {
-	if !contains(p.envNames(), name) {
-		return "", false
-	}
-	for _, entry := range p.machine.Environ {
-		if value, ok := strings.CutPrefix(entry, name+"="); ok {
-			return value, true
-		}
-	}
-	return "", false
-}
-
-// envNames lists the variables that the child will have: what scrub drops cannot
-// make a tool run anything.
-func (p *Plan) envNames() []string {
-	if p.names == nil {
-		pass := p.policies.Env().Pass
-		for _, entry := range p.machine.Environ {
-			name, _, ok := strings.Cut(entry, "=")
-			if ok && (!loadsCode(name) || matchesName(pass, name)) {
-				p.names = append(p.names, name)
-			}
-		}
-	}
-	return p.names
+	return effects.Expand(path, p.dirs.Home, p.Cwd)
 }
 
 func (p *Plan) agent() string {
@@ -396,54 +457,15 @@ func (p *Plan) agent() string {
 	return "unknown"
 }
 
-// hosts says whom a step may talk to, as far as its words tell.
-func (p *Plan) hosts(s *step) []policy.HostUse {
-	var out []policy.HostUse
-	for _, r := range s.Call.Resources {
-		if s.Call.Tool == "git" && r.Kind == "url" && r.Scheme == "" && !strings.ContainsAny(r.Value, ":/") {
-			continue // the name of a remote
+// raiseQuieted marks the steps whose repository names programs, if nothing in the run is going
+// to tell git otherwise: a run that reaches other machines starts them no more.
+func (p *Plan) raiseQuieted() {
+	if slices.ContainsFunc(p.steps, func(s *effects.Step) bool { return s.Call.Effects[atip.Network].Value != atip.No }) {
+		return
+	}
+	for _, s := range p.steps {
+		if s.Quieted != "" {
+			s.RunsFile(".git/config", s.Quieted)
 		}
-		if (r.Kind == "url" || r.Kind == "host") && r.Host != "" && r.Scheme != "file" {
-			out = append(out, policy.HostUseOf(r.Host, portOf(s.Call.Tool, r)))
-		}
 	}
-	if len(out) > 0 || s.Call.Effects[atip.Network].Value == atip.No {
-		return out
-	}
-	switch {
-	case s.Call.Tool == "git" && s.Call.Effects[atip.Network].Value == atip.Yes:
-		// Without a URL git talks to a remote of its configuration, whose URLs the
-		// check of .git/config has seen.
-		return []policy.HostUse{{Kind: policy.HostNamed}}
-	case s.Call.Provenance.Rank >= atip.Org && s.Call.Effects[atip.Network].Value == atip.Yes:
-		return []policy.HostUse{{Kind: policy.HostService}}
-	}
-	return nil
-}
-
-// urlPort is the port that a URL names, also one without a scheme; 0 if none.
-func urlPort(value string) int {
-	if _, rest, ok := strings.Cut(value, "://"); ok {
-		value = rest
-	}
-	if i := strings.IndexAny(value, "/?#"); i >= 0 {
-		value = value[:i]
-	}
-	if i := strings.LastIndexByte(value, '@'); i >= 0 {
-		value = value[i+1:]
-	}
-	_, port := splitPort(value)
-	return port
-}
-
-func splitPort(host string) (string, int) {
-	i := strings.LastIndexByte(host, ':')
-	if i < 0 || strings.HasSuffix(host, "]") || strings.Count(host, ":") > 1 && !strings.Contains(host, "]:") {
-		return host, 0
-	}
-	port := 0
-	if _, err := fmt.Sscanf(host[i+1:], "%d", &port); err != nil {
-		return host, 0
-	}
-	return host[:i], port
 }

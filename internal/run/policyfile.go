@@ -11,8 +11,11 @@ import (
 	"sort"
 	"strings"
 
+	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/place"
+	"github.com/atip-dev/atip-exec/internal/regular"
+	"github.com/atip-dev/atip-exec/internal/subpath"
 	"github.com/atip-dev/atip-exec/policy"
 )
 
@@ -127,7 +130,7 @@ func belowAccount(dir string, uid int) bool {
 	if canonical, err := filepath.EvalSymlinks(home); err == nil {
 		home = canonical
 	}
-	return within(real, home)
+	return subpath.Within(real, home)
 }
 
 // projectDirs lists the directories from the workspace down to cwd.
@@ -155,7 +158,7 @@ func jsonFiles(dir string) ([]string, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fault.New("E2041", fmt.Sprintf("policies of %s: %s", dir, err)).With("file", dir)
+		return nil, fault.New(errcode.PolicyUnsafe, fmt.Sprintf("policies of %s: %s", dir, err)).With("file", dir)
 	}
 	var out []string
 	for _, e := range entries {
@@ -176,18 +179,20 @@ func Unsafe(path string, uid int) string {
 	return ""
 }
 
-// readPolicy reads a policy file that only its owner can have written. The open
-// does not block, so that a FIFO is refused instead of waited for.
+// readPolicy reads a policy file that only its owner can have written.
 func readPolicy(path string, layer policy.Layer, uid int) ([]byte, error) {
 	unsafe := func(why string) error {
-		return fault.New("E2041", fmt.Sprintf("policy %s: %s", path, why)).With("file", path)
+		return fault.New(errcode.PolicyUnsafe, fmt.Sprintf("policy %s: %s", path, why)).With("file", path)
 	}
-	f, err := openNonblock(path)
+	f, err := regular.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		if _, there := os.Lstat(path); there == nil {
 			return nil, unsafe("is a symbolic link to nothing")
 		}
 		return nil, &missingPolicy{path: path, err: err}
+	}
+	if errors.Is(err, regular.ErrNot) {
+		return nil, unsafe(regular.ErrNot.Error())
 	}
 	if err != nil {
 		return nil, unsafe(err.Error())
@@ -196,9 +201,6 @@ func readPolicy(path string, layer policy.Layer, uid int) ([]byte, error) {
 	info, err := f.Stat()
 	if err != nil {
 		return nil, unsafe(err.Error())
-	}
-	if !info.Mode().IsRegular() {
-		return nil, unsafe("is not a regular file")
 	}
 	// A file of the command line only tightens, so whose it is does not matter.
 	if layer != policy.LayerFlag {
@@ -218,7 +220,7 @@ func readPolicy(path string, layer policy.Layer, uid int) ([]byte, error) {
 		return nil, unsafe(err.Error())
 	}
 	if len(raw) > maxPolicyBytes {
-		return nil, fault.New("E2040", fmt.Sprintf("policy %s: is larger than %d KiB", path, maxPolicyBytes>>10)).With("file", path).WithFix("shorten it: patterns and lists in one rule instead of many rules", "")
+		return nil, fault.New(errcode.PolicySyntax, fmt.Sprintf("policy %s: is larger than %d KiB", path, maxPolicyBytes>>10)).With("file", path).WithFix("shorten it: patterns and lists in one rule instead of many rules", "")
 	}
 	return raw, nil
 }
@@ -235,7 +237,7 @@ func (e *missingPolicy) Error() string { return fmt.Sprintf("policy %s: no such 
 func (e *missingPolicy) Unwrap() error { return e.err }
 
 // FaultCode implements fault.Coded.
-func (e *missingPolicy) FaultCode() string { return "E2041" }
+func (e *missingPolicy) FaultCode() string { return errcode.PolicyUnsafe }
 
 // FaultDetails implements fault.Coded.
 func (e *missingPolicy) FaultDetails() map[string]any { return map[string]any{"file": e.path} }

@@ -4,15 +4,10 @@ package run
 
 import (
 	"io/fs"
-	"os"
 	"syscall"
 
 	"github.com/atip-dev/atip-exec/internal/owner"
 )
-
-func openNonblock(path string) (*os.File, error) {
-	return os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_CLOEXEC|syscall.O_NOCTTY, 0)
-}
 
 // foreignWriter says why somebody else may have written the file at path, "" if nobody can.
 func foreignWriter(path string, info fs.FileInfo, uid int) string {

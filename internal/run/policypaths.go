@@ -7,7 +7,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/internal/regular"
+	"github.com/atip-dev/atip-exec/internal/subpath"
 	"github.com/atip-dev/atip-exec/policy"
 )
 
@@ -24,7 +27,7 @@ func (p *Plan) policyPaths(key string, rules []policy.PathRule) ([]string, error
 	if len(rules) == 0 {
 		return nil, nil
 	}
-	return p.memo.named(key, func() ([]string, error) { return p.searchPaths(key, rules) })
+	return p.memo.Named(key, func() ([]string, error) { return p.searchPaths(key, rules) })
 }
 
 func (p *Plan) searchPaths(key string, rules []policy.PathRule) ([]string, error) {
@@ -38,7 +41,7 @@ func (p *Plan) searchPaths(key string, rules []policy.PathRule) ([]string, error
 		switch {
 		case !filepath.IsAbs(r.Path) && p.Workspace == "":
 		case strings.Contains(r.Path, "/") && !strings.ContainsAny(stem, "*?"):
-			s.add(join(p.Workspace, stem))
+			s.add(subpath.Join(p.Workspace, stem))
 		default:
 			root := searchRoot(r.Path, p.Workspace)
 			wide[root] = append(wide[root], r)
@@ -69,7 +72,7 @@ type patternSearch struct {
 
 // add notes a path if it is there. The workspace itself is never meant: nothing could run.
 func (s *patternSearch) add(path string) {
-	if path = filepath.Clean(path); s.found[path] || within(s.workspace, path) {
+	if path = filepath.Clean(path); s.found[path] || subpath.Within(s.workspace, path) {
 		return
 	}
 	if _, err := os.Lstat(path); err == nil {
@@ -83,7 +86,7 @@ func (s *patternSearch) search(root string, rules []policy.PathRule) error {
 	for level := []string{root}; len(level) > 0; {
 		var next []string
 		for _, dir := range level {
-			f, err := os.Open(dir)
+			f, err := regular.OpenDir(dir)
 			if err != nil {
 				continue // what cannot be read now cannot be read by a run either
 			}
@@ -111,5 +114,5 @@ func (s *patternSearch) search(root string, rules []policy.PathRule) error {
 }
 
 func tooWide(r policy.PathRule, key, why string) error {
-	return fault.New("E4104", fmt.Sprintf("%s:%d:%d: %s %q: %s", r.File, r.Line, r.Col, key, r.Path, why)).WithFix("name directories, as secrets/**, in place of patterns", "").With("file", r.File).With("line", r.Line)
+	return fault.New(errcode.TooManyPaths, fmt.Sprintf("%s:%d:%d: %s %q: %s", r.File, r.Line, r.Col, key, r.Path, why)).WithFix("name directories, as secrets/**, in place of patterns", "").With("file", r.File).With("line", r.Line)
 }

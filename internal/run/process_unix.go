@@ -5,6 +5,7 @@ package run
 import (
 	"os"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -37,8 +38,17 @@ func writable(f *os.File) bool {
 	return err == nil && flags&unix.O_ACCMODE != unix.O_RDONLY
 }
 
-// ownSession detaches a process from our terminal and its signals.
-func ownSession() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
+// lockWithin waits for the lock of a file no longer than d.
+func lockWithin(f *os.File, d time.Duration) bool {
+	for end := time.Now().Add(d); ; time.Sleep(20 * time.Millisecond) {
+		if syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
+			return true
+		}
+		if time.Now().After(end) {
+			return false
+		}
+	}
+}
 
 // lockExclusive waits for the lock of a file; closing the file gives it back.
 func lockExclusive(f *os.File) error {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"syscall"
+	"time"
 )
 
 func signalName(sig syscall.Signal) string { return sig.String() }
@@ -12,6 +13,6 @@ func sessionID() int                       { return 0 }
 func readOnlyPipe(int) bool                { return false }
 func writable(*os.File) bool               { return true }
 
-func ownSession() *syscall.SysProcAttr { return nil }
-
 func lockExclusive(*os.File) error { return errors.New("budgets cannot be shared by runs here") }
+
+func lockWithin(*os.File, time.Duration) bool { return false }

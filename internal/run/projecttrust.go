@@ -13,8 +13,10 @@ import (
 	"strings"
 
 	"github.com/atip-dev/atip-exec/internal/approve"
+	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/place"
+	"github.com/atip-dev/atip-exec/internal/regular"
 	"github.com/atip-dev/atip-exec/policy"
 )
 
@@ -47,13 +49,13 @@ func trusted(dirs place.Dirs, root string, files []projectFile, uid int) bool {
 	if root == "" || len(files) == 0 {
 		return false
 	}
-	f, err := openNonblock(trustFile(dirs, root))
+	f, err := regular.Open(trustFile(dirs, root))
 	if err != nil {
 		return false
 	}
 	defer f.Close()
 	info, err := f.Stat()
-	if err != nil || !info.Mode().IsRegular() || foreignWriter(f.Name(), info, os.Geteuid()) != "" {
+	if err != nil || foreignWriter(f.Name(), info, os.Geteuid()) != "" {
 		return false
 	}
 	raw, err := io.ReadAll(io.LimitReader(f, 1<<20))
@@ -96,10 +98,10 @@ func projectFiles(along []string, uid int) ([]projectFile, error) {
 		return nil
 	}
 	for _, dir := range along {
-		if err := add(filepath.Join(dir, ".agent-tools", "policy.json"), false); err != nil {
+		if err := add(filepath.Join(dir, place.OwnDir, "policy.json"), false); err != nil {
 			return nil, err
 		}
-		more, err := jsonFiles(filepath.Join(dir, ".agent-tools", "policy"))
+		more, err := jsonFiles(filepath.Join(dir, place.OwnDir, "policy"))
 		if err != nil {
 			return nil, err
 		}
@@ -120,7 +122,7 @@ func ReadProject(m Machine, dir string) (root string, texts map[string][]byte, e
 		return "", nil, err
 	}
 	if p.Workspace == "" {
-		return "", nil, fault.New("E1005", p.Cwd+" belongs to no project").WithFix("name a directory with .agent-tools or .git", "")
+		return "", nil, fault.New(errcode.NoInputFile, p.Cwd+" belongs to no project").WithFix("name a directory with "+place.OwnDir+" or .git", "")
 	}
 	root, texts = p.Workspace, map[string][]byte{}
 	var homes []string
@@ -132,7 +134,7 @@ func ReadProject(m Machine, dir string) (root string, texts map[string][]byte, e
 			return nil
 		case d.Name() == ".git" || d.Name() == "node_modules":
 			return filepath.SkipDir
-		case d.Name() == ".agent-tools":
+		case d.Name() == place.OwnDir:
 			homes = append(homes, filepath.Dir(path))
 			return filepath.SkipDir
 		}
@@ -142,7 +144,7 @@ func ReadProject(m Machine, dir string) (root string, texts map[string][]byte, e
 		return nil
 	})
 	if err != nil {
-		return "", nil, fault.New("E1005", err.Error())
+		return "", nil, fault.New(errcode.NoInputFile, err.Error())
 	}
 	files, err := projectFiles(homes, m.UID)
 	if err != nil {
@@ -159,7 +161,7 @@ func ReadProject(m Machine, dir string) (root string, texts map[string][]byte, e
 
 // TrustProject records that a person trusts a project with these texts.
 func TrustProject(m Machine, root string, texts map[string][]byte) error {
-	dirs, err := place.DirsFromEnv(m.Getenv, "")
+	dirs, err := m.Dirs()
 	if err != nil {
 		return err
 	}
@@ -176,7 +178,7 @@ func TrustProject(m Machine, root string, texts map[string][]byte) error {
 		err = approve.Replace(file, append(raw, '\n'))
 	}
 	if err != nil {
-		return fault.New("E2001", "not trusted: "+err.Error())
+		return fault.New(errcode.Denied, "not trusted: "+err.Error())
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/internal/approve"
 	"github.com/atip-dev/atip-exec/internal/audit"
+	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/sandbox"
 )
@@ -45,6 +46,9 @@ func (x *execution) record(r *Result) error {
 	if x.byParent != "" {
 		rec["started_by_parent"] = x.byParent
 	}
+	if u := x.plan.undoRecord(); u != nil {
+		rec["undo"] = u
+	}
 	if x.proxy != nil {
 		rec["network"] = x.network
 	}
@@ -59,19 +63,9 @@ func (x *execution) record(r *Result) error {
 		return nil
 	}
 	r.Status.Audit = id
-	return err
-}
-
-// intend leaves a trace before a harmful command starts: one that is killed
-// together with us would else be missing. So does a process that runs a command for a run
-// inside of another, since it ends with that run whatever ended it.
-func (x *execution) intend() error {
-	if !x.plan.mayHarm() && x.plan.inv.behalf == nil {
-		return nil
+	if err == nil {
+		x.mark.End()
 	}
-	rec := x.describe("intent")
-	rec["id"] = x.plan.Run + "-intent"
-	_, err := x.log.Append(rec)
 	return err
 }
 
@@ -102,7 +96,7 @@ func (x *execution) describe(kind string) map[string]any {
 	}
 	if len(p.steps) > 0 {
 		main := p.steps[0]
-		rec["tool"] = map[string]any{"path": main.id.Canonical, "place": main.id.Place, "sha256": main.id.Digest, "trust": main.verdict, "metadata": main.Call.Provenance}
+		rec["tool"] = map[string]any{"path": main.ID.Canonical, "place": main.ID.Place, "sha256": main.ID.Digest, "trust": main.Verdict, "metadata": main.Call.Provenance}
 	}
 	if len(p.Decision.Steps) > 0 {
 		rec["decision"] = x.decisionRecord()
@@ -130,7 +124,7 @@ func (x *execution) decisionRecord() map[string]any {
 	p := x.plan
 	var steps []map[string]any
 	for i, s := range p.steps {
-		step := map[string]any{"argv": x.cleanAll(s.argv), "via": s.Via, "tool": s.Call.Tool, "sha256": s.id.Digest, "path": s.Call.Path, "exact": s.Call.Exactness, "effects": s.provenance(), "resources": s.Call.Resources}
+		step := map[string]any{"argv": x.cleanAll(s.Argv), "via": s.Via, "tool": s.Call.Tool, "sha256": s.ID.Digest, "path": s.Call.Path, "exact": s.Call.Exactness, "effects": provenanceOf(s), "resources": s.Call.Resources}
 		if i < len(p.Decision.Steps) {
 			step["rules"], step["lifted"] = p.Decision.Steps[i].Rules, p.Decision.Steps[i].Lifted
 		}
@@ -191,7 +185,7 @@ func (x *execution) refuse(err error) error {
 		f.With("warnings", x.plan.Warnings)
 	}
 	f.Redact(x.clean)
-	if f.Code != "E2010" && f.Code != "E2011" {
+	if f.Code != errcode.ApprovalRequired && f.Code != errcode.DecisionChanged {
 		return f
 	}
 	return x.ask(f)
@@ -205,10 +199,10 @@ func (x *execution) warn(text string) {
 
 func (x *execution) display(message string) approve.Display {
 	p := x.plan
-	d := approve.Display{Argv: x.cleanAll(p.inv.words()), Message: message, Rules: p.rules(), Trust: p.steps[0].verdict.Level.String(), Tool: p.steps[0].Call.Tool}
+	d := approve.Display{Argv: x.cleanAll(p.inv.words()), Message: message, Rules: p.rules(), Trust: p.steps[0].Verdict.Level.String(), Tool: p.steps[0].Call.Tool, Subjects: p.subjects()}
 	for _, s := range p.steps {
 		for _, e := range dangerKeys() {
-			if v := s.value(e); v != atip.No {
+			if v := s.Value(e); v != atip.No {
 				d.Effects = append(d.Effects, dangerName(e)+": "+v.String())
 			}
 		}
@@ -244,16 +238,4 @@ func anys(words []string) []any {
 		out[i] = w
 	}
 	return out
-}
-
-// mayHarm reports whether the run may do what an audit must be able to show even
-// if the wrapper is killed.
-func (p *Plan) mayHarm() bool {
-	for _, s := range p.steps {
-		e := s.Call.Effects
-		if e[atip.Destructive].Value != atip.No || e[atip.Billable].Value != atip.No || e[atip.RemoteMutation].Value != atip.No || e[atip.Reversible].Value == atip.No {
-			return true
-		}
-	}
-	return false
 }

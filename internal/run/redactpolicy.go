@@ -3,10 +3,11 @@ package run
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 
 	"github.com/atip-dev/atip-exec/filter"
+	"github.com/atip-dev/atip-exec/internal/effects"
+	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/policy"
 )
 
@@ -39,12 +40,12 @@ type redaction struct {
 }
 
 // redactionPolicy merges the output objects of the policy for the steps of a run.
-func redactionPolicy(out policy.OutputPolicy, steps []*step) (redaction, error) {
+func redactionPolicy(out policy.OutputPolicy, steps []*effects.Step) (redaction, error) {
 	var r redaction
 	if out.Binary != "" {
 		mode, ok := filter.BinaryModeByName(out.Binary)
 		if !ok {
-			return r, &policy.ParseError{Code: "E2040", File: "policy", Msg: "output.binary: unknown mode " + out.Binary}
+			return r, &policy.ParseError{Code: errcode.PolicySyntax, File: "policy", Msg: "output.binary: unknown mode " + out.Binary}
 		}
 		r.config.Binary = mode
 	}
@@ -62,16 +63,16 @@ func redactionPolicy(out policy.OutputPolicy, steps []*step) (redaction, error) 
 
 // add merges one layer's object. Layers come outermost first, so a managed "locked"
 // is known when a user's loosening is read.
-func (r *redaction) add(part policy.RawPart, steps []*step) error {
+func (r *redaction) add(part policy.RawPart, steps []*effects.Step) error {
 	var o redactObject
 	d := json.NewDecoder(bytes.NewReader(part.JSON))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&o); err != nil {
-		return r.at(part, "E2040", err)
+		return r.at(part, errcode.PolicySyntax, err)
 	}
 	for i := range o.Rules {
 		if _, err := filter.CheckRule(&o.Rules[i]); err != nil {
-			return r.at(part, "E1501", err)
+			return r.at(part, errcode.RedactionRule, err)
 		}
 	}
 	r.config.Rules = append(r.config.Rules, o.Rules...)
@@ -79,7 +80,7 @@ func (r *redaction) add(part policy.RawPart, steps []*step) error {
 	loosens := o.Enabled != nil && !*o.Enabled || len(o.Allow) > 0 || len(o.Tools) > 0
 	if part.Layer != policy.LayerUser && part.Layer != policy.LayerManaged {
 		if loosens || len(o.Known.Env)+len(o.Known.Files) > 0 {
-			return r.at(part, "E2043", fmt.Errorf("the layer %s can only add rules and names", part.Layer))
+			return r.at(part, errcode.PolicyLayer, fmt.Errorf("the layer %s can only add rules and names", part.Layer))
 		}
 		return nil
 	}
@@ -97,10 +98,10 @@ func (r *redaction) add(part policy.RawPart, steps []*step) error {
 	r.config.Allow = append(r.config.Allow, o.Allow...)
 	for tool, t := range o.Tools {
 		if _, ok := filter.BinaryModeByName(t.Binary); t.Binary != "" && !ok {
-			return r.at(part, "E2040", fmt.Errorf("tools.%s.binary: unknown mode %s", tool, t.Binary))
+			return r.at(part, errcode.PolicySyntax, fmt.Errorf("tools.%s.binary: unknown mode %s", tool, t.Binary))
 		}
 		if _, ok := policy.ParseSize(t.MaxBytes); t.MaxBytes != "" && !ok {
-			return r.at(part, "E2040", fmt.Errorf("tools.%s.maxBytes must be a size such as \"64KiB\"", tool))
+			return r.at(part, errcode.PolicySyntax, fmt.Errorf("tools.%s.maxBytes must be a size such as \"64KiB\"", tool))
 		}
 	}
 	for _, s := range steps {
@@ -122,11 +123,4 @@ func (r *redaction) add(part policy.RawPart, steps []*step) error {
 
 func (r *redaction) at(part policy.RawPart, code string, err error) error {
 	return &policy.ParseError{Code: code, File: part.File, Line: part.Line, Col: part.Col, Msg: "output.redact: " + err.Error()}
-}
-
-// filterFailed reports whether an error of a stream is a failure of the filter
-// itself, which discards the stream, and not of the output.
-func filterFailed(err error) bool {
-	var f *filter.Error
-	return errors.As(err, &f) && f.Code == "E5002"
 }

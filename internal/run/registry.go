@@ -6,9 +6,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/filter"
+	"github.com/atip-dev/atip-exec/internal/outside"
 	"github.com/atip-dev/atip-exec/shims"
 )
 
@@ -23,7 +26,7 @@ const (
 
 // metadata looks up what is known about a tool, first here, then in a registry.
 func (p *Plan) metadata(q shims.Query) (shims.Found, error) {
-	found, err := p.memo.lookup(q, p.shimDirs)
+	found, err := p.memo.Lookup(q, p.shimDirs)
 	if err != nil {
 		return found, err
 	}
@@ -110,9 +113,27 @@ func (p *Plan) fetcher(digest string, more ...string) (cmd *exec.Cmd, cancel fun
 		p.askUntil = time.Now().Add(registryPatience)
 	}
 	ctx, cancel := context.WithDeadline(context.Background(), p.askUntil)
-	cmd = exec.CommandContext(ctx, helper, append([]string{"fetch-shim", digest, "-o", "json"}, more...)...)
-	cmd.Env = p.machine.Environ
+	cmd = outside.Command(ctx, p.dirs, p.machine.Getenv, p.fetching(), helper, append([]string{"fetch-shim", digest, "-o", "json"}, more...)...)
 	return cmd, cancel, ""
+}
+
+// fetching lists what the caller's environment may say to the helper: which registries, whose
+// answers are judged by their signatures, and the way to them. A proxy sees no more than
+// that, as certificates are checked against the system's own.
+func (p *Plan) fetching() []string {
+	var out []string
+	for _, name := range [...]string{"ATIP_REGISTRIES", "ATIP_CACHE_DIR", "ATIP_REFRESH", "ATIP_OFFLINE", "HTTPS_PROXY", "https_proxy", "NO_PROXY", "no_proxy"} {
+		if value := p.machine.Getenv(name); value != "" {
+			out = append(out, name+"="+value)
+		}
+	}
+	// registries.json names the variable that holds the token of a registry.
+	for _, entry := range p.machine.Environ {
+		if name, _, ok := strings.Cut(entry, "="); ok && filter.CredentialName(name) {
+			out = append(out, entry)
+		}
+	}
+	return out
 }
 
 // refresh reports whether what registries said before is to be asked for again.

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/atip-dev/atip-exec/filter"
+	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/policy"
 )
@@ -42,5 +43,5 @@ func (p *Plan) placeheld() error {
 	if p.placeholder == "" || p.Decision.Action == policy.Deny {
 		return nil
 	}
-	return fault.New("E2201", p.placeholder+" holds the placeholder of a redacted secret").With("decision", policy.Deny)
+	return fault.New(errcode.Placeholder, p.placeholder+" holds the placeholder of a redacted secret").With("decision", policy.Deny)
 }

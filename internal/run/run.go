@@ -3,11 +3,15 @@ package run
 import (
 	"io"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/filter"
+	"github.com/atip-dev/atip-exec/internal/drive"
+	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/internal/subpath"
 	"github.com/atip-dev/atip-exec/policy"
 	"github.com/atip-dev/atip-exec/sandbox"
 )
@@ -57,13 +61,12 @@ func Run(inv Invocation, m Machine, out Output) *Result {
 	if err != nil {
 		return r.fail(err)
 	}
-	x := &execution{out: out, watched: make(chan *signals, 1), collected: make(chan error, 1)}
+	x := &execution{out: out, watched: make(chan *drive.Signals, 1), collected: make(chan error, 1)}
 	// Taking over signals costs threads and a handshake for each; it is done while
 	// the plan is made, and a signal that comes meanwhile cancels the run.
-	go func() { x.watched <- watchSignals() }()
-	p.starts, x.plan, r.Plan = true, p, p
-	defer p.Close()
-	err = p.make(func() {
+	go func() { x.watched <- drive.WatchSignals() }()
+	p.starts, x.plan = true, p
+	gaveUp, err := x.making(func() {
 		// A private root is made elsewhere, and its rules with it.
 		if p.prepared != nil && p.policies.Sandbox().Tier != sandbox.T3.String() {
 			p.prepared.Rules(p.subprocess() == atip.No)
@@ -71,11 +74,25 @@ func Run(inv Invocation, m Machine, out Output) *Result {
 		x.collecting = true
 		go func() { x.collected <- x.collect() }()
 	})
+	if gaveUp != nil {
+		return r.giveUp(inv, m, p.Run, p.began, sink, gaveUp)
+	}
+	r.Plan = p
+	defer p.Close()
+	if serr := sink.begin(p); serr != nil && err == nil {
+		err = serr
+	}
 	if err == nil {
 		err = p.statusOutside(sink, p.Decision.Action == policy.Allow)
 	}
 	if err == nil {
 		err = p.Refusal()
+	}
+	if f := fault.From(err); inv.RefuseOnly && (f == nil || !f.Refusal() || f.Code == errcode.ApprovalRequired) {
+		if err != nil {
+			r.fail(err)
+		}
+		return r // neither asked about nor recorded: the run of the command does that
 	}
 	x.status = r.base(p)
 	if inv.behalf != nil && len(p.Decision.Steps) > 0 {
@@ -105,6 +122,14 @@ func Run(inv Invocation, m Machine, out Output) *Result {
 // carryOut asks whoever has to be asked and runs the command.
 func (x *execution) carryOut(sink *statusSink, refusal error) error {
 	p := x.plan
+	replayed, err := x.claim(refusal)
+	defer func() { x.claimed.release(x) }()
+	if err != nil {
+		return x.refuse(err)
+	}
+	if replayed {
+		return nil
+	}
 	handed, err := x.hand(refusal)
 	if !handed {
 		if err = x.permit(err); err == nil && x.permitted() {
@@ -117,7 +142,12 @@ func (x *execution) carryOut(sink *statusSink, refusal error) error {
 		for _, w := range p.Warnings {
 			x.warn(w)
 		}
-		err = x.run()
+		if err = x.prime(); err == nil {
+			err = x.claimed.hold(x)
+		}
+		if err == nil {
+			err = x.run()
+		}
 	}
 	if err != nil && err == x.collectErr {
 		return err // what is wrong with the redaction itself holds no word of the command
@@ -153,12 +183,12 @@ func (r *Result) settle(x *execution, err error) {
 
 // base is the status of a plan before anything ran.
 func (r *Result) base(p *Plan) Status {
-	s := Status{Kind: statusKind, State: "failed", Run: p.Run, Argv: p.inv.words(), Cwd: p.Cwd,
+	s := Status{Kind: statusKind, State: "failed", Run: p.Run, Argv: p.inv.words(), Cwd: p.Cwd, NoWorkspace: p.noWorkspace,
 		Timing: &timingStatus{Began: p.began.UTC().Format(time.RFC3339Nano), PlanUS: p.took.Microseconds()}}
 	if len(p.steps) == 0 {
 		return s
 	}
-	id := p.steps[0].id
+	id := p.steps[0].ID
 	s.Tool = &toolStatus{Path: id.Canonical, SHA256: id.Digest}
 	if len(p.Decision.Steps) > 0 {
 		s.Decision = &decisionStatus{Action: p.Decision.Action.String(), Rules: p.rules()}
@@ -171,7 +201,7 @@ func (r *Result) base(p *Plan) Status {
 func (p *Plan) rules() []string {
 	rules := []string{}
 	for _, reason := range p.Decision.Reasons {
-		if !contains(rules, reason.Rule) {
+		if !slices.Contains(rules, reason.Rule) {
 			rules = append(rules, reason.Rule)
 		}
 	}
@@ -188,8 +218,8 @@ func (p *Plan) statusOutside(s *statusSink, runs bool) error {
 		dir = real
 	}
 	for _, g := range p.Profile.Write {
-		if within(dir, g.Path) {
-			return fault.New("E1002", "--status-file: the command can write to "+dir).WithFix("name a file outside the workspace, or use --status-fd", "--status-fd 3 3>status.json").With("path", s.file)
+		if subpath.Within(dir, g.Path) {
+			return fault.New(errcode.FlagValue, "--status-file: the command can write to "+dir).WithFix("name a file outside the workspace, or use --status-fd", "--status-fd 3 3>status.json").With("path", s.file)
 		}
 	}
 	return nil
@@ -210,6 +240,9 @@ func (inv Invocation) words() []string {
 	}
 	return inv.Argv
 }
+
+// Granted lists the dangers that the run was granted, under their names in plans.
+func (p *Plan) Granted() []string { return dangersOf(p.Decision.Grants.Effects) }
 
 // Tool is the name of the tool that a plan starts, "" if it was not found out.
 func (p *Plan) Tool() string {

@@ -5,12 +5,16 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/effects"
+	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/internal/regular"
 	"github.com/atip-dev/atip-exec/internal/shell"
+	"github.com/atip-dev/atip-exec/internal/subpath"
 )
 
 // maxScriptText is how much of a script is read; what is longer is refused by the
@@ -38,7 +42,7 @@ func (p *Plan) readScript() error {
 	p.inv.Shell = string(raw)
 	p.inv.scriptRead = from == p.machine.Stdin // it cannot be read a second time
 	if words := foreignInterpreter(p.inv.Shell); words != "" {
-		return fault.New("E1004", name+" is a script for "+words+", not for a shell").WithFix("run the file itself", "atip-exec -- "+quote(name)).With("interpreter", words)
+		return fault.New(errcode.Arguments, name+" is a script for "+words+", not for a shell").WithFix("run the file itself", "atip-exec -- "+shell.Literal(name)).With("interpreter", words)
 	}
 	return nil
 }
@@ -49,7 +53,7 @@ func (p *Plan) openScript(name string) (*os.File, error) {
 	if name == "-" || name == "/dev/stdin" || name == "/dev/fd/0" || name == "/proc/self/fd/0" {
 		return p.machine.Stdin, nil
 	}
-	f, err := openNonblock(join(p.Cwd, name))
+	f, err := regular.OpenOrPipe(subpath.Join(p.Cwd, name))
 	if err != nil {
 		return nil, noScript(name, reason(err))
 	}
@@ -65,7 +69,7 @@ func (p *Plan) openScript(name string) (*os.File, error) {
 		f.Close()
 		return nil, noScript(name, err.Error())
 	}
-	if info.Mode().IsRegular() && p.hides(f) {
+	if info.Mode().IsRegular() && p.site().Hides(f) {
 		f.Close()
 		p.scriptHidden = true
 		return nil, nil
@@ -74,7 +78,7 @@ func (p *Plan) openScript(name string) (*os.File, error) {
 }
 
 func noScript(name, why string) error {
-	return fault.New("E1005", name+": "+why).With("file", name).WithFix("name a shell script that is readable", "atip-exec script build.sh")
+	return fault.New(errcode.NoInputFile, name+": "+why).With("file", name).WithFix("name a shell script that is readable", "atip-exec script build.sh")
 }
 
 // reason is an error of the file system without the operation and the path.
@@ -91,68 +95,30 @@ func descriptorPath(name string) bool {
 	return dir == "/dev/fd" || dir == "/proc/self/fd"
 }
 
-// scriptResource is the access to the script's file, with its class.
-func (p *Plan) scriptResource() atip.Resource {
-	r := atip.Resource{Kind: "path", Value: p.inv.Script, Access: atip.AccessRead, Why: "script"}
-	p.world.Fill(&r, p.Cwd)
-	return r
-}
-
 // foreignInterpreter is the interpreter that the first line of a script names, "" if
 // that is a shell whose language is read here.
 func foreignInterpreter(text string) string {
-	if shellScript(text) {
+	if effects.ShellScript(text) {
 		return ""
 	}
 	line, _, _ := strings.Cut(text, "\n")
 	return strings.TrimSpace(strings.TrimPrefix(line, "#!"))
 }
 
-// mainOptions is what the reader is told about the text that a run was asked for.
-func (c *collector) mainOptions(path string, d shell.Dialect) shell.Options {
-	p := c.plan
-	o := c.options(p.Cwd)
-	o.Dialect, o.Name, o.Set, o.Script = d, path, p.inv.ShellSet, p.inv.Script != ""
-	if len(p.inv.ShellArgs) > 0 {
-		o.Name, o.Args = p.inv.ShellArgs[0], p.inv.ShellArgs[1:]
-	}
-	return o
-}
-
-// scriptError says in which file a text is wrong.
-func (p *Plan) scriptError(err error) error {
-	if se, ok := err.(*shell.SyntaxError); ok && p.inv.Script != "" {
-		named := *se
-		named.File = p.inv.Script
-		return &named
-	}
-	return err
-}
-
-// readsScript adds to the shell's step that it reads a file. One that must not be read
-// stands for anything.
-func (c *collector) readsScript(s *step) {
-	r := c.plan.scriptResource()
-	s.raise(r)
-	s.Call.Resources = append(s.Call.Resources, r)
-	if c.plan.scriptHidden {
-		c.steps = append(c.steps, c.opaqueStep(s, []string{c.plan.inv.Script}, nil, s.Cwd, "the script is not a file to be read"))
-	}
-}
-
-// handedOver is the word that makes the shell run a text: the text itself, or if that
-// is longer than a word may be a command that reads it from a descriptor.
-func (p *Plan) handedOver(text string, d shell.Dialect) string {
-	if len(text) <= maxArg {
-		return text
+// handOver makes the shell read a text that is longer than a word may be from a descriptor.
+func (p *Plan) handOver() {
+	text := p.reading.Text
+	if len(text) <= effects.MaxArg {
+		return
 	}
 	p.textFD = freeDescriptor(0)
 	fd := strconv.Itoa(p.textFD)
 	p.longText = text + "\n"
-	if d == shell.Bash {
+	if p.reading.Dialect == shell.Bash {
 		p.longText = "exec " + fd + "<&-; " + p.longText
 	}
-	return ". /dev/fd/" + fd
+	p.Argv = slices.Clone(p.Argv)
+	p.Argv[slices.Index(p.Argv, text)] = ". /dev/fd/" + fd
 }
 
 // passText gives the child the read end of a pipe with the text on it.
@@ -162,7 +128,7 @@ func (x *execution) passText() error {
 	}
 	r, w, err := os.Pipe()
 	if err != nil {
-		return fault.New("E4003", "pipe: "+err.Error())
+		return fault.New(errcode.OutOfResources, "pipe: "+err.Error())
 	}
 	x.binds.pass[x.plan.textFD] = r
 	x.binds.opened = append(x.binds.opened, r)

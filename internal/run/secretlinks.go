@@ -1,21 +1,17 @@
 package run
 
 import (
-	"os"
 	"path/filepath"
 	"strconv"
+
+	"github.com/atip-dev/atip-exec/internal/place"
+	"github.com/atip-dev/atip-exec/internal/regular"
+	"github.com/atip-dev/atip-exec/internal/subpath"
 )
 
 // maxLinkSearch is how many names of a workspace are looked at for another name of a
 // credential file.
 const maxLinkSearch = 8192
-
-// credentialNames are the files of the home directory that hold credentials under a name
-// that is always the same.
-func credentialNames() []string {
-	return []string{".ssh/id_ed25519", ".ssh/id_rsa", ".ssh/id_ecdsa", ".netrc", ".npmrc", ".pypirc", ".git-credentials", ".vault-token",
-		".aws/credentials", ".docker/config.json", ".kube/config", ".config/gh/hosts.yml", ".cargo/credentials.toml"}
-}
 
 // secretLinks looks for names in the workspace under which a credential file can be read: a
 // hard link from before the run, as no run can make one. Hardly any credential file has a
@@ -25,9 +21,9 @@ func (p *Plan) secretLinks() []string {
 		return nil
 	}
 	wanted := map[[2]uint64]string{}
-	for _, name := range credentialNames() {
+	for _, name := range place.CredentialFiles() {
 		path := filepath.Join(p.dirs.Home, name)
-		if id, linked := linkedFile(path); linked && !within(path, p.Workspace) {
+		if id, linked := linkedFile(path); linked && !subpath.Within(path, p.Workspace) {
 			wanted[id] = path
 		}
 	}
@@ -39,7 +35,7 @@ func (p *Plan) secretLinks() []string {
 	for level := []string{p.Workspace}; len(level) > 0; {
 		var next []string
 		for _, dir := range level {
-			f, err := os.Open(dir)
+			f, err := regular.OpenDir(dir)
 			if err != nil {
 				continue
 			}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/internal/approve"
+	"github.com/atip-dev/atip-exec/internal/effects"
 	"github.com/atip-dev/atip-exec/policy"
 )
 
@@ -21,7 +22,7 @@ func (p *Plan) sessionScope() *approve.Scope {
 		if d.Action == policy.Allow {
 			continue
 		}
-		step, ok := p.steps[i].scope(d.Danger)
+		step, ok := scopeOf(p.steps[i], d.Danger)
 		if !ok {
 			return nil
 		}
@@ -38,10 +39,10 @@ func (p *Plan) sessionScope() *approve.Scope {
 	return scope
 }
 
-// scope is the step as a part of a session's scope.
-func (s *step) scope(danger atip.Set) (approve.ScopeStep, bool) {
-	out := approve.ScopeStep{Tool: s.Call.Tool, SHA256: s.id.Digest, Command: s.Call.Path}
-	if s.missing != nil || s.id.Digest == "" || s.confidence() != "exact" || s.RunsCode != policy.CodeNone {
+// scopeOf is the step as a part of a session's scope.
+func scopeOf(s *effects.Step, danger atip.Set) (approve.ScopeStep, bool) {
+	out := approve.ScopeStep{Tool: s.Call.Tool, SHA256: s.ID.Digest, Command: s.Call.Path}
+	if s.Missing != nil || s.ID.Digest == "" || s.Certainty() != "exact" || s.RunsCode != policy.CodeNone {
 		return out, false
 	}
 	for _, e := range dangerKeys() {

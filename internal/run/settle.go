@@ -3,9 +3,14 @@ package run
 import (
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
+	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/drive"
+	"github.com/atip-dev/atip-exec/internal/effects"
+	"github.com/atip-dev/atip-exec/internal/subpath"
 	"github.com/atip-dev/atip-exec/sandbox"
 )
 
@@ -18,7 +23,7 @@ func (x *execution) denials(exit sandbox.Exit) {
 		forbidden := x.plan.forbidden()
 		for i := range list {
 			for _, f := range forbidden {
-				if f.Path != "" && within(list[i].Path, f.Path) {
+				if f.Path != "" && subpath.Within(list[i].Path, f.Path) {
 					list[i].Rule, list[i].Remedy = f.Why+" of atip-exec", ""
 				}
 			}
@@ -28,9 +33,19 @@ func (x *execution) denials(exit sandbox.Exit) {
 		x.warn("denials cannot be seen here: another program listens to the system calls already")
 	}
 	guessed := false
-	if !observed {
-		if d, ok := sandbox.Explain(exit, x.tail.last, x.plan.receipt()); ok && !(d.Class == "network" && len(x.refusals) > 0) {
+	if !observed && !x.startRefused.Load() {
+		if d, ok := sandbox.Explain(exit, x.tail.Last, x.plan.receipt()); ok && !(d.Class == "network" && len(x.refusals) > 0) {
 			list, guessed = []sandbox.Denial{d}, true
+		}
+	}
+	for i := range list {
+		if d := &list[i]; d.Class == "files" && x.plan.world.Classify(d.Path, atip.AccessRead, false) == atip.ClassSecret {
+			d.Remedy = "" // no hint helps to reach a secret
+		}
+	}
+	if i := slices.IndexFunc(list, func(d sandbox.Denial) bool { return strings.Contains(d.Remedy, "workspace") }); i >= 0 {
+		if why, fix := x.plan.unregistered(); why != "" {
+			list[i].Remedy = why + "; " + fix
 		}
 	}
 	x.rememberFailure(exit, guessed || observed && len(list) > 0)
@@ -71,11 +86,20 @@ func (x *execution) settleProtected(s sandbox.Settlement) {
 		x.warn(text)
 	}
 	// Who calls git knows that it makes repositories; the receipt names them all the same.
-	git := slices.ContainsFunc(x.plan.steps, func(s *step) bool { return s.Call.Tool == "git" })
+	git := slices.ContainsFunc(x.plan.steps, func(s *effects.Step) bool { return s.Call.Tool == "git" })
 	for _, path := range s.Repositories {
 		if !git {
-			x.warn("the run made a git repository, " + path + "; its hooks and settings were not looked at")
+			x.warn("the run made a git repository, " + path + "; it was left without hooks and without settings that run code")
 		}
+	}
+	if s.Lost {
+		x.warn("not every submodule, work tree or included file of this repository could be followed: what the run planted there may have been missed")
+	}
+	if p := x.plan; s.Unpinned > 0 && !p.inside() && p.firstInSession("unpinned\x00"+p.Workspace) {
+		x.warn(strconv.Itoa(s.Unpinned) + " protected names of submodules and nested repositories could change during this run and were only compared after it: there are more than can be pinned (protected.unpinned in the receipt; said once in a session)")
+	}
+	if p := x.plan; s.Truncated && !p.inside() && p.firstInSession("truncated\x00"+p.Workspace) {
+		x.warn("not everything below " + p.Workspace + " could be compared after this run: a repository or a hook planted deep in it may have been missed (protected.truncated in the receipt; said once in a session)")
 	}
 	x.enforced = x.plan.receipt()
 	x.enforced.Protected = s.Receipt()
@@ -103,28 +127,32 @@ func (x *execution) settleExit(exit sandbox.Exit) {
 func (x *execution) settleStreams() {
 	for i, s := range x.streams {
 		select {
-		case <-s.done:
+		case <-s.Done:
 		default:
 			// Its goroutine is stuck in a write; what it reports would not be final.
-			s = &stream{name: s.name, end: "error"}
+			s = &drive.Stream{Name: s.Name, End: "error"}
 			x.streams[i] = s
 		}
-		if s.end == "held" {
-			x.note("pipe_held", s.name)
+		if s.End == "held" {
+			x.note("pipe_held", s.Name)
 		}
-		if s.end == "epipe" {
-			x.note("output_closed", s.name)
+		if s.End == "epipe" {
+			x.note("output_closed", s.Name)
 		}
-		if s.to != nil {
-			x.reports = append(x.reports, s.to.Report())
+		if s.To != nil {
+			report := s.To.Report()
+			x.reports = append(x.reports, report)
+			if text := report.Unfiltered(); text != "" {
+				x.warn(s.Name + ": " + text)
+			}
 		}
 	}
 	x.bounds = x.boundReports()
 	if len(x.streams) > 0 {
-		x.status.IO.Stdout.End = x.streams[0].end
+		x.status.IO.Stdout.End = x.streams[0].End
 	}
 	if len(x.streams) > 1 {
-		x.status.IO.Stderr.End = x.streams[1].end
+		x.status.IO.Stderr.End = x.streams[1].End
 	}
 }
 

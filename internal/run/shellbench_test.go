@@ -29,7 +29,7 @@ func BenchmarkBatch(b *testing.B) {
 			}
 			b.ReportAllocs()
 			b.ResetTimer()
-			if err := (&Batch{Machine: Here()}).Answer(&in, io.Discard); err != nil {
+			if err := (&Batch{Machine: here()}).Answer(&in, io.Discard); err != nil {
 				b.Fatal(err)
 			}
 		})
@@ -54,7 +54,7 @@ func BenchmarkBatchCorpus(b *testing.B) {
 	b.Setenv("HOME", dir)
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := (&Batch{Machine: Here()}).Answer(bytes.NewReader(in.Bytes()), io.Discard); err != nil {
+		if err := (&Batch{Machine: here()}).Answer(bytes.NewReader(in.Bytes()), io.Discard); err != nil {
 			b.Fatal(err)
 		}
 	}

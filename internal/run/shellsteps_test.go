@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/atip-dev/atip-exec/internal/effects"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/policy"
 )
@@ -33,7 +34,7 @@ func shellWorld(t testing.TB) Machine {
 		t.Fatalf("git init: %v: %s", err, out)
 	}
 	t.Chdir(ws)
-	m := Here()
+	m := here()
 	m.Environ = []string{"HOME=" + home, "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C", "USER=u", "XDG_RUNTIME_DIR=" + filepath.Join(home, "run")}
 	return m
 }
@@ -131,7 +132,7 @@ func TestWhatAStringStarts(t *testing.T) {
 	if n := len(p.Argv); p.Argv[n-2] != "name" || p.Argv[n-1] != "one" {
 		t.Errorf("starts %q", p.Argv)
 	}
-	long, err := MakePlan(Invocation{Shell: "ls; echo " + strings.Repeat("x", maxArg), IsShell: true}, m)
+	long, err := MakePlan(Invocation{Shell: "ls; echo " + strings.Repeat("x", effects.MaxArg), IsShell: true}, m)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +140,7 @@ func TestWhatAStringStarts(t *testing.T) {
 	if last := long.Argv[len(long.Argv)-1]; !strings.HasPrefix(last, ". /dev/fd/") || !strings.Contains(long.longText, "hash -p ") || !strings.HasSuffix(long.longText, "x\n") {
 		t.Errorf("a text longer than one argument may be is handed over as %.40q, %.80q", last, long.longText)
 	}
-	if argv := long.steps[0].argv; !strings.HasSuffix(argv[len(argv)-1], "x") {
+	if argv := long.steps[0].Argv; !strings.HasSuffix(argv[len(argv)-1], "x") {
 		t.Error("an approval of a long text does not bind it")
 	}
 }
@@ -229,7 +230,7 @@ func TestHostSnapshot(t *testing.T) {
 func TestPortsOfURLs(t *testing.T) {
 	m := shellWorld(t)
 	for value, want := range map[string]int{"http://127.0.0.1:2375/x": 2375, "127.0.0.1:2375/x": 2375, "http://a:b@h:99?x": 99, "http://[::1]:8001/": 8001, "http://h/a:1": 0, "h": 0, "http://h:x/": 0} {
-		if got := urlPort(value); got != want {
+		if got := effects.UrlPort(value); got != want {
 			t.Errorf("%s: %d, want %d", value, got, want)
 		}
 	}

@@ -25,13 +25,19 @@ func (x *execution) sayShortfall() {
 		names[i] = string(g.Guarantee)
 	}
 	list := strings.Join(names, ", ")
+	if p.firstInSession(list) {
+		x.warn("tier " + p.Setup.Tier().String() + " is the highest of this machine (" + why + "); not kept here: " + list + "; atip doctor says more")
+	}
+}
+
+// firstInSession reports whether this session of an agent, or this day where none has a name,
+// was not told yet.
+func (p *Plan) firstInSession(what string) bool {
 	session := p.session()
 	if session == "" {
 		session = time.Now().UTC().Format(time.DateOnly)
 	}
-	if firstTime(filepath.Join(p.dirs.State, "said"), session+"\x00"+list) {
-		x.warn("tier " + p.Setup.Tier().String() + " is the highest of this machine (" + why + "); not kept here: " + list + "; atip doctor says more")
-	}
+	return firstTime(filepath.Join(p.dirs.State, "said"), session+"\x00"+what)
 }
 
 // firstTime reports whether nobody has asked for key, and forgets what was asked long ago.

@@ -2,10 +2,16 @@ package run
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/atip-dev/atip-exec/internal/errcode"
+	"github.com/atip-dev/atip-exec/internal/place"
+	"github.com/atip-dev/atip-exec/internal/regular"
 
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/sandbox"
@@ -14,26 +20,28 @@ import (
 // Status is the document of --status-file and --status-fd, atip-exec.status/1. It
 // is written whatever happens; consumers ignore unknown fields.
 type Status struct {
-	Kind     string          `json:"kind"`
-	State    string          `json:"state"` // finished, refused, failed, incomplete
-	Run      string          `json:"run"`
-	Origin   string          `json:"origin"` // child, or atip-exec if the exit status is ours
-	ExitCode int             `json:"exit_code"`
-	Audit    string          `json:"audit,omitempty"`
-	Child    *ChildStatus    `json:"child"`
-	Error    *fault.Fault    `json:"error"`
-	Argv     []string        `json:"argv"`
-	Cwd      string          `json:"cwd,omitempty"`
-	Decision *decisionStatus `json:"decision,omitempty"`
-	Tool     *toolStatus     `json:"tool,omitempty"`
-	Sandbox  any             `json:"sandbox,omitempty"`
-	Filter   any             `json:"filter,omitempty"`
-	IO       *ioStatus       `json:"io,omitempty"`
-	Env      *envStatus      `json:"env,omitempty"`
-	Timing   *timingStatus   `json:"timing,omitempty"`
-	Timeout  *timeoutStatus  `json:"timeout,omitempty"`
-	Tree     *sandbox.Tree   `json:"tree,omitempty"`
-	Notes    []Note          `json:"notes,omitempty"`
+	Kind     string       `json:"kind"`
+	State    string       `json:"state"` // finished, refused, failed, incomplete
+	Run      string       `json:"run"`
+	Origin   string       `json:"origin"` // child, or atip-exec if the exit status is ours
+	ExitCode int          `json:"exit_code"`
+	Audit    string       `json:"audit,omitempty"`
+	Child    *ChildStatus `json:"child"`
+	Error    *fault.Fault `json:"error"`
+	Argv     []string     `json:"argv"`
+	Cwd      string       `json:"cwd,omitempty"`
+	// NoWorkspace says why nothing in Cwd may be written; "" where there is a workspace.
+	NoWorkspace string          `json:"no_workspace,omitempty"`
+	Decision    *decisionStatus `json:"decision,omitempty"`
+	Tool        *toolStatus     `json:"tool,omitempty"`
+	Sandbox     any             `json:"sandbox,omitempty"`
+	Filter      any             `json:"filter,omitempty"`
+	IO          *ioStatus       `json:"io,omitempty"`
+	Env         *envStatus      `json:"env,omitempty"`
+	Timing      *timingStatus   `json:"timing,omitempty"`
+	Timeout     *timeoutStatus  `json:"timeout,omitempty"`
+	Tree        *sandbox.Tree   `json:"tree,omitempty"`
+	Notes       []Note          `json:"notes,omitempty"`
 }
 
 // ChildStatus is how the child ended, as seen by wait4(2).
@@ -112,38 +120,76 @@ type Note struct {
 
 // statusSink is where the status of one run goes.
 type statusSink struct {
+	run  string
 	file string
 	fd   *os.File
+	dir  *os.Root // of file, from the judgement on; nil if nothing may be written there
 }
 
 // wanted reports whether the caller asked for a status.
 func (s *statusSink) wanted() bool { return s.file != "" || s.fd != nil }
 
-// openStatus makes sure that the status can be written later: "incomplete" stands
-// there until the end, and stays if the wrapper is killed. It has no command line:
-// what is secret in it is not known yet.
+// openStatus looks where the status is to go. Nothing is written before the place is judged.
 func openStatus(inv Invocation, run string) (*statusSink, error) {
-	s := &statusSink{}
+	s := &statusSink{run: run}
 	if inv.StatusFD != 0 {
 		if !inherited(inv.StatusFD) {
-			return nil, fault.New("E1002", fmt.Sprintf("--status-fd: descriptor %d is not open", inv.StatusFD)).WithFix("open it for writing in the shell", "--status-fd 3 3>status.json")
+			return nil, fault.New(errcode.FlagValue, fmt.Sprintf("--status-fd: descriptor %d is not open", inv.StatusFD)).WithFix("open it for writing in the shell", "--status-fd 3 3>status.json")
 		}
 		s.fd = os.NewFile(uintptr(inv.StatusFD), "status")
 		if _, err := s.fd.Write(nil); err != nil || !writable(s.fd) {
-			return nil, fault.New("E1002", fmt.Sprintf("--status-fd: descriptor %d is not writable", inv.StatusFD)).WithFix("open it for writing in the shell", "--status-fd 3 3>status.json")
+			return nil, fault.New(errcode.FlagValue, fmt.Sprintf("--status-fd: descriptor %d is not writable", inv.StatusFD)).WithFix("open it for writing in the shell", "--status-fd 3 3>status.json")
 		}
 	}
 	if inv.StatusFile != "" {
 		abs, err := filepath.Abs(inv.StatusFile)
 		if err != nil {
-			return nil, fault.New("E3004", "--status-file: "+err.Error())
+			return nil, fault.New(errcode.StatusWrite, "--status-file: "+err.Error())
 		}
 		s.file = abs
-		if err := s.replace(Status{Kind: statusKind, State: "incomplete", Run: run, Origin: "atip-exec", Argv: []string{}}); err != nil {
-			return nil, err
-		}
 	}
 	return s, nil
+}
+
+// begin makes sure that the status can be written later, if the place was judged and is
+// allowed: "incomplete" stands there until the end, and stays if the wrapper is killed. It has
+// no command line: what is secret in it is not known yet.
+func (s *statusSink) begin(p *Plan) error {
+	if s.file == "" || p.ownRefused {
+		return nil
+	}
+	if !p.ownJudged {
+		if why := p.statusClass(s.file); why != "" {
+			return fault.New(errcode.StatusWrite, "--status-file: "+s.file+" is not written: "+why)
+		}
+	}
+	if err := s.hold(); err != nil {
+		return err
+	}
+	return s.replace(Status{Kind: statusKind, State: "incomplete", Run: s.run, Origin: "atip-exec", Argv: []string{}})
+}
+
+// hold opens the directory of the file, so that what is judged is what is written.
+func (s *statusSink) hold() error {
+	failed := func(err error) error { return fault.New(errcode.StatusWrite, "--status-file: "+err.Error()) }
+	dir := place.Resolve(filepath.Dir(s.file))
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return failed(err)
+	}
+	opened, err := root.Stat(".")
+	if err == nil {
+		var named os.FileInfo
+		if named, err = os.Lstat(dir); err == nil && (!os.SameFile(opened, named) || place.Resolve(dir) != dir) {
+			err = errors.New(dir + " was changed while it was judged")
+		}
+	}
+	if err != nil {
+		root.Close()
+		return failed(err)
+	}
+	s.dir = root
+	return nil
 }
 
 const statusKind = "atip-exec.status/1"
@@ -160,10 +206,10 @@ func (s *statusSink) write(st Status) error {
 			_, err = s.fd.Write(append(line, '\n'))
 		}
 		if err != nil {
-			first = fault.New("E3004", "--status-fd: "+err.Error())
+			first = fault.New(errcode.StatusWrite, "--status-fd: "+err.Error())
 		}
 	}
-	if s.file != "" {
+	if s.dir != nil {
 		if err := s.replace(st); err != nil && first == nil {
 			first = err
 		}
@@ -171,28 +217,45 @@ func (s *statusSink) write(st Status) error {
 	return first
 }
 
+// maxStatus bounds what is read of an older status.
+const maxStatus = 4 << 20
+
+// olderStatus reports a file that a status may take the place of: one that is not there, an
+// empty one, or the status of an earlier run.
+func olderStatus(file string) bool {
+	raw, err := regular.ReadNoFollow(file, maxStatus)
+	if errors.Is(err, fs.ErrNotExist) {
+		return true
+	}
+	var old struct{ Kind string }
+	return err == nil && (len(raw) == 0 || json.Unmarshal(raw, &old) == nil && old.Kind == statusKind)
+}
+
 func (s *statusSink) replace(st Status) error {
+	failed := func(err error) error { return fault.New(errcode.StatusWrite, "--status-file: "+err.Error()) }
 	line, err := json.Marshal(st)
 	if err != nil {
-		return fault.New("E3004", "--status-file: "+err.Error())
+		return failed(err)
 	}
-	if info, err := os.Lstat(s.file); err == nil && !info.Mode().IsRegular() && info.Mode()&os.ModeSymlink == 0 {
-		return fault.New("E3004", "--status-file: "+s.file+" is not a regular file")
+	if !olderStatus(s.file) {
+		return fault.New(errcode.StatusWrite, "--status-file: "+s.file+" is not the status of an earlier run, and is not overwritten").WithFix("name a new file, or remove this one", "")
 	}
-	tmp, err := os.CreateTemp(filepath.Dir(s.file), ".atip-exec-status-*")
+	name, tmp := filepath.Base(s.file), ".atip-exec-status-"+s.run
+	_ = s.dir.Remove(tmp)
+	f, err := s.dir.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
-		return fault.New("E3004", "--status-file: "+err.Error())
+		return failed(err)
 	}
-	_, err = tmp.Write(append(line, '\n'))
-	if closeErr := tmp.Close(); err == nil {
+	_, err = f.Write(append(line, '\n'))
+	if closeErr := f.Close(); err == nil {
 		err = closeErr
 	}
 	if err == nil {
-		err = os.Rename(tmp.Name(), s.file)
+		err = s.dir.Rename(tmp, name)
 	}
 	if err != nil {
-		os.Remove(tmp.Name())
-		return fault.New("E3004", "--status-file: "+err.Error())
+		_ = s.dir.Remove(tmp)
+		return failed(err)
 	}
 	return nil
 }
@@ -203,9 +266,14 @@ func ReportUsage(file string, argv []string, f *fault.Fault) {
 	if file == "" {
 		return
 	}
-	s := &statusSink{}
+	s := &statusSink{run: "usage"}
 	var err error
 	if s.file, err = filepath.Abs(file); err != nil {
+		return
+	}
+	p := newPlan(Invocation{}, Here())
+	defer p.Close()
+	if p.locate() != nil || p.statusClass(s.file) != "" || s.hold() != nil {
 		return
 	}
 	_ = s.replace(Status{Kind: statusKind, State: "failed", Origin: "atip-exec", ExitCode: f.Exit, Error: f, Argv: argv,

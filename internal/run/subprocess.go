@@ -7,13 +7,16 @@ import (
 
 // subprocess is what the metadata of all steps says about starting other programs.
 func (p *Plan) subprocess() atip.Value {
+	if c := p.inv.Ceiling; c != nil && !c.Effects.Has(atip.Subprocess) {
+		return atip.No // mayStart refuses what could not run so
+	}
 	if len(p.steps) > 1 {
 		// Several commands in one line need a process each.
 		return atip.Yes
 	}
 	value := atip.No
 	for _, s := range p.steps {
-		if s.id.Form != trust.FormELF {
+		if s.ID.Form != trust.FormELF {
 			// What metadata says of a tool holds for its program, not for the script that
 			// a distribution or a version manager puts in front of it.
 			return atip.Yes

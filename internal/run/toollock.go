@@ -8,13 +8,16 @@ import (
 	"strings"
 
 	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/effects"
+	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/internal/place"
 	"github.com/atip-dev/atip-exec/shims"
 	"github.com/atip-dev/atip-exec/trust"
 )
 
 // ProjectToolLock is where a repository keeps which files its tools are.
-const ProjectToolLock = ".agent-tools/lock.json"
+const ProjectToolLock = place.OwnDir + "/lock.json"
 
 const maxToolLock = 1 << 20
 
@@ -23,7 +26,10 @@ type LockedTool struct {
 	Digest   string `json:"digest"`             // "sha256:" of the executable
 	Document string `json:"document,omitempty"` // "sha256:" of its metadata
 	Source   string `json:"source,omitempty"`   // where that came from
-	Signer   string `json:"signer,omitempty"`
+	// Signer is the identity or key that was proven to have signed the executable, and
+	// Provenance the builder that was proven to have built it.
+	Signer     string `json:"signer,omitempty"`
+	Provenance string `json:"provenance,omitempty"`
 }
 
 // ToolLock is a lock file: tool, platform, what was found there when it was locked.
@@ -35,7 +41,7 @@ func Platform() string { return runtime.GOOS + "-" + runtime.GOARCH }
 // ReadToolLock reads a lock file strictly; a missing one is empty.
 func ReadToolLock(file string) (ToolLock, error) {
 	bad := func(n *atip.Node, msg string) error {
-		f := fault.New("E2102", "lock "+file+": "+msg).With("file", file)
+		f := fault.New(errcode.TrustConfig, "lock "+file+": "+msg).With("file", file)
 		if n != nil {
 			f.With("line", n.Line).With("column", n.Col)
 		}
@@ -59,7 +65,7 @@ func ReadToolLock(file string) (ToolLock, error) {
 	lock := ToolLock{}
 	tools := root.Get("tools")
 	if tools == nil || tools.Kind != atip.KindObject || len(root.Items) != 1 {
-		return nil, bad(root, "is not an object with tools and nothing else")
+		return nil, bad(root, "must be an object whose only key is tools")
 	}
 	for _, tool := range tools.Items {
 		if tool.Kind != atip.KindObject {
@@ -69,7 +75,7 @@ func ReadToolLock(file string) (ToolLock, error) {
 		for _, platform := range tool.Items {
 			var t LockedTool
 			for _, m := range platform.Items {
-				to, ok := map[string]*string{"digest": &t.Digest, "document": &t.Document, "source": &t.Source, "signer": &t.Signer}[m.Key]
+				to, ok := map[string]*string{"digest": &t.Digest, "document": &t.Document, "source": &t.Source, "signer": &t.Signer, "provenance": &t.Provenance}[m.Key]
 				if !ok || m.Kind != atip.KindString {
 					return nil, bad(m, "unknown key or no text: "+m.Key)
 				}
@@ -128,17 +134,41 @@ func (l toolLocks) locked(t trust.Policy) trust.Policy {
 // TrustLock adds a user's lock to a trust policy.
 func TrustLock(t trust.Policy, user ToolLock) trust.Policy { return toolLocks{user: user}.locked(t) }
 
+// signers notes where a lock names another signer or builder than was proven here.
+func (l toolLocks) signers(id trust.Identity, settled []trust.Settled) {
+	if len(settled) == 0 {
+		return
+	}
+	for _, lock := range [...]ToolLock{l.user, l.project} {
+		for _, name := range [...]string{id.Invoked, id.Effective} {
+			t, ok := lock[name][Platform()]
+			if ok && !t.Proven(settled[0]) {
+				settled[0].SignerLock = true
+			}
+		}
+	}
+}
+
+// Proven reports whether what the lock says of signer and builder is what was proven.
+func (t LockedTool) Proven(s trust.Settled) bool {
+	if t.Signer == "" && t.Provenance == "" {
+		return true
+	}
+	e := s.Evidence
+	return s.Proven() && e != nil && (t.Signer == "" || t.Signer == e.Identity) && (t.Provenance == "" || t.Provenance == e.Builder)
+}
+
 // lockedDocument asks about a tool whose metadata is another than when it was locked.
-func (p *Plan) lockedDocument(s *step) {
-	if len(p.locks.user) == 0 && len(p.locks.project) == 0 || s.missing != nil {
+func (p *Plan) lockedDocument(s *effects.Step) {
+	if len(p.locks.user) == 0 && len(p.locks.project) == 0 || s.Missing != nil {
 		return
 	}
 	for _, lock := range []ToolLock{p.locks.user, p.locks.project} {
-		for _, name := range []string{s.id.Invoked, s.id.Effective} {
+		for _, name := range []string{s.ID.Invoked, s.ID.Effective} {
 			t, ok := lock[name][Platform()]
-			if ok && t.Document != "" && t.Document != "sha256:"+s.Call.Provenance.Digest && s.verdict.Action >= trust.Confirm {
-				s.verdict.Action, s.verdict.Reason, s.verdict.Stage = trust.Confirm, "lock_mismatch", "policy"
-				s.Trust = trustFacts(s.verdict)
+			if ok && t.Document != "" && t.Document != "sha256:"+s.Call.Provenance.Digest && s.Verdict.Action >= trust.Confirm {
+				s.Verdict.Action, s.Verdict.Reason, s.Verdict.Stage = trust.Confirm, "lock_mismatch", "policy"
+				s.Trust = effects.TrustFacts(s.Verdict)
 			}
 		}
 	}

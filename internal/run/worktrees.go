@@ -1,10 +1,12 @@
 package run
 
 import (
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/atip-dev/atip-exec/internal/regular"
+	"github.com/atip-dev/atip-exec/internal/subpath"
 )
 
 // maxWorktrees bounds how many other work trees of a repository are looked at.
@@ -19,7 +21,7 @@ func (p *Plan) otherWorktrees() []string {
 	}
 	var out []string
 	for _, dir := range append([]string{filepath.Join(p.Workspace, ".git")}, p.gitDirs...) {
-		list, err := os.Open(filepath.Join(dir, "worktrees"))
+		list, err := regular.OpenDir(filepath.Join(dir, "worktrees"))
 		if err != nil {
 			continue
 		}
@@ -31,7 +33,7 @@ func (p *Plan) otherWorktrees() []string {
 			if path != "" && !filepath.IsAbs(path) {
 				path = filepath.Join(admin, path)
 			}
-			if filepath.Base(path) != ".git" || within(path, p.Workspace) {
+			if filepath.Base(path) != ".git" || subpath.Within(path, p.Workspace) {
 				continue
 			}
 			// A run can write the one file, so the other has to agree.
@@ -49,17 +51,9 @@ func (p *Plan) otherWorktrees() []string {
 
 // line is what a short file holds, if that is one line.
 func line(path string) string {
-	f, err := openNonblock(path)
-	if err != nil {
-		return ""
-	}
-	defer f.Close()
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return ""
-	}
-	raw, err := io.ReadAll(io.LimitReader(f, 4096))
+	raw, err := regular.Read(path, 4095)
 	text := strings.TrimSuffix(string(raw), "\n")
-	if err != nil || len(raw) == 4096 || strings.ContainsAny(text, "\n\x00") {
+	if err != nil || strings.ContainsAny(text, "\n\x00") {
 		return ""
 	}
 	return text

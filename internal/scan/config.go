@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/shims"
 )
 
@@ -23,7 +24,7 @@ type Config struct {
 
 const (
 	defaultMaxAge = 30 * 24 * time.Hour
-	badConfig     = "E1103"
+	badConfig     = errcode.MetadataStructure
 )
 
 // ReadConfig reads DIR/config.json; a missing file is the default. Keys that other

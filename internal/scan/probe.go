@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -50,6 +51,9 @@ type Prober struct {
 	Cache string // below it each probe has a directory that is removed again
 	Home  string // of the user: nothing below it but the tool's own directory is read
 }
+
+// scriptFD is the descriptor by which an interpreter opens a script of the probe.
+const scriptFD = 10
 
 // Ask runs PATH --agent, and if the answer is too large, with --depth=1.
 func (p Prober) Ask(ctx context.Context, c Candidate, digest string) (Answer, error) {
@@ -229,7 +233,7 @@ func startProbe(o *outcome, file *trust.File, p sandbox.Profile, s sandbox.Setup
 	}
 	cmd.Env = append(cmd.Env, completionVariables(os.Getenv("ATIP_PROBE_SET"))...)
 	if file.Inherit() {
-		cmd.Pass = map[int]*os.File{int(opened.Fd()): opened}
+		cmd.Pass, cmd.ByDescriptor, cmd.Path = map[int]*os.File{scriptFD: opened}, false, "/proc/self/fd/"+strconv.Itoa(scriptFD)
 	}
 	proc, err := sandbox.Start(context.Background(), p, s, cmd)
 	w.Close()

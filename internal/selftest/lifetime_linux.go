@@ -72,7 +72,7 @@ func (o Options) outlive(ctx context.Context, killed, confined bool) (string, er
 	cmd := exec.CommandContext(ctx, o.Self, argv...)
 	cmd.Dir, cmd.Env = base+"/ws", environment(base)
 	if confined {
-		if cmd, err = o.wrapper(ctx, job{Policy: o.Policy, Self: o.Self, State: o.State, Base: base, Argv: argv}); err != nil {
+		if cmd, err = o.wrapper(ctx, job{Policy: o.Policy, Names: o.Names, Self: o.Self, State: o.State, Base: base, Argv: argv}); err != nil {
 			return "", err
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/escape"
 	"github.com/atip-dev/atip-exec/internal/proxy"
 	"github.com/atip-dev/atip-exec/sandbox"
@@ -38,11 +39,13 @@ type Options struct {
 	Self   string                // our program
 	State  string                // where protected names are kept during a run
 	Policy sandbox.PolicyProfile // of this place
+	Names  sandbox.Names         // that it protects
 }
 
 // job is what a wrapper is told, on standard input.
 type job struct {
 	Policy sandbox.PolicyProfile
+	Names  sandbox.Names
 	Self   string
 	State  string
 	Base   string
@@ -85,7 +88,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	for _, family := range escape.Families() {
 		a, err := o.family(ctx, &r, family)
 		var refused *Error
-		if family.Net == escape.Allowlist && errors.As(err, &refused) && refused.Code == "E4101" {
+		if family.Net == escape.Allowlist && errors.As(err, &refused) && refused.Code == errcode.GuaranteeMissing {
 			// Nothing is promised of what does not start.
 			notes[string(sandbox.NetGranted)] = "a run that is held to a list of hosts is refused here: " + refused.Text
 			continue
@@ -138,7 +141,7 @@ func (o Options) scratch() (dir string, remove func(), err error) {
 		for _, rule := range rules {
 			if path := strings.TrimSuffix(rule.Path, "/"); canonical == path || strings.HasPrefix(canonical, path+"/") {
 				remove()
-				return "", nil, &Error{Code: "E1002", Text: "the policy (" + rule.Pos + ") grants " + rule.Path + ", in which the test would put what is outside; set TMPDIR to a directory that is not granted"}
+				return "", nil, &Error{Code: errcode.FlagValue, Text: "the policy (" + rule.Pos + ") grants " + rule.Path + ", in which the test would put what is outside; set TMPDIR to a directory that is not granted"}
 			}
 		}
 	}
@@ -165,7 +168,7 @@ func (o Options) family(ctx context.Context, r *Report, f escape.Family) (answer
 	}()
 	var escapes []string
 	inside, effects, err := o.once(ctx, f, func(base string, argv []string) (answer, error) {
-		return o.wrap(ctx, job{Policy: o.Policy, Self: o.Self, State: o.State, Base: base, Net: f.Net, Read: f.Read, Limit: f.Limit, Argv: argv})
+		return o.wrap(ctx, job{Policy: o.Policy, Names: o.Names, Self: o.Self, State: o.State, Base: base, Net: f.Net, Read: f.Read, Limit: f.Limit, Argv: argv})
 	}, &escapes)
 	cerr := <-failed
 	switch {
@@ -338,7 +341,7 @@ func wrapMain() error {
 // start is one run under the policy, as a command of an agent would be.
 func start(j job) (a answer) {
 	fail := func(err error) answer {
-		a.Err, a.Code = err.Error(), "E5001"
+		a.Err, a.Code = err.Error(), errcode.Internal
 		var coded interface {
 			FaultCode() string
 			FaultDetails() map[string]any
@@ -353,7 +356,7 @@ func start(j job) (a answer) {
 		return fail(err)
 	}
 	in := sandbox.Input{Workspace: j.Base + "/ws", Cwd: j.Base + "/ws", Home: j.Base + "/home", Private: j.Base + "/private",
-		PathDirs: []string{"/usr/bin", "/bin"}, Exec: []string{j.Self}, Root: os.Geteuid() == 0, Policy: j.Policy, OrgBound: j.Read}
+		PathDirs: []string{"/usr/bin", "/bin"}, Exec: []string{j.Self}, Root: os.Geteuid() == 0, Policy: j.Policy, Names: j.Names, OrgBound: j.Read}
 	if !j.Read {
 		in.Granted = in.Granted.With(1) // write
 	}

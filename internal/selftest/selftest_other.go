@@ -16,6 +16,7 @@ type Options struct {
 	Self   string
 	State  string
 	Policy sandbox.PolicyProfile
+	Names  sandbox.Names
 }
 
 // Run has nothing to try: nothing is enforced on this system.

@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -80,7 +81,7 @@ func concatValues(a, b value) value {
 // assignValue sets a scalar and notices the variables that steer what runs.
 func (w *walker) assignValue(st *state, n string, v value) {
 	n = w.deref(st, n)
-	if why := steers(n); why != "" {
+	if why := steers(n); why != "" && !(n == "PATH" && w.knownPath(st, v)) {
 		w.opaque(st, why, nil, v.sources())
 	}
 	if n == "IFS" {
@@ -414,6 +415,18 @@ func (w *walker) shadow(st *state, n string) {
 	if _, have := f[n]; !have {
 		f[n] = st.vars[n]
 	}
+}
+
+// knownPath reports whether names are looked up in known directories after an assignment.
+func (w *walker) knownPath(st *state, v value) bool {
+	if w.o.KnownPath == nil || w.o.Dialect != Bash {
+		return false
+	}
+	cwd := ""
+	if !st.cwdUnknown && len(st.cwds) == 1 {
+		cwd = st.cwds[0]
+	}
+	return !slices.ContainsFunc(v, func(t text) bool { return !t.exact() || t.unset || !w.o.KnownPath(t.s, cwd) })
 }
 
 // steers says why assigning a variable makes it unknown what runs, "" if it does not.

@@ -492,7 +492,7 @@ func (w *walker) settings(n string, r *run, args fields, st *state) {
 			why = n + " " + a.s + " changes what runs"
 		}
 	}
-	if n == "fc" || n == "alias" && w.o.Dialect != Bash && len(args) > 0 {
+	if n == "fc" || n == "alias" && w.aliases != nil && len(args) > 0 || n == "alias" && w.o.Dialect != Bash && len(args) > 0 {
 		why = n + " changes what runs"
 	}
 	if why != "" {

@@ -243,6 +243,9 @@ func (w *walker) run(r *run, st *state) {
 		w.produced(st, w.finish(r, c, st))
 		return
 	}
+	if w.aliases != nil && !r.noFunc {
+		w.alias(r, st)
+	}
 	if d, ok := st.funcs[head.s]; ok && !r.noFunc {
 		w.function(head.s, d, r, st)
 		if !d.maybe {

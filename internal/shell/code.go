@@ -89,6 +89,9 @@ func (w *walker) source(r *run, args fields, st *state) {
 	}
 	raw, path, ok := w.readSource(args[0], st)
 	if args[0].exact() && filepath.IsAbs(args[0].s) && w.o.Trusted != nil && w.o.Trusted(args[0].s) {
+		if ok {
+			w.snapshot(raw, st)
+		}
 		return
 	}
 	if !ok {

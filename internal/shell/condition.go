@@ -38,3 +38,32 @@ func (w *walker) test(x syntax.TestExpr, st *state) {
 		w.word(x, st)
 	}
 }
+
+// neverHolds reports the condition [ -n "$x" ] where x is surely empty: what scripts ask before
+// they restore something that they have not saved.
+func (w *walker) neverHolds(cond []*syntax.Stmt, st *state) bool {
+	if len(cond) != 1 || cond[0].Negated || cond[0].Background || cond[0].Coprocess || len(cond[0].Redirs) > 0 {
+		return false
+	}
+	call, ok := cond[0].Cmd.(*syntax.CallExpr)
+	if !ok || len(call.Assigns) > 0 || len(call.Args) < 3 || call.Args[1].Lit() != "-n" {
+		return false
+	}
+	if head := call.Args[0].Lit(); head == "[" && (len(call.Args) != 4 || call.Args[3].Lit() != "]") || head == "test" && len(call.Args) != 3 || head != "[" && head != "test" || w.isFunction(st, head) {
+		return false
+	}
+	parts := call.Args[2].Parts
+	if len(parts) != 1 {
+		return false
+	}
+	q, ok := parts[0].(*syntax.DblQuoted)
+	if !ok || len(q.Parts) != 1 {
+		return false
+	}
+	p, ok := q.Parts[0].(*syntax.ParamExp)
+	if !ok || p.Param == nil || p.Index != nil || p.Slice != nil || p.Repl != nil || p.Excl || p.Length || p.Exp != nil && (!defaults(p.Exp.Op) || p.Exp.Word != nil) {
+		return false
+	}
+	v := w.operate(p, w.value(p, st), st)
+	return len(v) == 1 && v[0].exact() && v[0].s == ""
+}

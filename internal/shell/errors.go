@@ -1,6 +1,10 @@
 package shell
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/atip-dev/atip-exec/internal/errcode"
+)
 
 // SyntaxError says that a text is no shell text.
 type SyntaxError struct {
@@ -23,7 +27,7 @@ func (e *SyntaxError) Error() string {
 }
 
 // FaultCode is the code of the error table.
-func (e *SyntaxError) FaultCode() string { return "E1601" }
+func (e *SyntaxError) FaultCode() string { return errcode.ShellText }
 
 // FaultDetails is the position.
 func (e *SyntaxError) FaultDetails() map[string]any {
@@ -45,7 +49,7 @@ type PrintError struct{ Msg string }
 func (e *PrintError) Error() string { return "shell text: " + e.Msg }
 
 // FaultCode is the code of the error table.
-func (e *PrintError) FaultCode() string { return "E5001" }
+func (e *PrintError) FaultCode() string { return errcode.Internal }
 
 // FaultDetails is empty.
 func (e *PrintError) FaultDetails() map[string]any { return nil }

@@ -194,10 +194,22 @@ func (w *walker) operand(word *syntax.Word, st *state, q quoting, splits bool) [
 	return out
 }
 
+// defaults reports operators with which a text says what holds where a variable is not set.
+func defaults(op syntax.ParExpOperator) bool {
+	switch op {
+	case syntax.DefaultUnset, syntax.DefaultUnsetOrNull, syntax.AlternateUnset, syntax.AlternateUnsetOrNull:
+		return true
+	}
+	return false
+}
+
 // value is what a parameter holds before any operator.
 func (w *walker) value(p *syntax.ParamExp, st *state) value {
 	name := p.Param.Value
 	if p.Index == nil {
+		if p.Exp != nil && defaults(p.Exp.Op) && st.vars[name] == nil && w.o.Absent != nil && w.o.Absent(name) {
+			return value{{unset: true}}
+		}
 		return w.named(name, st)
 	}
 	v := w.lookup(st, w.deref(st, name))

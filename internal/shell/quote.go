@@ -27,3 +27,11 @@ func Quote(words []string) string {
 	}
 	return b.String()
 }
+
+// Literal writes one word as a shell reads it back, with no care for how it looks.
+func Literal(s string) string {
+	if s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./+") == "" {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}

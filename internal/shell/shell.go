@@ -33,10 +33,18 @@ type Options struct {
 	// Getenv looks up a variable as the shell will see it. known is false for one
 	// whose value, or whose absence, cannot be told. nil: nothing is known.
 	Getenv func(name string) (value string, set, known bool)
+	// Absent reports a variable that the shell surely does not find in its environment and
+	// does not set itself. It is asked about those for which the text says what holds without
+	// them: ${X:-y}. nil: none.
+	Absent func(name string) bool
 	// IsDir reports whether an absolute path is a directory; nil: never.
 	IsDir func(string) bool
 	// ReadFile reads what `source` runs; nil: nothing can be read.
 	ReadFile func(path string) ([]byte, error)
+	// KnownPath reports whether an assignment of PATH leaves it known what runs: it names
+	// directories that the caller can look names up in. Relative ones are those below cwd,
+	// which is "" if it is not known. nil: never.
+	KnownPath func(value, cwd string) bool
 	// Trusted reports files that source may run unread; nil: none.
 	Trusted func(path string) bool
 	// Stdin is the whole standard input, if it is known.
@@ -91,7 +99,9 @@ type Command struct {
 	Bounded    bool
 	Cwds       []string // the directories it may run in, at most four
 	CwdUnknown bool
-	CodeFile   string // of an opaque command: it runs this file, which could not be read
+	Background bool     // the shell goes on while it runs
+	Path       []string // the values that PATH may have, if the text changed it
+	CodeFile   string   // of an opaque command: it runs this file, which could not be read
 	Redirects  []Redirect
 	Stdin      *string  // what it reads on descriptor 0, if that is constant
 	Env        []Assign // variables that differ from the shell's own environment

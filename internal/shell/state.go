@@ -103,8 +103,9 @@ type state struct {
 	exportAll bool          // set -a
 	posix     bool          // set -o posix: a prefix of a special builtin stays
 
-	piped bool // part of a pipeline or in the background
-	ok    *state
+	piped  bool // part of a pipeline or in the background
+	behind bool // in the background
+	ok     *state
 }
 
 func (st *state) clone() *state {

@@ -16,22 +16,24 @@ type walker struct {
 	defined []string
 	env     map[string]*variable
 
-	nodes    int
-	depth    int         // functions, eval, source
-	repeat   int         // inside something that is walked more than once
-	pipeline int         // number of the pipeline or loop at hand
-	groups   int         // pipelines so far
-	active   map[any]int // functions being walked
-	seen     map[string]int
-	at       syntax.Pos
-	origin   int // tells texts apart that have positions of their own
-	texts    int
-	pipes    map[string]string
-	stopped  bool
-	ever     map[string]value       // every value a variable had
-	volatile map[string]bool        // variables that a trap may set at any time
-	frames   []map[string]*variable // what locals hide
-	traps    []trapText
+	nodes     int
+	depth     int         // functions, eval, source
+	repeat    int         // inside something that is walked more than once
+	pipeline  int         // number of the pipeline or loop at hand
+	groups    int         // pipelines so far
+	active    map[any]int // functions being walked
+	seen      map[string]int
+	at        syntax.Pos
+	origin    int // tells texts apart that have positions of their own
+	texts     int
+	pipes     map[string]string
+	stopped   bool
+	ever      map[string]value       // every value a variable had
+	volatile  map[string]bool        // variables that a trap may set at any time
+	frames    []map[string]*variable // what locals hide
+	traps     []trapText
+	aliases   map[string]string // of a snapshot; not nil once aliases count
+	expanding map[string]bool   // aliases being read
 }
 
 func (w *walker) start() *state {
@@ -88,11 +90,16 @@ func (w *walker) emit(st *state, c Command, from ...Flow) int {
 		c.Cwds, c.CwdUnknown = st.cwds, st.cwdUnknown
 	}
 	c.Env = append(st.exports(), c.Env...)
-	c.Pipeline = w.pipeline
+	if v := st.vars["PATH"]; v != nil && v.local {
+		for _, t := range v.val {
+			c.Path = append(c.Path, t.s)
+		}
+	}
+	c.Pipeline, c.Background = w.pipeline, st.behind
 	c.Line, c.Col = int(w.at.Line()), int(w.at.Col())
 	index := len(w.cmds)
 	if w.repeat > 0 {
-		key := fmt.Sprint(w.origin, c.Kind, c.Line, c.Col, c.CwdUnknown, c.Argv, c.Cwds, c.Redirects, c.Env)
+		key := fmt.Sprint(w.origin, c.Kind, c.Line, c.Col, c.CwdUnknown, c.Argv, c.Cwds, c.Redirects, c.Env, c.Path)
 		if w.seen == nil {
 			w.seen = map[string]int{}
 		}
@@ -162,7 +169,7 @@ func (w *walker) stmt(s *syntax.Stmt, st *state) {
 	switch {
 	case s.Background || s.Coprocess || s.Disown:
 		sub := st.clone()
-		sub.piped = true
+		sub.piped, sub.behind = true, true
 		w.command(s, sub)
 	default:
 		w.command(s, st)
@@ -381,7 +388,11 @@ func (w *walker) ifClause(c *syntax.IfClause, st *state) {
 		then = st.ok.clone()
 	}
 	then.in, then.out = st.in, st.out
-	w.stmts(c.Then, then)
+	if w.neverHolds(c.Cond, st) {
+		then.ended = true
+	} else {
+		w.stmts(c.Then, then)
+	}
 	if c.Else != nil {
 		if len(c.Else.Cond) == 0 {
 			w.stmts(c.Else.Then, st)

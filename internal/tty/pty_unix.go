@@ -81,6 +81,26 @@ func OpenPty(outer *os.File) (p *Pair, err error) {
 	return p, p.setSize(&unix.Winsize{Row: defaultRows, Col: defaultCols})
 }
 
+// OpenScreen opens a pseudo-terminal for output alone: what is printed on it arrives as it was
+// printed, and it has the size of outer. The keys are outer's own, so nothing is relayed.
+func OpenScreen(outer *os.File) (*Pair, error) {
+	p, err := OpenPty(outer)
+	if err != nil {
+		return nil, err
+	}
+	settings, err := modes(int(p.Slave.Fd()))
+	if err == nil {
+		settings.Oflag &^= unix.OPOST
+		settings.Lflag &^= unix.ECHO | unix.ECHONL
+		err = setModes(int(p.Slave.Fd()), settings)
+	}
+	if err != nil {
+		_ = p.Close()
+		return nil, err
+	}
+	return p, nil
+}
+
 // pollable returns f under another number, non-blocking, so that a close ends a
 // read: package pty leaves its files blocking.
 func pollable(f *os.File) (*os.File, error) {

@@ -3,6 +3,8 @@
 // the command's process group and taken back.
 package tty
 
+import "github.com/atip-dev/atip-exec/internal/errcode"
+
 // Mode is the terminal of a command. The zero value is none.
 type Mode uint8
 
@@ -65,7 +67,7 @@ func (e *Error) Unwrap() error { return e.Err }
 // terminal left to give, E1002 where it has none at all.
 func (e *Error) FaultCode() string {
 	if e.Code == "" {
-		return "E4102"
+		return errcode.Confinement
 	}
 	return e.Code
 }

@@ -1,13 +1,12 @@
 package tty
 
 import (
-	"bytes"
-	"os"
 	"runtime"
 	"strconv"
-	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/atip-dev/atip-exec/internal/procstat"
 )
 
 const (
@@ -60,14 +59,9 @@ func waitReadable(in, wake int) bool {
 
 // parentOf returns the parent of another process.
 func parentOf(pid int) (int, error) {
-	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	s, err := procstat.Of(pid)
 	if err != nil {
 		return 0, err
 	}
-	// The name in parentheses may hold anything; state and parent follow the last.
-	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
-	if len(fields) < 2 {
-		return 0, unix.EINVAL
-	}
-	return strconv.Atoi(fields[1])
+	return strconv.Atoi(s.Fields[procstat.Parent])
 }

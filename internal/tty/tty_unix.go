@@ -8,6 +8,8 @@ import (
 	"strconv"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/atip-dev/atip-exec/internal/errcode"
 )
 
 // IsTerminal reports whether fd is a terminal.
@@ -93,7 +95,7 @@ func Reopen(f *os.File) (*os.File, bool) {
 func code(err error) string {
 	for _, errno := range []error{unix.EAGAIN, unix.ENOSPC, unix.EMFILE, unix.ENFILE, unix.ENOMEM} {
 		if errors.Is(err, errno) {
-			return "E4003"
+			return errcode.OutOfResources
 		}
 	}
 	return ""

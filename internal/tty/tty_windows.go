@@ -7,6 +7,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/windows"
+
+	"github.com/atip-dev/atip-exec/internal/errcode"
 )
 
 // IsTerminal reports whether fd is a console.
@@ -33,16 +35,23 @@ var errNone = errors.New("not on this system")
 type Pair struct{ Master, Slave *os.File }
 
 // OpenPty refuses.
-func OpenPty(*os.File) (*Pair, error) { return nil, &Error{Op: "open", Code: "E1002", Err: errNone} }
+func OpenPty(*os.File) (*Pair, error) {
+	return nil, &Error{Op: "open", Code: errcode.FlagValue, Err: errNone}
+}
+
+// OpenScreen fails.
+func OpenScreen(*os.File) (*Pair, error) { return OpenPty(nil) }
 
 // HasOuter is false.
 func (*Pair) HasOuter() bool { return false }
 
 // Relay refuses.
-func (*Pair) Relay(*os.File) error { return &Error{Op: "relay", Code: "E1002", Err: errNone} }
+func (*Pair) Relay(*os.File) error { return &Error{Op: "relay", Code: errcode.FlagValue, Err: errNone} }
 
 // Read refuses.
-func (*Pair) Read([]byte) (int, error) { return 0, &Error{Op: "read", Code: "E1002", Err: errNone} }
+func (*Pair) Read([]byte) (int, error) {
+	return 0, &Error{Op: "read", Code: errcode.FlagValue, Err: errNone}
+}
 
 // Foreground is 0.
 func (*Pair) Foreground() int { return 0 }
@@ -60,7 +69,9 @@ func (*Pair) Close() error { return nil }
 type Loan struct{}
 
 // Lend refuses.
-func Lend(*os.File) (*Loan, error) { return nil, &Error{Op: "lend", Code: "E1002", Err: errNone} }
+func Lend(*os.File) (*Loan, error) {
+	return nil, &Error{Op: "lend", Code: errcode.FlagValue, Err: errNone}
+}
 
 // Front is false.
 func (*Loan) Front() bool { return false }
@@ -78,10 +89,12 @@ func (*Loan) Return(bool) error { return nil }
 func Reopen(f *os.File) (*os.File, bool) { return f, false }
 
 // TakeForeground refuses.
-func TakeForeground(int) error { return &Error{Op: "tcsetpgrp", Code: "E1002", Err: errNone} }
+func TakeForeground(int) error { return &Error{Op: "tcsetpgrp", Code: errcode.FlagValue, Err: errNone} }
 
 // GiveForeground refuses.
-func GiveForeground(int, int) error { return &Error{Op: "tcsetpgrp", Code: "E1002", Err: errNone} }
+func GiveForeground(int, int) error {
+	return &Error{Op: "tcsetpgrp", Code: errcode.FlagValue, Err: errNone}
+}
 
 // Steady is the file: there is no such flag.
 func Steady(f *os.File) io.Writer { return f }

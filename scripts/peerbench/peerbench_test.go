@@ -198,7 +198,11 @@ func rowsOf(t *testing.T) []corpus.Row {
 func builtProgram(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	build := exec.Command("go", "build", "-o", dir, "../../cmd/atip-exec")
+	homes := filepath.Join(dir, "homes") // the world of the corpus has a home of its own
+	if err := os.WriteFile(homes, []byte("/\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	build := exec.Command("go", "build", "-ldflags=-X github.com/atip-dev/atip-exec/internal/place.homesFile="+homes, "-o", dir, "../../cmd/atip-exec")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)

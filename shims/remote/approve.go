@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/shims"
 )
 
@@ -13,7 +14,7 @@ import (
 func (c *Client) Approve(ctx context.Context, id, digest string) (Result, error) {
 	hex, ok := Digest(digest)
 	if !ok {
-		return Result{}, &Error{Code: "E4204", Msg: "that is no digest of an executable"}
+		return Result{}, &Error{Code: errcode.RegistryAnswer, Msg: "that is no digest of an executable"}
 	}
 	q := question{hex: hex, path: c.Dirs.ApprovalPath(id, hex), none: "unapproved_binary: the registry has no document about it", strict: true}
 	for i := range c.Config.Registries {
@@ -22,7 +23,7 @@ func (c *Client) Approve(ctx context.Context, id, digest string) (Result, error)
 		}
 	}
 	if q.of == nil {
-		return Result{}, &Error{Code: "E4202", Msg: "the registry that approves files is not configured any longer; `atip sync` drops its policy"}
+		return Result{}, &Error{Code: errcode.RegistryUnavailable, Msg: "the registry that approves files is not configured any longer; `atip sync` drops its policy"}
 	}
 	return c.ask(ctx, q)
 }

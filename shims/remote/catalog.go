@@ -6,6 +6,7 @@ import (
 	"sort"
 
 	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/errcode"
 )
 
 // Offered is one tool of a catalog. It is for people: nothing is looked up by it on the
@@ -22,7 +23,7 @@ type Offered struct {
 // Catalog reads what the registries offer.
 func (c *Client) Catalog(ctx context.Context) ([]Offered, error) {
 	if c.Config.Offline {
-		return nil, &Error{Code: "E4203", Msg: "offline: no catalog can be read"}
+		return nil, &Error{Code: errcode.Offline, Msg: "offline: no catalog can be read"}
 	}
 	out := []Offered{}
 	for _, r := range c.order() {

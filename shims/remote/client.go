@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/shims"
 )
 
@@ -27,6 +28,9 @@ type Client struct {
 	// CheckPolicy says whether a policy can be put in force; one that cannot would stop
 	// every command.
 	CheckPolicy func(file string, raw []byte) error
+
+	// Verify judges signatures; nil verifies none, and where one is required nothing passes.
+	Verify Verifier
 
 	once  sync.Once
 	https *http.Transport
@@ -93,7 +97,7 @@ func Digest(s string) (string, bool) {
 func (c *Client) Fetch(ctx context.Context, digest string) (Result, error) {
 	hex, ok := Digest(digest)
 	if !ok {
-		return Result{}, &Error{Code: "E4204", Msg: "that is no digest of an executable"}
+		return Result{}, &Error{Code: errcode.RegistryAnswer, Msg: "that is no digest of an executable"}
 	}
 	return c.ask(ctx, question{hex: hex, path: c.Dirs.ShimPath(hex), of: c.order(), none: "no registry has metadata for it"})
 }
@@ -114,7 +118,7 @@ func (c *Client) ask(ctx context.Context, q question) (Result, error) {
 	}
 	if m, ok := shims.Missed(q.path, c.Now()); ok && !c.Refresh {
 		if m.Kind == shims.Refused {
-			return Result{}, &Error{Code: "E4204", Msg: m.Why}
+			return Result{}, &Error{Code: errcode.RegistryAnswer, Msg: m.Why}
 		}
 		return c.without(cached, meta, q.path, m.Why), nil
 	}
@@ -125,7 +129,7 @@ func (c *Client) ask(ctx context.Context, q question) (Result, error) {
 		if cached {
 			return c.without(cached, meta, q.path, "offline"), nil
 		}
-		return Result{}, &Error{Code: "E4203", Msg: "offline, and nothing is cached for " + q.hex}
+		return Result{}, &Error{Code: errcode.Offline, Msg: "offline, and nothing is cached for " + q.hex}
 	}
 	var asked []string
 	for _, r := range q.of {
@@ -179,9 +183,9 @@ func (c *Client) failed(err error, cached bool, meta shims.Meta, path string) (R
 	}
 	kind, why := shims.Refused, e.Error()
 	switch e.Code {
-	case "E4202":
+	case errcode.RegistryUnavailable:
 		kind, why = shims.Unavailable, "registry_unavailable: "+why
-	case "E4204":
+	case errcode.RegistryAnswer:
 	default:
 		return Result{}, err
 	}
@@ -236,7 +240,7 @@ func (a *attempt) run(ctx context.Context, asked []string) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	if r.RequireSignatures || m.requireSignatures {
+	if (r.RequireSignatures || m.requireSignatures) && c.Verify == nil {
 		// Before anything is asked for: no answer could be believed.
 		return Result{}, r.withdrawn(unverified)
 	}
@@ -271,6 +275,9 @@ func (a *attempt) run(ctx context.Context, asked []string) (Result, error) {
 		}
 		return Result{Outcome: Missing}, nil
 	case 304:
+		if err := a.still(m); err != nil {
+			return Result{}, err
+		}
 		if meta.ETag == "" {
 			meta.ETag = a.meta.ETag
 		}
@@ -288,31 +295,38 @@ func (a *attempt) run(ctx context.Context, asked []string) (Result, error) {
 			return Result{}, r.refused("registry_rollback: its document is not the one that its state lists")
 		}
 	}
-	if _, err := shims.AdmitHere(got.body, a.hex); err != nil {
+	doc, err := shims.AdmitHere(got.body, a.hex)
+	if err != nil {
 		return Result{}, r.refused("its document is not used: " + err.Error())
 	}
 	if a.raw != nil && !sameBinary(a.raw, got.body) {
 		return Result{}, r.refused("its document now speaks of another program or version for the same file")
 	}
-	bundle, err := a.bundle(ctx, m)
+	bundle, err := c.bundleFor(ctx, r, strings.Replace(m.signatures, "{hash}", a.hex, 1))
 	if err != nil {
+		return Result{}, err
+	}
+	if err := c.signed(r, m, a.document(doc, got.body, bundle)); err != nil {
 		return Result{}, err
 	}
 	return Result{Outcome: Stored, Registry: r.URL, Path: a.path}, shims.Store(a.path, got.body, bundle, meta)
 }
 
-// unverified is the answer where a signature is required. This build has no verifier,
-// and what cannot be checked is not used.
-const unverified = "signatures are required and cannot be verified here"
-
-// bundle fetches the signature that lies beside a document; nil if there is none. It
-// is kept as it is for whoever can verify it.
-func (a *attempt) bundle(ctx context.Context, m manifest) ([]byte, error) {
-	got, err := a.c.get(ctx, a.r, strings.Replace(m.signatures, "{hash}", a.hex, 1), maxShim, nil)
-	if err != nil || got.status != 200 {
-		return nil, err
+// still verifies the document at hand, with the bundle that came with it, before a "not
+// modified" renews it: who may sign can have changed since.
+func (a *attempt) still(m manifest) error {
+	doc, err := shims.AdmitHere(a.raw, a.hex)
+	if err != nil {
+		return a.r.withdrawn("its document at hand is not used: " + err.Error())
 	}
-	return got.body, nil
+	if err := a.c.signed(a.r, m, a.document(doc, a.raw, kept(a.path))); err != nil {
+		var e *Error
+		if errors.As(err, &e) {
+			e.withdraws = true
+		}
+		return err
+	}
+	return nil
 }
 
 // header keeps validators that can be sent back as they are.

@@ -15,7 +15,10 @@ import (
 	"time"
 
 	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/shims"
+	"github.com/atip-dev/atip-exec/trust/settle"
+	"github.com/atip-dev/atip-exec/trust/signer"
 )
 
 // Registry is one host of metadata.
@@ -30,7 +33,8 @@ type Registry struct {
 	CacheExpiry       time.Duration // 0: not stated
 	TokenEnvVar       string
 	TokenFile         string
-	FromEnv           bool // of ATIP_REGISTRIES: whoever starts us chose it
+	Signers           []signer.Signer // of this registry's documents, beside those of policy
+	FromEnv           bool            // of ATIP_REGISTRIES: whoever starts us chose it
 }
 
 // Config is the registries in the order in which they are asked.
@@ -41,7 +45,7 @@ type Config struct {
 
 const (
 	defaultPriority = 100
-	badConfig       = "E4205"
+	badConfig       = errcode.RegistryConfig
 	longest         = 7 * 24 * time.Hour
 )
 
@@ -54,7 +58,7 @@ func ReadConfig(managed, user string, getenv func(string) string) (Config, error
 		if dir == "" || locked {
 			continue
 		}
-		list, lock, err := readFile(filepath.Join(dir, "registries.json"))
+		list, lock, err := readFile(filepath.Join(dir, "registries.json"), dir == managed)
 		if err != nil {
 			return Config{}, err
 		}
@@ -94,12 +98,12 @@ func once(list []Registry) []Registry {
 	return out
 }
 
-func readFile(file string) (list []Registry, locked bool, err error) {
+func readFile(file string, managed bool) (list []Registry, locked bool, err error) {
 	root, err := shims.ReadSettings(file, badConfig)
 	if root == nil || err != nil {
 		return nil, false, err
 	}
-	p := parser{file: file}
+	p := parser{file: file, managed: managed}
 	list = p.root(root)
 	locked, _ = root.Get("locked").Bool()
 	return list, locked, p.err
@@ -107,8 +111,9 @@ func readFile(file string) (list []Registry, locked bool, err error) {
 
 // parser keeps the first thing that is wrong.
 type parser struct {
-	file string
-	err  error
+	file    string
+	managed bool
+	err     error
 }
 
 func (p *parser) bad(n *atip.Node, msg string) {
@@ -191,7 +196,7 @@ func (p *parser) registry(n *atip.Node, defaults Registry) (r Registry, enabled 
 		case "maxStateAge":
 			r.MaxStateAge = p.expiry(m)
 		case "source", "signers":
-			// Trust reads these: they say how far signatures are believed.
+			// Read below, with what a run makes of them.
 		case "auth":
 			p.auth(m, &r)
 		default:
@@ -201,6 +206,11 @@ func (p *parser) registry(n *atip.Node, defaults Registry) (r Registry, enabled 
 	if r.URL == "" {
 		p.bad(n, "a registry without url")
 	}
+	entry, err := settle.RegistryEntry(p.file, n, p.managed)
+	if err != nil && p.err == nil {
+		p.err = err
+	}
+	r.Signers = entry.Signers
 	if r.Name == "" {
 		r.Name = r.URL
 	}
@@ -303,7 +313,7 @@ func (r *Registry) token(getenv func(string) string) (string, error) {
 	case r.TokenEnvVar != "":
 		token = getenv(r.TokenEnvVar)
 		if token == "" && r.TokenFile == "" {
-			return "", &Error{Code: "E4202", Registry: r.URL, Msg: "the variable " + r.TokenEnvVar + " holds no token"}
+			return "", &Error{Code: errcode.RegistryUnavailable, Registry: r.URL, Msg: "the variable " + r.TokenEnvVar + " holds no token"}
 		}
 	}
 	if token == "" {
@@ -316,14 +326,14 @@ func (r *Registry) token(getenv func(string) string) (string, error) {
 			raw, err = os.ReadFile(r.TokenFile)
 		}
 		if err != nil {
-			return "", &Error{Code: "E4202", Registry: r.URL, Msg: "the token of " + r.TokenFile + " cannot be used: " + err.Error(), Err: err}
+			return "", &Error{Code: errcode.RegistryUnavailable, Registry: r.URL, Msg: "the token of " + r.TokenFile + " cannot be used: " + err.Error(), Err: err}
 		}
 		token = string(raw)
 	}
 	token = strings.TrimSpace(token)
 	for i := range len(token) {
 		if token[i] <= ' ' || token[i] > '~' {
-			return "", &Error{Code: "E4202", Registry: r.URL, Msg: "the token has characters that no header can carry"}
+			return "", &Error{Code: errcode.RegistryUnavailable, Registry: r.URL, Msg: "the token has characters that no header can carry"}
 		}
 	}
 	return token, nil

@@ -1,5 +1,7 @@
 package remote
 
+import "github.com/atip-dev/atip-exec/internal/errcode"
+
 // Error is a registry that gave no usable answer.
 type Error struct {
 	Code     string // E4202 unavailable, E4203 offline, E4204 answer refused
@@ -33,14 +35,14 @@ func (e *Error) FaultDetails() map[string]any {
 }
 
 func (r *Registry) unavailable(msg string, err error) error {
-	return &Error{Code: "E4202", Registry: r.URL, Msg: msg, Err: err}
+	return &Error{Code: errcode.RegistryUnavailable, Registry: r.URL, Msg: msg, Err: err}
 }
 
 func (r *Registry) refused(msg string) error {
-	return &Error{Code: "E4204", Registry: r.URL, Msg: msg}
+	return &Error{Code: errcode.RegistryAnswer, Registry: r.URL, Msg: msg}
 }
 
 // withdrawn refuses an answer and what came before it.
 func (r *Registry) withdrawn(msg string) error {
-	return &Error{Code: "E4204", Registry: r.URL, Msg: msg, withdraws: true}
+	return &Error{Code: errcode.RegistryAnswer, Registry: r.URL, Msg: msg, withdraws: true}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/shims"
+	"github.com/atip-dev/atip-exec/trust/signer"
 )
 
 // manifest is what a registry says about itself. It is the party being judged, so it
@@ -15,6 +16,7 @@ import (
 type manifest struct {
 	shims, signatures, catalog string
 	requireSignatures          bool
+	signers                    []signer.Signer // that it names itself; nil for none
 }
 
 const manifestPath = "/.well-known/atip-registry.json"
@@ -81,6 +83,14 @@ func parseManifest(r *Registry, raw []byte) (manifest, error) {
 		if v := root.Get("trust").Get(key); v != nil {
 			required, ok := v.Bool()
 			m.requireSignatures = m.requireSignatures || required || !ok
+		}
+	}
+	if list := root.Get("trust").Get("signers"); list != nil {
+		if m.signers, err = manifestSigners(list); err != nil {
+			return m, r.refused("its manifest has signers that cannot be read: " + err.Error())
+		}
+		if m.signers == nil {
+			m.signers = []signer.Signer{}
 		}
 	}
 	return m, nil

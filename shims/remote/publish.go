@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/shims"
 )
 
@@ -44,7 +45,7 @@ type PublishError struct{ File, Msg string }
 func (e *PublishError) Error() string { return e.File + ": " + e.Msg }
 
 // FaultCode implements fault.Coded.
-func (e *PublishError) FaultCode() string { return "E1103" }
+func (e *PublishError) FaultCode() string { return errcode.MetadataStructure }
 
 // FaultDetails implements fault.Coded.
 func (e *PublishError) FaultDetails() map[string]any { return map[string]any{"file": e.File} }

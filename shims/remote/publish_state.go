@@ -10,6 +10,19 @@ import (
 	"time"
 )
 
+// Stated lists the files of a folder that speak for the whole registry and are signed as such:
+// its state and its policy, as far as they are there.
+func Stated(dir string) []string {
+	var out []string
+	for _, path := range [...]string{statePath, "/policy.json"} {
+		file := filepath.Join(dir, filepath.FromSlash(path))
+		if _, err := os.Stat(file); err == nil {
+			out = append(out, file)
+		}
+	}
+	return out
+}
+
 // stated reports whether a folder has a state: one that is no longer renewed would make
 // every client refuse what is new.
 func stated(dir string) bool {

@@ -121,6 +121,18 @@ func (c *Client) state(ctx context.Context, r *Registry, again bool) (*state, er
 	if err != nil {
 		return nil, err
 	}
+	bundle, err := c.bundleFor(ctx, r, statePath+".bundle")
+	if err != nil {
+		return nil, err
+	}
+	m, err := c.manifest(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	// Before its version is remembered: who forges a state could else lock out the real one.
+	if err := c.signed(r, m, plain(r, "state", got.body, bundle)); err != nil {
+		return nil, err
+	}
 	switch {
 	case s.version < seen.Version:
 		return nil, r.refused("registry_rollback: its state has version " + strconv.FormatInt(s.version, 10) + ", and had " + strconv.FormatInt(seen.Version, 10) + " before")
@@ -131,7 +143,7 @@ func (c *Client) state(ctx context.Context, r *Registry, again bool) (*state, er
 		return nil, err
 	}
 	now := c.Now().UTC()
-	return s, shims.Store(path, got.body, nil, shims.Meta{Registry: r.URL, FetchedAt: now, Expires: now.Add(lifetime(got.header, r))})
+	return s, shims.Store(path, got.body, bundle, shims.Meta{Registry: r.URL, FetchedAt: now, Expires: now.Add(lifetime(got.header, r))})
 }
 
 // parseState reads a state strictly; what is unknown in it is refused, because a part
@@ -277,7 +289,7 @@ func (c *Client) seen(r *Registry) (seenState, error) {
 		err = errors.New("it is damaged")
 	}
 	if err != nil {
-		return s, r.unavailable("what was seen of its state cannot be read: "+path+": "+err.Error(), err)
+		return s, r.unavailable("its newest known state cannot be read: "+path+": "+err.Error(), err)
 	}
 	return s, nil
 }
@@ -289,7 +301,7 @@ func (c *Client) saw(r *Registry, s *state) error {
 	}
 	path := c.seenPath(r)
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return r.unavailable("what was seen of its state cannot be kept: "+err.Error(), err)
+		return r.unavailable("its newest known state cannot be stored: "+err.Error(), err)
 	}
 	return shims.Locked(path, func() error {
 		// Another process may have seen a newer one meanwhile.

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/shims"
 )
 
@@ -28,7 +29,7 @@ type Synced struct {
 // registries and drops what came from one that is no longer configured.
 func (c *Client) Sync(ctx context.Context, step func(Synced)) error {
 	if c.Config.Offline {
-		return &Error{Code: "E4203", Msg: "offline: nothing can be renewed"}
+		return &Error{Code: errcode.Offline, Msg: "offline: nothing can be renewed"}
 	}
 	c.Refresh = true
 	known := map[string]bool{}
@@ -46,7 +47,7 @@ func (c *Client) Sync(ctx context.Context, step func(Synced)) error {
 	}
 	for _, hex := range digests {
 		if ctx.Err() != nil {
-			return &Error{Code: "E4202", Msg: "the time for a sync is over", Err: ctx.Err()}
+			return &Error{Code: errcode.RegistryUnavailable, Msg: "the time for a sync is over", Err: ctx.Err()}
 		}
 		path := c.Dirs.ShimPath(hex)
 		_, meta, ok := shims.Cached(path)
@@ -92,7 +93,7 @@ func listed(dir string) ([]string, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, &Error{Code: "E4202", Msg: err.Error(), Err: err}
+		return nil, &Error{Code: errcode.RegistryUnavailable, Msg: err.Error(), Err: err}
 	}
 	var out []string
 	for _, e := range entries {
@@ -123,8 +124,13 @@ func (c *Client) policy(ctx context.Context, r *Registry) (Outcome, error) {
 		return "", r.refused("its policy is not strict JSON: " + err.Error())
 	}
 	required, _ := root.Get("policy").Get("trust").Get("requireSignatures").Bool()
-	if r.RequireSignatures || m.requireSignatures || required {
-		return "", r.refused("its policy: " + unverified)
+	m.requireSignatures = m.requireSignatures || required
+	bundle, err := c.bundleFor(ctx, r, "/policy.json.bundle")
+	if err != nil {
+		return "", err
+	}
+	if err := c.signed(r, m, plain(r, "policy", got.body, bundle)); err != nil {
+		return "", err
 	}
 	if c.CheckPolicy != nil {
 		if err := c.CheckPolicy(r.URL+"/policy.json", got.body); err != nil {
@@ -132,7 +138,7 @@ func (c *Client) policy(ctx context.Context, r *Registry) (Outcome, error) {
 		}
 	}
 	now := c.Now().UTC()
-	return Stored, shims.Store(c.registryFile(r, "policy.json"), got.body, nil, shims.Meta{Registry: r.URL, FetchedAt: now, Expires: now.Add(lifetime(got.header, r))})
+	return Stored, shims.Store(c.registryFile(r, "policy.json"), got.body, bundle, shims.Meta{Registry: r.URL, FetchedAt: now, Expires: now.Add(lifetime(got.header, r))})
 }
 
 // dropDirectories removes what registries said about themselves that are no longer
@@ -152,7 +158,7 @@ func (c *Client) dropDirectories() error {
 			continue
 		}
 		if err := os.RemoveAll(filepath.Join(dir, e.Name())); err != nil {
-			return &Error{Code: "E4202", Msg: err.Error(), Err: err}
+			return &Error{Code: errcode.RegistryUnavailable, Msg: err.Error(), Err: err}
 		}
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 
 	"github.com/atip-dev/atip-exec/internal/approve"
 	"github.com/atip-dev/atip-exec/internal/cli"
+	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/place"
 	"github.com/atip-dev/atip-exec/internal/run"
@@ -21,7 +22,7 @@ type answers struct {
 }
 
 func openAnswers() (answers, error) {
-	dirs, err := place.DirsFromEnv(os.Getenv, "")
+	dirs, err := run.Here().Dirs()
 	if err != nil {
 		return answers{}, err
 	}
@@ -35,7 +36,7 @@ func requestsVerb(c *cli.Console, v *cli.Values) (int, error) {
 		return 0, err
 	}
 	if len(v.Rest) > 0 {
-		return 0, fault.New("E1004", "requests takes no arguments").WithFix("name a request to `atip approve`", "atip approve ID")
+		return 0, fault.New(errcode.Arguments, "requests takes no arguments").WithFix("name a request to `atip approve`", "atip approve ID")
 	}
 	return 0, a.list(c)
 }
@@ -43,7 +44,7 @@ func requestsVerb(c *cli.Console, v *cli.Values) (int, error) {
 func (a answers) list(c *cli.Console) error {
 	open, err := approve.List(a.requests)
 	if err != nil {
-		return fault.New("E1005", err.Error())
+		return fault.New(errcode.NoInputFile, err.Error())
 	}
 	if c.Documents() {
 		if open == nil {
@@ -52,7 +53,7 @@ func (a answers) list(c *cli.Console) error {
 		return c.Document(map[string]any{"kind": "atip-exec.requests/1", "requests": open})
 	}
 	if len(open) == 0 {
-		return c.Text("nothing waits for a person\n")
+		return c.Text("no request is open\n")
 	}
 	for _, r := range open {
 		line := fmt.Sprintf("%s  %s ago  %s\n", r.ID, time.Since(r.Created).Round(time.Second), visible(run.Quote(texts(r.Bound["argv"]))))
@@ -66,7 +67,7 @@ func (a answers) list(c *cli.Console) error {
 // denyVerb answers "no". It asks for no key: it only makes things stricter.
 func denyVerb(c *cli.Console, v *cli.Values) (int, error) {
 	if len(v.Rest) != 1 {
-		return 0, fault.New("E1004", "deny: name one request").WithFix("`atip requests` lists them", "atip deny ID")
+		return 0, fault.New(errcode.Arguments, "deny: name one request").WithFix("`atip requests` lists them", "atip deny ID")
 	}
 	a, err := openAnswers()
 	if err != nil {
@@ -92,14 +93,14 @@ func (a answers) deny(c *cli.Console, r approve.Request) error {
 func (a answers) request(id string) (approve.Request, error) {
 	r, err := approve.ReadRequest(a.requests, id)
 	if err != nil {
-		return r, fault.New("E1005", "no open request "+visible(id)).WithFix("`atip requests` lists them", "atip requests")
+		return r, fault.New(errcode.NoInputFile, "no open request "+visible(id)).WithFix("`atip requests` lists them", "atip requests")
 	}
 	return r, nil
 }
 
 // refused says that this process may not answer for a person.
 func refused(why string) *fault.Fault {
-	return fault.New("E2001", "not answered: "+why).WithFix("answer on a terminal of your own, outside of what asks", "")
+	return fault.New(errcode.Denied, "not answered: "+why).WithFix("answer on a terminal of your own, outside of what asks", "")
 }
 
 // approveVerb answers "yes", on a person's own terminal and with the person's key.
@@ -111,13 +112,13 @@ func approveVerb(c *cli.Console, v *cli.Values) (int, error) {
 	switch {
 	case v.Has("init"):
 		if len(v.Rest) > 0 {
-			return 0, fault.New("E1004", "approve --init takes no request")
+			return 0, fault.New(errcode.Arguments, "approve --init takes no request")
 		}
 		return 0, a.init(c, v.Get("key"))
 	case len(v.Rest) == 0:
 		return 0, a.list(c)
 	case len(v.Rest) > 1:
-		return 0, fault.New("E1004", "approve: one request at a time, as each must be read").WithFix("name one request", "atip approve ID")
+		return 0, fault.New(errcode.Arguments, "approve: one request at a time, as each must be read").WithFix("name one request", "atip approve ID")
 	}
 	r, err := a.request(v.Rest[0])
 	if err != nil {
@@ -135,7 +136,7 @@ func approveVerb(c *cli.Console, v *cli.Values) (int, error) {
 	}
 	if v.Has("session") {
 		if v.Has("times") {
-			return 0, fault.New("E1004", "approve: --session and --times exclude each other")
+			return 0, fault.New(errcode.Arguments, "approve: --session and --times exclude each other")
 		}
 		times = 0
 	}
@@ -154,14 +155,14 @@ func (a answers) approve(c *cli.Console, r approve.Request, times int, keyFile s
 	}
 	needs := needsOf(r)
 	if times > approve.MaxTimes {
-		return fault.New("E1002", fmt.Sprintf("--times: at most %d", approve.MaxTimes))
+		return fault.New(errcode.FlagValue, fmt.Sprintf("--times: at most %d", approve.MaxTimes))
 	}
 	if times > 1 && (needs.OnceOnly || !needs.Idempotent) {
-		return fault.New("E1002", "--times: this command must be looked at each time: it is not stated to be idempotent and harmless").WithFix("approve it once", "atip approve "+r.ID)
+		return fault.New(errcode.FlagValue, "--times: this command must be looked at each time: it is not stated to be idempotent and harmless").WithFix("approve it once", "atip approve "+r.ID)
 	}
 	scope, ok := approve.ScopeOf(r.Bound)
 	if times == 0 && (!ok || needs.OnceOnly) {
-		return fault.New("E1002", "--session: this command must be looked at each time: only commands that are known to the word, in a session that has a name, and that write, delete, use the network or change something remote, count for a session").WithFix("approve it once", "atip approve "+r.ID)
+		return fault.New(errcode.FlagValue, "--session: this command must be looked at each time: only commands that are known to the word, in a session that has a name, and that write, delete, use the network or change something remote, count for a session").WithFix("approve it once", "atip approve "+r.ID)
 	}
 	if times == 0 {
 		needs.Scope = scope

@@ -2,7 +2,9 @@ package tools
 
 import (
 	"bytes"
+	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,7 +12,9 @@ import (
 
 	"github.com/atip-dev/atip-exec/internal/approve"
 	"github.com/atip-dev/atip-exec/internal/cli"
+	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/internal/outside"
 	"github.com/atip-dev/atip-exec/internal/run"
 )
 
@@ -29,15 +33,21 @@ func (a answers) signingKey(file string, approvers []approve.Approver) (signingK
 	if file == "" {
 		file = a.ownKey()
 	}
+	if abs, err := filepath.Abs(file); err == nil {
+		file = abs
+	}
 	public, err := publicKey(file)
 	if errors.Is(err, os.ErrNotExist) {
-		return signingKey{}, fault.New("E1005", "no key to sign with at "+file).WithFix("make one", "atip approve --init")
+		return signingKey{}, fault.New(errcode.NoInputFile, "no key to sign with at "+file).WithFix("make one", "atip approve --init")
 	}
 	if err != nil {
-		return signingKey{}, fault.New("E1005", err.Error())
+		return signingKey{}, fault.New(errcode.NoInputFile, err.Error())
 	}
 	for _, known := range approvers {
 		if approve.SameKey(known.Key, public) {
+			if known.Level > 0 && !strings.HasPrefix(public, "sk-") && keyLevel(file) == 0 {
+				return signingKey{}, refused(file + " is registered with level " + itoa(known.Level) + ", but signs without asking now: its file has no passphrase, or an SSH agent holds it; take it out of the agent (ssh-add -d) or register it again")
+			}
 			return signingKey{file: file, approver: known.ID}, nil
 		}
 	}
@@ -64,7 +74,7 @@ func (k signingKey) sign(g *approve.Grant, t *terminal) error {
 		return err
 	}
 	var signature bytes.Buffer
-	cmd := exec.Command(keygen(), "-Y", "sign", "-f", k.file, "-n", approve.GrantNamespace)
+	cmd := keygen("-Y", "sign", "-f", k.file, "-n", approve.GrantNamespace)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(message), &signature, t.out
 	if err := cmd.Run(); err != nil {
 		return refused("ssh-keygen did not sign: " + err.Error())
@@ -73,15 +83,32 @@ func (k signingKey) sign(g *approve.Grant, t *terminal) error {
 	return nil
 }
 
-// keygen is found in the usual places first: PATH belongs to whoever started us.
-func keygen() string {
+// keygen is ssh-keygen, of the system: PATH belongs to whoever started us, and so does the
+// rest of the environment but the way to the agent that holds the key.
+func keygen(args ...string) *exec.Cmd {
+	path := "/usr/bin/ssh-keygen"
 	for _, dir := range [...]string{"/usr/bin", "/usr/local/bin", "/opt/homebrew/bin", "/run/current-system/sw/bin"} {
-		path := filepath.Join(dir, "ssh-keygen")
-		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
-			return path
+		if info, err := os.Stat(filepath.Join(dir, "ssh-keygen")); err == nil && info.Mode().IsRegular() {
+			path = filepath.Join(dir, "ssh-keygen")
+			break
 		}
 	}
-	return "ssh-keygen"
+	return sshTool(path, args...)
+}
+
+// sshTool is a program of OpenSSH beside the sandbox. A path among its arguments is absolute.
+func sshTool(path string, args ...string) *exec.Cmd {
+	m := run.Here()
+	dirs, err := m.Dirs()
+	var more []string
+	if agent := m.Getenv("SSH_AUTH_SOCK"); filepath.IsAbs(agent) {
+		more = append(more, "SSH_AUTH_SOCK="+agent)
+	}
+	cmd := outside.Command(context.Background(), dirs, m.Getenv, more, path, args...)
+	if err != nil {
+		cmd.Err = err
+	}
+	return cmd
 }
 
 // init makes a key, or takes the one named, and registers it.
@@ -91,16 +118,38 @@ func (a answers) init(c *cli.Console, file string) error {
 		return err
 	}
 	defer t.Close()
+	// Who asks registers no key to answer with.
+	open, err := approve.List(a.requests)
+	if err != nil {
+		return err
+	}
+	own := approve.Ancestry(os.Getpid())
+	for _, r := range open {
+		if err := r.Requester.Apart(own); err != nil {
+			return refused("request " + r.ID + " is open, and " + err.Error())
+		}
+	}
+	if err := approve.Opened(own); err != nil {
+		return refused(err.Error())
+	}
+	for _, p := range own {
+		if name := approve.Holds(p.PID, run.SessionVariables()); name != "" {
+			return refused(fmt.Sprintf("process %d (%s), which started this terminal or is it, belongs to the session of an agent ($%s)", p.PID, p.Name, name))
+		}
+	}
 	if file == "" {
 		file = a.ownKey()
 		if err := makeKey(file, t); err != nil {
 			return err
 		}
 	}
+	if abs, err := filepath.Abs(file); err == nil {
+		file = abs
+	}
 	level := keyLevel(file)
 	public, err := publicKey(file)
 	if err != nil {
-		return fault.New("E1005", err.Error())
+		return fault.New(errcode.NoInputFile, err.Error())
 	}
 	id := "person"
 	if fields := strings.Fields(public); len(fields) > 2 {
@@ -123,12 +172,12 @@ func (a answers) init(c *cli.Console, file string) error {
 // makeKey runs ssh-keygen, which asks for the passphrase.
 func makeKey(file string, t *terminal) error {
 	if _, err := os.Lstat(file); err == nil {
-		return fault.New("E1004", "there is a key already at "+file).WithFix("remove it first, or name another with --key", "")
+		return fault.New(errcode.Arguments, "there is a key already at "+file).WithFix("remove it first, or name another with --key", "")
 	}
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-		return fault.New("E1005", err.Error())
+		return fault.New(errcode.NoInputFile, err.Error())
 	}
-	cmd := exec.Command(keygen(), "-q", "-t", "ed25519", "-C", "person", "-f", file)
+	cmd := keygen("-q", "-t", "ed25519", "-C", "person", "-f", file)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = t.in, t.out, t.out
 	if err := cmd.Run(); err != nil {
 		return refused("ssh-keygen made no key: " + err.Error())
@@ -136,16 +185,26 @@ func makeKey(file string, t *terminal) error {
 	return nil
 }
 
-// keyLevel is 1 for a key in a file that asks for a passphrase each time. One without,
-// and one whose private half is elsewhere, where an SSH agent uses it for whoever asks,
-// need no person.
+// keyLevel is 1 for a key that does not sign without a person: neither its file without a
+// passphrase nor an SSH agent that holds it. It is found out by trying.
 func keyLevel(file string) int {
+	if public, err := publicKey(file); err != nil || strings.HasPrefix(public, "sk-") {
+		return 0 // of a security key the caller knows, and trying would wait for a touch
+	}
 	private := strings.TrimSuffix(file, ".pub")
 	if _, err := os.Stat(private); err != nil {
 		return 0
 	}
 	// What an empty passphrase opens has none.
-	if exec.Command(keygen(), "-y", "-P", "", "-f", private).Run() == nil {
+	if keygen("-y", "-P", "", "-f", private).Run() == nil {
+		return 0
+	}
+	// Without a terminal and a program to ask with, only an agent can sign.
+	cmd := keygen("-Y", "sign", "-f", private, "-n", "atip-exec-try")
+	cmd.Stdin = strings.NewReader("try")
+	outside.Detach(cmd)
+	cmd.Env = append(cmd.Env, "SSH_ASKPASS_REQUIRE=never")
+	if cmd.Run() == nil {
 		return 0
 	}
 	return 1

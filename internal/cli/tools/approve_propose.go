@@ -8,6 +8,7 @@ import (
 
 	"github.com/atip-dev/atip-exec/internal/approve"
 	"github.com/atip-dev/atip-exec/internal/cli"
+	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/run"
 	"github.com/atip-dev/atip-exec/policy"
@@ -45,7 +46,7 @@ func (a answers) propose(c *cli.Console, r approve.Request) error {
 	for _, rule := range rules {
 		raw, err := json.Marshal(rule)
 		if err != nil {
-			return fault.New("E5001", err.Error())
+			return fault.New(errcode.Internal, err.Error())
 		}
 		b.WriteString("+  " + visible(string(raw)) + ",\n")
 	}
@@ -64,7 +65,7 @@ func proposal(r approve.Request) ([]proposedRule, error) {
 			continue
 		}
 		if tool == "" || text(step["metadata"]) == "" && len(texts(step["command"])) == 0 {
-			return nil, fault.New("E1004", "no rule can be proposed: nothing is known about "+run.Quote(texts(step["argv"]))).WithFix("write metadata for the tool first", "atip generate "+tool)
+			return nil, fault.New(errcode.Arguments, "no rule can be proposed: nothing is known about "+run.Quote(texts(step["argv"]))).WithFix("write metadata for the tool first", "atip generate "+tool)
 		}
 		command := strings.Join(texts(step["command"]), " ")
 		rule := proposedRule{Decision: "allow", When: map[string]any{"tool": tool}, Grants: danger, Match: []string{run.Quote(texts(step["argv"]))}}
@@ -82,7 +83,7 @@ func proposal(r approve.Request) ([]proposedRule, error) {
 		out = append(out, rule)
 	}
 	if len(out) == 0 {
-		return nil, fault.New("E1004", "no rule can be proposed: what asks is not the effect of a command")
+		return nil, fault.New(errcode.Arguments, "no rule can be proposed: the approval is not required by an effect of the command")
 	}
 	return out, nil
 }
@@ -128,7 +129,7 @@ func tried(rules []proposedRule) ([]proposedRule, error) {
 	for i := range rules {
 		raw, err := json.Marshal(map[string]any{"version": 1, "rules": rules[i : i+1]})
 		if err != nil {
-			return nil, fault.New("E5001", err.Error())
+			return nil, fault.New(errcode.Internal, err.Error())
 		}
 		doc, err := policy.Parse(policy.Source{File: "proposal", Raw: raw, Layer: policy.LayerUser})
 		if err != nil {

@@ -47,6 +47,17 @@ func render(r approve.Request, times int) string {
 			line("  on", resource)
 		}
 	}
+	if refs, _ := r.Bound["refs"].(map[string]any); len(refs) > 0 {
+		for _, name := range sortedKeys(refs) {
+			line("Sends", name+"  "+sent(text(refs[name]), r.Display.Subjects))
+		}
+	}
+	for _, command := range texts(r.Bound["refsChangedBy"]) {
+		line("Or", "what "+command+" makes of it, which runs in the same command: this approval does not fix the commit")
+	}
+	if hooks := texts(r.Bound["hooksOff"]); len(hooks) > 0 {
+		line("Skips", "the repository's hooks "+strings.Join(hooks, ", "))
+	}
 	if files, _ := r.Bound["files"].(map[string]any); len(files) > 0 {
 		for _, path := range sortedKeys(files) {
 			line("Reads", path+"  "+text(files[path]))
@@ -72,6 +83,18 @@ func render(r approve.Request, times int) string {
 		line("Times", "one run within ten minutes")
 	}
 	return b.String()
+}
+
+// sent shows an object by its short id and, where it is known, the first line of its message.
+func sent(id string, subjects map[string]string) string {
+	short := id
+	if len(id) == 40 || len(id) == 64 {
+		short = id[:12]
+	}
+	if subject := subjects[id]; subject != "" {
+		short += fmt.Sprintf("  %q", subject)
+	}
+	return short
 }
 
 // harms lists the dangers of a step, the certain ones first.

@@ -5,23 +5,25 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/atip-dev/atip-exec/internal/audit"
 	"github.com/atip-dev/atip-exec/internal/cli"
+	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
-	"github.com/atip-dev/atip-exec/internal/place"
 	"github.com/atip-dev/atip-exec/internal/run"
+	"github.com/atip-dev/atip-exec/internal/undo"
 )
 
 func auditVerb(c *cli.Console, v *cli.Values) (int, error) {
-	dirs, err := place.DirsFromEnv(os.Getenv, "")
+	dirs, err := run.Here().Dirs()
 	if err != nil {
-		return 0, fault.New("E1005", err.Error())
+		return 0, err
 	}
 	dir := filepath.Join(dirs.State, "audit")
 	if _, err := os.Stat(dir); os.IsNotExist(err) {
-		return 0, fault.New("E1005", "no audit log at "+dir+": nothing has run yet, or it was removed").With("directory", dir).WithFix("run something first", "atip-exec -- true")
+		return 0, fault.New(errcode.NoInputFile, "no audit log at "+dir+": nothing has run yet, or it was removed").With("directory", dir).WithFix("run something first", "atip-exec -- true")
 	}
 	switch {
 	case len(v.Rest) == 1 && v.Rest[0] == "show":
@@ -35,34 +37,56 @@ func auditVerb(c *cli.Console, v *cli.Values) (int, error) {
 	case len(v.Rest) == 2 && v.Rest[0] == "why":
 		return 0, whyAudit(c, dir, v.Rest[1])
 	}
-	return 0, fault.New("E1004", "audit: say list, why ID, show, verify or report").WithFix("say which", "atip audit verify")
+	return 0, fault.New(errcode.Arguments, "audit: say list, why ID, show, verify or report").WithFix("say which", "atip audit verify")
 }
 
+// showAudit prints the end of the log: as it is for machines, and for people without the
+// intents of runs whose own record is there.
 func showAudit(c *cli.Console, dir string, last int) error {
-	var lines [][]byte
+	type entry struct {
+		ID, Kind string
+		line     []byte
+	}
+	var list []*entry
+	open := map[string]*entry{} // intents without a record
 	err := audit.Read(dir, func(line []byte) error {
-		lines = append(lines, append([]byte{}, line...))
-		if last > 0 && len(lines) > last {
-			lines = lines[1:]
+		e := &entry{line: append([]byte{}, line...)}
+		if !c.Documents() {
+			_ = json.Unmarshal(line, e) // what is no record is shown as it is
+			if began := open[strings.TrimSuffix(e.ID, "-killed")+"-intent"]; began != nil {
+				began.line = nil
+				delete(open, began.ID)
+			}
+			if e.Kind == "intent" {
+				open[e.ID] = e
+			}
+		}
+		if list = append(list, e); last > 0 && len(list) > last+heldIntents {
+			list = list[1:]
 		}
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	for _, line := range lines {
-		if c.Documents() {
-			if err := c.Text(string(line) + "\n"); err != nil {
-				return err
-			}
-			continue
+	list = slices.DeleteFunc(list, func(e *entry) bool { return e.line == nil })
+	if last > 0 && len(list) > last {
+		list = list[len(list)-last:]
+	}
+	for _, e := range list {
+		text := string(e.line) + "\n"
+		if !c.Documents() {
+			text = auditLine(e.line)
 		}
-		if err := c.Text(auditLine(line)); err != nil {
+		if err := c.Text(text); err != nil {
 			return err
 		}
 	}
 	return nil
 }
+
+// heldIntents is how many lines are kept beyond those to be shown, for the intents among them.
+const heldIntents = 1024
 
 // auditLine renders one record for people; a line that is not a record is shown
 // as it is, because hiding it would hide damage.
@@ -77,18 +101,32 @@ func auditLine(line []byte) string {
 			Rules  []string
 		}
 		Error *struct{ Code string }
+		Undo  struct{ Changed *undo.Counts }
 	}
 	if json.Unmarshal(line, &r) != nil {
 		return "?  " + string(line) + "\n"
 	}
-	outcome := r.Decision.Action
+	var outcome []string
+	if r.Decision.Action != "" {
+		outcome = append(outcome, r.Decision.Action)
+	}
 	if r.Exit != nil {
-		outcome += fmt.Sprintf(", exit %d", *r.Exit)
+		outcome = append(outcome, fmt.Sprintf("exit %d", *r.Exit))
 	}
 	if r.Error != nil {
-		outcome += " " + r.Error.Code
+		outcome = append(outcome, r.Error.Code)
 	}
-	return fmt.Sprintf("%s  %s  %-7s  %s  (%s)  %s\n", r.T, r.ID, r.Kind, run.Quote(r.Argv), outcome, strings.Join(r.Decision.Rules, " "))
+	if r.Undo.Changed != nil {
+		outcome = append(outcome, "changed "+undoCounts(r.Undo.Changed))
+	}
+	text := fmt.Sprintf("%s  %s  %-7s  %s", r.T, r.ID, r.Kind, run.Quote(r.Argv))
+	if len(outcome) > 0 {
+		text += "  (" + strings.Join(outcome, ", ") + ")"
+	}
+	if len(r.Decision.Rules) > 0 {
+		text += "  " + strings.Join(r.Decision.Rules, " ")
+	}
+	return text + "\n"
 }
 
 func verifyAudit(c *cli.Console, dir string) (int, error) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/atip-dev/atip-exec/internal/audit"
 	"github.com/atip-dev/atip-exec/internal/cli"
+	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/run"
 )
@@ -84,7 +85,7 @@ func reportAudit(c *cli.Console, dir string, v *cli.Values) (int, error) {
 		out, err = junitReport(all)
 	}
 	if err != nil {
-		return 0, fault.New("E5001", "report: "+err.Error())
+		return 0, fault.New(errcode.Internal, "report: "+err.Error())
 	}
 	status := 0
 	for i := range all {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/atip-dev/atip-exec/internal/audit"
 	"github.com/atip-dev/atip-exec/internal/cli"
+	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/run"
 )
@@ -42,7 +43,7 @@ type auditEntry struct {
 		Switches []string          `json:"switches"`
 	} `json:"decision"`
 	Grant map[string]any `json:"grant,omitempty"`
-	// Of a run inside another: the run outside, which cannot vouch for what it was told.
+	// Of a run inside another: the parent run, which cannot vouch for what it was told.
 	Parent     string   `json:"parent,omitempty"`
 	Unverified bool     `json:"unverified,omitempty"`
 	Chain      []string `json:"chain,omitempty"`
@@ -99,6 +100,9 @@ func (e auditEntry) line() string {
 	if e.Kind == "nested" {
 		outcome = "nested: " + outcome
 	}
+	if e.Kind == "killed" {
+		outcome = "killed with the wrapper; how it ended is unknown"
+	}
 	exit := ""
 	if e.Exit != nil {
 		exit = fmt.Sprintf(" exit %d", *e.Exit)
@@ -122,7 +126,7 @@ func whyAudit(c *cli.Console, dir, id string) error {
 		return err
 	}
 	if found == nil {
-		return fault.New("E1005", "no record "+visible(id)).WithFix("`atip audit list` has the ids", "atip audit list -n 20")
+		return fault.New(errcode.NoInputFile, "no record "+visible(id)).WithFix("`atip audit list` has the ids", "atip audit list -n 20")
 	}
 	if c.Documents() {
 		return c.Document(map[string]any{"kind": "atip-exec.audit-why/1", "record": raw})

@@ -2,14 +2,16 @@ package tools
 
 import (
 	"fmt"
-	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/atip-dev/atip-exec/internal/cli"
+	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
-	"github.com/atip-dev/atip-exec/internal/place"
+	"github.com/atip-dev/atip-exec/internal/run"
 	"github.com/atip-dev/atip-exec/internal/scan"
 	"github.com/atip-dev/atip-exec/sandbox"
+	"github.com/atip-dev/atip-exec/trust"
 )
 
 // cleaned is atip-exec.sandbox-clean/1.
@@ -19,34 +21,40 @@ type cleaned struct {
 	Removed []sandbox.PrivateDir `json:"removed"`
 	Kept    []sandbox.PrivateDir `json:"kept"`
 	Bytes   int64                `json:"bytes"`
+	Digests int                  `json:"digests"` // remembered digests of executables that nothing has asked for in 90 days
 }
 
 // cleanVerb removes the temporary files and caches that runs keep for each workspace.
 func cleanVerb(c *cli.Console, v *cli.Values) (int, error) {
 	if len(v.Rest) > 1 {
-		return 0, fault.New("E1004", "sandbox clean takes no argument").WithFix("name nothing after it", "atip sandbox clean --dry-run")
+		return 0, fault.New(errcode.Arguments, "sandbox clean takes no argument").WithFix("name nothing after it", "atip sandbox clean --dry-run")
 	}
-	dirs, err := place.DirsFromEnv(os.Getenv, "")
+	dirs, err := run.Here().Dirs()
 	if err != nil {
-		return 0, fault.New("E1005", err.Error())
+		return 0, err
 	}
 	line := newProgress(c)
 	o := sandbox.CleanOptions{Cache: dirs.Cache, DryRun: v.Has("dry-run"), Progress: line.show}
 	if v.Has("older-than") {
 		age, err := scan.Days(v.Get("older-than"))
 		if err != nil || age <= 0 {
-			return 0, fault.New("E1002", fmt.Sprintf("--older-than: %q is not an age", v.Get("older-than"))).WithFix("give a number with d, h or m", "atip sandbox clean --older-than 30d")
+			return 0, fault.New(errcode.FlagValue, fmt.Sprintf("--older-than: %q is not an age", v.Get("older-than"))).WithFix("give a number with d, h or m", "atip sandbox clean --older-than 30d")
 		}
 		o.Before = time.Now().Add(-age)
 	}
 	removed, kept, err := sandbox.Clean(o)
 	line.clear()
 	if err != nil {
-		return 0, fault.New("E3004", err.Error())
+		return 0, fault.New(errcode.StatusWrite, err.Error())
 	}
 	doc := cleaned{Kind: "atip-exec.sandbox-clean/1", DryRun: o.DryRun, Removed: append([]sandbox.PrivateDir{}, removed...), Kept: append([]sandbox.PrivateDir{}, kept...)}
 	for _, d := range removed {
 		doc.Bytes += d.Bytes
+	}
+	if !o.DryRun {
+		if doc.Digests, err = trust.PruneCache(filepath.Join(dirs.State, "digest"), time.Now()); err != nil {
+			return 0, fault.New(errcode.StatusWrite, err.Error())
+		}
 	}
 	if c.Documents() {
 		return 0, c.Document(doc)

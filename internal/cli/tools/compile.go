@@ -5,6 +5,7 @@ import (
 
 	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/internal/cli"
+	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 )
 
@@ -12,7 +13,7 @@ import (
 // foreign format: nothing of ours is added to them.
 func compileVerb(c *cli.Console, v *cli.Values) (int, error) {
 	if len(v.Rest) != 1 {
-		return 0, fault.New("E1004", "compile needs one document or tool").WithFix("name a file or a tool", "atip compile --provider openai gh.json")
+		return 0, fault.New(errcode.Arguments, "compile needs one document or tool").WithFix("name a file or a tool", "atip compile --provider openai gh.json")
 	}
 	s, err := subjectOf(v.Rest[0])
 	if err == nil {
@@ -25,7 +26,7 @@ func compileVerb(c *cli.Console, v *cli.Values) (int, error) {
 		return 0, c.Text(s.document().SafetyPrompt(s.Provenance))
 	}
 	if !v.Has("provider") {
-		return 0, fault.New("E1002", "compile needs --provider").WithFix("choose a provider", "--provider openai")
+		return 0, fault.New(errcode.FlagValue, "compile needs --provider").WithFix("choose a provider", "--provider openai")
 	}
 	o := atip.CompileOptions{Provider: v.Get("provider"), Strict: v.Has("strict"), Action: v.Get("flatten") == "action"}
 	for _, list := range v.All("commands") {
@@ -46,7 +47,7 @@ func compileVerb(c *cli.Console, v *cli.Values) (int, error) {
 
 func safetyPromptVerb(c *cli.Console, v *cli.Values) (int, error) {
 	if len(v.Rest) == 0 {
-		return 0, fault.New("E1004", "safety-prompt needs a document or a tool").WithFix("name files or tools", "atip safety-prompt gh")
+		return 0, fault.New(errcode.Arguments, "safety-prompt needs a document or a tool").WithFix("name files or tools", "atip safety-prompt gh")
 	}
 	for i, word := range v.Rest {
 		s, err := subjectOf(word)

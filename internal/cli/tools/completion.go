@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/atip-dev/atip-exec/internal/cli"
+	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 )
 
@@ -14,7 +15,7 @@ import (
 // started for that.
 func completionVerb(c *cli.Console, v *cli.Values) (int, error) {
 	if len(v.Rest) != 1 {
-		return 0, fault.New("E1004", "completion needs the name of one shell").WithFix("name bash, zsh or fish", "atip completion bash")
+		return 0, fault.New(errcode.Arguments, "completion needs the name of one shell").WithFix("name bash, zsh or fish", "atip completion bash")
 	}
 	switch v.Rest[0] {
 	case "bash":
@@ -24,7 +25,7 @@ func completionVerb(c *cli.Console, v *cli.Values) (int, error) {
 	case "fish":
 		return 0, c.Text(fishCompletion(cli.Specs()))
 	}
-	return 0, fault.New("E1004", fmt.Sprintf("completion: there is none for %q", v.Rest[0])).WithFix("name bash, zsh or fish", "atip completion bash")
+	return 0, fault.New(errcode.Arguments, fmt.Sprintf("completion: there is none for %q", v.Rest[0])).WithFix("name bash, zsh or fish", "atip completion bash")
 }
 
 // offer is what completes one word.
@@ -40,10 +41,11 @@ const (
 	offerWords
 	offerFiles
 	offerDirs
-	offerTools    // names of programs
-	offerCommand  // a command with its arguments, to the end of the line
-	offerVerb     // a verb
-	offerVerbOrIt // a verb, or a command to the end of the line
+	offerTools     // names of programs
+	offerCommand   // a command with its arguments, to the end of the line
+	offerFunctions // of the Runfile that counts here
+	offerVerb      // a verb
+	offerVerbOrIt  // a verb, or a command to the end of the line
 )
 
 // valued reports a flag that takes a value.
@@ -83,6 +85,8 @@ func offerAt(s cli.Spec, n int) offer {
 		return offer{kind: offerCommand}
 	case parts[0] == "TOOL" || parts[0] == "CMD" && n == 0:
 		return offer{kind: offerTools}
+	case name == "FUNCTION":
+		return offer{kind: offerFunctions}
 	case name == "DIR":
 		return offer{kind: offerDirs}
 	case slices.ContainsFunc(parts, func(p string) bool { return slices.Contains([]string{"FILE", "DIR", "PATH", "OLD", "NEW"}, p) }),

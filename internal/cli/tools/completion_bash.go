@@ -76,6 +76,8 @@ func bashOffer(o offer) string {
 		return "files"
 	case offerDirs:
 		return "dirs"
+	case offerFunctions:
+		return "functions"
 	case offerTools:
 		return "tools"
 	case offerCommand:
@@ -126,6 +128,7 @@ __atip_offer() {
 	words\ *) mapfile -t COMPREPLY < <(compgen -W "${1#words }" -- "$2") ;;
 	files) compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -f -- "$2") ;;
 	dirs) compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -d -- "$2") ;;
+	functions) mapfile -t COMPREPLY < <(compgen -W "$("${COMP_WORDS[0]}" run --list -o text 2>/dev/null | cut -d' ' -f1)" -- "$2") ;;
 	tools) mapfile -t COMPREPLY < <(compgen -c -- "$2" | sort -u) ;;
 	esac
 	if [[ -n ${3-} ]]; then
@@ -134,8 +137,8 @@ __atip_offer() {
 }
 
 # __atip_wrapped INDEX: the line from there on is a command of its own, and completed as
-# the shell would complete it: by bash-completion where it is loaded, else by what
-# somebody registered for the command.
+# the shell would complete it: by bash-completion where it is loaded, else by the
+# function that is registered for the command.
 __atip_wrapped() {
 	local spec function command=${COMP_WORDS[$1]-}
 	if ((COMP_CWORD == $1)); then

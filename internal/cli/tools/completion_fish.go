@@ -108,6 +108,8 @@ func fishOffer(o offer) string {
 		return "-f -a '(__fish_complete_directories)'"
 	case offerTools, offerCommand:
 		return "-f -a '(__fish_complete_command)'"
+	case offerFunctions:
+		return "-f -a '(atip run --list -o text 2>/dev/null | string replace -r \" .*\" \"\")'"
 	case offerVerb:
 		return "-f -a '(__atip_verbs atip-exec)'"
 	}

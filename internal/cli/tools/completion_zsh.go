@@ -36,6 +36,8 @@ func zshCompletion(specs []cli.Spec) string {
 		case len(s.Args) == 0:
 		case o.kind == offerCommand:
 			b.WriteString(" \\\n\t\t'(-)1:command:_command_names -e' \\\n\t\t'(-)*::arguments:_normal'")
+		case o.kind == offerFunctions:
+			b.WriteString(" \\\n\t\t'(-)1:function:__atip_functions' \\\n\t\t'(-)*:file:_files'")
 		case s.Stops:
 			b.WriteString(" \\\n\t\t'(-)1:file:_files' \\\n\t\t'(-)*:file:_files'")
 		case takesCommand(s) && o.kind == offerTools && !s.Stops && s.Args[0].Optional:
@@ -61,7 +63,7 @@ func zshCompletion(specs []cli.Spec) string {
 // zshName is a verb as a part of the name of a function.
 func zshName(verb string) string {
 	if verb == "" {
-		return "run"
+		return "first"
 	}
 	return strings.ReplaceAll(verb, "-", "_")
 }
@@ -105,6 +107,8 @@ func zshOffer(o offer) string {
 		return "_files -/"
 	case offerTools, offerCommand:
 		return "_command_names -e"
+	case offerFunctions:
+		return "__atip_functions"
 	case offerVerb:
 		return "__atip_verbs_of_atip_exec"
 	}
@@ -112,7 +116,13 @@ func zshOffer(o offer) string {
 }
 
 // zshWalk tells a verb from a command. A word behind "--" is never a verb.
-const zshWalk = `__atip_first() {
+const zshWalk = `__atip_functions() {
+	local -a names
+	names=(${(f)"$($service run --list -o text 2>/dev/null | cut -d' ' -f1)"})
+	compadd -a names
+}
+
+__atip_first() {
 	if [[ $service == atip ]]; then
 		__atip_verbs_of_atip
 		return
@@ -147,7 +157,7 @@ _atip() {
 		*) break ;;
 		esac
 	done
-	__atip_verb_run
+	__atip_verb_first
 }
 
 # A file of fpath runs as the function itself; sourced, it only announces it.

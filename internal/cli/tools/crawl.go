@@ -11,6 +11,7 @@ import (
 
 	"github.com/atip-dev/atip-exec/internal/cli"
 	"github.com/atip-dev/atip-exec/internal/crawl"
+	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/run"
 	"github.com/atip-dev/atip-exec/internal/scan"
@@ -22,11 +23,11 @@ const crawlLimit = 30 * time.Minute
 // run only in the sandbox of a probe, and scripts of packages never.
 func crawlVerb(c *cli.Console, v *cli.Values) (int, error) {
 	if len(v.Rest) == 0 || v.Get("into") == "" {
-		return 0, fault.New("E1004", "crawl needs manifests and a folder to fill").WithFix("name the folder of the registry and the manifests", "atip crawl --into www tools/")
+		return 0, fault.New(errcode.Arguments, "crawl needs manifests and a folder to fill").WithFix("name the folder of the registry and the manifests", "atip crawl --into www tools/")
 	}
 	files, err := crawl.Find(v.Rest)
 	if err != nil {
-		return 0, fault.New("E1005", err.Error())
+		return 0, fault.New(errcode.NoInputFile, err.Error())
 	}
 	manifests, broken, err := readManifests(files, v.All("tool"))
 	if err != nil {
@@ -52,12 +53,12 @@ func crawlVerb(c *cli.Console, v *cli.Values) (int, error) {
 	line.clear()
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return 0, fault.New("E4009", "the crawl was ended; nothing of it was written")
+		return 0, fault.New(errcode.Cancelled, "the crawl was ended; nothing of it was written")
 	case err != nil:
-		if f := fault.From(err); f.Code != "E5001" {
+		if f := fault.From(err); f.Code != errcode.Internal {
 			return 0, f
 		}
-		return 0, fault.New("E1005", err.Error())
+		return 0, fault.New(errcode.NoInputFile, err.Error())
 	}
 	return printCrawl(c, v, r, broken)
 }
@@ -69,14 +70,14 @@ func readManifests(files, tools []string) (list []crawl.Manifest, broken []*faul
 	for _, file := range files {
 		m, err := crawl.Read(file)
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil, nil, fault.New("E1005", err.Error()).With("file", file)
+			return nil, nil, fault.New(errcode.NoInputFile, err.Error()).With("file", file)
 		}
 		if err != nil {
 			broken = append(broken, fault.From(err))
 			continue
 		}
 		if other, ok := seen[m.Name]; ok {
-			broken = append(broken, fault.New("E1103", file+": "+other+" is a manifest of "+m.Name+", too").With("file", file))
+			broken = append(broken, fault.New(errcode.MetadataStructure, file+": "+other+" is a manifest of "+m.Name+", too").With("file", file))
 			continue
 		}
 		seen[m.Name] = file
@@ -86,7 +87,7 @@ func readManifests(files, tools []string) (list []crawl.Manifest, broken []*faul
 	}
 	for _, name := range tools {
 		if seen[name] == "" {
-			return nil, nil, fault.New("E1005", "no manifest is called "+name).WithFix("name one of the manifests' tools", "")
+			return nil, nil, fault.New(errcode.NoInputFile, "no manifest is called "+name).WithFix("name one of the manifests' tools", "")
 		}
 	}
 	return list, broken, nil

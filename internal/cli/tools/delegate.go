@@ -12,6 +12,7 @@ import (
 	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/internal/approve"
 	"github.com/atip-dev/atip-exec/internal/cli"
+	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/run"
 	"github.com/atip-dev/atip-exec/policy"
@@ -52,7 +53,7 @@ func delegateVerb(c *cli.Console, v *cli.Values) (int, error) {
 	b.Exp = time.Now().Add(ttl).Unix()
 	files := append(v.All("spec"), v.All("policy")...)
 	if len(files) > 1 {
-		return 0, fault.New("E1002", "delegate: "+itoa(len(files))+" files say what to take away").WithFix("name one; delegate once more under the token to take away more", "ATIP_DELEGATION=TOKEN atip delegate --spec more.json")
+		return 0, fault.New(errcode.FlagValue, "delegate: "+itoa(len(files))+" files say what to take away").WithFix("name one; delegate once more under the token to take away more", "ATIP_DELEGATION=TOKEN atip delegate --spec more.json")
 	}
 	for _, file := range files {
 		if err := readDelegation(file, &b); err != nil {
@@ -75,7 +76,7 @@ func delegateVerb(c *cli.Console, v *cli.Values) (int, error) {
 		r.EffectRestrictions["destructive"] = false
 	}
 	if r.Profile == "" && r.Default == "" && r.AllowedTools == nil && len(r.DeniedCommands)+len(r.EffectRestrictions) == 0 && r.Hosts == nil && r.Paths == nil {
-		return 0, fault.New("E1004", "delegate: nothing is taken away").WithFix("say what the other may not do", "atip delegate --no-destructive --tools git --tools ls -- ls")
+		return 0, fault.New(errcode.Arguments, "delegate: nothing is taken away").WithFix("say what the other may not do", "atip delegate --no-destructive --tools git --tools ls -- ls")
 	}
 	m := run.Here()
 	token, err := run.Delegate(m, b, v.Has("final"))
@@ -117,13 +118,13 @@ func readDelegation(file string, b *approve.Block) error {
 	}
 	plain, err := atip.StripComments(raw)
 	if err != nil {
-		return fault.New("E2040", file+": "+err.Error())
+		return fault.New(errcode.PolicySyntax, file+": "+err.Error())
 	}
 	var doc delegation
 	d := json.NewDecoder(bytes.NewReader(plain))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&doc); err != nil {
-		return fault.New("E2040", file+": only profile, default, delegation and delegable.maxDepth, hosts, paths can be delegated: "+err.Error()).With("file", file)
+		return fault.New(errcode.PolicySyntax, file+": only profile, default, delegation and delegable.maxDepth, hosts, paths can be delegated: "+err.Error()).With("file", file)
 	}
 	// A token with another name would let nothing run: it has to mean the same everywhere.
 	if _, err := policy.Compile([]*policy.Document{parsed}); err != nil {
@@ -144,5 +145,5 @@ func runDelegated(m run.Machine, token string, argv []string) error {
 		return err
 	}
 	err := syscall.Exec(program, append([]string{"atip-exec", "--"}, argv...), os.Environ())
-	return fault.New("E4201", program+": "+err.Error()).WithFix("install `atip-exec` beside `atip`", "go install github.com/atip-dev/atip-exec/cmd/...")
+	return fault.New(errcode.NoCompanion, program+": "+err.Error()).WithFix("install `atip-exec` beside `atip`", "go install github.com/atip-dev/atip-exec/cmd/...")
 }

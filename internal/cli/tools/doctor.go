@@ -1,19 +1,25 @@
 package tools
 
 import (
+	"context"
+	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
+	"time"
 
 	"github.com/atip-dev/atip-exec/internal/audit"
 	"github.com/atip-dev/atip-exec/internal/cli"
-	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/internal/install"
 	"github.com/atip-dev/atip-exec/internal/place"
 	"github.com/atip-dev/atip-exec/internal/run"
+	"github.com/atip-dev/atip-exec/internal/wiring"
 	"github.com/atip-dev/atip-exec/policy"
 	"github.com/atip-dev/atip-exec/sandbox"
 	"github.com/atip-dev/atip-exec/shims"
+	"github.com/atip-dev/atip-exec/trust/settle"
 )
 
 // check is one line of the doctor's report.
@@ -26,9 +32,9 @@ type check struct {
 
 func doctorVerb(c *cli.Console, v *cli.Values) (int, error) {
 	m := run.Here()
-	dirs, err := place.DirsFromEnv(os.Getenv, "")
+	dirs, err := run.Here().Dirs()
 	if err != nil {
-		return 0, fault.New("E1005", err.Error())
+		return 0, err
 	}
 	checks, tiers := kernelChecks(dirs, m)
 	checks = append(checks, machineChecks()...)
@@ -170,7 +176,7 @@ func stateChecks(dirs place.Dirs, m run.Machine) []check {
 		out = append(out, check{"policy", "ok", itoa(len(set.Sources())) + " documents, profile " + set.Profile(), ""})
 		if set.Credentials() == policy.CredentialsPassed {
 			out = append(out, check{"delegation", "warn", "a delegated run gets the credentials of the tools that its token names: what the kernel cannot see of them rests on those tools",
-				"remove delegation.credentials from the policy; the run outside then starts what needs a credential"})
+				"remove delegation.credentials from the policy; the parent run then starts commands that need a credential"})
 		}
 	}
 	out = append(out, approverCheck(m))
@@ -184,11 +190,13 @@ func stateChecks(dirs place.Dirs, m run.Machine) []check {
 	} else {
 		out = append(out, check{"audit", "ok", itoa(sum.Records) + " records, the chain holds", ""})
 	}
-	if entries, err := shims.List(shims.DirsFromEnv(os.Getenv, dirs.Home)); err != nil {
+	if entries, err := shims.List(shimDirs(dirs)); err != nil {
 		out = append(out, check{"metadata", "fail", err.Error(), "correct or remove the file"})
 	} else {
 		out = append(out, check{"metadata", "ok", itoa(len(entries)) + " tools", ""})
 	}
+	out = append(out, trustChecks(m)...)
+	out = append(out, agentChecks(dirs, m)...)
 	sibling := filepath.Join(filepath.Dir(m.Self), "atip-exec")
 	if _, err := os.Stat(sibling); err != nil {
 		out = append(out, check{"programs", "warn", "atip-exec is not beside atip", "install both into one directory"})
@@ -198,11 +206,44 @@ func stateChecks(dirs place.Dirs, m run.Machine) []check {
 	return out
 }
 
+// agentChecks say of each agent that init has changed whether it still leads to us, and of
+// those that are here which do not.
+func agentChecks(dirs place.Dirs, m run.Machine) []check {
+	j := &initJob{dirs: dirs, program: filepath.Join(filepath.Dir(m.Self), "atip-exec")}
+	s, err := install.Open(dirs.Data, j.program, false)
+	if err != nil {
+		return []check{{"agents", "fail", err.Error(), "atip init --status"}}
+	}
+	var out []check
+	for _, h := range wiring.Hosts() {
+		wired := false
+		for _, w := range s.Wired() {
+			if w.Agent != h.Name {
+				continue
+			}
+			wired = true
+			faults := s.Faults(w)
+			if len(faults) == 0 {
+				faults = j.tryOut(h, w.Mode)
+			}
+			k := check{"agent " + h.Name, "ok", "commands go through atip-exec (mode " + string(w.Mode) + ", " + visible(w.File) + "); not covered: " + strings.Join(h.Gaps, ", "), ""}
+			if len(faults) > 0 {
+				k.Status, k.Summary, k.Fix = "fail", strings.Join(faults, "; "), "atip init "+h.Name
+			}
+			out = append(out, k)
+		}
+		if !wired && len(h.Modes()) > 0 && found(h, dirs.Home, m.Getenv("PATH")) {
+			out = append(out, check{"agent " + h.Name, "warn", h.Title + " runs commands without atip-exec", "atip init " + h.Name})
+		}
+	}
+	return out
+}
+
 // levelText is what a level of protection means (docs/approvals.md).
 func levelText(level int) string {
 	switch level {
 	case 0:
-		return "its key can be used without a person"
+		return "its key works without a passphrase or a touch"
 	case 1:
 		return "a passphrase for each grant"
 	case 2:
@@ -216,9 +257,9 @@ func approverCheck(m run.Machine) check {
 	known, err := run.Approvers(m)
 	switch {
 	case err != nil:
-		return check{"approvers", "fail", err.Error(), "correct the file; what needs a person is refused until then"}
+		return check{"approvers", "fail", err.Error(), "correct the file; what needs approval is refused until then"}
 	case len(known) == 0:
-		return check{"approvers", "warn", "nobody can permit what needs a person", "atip approve --init"}
+		return check{"approvers", "warn", "no approver is registered, so no request can be approved", "atip approve --init"}
 	}
 	low, high := 3, 0
 	for _, a := range known {
@@ -228,12 +269,52 @@ func approverCheck(m run.Machine) check {
 	if set, err := run.Policies(m); err == nil {
 		for name, level := range set.Approval().MinLevel {
 			if level > high {
-				return check{"approvers", "warn", text + "; policy demands level " + itoa(level) + " for " + name + ", which nobody has", "register a key of that level: atip approve --init --key FILE.pub"}
+				return check{"approvers", "warn", text + "; policy demands level " + itoa(level) + " for " + name + ", and no key has it", "register a key of that level: atip approve --init --key FILE.pub"}
 			}
 		}
 	}
 	if low == 0 {
-		return check{"approvers", "warn", text + ": its key needs no person", "give the key a passphrase, or use a security key"}
+		return check{"approvers", "warn", text + ": an agent can use its key", "give the key a passphrase, or use a security key"}
 	}
 	return check{"approvers", "ok", text, ""}
+}
+
+// trustChecks say whether signatures can be verified here, and how old the roots are.
+func trustChecks(m run.Machine) []check {
+	helper := settle.HelperBeside(m.Self)
+	if why := settle.HelperMissing(helper); why != "" {
+		return []check{{"verifier", "warn", "signatures cannot be verified: " + why, "install atip-verify beside atip and atip-exec"}}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, helper, "trust", "status", "-o", "json")
+	raw, err := cmd.Output()
+	var status struct {
+		Roots []struct {
+			Name, Layer, Problem string
+			AgeDays              int
+			Stale, Used          bool
+		}
+	}
+	if json.Unmarshal(raw, &status) != nil || len(status.Roots) == 0 {
+		text := "atip-verify gave no usable answer"
+		if err != nil {
+			text += ": " + err.Error()
+		}
+		return []check{{"verifier", "fail", text, "atip trust status"}}
+	}
+	out := []check{{"verifier", "ok", "atip-verify answers", ""}}
+	for _, r := range status.Roots {
+		k := check{"root", "ok", r.Name + " (" + r.Layer + "), " + itoa(r.AgeDays) + " days old", ""}
+		switch {
+		case r.Problem != "":
+			k.Status, k.Summary, k.Fix = "fail", r.Name+" ("+r.Layer+"): "+r.Problem, "atip trust update"
+		case !r.Used:
+			continue
+		case r.Stale:
+			k.Status, k.Fix = "warn", "atip trust update"
+		}
+		out = append(out, k)
+	}
+	return out
 }

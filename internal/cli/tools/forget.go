@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/atip-dev/atip-exec/internal/cli"
+	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/shims"
 )
@@ -12,7 +13,7 @@ import (
 // person wrote is not ours to remove.
 func forgetVerb(c *cli.Console, v *cli.Values) (int, error) {
 	if len(v.Rest) == 0 {
-		return 0, fault.New("E1004", "forget needs a tool or a digest").WithFix("name what to forget", "atip forget gh")
+		return 0, fault.New(errcode.Arguments, "forget needs a tool or a digest").WithFix("name what to forget", "atip forget gh")
 	}
 	_, at, err := home()
 	if err != nil {

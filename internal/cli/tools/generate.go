@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/atip-dev/atip-exec/internal/cli"
+	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/generate"
 	"github.com/atip-dev/atip-exec/internal/run"
@@ -26,11 +27,11 @@ const generateLimit = time.Minute
 // to read and nothing more.
 func generateVerb(c *cli.Console, v *cli.Values) (int, error) {
 	if len(v.Rest) != 1 {
-		return 0, fault.New("E1004", "generate needs one tool").WithFix("name a tool or the path of an executable", "atip generate mytool")
+		return 0, fault.New(errcode.Arguments, "generate needs one tool").WithFix("name a tool or the path of an executable", "atip generate mytool")
 	}
 	for _, from := range v.All("from") {
 		if from != "help" && from != "man" && from != "completion" {
-			return 0, fault.New("E1002", "--from "+from+" is not help, man or completion").WithFix("choose one of them", "--from man")
+			return 0, fault.New(errcode.FlagValue, "--from "+from+" is not help, man or completion").WithFix("choose one of them", "--from man")
 		}
 	}
 	dirs, at, err := home()
@@ -42,7 +43,7 @@ func generateVerb(c *cli.Console, v *cli.Values) (int, error) {
 		return 0, err
 	}
 	if s.Path == "" || s.Digest == "" {
-		return 0, fault.New("E1005", v.Rest[0]+" is not installed, or cannot be read").WithFix("name a tool or the path of an executable", "")
+		return 0, fault.New(errcode.NoInputFile, v.Rest[0]+" is not installed, or cannot be read").WithFix("name a tool or the path of an executable", "")
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -56,10 +57,10 @@ func generateVerb(c *cli.Console, v *cli.Values) (int, error) {
 	root, method, err := q.answer(v.All("from"))
 	line.clear()
 	if err != nil {
-		return 0, fault.New("E4101", s.Name+" could not be asked: "+err.Error())
+		return 0, fault.New(errcode.GuaranteeMissing, s.Name+" could not be asked: "+err.Error())
 	}
 	if len(root.Kids) == 0 && len(root.Help.Options) == 0 {
-		return 0, fault.New("E1103", s.Name+" names no command and no option in "+strings.Join(q.asked, ", ")).WithFix("write the document by hand; docs/metadata.md shows how", "")
+		return 0, fault.New(errcode.MetadataStructure, s.Name+" names no command and no option in "+strings.Join(q.asked, ", ")).WithFix("write the document by hand; docs/metadata.md shows how", "")
 	}
 	version, _, err := q.prober.Text(ctx, s.Path, s.Digest, "--version")
 	if err != nil {
@@ -68,7 +69,7 @@ func generateVerb(c *cli.Console, v *cli.Values) (int, error) {
 	doc := generate.Document(generate.Subject{Name: filepath.Base(s.Path), Version: generate.VersionOf(version), Digest: s.Digest, Platform: runtime.GOOS + "-" + runtime.GOARCH, Method: method}, root, time.Now())
 	raw, err := json.MarshalIndent(doc, "", "  ")
 	if err != nil {
-		return 0, fault.New("E5001", err.Error())
+		return 0, fault.New(errcode.Internal, err.Error())
 	}
 	raw = append(raw, '\n')
 	if _, err := shims.Admit(raw, s.Digest, true); err != nil {
@@ -77,7 +78,7 @@ func generateVerb(c *cli.Console, v *cli.Values) (int, error) {
 	if v.Has("install") {
 		path := at.ShimPath(s.Digest)
 		if _, err := os.Lstat(path); err == nil {
-			return 0, fault.New("E1106", path+" exists already").WithFix("compare the two with `atip diff`, and remove one", "")
+			return 0, fault.New(errcode.MetadataUnsafe, path+" exists already").WithFix("compare the two with `atip diff`, and remove one", "")
 		}
 		if err := shims.Store(path, raw, nil, shims.Meta{ProbedAt: time.Now().UTC()}); err != nil {
 			return 0, err

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/atip-dev/atip-exec/internal/cli"
+	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/place"
 	"github.com/atip-dev/atip-exec/internal/run"
@@ -48,7 +49,7 @@ func lockVerb(c *cli.Console, v *cli.Values) (int, error) {
 		slices.Sort(names)
 	}
 	if len(names) == 0 {
-		return 0, fault.New("E1004", file+" locks nothing for this platform").WithFix("name the tools to lock", "atip lock git gh")
+		return 0, fault.New(errcode.Arguments, file+" locks nothing for this platform").WithFix("name the tools to lock", "atip lock git gh")
 	}
 	lines, status := []lockLine{}, 0
 	if lock == nil {
@@ -61,7 +62,7 @@ func lockVerb(c *cli.Console, v *cli.Values) (int, error) {
 		}
 		if !v.Has("check") {
 			if line.Found == nil {
-				return 0, fault.New("E1005", name+" is not installed: there is nothing to lock").WithFix("install it, or leave it out", "")
+				return 0, fault.New(errcode.NoInputFile, name+" is not installed: there is nothing to lock").WithFix("install it, or leave it out", "")
 			}
 			if lock[name] == nil {
 				lock[name] = map[string]run.LockedTool{}
@@ -83,7 +84,7 @@ func lockVerb(c *cli.Console, v *cli.Values) (int, error) {
 // lockedLine compares one tool with what the lock says about it.
 func lockedLine(name string, lock run.ToolLock, at shims.Dirs) (lockLine, error) {
 	if name == "" || strings.ContainsAny(name, "/\x00") {
-		return lockLine{}, fault.New("E1004", fmt.Sprintf("%q is not the name of a tool", name)).WithFix("name it as it is found in PATH", "atip lock git")
+		return lockLine{}, fault.New(errcode.Arguments, fmt.Sprintf("%q is not the name of a tool", name)).WithFix("name it as it is found in PATH", "atip lock git")
 	}
 	line := lockLine{Tool: name, State: "absent"}
 	if t, ok := lock[name][run.Platform()]; ok {
@@ -100,8 +101,12 @@ func lockedLine(name string, lock run.ToolLock, at shims.Dirs) (lockLine, error)
 	if s.Provenance.Digest != "" {
 		found.Document = "sha256:" + s.Provenance.Digest
 	}
+	if s.Evidence != nil {
+		found.Signer, found.Provenance = s.Evidence.Identity, s.Evidence.Builder
+	}
 	line.Found, line.State = &found, "lock_mismatch"
-	if line.Locked != nil && line.Locked.Digest == found.Digest && (line.Locked.Document == "" || line.Locked.Document == found.Document) {
+	if line.Locked != nil && line.Locked.Digest == found.Digest && (line.Locked.Signer == "" || line.Locked.Signer == found.Signer) &&
+		(line.Locked.Provenance == "" || line.Locked.Provenance == found.Provenance) && (line.Locked.Document == "" || line.Locked.Document == found.Document) {
 		line.State = "same"
 	}
 	return line, nil
@@ -126,17 +131,17 @@ func lockSource(s subject, at shims.Dirs) string {
 func lockFile(dirs place.Dirs, user bool) (string, error) {
 	if user {
 		if dirs.Config == "" {
-			return "", fault.New("E1005", "there is no configuration directory").WithFix("set HOME", "")
+			return "", fault.New(errcode.NoInputFile, "there is no configuration directory").WithFix("set HOME", "")
 		}
 		return filepath.Join(dirs.Config, "lock.json"), nil
 	}
 	cwd, err := os.Getwd()
 	if err != nil {
-		return "", fault.New("E1005", err.Error())
+		return "", fault.New(errcode.NoInputFile, err.Error())
 	}
-	root, _, why := place.FindWorkspace(cwd, dirs.Home, os.Geteuid(), dirs.Own()...)
+	root, _, why := place.FindWorkspace(cwd, dirs, os.Geteuid())
 	if root == "" {
-		return "", fault.New("E1005", "there is no workspace here: "+why).WithFix("change to a project, or write your own lock with --user", "atip lock --user git")
+		return "", fault.New(errcode.NoInputFile, "there is no workspace here: "+why).WithFix("change to a project, or write your own lock with --user", "atip lock --user git")
 	}
 	return filepath.Join(root, filepath.FromSlash(run.ProjectToolLock)), nil
 }
@@ -145,10 +150,10 @@ func lockFile(dirs place.Dirs, user bool) (string, error) {
 func writeToolLock(file string, lock run.ToolLock) error {
 	raw, err := json.MarshalIndent(map[string]any{"tools": lock}, "", "  ")
 	if err != nil {
-		return fault.New("E5001", err.Error())
+		return fault.New(errcode.Internal, err.Error())
 	}
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-		return fault.New("E1005", err.Error()).With("file", file)
+		return fault.New(errcode.NoInputFile, err.Error()).With("file", file)
 	}
 	return shims.WriteFile(file, append(raw, '\n'))
 }
@@ -161,7 +166,8 @@ func printLock(c *cli.Console, file string, lines []lockLine, status int) error 
 	for _, l := range lines {
 		fmt.Fprintf(&b, "%-20s %s", plain(l.Tool), l.State)
 		if l.State == "lock_mismatch" && l.Locked != nil {
-			now, old := map[string]string{"digest": l.Found.Digest, "document": l.Found.Document}, map[string]string{"digest": l.Locked.Digest, "document": l.Locked.Document}
+			now, old := map[string]string{"digest": l.Found.Digest, "document": l.Found.Document, "signer": l.Found.Signer, "provenance": l.Found.Provenance},
+				map[string]string{"digest": l.Locked.Digest, "document": l.Locked.Document, "signer": l.Locked.Signer, "provenance": l.Locked.Provenance}
 			for _, key := range slices.Sorted(maps.Keys(now)) {
 				if old[key] != "" && old[key] != now[key] {
 					fmt.Fprintf(&b, "  %s %s, was %s", key, plain(now[key]), plain(old[key]))

@@ -4,9 +4,15 @@ package tools
 
 import (
 	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 
+	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/internal/cli"
+	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/internal/run"
 	"github.com/atip-dev/atip-exec/internal/scan"
 	"github.com/atip-dev/atip-exec/internal/selftest"
 )
@@ -27,6 +33,10 @@ func verbs(name string) verb {
 		return showVerb
 	case "resolve":
 		return resolveVerb
+	case "undo":
+		return undoVerb
+	case "checkpoint":
+		return checkpointVerb
 	case "forget":
 		return forgetVerb
 	case "scan":
@@ -59,6 +69,8 @@ func verbs(name string) verb {
 		return policyVerb
 	case "doctor":
 		return doctorVerb
+	case "init":
+		return initVerb
 	case "sandbox":
 		return sandboxVerb
 	case "requests":
@@ -69,8 +81,26 @@ func verbs(name string) verb {
 		return denyVerb
 	case "delegate":
 		return delegateVerb
+	case "run":
+		return runfileVerb
+	case "workspace":
+		return workspaceVerb
+	case "prime":
+		return primeVerb
+	case "mcp":
+		return mcpVerb
+	case "call":
+		return callVerb
+	case "skill":
+		return skillVerb
+	case "man":
+		return manVerb
 	case "redact":
 		return redactVerb
+	case "verify", "sign", "attest":
+		return handToVerifier
+	case "trust":
+		return trustVerb
 	}
 	return nil
 }
@@ -83,6 +113,9 @@ func Main(argv []string) (status int) {
 			status = c.Fail(cli.Panicked(r, c))
 		}
 	}()
+	if name := filepath.Base(argv[0]); name == "run" || name == "run.exe" {
+		argv = append([]string{"atip", "run"}, argv[1:]...)
+	}
 	if len(argv) > 1 && argv[1] == scan.ProbeVerb {
 		return scan.ProbeMain(argv[2:])
 	}
@@ -113,8 +146,64 @@ func Main(argv []string) (status int) {
 	if v.Has("help") {
 		return failed(c, c.Text(cli.Help(spec)), 0)
 	}
+	if err := permitted(spec, v, argv[1:]); err != nil {
+		return c.Fail(err)
+	}
 	code, err := verbs(argv[at])(c, v)
 	return failed(c, err, code)
+}
+
+// handToVerifier goes on as the program that links the signature libraries.
+func handToVerifier(*cli.Console, *cli.Values) (int, error) {
+	return 0, cli.HandOver("atip-verify", os.Args[1:])
+}
+
+// permitted judges a verb that no person types at a terminal as a command would be judged that
+// did the same; one that widens what runs may do is not for anybody else.
+func permitted(spec cli.Spec, v *cli.Values, words []string) error {
+	acts := spec.Acting(v)
+	if acts == cli.Widens {
+		if spec.Machines != "" && v.Has(spec.Machines) && !insideRun() {
+			return nil
+		}
+		a, err := openAnswers()
+		if err != nil {
+			return err
+		}
+		t, err := a.ownTerminal()
+		if err != nil {
+			return fault.New(errcode.Denied, "atip "+run.Quote(words)+" changes what commands may do; it needs your own terminal: "+err.Error()).WithFix("type it on your own terminal, outside atip-exec", "")
+		}
+		t.Close()
+		return nil
+	}
+	paths := cli.OwnPaths(spec, v)
+	paths = slices.DeleteFunc(paths, func(p run.OwnPath) bool { return !strings.ContainsAny(p.Value, "/") })
+	if len(paths) == 0 && acts != cli.Destroys || atTerminal() {
+		return nil
+	}
+	var effects []atip.Effect
+	if acts == cli.Destroys {
+		effects = []atip.Effect{atip.Delete, atip.Destructive}
+	}
+	return run.JudgeVerb(run.Here(), append([]string{"atip"}, words...), paths, effects...)
+}
+
+func insideRun() bool {
+	return os.Getenv("ATIP_EXEC_SANDBOX") != "" || os.Getenv("ATIP_EXEC_PARENT") != ""
+}
+
+// atTerminal reports whether a person types here.
+func atTerminal() bool {
+	if insideRun() {
+		return false
+	}
+	t, err := openTerminal()
+	if err != nil {
+		return false
+	}
+	t.Close()
+	return true
 }
 
 func failed(c *cli.Console, err error, code int) int {
@@ -134,20 +223,15 @@ func general(c *cli.Console, args []string) int {
 			return failed(c, c.Text("atip "+cli.Version+"\n"), 0)
 		}
 	}
-	f := fault.New("E1004", "no verb given")
+	f := fault.New(errcode.Arguments, "no verb given")
 	if len(args) > 0 {
-		f = fault.New("E1004", "unknown verb "+args[0])
+		f = fault.New(errcode.Arguments, "unknown verb "+args[0])
 	}
 	return c.Fail(f.WithFix("see `atip --help`", "atip audit verify"))
 }
 
 // Help lists the verbs of atip.
 func Help() string {
-	out := "Everything beside the running of commands.\n\nUsage: atip VERB [flags]\n\nVerbs:\n"
-	for _, s := range cli.Specs() {
-		if s.Program == "atip" {
-			out += "  " + s.Verb + "\n      " + s.Summary + "\n"
-		}
-	}
-	return out + "\n`atip VERB --help` describes one.\n"
+	out := "Approvals, policies, metadata, registries and checks.\n\nUsage: atip VERB [flags]\n" + cli.VerbList("atip")
+	return out + "\nSee `atip VERB --help`.\n"
 }

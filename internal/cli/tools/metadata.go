@@ -8,8 +8,9 @@ import (
 
 	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/internal/cli"
+	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
-	"github.com/atip-dev/atip-exec/internal/place"
+	"github.com/atip-dev/atip-exec/internal/run"
 	"github.com/atip-dev/atip-exec/shims"
 )
 
@@ -17,7 +18,7 @@ const maxDocument = 4 << 20
 
 func validateVerb(c *cli.Console, v *cli.Values) (int, error) {
 	if len(v.Rest) == 0 {
-		return 0, fault.New("E1004", "validate needs a file").WithFix("name a document", "atip validate mytool.json")
+		return 0, fault.New(errcode.Arguments, "validate needs a file").WithFix("name a document", "atip validate mytool.json")
 	}
 	type result struct {
 		File     string         `json:"file"`
@@ -72,7 +73,7 @@ func findings(raw []byte, name string, lenient bool) []atip.Finding {
 	out := d.Warnings()
 	for _, f := range list {
 		// A shim under another digest loads nowhere.
-		if f.Code == "E1105" {
+		if f.Code == errcode.MetadataBinary {
 			out = append(out, f)
 		}
 	}
@@ -84,22 +85,22 @@ func findings(raw []byte, name string, lenient bool) []atip.Finding {
 func readFile(path string, limit int64) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {
-		return nil, fault.New("E1005", err.Error()).With("file", path)
+		return nil, fault.New(errcode.NoInputFile, err.Error()).With("file", path)
 	}
 	if !info.Mode().IsRegular() {
-		return nil, fault.New("E1005", path+" is not a regular file").With("file", path)
+		return nil, fault.New(errcode.NoInputFile, path+" is not a regular file").With("file", path)
 	}
 	if info.Size() > limit {
-		return nil, fault.New("E1102", fmt.Sprintf("%s is larger than %d bytes", path, limit)).With("file", path)
+		return nil, fault.New(errcode.MetadataLimit, fmt.Sprintf("%s is larger than %d bytes", path, limit)).With("file", path)
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, fault.New("E1005", err.Error()).With("file", path)
+		return nil, fault.New(errcode.NoInputFile, err.Error()).With("file", path)
 	}
 	defer f.Close()
 	raw, err := io.ReadAll(io.LimitReader(f, limit))
 	if err != nil {
-		return nil, fault.New("E1005", err.Error()).With("file", path)
+		return nil, fault.New(errcode.NoInputFile, err.Error()).With("file", path)
 	}
 	return raw, nil
 }
@@ -108,11 +109,11 @@ func listVerb(c *cli.Console, v *cli.Values) (int, error) {
 	if v.Has("remote") {
 		return listRemote(c)
 	}
-	dirs, err := place.DirsFromEnv(os.Getenv, "")
+	dirs, err := run.Here().Dirs()
 	if err != nil {
-		return 0, fault.New("E1005", err.Error())
+		return 0, err
 	}
-	entries, err := shims.List(shims.DirsFromEnv(os.Getenv, dirs.Home))
+	entries, err := shims.List(shimDirs(dirs))
 	if err != nil {
 		return 0, err
 	}

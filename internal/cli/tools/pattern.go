@@ -12,6 +12,7 @@ import (
 
 	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/internal/cli"
+	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/run"
 	"github.com/atip-dev/atip-exec/shims"
@@ -36,7 +37,7 @@ func patternVerb(c *cli.Console, v *cli.Values) (int, error) {
 			return runPattern(c, v.Rest[1:])
 		}
 	}
-	return 0, fault.New("E1004", "pattern needs list, show or run").WithFix("choose one", "atip pattern list")
+	return 0, fault.New(errcode.Arguments, "pattern needs list, show or run").WithFix("choose one", "atip pattern list")
 }
 
 func listPatterns(c *cli.Console, tools []string) error {
@@ -136,11 +137,11 @@ func findPattern(name string) (namedPattern, error) {
 	}
 	switch len(found) {
 	case 0:
-		return namedPattern{}, fault.New("E1005", "no pattern "+name).WithFix("`atip pattern list` shows the patterns", "atip pattern list")
+		return namedPattern{}, fault.New(errcode.NoInputFile, "no pattern "+name).WithFix("`atip pattern list` shows the patterns", "atip pattern list")
 	case 1:
 		return found[0], nil
 	}
-	return namedPattern{}, fault.New("E1004", "two patterns are called "+name+": in "+found[0].Source+" and in "+found[1].Source).WithFix("rename or remove one", "")
+	return namedPattern{}, fault.New(errcode.Arguments, "two patterns are called "+name+": in "+found[0].Source+" and in "+found[1].Source).WithFix("rename or remove one", "")
 }
 
 func cutLast(s, sep string) (before, after string, found bool) {
@@ -171,10 +172,10 @@ func bound(args []string) (namedPattern, [][]string, error) {
 	for _, pair := range args[1:] {
 		name, value, ok := strings.Cut(pair, "=")
 		if !ok || name == "" {
-			return p, nil, fault.New("E1004", strconv.Quote(pair)+" is not NAME=VALUE").WithFix("give each variable a value", "atip pattern run "+args[0]+" branch=topic")
+			return p, nil, fault.New(errcode.Arguments, strconv.Quote(pair)+" is not NAME=VALUE").WithFix("give each variable a value", "atip pattern run "+args[0]+" branch=topic")
 		}
 		if _, twice := values[name]; twice {
-			return p, nil, fault.New("E1004", name+" is given twice")
+			return p, nil, fault.New(errcode.Arguments, name+" is given twice")
 		}
 		values[name] = value
 	}
@@ -184,7 +185,7 @@ func bound(args []string) (namedPattern, [][]string, error) {
 
 func showPattern(c *cli.Console, args []string) error {
 	if len(args) == 0 {
-		return fault.New("E1004", "pattern show needs a name").WithFix("name a pattern", "atip pattern show gh/review-pr")
+		return fault.New(errcode.Arguments, "pattern show needs a name").WithFix("name a pattern", "atip pattern show gh/review-pr")
 	}
 	var steps [][]string
 	p, err := findPattern(args[0])
@@ -233,14 +234,14 @@ func quoted(words []string) string {
 // and stops at the first that fails. Nothing starts unless all of them can be bound.
 func runPattern(c *cli.Console, args []string) (int, error) {
 	if len(args) == 0 {
-		return 0, fault.New("E1004", "pattern run needs a name").WithFix("name a pattern", "atip pattern run gh/review-pr number=42")
+		return 0, fault.New(errcode.Arguments, "pattern run needs a name").WithFix("name a pattern", "atip pattern run gh/review-pr number=42")
 	}
 	p, steps, err := bound(args)
 	if err != nil {
 		return 0, err
 	}
 	if why := p.why(); why != "" {
-		return 0, fault.New("E2001", "the pattern "+p.Name+" is not run: "+why).With("source", p.Source).WithFix("run the steps that you want one by one", "atip pattern show "+args[0])
+		return 0, fault.New(errcode.Denied, "the pattern "+p.Name+" is not run: "+why).With("source", p.Source).WithFix("run the steps that you want one by one", "atip pattern show "+args[0])
 	}
 	program := filepath.Join(filepath.Dir(run.Here().Self), "atip-exec")
 	for i, words := range steps {
@@ -259,7 +260,7 @@ func runStep(program string, words []string) (int, error) {
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(signals)
 	if err := cmd.Start(); err != nil {
-		return 0, fault.New("E4201", program+": "+err.Error()).WithFix("install `atip-exec` beside `atip`", "go install github.com/atip-dev/atip-exec/cmd/...")
+		return 0, fault.New(errcode.NoCompanion, program+": "+err.Error()).WithFix("install `atip-exec` beside `atip`", "go install github.com/atip-dev/atip-exec/cmd/...")
 	}
 	done := make(chan error, 1)
 	go func() { done <- cmd.Wait() }()
@@ -279,7 +280,7 @@ func runStep(program string, words []string) (int, error) {
 			case errors.As(err, &exit):
 				return 70, nil // atip-exec itself was killed
 			}
-			return 0, fault.New("E4201", program+": "+err.Error())
+			return 0, fault.New(errcode.NoCompanion, program+": "+err.Error())
 		}
 	}
 }

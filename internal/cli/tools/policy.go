@@ -1,9 +1,8 @@
 package tools
 
 import (
-	"os"
-
 	"github.com/atip-dev/atip-exec/internal/cli"
+	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/run"
 	"github.com/atip-dev/atip-exec/policy"
@@ -11,7 +10,7 @@ import (
 
 func policyVerb(c *cli.Console, v *cli.Values) (int, error) {
 	if len(v.Rest) == 0 {
-		return 0, fault.New("E1004", "policy: say init, show, check, test, lint, diff, simulate, trust or lock").WithFix("say which", "atip policy check")
+		return 0, fault.New(errcode.Arguments, "policy: say init, show, check, test, lint, diff, simulate, trust or lock").WithFix("say which", "atip policy check")
 	}
 	switch what := v.Rest[1:]; v.Rest[0] {
 	case "init":
@@ -33,7 +32,7 @@ func policyVerb(c *cli.Console, v *cli.Values) (int, error) {
 	case "simulate":
 		return simulatePolicy(c, v, what)
 	}
-	return 0, fault.New("E1004", "policy: unknown word "+v.Rest[0]).WithFix("say init, show, check, test, lint, diff, simulate, trust or lock", "atip policy check")
+	return 0, fault.New(errcode.Arguments, "policy: unknown word "+v.Rest[0]).WithFix("say init, show, check, test, lint, diff, simulate, trust or lock", "atip policy check")
 }
 
 func showPolicy(c *cli.Console, what []string) error {
@@ -41,7 +40,7 @@ func showPolicy(c *cli.Console, what []string) error {
 		return c.Text(policy.BuiltinText())
 	}
 	if len(what) > 1 || (len(what) == 1 && what[0] != "effective") {
-		return fault.New("E1004", "policy show: say builtin or effective")
+		return fault.New(errcode.Arguments, "policy show: say builtin or effective")
 	}
 	set, err := run.Policies(run.Here())
 	if err != nil {
@@ -104,22 +103,4 @@ func checkPolicy(c *cli.Console, files []string) error {
 		}
 	}
 	return nil
-}
-
-func redactVerb(c *cli.Console, v *cli.Values) (int, error) {
-	if len(v.Rest) == 0 {
-		return 0, run.Redact(os.Stdin, c.Out)
-	}
-	for _, file := range v.Rest {
-		f, err := os.Open(file)
-		if err != nil {
-			return 0, fault.New("E1005", err.Error()).With("file", file)
-		}
-		err = run.Redact(f, c.Out)
-		f.Close()
-		if err != nil {
-			return 0, err
-		}
-	}
-	return 0, nil
 }

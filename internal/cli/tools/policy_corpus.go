@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/atip-dev/atip-exec/internal/audit"
+	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/run"
 )
@@ -45,7 +46,7 @@ func readCorpus(file string) ([]corpusRow, error) {
 		return nil, err
 	}
 	bad := func(line int, why string) error {
-		return fault.New("E1103", fmt.Sprintf("%s:%d: %s", file, line, why)).With("file", file).With("line", line).WithFix("write one object a line: {\"cmd\": …, \"decision\": \"allow|confirm|deny\"}", "")
+		return fault.New(errcode.MetadataStructure, fmt.Sprintf("%s:%d: %s", file, line, why)).With("file", file).With("line", line).WithFix("write one object a line: {\"cmd\": …, \"decision\": \"allow|confirm|deny\"}", "")
 	}
 	var rows []corpusRow
 	for n, line := range bytes.Split(raw, []byte("\n")) {
@@ -85,7 +86,7 @@ func auditRows() ([]corpusRow, error) {
 	}
 	dir := filepath.Join(a.dirs.State, "audit")
 	if _, err := os.Stat(dir); os.IsNotExist(err) {
-		return nil, fault.New("E1005", "no audit log at "+dir).With("directory", dir).WithFix("run something first, or name a corpus", "atip policy test --corpus FILE")
+		return nil, fault.New(errcode.NoInputFile, "no audit log at "+dir).With("directory", dir).WithFix("run something first, or name a corpus", "atip policy test --corpus FILE")
 	}
 	seen := map[string]bool{}
 	var rows []corpusRow
@@ -120,7 +121,7 @@ func auditRows() ([]corpusRow, error) {
 // scratch makes an empty git work tree with the files of a row.
 func scratch(files map[string]string) (dir string, err error) {
 	if dir, err = os.MkdirTemp("", "atip-policy-test-"); err != nil {
-		return "", fault.New("E4005", err.Error())
+		return "", fault.New(errcode.OutputWrite, err.Error())
 	}
 	write := func(name, text string) error {
 		path := filepath.Join(dir, name)
@@ -150,7 +151,7 @@ func scratch(files map[string]string) (dir string, err error) {
 	}
 	if err != nil {
 		os.RemoveAll(dir)
-		return "", fault.New("E1103", "files: "+err.Error())
+		return "", fault.New(errcode.MetadataStructure, "files: "+err.Error())
 	}
 	return dir, nil
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/atip-dev/atip-exec/internal/cli"
+	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/run"
 	"github.com/atip-dev/atip-exec/policy"
@@ -31,7 +32,7 @@ type compared struct {
 // diffPolicy says which commands two policy files decide differently.
 func diffPolicy(c *cli.Console, v *cli.Values, files []string) (int, error) {
 	if len(files) != 2 {
-		return 0, fault.New("E1004", "policy diff: name two policy files").WithFix("name the old and the new one", "atip policy diff old.json new.json --corpus commands.jsonl")
+		return 0, fault.New(errcode.Arguments, "policy diff: name two policy files").WithFix("name the old and the new one", "atip policy diff old.json new.json --corpus commands.jsonl")
 	}
 	m := run.Here()
 	var judges [2]*run.Judge
@@ -80,7 +81,7 @@ func diffPolicy(c *cli.Console, v *cli.Values, files []string) (int, error) {
 // of what the audit recorded.
 func simulatePolicy(c *cli.Console, v *cli.Values, files []string) (int, error) {
 	if len(files) > 1 || !v.Has("from-audit") {
-		return 0, fault.New("E1004", "policy simulate: name at most one policy file, and --from-audit").WithFix("replay what was recorded", "atip policy simulate new.json --from-audit")
+		return 0, fault.New(errcode.Arguments, "policy simulate: name at most one policy file, and --from-audit").WithFix("replay what was recorded", "atip policy simulate new.json --from-audit")
 	}
 	m := run.Here()
 	var set *policy.Set

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/atip-dev/atip-exec/internal/cli"
+	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/place"
 	"github.com/atip-dev/atip-exec/internal/run"
@@ -22,7 +23,7 @@ const firstUser = `{
   // workspace, read-only, ci or ops; docs/policy.md describes them.
   "profile": "workspace",
 
-  // Off means that a person is asked.
+  // Off: such a command needs approval.
   "switches": {
     // "url_fetch": true,        GET of public hosts, into the workspace
     // "package_install": true,  installs into the workspace and private caches
@@ -32,8 +33,8 @@ const firstUser = `{
   // Hosts that may be reached where a command is granted hosts.
   "network": {"allow": [], "deny": []},
 
-  // A rule may do what its grants name and nothing else. Its examples are tried whenever
-  // the file is read.
+  // A rule permits only the effects in its grants. Its examples are tested each time the
+  // file is read.
   "rules": [
     // {"id": "open-pr", "decision": "allow", "when": {"tool": "gh", "command": ["pr create"]},
     //  "grants": ["network", "remoteMutation"],
@@ -44,8 +45,8 @@ const firstUser = `{
 
 // firstProject tightens, which is all that a project's policy may until a person trusts it.
 const firstProject = `{
-  // Rules of this project. It can only be stricter than the policy of whoever works here,
-  // until they trust it: atip policy trust. After a change: atip policy check
+  // Rules of this project. It only tightens your own policy until you
+  // trust it: atip policy trust. After a change: atip policy check
   "version": 1,
 
   // Files that no command may change unnoticed, beside those that are always protected.
@@ -66,7 +67,7 @@ func initPolicy(c *cli.Console, project bool, what []string) error {
 	}
 	switch {
 	case len(what) > 1:
-		return fault.New("E1004", "policy init: name one file, or - for standard output")
+		return fault.New(errcode.Arguments, "policy init: name one file, or - for standard output")
 	case len(what) == 1 && what[0] == "-":
 		return c.Text(text)
 	}
@@ -79,16 +80,16 @@ func initPolicy(c *cli.Console, project bool, what []string) error {
 		if err != nil {
 			return err
 		}
-		file = filepath.Join(root, ".agent-tools", "policy.json")
+		file = filepath.Join(root, place.OwnDir, "policy.json")
 	default:
-		dirs, err := place.DirsFromEnv(os.Getenv, "")
+		dirs, err := run.Here().Dirs()
 		if err != nil {
-			return fault.New("E1005", err.Error()).WithFix("set HOME", "")
+			return err
 		}
 		file = filepath.Join(dirs.Config, "policy.json")
 	}
 	if err := writeNew(file, text); err != nil {
-		f := fault.New("E4005", "policy init: "+err.Error()).With("file", file)
+		f := fault.New(errcode.OutputWrite, "policy init: "+err.Error()).With("file", file)
 		if errors.Is(err, fs.ErrExist) {
 			return f.WithFix("edit it, or name another file; nothing was changed", "atip policy init -")
 		}

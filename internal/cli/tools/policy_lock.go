@@ -5,14 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/atip-dev/atip-exec/internal/approve"
 	"github.com/atip-dev/atip-exec/internal/cli"
+	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/run"
 )
@@ -28,7 +27,7 @@ func lockPolicy(c *cli.Console, v *cli.Values, words []string) error {
 	case len(words) == 1 && words[0] == "sign":
 		return signLock(file, v.Get("key"))
 	}
-	return fault.New("E1004", "policy lock: say add REQUEST|DIGEST, or sign").WithFix("add an entry, then sign", "atip policy lock add sha256:… --reason release")
+	return fault.New(errcode.Arguments, "policy lock: say add REQUEST|DIGEST, or sign").WithFix("add an entry, then sign", "atip policy lock add sha256:… --reason release")
 }
 
 // addLock writes an entry for one plan: of an open request, or the lockDigest that a
@@ -45,7 +44,7 @@ func addLock(c *cli.Console, file, what string, v *cli.Values) error {
 			return err
 		}
 		if digest, err = run.LockDigest(r.Bound); err != nil {
-			return fault.New("E1004", err.Error())
+			return fault.New(errcode.Arguments, err.Error())
 		}
 	}
 	l, err := approve.ReadLock(file)
@@ -92,6 +91,9 @@ func signLock(file, key string) error {
 	if key == "" {
 		key = a.ownKey()
 	}
+	if key, err = filepath.Abs(key); err != nil {
+		return fault.New(errcode.NoInputFile, err.Error())
+	}
 	t, err := a.ownTerminal()
 	if err != nil {
 		return err
@@ -99,7 +101,7 @@ func signLock(file, key string) error {
 	defer t.Close()
 	l, err := approve.ReadLock(file)
 	if errors.Is(err, fs.ErrNotExist) {
-		return fault.New("E1005", "no "+file+" here").WithFix("add an entry first", "atip policy lock add sha256:…")
+		return fault.New(errcode.NoInputFile, "no "+file+" here").WithFix("add an entry first", "atip policy lock add sha256:…")
 	}
 	if err != nil {
 		return err
@@ -113,7 +115,7 @@ func signLock(file, key string) error {
 			return err
 		}
 	}
-	answer, err := t.ask("CI may then do this without a person. Type yes to sign: ")
+	answer, err := t.ask("CI may then run this without approval. Type yes to sign: ")
 	if err != nil {
 		return err
 	}
@@ -125,9 +127,8 @@ func signLock(file, key string) error {
 		return err
 	}
 	var signature bytes.Buffer
-	cmd := exec.Command(keygen(), "-Y", "sign", "-f", key, "-n", approve.LockNamespace)
+	cmd := keygen("-Y", "sign", "-f", key, "-n", approve.LockNamespace)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(text), &signature, t.out
-	cmd.Env = os.Environ()
 	if err := cmd.Run(); err != nil {
 		return refused("ssh-keygen did not sign: " + err.Error())
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/run"
 )
@@ -14,7 +15,7 @@ import (
 func trustPolicy(dirs []string) error {
 	dir := ""
 	if len(dirs) > 1 {
-		return fault.New("E1004", "policy trust: name at most one directory")
+		return fault.New(errcode.Arguments, "policy trust: name at most one directory")
 	}
 	if len(dirs) == 1 {
 		dir = dirs[0]
@@ -34,7 +35,7 @@ func trustPolicy(dirs []string) error {
 		return err
 	}
 	if len(read) == 0 {
-		return fault.New("E1005", root+" has no policy").WithFix("there is nothing to trust", "")
+		return fault.New(errcode.NoInputFile, root+" has no policy").WithFix("there is nothing to trust", "")
 	}
 	names := map[string]any{}
 	for name := range read {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/atip-dev/atip-exec/internal/cli"
+	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/run"
 	"github.com/atip-dev/atip-exec/policy"
@@ -61,7 +62,7 @@ func testPolicy(c *cli.Console, files []string, corpus []string) (int, error) {
 		}
 		var failed *policy.ParseError
 		switch err := doc.CheckExamples(im.Request); {
-		case errors.As(err, &failed) && failed.Code == "E2042":
+		case errors.As(err, &failed) && failed.Code == errcode.RuleExample:
 			// What the verb is for, and not a policy that cannot be read.
 			t.Failed = append(t.Failed, failedRow{File: file, Line: failed.Line, Why: failed.Msg})
 		case err != nil:
@@ -75,7 +76,7 @@ func testPolicy(c *cli.Console, files []string, corpus []string) (int, error) {
 		}
 	}
 	if len(files) > 1 && len(corpus) > 0 {
-		return 0, fault.New("E1004", "policy test: a corpus is judged under one policy file, or under those in force")
+		return 0, fault.New(errcode.Arguments, "policy test: a corpus is judged under one policy file, or under those in force")
 	}
 	if len(files) == 0 {
 		if docs, err = run.Documents(m); err != nil {

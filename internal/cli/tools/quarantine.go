@@ -9,8 +9,9 @@ import (
 	"slices"
 
 	"github.com/atip-dev/atip-exec/internal/cli"
+	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
-	"github.com/atip-dev/atip-exec/internal/place"
+	"github.com/atip-dev/atip-exec/internal/run"
 	"github.com/atip-dev/atip-exec/sandbox"
 )
 
@@ -18,9 +19,9 @@ const quarantineKind = "atip-exec.quarantine/1"
 
 // quarantineVerb lists, shows, restores or drops what runs wrote under protected names.
 func quarantineVerb(c *cli.Console, v *cli.Values) (int, error) {
-	dirs, err := place.DirsFromEnv(os.Getenv, "")
+	dirs, err := run.Here().Dirs()
 	if err != nil {
-		return 0, fault.New("E1005", err.Error())
+		return 0, err
 	}
 	all, err := sandbox.Quarantines(dirs.State)
 	if err != nil {
@@ -33,14 +34,14 @@ func quarantineVerb(c *cli.Console, v *cli.Values) (int, error) {
 		}
 		return 0, c.Text(quarantineText(all))
 	}
-	const fix, example = "name a run of the list", "atip sandbox quarantine list"
+	const fix, example = "name a run from `atip sandbox quarantine list`", "atip sandbox quarantine list"
 	switch words[0] {
 	case "show", "restore", "drop":
 	default:
-		return 0, fault.New("E1004", "sandbox quarantine: unknown action "+words[0]).WithFix("one of list, show, restore, drop", example)
+		return 0, fault.New(errcode.Arguments, "sandbox quarantine: unknown action "+words[0]).WithFix("one of list, show, restore, drop", example)
 	}
 	if len(words) == 1 {
-		return 0, fault.New("E1004", "sandbox quarantine "+words[0]+": no run named").WithFix(fix, example)
+		return 0, fault.New(errcode.Arguments, "sandbox quarantine "+words[0]+": no run named").WithFix(fix, example)
 	}
 	for _, q := range all {
 		if q.Run != words[1] {
@@ -53,11 +54,11 @@ func quarantineVerb(c *cli.Console, v *cli.Values) (int, error) {
 			return 0, restoreQuarantine(c, q, words[2:], v.Has("force"))
 		}
 		if err := q.Drop(); err != nil {
-			return 0, fault.New("E3004", err.Error())
+			return 0, fault.New(errcode.StatusWrite, err.Error())
 		}
 		return 0, c.Text("dropped " + q.Run + "\n")
 	}
-	return 0, fault.New("E1005", "sandbox quarantine: nothing is kept of run "+words[1]).WithFix(fix, example)
+	return 0, fault.New(errcode.NoInputFile, "sandbox quarantine: no quarantined files of run "+words[1]).WithFix(fix, example)
 }
 
 func quarantineText(all []sandbox.Quarantine) string {
@@ -68,7 +69,7 @@ func quarantineText(all []sandbox.Quarantine) string {
 	for _, q := range all {
 		out += q.Run + "\n"
 		for _, k := range q.Files {
-			out += "  " + k.Path() + "\n"
+			out += "  " + visible(k.Path()) + "\n" // a run chose the name
 		}
 	}
 	return out
@@ -79,7 +80,7 @@ func restoreQuarantine(c *cli.Console, q sandbox.Quarantine, words []string, for
 	for i, word := range words {
 		path, err := filepath.Abs(word)
 		if err != nil {
-			return fault.New("E1005", err.Error())
+			return fault.New(errcode.NoInputFile, err.Error())
 		}
 		paths[i] = path
 	}
@@ -92,7 +93,7 @@ func restoreQuarantine(c *cli.Console, q sandbox.Quarantine, words []string, for
 	}
 	text := ""
 	for _, path := range done {
-		text += "restored " + path + "\n"
+		text += "restored " + visible(path) + "\n"
 	}
 	return c.Text(text)
 }
@@ -134,7 +135,7 @@ func showQuarantine(c *cli.Console, q sandbox.Quarantine) error {
 	for _, k := range q.Files {
 		data, err := keptText(q.Place(k), most)
 		if err != nil {
-			return fault.New("E1005", err.Error())
+			return fault.New(errcode.NoInputFile, err.Error())
 		}
 		files = append(files, file{k, string(data)})
 		text += "=== " + k.Path() + " (" + k.Mode.String() + ")\n" + string(data)

@@ -12,11 +12,15 @@ import (
 	"time"
 
 	"github.com/atip-dev/atip-exec/internal/cli"
+	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/place"
+	"github.com/atip-dev/atip-exec/internal/run"
 	"github.com/atip-dev/atip-exec/policy"
 	"github.com/atip-dev/atip-exec/shims"
 	"github.com/atip-dev/atip-exec/shims/remote"
+	"github.com/atip-dev/atip-exec/trust"
+	"github.com/atip-dev/atip-exec/trust/settle"
 )
 
 // One look-up waits for registries as long as a command may; a sync has time.
@@ -31,7 +35,7 @@ func registryClient() (*remote.Client, error) {
 		return nil, err
 	}
 	if at.Data == "" {
-		return nil, fault.New("E1005", "there is no data directory to keep metadata in").WithFix("set HOME", "")
+		return nil, fault.New(errcode.NoInputFile, "there is no data directory to keep metadata in").WithFix("set HOME", "")
 	}
 	config, err := remote.ReadConfig(place.Managed, dirs.Config, os.Getenv)
 	if err != nil {
@@ -46,6 +50,22 @@ func registryClient() (*remote.Client, error) {
 		}
 		return err
 	}
+	m := run.Here()
+	policies, err := run.Policies(m)
+	if err != nil {
+		return nil, err
+	}
+	stated := policies.TrustPolicy()
+	session := run.EvidenceSession(m, dirs, stated)
+	client.Verify = func(q settle.Query, required bool) (trust.Verdict, string, error) {
+		settled, err := session.Settle(q)
+		if err != nil {
+			return trust.Verdict{}, "", err
+		}
+		t := run.TrustPolicyOf(stated)
+		t.RequireMetadata = t.RequireMetadata || required
+		return trust.JudgeMetadata(settled[0], t), session.Why(q.SHA256), nil
+	}
 	return client, nil
 }
 
@@ -58,11 +78,11 @@ func limited(d time.Duration) (context.Context, func()) {
 // fetchShimVerb is what a run starts when nothing on this machine knows a file.
 func fetchShimVerb(c *cli.Console, v *cli.Values) (int, error) {
 	if len(v.Rest) != 1 {
-		return 0, fault.New("E1004", "fetch-shim needs one digest").WithFix("name the SHA-256 of a file", "")
+		return 0, fault.New(errcode.Arguments, "fetch-shim needs one digest").WithFix("name the SHA-256 of a file", "")
 	}
 	hex, ok := remote.Digest(v.Rest[0])
 	if !ok {
-		return 0, fault.New("E1004", v.Rest[0]+" is not the SHA-256 of an executable").WithFix("write 64 hexadecimal digits", "")
+		return 0, fault.New(errcode.Arguments, v.Rest[0]+" is not the SHA-256 of an executable").WithFix("write 64 hexadecimal digits", "")
 	}
 	client, err := registryClient()
 	if err != nil {
@@ -79,9 +99,9 @@ func fetchShimVerb(c *cli.Console, v *cli.Values) (int, error) {
 		r, err = client.Fetch(ctx, hex)
 	}
 	var kept *shims.Error
-	if errors.As(err, &kept) && kept.Code == "E1106" {
+	if errors.As(err, &kept) && kept.Code == errcode.MetadataUnsafe {
 		// The answer was good, our own directory is not: nothing was refused.
-		return 0, fault.New("E4202", "the answer cannot be kept: "+kept.Error()).With("file", kept.File).WithFix("make the data directory writable", "")
+		return 0, fault.New(errcode.RegistryUnavailable, "the answer cannot be kept: "+kept.Error()).With("file", kept.File).WithFix("make the data directory writable", "")
 	}
 	if err != nil {
 		return 0, err
@@ -183,7 +203,7 @@ func syncTools(ctx context.Context, c *cli.Console, client *remote.Client, words
 			return 0, err
 		}
 		if len(ahead) == 0 {
-			return 0, fault.New("E1005", word+" is not installed, and no catalog offers it for this platform").WithFix("install it, or name its digest", "atip list --remote")
+			return 0, fault.New(errcode.NoInputFile, word+" is not installed, and no catalog offers it for this platform").WithFix("install it, or name its digest", "atip list --remote")
 		}
 		for _, hex := range slices.Sorted(maps.Keys(ahead)) {
 			lines = append(lines, line{word, hex, ahead[hex]})

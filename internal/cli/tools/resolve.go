@@ -3,11 +3,11 @@ package tools
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/internal/cli"
+	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/place"
 )
@@ -16,7 +16,7 @@ import (
 // is started; `atip-exec explain` does the same for what would really run.
 func resolveVerb(c *cli.Console, v *cli.Values) (int, error) {
 	if len(v.Rest) == 0 {
-		return 0, fault.New("E1003", "resolve needs a command").WithFix("write the command after `--`", "atip resolve --metadata gh.json -- gh pr merge 42")
+		return 0, fault.New(errcode.NoCommand, "resolve needs a command").WithFix("write the command after `--`", "atip resolve --metadata gh.json -- gh pr merge 42")
 	}
 	var s subject
 	var err error
@@ -68,10 +68,7 @@ func here() (place.World, error) {
 		return place.World{}, err
 	}
 	w := place.World{Home: dirs.Home, Cwd: cwd, Config: dirs.Config, Data: dirs.Data, State: dirs.State, Runtime: dirs.Runtime, Managed: place.Managed}
-	w.Workspace, w.GitDirs, _ = place.FindWorkspace(cwd, dirs.Home, os.Geteuid(), dirs.Own()...)
-	if t := os.Getenv("TMPDIR"); filepath.IsAbs(t) {
-		w.TmpDirs = []string{t}
-	}
+	w.Workspace, w.GitDirs, _ = place.FindWorkspace(cwd, dirs, os.Geteuid())
 	return w.Resolved(), nil
 }
 

@@ -6,12 +6,13 @@ import (
 
 	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/internal/cli"
+	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 )
 
 func lintVerb(c *cli.Console, v *cli.Values) (int, error) {
 	if len(v.Rest) == 0 {
-		return 0, fault.New("E1004", "lint needs a file").WithFix("name a document", "atip lint mytool.json")
+		return 0, fault.New(errcode.Arguments, "lint needs a file").WithFix("name a document", "atip lint mytool.json")
 	}
 	type result struct {
 		File     string         `json:"file"`
@@ -54,7 +55,7 @@ func lintVerb(c *cli.Console, v *cli.Values) (int, error) {
 // that --fail-on names.
 func diffVerb(c *cli.Console, v *cli.Values) (int, error) {
 	if len(v.Rest) != 2 {
-		return 0, fault.New("E1004", "diff needs two documents").WithFix("name the old one and the new one", "atip diff old.json new.json")
+		return 0, fault.New(errcode.Arguments, "diff needs two documents").WithFix("name the old one and the new one", "atip diff old.json new.json")
 	}
 	fail := map[string]bool{}
 	for _, list := range v.All("fail-on") {
@@ -63,7 +64,7 @@ func diffVerb(c *cli.Console, v *cli.Values) (int, error) {
 			case atip.ChangeDanger, atip.ChangeLoosened, atip.ChangeSurface, atip.ChangeText:
 				fail[class] = true
 			default:
-				return 0, fault.New("E1002", fmt.Sprintf("--fail-on: %q is not danger, loosened, surface or text", class)).WithFix("name classes of changes", "--fail-on danger,loosened")
+				return 0, fault.New(errcode.FlagValue, fmt.Sprintf("--fail-on: %q is not danger, loosened, surface or text", class)).WithFix("name classes of changes", "--fail-on danger,loosened")
 			}
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"github.com/atip-dev/atip-exec/internal/cli"
+	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/run"
 	"github.com/atip-dev/atip-exec/internal/selftest"
@@ -16,7 +17,7 @@ func sandboxVerb(c *cli.Console, v *cli.Values) (int, error) {
 	switch v.Rest[0] {
 	case "test":
 		if len(v.Rest) > 1 {
-			return 0, fault.New("E1004", "sandbox test takes no argument").WithFix("name nothing after it", "atip sandbox test")
+			return 0, fault.New(errcode.Arguments, "sandbox test takes no argument").WithFix("name nothing after it", "atip sandbox test")
 		}
 		return sandboxTest(c, v)
 	case "clean":
@@ -24,7 +25,7 @@ func sandboxVerb(c *cli.Console, v *cli.Values) (int, error) {
 	case "quarantine":
 		return quarantineVerb(c, v)
 	}
-	return 0, fault.New("E1004", "sandbox: unknown action "+v.Rest[0]).WithFix("see `atip sandbox --help`", "atip sandbox test")
+	return 0, fault.New(errcode.Arguments, "sandbox: unknown action "+v.Rest[0]).WithFix("see `atip sandbox --help`", "atip sandbox test")
 }
 
 // sandboxTest tries to get out of the sandbox and prints which guarantee held.
@@ -40,13 +41,13 @@ func sandboxTest(c *cli.Console, v *cli.Values) (int, error) {
 	// A start forgets the answer of the probe if it fails, which must not cost runs theirs.
 	state, err := os.MkdirTemp("", "atip-sandbox-state-")
 	if err != nil {
-		return 0, fault.New("E3004", err.Error())
+		return 0, fault.New(errcode.StatusWrite, err.Error())
 	}
 	defer os.RemoveAll(state)
 	if canonical, err := filepath.EvalSymlinks(state); err == nil {
 		state = canonical
 	}
-	report, err := selftest.Run(context.Background(), selftest.Options{Self: m.Self, State: state, Policy: profile})
+	report, err := selftest.Run(context.Background(), selftest.Options{Self: m.Self, State: state, Policy: profile, Names: run.ProtectedNames()})
 	if err != nil {
 		return 0, err
 	}

@@ -13,12 +13,14 @@ import (
 	"time"
 
 	"github.com/atip-dev/atip-exec/internal/cli"
+	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/place"
 	"github.com/atip-dev/atip-exec/internal/run"
 	"github.com/atip-dev/atip-exec/internal/scan"
 	"github.com/atip-dev/atip-exec/shims"
 	"github.com/atip-dev/atip-exec/trust"
+	"github.com/atip-dev/atip-exec/trust/settle"
 )
 
 // scanLimit ends a scan that takes too long; what was found until then is kept.
@@ -30,7 +32,7 @@ func scanVerb(c *cli.Console, v *cli.Values) (int, error) {
 		return 0, err
 	}
 	if at.Data == "" {
-		return 0, fault.New("E1005", "there is no data directory to keep metadata in").WithFix("set HOME", "")
+		return 0, fault.New(errcode.NoInputFile, "there is no data directory to keep metadata in").WithFix("set HOME", "")
 	}
 	o, skipped, err := scanOptions(v, dirs, at)
 	if err != nil {
@@ -44,15 +46,43 @@ func scanVerb(c *cli.Console, v *cli.Values) (int, error) {
 	o.Progress = line.show
 	report, err := scan.Run(ctx, o)
 	line.clear()
+	askDistro(c, dirs, report)
 	if failed := scan.Index(at, cli.Version, report, time.Now()); failed != nil {
 		return 0, failed
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
 		c.Warn("the scan was ended after " + scanLimit.String() + "; what it found is kept")
 	} else if err != nil {
-		return 0, fault.New("E4009", "the scan was cancelled; what it found is kept")
+		return 0, fault.New(errcode.Cancelled, "the scan was cancelled; what it found is kept")
 	}
 	return 0, printScan(c, o.Dirs, skipped, report)
+}
+
+// askDistro stores what the package database says of the system's files, for later runs.
+// Nothing is said if it cannot be asked: then runs know no more than before.
+func askDistro(c *cli.Console, dirs place.Dirs, r scan.Report) {
+	policies, err := run.Policies(run.Here())
+	if err != nil || policies.TrustPolicy().DistroTrust == "off" {
+		return
+	}
+	session := run.EvidenceSession(run.Here(), dirs, policies.TrustPolicy())
+	var queries []settle.Query
+	for _, t := range r.Tools {
+		q := settle.Query{Kind: "tool", Name: t.Name, SHA256: t.SHA256, Path: t.Path, Distro: true}
+		if t.SHA256 != "" && strings.HasPrefix(t.Path, "/usr/") && !session.HasDistro(q) {
+			queries = append(queries, q)
+		}
+	}
+	answers, err := session.Settle(queries...)
+	if err != nil {
+		return
+	}
+	for i, a := range answers {
+		session.KeepDistro(queries[i], a)
+		if a.Distro == trust.DistroMismatch {
+			c.Warn(plain(queries[i].Path + " is not what its package installed; it is refused (distro_db_mismatch)"))
+		}
+	}
 }
 
 func scanOptions(v *cli.Values, dirs place.Dirs, at shims.Dirs) (o scan.Options, skipped []scan.Skipped, err error) {
@@ -80,10 +110,10 @@ func scanOptions(v *cli.Values, dirs place.Dirs, at shims.Dirs) (o scan.Options,
 	for _, word := range v.Rest {
 		if info, err := os.Stat(word); strings.Contains(word, "/") || err == nil && info.IsDir() {
 			if err != nil {
-				return o, nil, fault.New("E1005", err.Error()).With("directory", word)
+				return o, nil, fault.New(errcode.NoInputFile, err.Error()).With("directory", word)
 			}
 			if !info.IsDir() {
-				return o, nil, fault.New("E1005", word+" is not a directory").WithFix("name a directory, or a tool as it is found in PATH", "atip scan gh")
+				return o, nil, fault.New(errcode.NoInputFile, word+" is not a directory").WithFix("name a directory, or a tool as it is found in PATH", "atip scan gh")
 			}
 			named = append(named, word)
 			continue

@@ -6,6 +6,7 @@ import (
 
 	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/internal/cli"
+	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 )
 
@@ -19,7 +20,7 @@ type shownCommand struct {
 
 func showVerb(c *cli.Console, v *cli.Values) (int, error) {
 	if len(v.Rest) == 0 {
-		return 0, fault.New("E1004", "show needs a tool").WithFix("name a tool, a digest or a document", "atip show git push")
+		return 0, fault.New(errcode.Arguments, "show needs a tool").WithFix("name a tool, a digest or a document", "atip show git push")
 	}
 	s, err := subjectOf(v.Rest[0])
 	if err == nil {
@@ -41,7 +42,7 @@ func showVerb(c *cli.Console, v *cli.Values) (int, error) {
 		commands = append(commands, shown)
 	}
 	if len(commands) == 0 {
-		return 0, fault.New("E1005", s.Name+" has no command "+strings.Join(path, " ")).WithFix("`atip show "+s.Name+"` lists them", "")
+		return 0, fault.New(errcode.NoInputFile, s.Name+" has no command "+strings.Join(path, " ")).WithFix("`atip show "+s.Name+"` lists them", "")
 	}
 	warnings := append([]string{}, s.Found.Warnings...)
 	for _, f := range s.document().Warnings() {
@@ -98,6 +99,9 @@ func showText(s subject, commands []shownCommand, warnings []string) string {
 		b.WriteString("    may: " + effectList(one.Effects, true) + "\n")
 		if u := effectList(one.Effects, false); u != "none" {
 			b.WriteString("    unknown: " + u + "\n")
+		}
+		if len(one.Execs) > 0 {
+			b.WriteString("    starts: " + plain(strings.Join(one.Execs, " ")) + "\n")
 		}
 	}
 	return b.String()

@@ -7,11 +7,14 @@ import (
 	"strings"
 
 	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/place"
 	"github.com/atip-dev/atip-exec/internal/run"
+	"github.com/atip-dev/atip-exec/policy"
 	"github.com/atip-dev/atip-exec/shims"
 	"github.com/atip-dev/atip-exec/trust"
+	"github.com/atip-dev/atip-exec/trust/settle"
 )
 
 // subject is what a verb was asked about: a tool as it is installed here, a digest, or
@@ -24,18 +27,21 @@ type subject struct {
 	File       string   // of the document, if it was named
 	Found      shims.Found
 	Provenance atip.Provenance
+	Evidence   *trust.Evidence // what was proven of the executable; nil if nothing was
 }
 
 func (s subject) document() *atip.Document { return s.Found.Document }
 
 // home finds our directories and those of metadata.
 func home() (place.Dirs, shims.Dirs, error) {
-	dirs, err := place.DirsFromEnv(os.Getenv, "")
+	dirs, err := run.Here().Dirs()
 	if err != nil {
-		return dirs, shims.Dirs{}, fault.New("E1005", err.Error())
+		return dirs, shims.Dirs{}, err
 	}
-	return dirs, shims.DirsFromEnv(os.Getenv, dirs.Home), nil
+	return dirs, shimDirs(dirs), nil
 }
+
+func shimDirs(d place.Dirs) shims.Dirs { return shims.DirsOf(d.Config, d.Data, d.State, os.Getenv) }
 
 // subjectOf finds the metadata of a tool by name, path or digest. A word with a slash
 // or the ending .json that is no executable names a document.
@@ -83,11 +89,32 @@ func subjectOf(word string) (subject, error) {
 				s.Chain = append(s.Chain, part.Digest)
 			}
 		}
-		q = queryOf(id, trust.Judge(id, run.TrustLock(trust.Policy{Pins: stated.Pins, Revoked: stated.Revoked}, lock)))
+		verdict, err := judgedTool(dirs, at, stated, lock, id)
+		if err != nil {
+			return s, err
+		}
+		q = queryOf(id, verdict)
+		if verdict.Level == trust.Verified {
+			s.Evidence = verdict.Evidence
+		}
 	}
 	s.Found, err = shims.Lookup(q, at)
 	s.Provenance = s.Found.Provenance
 	return s, err
+}
+
+// judgedTool decides about an executable as a run does before it looks at metadata.
+func judgedTool(dirs place.Dirs, at shims.Dirs, stated policy.TrustPolicy, lock run.ToolLock, id trust.Identity) (trust.Verdict, error) {
+	queries := make([]settle.Query, len(id.Chain))
+	for i := range id.Chain {
+		queries[i] = settle.PartQuery(at, id, i)
+	}
+	settled, err := run.EvidenceSession(run.Here(), dirs, stated).Settle(queries...)
+	if err != nil {
+		return trust.Verdict{}, err
+	}
+	t := trust.Policy{Pins: stated.Pins, Revoked: stated.Revoked, MinimumSLSALevel: stated.MinimumSLSALevel}
+	return trust.Judge(id, run.TrustLock(t, lock), settled...), nil
 }
 
 // queryOf asks for the metadata of an identified file as a run does.
@@ -187,5 +214,5 @@ func (s subject) needDocument() error {
 	if len(s.Found.Warnings) > 0 {
 		msg += ": " + strings.Join(s.Found.Warnings, "; ")
 	}
-	return fault.New("E1005", msg).With("tool", s.Name).WithFix("`atip list` shows the tools that have metadata", "atip list")
+	return fault.New(errcode.NoInputFile, msg).With("tool", s.Name).WithFix("`atip list` shows the tools that have metadata", "atip list")
 }

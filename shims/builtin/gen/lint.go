@@ -1,8 +1,10 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -63,4 +65,47 @@ func (c command) lint(path string, inherited map[string]json.RawMessage, report 
 	for _, name := range slices.Sorted(maps.Keys(c.Commands)) {
 		c.Commands[name].lint(strings.TrimPrefix(path+" "+name, " "), effects, report)
 	}
+}
+
+// manifests are the files of a project that are programs, and which tools read them. It is kept
+// apart from the documents so that one which forgets its own is found.
+var manifests = map[string][]string{
+	"mix.exs": {"mix"}, "rebar.config.script": {"rebar3"}, "project.clj": {"lein"},
+	"Gemfile": {"bundle"}, "*.gemspec": {"bundle"}, "Podfile": {"pod"}, "*.podspec": {"pod"}, "Vagrantfile": {"vagrant"}, "Fastfile": {"fastlane"},
+	"serverless.ts": {"serverless"}, "serverless.yml": {"serverless"}, "prisma.config.*": {"prisma"}, "drizzle.config.*": {"drizzle-kit"}, "hardhat.config.*": {"hardhat"}, "knexfile.*": {"knex"},
+	"app.config.*": {"expo", "eas"}, "vercel.ts": {"vercel"}, ".ncurc.cjs": {"npm-check-updates"}, ".pnpmfile.cjs": {"pnpm"}, "yarn.config.cjs": {"yarn"}, "vitest.config.*": {"vitest"}, "cdk.json": {"cdk"},
+	"build.gradle": {"gradle"}, "build.gradle.kts": {"gradle"}, "*.csproj": {"dotnet"}, "Package.swift": {"swift"}, "*.nimble": {"nimble"}, "flake.nix": {"nix"}, "Tiltfile": {"tilt"}, "helmfile.yaml": {"helmfile"},
+	".hg/hgrc": {"hg"}, ".jj/repo/config.toml": {"jj"}, ".dvc/config": {"dvc"}, ".git/config": {"git"}, "ansible.cfg": {"ansible-galaxy"}, "dags": {"airflow"}, "scrapy.cfg": {"scrapy"},
+	".poetry": {"poetry"}, ".pdm-plugins": {"pdm"},
+}
+
+var kubeconfigClause = regexp.MustCompile(`"anyOption":\s*\[[^\]]*"--kubeconfig"`)
+
+// lintManifests reports a networked document that does not state the programs among the files
+// of a project which its tool reads, and one that takes a kubeconfig without saying that this
+// names a program.
+func lintManifests(name string, raw []byte) []string {
+	if !bytes.Contains(raw, []byte(`"network": true`)) && !bytes.Contains(raw, []byte(`"network":true`)) {
+		return nil
+	}
+	var doc struct {
+		command
+		Ext struct {
+			Files []struct{ Path string } `json:"files"`
+		} `json:"x-atip-effects"`
+	}
+	if err := json.Unmarshal(raw, &doc); err != nil {
+		return []string{err.Error()}
+	}
+	var found []string
+	for _, path := range slices.Sorted(maps.Keys(manifests)) {
+		if slices.Contains(manifests[path], name) && !slices.ContainsFunc(doc.Ext.Files, func(f struct{ Path string }) bool { return f.Path == path }) {
+			found = append(found, "L12 /x-atip-effects/files: "+path+" is a program that the tool reads, and it has network")
+		}
+	}
+	takes := func(o option) bool { return slices.Contains(o.Flags, "--kubeconfig") }
+	if slices.ContainsFunc(append(doc.Options, doc.GlobalOptions...), takes) && !kubeconfigClause.Match(raw) {
+		found = append(found, "L12 /x-atip-effects/when: a kubeconfig names programs, and no clause says so of --kubeconfig")
+	}
+	return found
 }

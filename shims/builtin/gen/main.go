@@ -76,13 +76,18 @@ func build(dir string) (map[string][]byte, error) {
 		if err != nil {
 			lints = []string{err.Error()}
 		}
-		for _, l := range lints {
+		for _, l := range append(lints, lintManifests(id, raw)...) {
 			problems = append(problems, file+": "+l)
 		}
 		doc, err := atip.Parse(raw, atip.ParseOptions{})
 		if err != nil {
 			problems = append(problems, fmt.Sprintf("%s: %v", file, err))
 			continue
+		}
+		for _, f := range doc.Lint() {
+			if f.Code == "L11" {
+				problems = append(problems, fmt.Sprintf("%s: %s %s: %s", file, f.Code, f.Pointer, f.Message))
+			}
 		}
 		if doc.Name() != id {
 			problems = append(problems, fmt.Sprintf("%s: the document is called %q", file, doc.Name()))

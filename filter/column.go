@@ -1,0 +1,272 @@
+package filter
+
+import "bytes"
+
+// column is where the values of a table's column stand.
+type column struct {
+	kind columnKind
+	at   uint16 // number of the cell, or the byte at which it begins
+	sep  byte   // byCharacter
+}
+
+type columnKind uint8
+
+const (
+	noColumn    columnKind = iota
+	byBar                  // a | b, with or without a frame
+	byCharacter            // a,b
+	byPosition             // aligned by spaces
+)
+
+// maxHeader bounds the line that may be the header of a table.
+const maxHeader = 200
+
+// maxHeaderNames is how many names of a header are followed.
+const maxHeaderNames = 8
+
+// lineMemo remembers where the line of the last name begins.
+type lineMemo struct {
+	start int // -1: too far left
+	upto  int // no line break from start to here
+	names int
+	last  int
+}
+
+// at returns the beginning of the line of i and how many names were before on it.
+func (m *lineMemo) at(v []byte, i int) (start, names int) {
+	from := m.upto
+	if from > i || from <= 0 || m.start < -1 {
+		from, m.start, m.names, m.last = max(0, i-maxHeader-1), -1, 0, -1
+		if from == 0 {
+			m.start = 0
+		}
+	}
+	if k := bytes.LastIndexByte(v[from:i], '\n'); k >= 0 {
+		m.start, m.names, m.last = from+k+1, 0, -1
+	}
+	m.upto = i
+	if i != m.last {
+		m.names++
+		m.last = i
+	}
+	return m.start, m.names - 1
+}
+
+func (m *lineMemo) forget(cut int) {
+	m.start, m.upto, m.last = max(m.start-cut, -1), m.upto-cut, m.last-cut
+}
+
+// linkHeader finds a name in the header of a table; the values stand in the lines below.
+func linkHeader(s *scan, n *nameInfo) (c candidate, ok bool) {
+	if n.class == classHeader || n.class == classQuery || n.class == classCookie || n.class == classSetCookie || n.class == classShape || n.option(s.v) {
+		return c, false
+	}
+	v, from := s.v, s.line
+	if from < 0 || n.start-from > maxHeader || s.headers >= maxHeaderNames {
+		return c, false
+	}
+	left := v[from:n.start]
+	if s.p < len(v) && (v[s.p] == '"' || v[s.p] == '`' || v[s.p] == '*') {
+		s.p++
+	}
+	if !s.more() {
+		return c, false
+	}
+	tight := s.p
+	gap := s.blanks()
+	if s.short || s.p == len(v) {
+		return c, false
+	}
+	next := v[s.p]
+	ends := next == '\n' || next == '\r'
+	left = bytes.TrimRight(left, "\"`*")
+	bars := countBars(left)
+	switch {
+	case startsBar(v[s.p:]) || ends && bars > 0:
+		if t := bytes.TrimRight(left, " \t"); len(t) > 0 && !endsBar(t) {
+			return c, false
+		}
+		c.row = column{kind: byBar, at: uint16(bars)}
+	case tight == s.p && (next == ',' || next == ';') || gap > 0 && v[tight] == '\t' || ends && len(left) > 0:
+		sep := next
+		if gap > 0 {
+			sep = '\t'
+		}
+		if ends {
+			sep = left[len(left)-1]
+		}
+		if sep == ' ' && len(left) > 1 && left[len(left)-2] == ' ' && len(bytes.TrimSpace(left)) > 0 {
+			c.row = column{kind: byPosition, at: uint16(n.start - from)}
+			break
+		}
+		if sep != ',' && sep != ';' && sep != '\t' || len(left) > 0 && left[len(left)-1] != sep {
+			return c, false
+		}
+		if !namesOnly(left, sep) {
+			return c, false
+		}
+		c.row = column{byCharacter, uint16(bytes.Count(left, []byte{sep})), sep}
+	case gap >= 2 && (len(left) == 0 || len(left) > 1 && left[len(left)-1] == ' ' && left[len(left)-2] == ' '):
+		c.row = column{kind: byPosition, at: uint16(n.start - from)}
+	default:
+		return c, false
+	}
+	at := s.p
+	for s.more() && s.p-from < 2*maxHeader && v[s.p] != '\n' {
+		s.p++
+	}
+	if s.short || s.p == len(v) || v[s.p] != '\n' || c.row.kind == byCharacter && !namesOnly(v[at:s.p], c.row.sep) {
+		return c, false
+	}
+	if s.p++; !s.more() {
+		return c, false
+	}
+	c.at, c.form, c.doubt = s.p, formRow, likely
+	return c, true
+}
+
+// namesOnly reports whether a part of a header holds names between its separators.
+func namesOnly(b []byte, sep byte) bool {
+	for _, c := range b {
+		if !isAlnum(c) && c != sep && c != '_' && c != '-' && c != '"' && c != ' ' && c != '\r' && c != '.' {
+			return false
+		}
+	}
+	return true
+}
+
+func startsBar(b []byte) bool {
+	for _, bar := range &bars {
+		if bytes.HasPrefix(b, []byte(bar)) {
+			return true
+		}
+	}
+	return false
+}
+
+func endsBar(b []byte) bool {
+	for _, bar := range &bars {
+		if bytes.HasSuffix(b, []byte(bar)) {
+			return true
+		}
+	}
+	return false
+}
+
+func countBars(b []byte) int {
+	n := bytes.Count(b, []byte("|"))
+	if bytes.IndexByte(b, 0xe2) < 0 && bytes.IndexByte(b, 0xc2) < 0 {
+		return n
+	}
+	for _, bar := range bars[1:] {
+		n += bytes.Count(b, []byte(bar))
+	}
+	return n
+}
+
+// judgeRow judges the cell of a line below a header.
+func (e *engine) judgeRow(c *candidate, eof bool) verdict {
+	v, p := e.view.vis, c.at
+	end := bytes.IndexByte(v[p:min(len(v), p+maxValue)], '\n')
+	if end < 0 {
+		if len(v)-p >= maxValue {
+			return verdict{}
+		}
+		end = len(v) - p
+		if !eof {
+			from, to, _ := c.row.cell(v[p:])
+			return verdict{outcome: more, loose: from == to || !unlikely(v[p+from:p+to])}
+		}
+	}
+	line := v[p : p+end]
+	if c.number++; c.number < maxRows && p+end+1 <= len(v) {
+		c.then = p + end + 1
+	}
+	if bytes.IndexFunc(line, func(r rune) bool { return r < 0x80 && isAlnum(byte(r)) }) < 0 {
+		if len(bytes.TrimSpace(line)) == 0 {
+			c.then = 0 // a blank line ends the table
+		}
+		return verdict{}
+	}
+	from, to, ok := c.row.cell(line)
+	if !ok {
+		c.then = 0
+		return verdict{}
+	}
+	val := line[from:to]
+	if !e.set.passes(val, gate{class: c.class, doubt: c.doubt, rule: c.rule, quoted: true}) {
+		return verdict{}
+	}
+	return verdict{outcome: found, layer: layerContext, start: p + from, end: p + to, rule: c.rule, noTag: c.noTag,
+		learn: c.class == classStrong && len(val) >= 12 && mayLearn(val)}
+}
+
+// maxRows is how far a table is followed.
+const maxRows = 10000
+
+// cell finds the cell of a column in a line.
+func (col column) cell(line []byte) (from, to int, ok bool) {
+	switch col.kind {
+	case byBar:
+		rest := line
+		for n := 0; ; n++ {
+			k, size := nextBar(rest)
+			if n == int(col.at) {
+				to = len(line)
+				if k >= 0 {
+					to = len(line) - len(rest) + k
+				}
+				from = len(line) - len(rest)
+				break
+			}
+			if k < 0 {
+				return 0, 0, false
+			}
+			rest = rest[k+size:]
+		}
+	case byCharacter:
+		for n := 0; n < int(col.at); n++ {
+			k := bytes.IndexByte(line[from:], col.sep)
+			if k < 0 {
+				return 0, 0, false
+			}
+			from += k + 1
+		}
+		to = len(line)
+		if k := bytes.IndexByte(line[from:], col.sep); k >= 0 {
+			to = from + k
+		} else if col.at == 0 {
+			return 0, 0, false
+		}
+	case byPosition:
+		from = int(col.at)
+		if from >= len(line) || from > 0 && line[from-1] != ' ' && line[from-1] != '\t' {
+			return 0, 0, false
+		}
+		if line[from] == ' ' {
+			return from, from, true
+		}
+		to = from
+		for to < len(line) && line[to] > ' ' {
+			to++
+		}
+	}
+	for from < to && (line[from] == ' ' || line[from] == '\t' || line[from] == '"' || line[from] == '`') {
+		from++
+	}
+	for to > from && (line[to-1] <= ' ' || line[to-1] == '"' || line[to-1] == '`') {
+		to--
+	}
+	return from, to, true
+}
+
+// nextBar finds the first bar and its size.
+func nextBar(b []byte) (at, size int) {
+	at = -1
+	for _, bar := range &bars {
+		if k := bytes.Index(b, []byte(bar)); k >= 0 && (at < 0 || k < at) {
+			at, size = k, len(bar)
+		}
+	}
+	return at, size
+}

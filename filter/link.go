@@ -1,0 +1,1226 @@
+package filter
+
+import (
+	"bytes"
+	"strings"
+)
+
+// form is the syntax around a value. It decides where the value ends.
+type form uint8
+
+const (
+	formPlain   form = iota // unquoted: to white space or a delimiter
+	formQuoted              // to the same quote at the same depth
+	formQuery               // to & # or white space
+	formXML                 // to <
+	formHeader              // to the end of the line or a quote
+	formCookie              // to ; the end of the line or a quote
+	formURL                 // the authority of a URL
+	formData                // a pair of a Kubernetes Secret
+	formUser                // user:value, to white space or a quote
+	formEncoded             // to the escaped quote it began with
+	formPercent             // as formQuery; escaped delimiters end it too
+	formRow                 // a line below the header of a table
+	formPgpass              // the fifth field of a line of .pgpass
+)
+
+// doubt is how much a value must look like a secret because of the way in which it is
+// tied to its name.
+type doubt uint8
+
+const (
+	certain  doubt = iota
+	likely         // a column or a setting: words and prose may stand there
+	unsure         // any text may follow: the value must read like no word
+	literal        // unsure, and it must be quoted
+	onlyLine       // unsure, and alone on its line
+)
+
+// candidate is a value that a name, an operator or "://" announced.
+type candidate struct {
+	at     int
+	form   form
+	class  class
+	doubt  doubt
+	noTag  bool
+	rule   string
+	shape  int32  // 1 + the names row whose shape it must have
+	row    column // formRow: which cell
+	then   int    // where the next value of the same header may start, once judged
+	number int    // how many of the same header came before
+}
+
+// same reports whether two candidates ask the same question.
+func (c *candidate) same(o *candidate) bool {
+	return c.at == o.at && c.form == o.form && c.class == o.class && c.rule == o.rule && c.shape == o.shape && c.row == o.row &&
+		c.doubt == o.doubt
+}
+
+// maxDistance is how far a value may stand from its name when only an operator is
+// between.
+const maxDistance = 40
+
+// maxSibling is how far a value may stand from its name in a field of its own.
+const maxSibling = 240
+
+// A link ties a name to a value: it reads from the end of the name and says where the
+// value starts. This is the table of forms; each has rows in testdata/filter.
+var links = [...]struct {
+	read  func(*scan, *nameInfo) (candidate, bool)
+	after follows
+}{
+	{linkOperator, anOperator | anOption | aBracket}, // name = value, in any language, also escaped
+	{linkTyped, aBlank | aMark},                      // name: Type = "value"
+	{linkWrapped, anOperator},                        // name = New("value"), name = Type{"value"}
+	{linkFallback, anOperator},                       // name … || "value"
+	{linkTuple, anOperator},                          // auth=("user", "value")
+	{linkElement, aQuote},                            // "name", "value"
+	{linkSibling, aQuote | aBracket | aBreak},        // {"name": "NAME", "value": "value"}
+	{linkBlank, aBlank},                              // name value, name  value, NAME "value"
+	{linkKind, aBlank},                               // name REG_SZ value, name 7 value, IDENTIFIED BY 'value'
+	{linkChange, anOperator},                         // name = "old" -> "value"
+	{linkPhrase, aBlank},                             // name for user x: value, name is value
+	{linkNextLine, anOperator | anOption},            // name:⏎  value
+	{linkVendor, aBlank},                             // vendor secret key value
+	{linkHeader, aGap | aQuote | aBreak | aMark},     // a column below name
+}
+
+// follows is what stands behind a name; it says which links can apply.
+type follows uint8
+
+const (
+	anOperator follows = 1 << iota
+	anOption           // the name is an option
+	aBlank
+	aQuote
+	aBracket // < or >
+	aBreak   // the end of a line
+	aMark    // , ; | : ? ! [
+	aGap     // blanks before a sign, a bar or more blanks
+)
+
+// lead is what most links begin with: the end of the writing of a name, blanks, an operator,
+// blanks. It is read once.
+type lead struct {
+	closed bool // by a quote
+	tight  int  // after that
+	at     int  // the operator
+	op     operatorKind
+	after  int // the first byte behind the blanks behind it
+	short  bool
+}
+
+// leadOf reads the lead of a name.
+func (s *scan) leadOf(n *nameInfo) follows {
+	s.lead = lead{}
+	var f follows
+	if s.p < len(s.v) {
+		switch c := s.v[s.p]; c {
+		case ' ', '\t':
+			f |= aBlank
+			if c == '\t' || s.p+1 == len(s.v) || !isAlnum(s.v[s.p+1]) {
+				f |= aGap
+			}
+		case '<', '>':
+			f |= aBracket
+		case '\n', '\r':
+			f |= aBreak
+		case '"', '\'', '`', '\\', '&', '%':
+			f |= aQuote
+		case '*': // bold, in Markdown
+			f |= aQuote
+		case ',', ';', '|', ':', '?', '!', '[', 0xe2, 0xc2:
+			f |= aMark
+		}
+	} else {
+		f = ^follows(0)
+	}
+	if n.option(s.v) {
+		f |= anOption
+	}
+	l := &s.lead
+	if s.p < len(s.v) && s.v[s.p] == ' ' && s.p+1 < len(s.v) && isAlpha(s.v[s.p+1]) && s.v[s.p+1] != 'o' { // most names stand in prose
+		l.tight, l.at, l.after = s.p, s.p+1, s.p+1
+		return f
+	}
+	l.closed = s.closeName()
+	l.tight = s.p
+	if !s.short && s.p < len(s.v) && isBlank(s.v[s.p]) {
+		s.blanks()
+	}
+	s.more()
+	l.at = s.p
+	if !s.short {
+		l.op = s.operator()
+	}
+	if !s.short && l.op != opNone {
+		s.blanks()
+	}
+	l.after, l.short = s.p, s.short
+	if l.short || l.op != opNone {
+		f |= anOperator
+	}
+	return f
+}
+
+// led goes on behind the operator, if it is one of those that assign.
+func (s *scan) led() bool {
+	l := &s.lead
+	s.p, s.short = l.after, l.short
+	return !l.short && (l.op == opAssign || l.op == opColon)
+}
+
+// announce looks at a name or a "://" at i and schedules the values behind it.
+func (e *engine) announce(i int, ent *entry, eof bool) {
+	v := e.view.vis
+	if ent.kind != eName && ent.kind != eVendor {
+		n := min(len(ent.text), len(v)-i)
+		if string(v[i:i+n]) != ent.text[:n] {
+			return // only the hash is the same
+		}
+		if n < len(ent.text) {
+			if !eof {
+				e.wait(i, ent)
+			}
+			return
+		}
+	}
+	switch ent.kind {
+	case eURL:
+		e.schedule(candidate{at: i + len("://"), form: formURL, class: classStrong, rule: "url-password", noTag: true})
+		return
+	case eData:
+		if startsData(v, i) {
+			e.schedule(candidate{at: i + len(ent.text), form: formData, class: classStrong, rule: "kubernetes-secret"})
+		}
+		return
+	case eFlag:
+		c, o := e.readFlag(i, ent.text, eof)
+		if o == found {
+			e.schedule(c)
+		} else if o == more {
+			e.wait(i, ent)
+		}
+		return
+	}
+	ks := i - int(ent.off)
+	if ks < 0 {
+		return
+	}
+	info := e.readName(ks, ent, eof)
+	switch info.outcome {
+	case more:
+		e.wait(i, ent)
+		return
+	case no:
+		return
+	}
+	if !textBefore(v, info.start) {
+		return
+	}
+	waits := false
+	n, s := &e.name, &e.scan // not on the stack: links are called by their table
+	*n = info
+	s.v, s.p, s.eof, s.short = v, info.end, eof, false
+	follow := s.leadOf(n)
+	s.line, s.headers = e.lines.at(v, n.start)
+	if follow == 0 {
+		return
+	}
+	for k := range links {
+		if links[k].after&follow == 0 {
+			continue
+		}
+		s.p, s.short = n.end, false
+		c, ok := links[k].read(s, n)
+		switch {
+		case s.short:
+			waits = true
+		case ok:
+			if c.rule == "" {
+				c.rule = info.rule
+			}
+			if c.class == classNone {
+				c.class = info.class
+			}
+			c.noTag, c.shape = info.noTag, info.shape
+			if links[k].after == aBlank && c.doubt == certain && c.shape > 0 {
+				c.class = classShape
+			}
+			e.schedule(headerForm(c))
+		}
+	}
+	if waits {
+		e.wait(i, ent)
+	}
+}
+
+// textBefore reports whether the line left of i is text: in binary output, context says
+// nothing.
+func textBefore(v []byte, i int) bool {
+	for k := i - 1; k >= 0 && i-k <= maxName && v[k] != '\n' && v[k] != 0; k-- {
+		if isControl(v[k]) {
+			return false
+		}
+	}
+	return true
+}
+
+// wait remembers a name whose value has not come yet. It holds nothing back.
+func (e *engine) wait(i int, ent *entry) {
+	for _, n := range e.names {
+		if n.at == i && n.ent == *ent {
+			return
+		}
+	}
+	if len(e.names) < maxScheduled {
+		e.names = append(e.names, pending{i, *ent})
+	}
+}
+
+// headerForm gives values of headers the form of their kind.
+func headerForm(c candidate) candidate {
+	if c.form != formPlain && c.form != formQuoted {
+		return c
+	}
+	switch c.class {
+	case classHeader:
+		c.form = formHeader
+	case classCookie, classSetCookie:
+		c.form = formCookie
+	case classStrong:
+		if c.rule == "header-key" && c.form == formPlain && c.doubt == certain {
+			c.form = formCookie
+		}
+	}
+	return c
+}
+
+// scan reads forward from a name. short says that the bytes so far do not decide.
+type scan struct {
+	v     []byte
+	p     int
+	eof   bool
+	short bool
+	lead  lead
+	// of the name under judgement
+	line    int // where its line begins, if that is not far
+	headers int // how many names of the line came before
+}
+
+// more reports whether there is a byte at p.
+func (s *scan) more() bool {
+	if s.p < len(s.v) {
+		return true
+	}
+	s.short = s.short || !s.eof
+	return false
+}
+
+// lit skips a literal.
+func (s *scan) lit(text string) bool {
+	n := min(len(text), len(s.v)-s.p)
+	if string(s.v[s.p:s.p+n]) != text[:n] {
+		return false
+	}
+	if n < len(text) {
+		s.short = s.short || !s.eof
+		return false
+	}
+	s.p += n
+	return true
+}
+
+// blanks skips spaces and tabs, encoded ones too, and reports how many bytes.
+func (s *scan) blanks() int {
+	from := s.p
+	for s.p < len(s.v) && s.p-from < maxDistance && (s.v[s.p] == ' ' || s.v[s.p] == '\t') {
+		s.p++
+	}
+	s.more()
+	return s.p - from
+}
+
+// space skips blanks and line breaks, escaped ones too, and reports the line breaks.
+func (s *scan) space() int {
+	from, lines := s.p, 0
+	for s.more() && s.p-from < maxSpace {
+		switch s.v[s.p] {
+		case '\n':
+			lines++
+		case ' ', '\t', '\r':
+		case '\\':
+			// Slashes before n, r, t: a document inside a string.
+			q := s.p
+			for q < len(s.v) && s.v[q] == '\\' {
+				q++
+			}
+			if q == len(s.v) {
+				s.short = s.short || !s.eof
+				return lines
+			}
+			if s.v[q] != 'n' && s.v[q] != 'r' && s.v[q] != 't' {
+				return lines
+			}
+			s.p = q
+		default:
+			return lines
+		}
+		s.p++
+	}
+	return lines
+}
+
+// maxSpace bounds the white space between a name and its value.
+const maxSpace = 96
+
+// quote skips a quote, also an encoded one, with the backslashes before it.
+func (s *scan) quote() bool {
+	if !s.more() {
+		return false
+	}
+	switch s.v[s.p] {
+	case '"', '\'', '`', '\\':
+		if q, _, _ := readQuote(s.v, s.p); q > s.p {
+			s.p = q
+			return true
+		}
+		if slashesToEnd(s.v, s.p) {
+			s.short = s.short || !s.eof
+			return false
+		}
+	case '&', '%':
+	default:
+		return false
+	}
+	for _, q := range &encodedQuotes {
+		if s.lit(q) || s.short {
+			return !s.short
+		}
+	}
+	return false
+}
+
+// encodedQuotes are quotes as HTML, URLs and JSON escape them.
+var encodedQuotes = [...]string{"&quot;", "&#34;", "&#x22;", "&apos;", "&#39;", "&#x27;", "%22", "%27", `\u0022`, `\u0027`, `\x22`, `\x27`}
+
+// operatorKind is what an operator means for the value behind it.
+type operatorKind uint8
+
+const (
+	opNone     operatorKind = iota
+	opAssign                // the value may be anything
+	opColon                 // as opAssign; a type may follow
+	opCompare               // only a literal counts
+	opFallback              // only a literal counts
+	opNever                 // no value follows
+)
+
+// operators are the signs between a name and its value, the longest first where one
+// begins another. encoded ones come from URLs, HTML and JSON.
+var operators = [...]struct {
+	text string
+	kind operatorKind
+}{
+	{"===", opCompare}, {"==", opCompare}, {"=~", opNever}, {"=>", opAssign}, {"=:", opAssign}, {"=", opAssign},
+	{"::=", opAssign}, {":::=", opAssign}, {"::", opNever}, {":=", opAssign}, {":-", opFallback}, {":", opColon},
+	{"?=", opAssign}, {"+=", opAssign}, {".=", opAssign}, {"~=", opAssign}, {"^=", opAssign}, {"|=", opAssign},
+	{"||=", opAssign}, {"||", opFallback}, {"??=", opAssign}, {"??", opFallback}, {"//=", opAssign}, {"//", opFallback}, {"or ", opFallback},
+	{"<<-", opAssign}, {"<-", opAssign}, {"->", opAssign}, {"-\\u003e", opAssign}, {"!==", opCompare}, {"!=", opCompare},
+	{"%3D", opAssign}, {"%3d", opAssign}, {"%3A", opColon}, {"%3a", opColon}, {"&#61;", opAssign}, {"&#x3D;", opAssign},
+	{`\u003d`, opAssign}, {`\u003D`, opAssign}, {`\x3d`, opAssign}, {`\u003a`, opColon}, {`\=`, opAssign}, {`\:`, opAssign},
+}
+
+// operatorStarts are their first bytes.
+var operatorStarts = byteSet{1<<'=' | 1<<':' | 1<<'?' | 1<<'+' | 1<<'.' | 1<<'/' | 1<<'<' | 1<<'-' | 1<<'!' | 1<<'%' | 1<<'&',
+	1<<('~'-64) | 1<<('^'-64) | 1<<('|'-64) | 1<<('o'-64) | 1<<('\\'-64)}
+
+// operator reads the operator at p.
+func (s *scan) operator() operatorKind {
+	if !s.more() {
+		return opNone
+	}
+	switch s.v[s.p] { // nearly all that stands behind names
+	case ' ', ',', ';', ')', '\n', '"':
+		return opNone
+	}
+	if !operatorStarts.has(s.v[s.p]) {
+		return opNone
+	}
+	best, from := -1, s.p
+	for k := range operators {
+		if operators[k].text[0] != s.v[from] {
+			continue
+		}
+		s.p = from
+		if s.lit(operators[k].text) && (best < 0 || len(operators[k].text) > len(operators[best].text)) {
+			best = k
+		}
+	}
+	if best < 0 || s.short {
+		return opNone
+	}
+	s.p = from + len(operators[best].text)
+	return operators[best].kind
+}
+
+// closeName skips what ends the writing of a name: its closing quote, brackets.
+func (s *scan) closeName() (closed bool) {
+	closed = s.quote()
+	if s.short {
+		return closed
+	}
+	if s.p < len(s.v) && (s.v[s.p] == ']' || s.v[s.p] == ')' && closed) {
+		s.p++
+	}
+	return closed
+}
+
+// linkOperator reads name = value.
+func linkOperator(s *scan, n *nameInfo) (c candidate, ok bool) {
+	l := &s.lead
+	tight := l.tight
+	s.p = l.at
+	if l.short && l.after == l.at {
+		s.short = true
+		return c, false
+	}
+	option := n.option(s.v)
+	switch {
+	case s.p < len(s.v) && s.v[s.p] == '>' && n.start > 0 && s.v[n.start-1] == '<':
+		s.p++
+		c.form = formXML
+	case option && n.end == tight && (s.p > tight || s.p < len(s.v) && s.v[s.p] == 0):
+		if s.p < len(s.v) && s.v[s.p] == 0 {
+			s.p++
+		}
+		if s.more() && (s.v[s.p] == '-' || s.v[s.p] == '=' || s.v[s.p] == ':') {
+			return c, false
+		}
+		s.wrapped()
+	default:
+		at, op := l.at, l.op
+		if l.short {
+			s.short = true
+			return c, false
+		}
+		s.p = l.after
+		switch op {
+		case opNone, opFallback:
+			return c, false
+		case opNever:
+			// LDIF marks base64 by a second colon.
+			if s.v[at] != ':' || s.v[at+1] != ':' || s.p == at+2 {
+				return c, false
+			}
+		case opCompare:
+			c.doubt = literal
+		}
+		if n.class == classHeader && op != opColon && !(op == opAssign && s.p < len(s.v) && s.v[s.p] == '[') {
+			c.class = classWeak // a variable of that name
+		}
+		if op == opColon && string(s.v[n.start:n.end]) == "PASS" {
+			return c, false // a test result
+		}
+		if op == opColon && s.p == at+1 && n.rule == "password" && s.p < len(s.v) && s.v[s.p] > ' ' && string(s.v[n.start:n.end]) == "pass" {
+			c.class = classStrong // -pass pass:…
+		}
+		switch {
+		case s.v[at] == '%':
+			c.form = formPercent
+		case n.inQuery(s.v) && s.p == at+1 && s.v[at] == '=':
+			c.form = formQuery
+		}
+	}
+	if n.class == classQuery && c.form != formQuery {
+		return c, false
+	}
+	if s.p < len(s.v) && isBlank(s.v[s.p]) {
+		s.blanks()
+	}
+	if !s.more() || s.short || s.p-n.end > maxDistance || s.v[s.p] == '\n' || s.v[s.p] == '\r' {
+		return c, false
+	}
+	if (s.v[s.p] == '[' || s.v[s.p] == '{') && (n.class == classHeader || s.v[s.p] == '{' && hasFold(s.v[n.start:n.end], "pwd")) {
+		// A list of one, as in dumps of headers; {…} in ODBC strings.
+		if s.p++; !s.more() {
+			return c, false
+		}
+	}
+	c.at = s.p
+	return c, true
+}
+
+func isBlank(c byte) bool { return c == ' ' || c == '\t' }
+
+// wrapped skips the end of a line that a backslash continues.
+func (s *scan) wrapped() {
+	from := s.p
+	if s.lit("\\\n") || s.lit("\\\r\n") {
+		s.blanks()
+		return
+	}
+	if !s.short {
+		s.p = from
+	}
+}
+
+// typeBytes is what a type is written with.
+var typeBytes = byteSet{bitsDigit | bitsDot | 1<<' ' | 1<<':' | 1<<'<' | 1<<'>' | 1<<'&' | 1<<'\'' | 1<<'?' | 1<<'*' | 1<<';' | 1<<'(' | 1<<')' | 1<<'!',
+	bitsLetter | bitsScore | 1<<('['-64) | 1<<(']'-64) | 1<<('|'-64) | 1<<('{'-64) | 1<<('}'-64)}
+
+// linkTyped reads name: Type = "value" and name Type = "value". Only a literal counts.
+func linkTyped(s *scan, n *nameInfo) (c candidate, ok bool) {
+	from, words := s.p, 0
+	if !s.more() || strings.IndexByte(" :?![", s.v[s.p]) < 0 {
+		return c, false
+	}
+	for s.more() && s.p-from < 64 && words < 5 {
+		if s.v[s.p] == ' ' {
+			words++
+		}
+		switch ch := s.v[s.p]; {
+		case ch == '=':
+			if s.p == from+1 || s.p == from { // linkOperator reads that
+				return c, false
+			}
+			if s.p++; !s.more() || s.v[s.p] == '=' || s.v[s.p] == '>' {
+				return c, false
+			}
+			s.blanks()
+			return s.literal(c)
+		case typeBytes.has(ch):
+			s.p++
+		default:
+			return c, false
+		}
+	}
+	return c, false
+}
+
+// literal takes the value at p if it is quoted.
+func (s *scan) literal(c candidate) (candidate, bool) {
+	if !s.more() {
+		return c, false
+	}
+	if p := s.p; s.v[p] == '@' || isAlpha(s.v[p]) { // r"…", N'…'
+		if p+1 == len(s.v) {
+			s.short = !s.eof
+			return c, false
+		}
+		if s.v[p+1] == '"' || s.v[p+1] == '\'' {
+			s.p++
+		}
+	}
+	c.at, c.doubt = s.p, literal
+	ok := s.quote()
+	s.p = c.at
+	return c, ok
+}
+
+// linkWrapped reads name = New("value") and name = &Type{"value"}.
+func linkWrapped(s *scan, n *nameInfo) (c candidate, ok bool) {
+	if !s.led() {
+		return c, false
+	}
+	from := s.p
+	for s.more() && s.p-from < 64 {
+		switch ch := s.v[s.p]; {
+		case ch == '(' || ch == '{' || ch == '[':
+			s.p++
+			if s.more() && s.v[s.p] == ']' { // []byte(
+				s.p++
+				continue
+			}
+			s.space()
+			if s.short {
+				return c, false
+			}
+			return s.literal(c)
+		case ch == '@' && s.p == from:
+			s.p++
+			return s.literal(c)
+		case isAlnum(ch) || strings.IndexByte("_.:<>&* $", ch) >= 0:
+			s.p++
+		default:
+			return c, false
+		}
+	}
+	return c, false
+}
+
+// linkFallback reads what stands in for a missing value: X || "value", X ?? "value",
+// ${X:-value}. The name may be the last of a path, such as process.env.X.
+func linkFallback(s *scan, n *nameInfo) (c candidate, ok bool) {
+	if s.p = s.lead.at; s.lead.short {
+		s.short = true
+		return c, false
+	}
+	at := s.p
+	if s.operator() != opFallback {
+		return c, false
+	}
+	if s.v[at] == ':' {
+		if at == 0 || n.start < 2 || s.v[n.start-1] != '{' || !s.more() {
+			return c, false
+		}
+		c.at = s.p
+		return c, true
+	}
+	s.blanks()
+	return s.literal(c)
+}
+
+// linkElement reads the next element of a list, argument of a call or line of a list:
+// ("name", "value"), ["--name", "value"], 1) "name"⏎2) "value".
+func linkElement(s *scan, n *nameInfo) (c candidate, ok bool) {
+	if !s.quote() || s.short {
+		return c, false
+	}
+	option := n.option(s.v)
+	opened := bytes.TrimRight(s.v[max(0, n.start-4):max(0, n.start-1)], " ")
+	first := len(opened) > 0 && strings.IndexByte("([{", opened[len(opened)-1]) >= 0
+	comma := s.more() && s.v[s.p] == ','
+	if comma {
+		s.p++
+	}
+	lines := s.space()
+	if !s.more() || s.short {
+		return c, false
+	}
+	numbered := false
+	if lines == 1 && isDigit(s.v[s.p]) {
+		for s.more() && isDigit(s.v[s.p]) {
+			s.p++
+		}
+		if numbered = s.lit(") "); !numbered {
+			return c, false
+		}
+	}
+	if !numbered && !(comma && (first || option)) && !(option && lines == 0) {
+		return c, false
+	}
+	if !s.more() || s.v[s.p] == '-' {
+		return c, false
+	}
+	if c, ok = s.literal(c); ok {
+		c.doubt = likely
+	}
+	return c, ok
+}
+
+// valueFields are the keys of the field that holds the value of a name beside it.
+var valueFields = [...]string{"value", "string", "parametervalue", "content", "contents", "val", "data", "secret", "defaultvalue", "current_value",
+	"secretvalue", "secret_value", "plaintext", "stringvalue", "default"}
+
+// linkSibling reads a value in a field of its own, beside or below the field that holds the
+// name: JSON and YAML objects, attributes, elements of XML and of property lists.
+func linkSibling(s *scan, n *nameInfo) (c candidate, ok bool) {
+	quoted := s.quote()
+	if s.short {
+		return c, false
+	}
+	limit := n.end + maxSibling
+	open := byte(0)
+	object := false
+	if n.start > 0 {
+		open = s.v[n.start-1]
+	}
+	switch {
+	case s.lit("</"): // <name>NAME</name>
+		for s.more() && s.p < limit && s.v[s.p] != '>' {
+			s.p++
+		}
+		if !s.lit(">") {
+			return c, false
+		}
+	case quoted:
+		// "NAME": {…, and "NAME", … or name="NAME" value=
+		s.blanks()
+		if s.lit(":") {
+			s.blanks()
+			if object = s.lit("{"); !object {
+				return c, false
+			}
+		} else if s.p < len(s.v) && s.v[s.p] == '>' && n.attribute(s.v) {
+			// <string name="NAME">value<
+			s.p++
+			c.at, c.form, c.doubt = s.p, formXML, likely
+			return c, s.more() && s.v[s.p] != '<' && s.v[s.p] != '\n'
+		}
+	case open == ' ' && n.start > 1 && s.v[n.start-2] == ':' && s.more() && (s.v[s.p] == '\n' || s.v[s.p] == '\r'):
+		// name: NAME⏎
+	default:
+		return c, false
+	}
+	if s.short {
+		return c, false
+	}
+	for fields := 0; fields < 6 && s.p < limit; fields++ {
+		if s.space() > 2 {
+			return c, false
+		}
+		for s.more() && (s.v[s.p] == ',' || s.v[s.p] == '<') {
+			if s.p++; s.v[s.p-1] == '<' && s.more() && s.v[s.p] == '/' {
+				return c, false
+			}
+			s.space()
+		}
+		if s.short || !s.more() {
+			return c, false
+		}
+		s.quote()
+		from := s.p
+		for s.more() && s.p-from < 32 && (isAlnum(s.v[s.p]) || s.v[s.p] == '_' || s.v[s.p] == '-') {
+			s.p++
+		}
+		if s.short || s.p == from {
+			return c, false
+		}
+		key := s.v[from:s.p]
+		s.quote()
+		s.blanks()
+		if s.short || !s.more() {
+			return c, false
+		}
+		sign := s.v[s.p]
+		if sign != ':' && sign != '=' && sign != '>' {
+			return c, false
+		}
+		s.p++
+		if isValueField(key) {
+			if sign == '>' {
+				c.form = formXML
+			}
+			s.blanks()
+			if !s.more() || s.v[s.p] == '\n' || s.v[s.p] == '{' || s.v[s.p] == '[' {
+				return c, false
+			}
+			c.at, c.doubt = s.p, certain
+			return c, true
+		}
+		if sign == '>' {
+			return c, false
+		}
+		// Another field: skip its scalar.
+		s.blanks()
+		if s.quote() {
+			for s.more() && s.p < limit && s.v[s.p] != '"' && s.v[s.p] != '\'' && s.v[s.p] != '\n' && s.v[s.p] != '\\' {
+				s.p++
+			}
+			if !s.quote() {
+				return c, false
+			}
+			continue
+		}
+		for s.more() && s.p < limit && strings.IndexByte(" ,\n{}[]<>\"", s.v[s.p]) < 0 {
+			s.p++
+		}
+		if s.short || s.p >= len(s.v) || strings.IndexByte("{}[]<>\"", s.v[s.p]) >= 0 {
+			return c, false
+		}
+	}
+	return c, false
+}
+
+func isValueField(key []byte) bool {
+	for _, f := range &valueFields {
+		if len(key) == len(f) && hasFold(key, f) {
+			return true
+		}
+	}
+	return false
+}
+
+// linkTuple reads the second of a pair: auth=("user", "value").
+func linkTuple(s *scan, n *nameInfo) (c candidate, ok bool) {
+	if n.rule != "auth" && n.rule != "credential" {
+		return c, false
+	}
+	if !s.led() {
+		return c, false
+	}
+	if !s.lit("(") && !s.lit("[") || !s.quote() {
+		return c, false
+	}
+	for from := s.p; s.more() && s.p-from < maxName && (isIdent(s.v[s.p]) || s.v[s.p] == '@'); {
+		s.p++
+	}
+	if !s.quote() || !s.lit(",") {
+		return c, false
+	}
+	s.blanks()
+	c.class, c.rule = classStrong, "password"
+	return s.literal(c)
+}
+
+// linkVendor reads a vendor's value behind the words that say what it is.
+func linkVendor(s *scan, n *nameInfo) (c candidate, ok bool) {
+	if n.shape == 0 {
+		return c, false
+	}
+	for range 4 {
+		from := s.p
+		for s.more() && s.p-from < 3 && strings.IndexByte(" \t:=-_", s.v[s.p]) >= 0 {
+			s.p++
+		}
+		word := s.p
+		for s.more() && isAlpha(s.v[s.p]) && s.p-word < 16 {
+			s.p++
+		}
+		if s.short || s.p == word {
+			break
+		}
+		if !endsInAny(s.v[word:s.p], "api key keys token secret access private auth personal admin app application service is") || s.p < len(s.v) && isAlnum(s.v[s.p]) {
+			s.p = word
+			break
+		}
+	}
+	if s.short {
+		return c, false
+	}
+	s.blanks()
+	if s.operator() != opNone || s.short {
+		s.blanks()
+	}
+	if s.short || !s.more() || s.v[s.p] == '\n' || s.p-n.end > 2*maxDistance {
+		return c, false
+	}
+	c.at = s.p
+	return c, true
+}
+
+// linkBlank reads name value: settings, tables with two columns, SQL, Dockerfiles.
+func linkBlank(s *scan, n *nameInfo) (c candidate, ok bool) {
+	if n.option(s.v) || n.class == classHeader || n.class == classQuery || n.class == classCookie || n.class == classShape {
+		return c, false
+	}
+	bar := false
+	gap := s.blanks()
+	if !s.more() || s.short {
+		return c, false
+	}
+	tab := gap > 0 && bytes.IndexByte(s.v[n.end:s.p], '\t') >= 0
+	for _, b := range &bars {
+		if gap > 0 && s.lit(b) {
+			bar = true
+		}
+		if s.short {
+			return c, false
+		}
+	}
+	switch first := n.firstOnLine(s.v); {
+	case gap == 0:
+		return c, false
+	case bar:
+		s.blanks()
+		if !first && !barBefore(s.v, n.start) {
+			return c, false
+		}
+		c.doubt = likely
+	case first && (tab || gap > 1):
+		c.doubt = likely
+		if n.class != classStrong && n.class != classExtra {
+			c.doubt = unsure
+		}
+	case n.class != classStrong && n.class != classExtra && (n.rule != "password" || !first || n.end-n.start <= len("pass")): // requirepass
+		return c, false
+	case n.start > 0 && s.v[n.start-1] != ' ' && s.v[n.start-1] != '\t' && s.v[n.start-1] != '\n':
+		return c, false
+	case n.rule == "password" && inNetrc(s.v, n.start):
+		c.doubt = certain
+	default:
+		c.doubt = unsure
+		if first || definesBefore(s.v, n.start) {
+			c.doubt = likely
+		}
+	}
+	if !s.more() || s.v[s.p] == '\n' || s.v[s.p] == '\r' {
+		return c, false
+	}
+	switch s.v[s.p] {
+	case '=', ':', '|', '<', '(', ',', ';', '[':
+		return c, false
+	}
+	c.at = s.p
+	return c, true
+}
+
+// linkKind reads name KIND value: the type in a listing of the Windows registry, the kind of
+// a hash in a router's settings, the plugin of a grant in SQL.
+func linkKind(s *scan, n *nameInfo) (c candidate, ok bool) {
+	if n.class != classStrong && n.rule != "auth" || s.blanks() == 0 || !s.more() {
+		return c, false
+	}
+	from := s.p
+	switch {
+	case n.rule == "identified":
+		if hasFold(s.v[s.p:], "with ") {
+			for s.p += len("with "); s.more() && isIdent(s.v[s.p]); s.p++ {
+			}
+			s.blanks()
+		}
+		if s.p+3 > len(s.v) {
+			s.short = !s.eof
+			return c, false
+		}
+		if !hasFold(s.v[s.p:], "by ") {
+			return c, false
+		}
+		s.p += len("by ")
+		c.rule = "password"
+	case n.rule == "auth":
+		if !s.lit("PLAIN ") && !s.lit("LOGIN ") {
+			return c, false
+		}
+	case isDigit(s.v[s.p]):
+		if s.p++; !s.lit(" ") {
+			return c, false
+		}
+		c.doubt = likely
+	default:
+		if !s.lit("REG_SZ") && !s.lit("REG_EXPAND_SZ") {
+			return c, false
+		}
+		c.doubt = likely
+	}
+	if s.p-from > maxDistance {
+		return c, false
+	}
+	s.blanks()
+	if !s.more() || s.v[s.p] == '\n' {
+		return c, false
+	}
+	c.at = s.p
+	return c, true
+}
+
+// linkChange reads the second value of a change: name = "old" -> "new".
+func linkChange(s *scan, n *nameInfo) (c candidate, ok bool) {
+	if !s.led() {
+		return c, false
+	}
+	if s.short || !s.more() {
+		return c, false
+	}
+	from := s.p
+	if s.quote() {
+		for s.more() && s.p-from < maxSibling && s.v[s.p] != '\n' && s.v[s.p] != '"' && s.v[s.p] != '\'' {
+			s.p++
+		}
+		if !s.quote() {
+			return c, false
+		}
+	} else {
+		for s.more() && s.p-from < maxName && s.v[s.p] > ' ' {
+			s.p++
+		}
+	}
+	s.blanks()
+	if s.short || s.p-from > maxSibling || !s.lit("->") && !s.lit("=>") && !s.lit("→") {
+		return c, false
+	}
+	s.blanks()
+	if !s.more() || s.v[s.p] == '\n' {
+		return c, false
+	}
+	c.at, c.doubt = s.p, likely
+	return c, true
+}
+
+// bars separate the columns of tables.
+var bars = [...]string{"|", "│", "║", "┃", "¦"}
+
+func barBefore(v []byte, i int) bool {
+	t := bytes.TrimRight(v[max(0, i-maxName):i], " \t")
+	for _, b := range &bars {
+		if bytes.HasSuffix(t, []byte(b)) {
+			return true
+		}
+	}
+	return false
+}
+
+// defines are the words before a name that is set to the value behind a space.
+var defines = [...]string{"env", "arg", "set", "setenv", "-gx", "-x", "-ux", "#define", "export", "setx", "define", "with", "config", "identified", "encrypted"}
+
+func definesBefore(v []byte, i int) bool {
+	t := bytes.TrimRight(v[max(0, i-maxName):i], " \t")
+	for _, d := range &defines {
+		if hasFoldSuffix(t, d) && (len(t) == len(d) || !isAlnum(t[len(t)-len(d)-1])) {
+			return true
+		}
+	}
+	return false
+}
+
+// linkPhrase reads what tools say in sentences: "password for user bob: value", "signing
+// secret is value".
+func linkPhrase(s *scan, n *nameInfo) (c candidate, ok bool) {
+	if n.class != classStrong && n.class != classWeak || n.option(s.v) {
+		return c, false
+	}
+	if !s.lit(" ") || !s.more() {
+		return c, false
+	}
+	from := s.p
+	switch ch := s.v[from]; ch | 0x20 {
+	case 'i', 'w', 's', 'v', 'c', 'f', 'o', 't':
+	default:
+		if !isDigit(ch) {
+			return c, false
+		}
+	}
+	c.doubt = unsure
+	for _, w := range [...]string{"is ", "is: ", "was ", "set to ", "value: ", "content: ", "content            : "} {
+		s.p = from
+		if s.lit(w) && s.more() {
+			c.at = s.p
+			return c, true
+		}
+	}
+	s.p = from
+	if s.more() && isDigit(s.v[s.p]) { // Unseal Key 1: value
+		for s.more() && s.p-from < 3 && isDigit(s.v[s.p]) {
+			s.p++
+		}
+		if !s.lit(": ") || !s.more() {
+			return c, false
+		}
+		c.at, c.doubt = s.p, likely
+		return c, true
+	}
+	if s.more() && s.v[s.p]|0x20 == 'f' && s.p+4 > len(s.v) {
+		s.short = !s.eof
+		return c, false
+	}
+	if hasFold(s.v[s.p:], "for ") {
+		s.p += len("for ")
+	} else if !s.lit("of ") && !s.lit("to ") {
+		return c, false
+	}
+	for s.more() && s.p-from < 80 && s.v[s.p] != '\n' {
+		if s.v[s.p] == '=' {
+			s.p++
+			s.blanks()
+			return s.literal(c)
+		}
+		if s.v[s.p] == ':' && s.p+1 >= len(s.v) {
+			s.short = !s.eof
+			return c, false
+		}
+		if s.v[s.p] == ':' && s.v[s.p+1] != '/' {
+			s.p++
+			if s.blanks(); !s.more() {
+				return c, false
+			}
+			if s.v[s.p] == '\n' {
+				if lines := s.space(); lines > 2 || !s.more() {
+					return c, false
+				}
+				c.doubt = onlyLine
+			}
+			c.at = s.p
+			return c, true
+		}
+		s.p++
+	}
+	return c, false
+}
+
+// linkNextLine reads a value on the line below: YAML scalars, "Password:⏎  value".
+func linkNextLine(s *scan, n *nameInfo) (c candidate, ok bool) {
+	if n.option(s.v) && s.lead.op == opNone { // - --name⏎- value
+		if s.p = s.lead.at; !s.more() || s.v[s.p] != '\n' {
+			return c, false
+		}
+		if s.space(); !s.lit("- ") || !s.more() {
+			return c, false
+		}
+		c.at, c.doubt = s.p, likely
+		return c, true
+	}
+	if !s.led() {
+		return c, false
+	}
+	if s.more() && (s.v[s.p] == '|' || s.v[s.p] == '>') { // block scalars
+		s.p++
+		for s.more() && (s.v[s.p] == '-' || s.v[s.p] == '+' || isDigit(s.v[s.p])) {
+			s.p++
+		}
+	} else if s.more() && (s.v[s.p] == '\\' || s.v[s.p] == '(') {
+		s.p++
+	}
+	if !s.more() || s.v[s.p] != '\n' && s.v[s.p] != '\r' {
+		return c, false
+	}
+	lines := s.space()
+	if !s.more() || s.short || lines < 1 || lines > 2 || s.p-n.end > maxSpace {
+		return c, false
+	}
+	if s.v[s.p-1] == '\n' && s.v[s.p] != '"' && s.v[s.p] != '\'' {
+		return c, false // not indented
+	}
+	c.at, c.doubt = s.p, onlyLine
+	return c, true
+}
+
+// maxSlashes is the deepest nesting of quotes that is followed.
+const maxSlashes = 15
+
+// readQuote reads a quote with the backslashes before it.
+func readQuote(v []byte, p int) (int, byte, uint8) {
+	q := p
+	for q < len(v) && q-p < maxSlashes && v[q] == '\\' {
+		q++
+	}
+	if q < len(v) && (v[q] == '"' || v[q] == '\'' || v[q] == '`' && q == p) {
+		return q + 1, v[q], uint8(q - p)
+	}
+	return p, 0, 0
+}
+
+// slashesToEnd reports whether only backslashes are left: a quote may follow.
+func slashesToEnd(v []byte, p int) bool {
+	from := p
+	for p < len(v) && v[p] == '\\' && p-from < maxSlashes {
+		p++
+	}
+	return p == len(v)
+}
+
+// option reports whether the name is a long option.
+func (n *nameInfo) option(v []byte) bool { return v[n.start] == '-' }
+
+// inQuery reports whether the name is a parameter of a URL or a form.
+func (n *nameInfo) inQuery(v []byte) bool {
+	return n.start > 0 && (v[n.start-1] == '?' || v[n.start-1] == '&')
+}
+
+// attribute reports whether the name is the value of an attribute.
+func (n *nameInfo) attribute(v []byte) bool {
+	return n.start > 1 && v[n.start-2] == '='
+}
+
+func (n *nameInfo) firstOnLine(v []byte) bool { return firstOnLine(v, n.start) }
+
+func firstOnLine(v []byte, i int) bool {
+	for k := 0; i > 0 && k < maxName && (v[i-1] == ' ' || v[i-1] == '\t'); k++ {
+		i--
+	}
+	return i == 0 || v[i-1] == '\n' || v[i-1] == '\r'
+}
+
+// inNetrc reports whether "login NAME" or "machine NAME" stands left of i.
+func inNetrc(v []byte, i int) bool {
+	words := 0
+	for from := i; i > 0 && from-i < 96 && words < 6; i-- {
+		if v[i-1] == ' ' || v[i-1] == '\n' || v[i-1] == '\t' {
+			words++
+			if hasFold(v[i:], "login ") || hasFold(v[i:], "machine ") {
+				return true
+			}
+		}
+	}
+	return hasFold(v[i:], "login ") || hasFold(v[i:], "machine ")
+}

@@ -1,0 +1,215 @@
+package prove
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/cli"
+	"github.com/atip-dev/atip-exec/internal/errcode"
+	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/trust/sigstore"
+)
+
+// maxSigned bounds a file that is signed: the library signs bytes in memory.
+const maxSigned = 512 << 20
+
+// signVerb signs a file and writes the bundle beside it.
+func signVerb(c *cli.Console, v *cli.Values) (int, error) {
+	if v.Has("new-key") {
+		return newKey(c, v)
+	}
+	if len(v.Rest) != 1 {
+		return 0, fault.New(errcode.Arguments, "sign needs one file").WithFix("name the file", "atip sign --key release.key dep.json")
+	}
+	raw, err := input(v.Rest[0], maxSigned)
+	if err != nil {
+		return 0, err
+	}
+	return made(c, v, v.Rest[0], raw, false)
+}
+
+// attestVerb makes a statement about a file and signs that.
+func attestVerb(c *cli.Console, v *cli.Values) (int, error) {
+	if len(v.Rest) != 1 || !v.Has("type") || !v.Has("predicate") {
+		return 0, fault.New(errcode.Arguments, "attest needs a file, --type and --predicate").WithFix("name them", "atip attest --key release.key --type https://slsa.dev/provenance/v1 --predicate build.json tool")
+	}
+	raw, err := input(v.Rest[0], maxSigned)
+	if err != nil {
+		return 0, err
+	}
+	predicate, err := input(v.Get("predicate"), 1<<20)
+	if err != nil {
+		return 0, err
+	}
+	if err := atip.ScanStrict(predicate, atip.ParseOptions{MaxBytes: 1 << 20}); err != nil {
+		return 0, fault.New(errcode.MetadataStructure, v.Get("predicate")+": "+err.Error()).With("file", v.Get("predicate"))
+	}
+	sum := sha256.Sum256(raw)
+	statement, err := sigstore.NewStatement(filepath.Base(v.Rest[0]), hex.EncodeToString(sum[:]), v.Get("type"), predicate)
+	if err != nil {
+		return 0, fault.New(errcode.MetadataStructure, err.Error())
+	}
+	return made(c, v, v.Rest[0], statement, true)
+}
+
+// input reads a regular file of at most limit bytes.
+func input(file string, limit int64) ([]byte, error) {
+	bad := func(why string) error { return fault.New(errcode.NoInputFile, file+": "+why).With("file", file) }
+	info, err := os.Stat(file)
+	if err != nil {
+		return nil, bad(plainError(err))
+	}
+	if !info.Mode().IsRegular() || info.Size() > limit {
+		return nil, bad("is not a regular file of at most " + size(limit))
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, bad(plainError(err))
+	}
+	defer f.Close()
+	raw, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err != nil || int64(len(raw)) > limit {
+		return nil, bad("changed while it was read")
+	}
+	return raw, nil
+}
+
+func plainError(err error) string {
+	var p *os.PathError
+	if errors.As(err, &p) {
+		return p.Err.Error()
+	}
+	return err.Error()
+}
+
+func size(n int64) string {
+	if n >= 1<<20 {
+		return itoa(int(n>>20)) + " MiB"
+	}
+	return itoa(int(n>>10)) + " KiB"
+}
+
+// made signs and writes.
+func made(c *cli.Console, v *cli.Values, file string, data []byte, statement bool) (int, error) {
+	s := sigstore.Signing{Data: data, Statement: statement, Fulcio: v.Get("fulcio"), Rekor: v.Get("rekor"), RekorV2: v.Has("rekor-v2"), TSA: v.Get("tsa")}
+	if key := v.Get("key"); key != "" {
+		raw, err := secretFile(key)
+		if err != nil {
+			return 0, err
+		}
+		s.Key = raw
+	} else if token := v.Get("identity-token"); token != "" {
+		raw, err := secretFile(token)
+		if err != nil {
+			return 0, err
+		}
+		s.Token = strings.TrimSpace(string(raw))
+	}
+	if s.Key == nil && s.Fulcio == "" {
+		return 0, fault.New(errcode.Arguments, "no signer is given").WithFix("name a key, or the URLs of a Fulcio and a log with a file that holds an identity token", "atip sign --key release.key dep.json")
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	defer cancel()
+	bundle, err := sigstore.Sign(ctx, s)
+	if err != nil {
+		if s.Key != nil && s.Rekor == "" && s.TSA == "" {
+			return 0, fault.New(errcode.MetadataStructure, "the file was not signed: "+err.Error()).With("file", v.Get("key"))
+		}
+		return 0, fault.New(errcode.RegistryUnavailable, "the file was not signed: "+err.Error()).WithFix("run it again when the services answer; nothing was written", "")
+	}
+	target := v.Get("bundle")
+	if target == "" {
+		target = file + ".bundle"
+	}
+	if err := write(target, bundle, 0o644, true); err != nil {
+		return 0, err
+	}
+	sum := sha256.Sum256(bundle)
+	if c.Documents() {
+		return 0, c.Document(map[string]any{"kind": "atip-exec.sign/1", "file": file, "bundle": target, "bundleSha256": hex.EncodeToString(sum[:]), "logged": s.Rekor != ""})
+	}
+	return 0, c.Text(target + "\n")
+}
+
+// secretFile reads a key or token that only its owner can read.
+func secretFile(file string) ([]byte, error) {
+	raw, err := input(file, 64<<10)
+	if err != nil {
+		return nil, err
+	}
+	if info, err := os.Stat(file); err != nil || info.Mode().Perm()&0o077 != 0 {
+		return nil, fault.New(errcode.NoInputFile, file+" can be read by others").With("file", file).WithFix("let only its owner read it", "chmod 600 "+file)
+	}
+	return raw, nil
+}
+
+// newKey makes a key pair: FILE and FILE.pub. A key that is there stays.
+func newKey(c *cli.Console, v *cli.Values) (int, error) {
+	file := v.Get("new-key")
+	private, public, err := sigstore.NewKey()
+	if err != nil {
+		return 0, fault.New(errcode.Internal, err.Error())
+	}
+	for _, path := range []string{file, file + ".pub"} {
+		if _, err := os.Lstat(path); err == nil {
+			return 0, fault.New(errcode.NoInputFile, path+" is there already").With("file", path).WithFix("name another file", "")
+		}
+	}
+	if err := write(file, private, 0o600, false); err != nil {
+		return 0, err
+	}
+	if err := write(file+".pub", public, 0o644, false); err != nil {
+		return 0, err
+	}
+	_, id, err := sigstore.PublicKey(public)
+	if err != nil {
+		return 0, fault.New(errcode.Internal, err.Error())
+	}
+	if c.Documents() {
+		return 0, c.Document(map[string]any{"kind": "atip-exec.key/1", "key": file, "public": file + ".pub", "keyid": id})
+	}
+	return 0, c.Text(file + "\n" + file + ".pub\n")
+}
+
+// write puts a file in place whole; replace says that one may be there.
+func write(path string, raw []byte, mode os.FileMode, replace bool) error {
+	bad := func(err error) error {
+		return fault.New(errcode.OutputWrite, path+": "+plainError(err)).With("file", path)
+	}
+	tmp, err := os.CreateTemp(filepath.Dir(path), ".new-*")
+	if err != nil {
+		return bad(err)
+	}
+	defer os.Remove(tmp.Name())
+	_, err = tmp.Write(raw)
+	if err == nil {
+		err = tmp.Chmod(mode)
+	}
+	if err == nil {
+		err = tmp.Sync()
+	}
+	if closing := tmp.Close(); err == nil {
+		err = closing
+	}
+	if err == nil && replace {
+		err = os.Rename(tmp.Name(), path)
+	} else if err == nil {
+		err = os.Link(tmp.Name(), path)
+	}
+	if err != nil {
+		return bad(err)
+	}
+	return nil
+}

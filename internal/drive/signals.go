@@ -1,0 +1,106 @@
+// Package drive is what goes between a started child and the outside: the signals that are
+// passed on, the terminal, and the streams through the filter.
+package drive
+
+import (
+	"os"
+	"os/signal"
+	"sync"
+	"time"
+)
+
+// lateAfter is how long a child runs before the signals that can wait are taken over.
+// Each costs two switches of threads, and a program needs longer to ask for them.
+const lateAfter = 2 * time.Millisecond
+
+// Signals forwards what the wrapper is sent to the child. It is set up before the
+// start, so that no signal falls between.
+type Signals struct {
+	ch      chan os.Signal
+	forward func(os.Signal)
+	mu      sync.Mutex
+	early   os.Signal     // arrived before there was a child
+	Ended   chan struct{} // closed with the first early one
+	closed  bool
+	late    *time.Timer
+}
+
+// WatchSignals takes over the signals that can end a run before it starts.
+func WatchSignals() *Signals {
+	s := &Signals{ch: make(chan os.Signal, 16), Ended: make(chan struct{})}
+	s.notify(Endings())
+	go s.loop()
+	return s
+}
+
+// notify takes over those signals that the caller did not ignore: whoever started us
+// with nohup must find it undisturbed.
+func (s *Signals) notify(list []os.Signal) {
+	var wanted []os.Signal
+	for _, sig := range list {
+		if !signal.Ignored(sig) {
+			wanted = append(wanted, sig)
+		}
+	}
+	if len(wanted) > 0 { // none would mean all
+		signal.Notify(s.ch, wanted...)
+	}
+}
+
+func (s *Signals) loop() {
+	for sig := range s.ch {
+		s.mu.Lock()
+		forward, closed := s.forward, s.closed
+		if forward == nil && ends(sig) {
+			if s.early == nil {
+				close(s.Ended)
+			}
+			s.early = sig
+		}
+		s.mu.Unlock()
+		switch {
+		case forward != nil:
+			forward(sig)
+		case closed && ends(sig):
+			signal.Reset(sig)
+			raise(sig)
+		}
+	}
+}
+
+// To directs signals to a child from now on; a signal that came before is returned.
+func (s *Signals) To(forward func(os.Signal)) os.Signal {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.forward = forward
+	return s.early
+}
+
+// Pending returns a signal that came before there was a child, nil if none did.
+func (s *Signals) Pending() os.Signal {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.early
+}
+
+// Started takes over the remaining signals once the child has run for a moment.
+func (s *Signals) Started() {
+	s.late = time.AfterFunc(lateAfter, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if !s.closed {
+			s.notify(Forwarded())
+		}
+	})
+}
+
+// Close ends the forwarding. The signals are not given back, which would cost as much
+// as taking them: one that ends us does so from now on when it comes.
+func (s *Signals) Close() {
+	if s.late != nil {
+		s.late.Stop()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.forward, s.closed = nil, true
+}

@@ -1,0 +1,16 @@
+package drive
+
+import "os"
+
+func Endings() []os.Signal          { return []os.Signal{os.Interrupt} }
+func Forwarded() []os.Signal        { return nil }
+func raise(os.Signal)               { os.Exit(130) }
+func ends(sig os.Signal) bool       { return sig == os.Interrupt }
+func SignalNumber(os.Signal) int    { return 2 }
+func Interrupts(sig os.Signal) bool { return sig == os.Interrupt }
+func Stops(os.Signal) bool          { return false }
+func stopSelf()                     {}
+func stopSignal() os.Signal         { return os.Interrupt }
+
+func continues(os.Signal) bool        { return false }
+func signalGroup(int, os.Signal) bool { return false }

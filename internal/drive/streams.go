@@ -1,0 +1,141 @@
+package drive
+
+import (
+	"errors"
+	"io"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/atip-dev/atip-exec/filter"
+)
+
+const (
+	ReadSize  = 64 << 10
+	HeldGrace = 200 * time.Millisecond // a pipe that somebody still holds after the child ended
+)
+
+// Stream copies one output of the child through the filter, in its own goroutine.
+type Stream struct {
+	from Source
+	To   *filter.Writer
+	Name string
+
+	Bound *filter.Bound // what to writes into, nil if the stream is not bounded
+
+	mu    sync.Mutex
+	ended bool // the child is gone: wait for heldGrace only
+
+	Done  chan struct{}
+	End   string // eof, held, epipe, error
+	err   error  // of the output, not of the child
+	panic any
+}
+
+// StartStream copies until the output ends, or for a moment longer than the child lives.
+func StartStream(name string, from Source, to *filter.Writer, bound *filter.Bound) *Stream {
+	s := &Stream{from: from, To: to, Name: name, Bound: bound, Done: make(chan struct{})}
+	go s.copy()
+	return s
+}
+
+// copy never blocks the child for longer than its reader does: a slow reader
+// blocks us, then the pipe, then the child, so that memory stays constant.
+func (s *Stream) copy() {
+	defer close(s.Done)
+	defer func() {
+		if r := recover(); r != nil {
+			// Nothing raw may follow a filter that failed, and a child in the middle
+			// of its work must not die of a full pipe: drain to the end.
+			s.panic, s.End = r, "error"
+			s.from.SetReadDeadline(time.Time{})
+			io.Copy(io.Discard, s.from)
+		}
+	}()
+	buf := make([]byte, ReadSize)
+	for {
+		s.arm()
+		n, err := s.from.Read(buf)
+		if n > 0 {
+			if _, werr := s.To.Write(buf[:n]); werr != nil {
+				s.outputFailed(werr)
+				return
+			}
+		}
+		switch {
+		case err == nil:
+			continue
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			if s.over() {
+				s.End = "held"
+			} else {
+				if ierr := s.To.Idle(); ierr != nil {
+					s.outputFailed(ierr)
+					return
+				}
+				continue
+			}
+		default:
+			s.End = "eof"
+		}
+		cerr := s.To.Close()
+		if cerr == nil && s.Bound != nil {
+			cerr = s.Bound.Close()
+		}
+		switch {
+		case filter.Failed(cerr):
+			s.panic, s.End = cerr, "error"
+		case cerr != nil:
+			s.outputFailed(cerr)
+		}
+		return
+	}
+}
+
+// arm sets how long the next read may take: 25 ms while bytes are held back for a
+// possible secret, 200 ms once the child is gone, else forever.
+func (s *Stream) arm() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.ended:
+		s.from.SetReadDeadline(time.Now().Add(HeldGrace))
+	case s.To.Held() > 0:
+		s.from.SetReadDeadline(time.Now().Add(filter.IdleAfter))
+	default:
+		s.from.SetReadDeadline(time.Time{})
+	}
+}
+
+// ChildEnded starts the grace for whoever still holds the other end.
+func (s *Stream) ChildEnded() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended = true
+	s.from.SetReadDeadline(time.Now().Add(HeldGrace))
+}
+
+func (s *Stream) over() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ended
+}
+
+// outputFailed closes the read end, so that the child learns of it as it would
+// without us: by its own SIGPIPE.
+func (s *Stream) outputFailed(err error) {
+	s.End = "error"
+	if errors.Is(err, syscall.EPIPE) {
+		s.End = "epipe"
+	} else {
+		s.err = err
+	}
+	s.from.Close()
+}
+
+// Panicked returns what the filter of a finished stream panicked with.
+func (s *Stream) Panicked() any { return s.panic }
+
+// Failure is why the output could not be written, nil for a reader that left.
+func (s *Stream) Failure() error { return s.err }

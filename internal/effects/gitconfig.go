@@ -1,0 +1,137 @@
+package effects
+
+import (
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/gitrepo"
+	"github.com/atip-dev/atip-exec/internal/subpath"
+	"github.com/atip-dev/atip-exec/policy"
+)
+
+const maxCodeFile = 256 << 10
+
+// checkCodeFile marks a step whose tool reads a file that can make it run code:
+// whoever can write .git/config makes `git status` run a program.
+func (p *Site) checkCodeFile(s *Step, f atip.CodeFile) {
+	why := ""
+	switch {
+	case f.Format == "gitconfig":
+		var quieted bool
+		if why, quieted = p.checkRepositories(s); quieted {
+			s.Quieted = why
+			return
+		}
+	case f.RelativeTo == "project":
+		return // programManifests
+	default:
+		for _, path := range p.CodeFilePaths(s, f) {
+			if _, err := gitrepo.Read(path, maxCodeFile); errors.Is(err, fs.ErrNotExist) {
+				continue
+			} else if err != nil {
+				why = path + " cannot be read"
+			} else {
+				why = path + " can run code"
+			}
+			break
+		}
+	}
+	if why != "" {
+		s.RunsFile(f.Path, why)
+	}
+}
+
+// RunsFile marks a step that runs code which a file of the workspace names or holds.
+func (s *Step) RunsFile(path, why string) {
+	s.Call.Effects[atip.ExecOpaque] = atip.Fact{Value: atip.Yes, Source: "file", Pointer: path, Rank: atip.Vendor}
+	s.RunsCode = max(s.RunsCode, policy.CodeProject)
+	s.Call.Warnings = append(s.Call.Warnings, why)
+}
+
+// checkRepositories says what in the configuration of the repositories that a step uses can
+// make git run code, "" for nothing. quieted says that a run with rights turns all of it off
+// (gitrepo.Quiet).
+func (p *Site) checkRepositories(s *Step) (why string, quieted bool) {
+	list, err := p.repositoriesOf(s)
+	if err != nil {
+		return err.Error(), false
+	}
+	for i, r := range list {
+		c, err := r.Config(p.Dirs.Home)
+		if err != nil {
+			return err.Error() + ", so it cannot be judged", false
+		}
+		first := r.Active(c)
+		if i == 0 {
+			// git passes none of what is turned off on to a submodule.
+			c.Settings = slices.DeleteFunc(c.Settings, func(one gitrepo.Setting) bool { return gitrepo.Quieted(one.Key) })
+		}
+		switch rest := r.Active(c); {
+		case rest != "":
+			return filepath.Join(r.Common, "config") + ": " + rest + " can run code", false
+		case r.LegacyRemotes():
+			return filepath.Join(r.Common, "remotes") + " names remotes that are not judged", false
+		case first != "":
+			why = filepath.Join(r.Common, "config") + ": " + first + " can run code"
+		}
+	}
+	return why, why != ""
+}
+
+// repositoriesOf are the repositories whose configuration a step of git obeys: the one that
+// git finds from the directory and the words of the step, and its submodules.
+func (p *Site) repositoriesOf(s *Step) ([]gitrepo.Repository, error) {
+	r, err := gitrepo.Find(subpath.Join(s.Cwd, s.Call.Chdir))
+	if errors.Is(err, gitrepo.ErrNone) || errors.Is(err, fs.ErrNotExist) {
+		return nil, nil // git ends, or makes one
+	}
+	if err != nil {
+		return nil, err
+	}
+	out := []gitrepo.Repository{r}
+	if s.Call.Effects[atip.Network].Value == atip.Yes && !Recurses(s) {
+		return out, nil // it is told not to go into submodules
+	}
+	for _, tree := range r.Pointers(p.Dirs.Home).Trees {
+		if sub, err := gitrepo.At(tree); err == nil {
+			out = append(out, sub)
+		} else if !errors.Is(err, gitrepo.ErrNone) && !errors.Is(err, fs.ErrNotExist) {
+			return out, err
+		}
+	}
+	return out, nil
+}
+
+// Recurses reports a call of git that goes into submodules whatever its settings say.
+func Recurses(s *Step) bool {
+	return slices.Contains(s.Call.Path, "submodule") || slices.ContainsFunc(s.Argv, func(w string) bool {
+		return strings.HasPrefix(w, "--recurs") || strings.HasPrefix(w, "--remote-sub") || strings.IndexByte(w, 0) >= 0
+	})
+}
+
+func (p *Site) CodeFilePaths(s *Step, f atip.CodeFile) []string {
+	base := subpath.Join(s.Cwd, s.Call.Chdir)
+	switch {
+	case f.Format == "gitconfig":
+		var out []string
+		list, _ := p.repositoriesOf(s)
+		for _, r := range list {
+			if c, err := r.Config(p.Dirs.Home); err == nil {
+				out = append(out, c.Files...)
+			}
+		}
+		return out
+	case f.RelativeTo == "home":
+		base = p.Dirs.Home
+	case f.RelativeTo == "repo":
+		base = p.Workspace
+	}
+	if base == "" {
+		return nil
+	}
+	return []string{filepath.Join(base, f.Path)}
+}

@@ -1,0 +1,361 @@
+package effects
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/shell"
+	"github.com/atip-dev/atip-exec/internal/subpath"
+	"github.com/atip-dev/atip-exec/policy"
+)
+
+// SomeName stands for a name that only the run will know, in a path whose directory is
+// known: what `grep -l x src` prints lies in src.
+const SomeName = "…"
+
+// listed are the words that a command reads from others that only print names of files:
+// `grep -rl x src | sort | xargs sed -i …`. It is nil if anything else may flow in.
+func (l *links) listed(i int) []string {
+	var out []string
+	for _, f := range l.script.Flows {
+		if f.To != i || f.Kind != shell.FlowStdin {
+			continue
+		}
+		steps := l.steps(f.From)
+		if f.From >= i || len(steps) != 1 || l.script.Commands[f.From].CwdUnknown {
+			return nil
+		}
+		names := l.c.printsNames(steps[0])
+		if names == nil && keepsLines(steps[0]) {
+			names = l.listed(f.From)
+		}
+		if names == nil {
+			return nil
+		}
+		out = append(out, names...)
+	}
+	return out
+}
+
+// namedWords appends a command one word of which is what a search prints, and nothing
+// else: `sed -i … $(grep -rl x src)`. The names stand for that word, unless the command
+// would take a name for a program or a text.
+func (l *links) namedWords(sh *Step, i int, via []string) (done bool, err error) {
+	cmd := l.script.Commands[i]
+	at := slices.Index(cmd.Argv, shell.HoleSplit)
+	if cmd.Kind != shell.External || at < 1 || IsShell(filepath.Base(cmd.Argv[0])) || hasHole(cmd.Argv[:at]) || hasHole(cmd.Argv[at+1:]) {
+		return false, nil
+	}
+	switch filepath.Base(cmd.Argv[0]) {
+	case "sed", "awk", "gawk", "mawk", "jq", "yq", "perl":
+		// The first word of theirs that is no option is a program.
+		if !slices.ContainsFunc(cmd.Argv[1:at], func(w string) bool { return w != "" && w[0] != '-' }) {
+			return false, nil
+		}
+	}
+	from := -1
+	for _, f := range l.script.Flows {
+		if f.To != i {
+			continue
+		}
+		if f.Kind != shell.FlowWord || from >= 0 || f.From >= i {
+			return false, nil
+		}
+		from = f.From
+	}
+	if from < 0 || l.script.Commands[from].CwdUnknown {
+		return false, nil
+	}
+	steps := l.steps(from)
+	if len(steps) != 1 {
+		return false, nil
+	}
+	names := l.c.printsNames(steps[0])
+	if names == nil && keepsLines(steps[0]) {
+		names = l.listed(from)
+	}
+	if names == nil {
+		return false, nil
+	}
+	cmd.Argv = slices.Concat(cmd.Argv[:at], names, cmd.Argv[at+1:])
+	c := l.c
+	n, edges, files := len(c.steps), len(c.edges), len(c.fileEdges)
+	if err := c.command(sh, &cmd, via, l.fed(i), nil); err != nil {
+		return false, err
+	}
+	for _, s := range c.steps[n:] {
+		if slices.ContainsFunc(s.Call.Nested, takesName) {
+			c.steps, c.edges, c.fileEdges = c.steps[:n], c.edges[:edges], c.fileEdges[:files]
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// everything adds to what a command starts with the words of a whole search, of a home
+// or of the system, the place that was searched: `find ~ -type f | xargs rm`.
+func (l *links) everything(i int) {
+	argv := l.script.Commands[i].Argv
+	if len(argv) == 0 || !reader(filepath.Base(argv[0])) {
+		return
+	}
+	for _, f := range l.script.Flows {
+		steps := l.steps(f.From)
+		if f.To != i || f.Kind != shell.FlowStdin || f.From >= i || len(steps) != 1 || steps[0].Call.Tool != "find" {
+			continue
+		}
+		starts, names, ok := sieve(steps[0].Argv)
+		if ok && names != nil {
+			continue
+		}
+		for _, s := range l.c.steps[l.ranges[i].from:l.ranges[i].to] {
+			var access atip.Access
+			for _, r := range s.Call.Resources {
+				if r.Kind == "path" && r.Class == atip.ClassUnknown {
+					access |= r.Access & (atip.AccessWrite | atip.AccessDelete)
+				}
+			}
+			for _, start := range starts {
+				r := atip.Resource{Kind: "path", Value: start, Access: access, Recursive: true, Why: "searched"}
+				if l.c.place(l.c.site.World, &r, steps[0].Cwd); access != 0 && r.Class == atip.ClassRoot && !subpath.Within(r.Abs, l.c.site.Workspace) {
+					s.Call.Resources = append(s.Call.Resources, r)
+				}
+			}
+		}
+	}
+}
+
+// namesFor is what listed says of a command that takes its words from its input; for
+// others nobody has to look.
+func (l *links) namesFor(i int) []string {
+	argv := l.script.Commands[i].Argv
+	if len(argv) == 0 || !slices.ContainsFunc(argv, func(w string) bool { return reader(filepath.Base(w)) }) {
+		return nil
+	}
+	return l.listed(i)
+}
+
+// keepsLines reports a filter whose lines are lines of its input.
+func keepsLines(s *Step) bool {
+	if len(s.Call.UnknownOptions) > 0 || hasHole(s.Argv) {
+		return false
+	}
+	for _, r := range s.Call.Resources {
+		if r.Why != "redirection" {
+			return false // it reads a file, not its input
+		}
+	}
+	switch s.Call.Tool {
+	case "sort", "head", "tail", "uniq", "tac":
+		return !usesOption(s, "count", "c", "bytes")
+	case "grep":
+		return len(s.Call.Positionals) <= 1 && !usesOption(s, "count", "only-matching", "line-number", "with-filename", "byte-offset", "label", "initial-tab", "recursive", "files-with-matches", "context", "after-context", "before-context")
+	}
+	return false
+}
+
+// printsNames are words that stand for the names a step prints, nil if it may print
+// anything else, or names that a word-splitting reader could take for an option.
+func (c *collector) printsNames(s *Step) []string {
+	if s.Confidence != policy.Exact || s.Call.Exactness != atip.Exact || len(s.Call.UnknownOptions) > 0 || hasHole(s.Argv) {
+		return nil
+	}
+	var roots, names []string
+	switch s.Call.Tool {
+	case "grep", "rg":
+		if usesOption(s, "count", "null-data", "line-number", "path-separator", "json") ||
+			!usesOption(s, "files-with-matches", "files-without-match", "files") {
+			return nil
+		}
+		roots = positionals(s, s.Call.Tool == "rg" && usesOption(s, "files") || usesOption(s, "regexp", "file"))
+	case "git":
+		switch {
+		case len(s.Call.Path) == 1 && s.Call.Path[0] == "ls-files" && !slices.ContainsFunc(s.Argv, func(w string) bool {
+			return w == "-s" || w == "--stage" || w == "-t" || w == "-v" || w == "-f" || w == "-u" || strings.HasPrefix(w, "--format") || w == "--debug" || w == "--eol" || w == "--unmerged"
+		}):
+		case len(s.Call.Path) == 1 && s.Call.Path[0] == "diff" && slices.Contains(s.Argv, "--name-only"):
+		default:
+			return nil
+		}
+	case "gh":
+		if shell.PrintsNumbers(s.Argv) {
+			return []string{"0"}
+		}
+		return nil
+	case "find":
+		var ok bool
+		if roots, names, ok = sieve(s.Argv); !ok || names == nil {
+			names = []string{SomeName}
+		}
+		if !ok || slices.ContainsFunc(s.Argv, func(w string) bool {
+			return strings.HasPrefix(w, "-printf") || strings.HasPrefix(w, "-fp") || strings.HasPrefix(w, "-exec") || strings.HasPrefix(w, "-ok") || w == "-ls" || w == "-fls"
+		}) {
+			return nil
+		}
+	default:
+		return nil
+	}
+	if names == nil {
+		names = []string{SomeName}
+	}
+	cwd := subpath.Join(s.Cwd, s.Call.Chdir)
+	if len(roots) == 0 {
+		// Names without a directory in front.
+		if c.dashes(cwd) || c.spaced(cwd) {
+			return nil
+		}
+		return names
+	}
+	var out []string
+	for _, root := range roots {
+		if root == "" || root[0] == '-' || c.spaced(subpath.Join(cwd, root)) {
+			return nil
+		}
+		if info, err := os.Lstat(subpath.Join(cwd, root)); err == nil && info.Mode().IsRegular() {
+			root = filepath.Dir(root)
+		}
+		for _, name := range names {
+			out = append(out, strings.TrimSuffix(root, "/")+"/"+name)
+		}
+	}
+	return append(out, c.foundCredentials(s)...)
+}
+
+// positionals are the words of a search that name where it looks.
+func positionals(s *Step, all bool) []string {
+	var out []string
+	for i, p := range s.Call.Positionals {
+		if all || i > 0 {
+			out = append(out, p.Value)
+		}
+	}
+	return out
+}
+
+// maxSpaced bounds how many names are looked at: such a command walks the tree itself.
+const maxSpaced = 4096
+
+// spaced reports a tree with a name that a reader which splits at white space could
+// take for an option, or too large to tell.
+func (c *collector) spaced(root string) bool {
+	for path := range c.writers {
+		if splits(filepath.Base(path)) {
+			return true
+		}
+	}
+	seen := 0
+	err := filepath.WalkDir(root, func(_ string, d fs.DirEntry, err error) error {
+		seen++
+		switch {
+		case err != nil:
+			return nil
+		case seen > maxSpaced, splits(d.Name()):
+			return fs.ErrInvalid
+		case d.IsDir() && (d.Name() == ".git" || d.Name() == "node_modules"):
+			return fs.SkipDir
+		}
+		return nil
+	})
+	return err != nil
+}
+
+// splits reports a name of which one part could be an option.
+func splits(name string) bool {
+	for i := 1; i < len(name); i++ {
+		if name[i] == '-' && strings.IndexByte(" \t\n\r\v\f", name[i-1]) >= 0 {
+			return true
+		}
+	}
+	return strings.ContainsAny(name, "'\"\\")
+}
+
+// sieve reads the expression of find as far as it says what everything that is found
+// is called: names stand for that, nil if it may be called anything. Where find would
+// also hand over the starting point itself, nothing is said.
+func sieve(argv []string) (starts, names []string, ok bool) {
+	i := 1
+	for ; i < len(argv) && (argv[i] == "-H" || argv[i] == "-L" || argv[i] == "-P"); i++ {
+	}
+	for ; i < len(argv) && !strings.HasPrefix(argv[i], "-") && argv[i] != "(" && argv[i] != "!"; i++ {
+		starts = append(starts, argv[i])
+	}
+	if len(starts) == 0 {
+		starts = []string{"."}
+	}
+	named := false // in this part, between two -o
+	for ; i < len(argv); i++ {
+		switch w := argv[i]; {
+		case w == ",":
+			return starts, nil, false
+		case w == "-o" || w == "-or":
+			if !named {
+				return starts, nil, true
+			}
+			named = false
+		case (w == "!" || w == "-not") && i+1 < len(argv) && (argv[i+1] == "-name" || argv[i+1] == "-iname"):
+			i += 2
+		case (w == "-name" || w == "-iname") && i+1 < len(argv):
+			i++
+			pattern := argv[i]
+			one := strings.NewReplacer("*", SomeName, "?", SomeName).Replace(pattern)
+			if strings.ContainsAny(pattern, "[\\/\x00") || one == "" {
+				return starts, nil, true
+			}
+			for _, start := range starts {
+				if hit, err := filepath.Match(strings.ToLower(pattern), strings.ToLower(filepath.Base(start))); hit || err != nil {
+					return starts, nil, true
+				}
+			}
+			named, names = true, append(names, one, SomeName+"/"+one)
+		case strings.HasPrefix(w, "-exec") || strings.HasPrefix(w, "-ok"):
+			if !named {
+				return starts, nil, true
+			}
+			for i++; i < len(argv) && argv[i] != ";" && argv[i] != "+"; i++ {
+			}
+		}
+	}
+	if !named {
+		return starts, nil, true
+	}
+	return starts, names, true
+}
+
+// sifted puts what find hands over by name into the command that it starts: neither
+// the starting point, for which the metadata takes it, nor anything called otherwise.
+func (c *collector) sifted(s *Step, argv []string) []string {
+	if s.Call.Tool != "find" || s.Confidence != policy.Exact || hasHole(s.Argv) {
+		return argv
+	}
+	starts, names, ok := sieve(s.Argv)
+	if !ok || names == nil || len(starts) != 1 {
+		return argv
+	}
+	for i, w := range s.Argv {
+		if !strings.HasPrefix(w, "-exec") && !strings.HasPrefix(w, "-ok") || len(s.Argv) < i+1+len(argv) {
+			continue
+		}
+		raw, out, same := s.Argv[i+1:i+1+len(argv)], []string(nil), true
+		for k, word := range raw {
+			switch {
+			case word == "{}" && k > 0:
+				for _, name := range names {
+					out = append(out, strings.TrimSuffix(starts[0], "/")+"/"+name)
+				}
+			case strings.Contains(word, "{}"):
+				return argv
+			default:
+				same = same && word == argv[k]
+				out = append(out, word)
+			}
+		}
+		if same {
+			return out
+		}
+	}
+	return argv
+}

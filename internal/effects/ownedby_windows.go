@@ -1,0 +1,6 @@
+package effects
+
+import "os"
+
+// ownedBy cannot be told here.
+func ownedBy(os.FileInfo, int) bool { return false }

@@ -1,0 +1,354 @@
+package effects
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/shell"
+	"github.com/atip-dev/atip-exec/internal/subpath"
+	"github.com/atip-dev/atip-exec/policy"
+)
+
+// sink says by which ways a step takes code in.
+type sink uint8
+
+const (
+	sinkStdin  sink = 1 << iota // a program text on standard input
+	sinkWord                    // a program text in its words, or a file that is a pipe
+	sinkSocket                  // its descriptors are a connection
+)
+
+// note marks a step as one that runs what flows into it.
+func (c *collector) note(s *Step, k sink) {
+	if c.sinks == nil {
+		c.sinks = map[*Step]sink{}
+	}
+	c.sinks[s] |= k
+}
+
+// written is a file that a step writes, with its content if that is constant.
+type written struct {
+	by      *Step
+	content *string
+}
+
+// wrote remembers who writes a file, for whoever runs it later.
+func (c *collector) wrote(s *Step, abs string, content *string) {
+	if abs == "" {
+		return
+	}
+	if c.writers == nil {
+		c.writers = map[string][]written{}
+	}
+	c.writers[abs] = append(c.writers[abs], written{s, content})
+}
+
+// constantText is all that was written to a file, one after the other, if all of it is
+// constant.
+func constantText(list []written) (string, bool) {
+	var b strings.Builder
+	for _, w := range list {
+		if w.content == nil {
+			return "", false
+		}
+		b.WriteString(*w.content)
+		b.WriteByte('\n')
+	}
+	return b.String(), true
+}
+
+// wroteAll remembers the files that a call itself writes.
+func (c *collector) wroteAll(s *Step) {
+	if c.ctx == nil || keepsContent(s) {
+		return
+	}
+	c.wroteFetched(s)
+	for _, r := range s.Call.Resources {
+		if r.Kind == "path" && r.Access&atip.AccessWrite != 0 && r.Abs != "" {
+			content := (*string)(nil)
+			if s.Call.Tool == "tee" {
+				content = c.ctx.stdin
+			}
+			c.wrote(s, r.Abs, content)
+		}
+	}
+}
+
+// wroteFetched remembers the files that a download names after what it fetches.
+func (c *collector) wroteFetched(s *Step) {
+	switch s.Call.Tool {
+	case "wget":
+		if usesOption(s, "output-document", "spider") {
+			return
+		}
+	case "curl":
+		if !usesOption(s, "remote-name", "remote-name-all") {
+			return
+		}
+	default:
+		return
+	}
+	dir := subpath.Join(s.Cwd, s.Call.Chdir)
+	for _, o := range s.Call.Options {
+		if (o.Name == "directory-prefix" || o.Name == "output-dir") && strings.IndexByte(o.Value, 0) < 0 {
+			dir = subpath.Join(dir, o.Value)
+		}
+	}
+	for _, p := range s.Call.Positionals {
+		url, _, _ := strings.Cut(p.Value, "?")
+		_, rest, _ := strings.Cut(url, "://")
+		if slash := strings.LastIndexByte(rest, '/'); slash >= 0 && slash+1 < len(rest) && strings.IndexByte(rest, 0) < 0 {
+			c.wrote(s, filepath.Join(dir, rest[slash+1:]), nil)
+		}
+	}
+}
+
+// runsFile judges a file that a step runs and that the text itself wrote before.
+func (c *collector) runsFile(s *Step, file string, isShell bool, via []string) (handled bool, err error) {
+	r := atip.Resource{Kind: "path", Value: file, Access: atip.AccessRead}
+	c.place(c.site.World, &r, subpath.Join(s.Cwd, s.Call.Chdir))
+	list := c.writers[r.Abs]
+	if len(list) == 0 || r.Abs == "" {
+		if isShell {
+			c.peek(s, r.Abs)
+		}
+		return false, nil
+	}
+	text, ok := constantText(list)
+	if ok && !isShell && strings.IndexByte(text, 0) < 0 && c.ofWorkspace(r.Abs) {
+		// As code that lay there before; writtenCode reads the text.
+		s.RunsCode = max(s.RunsCode, policy.CodeProject)
+		return true, nil
+	}
+	if ok && isShell {
+		if _, err := os.Lstat(r.Abs); err == nil {
+			// It may also hold what was there before.
+			s.RunsCode = max(s.RunsCode, policy.CodeProject)
+		}
+		return true, c.shell(s, text, via)
+	}
+	s.RunsCode = policy.CodeOpaque
+	for _, w := range list {
+		c.fileEdge(w.by, s)
+	}
+	return true, nil
+}
+
+// otherLanguage reports a text whose "#!" names another interpreter than a shell.
+func otherLanguage(text string) bool {
+	line, _, _ := strings.Cut(text, "\n")
+	program, ok := strings.CutPrefix(line, "#!")
+	words := strings.Fields(program)
+	return ok && len(words) > 0 && !slices.ContainsFunc(words, func(w string) bool { return IsShell(filepath.Base(w)) })
+}
+
+// runsWritten judges a program that the text itself wrote before.
+func (c *collector) runsWritten(s *Step) error {
+	abs := s.ID.Canonical
+	if s.Missing != nil && strings.IndexByte(s.Argv[0], '/') >= 0 {
+		abs = filepath.Clean(subpath.Join(s.Cwd, s.Argv[0]))
+	}
+	list := c.writers[abs]
+	if len(list) > 0 && c.ofWorkspace(abs) {
+		list = slices.DeleteFunc(slices.Clone(list), func(w written) bool { return builds(w.by) && w.by.Call.Effects[atip.Network].Value != atip.Yes })
+		if len(list) == 0 {
+			s.RunsCode = max(s.RunsCode, policy.CodeProject)
+		}
+	}
+	if len(list) == 0 || abs == "" {
+		if s.File.InWorkspace {
+			c.peek(s, abs)
+		}
+		return nil
+	}
+	_, err := os.Lstat(abs) // what lay there may stay a part of it
+	if text, ok := constantText(list); ok && err != nil && strings.IndexByte(text, 0) < 0 && c.ofWorkspace(abs) {
+		s.RunsCode = max(s.RunsCode, policy.CodeProject)
+		if otherLanguage(text) {
+			return nil // writtenCode reads it
+		}
+		// A text without "#!" is run by the shell; what it would do counts.
+		at := len(c.steps)
+		if err := c.shell(s, text, s.Via); err == nil {
+			return nil
+		}
+		c.steps = c.steps[:at]
+	}
+	s.RunsCode = policy.CodeOpaque
+	for _, w := range list {
+		c.fileEdge(w.by, s)
+	}
+	return nil
+}
+
+func (c *collector) fileEdge(from, to *Step) {
+	c.fileEdges = append(c.fileEdges, [2]*Step{from, to})
+}
+
+// stepRange is the steps of one command.
+type stepRange struct{ from, to int }
+
+// links are the flows of one text.
+type links struct {
+	c      *collector
+	script *shell.Script
+	ranges []stepRange
+}
+
+// fed reports whether anything flows into a command.
+func (l *links) fed(i int) bool {
+	for _, f := range l.script.Flows {
+		if f.To == i && f.Kind <= shell.FlowCode {
+			return true
+		}
+	}
+	return false
+}
+
+func (l *links) steps(i int) []*Step { return l.c.steps[l.ranges[i].from:l.ranges[i].to] }
+
+// connect turns flows that are dangerous as a whole into edges.
+func (l *links) connect() {
+	for i := range l.script.Commands {
+		l.into(i)
+	}
+	for _, f := range l.script.Flows {
+		switch f.Kind {
+		case shell.FlowForkBomb:
+			l.c.edge(l.ranges[f.To].from, l.ranges[f.To].from, policy.ForkBomb)
+		case shell.FlowSocket:
+			l.c.edge(l.ranges[f.To].from, l.ranges[f.To].from, policy.SocketShell)
+		}
+	}
+	for k := range l.c.fileEdges {
+		l.fileEdge(l.c.fileEdges[k][0], l.c.fileEdges[k][1])
+	}
+	l.c.fileEdges = nil
+}
+
+// before lists the commands whose output can reach command i, through the given
+// kinds of flow at the end.
+func (l *links) before(i int, last ...shell.FlowKind) []int {
+	var out []int
+	var visit func(i int, kinds []shell.FlowKind)
+	visit = func(i int, kinds []shell.FlowKind) {
+		for _, f := range l.script.Flows {
+			if f.To == i && f.From != i && slices.Contains(kinds, f.Kind) && !slices.Contains(out, f.From) {
+				out = append(out, f.From)
+				visit(f.From, []shell.FlowKind{shell.FlowStdin, shell.FlowWord, shell.FlowCode})
+			}
+		}
+	}
+	visit(i, last)
+	return out
+}
+
+// into finds what must not flow into command i.
+func (l *links) into(i int) {
+	c := l.c
+	for n, s := range l.steps(i) {
+		to := l.ranges[i].from + n
+		k := c.sinks[s]
+		if k&sinkSocket != 0 && (IsShell(s.ID.Effective) || IsShell(s.Call.Tool)) {
+			c.edge(to, to, policy.SocketShell)
+		}
+		var kinds []shell.FlowKind
+		if k&sinkStdin != 0 {
+			kinds = append(kinds, shell.FlowStdin)
+		}
+		if k&sinkWord != 0 {
+			kinds = append(kinds, shell.FlowWord, shell.FlowCode)
+		}
+		if kinds != nil {
+			l.code(l.before(i, kinds...), to)
+		}
+		if s.Call.Effects[atip.Network].Value == atip.Yes || k&sinkSocket != 0 {
+			for _, from := range l.before(i, shell.FlowStdin, shell.FlowWord) {
+				l.secret(from, to)
+			}
+		}
+	}
+}
+
+func (l *links) code(from []int, to int) {
+	for _, i := range from {
+		for n, s := range l.steps(i) {
+			at := l.ranges[i].from + n
+			if s.Call.Effects[atip.Network].Value == atip.Yes {
+				l.c.edge(at, to, policy.NetworkToCode)
+			}
+			if decodes(s) {
+				l.c.edge(at, to, policy.DecodedToCode)
+			}
+		}
+	}
+}
+
+func (l *links) secret(from, to int) {
+	for n, s := range l.steps(from) {
+		if reads(s) {
+			l.c.edge(l.ranges[from].from+n, to, policy.SecretToNetwork)
+		}
+	}
+}
+
+// reads reports whether a step gives out the content of a secret.
+func reads(s *Step) bool {
+	if s.Call.Effects[atip.SecretRead].Value == atip.Yes {
+		return true
+	}
+	for _, r := range s.Call.Resources {
+		if r.Class == atip.ClassSecret && r.Access&(atip.AccessRead|atip.AccessSecret) != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// decodes reports tools whose output is their input in another form.
+func decodes(s *Step) bool {
+	name := s.Call.Tool
+	switch name {
+	case "base64", "base32", "basenc":
+		for _, w := range s.Argv[1:] {
+			if w == "--decode" || len(w) > 1 && w[0] == '-' && w[1] != '-' && strings.ContainsAny(w, "dD") {
+				return true
+			}
+		}
+		return false
+	case "xxd", "openssl", "gzip", "gunzip", "zcat", "bzip2", "bunzip2", "bzcat", "xz", "unxz", "xzcat", "zstd", "uudecode", "tr", "rev", "base58", "lz4", "ascii2uni":
+		return true
+	}
+	return false
+}
+
+// fileEdge is a file that one step wrote and another runs.
+func (l *links) fileEdge(from, to *Step) {
+	a, b := slices.Index(l.c.steps, from), slices.Index(l.c.steps, to)
+	if a < 0 || b < 0 {
+		return
+	}
+	kind := policy.WrittenToCode
+	if from.Call.Effects[atip.Network].Value == atip.Yes {
+		kind = policy.NetworkToCode
+	} else if decodes(from) {
+		kind = policy.DecodedToCode
+	}
+	l.c.edge(a, b, kind)
+	for i := range l.ranges {
+		if a < l.ranges[i].from || a >= l.ranges[i].to {
+			continue
+		}
+		l.code(l.before(i, shell.FlowStdin, shell.FlowWord, shell.FlowCode), b)
+	}
+}
+
+func (c *collector) edge(from, to int, kind policy.EdgeKind) {
+	e := policy.Edge{From: from, To: to, Kind: kind}
+	if !slices.Contains(c.edges, e) {
+		c.edges = append(c.edges, e)
+	}
+}

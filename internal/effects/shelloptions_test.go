@@ -1,0 +1,57 @@
+package effects
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestShellWords(t *testing.T) {
+	for _, row := range []struct{ in, want string }{
+		{"bash -c x", "bash -c x"},
+		{"bash -ec x a", "bash -e -c x a"},
+		{"bash +x -c x", "bash -c x"},
+		{"bash +c x", "bash -c x"},
+		{"bash -c +x x", "bash -c x"},
+		{"bash -oc errexit x", "bash -o errexit -c x"},
+		{"bash -oOc errexit extglob x", "bash -o errexit -O extglob -c x"},
+		{"bash -c -- x", "bash -c -- x"},
+		{"bash -- -c x", "bash -- -c x"},
+		{"bash +o errexit -c x", "bash -c x"},
+		{"bash +O extglob -c x", "bash -c x"},
+		// Under these words mean something else.
+		{"bash +B -c x", "bash -T -c x"},
+		{"bash +o braceexpand -c x", "bash -T -c x"},
+		// Long options come first, with one dash too.
+		{"bash --norc -norc +e -c x", "bash --norc -norc -c x"},
+		{"bash --rcfile f -c x", "bash --rcfile f -c x"},
+		{"bash -x --norc -c x", "bash -x --norc -c x"},
+		{"bash file -c x", "bash file -c x"},
+		{"bash +x file", "bash file"},
+		{"bash -o", "bash -o"},
+		{"dash -", "dash -"},
+	} {
+		in := strings.Fields(row.in)
+		kept := slices.Clone(in)
+		if got := strings.Join(shellWords(in), " "); got != row.want {
+			t.Errorf("%s: read as %q, want %q", row.in, got, row.want)
+		}
+		if !slices.Equal(in, kept) {
+			t.Errorf("%s: the words themselves were changed to %q", row.in, in)
+		}
+	}
+}
+
+func TestEnvWords(t *testing.T) {
+	for _, row := range []struct{ in, want string }{
+		{"env - a", "env -i a"},
+		{"env A=1 - a", "env A=1 -i a"},
+		{"env -u X - a", "env -u X -i a"},
+		{"env a -", "env a -"},
+		{"env", "env"},
+	} {
+		if got := strings.Join(envWords(strings.Fields(row.in)), " "); got != row.want {
+			t.Errorf("%s: read as %q, want %q", row.in, got, row.want)
+		}
+	}
+}

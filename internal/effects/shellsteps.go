@@ -1,0 +1,488 @@
+package effects
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/filter"
+	"github.com/atip-dev/atip-exec/internal/place"
+	"github.com/atip-dev/atip-exec/internal/shell"
+	"github.com/atip-dev/atip-exec/internal/subpath"
+	"github.com/atip-dev/atip-exec/policy"
+	"github.com/atip-dev/atip-exec/trust"
+)
+
+// surroundings is what a shell string says of the command at hand besides its words;
+// nil for a plain argv.
+type surroundings struct {
+	outer      *surroundings
+	env        []shell.Assign
+	globs      []string
+	stdin      *string // constant input of the command
+	cwdUnknown bool
+	flows      bool     // something is piped in, or written into its words
+	listed     []string // stand for the names of files that are piped in, if nothing else is
+}
+
+// shellArgv starts a shell that reads no start-up file and ignores what the
+// environment would have it do (-p: ENV, BASH_ENV, SHELLOPTS, exported functions).
+func shellArgv(path string, d shell.Dialect, text string) []string {
+	if d == shell.Bash {
+		return []string{path, "--noprofile", "--norc", "-p", "-c", text}
+	}
+	return []string{path, "-c", text}
+}
+
+// pinned makes the shell start the identified files, whatever PATH holds by then.
+// A command that was not found stays so, and the shell's message says so.
+func (c *collector) pinned(script *shell.Script, d shell.Dialect) string {
+	if d != shell.Bash {
+		return ""
+	}
+	var b strings.Builder
+	var missing []string
+	done := map[string]bool{}
+	moves := movesPath(script)
+	for i := range script.Commands {
+		cmd := &script.Commands[i]
+		if cmd.Kind != shell.External || len(cmd.Path) > 0 || len(cmd.Argv) == 0 || strings.IndexByte(cmd.Argv[0], '/') >= 0 || done[cmd.Argv[0]] {
+			continue
+		}
+		done[cmd.Argv[0]] = true
+		path := "/command-not-found/" + cmd.Argv[0]
+		if s := c.found[cmd.Argv[0]]; s != nil && s.missing == nil {
+			path = s.id.Place
+			if path == "" {
+				path = s.id.Canonical
+			}
+		} else {
+			name := shell.Literal(cmd.Argv[0])
+			missing = append(missing, name)
+			if name == cmd.Argv[0] && !moves {
+				b.WriteString(name + `() { builtin echo "$0: line ${BASH_LINENO[0]}: ` + name + `: command not found" >&2; return 127; }; `)
+			}
+		}
+		b.WriteString("hash -p " + shell.Literal(path) + " " + shell.Literal(cmd.Argv[0]) + "; ")
+	}
+	// The shell finds a remembered name without looking whether the file is there, and
+	// scripts ask it before they use a tool.
+	if names := strings.Join(missing, "|"); names != "" && !moves {
+		if strings.Contains(script.Text, "command") {
+			b.WriteString(`command() { case ${1-} in -v|-V) case ${2-} in ` + names + `) return 1;; esac;; esac; builtin command "$@"; }; `)
+		}
+		if strings.Contains(script.Text, "type") {
+			b.WriteString(`type() { case ${1-} in -*) case ${2-} in ` + names + `) return 1;; esac;; ` + names + `) echo "type: $1: not found" >&2; return 1;; esac; builtin type "$@"; }; `)
+		}
+	}
+	return b.String()
+}
+
+// readable takes from a shell's step what its metadata assumes of a text nobody
+// read: it does what the steps of the text do.
+func (c *collector) readable(s *Step) {
+	for e := range s.Call.Effects {
+		f := &s.Call.Effects[e]
+		if f.Clause == "startup" && !onlyLogin(s) || f.Clause == "plus-option" {
+			continue
+		}
+		*f = harmless(atip.Effect(e), "shell:text")
+	}
+	s.Call.Effects[atip.Subprocess].Value = atip.Yes
+	if s.Call.Exactness == atip.Unresolved {
+		s.Call.Exactness = atip.Bounded
+	}
+}
+
+func harmless(e atip.Effect, source string) atip.Fact {
+	v := atip.No
+	if e.Dangerous() == atip.No {
+		v = atip.Yes
+	}
+	return atip.Fact{Value: v, Source: source, Rank: atip.Vendor}
+}
+
+// shell looks into a shell string that a step runs.
+func (c *collector) shell(s *Step, text string, via []string) error {
+	if strings.IndexByte(text, 0) >= 0 {
+		s.RunsCode = policy.CodeOpaque
+		c.note(s, sinkWord)
+		return nil
+	}
+	dialect, ok := dialectOf(s)
+	if !ok {
+		s.RunsCode = policy.CodeOpaque
+		return nil
+	}
+	o := c.options(subpath.Join(s.Cwd, s.Call.Chdir))
+	o.Dialect, o.Depth, o.ArgsUnknown = dialect, len(via), true
+	for i, word := range s.Argv {
+		if word == text && i+1 < len(s.Argv) {
+			o.Name, o.Args, o.ArgsUnknown = s.Argv[i+1], s.Argv[i+2:], false
+		} else if word == text {
+			o.ArgsUnknown = false
+		}
+	}
+	if o.ArgsUnknown && IsShell(s.Call.Tool) && hasOption(s, "s") && !slices.Contains(s.Argv, text) {
+		o.ArgsUnknown = false // bash -s WORDS, with the text as its input
+		for _, p := range s.Call.Positionals {
+			o.Args = append(o.Args, p.Value)
+		}
+	}
+	for _, a := range o.Args {
+		o.ArgsUnknown = o.ArgsUnknown || strings.IndexByte(a, 0) >= 0
+	}
+	script, err := shell.Read(text, o)
+	if err != nil {
+		return err
+	}
+	if IsShell(s.ID.Effective) || IsShell(s.ID.Invoked) {
+		c.readable(s)
+		if changesReading(s) {
+			s.RunsCode = policy.CodeOpaque
+		}
+	}
+	return c.script(s, script, via)
+}
+
+// onlyLogin reports that of the start-up files a shell reads only those of a login,
+// which no child can write.
+func onlyLogin(s *Step) bool {
+	for _, o := range s.Call.Options {
+		switch o.Name {
+		case "i", "rcfile", "init-file":
+			return false
+		}
+	}
+	return true
+}
+
+// changesReading reports options of a shell under which words mean something else.
+func changesReading(s *Step) bool {
+	for _, o := range s.Call.Options {
+		switch o.Name {
+		case "O":
+			switch o.Value {
+			case "extglob", "globstar", "nullglob", "failglob", "dotglob", "nocaseglob", "inherit_errexit":
+			default:
+				return true
+			}
+		case "o":
+			switch o.Value {
+			case "errexit", "nounset", "pipefail", "xtrace", "verbose", "noglob", "noclobber":
+			default:
+				return true
+			}
+		case "k", "T", "P", "a", "D", "debugger", "posix":
+			return true
+		}
+	}
+	return false
+}
+
+func IsShell(name string) bool {
+	switch name {
+	case "sh", "bash", "dash", "ash", "ksh", "mksh", "rbash":
+		return true
+	}
+	return false
+}
+
+// dialectOf is the language of the shell that a step starts. One that reads other
+// languages is opaque.
+func dialectOf(s *Step) (shell.Dialect, bool) {
+	name := filepath.Base(s.ID.Canonical)
+	if s.Call.Provenance.Source == ownSource {
+		return shell.Bash, true
+	}
+	if s.Missing != nil || s.ID.Canonical == "" || !IsShell(name) {
+		name = s.ID.Effective
+	}
+	switch name {
+	case "bash", "rbash":
+		return shell.Bash, true
+	case "sh", "dash", "ash", "busybox":
+		return shell.POSIX, true
+	case "ksh", "mksh":
+		return shell.Mksh, true
+	case "zsh", "fish", "csh", "tcsh", "pwsh", "nu", "xonsh", "elvish":
+		return 0, false
+	}
+	// A program that hands a text to the system's shell.
+	if real, err := filepath.EvalSymlinks("/bin/sh"); err == nil && filepath.Base(real) == "bash" {
+		return shell.Bash, true
+	}
+	return shell.POSIX, true
+}
+
+// options is what the reader may know of this machine.
+func (c *collector) options(cwd string) shell.Options {
+	o := shell.Options{Cwd: cwd, Home: c.site.Dirs.Home, Getenv: c.shellVariable, Absent: c.absent, KnownPath: c.knownPath, IsDir: isDir, ReadFile: c.site.readText, Trusted: c.hostSnapshot}
+	l := c.site.Limits
+	o.Limits = shell.Limits{Bytes: l.MaxBytes, Nodes: l.MaxNodes, Commands: l.MaxSteps, Nesting: l.MaxNesting, Unrolled: l.MaxUnroll}
+	if c.ctx != nil {
+		o.Stdin = c.ctx.stdin
+		if c.ctx.cwdUnknown {
+			o.Cwd = ""
+		}
+		if home, _ := c.lookupEnv("HOME"); filepath.IsAbs(home) && strings.IndexByte(home, 0) < 0 {
+			o.Home = home
+		} else {
+			o.Home = ""
+		}
+	}
+	return o
+}
+
+// hostSnapshot knows the file with which a host of agents starts each command: what it
+// saw of the user's own shell. No child can write it.
+func (c *collector) hostSnapshot(path string) bool {
+	if filepath.Clean(path) != path || filepath.Dir(path) != place.ShellSnapshots(c.site.Dirs.Home) || !strings.HasSuffix(path, ".sh") {
+		return false
+	}
+	info, err := os.Lstat(path)
+	return err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o022 == 0 && ownedBy(info, c.site.UID)
+}
+
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+// shellVariable looks up a variable as the shell will see it. The values of
+// credentials are not folded into words, which a plan shows.
+func (c *collector) shellVariable(name string) (value string, set, known bool) {
+	for x := c.ctx; x != nil; x = x.outer {
+		for i := len(x.env) - 1; i >= 0; i-- {
+			if x.env[i].Name == name {
+				return x.env[i].Value, true, strings.IndexByte(x.env[i].Value, 0) < 0
+			}
+		}
+	}
+	if filter.CredentialName(name) || name == "SSH_AUTH_SOCK" || strings.HasPrefix(name, "ATIP_EXEC_") || strings.HasPrefix(name, "GIT_CONFIG") || sandboxVariable(name) {
+		return "", false, false
+	}
+	if _, set := c.site.Env.Set[name]; set {
+		return "", false, false
+	}
+	value, set = c.site.lookupEnv(name)
+	if LoadsCode(name) || set && HasUserinfo(value) {
+		return "", false, false
+	}
+	if !set && !c.peeking && ordinary(name) {
+		c.out.Unset = true
+		return "", false, !c.unsetUnknown
+	}
+	return value, set, true
+}
+
+// absent reports a variable that a shell of this run does not have when it starts.
+func (c *collector) absent(name string) bool {
+	for x := c.ctx; x != nil; x = x.outer {
+		if slices.ContainsFunc(x.env, func(a shell.Assign) bool { return a.Name == name }) {
+			return false
+		}
+	}
+	for _, prefix := range [...]string{"BASH", "EPOCH", "HIST", "COMP", "READLINE", "PS", "OPT", "TERM", "ATIP_"} {
+		if strings.HasPrefix(name, prefix) {
+			return false
+		}
+	}
+	switch name {
+	case "SHELLOPTS", "RANDOM", "SRANDOM", "PATH", "_":
+		return false
+	}
+	if _, set := c.site.Env.Set[name]; set || !ordinary(name) || sandboxVariable(name) || proxyVariable(name) || filter.CredentialName(name) || name == "SSH_AUTH_SOCK" {
+		return false
+	}
+	_, set := c.site.lookupEnv(name)
+	return !set
+}
+
+// sandboxVariable names what the sandbox sets or moves for a child.
+func sandboxVariable(name string) bool {
+	switch name {
+	case "TMPDIR", "CARGO_HOME", "GRADLE_USER_HOME", "GOPATH", "GOFLAGS", "HISTFILE", "PYTHONUSERBASE":
+		return true
+	}
+	return strings.Contains(strings.ToUpper(name), "CACHE") || strings.HasPrefix(name, "GIT_") || strings.HasPrefix(name, "XDG_")
+}
+
+// lookupEnv is the environment of the command at hand, for its metadata.
+func (c *collector) lookupEnv(name string) (string, bool) {
+	for x := c.ctx; x != nil; x = x.outer {
+		for i := len(x.env) - 1; i >= 0; i-- {
+			if x.env[i].Name == name {
+				return x.env[i].Value, true
+			}
+		}
+	}
+	return c.site.lookupEnv(name)
+}
+
+// environment is what metadata may ask about the variables of the command at hand.
+func (c *collector) environment() atip.ResolveOptions {
+	set := func(name string) (string, bool) {
+		value, ok := c.lookupEnv(name)
+		return value, ok && !offProgram(name, value)
+	}
+	o := atip.ResolveOptions{Env: set, EnvNames: c.site.envNames()}
+	for x := c.ctx; x != nil; x = x.outer {
+		for _, a := range x.env {
+			if !slices.Contains(o.EnvNames, a.Name) && !offProgram(a.Name, a.Value) {
+				o.EnvNames = append(o.EnvNames[:len(o.EnvNames):len(o.EnvNames)], a.Name)
+			}
+		}
+	}
+	return o
+}
+
+// script appends the steps of a text and finds the flows between them.
+func (c *collector) script(sh *Step, script *shell.Script, via []string) error {
+	for path, text := range script.Pipes {
+		c.wrote(sh, path, &text)
+	}
+	l := links{c: c, script: script, ranges: make([]stepRange, len(script.Commands))}
+	for i := range script.Commands {
+		l.ranges[i].from = len(c.steps)
+		if done, err := l.namedWords(sh, i, via); err != nil {
+			return err
+		} else if !done {
+			if err := c.command(sh, &script.Commands[i], via, l.fed(i), l.namesFor(i)); err != nil {
+				return err
+			}
+		}
+		l.ranges[i].to = len(c.steps)
+		c.leftBehind(&script.Commands[i], c.steps[l.ranges[i].from:])
+		l.everything(i)
+	}
+	l.connect()
+	return nil
+}
+
+// command appends the steps of one command of a text: one for every directory it
+// may run in.
+func (c *collector) command(sh *Step, cmd *shell.Command, via []string, fed bool, listed []string) error {
+	outer := c.ctx
+	c.ctx = &surroundings{outer: outer, env: cmd.Env, globs: cmd.Globs, stdin: cmd.Stdin, cwdUnknown: cmd.CwdUnknown, flows: fed, listed: listed}
+	defer func() { c.ctx = outer }()
+	cwds := cmd.Cwds
+	if len(cwds) == 0 {
+		cwds = []string{sh.Cwd}
+	}
+	if len(cmd.Path) > 0 {
+		return c.lookedUpIn(cmd.Path, func() error { return c.commandIn(sh, cmd, via, cwds) })
+	}
+	return c.commandIn(sh, cmd, via, cwds)
+}
+
+func (c *collector) commandIn(sh *Step, cmd *shell.Command, via, cwds []string) error {
+	for _, cwd := range cwds {
+		at := len(c.steps)
+		if cwd == cwds[0] {
+			c.lookedUp(cmd, cwd)
+		}
+		switch cmd.Kind {
+		case shell.External:
+			confidence := policy.Exact
+			if cmd.Bounded {
+				confidence = policy.Bounded
+			}
+			if err := c.add(cmd.Argv, via, cwd, confidence); err != nil {
+				var notExec *trust.NotExecutableError
+				if !errors.As(err, &notExec) {
+					return err
+				}
+				// The shell says so when it comes to it, and goes on.
+				c.steps = append(c.steps[:at], c.opaqueStep(sh, cmd.Argv, via, cwd, err.Error()))
+			}
+			c.staysMissing(c.steps[at])
+		case shell.Builtin:
+			s, err := c.builtinStep(sh, cmd.Argv, via, cwd)
+			if err != nil {
+				return err
+			}
+			c.steps = append(c.steps, s)
+		default:
+			s := c.opaqueStep(sh, cmd.Argv, via, cwd, cmd.Why)
+			if cmd.CodeFile != "" && !strings.HasPrefix(cmd.CodeFile, "/dev/") && c.ofWorkspace(cmd.CodeFile) {
+				// It is not there, or too long: code of the workspace, whatever it is.
+				s.RunsCode, s.Confidence = policy.CodeProject, policy.Bounded
+			}
+			c.note(s, sinkWord|sinkStdin)
+			if len(cmd.Argv) > 0 && strings.IndexByte(cmd.Argv[0], 0) >= 0 {
+				var err error
+				if s.Known, err = c.knownPart(s, cmd.Argv); err != nil {
+					return err
+				}
+			}
+			c.steps = append(c.steps, s)
+			for _, w := range c.writers[cmd.CodeFile] {
+				c.fileEdge(w.by, s)
+			}
+		}
+		c.redirections(c.steps[at], cmd, cwd)
+		if len(c.steps) > MaxSteps {
+			c.steps = append(c.steps, c.opaqueStep(sh, nil, via, cwd, "there are more commands than are judged"))
+			return ErrTooMany
+		}
+		if !relative(c.steps[at:]) {
+			break
+		}
+	}
+	return nil
+}
+
+// staysMissing makes the step of a command of the run's own text harmless that no document
+// describes and that is not there: pinned keeps the shell from finding one. The shell says so
+// when it comes to it, and goes on.
+func (c *collector) staysMissing(s *Step) {
+	if s.Missing == nil || len(s.Via) > 0 || !c.pins || s.Call.Provenance.Channel != "none" || strings.IndexByte(s.Argv[0], '/') >= 0 || shell.Literal(s.Argv[0]) != s.Argv[0] {
+		return
+	}
+	for e := range s.Call.Effects {
+		s.Call.Effects[e] = harmless(atip.Effect(e), "not found")
+	}
+	s.Call.Exactness, s.Call.Nested, s.RunsCode = atip.Exact, []atip.Nested{}, policy.CodeNone
+}
+
+// keepsPins reports a text that does not change what its shell remembers of commands.
+func keepsPins(script *shell.Script) bool {
+	return !movesPath(script) && !slices.ContainsFunc(script.Commands, func(cmd shell.Command) bool {
+		return cmd.Kind == shell.Builtin && len(cmd.Argv) > 0 && (cmd.Argv[0] == "hash" || cmd.Argv[0] == "unset")
+	})
+}
+
+// MaxSteps bounds the commands of one run, whatever runs inside what.
+const MaxSteps = 600
+
+var ErrTooMany = &shell.SyntaxError{Msg: "it holds more commands than are judged", Fix: "split it into several commands"}
+
+// relative reports whether a directory matters to any of these steps.
+func relative(steps []*Step) bool {
+	for _, s := range steps {
+		if len(s.Call.CodeFiles) > 0 || strings.IndexByte(s.Argv[0], '/') > 0 || len(s.Call.Nested) > 0 {
+			return true
+		}
+		for _, r := range s.Call.Resources {
+			if r.Kind == "path" && !filepath.IsAbs(r.Value) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// ordinary reports whether a variable is one that people set. What the shell itself
+// keeps is not in doubt.
+func ordinary(name string) bool {
+	switch name {
+	case "IFS", "OLDPWD", "OPTARG", "OPTIND", "REPLY", "LINENO", "SECONDS", "COLUMNS", "LINES", "GLOBIGNORE", "CDPATH", "HISTFILE", "FUNCNAME", "PIPESTATUS",
+		"MAPFILE", "COPROC", "DIRSTACK", "GROUPS", "HOSTNAME", "HOSTTYPE", "MACHTYPE", "OSTYPE", "PPID", "UID", "EUID", "SHLVL", "TERM", "LANG", "USER", "LOGNAME", "SHELL", "PWD", "HOME":
+		return false
+	}
+	return len(name) < 5 || name[:5] != "BASH_"
+}

@@ -1,0 +1,610 @@
+package effects
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/shell"
+	"github.com/atip-dev/atip-exec/internal/subpath"
+	"github.com/atip-dev/atip-exec/policy"
+	"github.com/atip-dev/atip-exec/shims"
+)
+
+// lookup finds the curated metadata of a builtin of the shell.
+func (c *collector) lookup(name string) (shims.Found, error) {
+	return c.site.Memo.Lookup(shims.Query{Effective: name, Invoked: name, Believed: true}, c.site.Shims)
+}
+
+// settle completes a call with what its words leave open: options that a word may
+// turn out to be, paths that are not known, variables in front of the command.
+func (c *collector) settle(s *Step) {
+	if c.ctx == nil {
+		return
+	}
+	c.matches(s)
+	c.wroteAll(s)
+	if hasHole(s.Call.Argv) {
+		s.Confidence = min(s.Confidence, policy.Bounded)
+		c.hideHoles(s)
+	}
+	if c.ctx.cwdUnknown && len(s.Call.CodeFiles) > 0 {
+		s.Call.Effects[atip.ExecOpaque] = atip.Fact{Value: atip.Yes, Source: "directory", Rank: atip.Vendor}
+		s.RunsCode = max(s.RunsCode, policy.CodeProject)
+	}
+	for _, a := range c.ctx.env {
+		c.steered(s, a)
+	}
+}
+
+// upper is the call at its upper bound if a word may be an option, or may not be
+// there at all.
+func (c *collector) upper(found shims.Found, s *Step) {
+	if c.ctx == nil {
+		return
+	}
+	variant, changed := append([]string(nil), s.Argv...), false
+	for i := 1; i < len(variant); i++ {
+		w := variant[i]
+		if w == "--" {
+			break
+		}
+		if c.mayBeOption(w, s.Cwd) {
+			variant[i], changed = "--"+shell.Hole, true
+		}
+	}
+	if !changed {
+		return
+	}
+	call := found.Resolve(variant, c.environment())
+	s.Call.Effects = atip.JoinEffects(s.Call.Effects, call.Effects)
+	s.Call.Exactness = min(s.Call.Exactness, call.Exactness)
+	s.Call.AltPaths = append(s.Call.AltPaths, call.AltPaths...)
+	s.Confidence = min(s.Confidence, policy.Bounded)
+}
+
+// mayBeOption reports whether a word could begin with a dash when it is known.
+func (c *collector) mayBeOption(w, cwd string) bool {
+	if strings.HasPrefix(w, shell.Hole) || strings.Contains(w, shell.HoleSplit) {
+		return true
+	}
+	return slices.Contains(c.ctx.globs, w) && strings.IndexByte(w, '/') < 0 && c.dashes(cwd)
+}
+
+// dashes reports whether a directory holds a name that an option could be mistaken
+// for, or may hold one when the command runs.
+func (c *collector) dashes(dir string) bool {
+	if c.ctx != nil && c.ctx.cwdUnknown {
+		return true
+	}
+	if have, ok := c.dashed[dir]; ok {
+		return have
+	}
+	entries, err := os.ReadDir(dir)
+	found := err != nil && !os.IsNotExist(err)
+	for _, e := range entries {
+		found = found || strings.HasPrefix(e.Name(), "-")
+	}
+	for path := range c.writers {
+		found = found || strings.HasPrefix(filepath.Base(path), "-")
+	}
+	if c.dashed == nil {
+		c.dashed = map[string]bool{}
+	}
+	c.dashed[dir] = found
+	return found
+}
+
+func hasHole(argv []string) bool {
+	for _, w := range argv {
+		if strings.IndexByte(w, 0) >= 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// hideHoles puts a sign in place of what is not known, for people to read.
+func (c *collector) hideHoles(s *Step) {
+	one := func(w *string) {
+		if strings.IndexByte(*w, 0) >= 0 {
+			*w = shown([]string{*w})[0]
+		}
+	}
+	s.Argv = shown(s.Argv)
+	s.Call.Argv = s.Argv
+	for i := range s.Call.Resources {
+		one(&s.Call.Resources[i].Value)
+	}
+	for i := range s.Call.Options {
+		o := &s.Call.Options[i]
+		if strings.IndexByte(o.Value, 0) >= 0 {
+			o.Maybe = true
+		}
+		one(&o.Value)
+		one(&o.Flag)
+	}
+	for i := range s.Call.Positionals {
+		one(&s.Call.Positionals[i].Value)
+	}
+	s.Call.UnknownOptions = shown(s.Call.UnknownOptions)
+	if p := s.Call.Path; hasHole(p) {
+		s.Call.Path = []string{}
+		s.Call.Exactness = atip.Unresolved
+	}
+}
+
+// steered weighs a variable that the text sets for a command: some decide what code
+// the command runs.
+func (c *collector) steered(s *Step, a shell.Assign) {
+	if !LoadsCode(a.Name) && !programVariable(a.Name) && !bringsProgram(a) || harmlessProgram(a.Value) {
+		return
+	}
+	kind := policy.CodeOpaque
+	switch a.Name {
+	case "PYTHONPATH", "NODE_PATH", "PERL5LIB", "RUBYLIB", "LUA_PATH", "CLASSPATH", "PYTHONHOME":
+		if c.inWorkspace(a.Value) {
+			kind = policy.CodeProject
+		}
+	case "NODE_OPTIONS", "GOFLAGS", "MAKEFLAGS", "RUSTFLAGS", "PYTHONWARNINGS", "JAVA_TOOL_OPTIONS", "RUBYOPT", "MFLAGS", "GNUMAKEFLAGS", "GRADLE_OPTS", "SBT_OPTS", "ANT_OPTS", "MAVEN_ARGS", "MAVEN_OPTS", "JAVA_OPTS", "PYTEST_ADDOPTS":
+		if a.Name == "PYTHONWARNINGS" || !hasHole([]string{a.Value}) && !strings.ContainsAny(a.Value, "/$`") && !containsAny(a.Value, "exec", "eval", "agent", "-p ", "Bootclasspath") {
+			kind = policy.CodeProject
+		}
+	}
+	s.Call.Effects[atip.ExecOpaque] = atip.Fact{Value: atip.Yes, Source: "assignment:" + a.Name, Rank: atip.Vendor}
+	s.RunsCode = max(s.RunsCode, kind)
+}
+
+// bringsProgram reports a variable that may hold many things, and here names a program.
+func bringsProgram(a shell.Assign) bool {
+	switch {
+	case a.Name == "LESS":
+		return strings.ContainsAny(a.Value, "+!|\x00")
+	case strings.HasSuffix(a.Name, "FLAGS"):
+		return containsAny(a.Value, "-fplugin", "-wrapper", "-specs", "-load", "-B/", "-fuse-ld=/", "linker=/", "$(", "`")
+	}
+	return false
+}
+
+// programVariable names variables that tools start as a program.
+func programVariable(name string) bool {
+	switch name {
+	case "EDITOR", "VISUAL", "PAGER", "MANPAGER", "SHELL", "CC", "CXX", "TAR_OPTIONS", "RSYNC_RSH", "GIT_DIR", "GIT_WORK_TREE",
+		"CPP", "LD", "AR", "FC", "F77", "YACC", "LEX", "RUSTC", "RUSTDOC", "CMAKE_TOOLCHAIN_FILE", "GOTOOLDIR", "GOPACKAGESDRIVER", "MAKEFILES", "MAVEN_ARGS", "MAVEN_OPTS", "JAVA_OPTS", "GRADLE_OPTS", "SBT_OPTS", "ANT_OPTS", "PYTEST_ADDOPTS", "PYTEST_PLUGINS",
+		"OPENSSL_CONF", "OPENSSL_ENGINES", "OPENSSL_MODULES", "HGRCPATH", "HG", "HGMERGE", "VIMINIT", "EXINIT", "GVIMINIT", "MYVIMRC", "VIMRUNTIME", "EMACSLOADPATH", "LESSKEY", "LESSKEYIN", "LESSKEY_CONTENT",
+		"PSQLRC", "SVN_SSH", "SVN_EDITOR", "CVS_RSH", "RSYNC_CONNECT_PROG", "GS_OPTIONS", "MAILER", "ZIPOPT", "UNZIP", "ZIP", "GZIP_OPT", "XZ_OPT", "QUILT_PC", "TERRAFORM_CONFIG", "TF_CLI_ARGS",
+		"npm_config_script_shell", "npm_config_shell", "npm_config_git", "npm_config_editor", "npm_config_viewer", "npm_config_userconfig", "npm_config_globalconfig", "npm_config_init_module", "npm_config_prefix":
+		return true
+	}
+	for _, suffix := range [...]string{"PAGER", "EDITOR", "ASKPASS", "_WRAPPER", "_LINKER", "_LAUNCHER"} {
+		if strings.HasSuffix(name, suffix) {
+			return true
+		}
+	}
+	return strings.HasPrefix(name, "GIT_CONFIG") || strings.HasPrefix(name, "TF_CLI_ARGS_") || strings.HasPrefix(name, "CARGO_TARGET_") && strings.HasSuffix(name, "_RUNNER") ||
+		strings.HasPrefix(name, "NPM_CONFIG_") && programVariable(strings.ToLower(name))
+}
+
+// harmlessProgram is the value people set to switch a helper off.
+func harmlessProgram(v string) bool {
+	switch v {
+	case "", "cat", "true", ":", "false", "less", "more", "gcc", "clang", "g++", "clang++", "cc", "/bin/true", "/bin/cat":
+		return true
+	}
+	return false
+}
+
+// offProgram reports a pager or an editor that is switched off by a variable.
+func offProgram(name, value string) bool {
+	return harmlessProgram(value) && (strings.HasSuffix(name, "PAGER") || strings.HasSuffix(name, "EDITOR"))
+}
+
+// inWorkspace reports whether every entry of a path list lies in the workspace.
+func (c *collector) inWorkspace(list string) bool {
+	for dir := range strings.SplitSeq(list, ":") {
+		r := atip.Resource{Kind: "path", Value: dir, Access: atip.AccessRead}
+		if dir == "" || strings.IndexByte(dir, 0) >= 0 {
+			return false
+		}
+		c.site.World.Fill(&r, c.site.Cwd)
+		if !subpath.Within(r.Abs, c.site.World.Workspace) {
+			return false
+		}
+	}
+	return true
+}
+
+// fed gives the commands inside a step the words or the program text that it reads
+// on its input. handled is false if the metadata's own reading stands.
+func (c *collector) fed(s *Step, n atip.Nested, via []string) (handled bool, err error) {
+	first, _, _ := strings.Cut(strings.Join(n.Argv, " ")+n.Text, " ")
+	if opensSockets(s.Call.Tool) && IsShell(filepath.Base(first)) {
+		c.edge(c.index(s), c.index(s), policy.SocketShell)
+	}
+	if s.Call.Tool == "parallel" && n.Kind == "shell" {
+		if texts := parallelTexts(s); texts != nil {
+			s.Call.Effects[atip.ExecOpaque] = harmless(atip.ExecOpaque, "shell:text")
+			for _, text := range texts {
+				if err := c.shell(s, text, via); err != nil {
+					return true, err
+				}
+			}
+			return true, nil
+		}
+	}
+	if reader(s.Call.Tool) && n.Placeholder == "" {
+		n.Placeholder = placeholder(s)
+	}
+	if n.Kind == "argv" && len(n.Argv) > 0 && reader(s.Call.Tool) && c.ctx != nil && len(c.ctx.listed) > 0 {
+		if done, err := c.namesFile(s, n, via); done || err != nil {
+			return done, err
+		}
+	}
+	switch {
+	case n.Kind == "argv" && n.Placeholder == "" && reader(s.Call.Tool) && len(n.Argv) > 0:
+		argv, ok := append([]string(nil), n.Argv...), c.ctx != nil && c.ctx.stdin != nil && plainReader(s)
+		if ok {
+			argv = append(argv, words(*c.ctx.stdin)...)
+		} else {
+			argv = append(argv, shell.HoleSplit)
+		}
+		return true, c.inner(argv, via, s, ok)
+	case n.Kind == "argv" && n.Placeholder != "" && reader(s.Call.Tool) && len(n.Argv) > 0:
+		lines := []string{shell.HoleSplit}
+		known := c.ctx != nil && c.ctx.stdin != nil && plainReader(s) && strings.Count(*c.ctx.stdin, "\n") <= 16
+		if known {
+			lines = lines[:0]
+			for line := range strings.SplitSeq(strings.TrimRight(*c.ctx.stdin, "\n"), "\n") {
+				// A whole line stands for the placeholder, its quotes removed.
+				lines = append(lines, strings.Join(words(strings.ReplaceAll(line, " ", "\\ ")), ""))
+			}
+		}
+		for _, line := range lines {
+			argv := make([]string, len(n.Argv))
+			for i, w := range n.Argv {
+				argv[i] = strings.ReplaceAll(w, n.Placeholder, line)
+			}
+			if err := c.inner(argv, via, s, known); err != nil {
+				return true, err
+			}
+		}
+		return true, nil
+	case n.Kind == "shell" && n.File == "-":
+		if c.ctx != nil && c.ctx.stdin != nil {
+			return true, c.shell(s, *c.ctx.stdin, via)
+		}
+		s.RunsCode = max(s.RunsCode, policy.CodeOpaque)
+		c.note(s, sinkStdin)
+		return true, nil
+	case n.File == "-" && n.Language == "ed" && (c.ctx == nil || c.ctx.stdin == nil):
+		// An editor that somebody types into, or something unknown does.
+		c.note(s, sinkStdin)
+		s.RunsCode = max(s.RunsCode, policy.CodeOpaque)
+		return true, nil
+	case n.File == "-":
+		c.note(s, sinkStdin)
+		if c.ctx != nil && c.ctx.stdin != nil {
+			c.peekCode(s, *c.ctx.stdin)
+		}
+		if c.ctx != nil && c.ctx.stdin == nil && c.ctx.flows {
+			s.RunsCode = max(s.RunsCode, policy.CodeOpaque)
+			return true, nil
+		}
+		if c.ctx != nil && c.ctx.stdin != nil {
+			c.peekCode(s, *c.ctx.stdin)
+			return false, c.shellLines(s, n, *c.ctx.stdin, via)
+		}
+	case strings.HasPrefix(n.File, "/dev/fd/") && n.Kind == "shell" && len(c.writers[n.File]) > 0:
+		return c.runsFile(s, n.File, true, via)
+	case strings.IndexByte(n.Text, 0) >= 0, strings.IndexByte(n.File, 0) >= 0, strings.HasPrefix(n.File, "/dev/fd/"):
+		s.RunsCode = policy.CodeOpaque
+		c.note(s, sinkWord)
+		return true, nil
+	case n.Kind == "code" && n.Text != "":
+		c.peekCode(s, n.Text)
+		return false, c.shellLines(s, n, n.Text, via)
+	case n.File != "":
+		return c.runsFile(s, n.File, n.Kind == "shell", via)
+	}
+	return false, nil
+}
+
+// namesFile adds the command that gets names of files, unless it would read a name as
+// a text or a program.
+func (c *collector) namesFile(s *Step, n atip.Nested, via []string) (done bool, err error) {
+	if s.Call.Tool != "xargs" || usesOption(s, "delimiter", "E", "eof", "arg-file") || IsShell(filepath.Base(n.Argv[0])) {
+		return false, nil
+	}
+	argv := n.Argv[:1:1]
+	for _, w := range n.Argv[1:] {
+		switch {
+		case n.Placeholder != "" && w == n.Placeholder:
+			argv = append(argv, c.ctx.listed...)
+		case n.Placeholder != "" && strings.Contains(w, n.Placeholder):
+			return false, nil
+		default:
+			argv = append(argv, w)
+		}
+	}
+	if n.Placeholder == "" {
+		argv = append(argv, c.ctx.listed...)
+	} else if strings.Contains(argv[0], n.Placeholder) {
+		return false, nil
+	}
+	steps, edges, files := len(c.steps), len(c.edges), len(c.fileEdges)
+	if err := c.inner(argv, via, s, false); err != nil {
+		return false, err
+	}
+	if slices.ContainsFunc(c.steps[steps].Call.Nested, takesName) {
+		c.steps, c.edges, c.fileEdges = c.steps[:steps], c.edges[:edges], c.fileEdges[:files]
+		return false, nil
+	}
+	return true, nil
+}
+
+// parallelTexts are the commands that parallel makes of its own words, as in
+// "parallel gzip {} ::: a b": one for each. It is nil if there may be others.
+func parallelTexts(s *Step) []string {
+	at := slices.Index(s.Argv, ":::")
+	if at < 0 || hasHole(s.Argv) || len(s.Call.UnknownOptions) > 0 || s.Call.Exactness != atip.Exact || len(s.Call.Positionals) == 0 {
+		return nil
+	}
+	for _, o := range s.Call.Options {
+		switch o.Name {
+		case "jobs", "keep-order", "bar", "eta", "halt", "dry-run", "tag", "ungroup", "group", "no-run-if-empty", "retries", "progress", "verbose":
+		default:
+			return nil
+		}
+	}
+	command, args := s.Argv[len(s.Argv)-len(s.Call.Positionals):at:at], s.Argv[at+1:]
+	template := strings.Join(command, " ")
+	if len(args) == 0 || len(args) > 16 || slices.Contains(args, ":::") || slices.ContainsFunc(args, func(w string) bool { return strings.HasPrefix(w, "::::") || w == ":::+" }) {
+		return nil
+	}
+	bare := strings.ReplaceAll(template, "{}", "")
+	if strings.Contains(bare, "{") && len(command) > 0 {
+		return nil // {.}, {/}, {1}
+	}
+	var out []string
+	for _, a := range args {
+		switch {
+		case len(command) == 0:
+			out = append(out, a)
+		case bare != template:
+			out = append(out, strings.ReplaceAll(template, "{}", shell.Literal(a)))
+		default:
+			out = append(out, template+" "+shell.Literal(a))
+		}
+	}
+	return out
+}
+
+// takesName reports a program text, or a command, in which a name that is not known
+// stands: "xargs sh -c", "xargs env".
+func takesName(n atip.Nested) bool {
+	return strings.Contains(n.Text, SomeName) || strings.Contains(n.File, SomeName) || slices.ContainsFunc(n.Argv, func(w string) bool { return strings.Contains(w, SomeName) })
+}
+
+// reader reports tools that append the words they read to the command they run.
+func reader(tool string) bool { return tool == "xargs" || tool == "parallel" }
+
+// placeholder is what xargs -I replaces, "" if it appends.
+func placeholder(s *Step) string {
+	for _, o := range s.Call.Options {
+		if o.Name == "I" || o.Name == "replace" {
+			if o.Value == "" {
+				return "{}"
+			}
+			return o.Value
+		}
+	}
+	return ""
+}
+
+// plainReader reports that xargs reads words as it does without options.
+func plainReader(s *Step) bool {
+	for _, o := range s.Call.Options {
+		switch o.Name {
+		case "null", "delimiter", "E", "eof", "arg-file":
+			return false
+		}
+	}
+	return s.Call.Tool == "xargs"
+}
+
+// opensSockets reports tools that connect a program to a socket.
+func opensSockets(tool string) bool {
+	switch tool {
+	case "nc", "ncat", "netcat", "socat":
+		return true
+	}
+	return false
+}
+
+func (c *collector) index(s *Step) int { return slices.Index(c.steps, s) }
+
+// inner appends a command that gets words from elsewhere. Its own input is empty.
+func (c *collector) inner(argv, via []string, s *Step, known bool) error {
+	outer := c.ctx
+	c.ctx = &surroundings{outer: outer}
+	if outer != nil {
+		c.ctx.globs, c.ctx.cwdUnknown, c.ctx.flows = outer.globs, outer.cwdUnknown, outer.flows
+	}
+	defer func() { c.ctx = outer }()
+	confidence := policy.Bounded
+	if known {
+		confidence = s.Confidence
+	}
+	return c.add(argv, via, subpath.Join(s.Cwd, s.Call.Chdir), confidence)
+}
+
+// words splits text as xargs does: at white space, but for quotes.
+func words(s string) []string {
+	var out []string
+	var b strings.Builder
+	open, quote := false, byte(0)
+	for i := 0; i < len(s); i++ {
+		ch := s[i]
+		switch {
+		case quote != 0:
+			if ch == quote {
+				quote = 0
+			} else {
+				b.WriteByte(ch)
+			}
+		case ch == '\'' || ch == '"':
+			quote, open = ch, true
+		case ch == '\\' && i+1 < len(s):
+			i++
+			b.WriteByte(s[i])
+			open = true
+		case ch == ' ' || ch == '\t' || ch == '\n' || ch == 0:
+			if open {
+				out = append(out, b.String())
+				b.Reset()
+				open = false
+			}
+		default:
+			b.WriteByte(ch)
+			open = true
+		}
+	}
+	if open {
+		out = append(out, b.String())
+	}
+	return out
+}
+
+// searchesWorkspace reports whether a wrapper that looks for its command by itself
+// could find one that the workspace provides.
+func (c *collector) searchesWorkspace() bool {
+	for _, dir := range c.path {
+		if !filepath.IsAbs(dir) || subpath.Within(filepath.Clean(dir), c.site.Workspace) {
+			return true
+		}
+	}
+	return false
+}
+
+// MaxMatches bounds how many files of a pattern are looked at one by one.
+const MaxMatches = 64
+
+// matches replaces the directory that a pattern stands for by what the pattern
+// matches now and one name like it: "rm *.o" does not remove the directory.
+func (c *collector) matches(s *Step) {
+	list := s.Call.Resources
+	world := c.site.World
+	world.Detail = s.Call.Effects[atip.Delete].Value != atip.No || s.Call.Effects[atip.Destructive].Value != atip.No
+	for i := range list {
+		c.secretTail(s, &list[i])
+		r := list[i]
+		dir, last := filepath.Split(r.Value)
+		if r.Kind != "path" || !strings.ContainsAny(r.Value, "*?[") || strings.IndexByte(r.Value, 0) >= 0 || c.ctx.cwdUnknown {
+			continue
+		}
+		base := subpath.Join(s.Cwd, s.Call.Chdir)
+		found, err := filepath.Glob(c.site.absolute(base, r.Value))
+		named := !strings.ContainsAny(dir, "*?[") && strings.Trim(last, "*?[].!^-") != ""
+		if err != nil || len(found) > MaxMatches && !named {
+			continue
+		}
+		if named {
+			if dir := filepath.Dir(c.site.absolute(base, r.Value)); len(found) > MaxMatches && r.Access == atip.AccessRead {
+				// More than are named one by one are read through the directory.
+				all := atip.Resource{Kind: "path", Value: dir, Access: r.Access, Recursive: recursive(s), Why: r.Why}
+				c.place(world, &all, base)
+				s.Call.Resources = append(s.Call.Resources, all)
+			}
+			found = found[:min(len(found), MaxMatches)]
+			one := strings.NewReplacer("*", "x", "?", "x", "[", "", "]", "").Replace(last)
+			s.Call.Resources[i] = atip.Resource{Kind: "path", Value: dir + one, Access: r.Access, Recursive: recursive(s), Why: r.Why}
+			c.place(world, &s.Call.Resources[i], base)
+			s.Call.Resources[i].Value = r.Value
+		}
+		for _, name := range found {
+			if strings.HasPrefix(filepath.Base(name), ".") && !strings.HasPrefix(last, ".") {
+				continue
+			}
+			m := atip.Resource{Kind: "path", Value: name, Access: r.Access, Recursive: recursive(s), Why: r.Why}
+			c.place(world, &m, base)
+			if m.Class == atip.ClassSecret && m.Access == atip.AccessRead && asksOnly(s.Call.Tool) && subpath.Within(m.Abs, c.site.Workspace) {
+				continue // that it is there is what listing the directory says
+			}
+			s.raise(m)
+			s.Call.Resources = append(s.Call.Resources, m)
+		}
+	}
+}
+
+// maxPatterns bounds the directories that are granted because a pattern leads to them.
+const maxPatterns = 16
+
+// lookedUp notes the directories outside the workspace in which the shell itself looks up the
+// words of a command. It takes a pattern that it finds nothing for as it is, so that a command
+// which may read the files would be told a name that nothing has.
+func (c *collector) lookedUp(cmd *shell.Command, cwd string) {
+	p, out := c.site, c.out
+	for _, w := range cmd.Argv {
+		at := strings.IndexAny(w, "*?[\x00")
+		if at < 0 || w[at] == 0 || c.ctx.cwdUnknown && !filepath.IsAbs(w) && !strings.HasPrefix(w, "~/") {
+			continue
+		}
+		// What stands before the pattern may be the beginning of a name.
+		dir := filepath.Dir(p.absolute(cwd, w[:at]+"x"))
+		if !filepath.IsAbs(dir) || subpath.Within(dir, p.Workspace) || slices.Contains(out.Patterns, dir) || len(out.Patterns) == maxPatterns {
+			continue
+		}
+		switch p.World.Classify(dir, atip.AccessRead, false) {
+		case atip.ClassSecret, atip.ClassPolicySelf, atip.ClassDevice:
+		default:
+			out.Patterns = append(out.Patterns, dir)
+		}
+	}
+}
+
+// secretTail makes a path that is read a secret if what is known of it says so, whatever
+// stands in place of the rest: `$(…)/.env`, `/proc/*/environ`.
+func (c *collector) secretTail(s *Step, r *atip.Resource) {
+	if r.Kind != "path" || r.Access&atip.AccessRead == 0 || r.Class == atip.ClassSecret || asksOnly(s.Call.Tool) {
+		return
+	}
+	var paths []string
+	if hole := strings.LastIndexByte(r.Value, 0); hole >= 0 {
+		slash := strings.IndexByte(r.Value[hole:], '/')
+		if slash < 0 {
+			return
+		}
+		tail := r.Value[hole+slash:]
+		paths = append(paths, c.site.Dirs.Home+tail)
+		if up := strings.LastIndex(tail, "/../"); up >= 0 {
+			paths = append(paths, tail[up+3:])
+		}
+		if filepath.IsAbs(r.Value) {
+			first := strings.IndexByte(r.Value, 0)
+			paths = append(paths, r.Value[:first]+"x"+tail)
+		}
+	} else if strings.ContainsAny(r.Value, "*?[") && filepath.IsAbs(r.Value) {
+		paths = append(paths, r.Value)
+	}
+	for _, path := range paths {
+		sample := filepath.Clean(strings.NewReplacer("*", "x", "?", "x", "[", "", "]", "").Replace(path))
+		if c.site.World.Classify(sample, atip.AccessRead, false) == atip.ClassSecret {
+			r.Abs, r.Class = sample, atip.ClassSecret
+			s.raise(*r)
+			return
+		}
+	}
+}
+
+// recursive reports whether a call says that it goes into directories.
+func recursive(s *Step) bool {
+	for _, o := range s.Call.Options {
+		switch o.Name {
+		case "recursive", "R", "r", "archive":
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,37 @@
+package effects
+
+import (
+	"reflect"
+	"testing"
+)
+
+// TestSieve holds what is known of the names that find hands over.
+func TestSieve(t *testing.T) {
+	for _, c := range []struct {
+		argv          []string
+		starts, names []string
+		ok            bool
+	}{
+		{[]string{"find", ".", "-name", "*.pyc", "-exec", "rm", "{}", "+"}, []string{"."}, []string{"….pyc", "…/….pyc"}, true},
+		{[]string{"find", "src", "docs", "-type", "f", "-name", "a"}, []string{"src", "docs"}, []string{"a", "…/a"}, true},
+		{[]string{"find", "-name", "a"}, []string{"."}, []string{"a", "…/a"}, true},
+		{[]string{"find", ".", "(", "-name", "a", "-o", "-name", "b", ")", "-exec", "rm", "{}", ";"}, []string{"."}, []string{"a", "…/a", "b", "…/b"}, true},
+		// The starting point itself, or anything else, is handed over too.
+		{[]string{"find", ".", "-exec", "rm", "{}", "+"}, []string{"."}, nil, true},
+		{[]string{"find", ".", "-name", "*", "-exec", "rm", "{}", "+"}, []string{"."}, nil, true},
+		{[]string{"find", ".", "-name", ".*", "-exec", "rm", "{}", "+"}, []string{"."}, nil, true},
+		{[]string{"find", "src", "-name", "SRC", "-exec", "rm", "{}", "+"}, []string{"src"}, nil, true},
+		{[]string{"find", ".", "!", "-name", "a", "-exec", "rm", "{}", "+"}, []string{"."}, nil, true},
+		{[]string{"find", ".", "-not", "-iname", "a", "-exec", "rm", "{}", "+"}, []string{"."}, nil, true},
+		{[]string{"find", ".", "-name", "a", "-o", "-exec", "rm", "{}", "+"}, []string{"."}, nil, true},
+		{[]string{"find", ".", "-type", "f", "-o", "-name", "a", "-exec", "rm", "{}", "+"}, []string{"."}, nil, true},
+		{[]string{"find", ".", "-name", "[a-z]*"}, []string{"."}, nil, true},
+		{[]string{"find", ".", "-exec", "rm", "{}", "+", "-name", "a"}, []string{"."}, nil, true},
+		{[]string{"find", ".", "-name", "a", ",", "-exec", "rm", "{}", "+"}, []string{"."}, nil, false},
+	} {
+		starts, names, ok := sieve(c.argv)
+		if !reflect.DeepEqual(starts, c.starts) || !reflect.DeepEqual(names, c.names) || ok != c.ok {
+			t.Errorf("%q: %q %q %v", c.argv, starts, names, ok)
+		}
+	}
+}

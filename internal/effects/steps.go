@@ -1,0 +1,461 @@
+package effects
+
+import (
+	"errors"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/subpath"
+	"github.com/atip-dev/atip-exec/policy"
+	"github.com/atip-dev/atip-exec/shims"
+	"github.com/atip-dev/atip-exec/trust"
+)
+
+// maxDepth is how many wrappers inside each other are looked into; what lies
+// deeper is opaque.
+const maxDepth = 8
+
+// Step is one command of the run with everything that was found out about it.
+type Step struct {
+	policy.Step
+	Argv       []string
+	Executable *trust.File // nil for a command that is not installed
+	ID         trust.Identity
+	Verdict    trust.Verdict
+	Missing    error
+	// DocumentVerdict is the verdict on the document about it; without a reason there is none, or
+	// it is one of our own.
+	DocumentVerdict trust.Verdict
+
+	Known  *Step // without the words that are not known, nil if all are
+	AtExec bool  // its unknown words are decided when it starts
+
+	Quieted     string   // a setting of its repository that runs a program, unless the run turns it off
+	TargetFiles []string // files that name what it runs, such as a Makefile
+	Primes      *Primes  // what its tool says of prime, nil if it says nothing
+}
+
+// Primes is what a document says of the prime of its tool.
+type Primes struct {
+	Metadata bool // it takes --metadata
+}
+
+// collector turns commands into steps: identify, look up, resolve, recurse.
+type collector struct {
+	site   *Site
+	out    *Reading
+	path   []string // PATH of the child
+	serves bool     // something of the text's own runs in the background by now
+	moved  string   // the PATH that the text itself set, "" for the one of the child
+	steps  []*Step
+	edges  []policy.Edge // flows between steps that are dangerous as a whole
+
+	ctx       *surroundings // of the command at hand, if a shell string has it
+	found     map[string]*identified
+	sinks     map[*Step]sink
+	writers   map[string][]written
+	fileEdges [][2]*Step
+	dashed    map[string]bool
+	made      []madeLink // by ln, in the text
+	peeking   bool       // inside a script of the workspace
+	depth     int        // how many of them
+	pins      bool       // the text keeps the files that its shell was told of
+
+	unsetUnknown bool // a variable that is not set may hold anything
+}
+
+// add appends the step of argv and the steps of the commands inside it.
+func (c *collector) add(argv, via []string, cwd string, confidence policy.Confidence) error {
+	if len(c.steps) > MaxSteps {
+		return ErrTooMany
+	}
+	if strings.IndexByte(argv[0], 0) >= 0 {
+		s := c.opaqueStep(c.steps[0], argv, via, cwd, "the command word is not known")
+		c.note(s, sinkWord|sinkStdin)
+		var err error
+		if s.Known, err = c.knownPart(s, argv); err != nil {
+			return err
+		}
+		if len(argv) > 2 && (strings.HasPrefix(argv[1], "-rf") || strings.HasPrefix(argv[1], "-fr") || strings.HasPrefix(argv[1], "-Rf")) {
+			// Whatever the word is: nothing else takes these options.
+			for _, e := range [...]atip.Effect{atip.Delete, atip.Destructive} {
+				s.Call.Effects[e] = atip.Fact{Value: atip.Yes, Source: "word " + argv[1], Rank: atip.Inferred}
+			}
+		}
+		c.steps = append(c.steps, s)
+		return nil
+	}
+	s := &Step{Argv: argv}
+	s.Via, s.Cwd, s.Confidence = via, cwd, confidence
+	if err := c.identify(s); err != nil {
+		return err
+	}
+	if err := c.resolve(s); err != nil {
+		return err
+	}
+	c.steps = append(c.steps, s)
+	c.given(s)
+	c.linked(s)
+	if err := c.runsWritten(s); err != nil {
+		return err
+	}
+	if err := c.nested(s); err != nil {
+		return err
+	}
+	c.targets(s)
+	if e := s.Call.Effects[atip.ExecOpaque]; e.Value == atip.Yes && (s.RunsCode == policy.CodeProject || s.RunsCode == policy.CodeInline) && (s.Certainty() == "exact" || namesOption(s)) && e.Clause != "" && e.Clause != "base" && !strings.HasPrefix(e.Clause, "env:") {
+		// Besides code of the workspace it runs what its words name. Variables are weighed
+		// by themselves; those of the caller are configuration.
+		s.RunsCode = policy.CodeOpaque
+	}
+	c.writtenCode(s)
+	c.tails(s)
+	if hasHole(argv) || s.RunsCode == policy.CodeOpaque && IsShell(s.ID.Effective) {
+		// Words that are not known, or a shell whose commands are not.
+		var err error
+		if s.Known, err = c.knownPart(s, argv); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writtenCode reads what the text itself has put into files of the workspace before it runs
+// their code: pytest loads a conftest.py that nobody names.
+func (c *collector) writtenCode(s *Step) {
+	if s.RunsCode != policy.CodeProject || c.peeking {
+		return
+	}
+	for _, path := range slices.Sorted(maps.Keys(c.writers)) {
+		if text, ok := constantText(c.writers[path]); ok && c.ofWorkspace(path) && filepath.Ext(path) != ".md" && filepath.Ext(path) != ".txt" {
+			c.peekCode(s, text)
+			if raises(text) {
+				s.showRemoval(text)
+				s.RunsCode = policy.CodeOpaque
+			}
+		}
+	}
+}
+
+// namesOption reports an option that a call surely has; where there is none, a clause
+// about one fires because of a word that is not known.
+func namesOption(s *Step) bool {
+	for _, o := range s.Call.Options {
+		if !o.Maybe {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *collector) identify(s *Step) error {
+	if c.recall(s) {
+		return nil
+	}
+	p := c.site
+	opener := p.Opener
+	opener.Args = s.Argv[1:]
+	file, err := opener.Open(s.Argv[0], c.path, s.Cwd)
+	if err == nil && p.shellOfOurs(file.Identity()) {
+		// Its command line is judged here; the shell behind it can run it at once.
+		file.Close()
+		var path string
+		if path, _, err = p.realShell(); err != nil {
+			return err
+		}
+		file, err = opener.Open(path, c.path, s.Cwd)
+	}
+	var notFound *trust.NotFoundError
+	if errors.As(err, &notFound) {
+		// Judged by metadata alone; the run ends before anything is started.
+		s.Missing = err
+		base := filepath.Base(s.Argv[0])
+		s.ID = trust.Identity{Word: s.Argv[0], Argv0: s.Argv[0], Effective: base, Invoked: base}
+		s.Verdict = trust.Verdict{Level: trust.Unsigned, Reason: "not_found", Action: trust.Allow}
+	} else if err != nil {
+		return err
+	} else {
+		s.Executable, s.ID = file, file.Identity().WithEnvironment(p.passedLoaders())
+		if s.Verdict, err = p.Authority.Verdict(s.ID); err != nil {
+			file.Close()
+			s.Executable = nil
+			return err
+		}
+	}
+	s.File = policy.FileFacts{Canonical: s.ID.Canonical, Place: s.ID.Place, Digest: s.ID.Digest, InWorkspace: subpath.Within(s.ID.Canonical, p.Workspace),
+		Believed: Believed(s.Verdict), SystemPath: s.ID.SystemPath, Names: []string{s.ID.Effective, s.ID.Invoked}}
+	if s.Missing != nil && c.ctx != nil && strings.IndexByte(s.Argv[0], '/') >= 0 {
+		// A part of the text may build it first; judged by its place.
+		s.File.InWorkspace = subpath.Within(filepath.Clean(subpath.Join(s.Cwd, s.Argv[0])), p.Workspace)
+	}
+	if c.foundByMovedPath(s) {
+		// By the time it runs, the name may lead to a file of the workspace.
+		s.File.InWorkspace, s.File.Believed = true, false
+	}
+	s.Trust = TrustFacts(s.Verdict)
+	c.remember(s)
+	return nil
+}
+
+func TrustFacts(v trust.Verdict) policy.TrustFacts {
+	return policy.TrustFacts{Level: v.Level.String(), Reason: v.Reason, Action: policy.Action(v.Action)}
+}
+
+func (c *collector) resolve(s *Step) error {
+	p := c.site
+	if c.ownCall(s) {
+		return nil
+	}
+	q := shims.Query{Digest: s.ID.Digest, Effective: s.ID.Effective, Invoked: s.ID.Invoked, Believed: Believed(s.Verdict),
+		Verified: s.Verdict.Level == trust.Verified, NameOnly: s.ID.Manager != ""}
+	if q.NameOnly {
+		// All shims of a manager are one program; the name says which tool is meant.
+		q.Effective = s.ID.Invoked
+	}
+	if s.Missing != nil && !strings.ContainsRune(s.Argv[0], '/') {
+		// No bytes to doubt: the curated document of that name is the best answer. A
+		// path may name something else by the time it runs.
+		q.Believed = true
+	}
+	if s.ID.SystemPath && s.ID.Place != "" {
+		q.Borrow = filepath.Base(s.ID.Place)
+	}
+	if target, ok := s.ID.Target(); ok {
+		q.Believed = target.SystemPath
+	}
+	found, err := p.Authority.Document(s, q)
+	if err != nil {
+		return err
+	}
+	words := s.Argv
+	switch {
+	case IsShell(s.ID.Effective) || IsShell(s.ID.Invoked):
+		words = shellWords(words)
+	case s.ID.Effective == "env":
+		words = envWords(words)
+	case s.ID.Effective == "zip":
+		words = zipWords(words)
+	case len(words) > 1 && strings.HasPrefix(words[1], "+") && rustup(s.ID.Effective):
+		words = append(words[:1:1], words[2:]...)
+	case strings.HasPrefix(s.ID.Effective, "perl"):
+		words = perlWords(words)
+	}
+	s.Call = found.Resolve(words, c.environment())
+	if d := found.Document; d != nil && d.Primes() {
+		s.Primes = &Primes{Metadata: d.PrimesMetadata()}
+	}
+	p.Authority.Locked(s)
+	if onlyHelp(s) {
+		harmlessHelp(&s.Call)
+	}
+	c.upper(found, s)
+	if name := s.Call.Tool; name != "" && !slices.Contains(s.File.Names, name) {
+		s.File.Names = append(s.File.Names, name)
+	}
+	s.RunsCode = policy.CodeNone
+	if s.File.InWorkspace || len(s.Via) > 0 && c.searchesWorkspace() && !strings.ContainsRune(s.Argv[0], '/') {
+		s.RunsCode = policy.CodeProject
+	}
+	world := p.World
+	// What can be built again and what git tracks matters only to who destroys it.
+	world.Detail = s.Call.Effects[atip.Delete].Value != atip.No || s.Call.Effects[atip.Destructive].Value != atip.No
+	for i := range s.Call.Resources {
+		c.place(world, &s.Call.Resources[i], subpath.Join(s.Cwd, s.Call.Chdir))
+		c.asked(s, &s.Call.Resources[i])
+		s.raise(s.Call.Resources[i])
+	}
+	c.into(s)
+	c.prefixed(s)
+	c.below(s)
+	manages(s)
+	c.worksOutside(s)
+	c.settle(s)
+	for _, f := range s.Call.CodeFiles {
+		p.checkCodeFile(s, f)
+	}
+	c.manifests(s)
+	remotes, configured := c.remotes(s)
+	s.Hosts = append(remotes, hosts(s, configured)...)
+	s.ServiceHosts = c.serviceHosts(s)
+	c.redirected(s)
+	c.environed(s)
+	c.led(s)
+	if s.Call.Provenance.Rank >= atip.Org {
+		for _, path := range s.Call.Paths {
+			if abs := Expand(path, p.Dirs.Home, p.Cwd); p.World.Classify(abs, atip.AccessRead, false) == atip.ClassSecret {
+				s.Entitled = append(s.Entitled, abs)
+			}
+		}
+	}
+	return nil
+}
+
+// rustup reports the names under which the programs of a Rust toolchain take another
+// toolchain in front: "cargo +nightly fmt". One that is missing is not fetched without a network.
+func rustup(name string) bool {
+	switch name {
+	case "cargo", "rustc", "rustfmt", "rustdoc", "rustup", "clippy-driver":
+		return true
+	}
+	return false
+}
+
+// raise adds the effects that follow from what a path is: metadata knows the
+// option, not where the file lies.
+func (s *Step) raise(r atip.Resource) {
+	fact := atip.Fact{Value: atip.Yes, Source: "path " + r.Abs, Rank: atip.Vendor}
+	if r.Class == atip.ClassSecret && r.Access&(atip.AccessRead|atip.AccessSecret|atip.AccessExec) != 0 {
+		s.Call.Effects[atip.SecretRead] = fact
+	}
+	if (r.Class == atip.ClassStartup || strings.HasPrefix(filepath.Base(r.Abs), "authorized_keys")) && r.Access&atip.AccessWrite != 0 {
+		s.Call.Effects[atip.Persistence] = fact
+	}
+	if r.Class == atip.ClassDevice && r.Access&atip.AccessWrite != 0 {
+		s.Call.Effects[atip.Destructive] = fact
+	}
+}
+
+// nested looks into the commands inside a step.
+func (c *collector) nested(s *Step) error {
+	for _, n := range s.Call.Nested {
+		switch n.File {
+		case "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0":
+			n.File = "-"
+		}
+		if handled, err := c.fed(s, n, append(append([]string{}, s.Via...), s.ID.Invoked)); err != nil {
+			return err
+		} else if handled {
+			continue
+		}
+		switch {
+		case n.Kind == "argv" && len(n.Argv) > 0 && len(s.Via) < maxDepth:
+			via := append(append([]string{}, s.Via...), s.ID.Invoked)
+			first := len(c.steps)
+			add := func() error {
+				return c.add(c.searched(s, n.Argv), via, subpath.Join(s.Cwd, s.Call.Chdir), policy.Exact)
+			}
+			if err := c.setting(assigned(s, n.Argv), add); err != nil {
+				return err
+			}
+			c.throughout(s, c.steps[first:])
+			if argv := c.onCredentials(s, n.Argv); argv != nil {
+				if err := c.add(argv, via, subpath.Join(s.Cwd, s.Call.Chdir), policy.Exact); err != nil {
+					return err
+				}
+			}
+		case n.Kind == "shell" && n.Text != "" && len(s.Via) < maxDepth:
+			via := append(append([]string{}, s.Via...), s.ID.Invoked)
+			if err := c.shell(s, n.Text, via); err != nil {
+				return err
+			}
+		default:
+			s.RunsCode = max(s.RunsCode, c.codeKind(s, n))
+			if argv := pythonModule(s, n); argv != nil && len(s.Via) < maxDepth {
+				if err := c.add(argv, append(append([]string{}, s.Via...), s.ID.Invoked), subpath.Join(s.Cwd, s.Call.Chdir), policy.Exact); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// codeKind says whose code a nested program text is.
+func (c *collector) codeKind(s *Step, n atip.Nested) policy.CodeKind {
+	switch {
+	case n.Kind == "argv" && len(n.Argv) == 0:
+		return policy.CodeNone
+	case n.Kind == "argv":
+		return policy.CodeOpaque
+	case n.Language == "project" && runsModule(s), fetchedCode(s, n):
+		return policy.CodeOpaque
+	case n.Language == "python-module" && c.moduleRaises(s, n.Text):
+		return policy.CodeOpaque
+	case n.Language == "project":
+		return policy.CodeProject
+	case n.Text != "" && raises(n.Text):
+		s.showRemoval(n.Text)
+		return policy.CodeOpaque
+	case n.Text != "" && c.ctx != nil && c.ctx.stdin != nil && raises(*c.ctx.stdin):
+		s.showRemoval(*c.ctx.stdin) // python3 -ic …, code.interact()
+		return policy.CodeOpaque
+	case n.File == "-" && c.ctx != nil && c.ctx.stdin != nil && raises(*c.ctx.stdin):
+		s.showRemoval(*c.ctx.stdin)
+		return policy.CodeOpaque
+	case n.Text != "" || n.File == "-":
+		return policy.CodeInline
+	case n.Kind == "shell" && c.searchedScript(s, n.File):
+		return policy.CodeOpaque
+	case n.File != "":
+		r := atip.Resource{Kind: "path", Value: n.File, Access: atip.AccessRead}
+		c.site.World.Fill(&r, subpath.Join(s.Cwd, s.Call.Chdir))
+		switch r.Class {
+		case atip.ClassWorkspace, atip.ClassWorkspaceTracked, atip.ClassWorkspaceRegenerable, atip.ClassTmp:
+			return policy.CodeProject
+		case atip.ClassSystem:
+			return policy.CodeInline
+		}
+	}
+	return policy.CodeOpaque
+}
+
+// runsModule reports "go run MODULE@VERSION": what is run is not in the workspace.
+func runsModule(s *Step) bool {
+	return s.Call.Tool == "go" && len(s.Call.Path) == 1 && s.Call.Path[0] == "run" && len(s.Call.Positionals) > 0 && strings.Contains(s.Call.Positionals[0].Value, "@")
+}
+
+// Believed reports whether the bytes of a tool are vouched for by something else
+// than a signature: trust.Decide names these reasons.
+func Believed(v trust.Verdict) bool {
+	if v.Level == trust.Verified {
+		return true
+	}
+	switch v.Reason {
+	case "pinned", "known_digest", "distro_db_match", "system_path":
+		return v.Action == trust.Allow
+	}
+	return false
+}
+
+// Value is an effect under its danger name: irreversible is the opposite of
+// reversible.
+func (s *Step) Value(e atip.Effect) atip.Value {
+	v := s.Call.Effects[e].Value
+	if e == atip.Reversible {
+		switch v {
+		case atip.Yes:
+			return atip.No
+		case atip.No:
+			return atip.Yes
+		}
+		return v
+	}
+	if v == atip.No && (s.RunsCode != policy.CodeNone || s.Call.Effects[atip.ExecOpaque].Value == atip.Yes) {
+		switch e {
+		case atip.Write, atip.Delete, atip.Network, atip.Destructive, atip.Billable, atip.SecretRead, atip.Persistence, atip.RemoteMutation:
+			// The tool's "no" speaks for the tool, not for the code it is handed.
+			return atip.Unknown
+		}
+	}
+	return v
+}
+
+// Certainty joins how well the words of a step are known with how exactly they
+// resolved.
+func (s *Step) Certainty() string {
+	switch {
+	case s.Confidence == policy.Opaque || s.Call.Exactness == atip.Unresolved:
+		return "opaque"
+	case s.Confidence == policy.Bounded || s.Call.Exactness == atip.Bounded:
+		return "bounded"
+	}
+	return "exact"
+}
+
+// Foreign reports a step whose code is the project's, the caller's or unknown.
+func (s *Step) Foreign() bool {
+	return s.RunsCode != policy.CodeNone || s.Call.Effects[atip.ExecOpaque].Value == atip.Yes
+}

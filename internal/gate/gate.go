@@ -1,0 +1,80 @@
+// Package gate decides what a program of a run may start, at the moment of its execve:
+// the words are known then, and the kernel holds the process until it has an answer
+// (seccomp_unotify(2)). Where an answer hung on the words, the kernel's own copy of them
+// is compared before the first instruction of the new program.
+package gate
+
+import (
+	"os"
+	"time"
+)
+
+// Zone says on whose behalf a process starts programs.
+type Zone uint8
+
+const (
+	// Typed is a process that starts only what a command line says: our shell, xargs, env.
+	// Everything that it starts is decided as if it had been typed.
+	Typed Zone = iota
+	// Code is a process below code of the workspace. It could do itself what it starts, so
+	// only rules of people restrict its starts.
+	Code
+)
+
+// String returns "typed" or "code".
+func (z Zone) String() string {
+	if z == Code {
+		return "code"
+	}
+	return "typed"
+}
+
+// Start is one execve that waits in the kernel.
+type Start struct {
+	PID  int      // of the calling process, as seen from here
+	Zone Zone     // of the calling process
+	Path string   // what would be executed, absolute inside the root of the process
+	Cwd  string   // of the process, inside its root
+	File *os.File // what Path names, opened below that root; closed when Decide returns
+	Argv []string
+	Env  []string
+}
+
+// Verdict is what becomes of a start. The zero value refuses it.
+type Verdict struct {
+	Go    bool  // the program may start
+	Words bool  // the verdict hung on words or environment: they are compared after the exec
+	Code  bool  // what was started runs code of the workspace
+	Why   error // of a refusal, for its Report
+}
+
+// Report is a start that did not happen.
+type Report struct {
+	Start Start // without File
+	Why   error // what Decide said, or what kept it from deciding; nil if it gave no reason
+}
+
+// Rules are how the starts of a run are decided.
+type Rules struct {
+	// Decide judges one start. It may be called by several goroutines at once.
+	Decide func(Start) Verdict
+	// Refused is told of each start that did not happen.
+	Refused func(Report)
+	// First is the zone of the first process, whose own start is not asked about.
+	First Zone
+}
+
+// Limits of what is read of a caller: those of the kernel (execve(2)).
+const (
+	maxWord  = 128 << 10
+	maxWords = 2 << 20
+)
+
+// Patience is how long a decision may take before the start fails.
+const Patience = 5 * time.Second
+
+// atOnce bounds the decisions in work; the kernel queues the rest.
+const atOnce = 4
+
+// maxQueue bounds the starts that wait here for their turn.
+const maxQueue = 1024

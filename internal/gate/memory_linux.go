@@ -1,0 +1,120 @@
+package gate
+
+import (
+	"bytes"
+	"encoding/binary"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	page   = 4096 // the smallest there is: no read crosses into a page that may be missing
+	window = 16 * page
+)
+
+// memory reads another process, a window at a time: its words lie beside each other.
+type memory struct {
+	pid  int
+	from uint64
+	have []byte
+	buf  [window]byte
+}
+
+// at returns what can be read from address on, nil if nothing can.
+func (m *memory) at(address uint64) []byte {
+	if address >= m.from && address < m.from+uint64(len(m.have)) {
+		return m.have[address-m.from:]
+	}
+	m.from, m.have = address, nil
+	if address == 0 {
+		return nil
+	}
+	first := page - int(address%page)
+	remote := make([]unix.RemoteIovec, 0, window/page)
+	remote = append(remote, unix.RemoteIovec{Base: uintptr(address), Len: first})
+	size := first
+	for len(remote) < cap(remote) {
+		next := address + uint64(size)
+		if next < address {
+			break
+		}
+		remote = append(remote, unix.RemoteIovec{Base: uintptr(next), Len: page})
+		size += page
+	}
+	local := []unix.Iovec{{Base: &m.buf[0]}}
+	local[0].SetLen(size)
+	n, err := unix.ProcessVMReadv(m.pid, local, remote, 0)
+	if err != nil || n <= 0 {
+		return nil
+	}
+	m.have = m.buf[:n]
+	return m.have
+}
+
+// text reads a string that ends with NUL.
+func (m *memory) text(address uint64) (string, unix.Errno) {
+	var out []byte
+	for {
+		part := m.at(address)
+		if len(part) == 0 {
+			return "", unix.EFAULT
+		}
+		if i := bytes.IndexByte(part, 0); i >= 0 {
+			if len(out)+i >= maxWord {
+				return "", unix.E2BIG
+			}
+			return string(append(out, part[:i]...)), 0
+		}
+		if out = append(out, part...); len(out) >= maxWord {
+			return "", unix.E2BIG
+		}
+		address += uint64(len(part))
+	}
+}
+
+// list reads strings by a list of their addresses that ends with 0. The kernel takes no
+// list for an empty one. budget is what all of it may still hold.
+func (m *memory) list(address uint64, budget *int) ([]string, unix.Errno) {
+	if address == 0 {
+		return nil, 0
+	}
+	var pointers []uint64
+	for next := address; ; next += 8 {
+		word, ok := m.word(next)
+		if !ok {
+			return nil, unix.EFAULT
+		}
+		if word == 0 {
+			break
+		}
+		if *budget -= 8; *budget < 0 {
+			return nil, unix.E2BIG
+		}
+		pointers = append(pointers, word)
+	}
+	out := make([]string, 0, len(pointers))
+	for _, p := range pointers {
+		s, errno := m.text(p)
+		if errno != 0 {
+			return nil, errno
+		}
+		if *budget -= len(s) + 1; *budget < 0 {
+			return nil, unix.E2BIG
+		}
+		out = append(out, s)
+	}
+	return out, 0
+}
+
+// word reads one pointer, which may lie across two pages.
+func (m *memory) word(address uint64) (uint64, bool) {
+	var b [8]byte
+	for have := 0; have < len(b); {
+		part := m.at(address + uint64(have))
+		if len(part) == 0 {
+			return 0, false
+		}
+		have += copy(b[have:], part)
+	}
+	return binary.NativeEndian.Uint64(b[:]), true
+}

@@ -1,0 +1,194 @@
+package gate
+
+import (
+	"errors"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// errSwapped is a start whose words or file were changed after they had been read.
+var errSwapped = errors.New("what was started is not what was decided")
+
+// Stop is a state of a process that waitid(2) reports.
+type Stop struct {
+	PID    int
+	Code   int32 // CLD_…
+	Status int32
+}
+
+// cldTrapped is the si_code of a traced process that has stopped; the others are ends.
+const cldTrapped = 4
+
+// verified lets the call of n go on and compares what it becomes before the first
+// instruction: CONTINUE makes the kernel read the words once more, and another thread may
+// change them between (seccomp_unotify(2)). A program that differs is killed. No tracer
+// remains, so that debuggers inside work.
+func (g *Gate) verified(n *Notification, want image) error {
+	// A tracer is a thread, not a process.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	tid := int(n.PID)
+	leader, ok := leaderOf(tid)
+	if !ok {
+		return unix.ESRCH
+	}
+	stops, done := g.follow(tid, leader)
+	defer done()
+	if err := ptrace(unix.PTRACE_SEIZE, tid, 0, unix.PTRACE_O_TRACEEXEC|unix.PTRACE_O_EXITKILL); err != nil {
+		g.listener.Answer(Refuse(n, unix.EACCES)) // traced by somebody else, or Yama forbids it
+		return err
+	}
+	if err := ptrace(unix.PTRACE_INTERRUPT, tid, 0, 0); err != nil {
+		g.listener.Answer(Refuse(n, unix.EACCES))
+		return err
+	}
+	g.listener.Answer(Continue(n))
+	s, err := stops()
+	switch {
+	case err != nil:
+		return err
+	case s.Code != cldTrapped:
+		return unix.ESRCH // it has ended
+	case s.Status>>8 != unix.PTRACE_EVENT_EXEC:
+		// The exec failed, and the thread is on its way back with the errno. A signal that
+		// stopped it first is handed on.
+		sig := uintptr(0)
+		if s.Status>>8 == 0 {
+			sig = uintptr(s.Status & 0xff)
+		}
+		_ = ptrace(unix.PTRACE_DETACH, s.PID, 0, sig)
+		return nil
+	case !isImage(s.PID, want):
+		_ = unix.Kill(s.PID, unix.SIGKILL)
+		for s.Code == cldTrapped && err == nil {
+			s, err = stops() // its parent hears of its end only after its tracer
+		}
+		return errSwapped
+	}
+	return ptrace(unix.PTRACE_DETACH, s.PID, 0, 0)
+}
+
+// isImage compares a process that was just executed and has done nothing.
+func isImage(pid int, want image) bool {
+	at := "/proc/" + strconv.Itoa(pid)
+	var st unix.Stat_t
+	if err := unix.Stat(at+"/exe", &st); err != nil || uint64(st.Dev) != want.dev || st.Ino != want.ino {
+		return false
+	}
+	return isList(at+"/cmdline", want.argv) && isList(at+"/environ", want.env)
+}
+
+func isList(file string, want []string) bool {
+	var b strings.Builder
+	for _, word := range want {
+		b.WriteString(word)
+		b.WriteByte(0)
+	}
+	got, err := os.ReadFile(file)
+	return err == nil && string(got) == b.String()
+}
+
+func ptrace(request uintptr, pid int, address, data uintptr) error {
+	_, _, errno := unix.Syscall6(unix.SYS_PTRACE, request, uintptr(pid), address, data, 0, 0)
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+// follow returns a function that waits for the next stop of a thread or of its process,
+// whose number an exec gives to the thread. Where the caller of this package reaps all
+// children, stops come from there (Gate.Stopped), as two waiters would steal them.
+func (g *Gate) follow(tid, leader int) (next func() (Stop, error), done func()) {
+	if !g.reaped {
+		return func() (Stop, error) { return waitStop(tid, leader) }, func() {}
+	}
+	ch := make(chan Stop, 4)
+	g.mu.Lock()
+	g.followers[tid], g.followers[leader] = ch, ch
+	g.mu.Unlock()
+	return func() (Stop, error) {
+			select {
+			case s := <-ch:
+				return s, nil
+			case <-time.After(Patience):
+				_ = unix.Kill(leader, unix.SIGKILL)
+				return Stop{}, unix.ETIMEDOUT
+			}
+		}, func() {
+			g.mu.Lock()
+			delete(g.followers, tid)
+			delete(g.followers, leader)
+			g.mu.Unlock()
+		}
+}
+
+// Stopped hands over a stop or end that the reaper of the caller has seen, and reports
+// whether it belonged to a start that is being verified.
+func (g *Gate) Stopped(s Stop) bool {
+	if g == nil {
+		return false
+	}
+	g.mu.Lock()
+	ch := g.followers[s.PID]
+	g.mu.Unlock()
+	if ch == nil {
+		return false
+	}
+	select {
+	case ch <- s:
+	default:
+	}
+	return true
+}
+
+// siginfo is the part of siginfo_t that waitid fills, the same on all 64-bit Linux.
+type siginfo struct {
+	_, _, code, _ int32
+	pid           int32
+	_             uint32
+	status        int32
+	_             [100]byte
+}
+
+func waitStop(tid, leader int) (Stop, error) {
+	// One number is waited for; of two, each is asked in turn, because the thread that
+	// executes takes over the number of its leader.
+	flags := unix.WEXITED | unix.WSTOPPED | unix.WALL
+	if tid != leader {
+		flags |= unix.WNOHANG
+	}
+	pause := 20 * time.Microsecond
+	for deadline := time.Now().Add(Patience); ; {
+		for _, pid := range [...]int{tid, leader} {
+			var info siginfo
+			_, _, errno := unix.Syscall6(unix.SYS_WAITID, unix.P_PID, uintptr(pid), uintptr(unsafe.Pointer(&info)), uintptr(flags), 0, 0)
+			switch {
+			case errno == unix.EINTR:
+				continue
+			case errno == unix.ECHILD && pid == tid && tid != leader, errno == 0 && info.pid == 0:
+				continue
+			case errno == unix.ECHILD && tid != leader:
+				continue
+			case errno != 0:
+				return Stop{}, errno
+			}
+			return Stop{PID: int(info.pid), Code: info.code, Status: info.status}, nil
+		}
+		if tid == leader {
+			continue
+		}
+		if time.Now().After(deadline) {
+			_ = unix.Kill(leader, unix.SIGKILL)
+			return Stop{}, unix.ETIMEDOUT
+		}
+		time.Sleep(pause)
+		pause = min(2*pause, time.Millisecond)
+	}
+}

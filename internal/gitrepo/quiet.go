@@ -1,0 +1,115 @@
+package gitrepo
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Quiet are settings under which git runs none of the programs that a repository can name
+// and goes into no other repository. They belong into the environment of every child that
+// holds a host or a credential: what starts git there, whatever tool it is, inherits them,
+// and they win over each file. account is the configuration of the account alone; what it
+// names for the same purpose stays.
+func Quiet(account *Config) [][2]string {
+	ssh, ok := account.Get("core.sshcommand")
+	if !ok || ssh == "" {
+		ssh = "ssh"
+	}
+	out := [][2]string{{"core.hooksPath", "/dev/null"}, {"core.fsmonitor", "false"}, {"core.sshCommand", ssh}, {"core.pager", "cat"}, {"protocol.ext.allow", "never"},
+		{"safe.bareRepository", "explicit"}, {"submodule.recurse", "false"}, {"fetch.recurseSubmodules", "false"}, {"push.recurseSubmodules", "no"},
+		// An empty helper forgets those before it (gitcredentials(7)).
+		{"credential.helper", ""}}
+	for _, s := range account.Settings {
+		if helper(s) && s.Scope != ScopeRepository {
+			out = append(out, [2]string{s.Key, s.Value})
+		}
+	}
+	return out
+}
+
+func helper(s Setting) bool {
+	section, _, name := Split(s.Key)
+	return section == "credential" && name == "helper"
+}
+
+// Quieted reports a key that Quiet overrides, whatever a repository says.
+func Quieted(key string) bool {
+	switch key {
+	case "core.hookspath", "core.fsmonitor", "core.sshcommand", "core.pager", "submodule.recurse", "fetch.recursesubmodules", "push.recursesubmodules":
+		return true
+	}
+	return helper(Setting{Key: key})
+}
+
+// Starts are the programs that the account's own configuration makes git start through a
+// shell: helpers for credentials. They are names to be looked up, or absolute paths. known is
+// false where it names others, of which only the account knows what they start. A helper for
+// one host counts if that occurs in urls, the addresses that are used; nil counts all.
+func Starts(account *Config, urls []string) (programs []string, known bool) {
+	known = true
+	for _, s := range account.Settings {
+		section, sub, name := Split(s.Key)
+		switch {
+		case helper(s):
+			if words := strings.Fields(s.Value); len(words) > 0 && (sub == "" || urls == nil || occurs(sub, urls)) {
+				programs = append(programs, helperProgram(words[0]))
+			}
+		case s.Key == "core.sshcommand" && strings.ContainsAny(s.Value, "|&;<>()$`\\\"' \t\n*?[#~=%/"),
+			section == "filter" && sub != "" && (name == "clean" || name == "smudge" || name == "process"),
+			s.Key == "core.askpass", s.Key == "core.gitproxy", section == "gpg" && name == "program":
+			known = false
+		}
+	}
+	return programs, known
+}
+
+// occurs reports whether the host of a url pattern occurs in one of the addresses. A pattern
+// with a wildcard always does.
+func occurs(pattern string, urls []string) bool {
+	if _, rest, ok := strings.Cut(pattern, "://"); ok {
+		pattern = rest
+	}
+	host, _, _ := strings.Cut(pattern, "/")
+	if _, rest, ok := strings.Cut(host, "@"); ok {
+		host = rest
+	}
+	return strings.Contains(host, "*") || slices.ContainsFunc(urls, func(u string) bool { return strings.Contains(strings.ToLower(u), strings.ToLower(host)) })
+}
+
+// helperProgram is what the first word of a helper stands for (gitcredentials(7)).
+func helperProgram(word string) string {
+	if rest, ok := strings.CutPrefix(word, "!"); ok {
+		return strings.Trim(rest, `"'`)
+	}
+	if filepath.IsAbs(word) {
+		return word
+	}
+	return "git-credential-" + word
+}
+
+// Hooks is the directory of the hooks.
+func (r Repository) Hooks(c *Config) string {
+	path, ok := c.Get("core.hookspath")
+	if !ok || path == "" {
+		return filepath.Join(r.Common, "hooks")
+	}
+	base := r.WorkTree
+	if base == "" {
+		base = r.Dir
+	}
+	return c.expand(path, base)
+}
+
+// LiveHooks are the names of the hooks that git would run in this repository.
+func (r Repository) LiveHooks(c *Config) []string {
+	dir := r.Hooks(c)
+	list, _ := names(dir)
+	return slices.DeleteFunc(list, func(name string) bool {
+		info, err := os.Stat(filepath.Join(dir, name))
+		return err != nil || !info.Mode().IsRegular() || info.Mode()&0o111 == 0 || filepath.Ext(name) != "" || !strings.Contains(hookNames, " "+name+" ")
+	})
+}
+
+const hookNames = " applypatch-msg commit-msg fsmonitor-watchman post-applypatch post-checkout post-commit post-merge post-receive post-rewrite post-update pre-applypatch pre-auto-gc pre-commit pre-merge-commit pre-push pre-rebase pre-receive prepare-commit-msg proc-receive push-to-checkout reference-transaction sendemail-validate update "

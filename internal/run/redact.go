@@ -1,0 +1,229 @@
+package run
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"path/filepath"
+	"time"
+
+	"github.com/atip-dev/atip-exec/filter"
+	"github.com/atip-dev/atip-exec/internal/drive"
+	"github.com/atip-dev/atip-exec/internal/errcode"
+	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/internal/regular"
+)
+
+// RedactOptions say how Redact cleans. The zero value cleans as the output of a command is
+// cleaned.
+type RedactOptions struct {
+	Policies  []string // files that tighten
+	NoEnv     bool     // neither the environment nor credential files are read for known values
+	Env       []string // variables whose values are known, whatever their names say
+	Values    string   // file with one known value a line
+	Records   bool     // nothing learned from one line is looked for in another
+	Check     bool     // write nothing
+	Binary    filter.BinaryMode
+	MaxOutput int64 // bytes written of each input; 0 for all
+}
+
+// Redactor cleans files as the output of a command would be cleaned.
+type Redactor struct {
+	opt RedactOptions
+	set *filter.Set
+	dir string // of saved output
+}
+
+// NewRedactor reads policy and known values.
+func NewRedactor(m Machine, opt RedactOptions) (*Redactor, error) {
+	p := &Plan{machine: m, inv: Invocation{Policies: opt.Policies}}
+	if err := p.locate(); err != nil {
+		return nil, err
+	}
+	if err := p.loadPolicy(); err != nil {
+		return nil, err
+	}
+	rules, err := redactionPolicy(p.policies.Output(), nil)
+	if err != nil {
+		return nil, err
+	}
+	if opt.MaxOutput == 0 || p.policies.Output().MaxBytes > 0 && p.policies.Output().MaxBytes < opt.MaxOutput {
+		opt.MaxOutput = p.policies.Output().MaxBytes
+	}
+	src := filter.Sources{ExtraEnv: append(rules.env, opt.Env...), ExtraFiles: rules.files}
+	if opt.NoEnv {
+		src.ExtraEnv = opt.Env
+		src.Env = variables(p.machine.Environ, opt.Env)
+	} else {
+		src.Env, src.Home, src.Files = p.machine.Environ, p.dirs.Home, p.credentialValues()
+	}
+	if opt.Values != "" {
+		lines, err := knownLines(opt.Values)
+		if err != nil {
+			return nil, err
+		}
+		for i, line := range lines {
+			name := fmt.Sprintf("VALUE_%d", i+1)
+			src.Env = append(src.Env, name+"="+line)
+			src.ExtraEnv = append(src.ExtraEnv, name)
+		}
+	}
+	known, err := filter.Collect(src)
+	if err != nil {
+		return nil, err
+	}
+	rules.config.KeepFindings, rules.config.NoMemory = true, opt.Records
+	rules.config.Binary = max(rules.config.Binary, opt.Binary)
+	set, err := filter.NewSet(rules.config, known, filter.TagKey{})
+	if err != nil {
+		return nil, err
+	}
+	set.KeyFrom(func() filter.TagKey {
+		key, _ := filter.LoadTagKey(above(p.dirs.Runtime), above(p.dirs.State))
+		return key
+	})
+	return &Redactor{opt: opt, set: set, dir: filepath.Join(p.dirs.Cache, "output")}, nil
+}
+
+// variables returns those of env with one of the names.
+func variables(env, names []string) []string {
+	var out []string
+	for _, n := range names {
+		for _, kv := range env {
+			if len(kv) > len(n) && kv[:len(n)] == n && kv[len(n)] == '=' {
+				out = append(out, kv)
+			}
+		}
+	}
+	return out
+}
+
+// maxValuesFile bounds the file of known values.
+const maxValuesFile = 1 << 20
+
+// knownLines reads a file with a value on each line.
+func knownLines(file string) ([]string, error) {
+	f, err := regular.Open(file)
+	if err != nil {
+		return nil, fault.New(errcode.NoInputFile, err.Error()).With("file", file)
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() || info.Size() > maxValuesFile {
+		return nil, fault.New(errcode.NoInputFile, file+" is not a regular file of at most 1 MiB").With("file", file)
+	}
+	data, err := io.ReadAll(io.LimitReader(f, maxValuesFile))
+	if err != nil {
+		return nil, fault.New(errcode.NoInputFile, err.Error()).With("file", file)
+	}
+	var out []string
+	for line := range bytes.Lines(data) {
+		if line = bytes.TrimRight(line, "\r\n"); len(line) > 0 {
+			out = append(out, string(line))
+		}
+	}
+	return out, nil
+}
+
+// Copy cleans in and writes it to out. A pause of in lets out go what a prompt may be.
+func (r *Redactor) Copy(in io.Reader, out io.Writer, name string) (filter.Report, error) {
+	if r.opt.Check {
+		out = io.Discard
+	}
+	var bound *filter.Bound
+	if r.opt.MaxOutput > 0 {
+		bound = filter.NewBound(out, filter.Limits{Max: r.opt.MaxOutput}, filter.Save{Dir: r.dir, Name: name})
+		out = bound
+	}
+	w := r.set.Writer(out, filter.Stdout)
+	if err := copyIdle(w, in, r.opt.Records); err != nil {
+		return filter.Report{}, err
+	}
+	err := w.Close()
+	if bound != nil {
+		if closed := bound.Close(); err == nil {
+			err = closed
+		}
+	}
+	if err != nil {
+		if filter.Failed(err) {
+			return w.Report(), fault.New(errcode.FilterFailed, err.Error())
+		}
+		return w.Report(), fault.New(errcode.OutputWrite, err.Error())
+	}
+	return w.Report(), nil
+}
+
+// copyIdle copies in to w and calls Idle when in pauses while bytes are held.
+func copyIdle(w *filter.Writer, in io.Reader, records bool) error {
+	type part struct {
+		data []byte
+		err  error
+	}
+	parts, free := make(chan part), make(chan []byte, 2)
+	done := make(chan struct{})
+	defer close(done)
+	free <- make([]byte, drive.ReadSize)
+	free <- make([]byte, drive.ReadSize)
+	go func() {
+		for buf := range free {
+			n, err := in.Read(buf[:cap(buf)])
+			select {
+			case parts <- part{buf[:n], err}:
+			case <-done:
+				return
+			}
+			if err != nil {
+				return
+			}
+		}
+	}()
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		wait := time.Hour
+		if w.Held() > 0 {
+			wait = filter.IdleAfter
+		}
+		timer.Reset(wait)
+		select {
+		case p := <-parts:
+			if err := writeRecords(w, p.data, records); err != nil {
+				return fault.New(errcode.OutputWrite, err.Error())
+			}
+			switch {
+			case p.err == io.EOF:
+				return nil
+			case p.err != nil:
+				return fault.New(errcode.NoInputFile, p.err.Error())
+			}
+			free <- p.data
+		case <-timer.C:
+			if err := w.Idle(); err != nil {
+				return fault.New(errcode.OutputWrite, err.Error())
+			}
+		}
+	}
+}
+
+// writeRecords writes data; with records each line is a document of its own.
+func writeRecords(w *filter.Writer, data []byte, records bool) error {
+	for len(data) > 0 {
+		n := len(data)
+		ends := false
+		if records {
+			if k := bytes.IndexByte(data, '\n'); k >= 0 {
+				n, ends = k+1, true
+			}
+		}
+		if _, err := w.Write(data[:n]); err != nil {
+			return err
+		}
+		if ends {
+			if err := w.EndRecord(); err != nil {
+				return err
+			}
+		}
+		data = data[n:]
+	}
+	return nil
+}

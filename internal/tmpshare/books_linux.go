@@ -1,0 +1,301 @@
+package tmpshare
+
+import (
+	"encoding/binary"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// books are the records of one workspace, and of all.
+type books struct {
+	share     Share
+	lock      *os.File
+	names     map[string]*record      // of this workspace, by path below the directory
+	published map[string]*publication // of all
+	// What has changed since it was read.
+	namesChanged, publishedChanged bool
+}
+
+// record is an entry, and whether this pass has met the name.
+type record struct {
+	entry
+	seen bool
+}
+
+type publication struct {
+	published
+	seen bool
+}
+
+func (s Share) open() (*books, error) {
+	lock, err := s.openLock()
+	if errors.Is(err, os.ErrNotExist) {
+		if err = os.MkdirAll(s.Books, 0o700); err == nil {
+			lock, err = s.openLock()
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	for try := 0; ; try++ {
+		if err = syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err == nil {
+			break
+		}
+		if try == 500 {
+			lock.Close()
+			return nil, err
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+	b := &books{share: s, lock: lock}
+	b.names = readNames(readBook(b.path(s.ID)))
+	b.published = readPublished(readBook(b.path(everyone)))
+	return b, nil
+}
+
+func (s Share) openLock() (*os.File, error) {
+	return os.OpenFile(filepath.Join(s.Books, "lock"), os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
+}
+
+// everyone names the record of what the runs of all workspaces have published.
+const everyone = "published"
+
+func (b *books) path(name string) string { return filepath.Join(b.share.Books, name+".book") }
+
+// set keeps what is known of a name that this pass has met.
+func (b *books) set(name string, e entry) {
+	r := b.names[name]
+	if r == nil {
+		r = new(record)
+		b.names[name] = r
+	}
+	r.seen = true
+	if r.entry != e {
+		r.entry, b.namesChanged = e, true
+	}
+}
+
+// known is what was recorded of a name; the zero entry, if nothing was.
+func (b *books) known(name string) entry {
+	if r := b.names[name]; r != nil {
+		return r.entry
+	}
+	return entry{}
+}
+
+func (b *books) forget(name string) {
+	delete(b.names, name)
+	b.namesChanged = true
+}
+
+func (b *books) publish(name string, host identity) {
+	b.published[name] = &publication{published{b.share.ID, host}, true}
+	b.publishedChanged = true
+}
+
+func (b *books) retract(name string) {
+	if _, ok := b.published[name]; ok {
+		delete(b.published, name)
+		b.publishedChanged = true
+	}
+}
+
+// see notes that a name is there.
+func (b *books) see(name string) {
+	if r := b.names[name]; r != nil {
+		r.seen = true
+	}
+	if p := b.published[name]; p != nil {
+		p.seen = true
+	}
+}
+
+// seeBelow notes that what lies in a directory was not looked at, so that none of it counts as gone.
+func (b *books) seeBelow(dir string) {
+	for name, r := range b.names {
+		r.seen = r.seen || dir == "." || strings.HasPrefix(name, dir+"/")
+	}
+}
+
+// another reports what a run of another workspace has left.
+func (b *books) another(name string, host identity) bool {
+	p := b.published[name]
+	return p != nil && p.ID != b.share.ID && p.Host == host
+}
+
+// settled reports a state of a name with which In has nothing to do: it was copied, or a run of
+// another workspace has left it.
+func (b *books) settled(name string, host identity) bool {
+	r := b.names[name]
+	return r != nil && r.Host == host || b.another(name, host)
+}
+
+// unseen lists the known names that this pass has not met, what lies in a directory before the
+// directory.
+func (b *books) unseen() []string {
+	var out []string
+	for name, r := range b.names {
+		if !r.seen {
+			out = append(out, name)
+		}
+	}
+	slices.SortFunc(out, func(x, y string) int { return strings.Compare(y, x) })
+	return out
+}
+
+// close keeps what has changed.
+func (b *books) close() (err error) {
+	defer b.lock.Close()
+	if b.namesChanged {
+		raw := start(len(b.names))
+		for name, r := range b.names {
+			raw = appendText(raw, name)
+			raw = appendIdentity(appendIdentity(raw, r.Host), r.Inside)
+			raw = appendNumbers(raw, flag(r.Ours, 1)|flag(r.Apart, 2), r.Large)
+		}
+		err = writeBook(b.path(b.share.ID), raw)
+	}
+	if b.publishedChanged {
+		raw := start(len(b.published))
+		for name, p := range b.published {
+			raw = appendIdentity(appendText(appendText(raw, name), p.ID), p.Host)
+		}
+		err = errors.Join(err, writeBook(b.path(everyone), raw))
+	}
+	return err
+}
+
+func readBook(path string) []byte {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	fi, err := f.Stat()
+	if err != nil || !fi.Mode().IsRegular() || fi.Size() > maxBook {
+		return nil
+	}
+	raw := make([]byte, fi.Size())
+	if _, err := io.ReadFull(f, raw); err != nil {
+		return nil
+	}
+	return raw
+}
+
+func writeBook(path string, raw []byte) error {
+	if err := os.WriteFile(path+".new", raw, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
+}
+
+// A book is a list of numbers and of names that carry their length: every run reads it twice, and
+// with a thousand names JSON would take longer than the start of the run.
+const bookVersion = 1
+
+func start(count int) []byte {
+	return appendNumbers(make([]byte, 0, 128*(count+1)), bookVersion, int64(count))
+}
+
+func appendNumbers(raw []byte, numbers ...int64) []byte {
+	for _, n := range numbers {
+		raw = binary.AppendVarint(raw, n)
+	}
+	return raw
+}
+
+func appendText(raw []byte, s string) []byte { return append(appendNumbers(raw, int64(len(s))), s...) }
+
+func appendIdentity(raw []byte, id identity) []byte {
+	return appendNumbers(raw, int64(id.Ino), id.Size, id.MTime, id.CTime)
+}
+
+func flag(on bool, bit int64) int64 {
+	if on {
+		return bit
+	}
+	return 0
+}
+
+// reader reads a book; after anything that is not one, it is broken and answers zeros.
+type reader struct {
+	raw    []byte
+	text   string // the same, of which names are parts
+	broken bool
+}
+
+func (r *reader) number() int64 {
+	n, size := binary.Varint(r.raw)
+	if size <= 0 {
+		r.broken, r.raw = true, nil
+		return 0
+	}
+	r.raw = r.raw[size:]
+	return n
+}
+
+func (r *reader) name() string {
+	n := r.number()
+	if n < 0 || n > int64(len(r.raw)) {
+		r.broken, r.raw = true, nil
+		return ""
+	}
+	at := len(r.text) - len(r.raw)
+	r.raw = r.raw[n:]
+	return r.text[at : at+int(n)]
+}
+
+func (r *reader) identity() identity {
+	return identity{Ino: uint64(r.number()), Size: r.number(), MTime: r.number(), CTime: r.number()}
+}
+
+// open reads the head and returns how many entries follow.
+func (r *reader) open(raw []byte) int {
+	r.raw, r.text = raw, string(raw)
+	version, count := r.number(), r.number()
+	if version != bookVersion || count < 0 || count > int64(len(raw))/6 { // the shortest entry has six numbers
+		return 0
+	}
+	return int(count)
+}
+
+// A book that cannot be read to its end counts as empty, which only means that everything is
+// copied once more.
+func readNames(raw []byte) map[string]*record {
+	var r reader
+	all := make([]record, r.open(raw))
+	names := make(map[string]*record, len(all))
+	for i := range all {
+		name := r.name()
+		e := entry{Host: r.identity(), Inside: r.identity()}
+		flags := r.number()
+		e.Ours, e.Apart, e.Large = flags&1 != 0, flags&2 != 0, r.number()
+		if r.broken {
+			return map[string]*record{}
+		}
+		all[i].entry = e
+		names[name] = &all[i]
+	}
+	return names
+}
+
+func readPublished(raw []byte) map[string]*publication {
+	var r reader
+	all := make([]publication, r.open(raw))
+	names := make(map[string]*publication, len(all))
+	for i := range all {
+		name := r.name()
+		all[i].published = published{ID: r.name(), Host: r.identity()}
+		if r.broken {
+			return map[string]*publication{}
+		}
+		names[name] = &all[i]
+	}
+	return names
+}

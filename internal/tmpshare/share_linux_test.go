@@ -1,0 +1,381 @@
+package tmpshare
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+type sides struct {
+	*testing.T
+	share Share
+}
+
+func newSides(t *testing.T) sides {
+	dir := t.TempDir()
+	s := sides{t, Share{Host: dir + "/host", Inside: dir + "/inside", Books: dir + "/books", ID: "a", UID: os.Getuid(),
+		Secret: func(path string) bool { return filepath.Base(path) == "id_rsa" },
+		Skip:   func(path string) bool { return filepath.Base(path) == "workspace" }}}
+	for _, d := range []string{s.share.Host, s.share.Inside} {
+		if err := os.Mkdir(d, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s
+}
+
+func (s sides) put(path, text string) {
+	s.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		s.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		s.Fatal(err)
+	}
+}
+
+func (s sides) host(name string) string   { return filepath.Join(s.share.Host, name) }
+func (s sides) inside(name string) string { return filepath.Join(s.share.Inside, name) }
+
+// is fails unless the file holds the text; "-" is a file that is not there.
+func (s sides) is(path, want string) {
+	s.Helper()
+	raw, err := os.ReadFile(path)
+	got := string(raw)
+	if err != nil {
+		got = "-"
+	}
+	if got != want {
+		s.Errorf("%s: %q, want %q", strings.TrimPrefix(path, filepath.Dir(s.share.Host)), got, want)
+	}
+}
+
+func (s sides) in() {
+	s.Helper()
+	if err := s.share.In(); err != nil {
+		s.Fatal(err)
+	}
+}
+
+func (s sides) out(granted ...string) []string {
+	s.Helper()
+	left, err := s.share.Out(func(path string) bool { return slices.Contains(granted, path) }, nil)
+	if err != nil {
+		s.Fatal(err)
+	}
+	var names []string
+	for _, l := range left {
+		names = append(names, l.Name)
+	}
+	return names
+}
+
+func TestBothDirections(t *testing.T) {
+	s := newSides(t)
+	s.put(s.host("in"), "1")
+	s.put(s.host("dir/in"), "1")
+	s.in()
+	s.is(s.inside("in"), "1")
+	s.is(s.inside("dir/in"), "1")
+	if !s.share.Copies(s.host("dir/in")) || !s.share.Copies(s.host("dir")) || s.share.Copies(s.host("id_rsa")) {
+		t.Error("Copies")
+	}
+	s.put(s.inside("out"), "2")
+	s.put(s.inside("made/deep/out"), "2")
+	s.out()
+	s.is(s.host("out"), "2")
+	s.is(s.host("made/deep/out"), "2")
+	// Both go on with what the other side has written.
+	s.put(s.host("in"), "33")
+	s.put(s.host("out"), "33")
+	s.in()
+	s.is(s.inside("in"), "33")
+	s.is(s.inside("out"), "33")
+	s.put(s.inside("made/deep/out"), "44")
+	s.out()
+	s.is(s.host("made/deep/out"), "44")
+	// What either side removes is gone on both.
+	os.Remove(s.host("in"))
+	os.RemoveAll(s.inside("made"))
+	s.in()
+	s.out()
+	s.is(s.inside("in"), "-")
+	s.is(s.host("made/deep/out"), "-")
+	if _, err := os.Lstat(s.host("made")); err == nil {
+		t.Error("an empty directory is left")
+	}
+	s.in()
+	s.is(s.inside("made/deep/out"), "-")
+	if err := os.Mkdir(s.host("empty"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	s.in()
+	s.put(s.inside("empty/x"), "x")
+	s.out()
+	s.is(s.host("empty/x"), "x")
+}
+
+// TestRemovedMeanwhile: what the machine removes while a run goes on does not come back with it.
+func TestRemovedMeanwhile(t *testing.T) {
+	s := newSides(t)
+	s.put(s.host("dir/deep/in"), "1")
+	s.put(s.host("other/in"), "1")
+	s.in()
+	os.RemoveAll(s.host("dir"))
+	os.RemoveAll(s.host("other"))
+	s.put(s.inside("other/made"), "2")
+	s.out()
+	if _, err := os.Lstat(s.host("dir")); err == nil {
+		t.Error("a directory that was removed is there again")
+	}
+	s.is(s.host("other/in"), "-")
+	s.is(s.host("other/made"), "2")
+}
+
+// TestNotLookedAtIsNotGone: what lies in a directory that is left alone, cannot be read or is too
+// full was not removed by the run.
+func TestNotLookedAtIsNotGone(t *testing.T) {
+	s := newSides(t)
+	for _, name := range []string{"later/x", "shut/x", "kept"} {
+		s.put(s.inside(name), "1")
+	}
+	s.out()
+	skip := s.share.Skip
+	s.share.Skip = func(path string) bool { return path == s.host("later") }
+	if err := os.Chmod(s.inside("shut"), 0); err != nil {
+		t.Fatal(err)
+	}
+	s.out()
+	s.is(s.host("later/x"), "1")
+	s.is(s.host("shut/x"), "1")
+	os.Chmod(s.inside("shut"), 0o700)
+	s.share.Skip = skip
+	s.put(s.inside("many/.0"), "")
+	for i := range maxNames {
+		if err := os.Link(s.inside("many/.0"), s.inside("many/."+strconv.Itoa(i+1))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	os.Rename(s.inside("kept"), s.inside("zzz"))
+	s.out()
+	s.is(s.host("kept"), "1")
+}
+
+// TestBooks: what was written is read again; a book that is cut off anywhere counts as empty.
+func TestBooks(t *testing.T) {
+	s := newSides(t)
+	b, err := s.share.open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]entry{
+		"a": {Host: identity{1, 2, 3, 4}, Inside: identity{1 << 63, 6, -7, 8}, Ours: true}, "dir/\n\xff": {Apart: true, Large: 9}, "": {},
+	}
+	for name, e := range want {
+		b.set(name, e)
+	}
+	b.publish("p", identity{1, 2, 3, 4})
+	if err := b.close(); err != nil {
+		t.Fatal(err)
+	}
+	if b, err = s.share.open(); err != nil {
+		t.Fatal(err)
+	}
+	for name, e := range want {
+		if b.names[name] == nil || b.known(name) != e {
+			t.Errorf("%q: %+v, want %+v", name, b.known(name), e)
+		}
+	}
+	if p := b.published["p"]; len(b.names) != len(want) || p == nil || p.published != (published{"a", identity{1, 2, 3, 4}}) {
+		t.Errorf("%v, %v", b.names, p)
+	}
+	b.set("a", want["a"])
+	if b.namesChanged || b.publishedChanged {
+		t.Error("nothing has changed")
+	}
+	if err := b.close(); err != nil {
+		t.Fatal(err)
+	}
+	raw, all := readBook(b.path(s.share.ID)), readBook(b.path(everyone))
+	for n := range raw {
+		if got := readNames(raw[:n]); len(got) != 0 {
+			t.Errorf("%d of %d bytes count: %v", n, len(raw), got)
+		}
+	}
+	for n := range all {
+		if got := readPublished(all[:n]); len(got) != 0 {
+			t.Errorf("%d of %d bytes count: %v", n, len(all), got)
+		}
+	}
+}
+
+func TestNamesThatAreTaken(t *testing.T) {
+	s := newSides(t)
+	s.put(s.host("user"), "user")
+	s.in()
+	s.put(s.inside("user"), "changed by a run")
+	if left := s.out(); len(left) != 1 || left[0] != "user" {
+		t.Errorf("left: %q", left)
+	}
+	s.is(s.host("user"), "user")
+	if left := s.out(); left != nil {
+		t.Errorf("said again: %q", left)
+	}
+	s.in() // the next run finds what this one has left
+	s.is(s.inside("user"), "changed by a run")
+	os.Remove(s.inside("user"))
+	s.out()
+	s.is(s.host("user"), "user")
+	s.in()
+	s.is(s.inside("user"), "-")
+	// A command that was permitted to write that very file does.
+	s.put(s.host("named"), "1")
+	s.in()
+	s.put(s.inside("named"), "22")
+	if left := s.out(s.host("named")); left != nil {
+		t.Errorf("left: %q", left)
+	}
+	s.is(s.host("named"), "22")
+	// Unless somebody else wrote it meanwhile.
+	s.in()
+	s.put(s.inside("named"), "of the run")
+	s.put(s.host("named"), "of another program")
+	s.out(s.host("named"))
+	s.is(s.host("named"), "of another program")
+}
+
+func TestWhatStaysApart(t *testing.T) {
+	s := newSides(t)
+	for _, side := range []func(string) string{s.host, s.inside} {
+		s.put(side("id_rsa"), "x")
+		s.put(side("key"), "-----BEGIN OPENSSH PRIVATE KEY-----\n")
+		s.put(side(".hidden"), "x")
+		s.put(side("workspace/file"), "x")
+		if err := syscall.Mkfifo(side("pipe"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink("/etc/passwd", side("link")); err != nil {
+			t.Fatal(err)
+		}
+		if err := syscall.Mknod(side("socket"), syscall.S_IFSOCK|0o600, 0); err != nil {
+			t.Fatal(err)
+		}
+		// The other side must not be reached through a link on the way.
+		if err := os.Symlink("/etc", side("etc")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"id_rsa", "key", ".hidden", "workspace", "pipe", "link", "socket", "etc"} {
+		for _, from := range []string{"host", "inside"} {
+			t := newSides(t)
+			src, dst := t.host(name), t.inside(name)
+			if from == "inside" {
+				src, dst = dst, src
+			}
+			old := s.host(name)
+			if err := os.Rename(old, src); err != nil {
+				if err := os.Rename(s.inside(name), src); err != nil {
+					t.Fatal(err)
+				}
+			}
+			t.in()
+			t.out()
+			if _, err := os.Lstat(dst); err == nil {
+				t.Errorf("%s of %s was copied", name, from)
+			}
+		}
+	}
+	// A hard link may be another name of a secret.
+	s = newSides(t)
+	s.put(s.host("../elsewhere"), "x")
+	if err := os.Link(s.host("../elsewhere"), s.host("hard")); err != nil {
+		t.Fatal(err)
+	}
+	s.in()
+	s.is(s.inside("hard"), "-")
+	if os.Getuid() == 0 {
+		s.put(s.host("others"), "x")
+		if err := os.Chown(s.host("others"), 1234, 1234); err != nil {
+			t.Fatal(err)
+		}
+		s.in()
+		s.is(s.inside("others"), "-")
+	}
+	// What another workspace has left is no file of the user's tools.
+	s.put(s.inside("mine"), "x")
+	s.out()
+	s.is(s.host("mine"), "x")
+	other := s
+	other.share.ID, other.share.Inside = "b", s.share.Inside+"2"
+	other.in()
+	other.is(other.inside("mine"), "-")
+	other.put(other.inside("mine"), "y")
+	other.out()
+	s.is(s.host("mine"), "x")
+}
+
+func TestLargeDirectoriesAreLookedAtOnce(t *testing.T) {
+	s := newSides(t)
+	for i := range maxTree + 1 {
+		s.put(s.host("large/"+strings.Repeat("x", i+1)), "x")
+	}
+	s.put(s.host("small"), "x")
+	s.in()
+	s.is(s.inside("large/x"), "-")
+	s.is(s.inside("small"), "x")
+	s.in()
+	s.is(s.inside("large/x"), "-")
+}
+
+// TestInsideIsALink: a run may put a link in the place of the directory, which leads nowhere.
+func TestInsideIsALink(t *testing.T) {
+	s := newSides(t)
+	s.put(s.host("in"), "1")
+	outside := s.share.Inside + "-outside"
+	s.put(outside+"/theirs", "x")
+	if err := os.Remove(s.share.Inside); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(outside, s.share.Inside); err != nil {
+		t.Fatal(err)
+	}
+	s.out()
+	s.is(s.host("theirs"), "-")
+	s.in()
+	s.is(outside+"/in", "-")
+	s.is(s.inside("in"), "1")
+}
+
+// BenchmarkUnchanged is what a run pays for names that no side has changed.
+func BenchmarkUnchanged(b *testing.B) {
+	for _, names := range []int{10, 800} {
+		b.Run(strconv.Itoa(names), func(b *testing.B) {
+			dir := b.TempDir()
+			s := Share{Host: dir + "/host", Inside: dir + "/inside", Books: dir + "/books", ID: "a", UID: os.Getuid()}
+			for i := range names {
+				name := filepath.Join(s.Host, strconv.Itoa(i))
+				if i%10 == 9 {
+					name += "/below"
+				}
+				if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o700), os.WriteFile(name, []byte("x"), 0o600)); err != nil {
+					b.Fatal(err)
+				}
+			}
+			run := func() {
+				_, err := s.Out(nil, nil)
+				if err = errors.Join(s.In(), err); err != nil {
+					b.Fatal(err)
+				}
+			}
+			run()
+			for b.Loop() {
+				run()
+			}
+		})
+	}
+}

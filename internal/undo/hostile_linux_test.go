@@ -1,0 +1,291 @@
+package undo
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+func put(t testing.TB, text string, parts ...string) string {
+	t.Helper()
+	p := filepath.Join(parts...)
+	if err := os.MkdirAll(filepath.Dir(p), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(p, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func have(t testing.TB, want string, parts ...string) {
+	t.Helper()
+	got, err := os.ReadFile(filepath.Join(parts...))
+	if err != nil || string(got) != want {
+		t.Errorf("%s is %q (%v), want %q", filepath.Join(parts...), got, err, want)
+	}
+}
+
+// TestLinkInTheWay: a directory that became a link to somewhere else is put back, and nothing
+// is written, removed or read through it.
+func TestLinkInTheWay(t *testing.T) {
+	p := world(t)
+	outside := filepath.Join(filepath.Dir(p.Root), "outside")
+	put(t, "theirs", outside, "a")
+	put(t, "mine", p.Root, "src", "a")
+	put(t, "mine too", p.Root, "src", "deep", "b")
+	run(t, p, "r1", func() {
+		os.RemoveAll(filepath.Join(p.Root, "src"))
+		os.Symlink(outside, filepath.Join(p.Root, "src"))
+	})
+	have(t, "theirs", p.Root, "src", "a") // the control: the link leads there
+	res := undo(t, p, Request{})
+	if len(res.Left)+len(res.Conflicts) > 0 {
+		t.Error(res.Left, res.Conflicts)
+	}
+	have(t, "mine", p.Root, "src", "a")
+	have(t, "mine too", p.Root, "src", "deep", "b")
+	have(t, "theirs", outside, "a")
+	if _, err := os.Lstat(filepath.Join(outside, "deep")); err == nil {
+		t.Error("something was written outside")
+	}
+}
+
+// TestSwappedMeanwhile swaps a directory for a link between the plan and the act.
+func TestSwappedMeanwhile(t *testing.T) {
+	p := world(t)
+	outside := filepath.Join(filepath.Dir(p.Root), "outside")
+	put(t, "theirs", outside, "a")
+	put(t, "mine", p.Root, "src", "a")
+	run(t, p, "r1", func() { os.Remove(filepath.Join(p.Root, "src", "a")) })
+	s := open(t, p)
+	defer s.Close()
+	target, err := s.load(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &restorer{store: s, target: target, res: &Result{}}
+	defer r.close()
+	if r.now, _, err = s.checkpoint(true); err != nil {
+		t.Fatal(err)
+	}
+	r.others(s.Runs(), 0)
+	r.plan(nil)
+	os.RemoveAll(filepath.Join(p.Root, "src"))
+	os.Symlink(outside, filepath.Join(p.Root, "src"))
+	if err := r.apply(); err != nil {
+		t.Fatal(err)
+	}
+	have(t, "theirs", outside, "a")
+	if len(r.res.Left) == 0 {
+		t.Error("nothing says that a file was not restored")
+	}
+}
+
+// TestOddFiles: FIFOs, sockets, devices and unreadable places neither block nor lie.
+func TestOddFiles(t *testing.T) {
+	p := world(t)
+	put(t, "x", p.Root, "plain")
+	if err := unix.Mkfifo(filepath.Join(p.Root, "fifo"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	sparse := filepath.Join(p.Root, "sparse")
+	if f, err := os.Create(sparse); err != nil {
+		t.Fatal(err)
+	} else {
+		f.WriteAt([]byte("end"), 8<<20)
+		f.Close()
+	}
+	big := filepath.Join(p.Root, "big")
+	if err := os.Truncate(put(t, "", big), 100<<20); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan *Checkpoint, 1)
+	go func() {
+		done <- run(t, p, "r1", func() {
+			for _, n := range []string{"plain", "fifo", "sparse", "big"} {
+				os.Remove(filepath.Join(p.Root, n))
+			}
+		})
+	}()
+	select {
+	case c := <-done:
+		if len(c.Losses) != 1 || c.Losses[0].Path != big || c.Losses[0].Why != TooLarge {
+			t.Errorf("losses: %v", c.Losses)
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("the checkpoint waits")
+	}
+	res := undo(t, p, Request{})
+	if len(res.Left) != 1 || res.Left[0].Path != big {
+		t.Errorf("left: %v", res.Left)
+	}
+	var st unix.Stat_t
+	if err := unix.Lstat(sparse, &st); err != nil || st.Blocks*512 > 1<<20 {
+		t.Errorf("the holes are filled: %d blocks, %v", st.Blocks, err)
+	}
+	if err := unix.Lstat(filepath.Join(p.Root, "fifo"), &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFIFO {
+		t.Error("the FIFO is not back")
+	}
+}
+
+// TestStoreOfOthers: a store that is a link or open to others is refused.
+func TestStoreOfOthers(t *testing.T) {
+	for name, spoil := range map[string]func(base string) error{
+		"open": func(base string) error { return os.Chmod(base, 0o770) },
+		"link": func(base string) error {
+			return errors.Join(os.Rename(base, base+"2"), os.Symlink(base+"2", base))
+		},
+	} {
+		p := world(t)
+		open(t, p).Close()
+		if err := spoil(p.Base); err != nil {
+			t.Fatal(err)
+		}
+		_, err := Open(p, true)
+		var e *Error
+		if !errors.As(err, &e) || !e.Refused() {
+			t.Errorf("%s: %v", name, err)
+		}
+		if _, err := Survey(p); err == nil {
+			t.Errorf("%s: surveyed", name)
+		}
+	}
+}
+
+// TestDamaged: a checkpoint that is not whole is never answered by an older one.
+func TestDamaged(t *testing.T) {
+	p := world(t)
+	put(t, "one", p.Root, "a")
+	run(t, p, "r1", func() { put(t, "two", p.Root, "a") })
+	run(t, p, "r2", func() { put(t, "three", p.Root, "a") })
+	s := open(t, p)
+	runs := s.Runs()
+	m := filepath.Join(s.dir, "manifest", seqName(runs[1].Before))
+	raw, err := os.ReadFile(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, bad := range [][]byte{raw[:len(raw)/2], bytes.Replace(raw, []byte("walk"), []byte("wolk"), 1), nil} {
+		os.WriteFile(m, bad, 0o600)
+		if _, err := s.Undo(Request{Run: "r2", ID: "u"}); err == nil {
+			t.Fatalf("%d bytes of a manifest are taken for one", len(bad))
+		}
+		have(t, "three", p.Root, "a")
+	}
+	s.Close()
+	os.WriteFile(m, raw, 0o600)
+	undo(t, p, Request{Run: "r2"})
+	have(t, "two", p.Root, "a")
+}
+
+// TestOthers: what was changed by no run is left and listed, unless --force takes it.
+func TestOthers(t *testing.T) {
+	p := world(t)
+	put(t, "one", p.Root, "a")
+	put(t, "one", p.Root, "b")
+	run(t, p, "r1", func() { put(t, "two", p.Root, "a"); put(t, "two", p.Root, "b") })
+	run(t, p, "r2", func() { put(t, "three", p.Root, "a") })
+	run(t, p, "r3", func() { put(t, "new", p.Root, "c") })
+	put(t, "by hand", p.Root, "b")
+	put(t, "by hand", p.Root, "d")
+	res := undo(t, p, Request{Run: "r1"})
+	have(t, "one", p.Root, "a")
+	have(t, "by hand", p.Root, "b")
+	have(t, "by hand", p.Root, "d")
+	if len(res.Conflicts) != 2 || len(res.Later) != 2 {
+		t.Errorf("conflicts %v, later %v", res.Conflicts, res.Later)
+	}
+	undo(t, p, Request{})
+	have(t, "three", p.Root, "a")
+	have(t, "by hand", p.Root, "b")
+	undo(t, p, Request{Run: "r1", Force: true})
+	have(t, "one", p.Root, "b")
+	if _, err := os.Lstat(filepath.Join(p.Root, "d")); err == nil {
+		t.Error("d is still there")
+	}
+}
+
+// TestOnly restores one path and nothing else.
+func TestOnly(t *testing.T) {
+	p := world(t)
+	put(t, "one", p.Root, "a")
+	put(t, "one", p.Root, "dir", "b")
+	run(t, p, "r1", func() { put(t, "two", p.Root, "a"); put(t, "two", p.Root, "dir", "b") })
+	undo(t, p, Request{Only: []string{filepath.Join(p.Root, "dir")}})
+	have(t, "two", p.Root, "a")
+	have(t, "one", p.Root, "dir", "b")
+}
+
+// TestBusy: a repository that git holds is not touched.
+func TestBusy(t *testing.T) {
+	p := world(t)
+	repository(t, p)
+	run(t, p, "r1", func() { shell(t, p, "git branch -q -D x") })
+	put(t, "", p.Root, ".git", "index.lock")
+	s := open(t, p)
+	_, err := s.Undo(Request{ID: "u"})
+	s.Close()
+	var e *Error
+	if !errors.As(err, &e) || e.FaultCode() != codeBusy {
+		t.Fatalf("%v", err)
+	}
+	os.Remove(filepath.Join(p.Root, ".git", "index.lock"))
+	undo(t, p, Request{})
+	if out := shell(t, p, "git branch --list x; ls .git"); !bytes.Contains([]byte(out), []byte("  x\n")) || bytes.Contains([]byte(out), []byte(".lock")) {
+		t.Error(out)
+	}
+}
+
+// TestMoved: a workspace that was moved keeps its runs.
+func TestMoved(t *testing.T) {
+	p := world(t)
+	put(t, "one", p.Root, "a")
+	run(t, p, "r1", func() { put(t, "two", p.Root, "a") })
+	to := filepath.Join(filepath.Dir(p.Root), "elsewhere")
+	if err := os.Rename(p.Root, to); err != nil {
+		t.Fatal(err)
+	}
+	p.Root = to
+	undo(t, p, Request{Run: "r1"})
+	have(t, "one", to, "a")
+}
+
+// TestTidy drops the oldest runs and their contents, and what is left restores.
+func TestTidy(t *testing.T) {
+	p := world(t)
+	p.Limits.Runs = 3
+	for i := range 8 {
+		put(t, string(bytes.Repeat([]byte{'a' + byte(i)}, bigSize+i)), p.Root, "a")
+		time.Sleep(2 * tick)
+		run(t, p, string(rune('0'+i))+"run", func() { put(t, "x", p.Root, "b", string(rune('0'+i))) })
+	}
+	s := open(t, p)
+	before := size(s.dir)
+	s.Tidy(time.Now().Add(2 * time.Hour))
+	if runs := s.Runs(); len(runs) != 3 || runs[0].Run != "5run" {
+		t.Errorf("%v", runs)
+	}
+	if err := s.verify(); err != nil {
+		t.Error(err)
+	}
+	if after := size(s.dir); after >= before-3*bigSize {
+		t.Errorf("%d bytes, before %d", after, before)
+	}
+	s.Close()
+}
+
+func TestDiffText(t *testing.T) {
+	want := "diff --git a/f b/f\n--- a/f\n+++ b/f\n@@ -1,7 +1,7 @@\n 1\n 2\n 3\n-4\n+four\n 5\n 6\n 7\n"
+	if got := diffText("f", []byte("1\n2\n3\n4\n5\n6\n7\n8\n9\n"), []byte("1\n2\n3\nfour\n5\n6\n7\n8\n9\n")); got != want {
+		t.Errorf("%s", got)
+	}
+	if got := diffText("f", nil, []byte("a\x00b")); got != "diff --git a/f b/f\nnew file\nBinary files differ: 0 bytes, then 3\n" {
+		t.Errorf("%s", got)
+	}
+}

@@ -1,0 +1,48 @@
+//go:build !linux
+
+package undo
+
+import (
+	"errors"
+	"time"
+)
+
+var errUnsupported = errors.New("this system has no checkpoints")
+
+// Store needs openat2(2), so it exists on Linux only.
+type Store struct{}
+
+func unsupported() error { return &Error{Op: "open", Err: errUnsupported} }
+
+// Open fails here.
+func Open(Place, bool) (*Store, error) { return nil, unsupported() }
+
+// Close does nothing.
+func (*Store) Close() {}
+
+// Survey fails here.
+func Survey(Place) (Coverage, error) { return Coverage{}, unsupported() }
+
+// Tidy does nothing.
+func (*Store) Tidy(time.Time) {}
+
+// Survey fails here.
+func (*Store) Survey() (Coverage, error) { return Coverage{}, unsupported() }
+
+// Before fails here.
+func (*Store) Before(Run, bool) (*Checkpoint, error) { return nil, unsupported() }
+
+// After fails here.
+func (*Store) After(string, uint64) (Counts, error) { return Counts{}, unsupported() }
+
+// Runs lists nothing.
+func (*Store) Runs() []Run { return nil }
+
+// Undo fails here.
+func (*Store) Undo(Request) (*Result, error) { return nil, unsupported() }
+
+// Places lists nothing.
+func Places(string) []Workspace { return nil }
+
+// Forget fails here.
+func Forget(string, string, int) error { return unsupported() }

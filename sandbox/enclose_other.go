@@ -1,0 +1,6 @@
+//go:build !linux
+
+package sandbox
+
+// Enclose confines this process, which only Linux can.
+func Enclose([]string) error { return &StateError{Why: "this system cannot confine a process"} }

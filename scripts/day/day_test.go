@@ -1,0 +1,66 @@
+package main
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// mostQuestions is how many harmless rows of the day may ask or be denied, as measured. It may
+// only fall.
+const mostQuestions = 18
+
+// TestDay asks about each row, and runs a sample plain and wrapped: nothing is broken, and
+// nothing that deserves a question runs.
+func TestDay(t *testing.T) {
+	bin := t.TempDir()
+	if err := build(bin); err != nil {
+		t.Fatal(err)
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(cache, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	var worlds []*World
+	for range 2 {
+		w, err := NewWorld(cache, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { w.Remove() })
+		worlds = append(worlds, w)
+	}
+	asked, err := worlds[0].Explain(bin, Rows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := Counted(asked)
+	t.Logf("\n%s", Table(asked))
+	if n := c[Same][Asked] + c[Same][Denied]; n > mostQuestions {
+		t.Errorf("%d of %d harmless rows ask or are denied, at most %d", n, c.Total(Same), mostQuestions)
+	}
+
+	// Those that would run without a question although they deserve one are run: the sandbox holds them.
+	var sample []Row
+	for i, r := range asked {
+		if r.Label == Ask && r.Outcome == Ran || r.Label == Same && r.Outcome == RanSame && (i%15 == 0 || strings.Contains(r.Text, "PATH") || strings.Contains(r.Text, "localhost")) && !strings.Contains(r.Text, "go ") {
+			sample = append(sample, r.Row) // without Go, whose first build takes longer than all of them
+		}
+	}
+	if len(sample) < 15 || !slices.ContainsFunc(sample, func(r Row) bool { return r.Label == Ask }) {
+		t.Fatalf("only %d rows are run", len(sample))
+	}
+	ran, err := Measure(worlds, bin, sample)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range ran {
+		if !r.Good() {
+			t.Errorf("%s: %s: %q: %s", r.Outcome, r.Project, r.Text, r.Why)
+		}
+	}
+}

@@ -1,0 +1,5 @@
+//go:build !unix
+
+package verifier
+
+const nonblock = 0
