@@ -107,6 +107,11 @@ func cleanOne(root *os.Root, name string, d PrivateDir, o CleanOptions) string {
 	if o.DryRun {
 		return ""
 	}
+	// What was brought into a directory that is gone has to be brought in again: as long as the
+	// lock is held no run reads the book.
+	if err := root.Remove("tmp/" + name + ".book"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return withoutPath(err)
+	}
 	// A run that starts now waits for the lock until the directory has gone, and makes its
 	// own. By then the layers must not be there any more, either.
 	to := removing + name + "-" + strconv.Itoa(os.Getpid())

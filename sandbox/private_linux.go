@@ -58,9 +58,10 @@ func linkCaches(private string, links []link) error {
 	return nil
 }
 
-// holdPrivate makes the directory for temporary files and caches of a workspace and locks
-// it against Clean. Its time says when it was last used.
-func holdPrivate(dir string) (*os.File, error) {
+// HoldPrivate makes the directory for temporary files and caches of a workspace and locks
+// it against Clean until the returned file is closed; that is nil where dir is "" and where
+// Clean can lock it no more than we can. Its time says when it was last used.
+func HoldPrivate(dir string) (*os.File, error) {
 	if dir == "" {
 		return nil, nil
 	}

@@ -71,7 +71,7 @@ func Start(ctx context.Context, p Profile, s Setup, c Cmd) (*Proc, error) {
 func startWorker(s *Setup, c *Cmd) (*Proc, error) {
 	w := &worker{cmd: c, setup: s, ruleset: -1, dir: -1, started: make(chan startResult, 1)}
 	defer w.close()
-	private, err := holdPrivate(s.profile.Private)
+	private, err := HoldPrivate(s.profile.Private)
 	if err != nil {
 		return nil, err
 	}

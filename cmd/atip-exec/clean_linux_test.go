@@ -139,7 +139,16 @@ func TestCleanUnderRuns(t *testing.T) {
 	name := fmt.Sprintf("atip-exec-test-clean-%d", os.Getpid())
 	t.Cleanup(func() { os.Remove("/tmp/" + name) })
 	put(t, w.ws, map[string]string{"tmp.py": "import os\nname = os.environ['TMPDIR'] + '/" + name + "'\nopen(name, 'w').write('x')\nprint(open(name).read())\n"})
+	// What the user's own programs have put into /tmp is there in each of them, too.
+	shared := fmt.Sprintf("/tmp/atip-exec-test-shared-%d", os.Getpid())
+	t.Cleanup(func() { os.Remove(shared) })
+	if err := os.WriteFile(shared, []byte("shared\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for range 40 {
+		if out, err := w.command("--", "cat", shared).CombinedOutput(); err != nil || string(out) != "shared\n" {
+			t.Errorf("%v: %s", err, out)
+		}
 		if out, err := w.command("--", "python3", "tmp.py").CombinedOutput(); err != nil || string(out) != "x\n" {
 			t.Errorf("%v: %s", err, out)
 		}

@@ -68,15 +68,19 @@ type execution struct {
 	binds          binding
 	copy           *gitrepo.Copy // of the settings that were judged
 	tmpIn          func() error  // brings the machine's /tmp in, once
+	tmpHeld        *os.File      // locks where to until the run does; nil where there is no lock
 }
 
 // run starts the child and sees it to its end. Everything that can fail is opened
 // before the start.
 func (x *execution) run() (err error) {
-	x.tmpIn = sync.OnceValue(x.plan.share().In)
 	if x.plan.sharesTmp() {
+		x.tmpIn = sync.OnceValue(x.lookAtTmp)
 		go x.tmpIn()
-		defer x.tmpIn() // not cut short by an early end
+		defer func() {
+			x.tmpIn() // not cut short by an early end
+			x.tmpHeld.Close()
+		}()
 	}
 	if err := x.openLog(); err != nil {
 		return err

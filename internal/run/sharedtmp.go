@@ -125,6 +125,15 @@ func (p *Plan) sharesTmp() bool {
 	return p.Setup.Tier() == sandbox.T3 && p.Profile.Tmp == sandbox.TmpKept && p.Profile.Private != ""
 }
 
+// lookAtTmp brings in what is new in the machine's /tmp while the run is still being prepared,
+// so that the directory must be held before the run holds it: "sandbox clean" removes it.
+func (x *execution) lookAtTmp() (err error) {
+	if x.tmpHeld, err = sandbox.HoldPrivate(x.plan.private); err != nil {
+		return err
+	}
+	return x.plan.share().In()
+}
+
 // bringTmp makes the private /tmp hold what the user's own programs have put into the
 // machine's. Without it the run goes on with what there is.
 func (x *execution) bringTmp() {

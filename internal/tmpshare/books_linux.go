@@ -129,6 +129,12 @@ func (b *books) another(name string, host identity) bool {
 	return p != nil && p.ID != b.share.ID && p.Host == host
 }
 
+// left reports what a run of this workspace has left, also when its directory was removed since.
+func (b *books) left(name string, host identity) bool {
+	p := b.published[name]
+	return p != nil && p.ID == b.share.ID && p.Host == host
+}
+
 // settled reports a state of a name with which In has nothing to do: it was copied, or a run of
 // another workspace has left it.
 func (b *books) settled(name string, host identity) bool {

@@ -309,7 +309,7 @@ func (s Share) In() error {
 		if c.dir {
 			if err := inside.MkdirAll(c.name, 0o700); err == nil {
 				id, _ := look(inside, c.name)
-				b.set(c.name, entry{Host: c.id, Inside: id})
+				b.set(c.name, entry{Host: c.id, Inside: id, Ours: b.left(c.name, c.id)})
 			}
 			continue
 		}
@@ -318,7 +318,7 @@ func (s Share) In() error {
 		}
 		id, err := copyFile(host, inside, c.name, maxIn, true)
 		if err == nil {
-			b.set(c.name, entry{Host: c.id, Inside: id})
+			b.set(c.name, entry{Host: c.id, Inside: id, Ours: b.left(c.name, c.id)})
 		} else if errors.Is(err, errSecret) {
 			b.set(c.name, entry{Host: c.id})
 		}
