@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/atip-dev/atip-exec/sandbox/seccomp"
 )
 
 // probeVersion changes whenever the probe or what it records does.
@@ -60,7 +62,7 @@ func Forget(c Cache) {
 // earlier run, which may not hold any more. Nothing ran.
 func Stale(s Setup, err error) bool {
 	var step *StepError
-	var filter *SeccompError
+	var filter *seccomp.Error
 	return s.host.kept && s.tier != T0 && !scarce(err) && (errors.As(err, &step) && step.Code == "" || errors.As(err, &filter))
 }
 

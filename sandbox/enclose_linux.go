@@ -9,6 +9,8 @@ import (
 
 	ll "github.com/landlock-lsm/go-landlock/landlock/syscall"
 	"golang.org/x/sys/unix"
+
+	"github.com/atip-dev/atip-exec/sandbox/seccomp"
 )
 
 // Enclose confines this whole process, all of its threads and for good: it may read below
@@ -61,7 +63,7 @@ func Enclose(read []string) error {
 	}
 	// The guard of the filter shields a wrapper from its child; here there is none, and a
 	// guard of our own pid would refuse the runtime its signals.
-	progs, _, _, err := loadProgram(seccompChoice{truncate: abi >= truncateABI}, math.MaxInt32, math.MaxInt32, ticket)
+	progs, _, _, err := seccomp.Load(seccomp.Choice{Truncate: abi >= truncateABI}, math.MaxInt32, math.MaxInt32, ticket)
 	if err != nil {
 		return err
 	}
@@ -73,12 +75,12 @@ func Enclose(read []string) error {
 	}
 	for _, prog := range progs {
 		if len(prog) == 0 {
-			return &SeccompError{Step: "install", Err: errors.New("an empty program")}
+			return &seccomp.Error{Step: "install", Err: errors.New("an empty program")}
 		}
 		fprog := unix.SockFprog{Len: uint16(len(prog)), Filter: &prog[0]}
 		_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&fprog)))
 		if errno != 0 {
-			return &SeccompError{Step: "install", Err: errno}
+			return &seccomp.Error{Step: "install", Err: errno}
 		}
 	}
 	return nil

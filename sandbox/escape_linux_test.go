@@ -11,6 +11,7 @@ import (
 
 	"github.com/atip-dev/atip-exec/internal/escape"
 	"github.com/atip-dev/atip-exec/internal/proxy"
+	"github.com/atip-dev/atip-exec/sandbox/seccomp"
 )
 
 // The probes of package escape, tried inside, and in a world of their own without a
@@ -214,8 +215,8 @@ func TestTiersClaim(t *testing.T) {
 }
 
 func TestNewestCallOfTheProbes(t *testing.T) {
-	if escape.Newest != SyscallNewest {
-		t.Error(fmt.Sprint(escape.Newest, " is not ", SyscallNewest))
+	if escape.Newest != seccomp.Newest {
+		t.Error(fmt.Sprint(escape.Newest, " is not ", seccomp.Newest))
 	}
 }
 

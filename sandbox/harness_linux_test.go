@@ -23,6 +23,7 @@ import (
 
 	"github.com/atip-dev/atip-exec/internal/gate"
 	"github.com/atip-dev/atip-exec/internal/proxy"
+	"github.com/atip-dev/atip-exec/internal/require"
 )
 
 // TestMain lets the test binary also be the wrapper and the confined child: a
@@ -451,23 +452,9 @@ func (w world) profile(t testing.TB, change func(*Input)) Profile {
 	return p
 }
 
-// need fails, or skips where the machine lacks a feature and ATIP_REQUIRE does not
-// name it. It is the only place of the package that skips.
-func need(t testing.TB, feature string, have bool) {
-	t.Helper()
-	if have {
-		return
-	}
-	for _, r := range strings.FieldsFunc(os.Getenv("ATIP_REQUIRE"), func(r rune) bool { return r == ',' || r == ' ' }) {
-		if r == feature {
-			t.Fatalf("%s is required and missing", feature)
-		}
-	}
-	t.Skipf("kernel feature %s is missing", feature)
-}
-
 func needLandlock(t testing.TB, abi int) {
 	t.Helper()
-	have, _, _ := landlockABI()
-	need(t, "landlock", have >= abi)
+	if have, _, _ := landlockABI(); have < abi {
+		require.Feature(t, "landlock", fmt.Errorf("the kernel has version %d", have))
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/atip-dev/atip-exec/internal/gate"
+	"github.com/atip-dev/atip-exec/sandbox/seccomp"
 )
 
 // observer hears of the calls that name something, and says which of them the sandbox
@@ -35,7 +36,7 @@ const maxDenials = 20
 // newObserver is the observer of a run under s that starts in cwd.
 func newObserver(l gate.Listener, s *Setup, cwd string) (*observer, error) {
 	// Placeholders of the guard get the ids that the filter of the run has.
-	progs, _, _, err := loadProgram(s.filter(), os.Getpid(), os.Getpid(), 1)
+	progs, _, _, err := seccomp.Load(s.filter(), os.Getpid(), os.Getpid(), 1)
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +51,7 @@ func newObserver(l gate.Listener, s *Setup, cwd string) (*observer, error) {
 
 // respond answers a call that the filter asks about.
 func (o *observer) respond(n *gate.Notification) gate.Response {
-	k, err := answer(o.prog, &n.Call)
+	k, err := seccomp.Answer(o.prog, &n.Call)
 	switch {
 	case err == nil && k == unix.SECCOMP_RET_ALLOW:
 		o.look(n)

@@ -9,6 +9,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/atip-dev/atip-exec/sandbox/seccomp"
 )
 
 // try confines a thread that is thrown away afterwards and looks whether the kernel
@@ -218,11 +220,11 @@ func touch(path string, flags int) error {
 
 // trySeccomp installs the strictest filter and expects it to refuse a socket.
 func trySeccomp(abi int) error {
-	progs, _, _, err := loadProgram(seccompChoice{truncate: abi >= truncateABI, fork: true}, unix.Getpid(), unix.Gettid(), 0)
+	progs, _, _, err := seccomp.Load(seccomp.Choice{Truncate: abi >= truncateABI, Fork: true}, unix.Getpid(), unix.Gettid(), 0)
 	if err != nil {
 		return err
 	}
-	if err := installSeccomp(progs); err != nil {
+	if err := seccomp.Install(progs); err != nil {
 		return err
 	}
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)

@@ -7,6 +7,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/atip-dev/atip-exec/sandbox/seccomp"
 )
 
 // stageName is argv[0] of the stage: this executable, started once more to do what
@@ -174,13 +176,13 @@ func (s *stage) inPlace() error {
 		return err
 	}
 	choice, ticket := s.setup().filter(), uint32(0)
-	if !choice.fork {
+	if !choice.Fork {
 		if ticket, err = newTicket(); err != nil {
 			return err
 		}
 	}
 	wrapper := os.Getppid()
-	progs, _, _, err := loadProgram(choice, wrapper, wrapper, ticket)
+	progs, _, _, err := seccomp.Load(choice, wrapper, wrapper, ticket)
 	if err != nil {
 		return err
 	}
@@ -190,11 +192,11 @@ func (s *stage) inPlace() error {
 	}
 	if p.Observe || p.Gate {
 		var listener int
-		if listener, err = installListened(progs, p.Observe, p.Gate); err == nil {
+		if listener, err = seccomp.InstallListened(progs, p.Observe, p.Gate); err == nil {
 			err = s.sendListener(listener)
 		}
 	} else {
-		err = installSeccomp(progs)
+		err = seccomp.Install(progs)
 	}
 	if err != nil {
 		return err

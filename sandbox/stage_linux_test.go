@@ -12,16 +12,16 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/atip-dev/atip-exec/internal/require"
 )
 
 func needNamespaces(t testing.TB) {
 	t.Helper()
 	needLandlock(t, scopeABI)
-	h := try("")
-	if !h.Namespaces {
-		t.Log(h.NSWhy)
+	if h := try(""); !h.Namespaces {
+		require.Feature(t, "userns", errors.New(h.NSWhy))
 	}
-	need(t, "userns", h.Namespaces)
 }
 
 // third is the profile of the world with tier T3.

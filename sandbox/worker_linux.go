@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/atip-dev/atip-exec/sandbox/seccomp"
 )
 
 // worker is the one thread that is confined. It forks the child, so that the child
@@ -178,12 +180,12 @@ func (w *worker) confine() (ticket uint32, err error) {
 		return 0, err
 	}
 	choice := w.setup.filter()
-	if !choice.fork {
+	if !choice.Fork {
 		if ticket, err = newTicket(); err != nil {
 			return 0, err
 		}
 	}
-	progs, _, _, err := loadProgram(choice, unix.Getpid(), unix.Gettid(), ticket)
+	progs, _, _, err := seccomp.Load(choice, unix.Getpid(), unix.Gettid(), ticket)
 	if err != nil {
 		return 0, err
 	}
@@ -191,9 +193,9 @@ func (w *worker) confine() (ticket uint32, err error) {
 		return 0, err
 	}
 	if w.listen == nil {
-		return ticket, installSeccomp(progs)
+		return ticket, seccomp.Install(progs)
 	}
-	listener, err := installListened(progs, w.observed, w.gated)
+	listener, err := seccomp.InstallListened(progs, w.observed, w.gated)
 	if err == nil {
 		err = w.listen(listener)
 	}

@@ -5,10 +5,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/atip-dev/atip-exec/internal/require"
 )
 
 // completions are lines with one way to go on, and how they stand there after a TAB. zzmytool
@@ -54,23 +55,10 @@ func completing(t *testing.T) (w world, env []string) {
 	return w, []string{"HOME=" + w.home, "ZDOTDIR=" + w.home, "PATH=" + filepath.Join(w.home, "stubs") + ":" + bin + ":/usr/bin:/bin", "TERM=dumb", "LANG=C.UTF-8", "BASH_SILENCE_DEPRECATION_WARNING=1"}
 }
 
-// needFile skips where something of a shell is not installed and ATIP_REQUIRE does not
-// demand it.
-func needFile(t *testing.T, err error) {
-	t.Helper()
-	if err == nil {
-		return
-	}
-	if slices.Contains(strings.FieldsFunc(os.Getenv("ATIP_REQUIRE"), func(r rune) bool { return r == ',' || r == ' ' }), "shells") {
-		t.Fatal(err)
-	}
-	t.Skip(err)
-}
-
 func needShell(t *testing.T, name string) {
 	t.Helper()
 	_, err := exec.LookPath(name)
-	needFile(t, err)
+	require.Feature(t, "shells", err)
 }
 
 const bashSettings = `PS1='READY$ '
@@ -111,7 +99,7 @@ func TestCompletion(t *testing.T) {
 			needShell(t, tt.shell)
 			if strings.Contains(tt.text, library) {
 				_, err := os.Stat(library)
-				needFile(t, err)
+				require.Feature(t, "shells", err)
 			}
 			w, env := completing(t)
 			put(t, w.home, map[string]string{tt.file: tt.text})

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -16,6 +17,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/atip-dev/atip-exec/internal/require"
 )
 
 // internet stands for everything beyond this machine: a proxy that a policy names as the
@@ -122,10 +125,7 @@ func needTier3(t *testing.T) {
 	if _, code, _ := w.networked(`{"version":1,"sandbox":{"tier":"T3"}}`, "true"); code == 0 {
 		return
 	}
-	if slices.Contains(strings.FieldsFunc(os.Getenv("ATIP_REQUIRE"), func(r rune) bool { return r == ',' || r == ' ' }), "userns") {
-		t.Fatal("userns is required and missing")
-	}
-	t.Skip("kernel feature userns is missing")
+	require.Feature(t, "userns", errors.New("T3 does not start"))
 }
 
 // TestListedHosts: a command that was granted a host reaches it, and no other.

@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/atip-dev/atip-exec/internal/require"
 )
 
 // The test binary is its own writer process.
@@ -216,24 +218,12 @@ func TestFullDisk(t *testing.T) {
 	if err == nil {
 		err = cmd.Wait()
 	} else if errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EINVAL) {
-		needs(t, "userns", err)
+		require.Feature(t, "userns", err)
 	}
 	if err != nil && strings.Contains(out.String(), "mount: ") {
-		needs(t, "userns", errors.New(out.String()))
+		require.Feature(t, "userns", errors.New(out.String()))
 	}
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-}
-
-// needs skips a test for a feature that this kernel refuses, unless ATIP_REQUIRE
-// names it.
-func needs(t *testing.T, feature string, err error) {
-	t.Helper()
-	for _, f := range strings.FieldsFunc(os.Getenv("ATIP_REQUIRE"), func(r rune) bool { return r == ',' || r == ' ' }) {
-		if f == feature || f == "all" {
-			t.Fatalf("%s is required: %v", feature, err)
-		}
-	}
-	t.Skipf("no %s here: %v", feature, err)
 }

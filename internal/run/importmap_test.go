@@ -32,7 +32,8 @@ var arrows = map[string][]string{
 	"trust/distro":          {"trust"},
 	"trust/verifier":        {"atip", "trust", "trust/detached", "trust/distro", "trust/request", "trust/sigstore"},
 	"policy":                {"atip", "trust/signer", "internal/ip", "internal/errcode", "internal/subpath"},
-	"sandbox":               {"atip", "internal/gate", "internal/gitrepo", "internal/procstat", "internal/regular", "github.com/landlock-lsm/go-landlock", "internal/errcode", "internal/subpath"},
+	"sandbox":               {"atip", "sandbox/seccomp", "internal/gate", "internal/gitrepo", "internal/procstat", "internal/regular", "github.com/landlock-lsm/go-landlock", "internal/errcode", "internal/subpath"},
+	"sandbox/seccomp":       {"internal/gate", "internal/errcode"},
 	"filter":                {"internal/errcode"},
 	"internal/redactcorpus": {"filter"},
 
@@ -52,6 +53,7 @@ var arrows = map[string][]string{
 	"internal/place":    {"atip", "internal/owner", "internal/regular", "internal/errcode", "internal/subpath"},
 	"internal/procstat": {},
 	"internal/regular":  {},
+	"internal/require":  {}, // tests only
 	"internal/outside":  {"internal/place"},
 	"internal/shell":    {"mvdan.cc/sh/v3", "internal/errcode"},
 	"internal/effects":  {"atip", "shims", "trust", "policy", "filter", "internal/fault", "internal/place", "internal/shell", "internal/proxy", "internal/gitrepo", "internal/hostword", "internal/regular", "internal/errcode", "internal/subpath"},

@@ -26,6 +26,7 @@ var rooms = map[string]map[string]string{
 		"internal/place/workspace.go":    "TMPDIR only excludes a workspace",
 		"internal/scan/probe.go":         "a process of ours, with the environment that its parent made",
 		"internal/corpus/":               "tests",
+		"internal/require/":              "tests",
 		"internal/cli/main.go":           "atip instead of this process",
 		"internal/cli/prove/trust.go":    "ATIP_EXEC_SANDBOX and ATIP_OFFLINE only refuse",
 		"internal/cli/prove/verify.go":   "PATH of a tool that is verified, not started",

@@ -1,4 +1,4 @@
-package sandbox
+package seccomp
 
 import (
 	"encoding/json"
@@ -31,9 +31,9 @@ type kernelCall struct {
 	Args [6]uintptr
 }
 
-func jobFor(c seccompChoice) filterJob {
-	return filterJob{Inet: c.inet, Unix: c.unix, Metadata: c.metadata, Truncate: c.truncate, Fork: c.fork,
-		Private: c.private, Wrapper: os.Getpid(), Worker: unix.Gettid()}
+func jobFor(c Choice) filterJob {
+	return filterJob{Inet: c.Inet, Unix: c.Unix, Metadata: c.Metadata, Truncate: c.Truncate, Fork: c.Fork,
+		Private: c.Private, Wrapper: os.Getpid(), Worker: unix.Gettid()}
 }
 
 const (
@@ -78,15 +78,15 @@ func TestFilterChild(t *testing.T) {
 }
 
 func installJob(job filterJob) error {
-	c := seccompChoice{inet: job.Inet, unix: job.Unix, metadata: job.Metadata, truncate: job.Truncate, fork: job.Fork, private: job.Private}
-	progs, _, _, err := loadProgram(c, job.Wrapper, job.Worker, testTicket)
+	c := Choice{Inet: job.Inet, Unix: job.Unix, Metadata: job.Metadata, Truncate: job.Truncate, Fork: job.Fork, Private: job.Private}
+	progs, _, _, err := Load(c, job.Wrapper, job.Worker, testTicket)
 	if err != nil {
 		return err
 	}
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return err
 	}
-	return installSeccomp(progs)
+	return Install(progs)
 }
 
 // rawCall makes the call; a child that it forks ends at once.

@@ -1,8 +1,8 @@
-package sandbox
+package seccomp
 
 import "embed"
 
 // filterFiles holds the programs of this architecture only.
 //
-//go:embed seccomp/amd64/*.bpf
+//go:embed amd64/*.bpf
 var filterFiles embed.FS

@@ -1,4 +1,4 @@
-package sandbox
+package seccomp
 
 import (
 	"fmt"
@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/atip-dev/atip-exec/internal/require"
 )
 
 // The kernel decides the rows of the table again, on calls made by a child that has
@@ -89,14 +91,14 @@ func (t ArgTest) hits(job filterJob) []uintptr {
 
 // kernelRow is a rule as calls of this machine.
 type kernelRow struct {
-	rule  SyscallRule
+	rule  Rule
 	calls []kernelCall
 }
 
 func kernelRows(t *testing.T, job filterJob, groups []string) []kernelRow {
 	numbers := callsOf(t, runtime.GOARCH)
 	var rows []kernelRow
-	for _, rule := range SyscallRules(groups...) {
+	for _, rule := range Rules(groups...) {
 		if rule.Answer == AnswerKill || slices.ContainsFunc(rule.Tests, func(a ArgTest) bool { return a.Op >= OpHigh }) {
 			continue
 		}
@@ -130,23 +132,23 @@ func kernelRows(t *testing.T, job filterJob, groups []string) []kernelRow {
 func TestKernelRefusesEveryRow(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	for _, c := range []seccompChoice{
-		{truncate: true, fork: true},
-		{truncate: true, fork: true, unix: true, metadata: true},
-		{truncate: true, fork: true, inet: true, metadata: true},
-		{truncate: true, fork: true, inet: true, unix: true},
-		{private: true, truncate: true, fork: true, unix: true, metadata: true},
-		{private: true, truncate: true, fork: true, unix: true, metadata: true, inet: true},
+	for _, c := range []Choice{
+		{Truncate: true, Fork: true},
+		{Truncate: true, Fork: true, Unix: true, Metadata: true},
+		{Truncate: true, Fork: true, Inet: true, Metadata: true},
+		{Truncate: true, Fork: true, Inet: true, Unix: true},
+		{Private: true, Truncate: true, Fork: true, Unix: true, Metadata: true},
+		{Private: true, Truncate: true, Fork: true, Unix: true, Metadata: true, Inet: true},
 		{},
 	} {
 		names := c.programs()
 		t.Run(strings.Join(names, "+"), func(t *testing.T) {
 			job := jobFor(c)
 			var groups []string
-			for _, p := range FilterPrograms() {
+			for _, p := range Programs() {
 				// Below the ticket an upper half of clone's flags is a guess and fatal;
 				// the complete program is tried without it.
-				if slices.Contains(names, p.Name) && (c.fork || len(p.Groups) == 1) {
+				if slices.Contains(names, p.Name) && (c.Fork || len(p.Groups) == 1) {
 					groups = append(groups, p.Groups...)
 				}
 			}
@@ -212,7 +214,7 @@ func checkRows(t *testing.T, rows []kernelRow, confined, unconfined []syscall.Er
 func TestKernelLetsOrdinaryCallsPass(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	job := jobFor(seccompChoice{truncate: true, fork: true})
+	job := jobFor(Choice{Truncate: true, Fork: true})
 	numbers := callsOf(t, runtime.GOARCH)
 	rows := []struct {
 		call string
@@ -249,7 +251,7 @@ func TestKernelLetsOrdinaryCallsPass(t *testing.T) {
 func TestForeignABIsDie(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	strict := jobFor(seccompChoice{truncate: true, fork: true})
+	strict := jobFor(Choice{Truncate: true, Fork: true})
 	free := strict
 	free.Unconfined = true
 	if runtime.GOARCH == "amd64" {
@@ -268,7 +270,9 @@ func TestForeignABIsDie(t *testing.T) {
 	strict.Exec = []string{program.write(t)}
 	free.Exec = strict.Exec
 	_, status := runFilterJob(t, free)
-	need(t, program.feature, status.ExitStatus() == foreignExit)
+	if status.ExitStatus() != foreignExit {
+		require.Feature(t, program.feature, fmt.Errorf("the call ended with %#x", status))
+	}
 	if _, status := runFilterJob(t, strict); !status.Signaled() || status.Signal() != unix.SIGSYS {
 		t.Errorf("%s: %#x, want SIGSYS", program.feature, status)
 	}
@@ -294,7 +298,7 @@ func TestForkTicket(t *testing.T) {
 		{name: "fork granted, any number", fork: true, probe: "fork", ticket: 7 << 32, want: "forked: 0 <nil>"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			job := jobFor(seccompChoice{truncate: true, fork: row.fork})
+			job := jobFor(Choice{Truncate: true, Fork: row.fork})
 			job.Probe, job.Ticket = row.probe, row.ticket
 			out, status := runFilterJob(t, job)
 			if row.kill != (status.Signaled() && status.Signal() == unix.SIGSYS) || !strings.Contains(out, row.want) {
@@ -307,12 +311,12 @@ func TestForkTicket(t *testing.T) {
 func TestOrdinaryProgramsRun(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	full := seccompChoice{truncate: true, fork: true, inet: true, metadata: true}
-	closed := seccompChoice{truncate: true, fork: true}
-	alone := seccompChoice{truncate: true}
+	full := Choice{Truncate: true, Fork: true, Inet: true, Metadata: true}
+	closed := Choice{Truncate: true, Fork: true}
+	alone := Choice{Truncate: true}
 	dir := t.TempDir()
 	rows := []struct {
-		choice seccompChoice
+		choice Choice
 		argv   []string
 		want   string
 	}{
@@ -355,7 +359,7 @@ func TestOnlyThisThreadIsConfined(t *testing.T) {
 		// Never unlocked: the thread ends with the goroutine.
 		runtime.LockOSThread()
 		own = unix.Gettid()
-		done <- installJob(jobFor(seccompChoice{truncate: true, fork: true}))
+		done <- installJob(jobFor(Choice{Truncate: true, Fork: true}))
 		<-done
 	}()
 	if err := <-done; err != nil {

@@ -1,4 +1,4 @@
-package sandbox
+package seccomp
 
 import (
 	"errors"
@@ -9,11 +9,8 @@ import (
 	"github.com/atip-dev/atip-exec/internal/gate"
 )
 
-// call is a system call as a filter sees it.
-type call = gate.Call
-
 // word is a 32-bit load of the struct on the little-endian machines we support.
-func word(c *call, offset uint32) (uint32, bool) {
+func word(c *gate.Call, offset uint32) (uint32, bool) {
 	if offset > 60 || offset%4 != 0 {
 		return 0, false
 	}
@@ -23,9 +20,9 @@ func word(c *call, offset uint32) (uint32, bool) {
 // errFilter is a program that does not end as the kernel's verifier demands.
 var errFilter = errors.New("not a system call filter")
 
-// answer runs a filter on one call. It knows the instructions that our programs have, and
+// Answer runs a filter on one call. It knows the instructions that our programs have, and
 // anything else is an error.
-func answer(prog []unix.SockFilter, c *call) (uint32, error) {
+func Answer(prog []unix.SockFilter, c *gate.Call) (uint32, error) {
 	var a uint32
 	for pc := 0; pc < len(prog); pc++ {
 		in := &prog[pc]
@@ -102,22 +99,22 @@ const (
 	waitKillableRecv = 1 << 5
 )
 
-// installListened installs the programs on the calling thread, with a listener for what is
+// InstallListened installs the programs on the calling thread, with a listener for what is
 // to be observed or decided. Where starts are decided there is one or an error: to go on
 // without would be to start anything.
-func installListened(progs [][]unix.SockFilter, observe, gated bool) (listener int, err error) {
+func InstallListened(progs [][]unix.SockFilter, observe, gated bool) (listener int, err error) {
 	if observe {
 		if listener, err = installObserved(progs); err == nil && listener < 0 && gated {
-			err = &SeccompError{Step: "install", Err: gate.ErrOther}
+			err = &Error{Step: "install", Err: gate.ErrOther}
 		}
 		return listener, err
 	}
-	if err := installSeccomp(progs); err != nil {
+	if err := Install(progs); err != nil {
 		return -1, err
 	}
 	l, err := gate.Install()
 	if err != nil {
-		return -1, &SeccompError{Step: "install", Err: err}
+		return -1, &Error{Step: "install", Err: err}
 	}
 	return int(l), nil
 }
@@ -127,17 +124,17 @@ func installListened(progs [][]unix.SockFilter, observe, gated bool) (listener i
 // one, and the programs are installed as they are.
 func installObserved(progs [][]unix.SockFilter) (listener int, err error) {
 	if len(progs) == 0 {
-		return -1, installSeccomp(progs)
+		return -1, Install(progs)
 	}
 	last := len(progs) - 1
 	if last > 0 {
-		if err := installSeccomp(progs[:last]); err != nil {
+		if err := Install(progs[:last]); err != nil {
 			return -1, err
 		}
 	}
 	prog, err := observing(progs[last])
 	if err != nil {
-		return -1, &SeccompError{Step: "install", Err: err}
+		return -1, &Error{Step: "install", Err: err}
 	}
 	fprog := unix.SockFprog{Len: uint16(len(prog)), Filter: &prog[0]}
 	for _, flags := range [...]uintptr{newListener | waitKillableRecv, newListener} {
@@ -146,11 +143,11 @@ func installObserved(progs [][]unix.SockFilter) (listener int, err error) {
 		case 0:
 			return int(fd), nil
 		case unix.EBUSY:
-			return -1, installSeccomp(progs[last:])
+			return -1, Install(progs[last:])
 		case unix.EINVAL: // an older kernel
 		default:
-			return -1, &SeccompError{Step: "install", Err: errno}
+			return -1, &Error{Step: "install", Err: errno}
 		}
 	}
-	return -1, installSeccomp(progs[last:])
+	return -1, Install(progs[last:])
 }

@@ -1,4 +1,4 @@
-package sandbox
+package seccomp
 
 import (
 	"crypto/sha256"
@@ -15,41 +15,41 @@ import (
 	"github.com/atip-dev/atip-exec/internal/errcode"
 )
 
-// seccompChoice says what a run's syscall filter lets through. The zero value is
+// Choice says what a run's syscall filter lets through. The zero value is
 // the strictest filter; each field set to true spells out one thing less refused.
-type seccompChoice struct {
-	inet bool // sockets of INET, INET6 and NETLINK
-	unix bool // sockets of UNIX: Landlock RESOLVE_UNIX (ABI 9) or a private root must bound them
-	// metadata lets chmod, chown, utime and xattr calls pass (group I off). Set it
+type Choice struct {
+	Inet bool // sockets of INET, INET6 and NETLINK
+	Unix bool // sockets of UNIX: Landlock RESOLVE_UNIX (ABI 9) or a private root must bound them
+	// Metadata lets chmod, chown, utime and xattr calls pass (group I off). Set it
 	// when some host path is writable or when mounts are read-only anyway.
-	metadata bool
-	truncate bool // Landlock handles truncation (ABI 3), so group M is not stacked
-	fork     bool // the command may start processes; else the ticket program is stacked
-	// private says that own PID and IPC namespaces hold the run: SysV IPC and the
+	Metadata bool
+	Truncate bool // Landlock handles truncation (ABI 3), so group M is not stacked
+	Fork     bool // the command may start processes; else the ticket program is stacked
+	// Private says that own PID and IPC namespaces hold the run: SysV IPC and the
 	// settings of other processes need no filter, and the worker needs no guard.
-	// It requires unix, metadata and truncate.
-	private bool
+	// It requires Unix, Metadata and Truncate.
+	Private bool
 }
 
-// loadProgram returns the filters for c in the order in which they must be
+// Load returns the filters for c in the order in which they must be
 // installed, with the names of the programs joined by "+" and the SHA-256 of their
 // unpatched bytes, as sha256sum prints it for the files of the programs put together.
 // wrapperPID and workerTID are the ids the guard shields; ticket is what our own
-// fork presents when c.fork is false, and must then not be zero.
-func loadProgram(c seccompChoice, wrapperPID, workerTID int, ticket uint32) (progs [][]unix.SockFilter, name, sha string, err error) {
+// fork presents when c.Fork is false, and must then not be zero.
+func Load(c Choice, wrapperPID, workerTID int, ticket uint32) (progs [][]unix.SockFilter, name, sha string, err error) {
 	names := c.programs()
 	name = strings.Join(names, "+")
 	fail := func(err error) ([][]unix.SockFilter, string, string, error) {
-		return nil, name, "", &SeccompError{Program: name, Step: "load", Err: err}
+		return nil, name, "", &Error{Program: name, Step: "load", Err: err}
 	}
 	switch {
 	case len(filterIndex) == 0:
 		return nil, name, "", &NoFilterError{Arch: runtime.GOARCH}
-	case c.private && !(c.unix && c.metadata && c.truncate):
+	case c.Private && !(c.Unix && c.Metadata && c.Truncate):
 		return fail(errors.New("private namespaces are combined with a restriction that has no program"))
-	case !c.private && (wrapperPID <= 0 || workerTID <= 0):
+	case !c.Private && (wrapperPID <= 0 || workerTID <= 0):
 		return fail(fmt.Errorf("nothing to guard: wrapper %d, worker %d", wrapperPID, workerTID))
-	case !c.fork && ticket == 0:
+	case !c.Fork && ticket == 0:
 		return fail(errors.New("the fork ticket is zero"))
 	}
 	patches := [...]struct{ placeholder, value uint32 }{
@@ -94,22 +94,22 @@ func loadProgram(c seccompChoice, wrapperPID, workerTID int, ticket uint32) (pro
 	return progs, name, sha, nil
 }
 
-// installSeccomp installs the programs on the calling thread only, in order. The
+// Install installs the programs on the calling thread only, in order. The
 // thread must have no_new_privs or CAP_SYS_ADMIN.
 //
 // TSYNC is never used: it would confine every thread of the wrapper, for good.
-func installSeccomp(progs [][]unix.SockFilter) error {
+func Install(progs [][]unix.SockFilter) error {
 	if len(progs) == 0 {
-		return &SeccompError{Step: "install", Err: errors.New("no program given")}
+		return &Error{Step: "install", Err: errors.New("no program given")}
 	}
 	for i, prog := range progs {
 		if len(prog) == 0 || len(prog) > unix.BPF_MAXINSNS {
-			return &SeccompError{Step: "install", Err: fmt.Errorf("program %d has %d instructions", i, len(prog))}
+			return &Error{Step: "install", Err: fmt.Errorf("program %d has %d instructions", i, len(prog))}
 		}
 		fprog := unix.SockFprog{Len: uint16(len(prog)), Filter: &prog[0]}
 		_, _, errno := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&fprog)))
 		if errno != 0 {
-			return &SeccompError{Step: "install", Err: fmt.Errorf("program %d: %w", i, errno)}
+			return &Error{Step: "install", Err: fmt.Errorf("program %d: %w", i, errno)}
 		}
 	}
 	return nil
@@ -126,7 +126,7 @@ type filterEntry struct {
 func embedded(name string) (filterEntry, []byte, error) {
 	for _, entry := range filterIndex {
 		if entry.name == name {
-			code, err := filterFiles.ReadFile("seccomp/" + runtime.GOARCH + "/" + name + ".bpf")
+			code, err := filterFiles.ReadFile(runtime.GOARCH + "/" + name + ".bpf")
 			return entry, code, err
 		}
 	}
@@ -148,46 +148,46 @@ func decodeFilter(code []byte) ([]unix.SockFilter, error) {
 
 // programs lists the programs of c in the order in which they are installed. The
 // complete one is last: until then the thread may still make every call.
-func (c seccompChoice) programs() []string {
+func (c Choice) programs() []string {
 	var names []string
-	if !c.fork {
+	if !c.Fork {
 		names = append(names, "ticket")
 	}
-	if !c.truncate {
+	if !c.Truncate {
 		names = append(names, "truncate")
 	}
 	return append(names, c.name())
 }
 
 // name is the name of the main program of c.
-func (c seccompChoice) name() string {
-	if c.private {
-		if c.inet {
+func (c Choice) name() string {
+	if c.Private {
+		if c.Inet {
 			return "t3-net"
 		}
 		return "t3"
 	}
 	name := "t2"
-	if c.inet {
+	if c.Inet {
 		name += "-net"
 	}
-	if c.unix {
+	if c.Unix {
 		name += "-unix"
 	}
-	if !c.metadata {
+	if !c.Metadata {
 		name += "-meta"
 	}
 	return name
 }
 
-// SeccompError says which filter program could not be loaded or installed.
-type SeccompError struct {
+// Error says which filter program could not be loaded or installed.
+type Error struct {
 	Program string
 	Step    string // "load", "install"
 	Err     error
 }
 
-func (e *SeccompError) Error() string {
+func (e *Error) Error() string {
 	if e.Program == "" {
 		return e.Step + " seccomp filter: " + e.Err.Error()
 	}
@@ -195,13 +195,13 @@ func (e *SeccompError) Error() string {
 }
 
 // Unwrap returns the cause.
-func (e *SeccompError) Unwrap() error { return e.Err }
+func (e *Error) Unwrap() error { return e.Err }
 
 // FaultCode is E4102: a start step failed, nothing was executed.
-func (e *SeccompError) FaultCode() string { return errcode.Confinement }
+func (e *Error) FaultCode() string { return errcode.Confinement }
 
 // FaultDetails names the program and the step.
-func (e *SeccompError) FaultDetails() map[string]any {
+func (e *Error) FaultDetails() map[string]any {
 	return map[string]any{"step": "seccomp." + e.Step, "program": e.Program}
 }
 

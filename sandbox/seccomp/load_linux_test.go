@@ -1,4 +1,4 @@
-package sandbox
+package seccomp
 
 import (
 	"crypto/sha256"
@@ -15,11 +15,11 @@ import (
 )
 
 // everyChoice lists all combinations that have a program.
-func everyChoice() []seccompChoice {
-	var all []seccompChoice
+func everyChoice() []Choice {
+	var all []Choice
 	for i := range 64 {
-		c := seccompChoice{inet: i&1 != 0, unix: i&2 != 0, metadata: i&4 != 0, truncate: i&8 != 0, fork: i&16 != 0, private: i&32 != 0}
-		if !c.private || c.unix && c.metadata && c.truncate {
+		c := Choice{Inet: i&1 != 0, Unix: i&2 != 0, Metadata: i&4 != 0, Truncate: i&8 != 0, Fork: i&16 != 0, Private: i&32 != 0}
+		if !c.Private || c.Unix && c.Metadata && c.Truncate {
 			all = append(all, c)
 		}
 	}
@@ -30,7 +30,7 @@ func TestEveryChoiceLoads(t *testing.T) {
 	const wrapper, worker, ticket = 4711, 4712, 0x77777777
 	used := map[string]bool{}
 	for _, c := range everyChoice() {
-		progs, name, sha, err := loadProgram(c, wrapper, worker, ticket)
+		progs, name, sha, err := Load(c, wrapper, worker, ticket)
 		if err != nil {
 			t.Errorf("%+v: %v", c, err)
 			continue
@@ -38,7 +38,7 @@ func TestEveryChoiceLoads(t *testing.T) {
 		var files []byte
 		for _, n := range c.programs() {
 			used[n] = true
-			code, err := os.ReadFile(filepath.Join("seccomp", runtime.GOARCH, n+".bpf"))
+			code, err := os.ReadFile(filepath.Join(runtime.GOARCH, n+".bpf"))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -55,14 +55,14 @@ func TestEveryChoiceLoads(t *testing.T) {
 		}
 		for k, want := range map[uint32]bool{
 			PatchWrapperPID: false, PatchWorkerTID: false, PatchTicket: false,
-			wrapper: !c.private, worker: !c.private, ticket: !c.fork,
+			wrapper: !c.Private, worker: !c.Private, ticket: !c.Fork,
 		} {
 			if slices.Contains(ks, k) != want {
 				t.Errorf("%s: %#x in the program: %v, want %v", name, k, !want, want)
 			}
 		}
 	}
-	for _, p := range FilterPrograms() {
+	for _, p := range Programs() {
 		if !used[p.Name] {
 			t.Errorf("program %s is generated and never chosen", p.Name)
 		}
@@ -72,34 +72,34 @@ func TestEveryChoiceLoads(t *testing.T) {
 func TestLoadRefuses(t *testing.T) {
 	for _, row := range []struct {
 		name            string
-		choice          seccompChoice
+		choice          Choice
 		wrapper, worker int
 		ticket          uint32
 	}{
-		{"no wrapper", seccompChoice{fork: true}, 0, 2, 1},
-		{"no worker", seccompChoice{fork: true}, 1, 0, 1},
-		{"no ticket", seccompChoice{}, 1, 2, 0},
-		{"private and without unix", seccompChoice{private: true, metadata: true, truncate: true, fork: true}, 1, 2, 1},
-		{"private and metadata closed", seccompChoice{private: true, unix: true, truncate: true, fork: true}, 1, 2, 1},
-		{"private and truncation not handled", seccompChoice{private: true, unix: true, metadata: true, fork: true}, 1, 2, 1},
+		{"no wrapper", Choice{Fork: true}, 0, 2, 1},
+		{"no worker", Choice{Fork: true}, 1, 0, 1},
+		{"no ticket", Choice{}, 1, 2, 0},
+		{"private and without unix", Choice{Private: true, Metadata: true, Truncate: true, Fork: true}, 1, 2, 1},
+		{"private and metadata closed", Choice{Private: true, Unix: true, Truncate: true, Fork: true}, 1, 2, 1},
+		{"private and truncation not handled", Choice{Private: true, Unix: true, Metadata: true, Fork: true}, 1, 2, 1},
 	} {
-		progs, _, _, err := loadProgram(row.choice, row.wrapper, row.worker, row.ticket)
-		var typed *SeccompError
+		progs, _, _, err := Load(row.choice, row.wrapper, row.worker, row.ticket)
+		var typed *Error
 		if !errors.As(err, &typed) || typed.FaultCode() != "E4102" || progs != nil {
 			t.Errorf("%s: %v", row.name, err)
 		}
 	}
-	if err := installSeccomp(nil); err == nil {
+	if err := Install(nil); err == nil {
 		t.Error("installing nothing succeeds")
 	}
-	if err := installSeccomp([][]unix.SockFilter{{}}); err == nil {
+	if err := Install([][]unix.SockFilter{{}}); err == nil {
 		t.Error("installing an empty program succeeds")
 	}
 }
 
 // A program that the kernel's checker rejects must not pass for installed.
 func TestInstallReportsTheKernel(t *testing.T) {
-	err := installSeccomp([][]unix.SockFilter{{{Code: 0xffff}}})
+	err := Install([][]unix.SockFilter{{{Code: 0xffff}}})
 	if !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.EACCES) {
 		t.Errorf("got %v", err)
 	}
@@ -107,7 +107,7 @@ func TestInstallReportsTheKernel(t *testing.T) {
 
 func BenchmarkSeccompLoad(b *testing.B) {
 	for b.Loop() {
-		if _, _, _, err := loadProgram(seccompChoice{truncate: true, fork: true}, 1, 2, 0); err != nil {
+		if _, _, _, err := Load(Choice{Truncate: true, Fork: true}, 1, 2, 0); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -116,13 +116,13 @@ func BenchmarkSeccompLoad(b *testing.B) {
 // BenchmarkSeccompInstall measures the system call alone, each time on a thread
 // of its own, because a filter stays.
 func BenchmarkSeccompInstall(b *testing.B) {
-	for _, c := range []seccompChoice{
-		{truncate: true, fork: true},
-		{truncate: true},
-		{truncate: true, fork: true, inet: true, unix: true},
-		{truncate: true, fork: true, unix: true, metadata: true, private: true},
+	for _, c := range []Choice{
+		{Truncate: true, Fork: true},
+		{Truncate: true},
+		{Truncate: true, Fork: true, Inet: true, Unix: true},
+		{Truncate: true, Fork: true, Unix: true, Metadata: true, Private: true},
 	} {
-		progs, name, _, err := loadProgram(c, os.Getpid(), os.Getpid(), testTicket)
+		progs, name, _, err := Load(c, os.Getpid(), os.Getpid(), testTicket)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -135,7 +135,7 @@ func BenchmarkSeccompInstall(b *testing.B) {
 					err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
 					if err == nil {
 						start := time.Now()
-						err = installSeccomp(progs)
+						err = Install(progs)
 						times = append(times, time.Since(start))
 					}
 					done <- err

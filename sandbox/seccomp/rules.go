@@ -1,4 +1,4 @@
-package sandbox
+package seccomp
 
 // Flags and requests as the kernel has them on amd64 and arm64. They are spelled
 // out here because the table must compile on every system.
@@ -23,8 +23,8 @@ const (
 	afNetlink       = 16
 )
 
-// syscallTable is data only, so that it costs no package initialisation.
-var syscallTable = []SyscallRule{
+// table is data only, so that it costs no package initialisation.
+var table = []Rule{
 	// Namespaces and mounts: the ways to build a world in which the other layers
 	// mean something else. The flags of clone3 lie in memory where a filter cannot
 	// look; ENOSYS makes Go and glibc fall back to clone.

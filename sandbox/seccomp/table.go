@@ -1,15 +1,16 @@
-package sandbox
+// Package seccomp holds the table of system calls that a run may not make and the filter
+// programs compiled from it, loads the programs that a run needs and installs them on a thread.
+//
+// The table is the only source of the filters: scripts/seccompgen compiles it with libseccomp
+// into the programs of this directory, and the tests decide every row again, once with a BPF
+// interpreter and once on the kernel. It is a denylist, because an allowlist breaks ordinary
+// tools; numbers above Newest are refused unseen, so that a new call stays closed until it has
+// a row or was let pass.
+package seccomp
 
-// The table of system calls that a run may not make. It is the only source of
-// the filters: scripts/seccompgen compiles it with libseccomp into the programs
-// under seccomp/, and the tests decide every row of it again, once with a BPF
-// interpreter and once on the kernel. A denylist, because an allowlist breaks
-// ordinary tools; numbers above SyscallNewest are refused unseen, so that a new
-// call stays closed until someone has put it in a row or let it pass.
-
-// SyscallNewest is the newest call that was reviewed for this table. Calls added
+// Newest is the newest call that was reviewed for this table. Calls added
 // since 5.1 have the same number on every architecture.
-const SyscallNewest = 470
+const Newest = 470
 
 // Answers of a rule: an errno, with the numbers that amd64 and arm64 share, or the
 // end of the process by SIGSYS.
@@ -60,8 +61,8 @@ type ArgTest struct {
 	Values [3]uint32
 }
 
-// SyscallRule refuses Calls when every test holds.
-type SyscallRule struct {
+// Rule refuses Calls when every test holds.
+type Rule struct {
 	Group  string
 	Calls  []string
 	Number uint32 // of a single call that libseccomp does not know yet
@@ -69,23 +70,23 @@ type SyscallRule struct {
 	Answer uint16
 }
 
-// FilterProgram is one compiled filter: the groups of rules in it.
-type FilterProgram struct {
+// Program is one compiled filter: the groups of rules in it.
+type Program struct {
 	Name   string
 	Groups []string
 }
 
-// FilterPrograms returns every program there is. Those named t2 or t3 are complete
+// Programs returns every program there is. Those named t2 or t3 are complete
 // filters; ticket and truncate are stacked on one where it needs them, because
 // each filter more costs every start of a process 15 µs.
-func FilterPrograms() []FilterProgram {
-	programs := []FilterProgram{
+func Programs() []Program {
+	programs := []Program{
 		{"t3", []string{"A", "B", "C", "D", "E", "F", "G", "G-unix", "G-type"}},
 		{"t3-net", []string{"A", "B", "C", "D", "E", "F", "G", "G-inet-unix", "G-type", "G-inet-type"}},
 		{"ticket", []string{"N"}},
 		{"truncate", []string{"M"}},
 	}
-	for _, net := range []FilterProgram{
+	for _, net := range []Program{
 		{"t2", []string{"G-none"}},
 		{"t2-net", []string{"G-inet", "G-type", "G-inet-type"}},
 		{"t2-unix", []string{"G-unix", "G-type"}},
@@ -93,16 +94,16 @@ func FilterPrograms() []FilterProgram {
 	} {
 		groups := append([]string{"guard", "A", "B", "C", "D", "E", "E-others", "F", "G", "H"}, net.Groups...)
 		programs = append(programs,
-			FilterProgram{net.Name, groups},
-			FilterProgram{net.Name + "-meta", append(groups[:len(groups):len(groups)], "I")})
+			Program{net.Name, groups},
+			Program{net.Name + "-meta", append(groups[:len(groups):len(groups)], "I")})
 	}
 	return programs
 }
 
-// SyscallRules returns the rules of the named groups, in the order of the table.
-func SyscallRules(groups ...string) []SyscallRule {
-	var rules []SyscallRule
-	for _, rule := range syscallTable {
+// Rules returns the rules of the named groups, in the order of the table.
+func Rules(groups ...string) []Rule {
+	var rules []Rule
+	for _, rule := range table {
 		for _, group := range groups {
 			if rule.Group == group {
 				rules = append(rules, rule)

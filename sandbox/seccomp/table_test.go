@@ -1,4 +1,4 @@
-package sandbox
+package seccomp
 
 import (
 	"encoding/binary"
@@ -126,14 +126,14 @@ func (t ArgTest) holds(arg uint64) bool {
 
 // expected lists the results that the table permits for one call: where several
 // rules refuse it, any of their answers.
-func expected(machine testMachine, rules []SyscallRule, complete bool, d seccompData) []uint32 {
+func expected(machine testMachine, rules []Rule, complete bool, d seccompData) []uint32 {
 	if d.arch != machine.audit {
 		return []uint32{retKill}
 	}
 	if machine.x32 && d.nr >= x32Number && d.nr != 0xffffffff {
 		return []uint32{retKill}
 	}
-	if complete && d.nr > SyscallNewest && d.nr != 0xffffffff {
+	if complete && d.nr > Newest && d.nr != 0xffffffff {
 		return []uint32{retErrno | answerENOSYS}
 	}
 	var out []uint32
@@ -173,8 +173,8 @@ func testMachines(t testing.TB) []testMachine {
 	for i := range machines {
 		m := &machines[i]
 		m.calls, m.programs = callsOf(t, m.name), map[string][]bpfInsn{}
-		for _, p := range FilterPrograms() {
-			code, err := os.ReadFile(filepath.Join("seccomp", m.name, p.Name+".bpf"))
+		for _, p := range Programs() {
+			code, err := os.ReadFile(filepath.Join(m.name, p.Name+".bpf"))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -192,7 +192,7 @@ func testMachines(t testing.TB) []testMachine {
 // lacks are absent.
 func callsOf(t testing.TB, arch string) map[string]uint32 {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("seccomp", arch, "calls.txt"))
+	text, err := os.ReadFile(filepath.Join(arch, "calls.txt"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -247,14 +247,14 @@ func (t ArgTest) values() []uint64 {
 
 func TestEveryRowIsDecidedAsTheTableSays(t *testing.T) {
 	for _, m := range testMachines(t) {
-		for _, p := range FilterPrograms() {
+		for _, p := range Programs() {
 			t.Run(m.name+"/"+p.Name, func(t *testing.T) { testProgram(t, m, p) })
 		}
 	}
 }
 
-func testProgram(t *testing.T, m testMachine, p FilterProgram) {
-	rules, complete := SyscallRules(p.Groups...), len(p.Groups) > 1
+func testProgram(t *testing.T, m testMachine, p Program) {
+	rules, complete := Rules(p.Groups...), len(p.Groups) > 1
 	decided := 0
 	check := func(d seccompData) {
 		decided++
@@ -267,7 +267,7 @@ func testProgram(t *testing.T, m testMachine, p FilterProgram) {
 		}
 	}
 	for _, arch := range []uint32{auditAMD64, auditARM64, auditI386, 0} {
-		for _, nr := range []uint32{0, 1, 59, 221, SyscallNewest, SyscallNewest + 1, 600, x32Number, x32Number + 39, x32Number + 520, 0x7fffffff, 0x80000000, 0xfffffffe, 0xffffffff} {
+		for _, nr := range []uint32{0, 1, 59, 221, Newest, Newest + 1, 600, x32Number, x32Number + 39, x32Number + 520, 0x7fffffff, 0x80000000, 0xfffffffe, 0xffffffff} {
 			check(seccompData{nr: nr, arch: arch})
 		}
 	}
@@ -279,7 +279,7 @@ func testProgram(t *testing.T, m testMachine, p FilterProgram) {
 	// them: what one group leaves alone must be allowed.
 	for call, nr := range m.calls {
 		points := map[uint8][]uint64{}
-		for _, rule := range syscallTable {
+		for _, rule := range table {
 			if slices.Contains(rule.Calls, call) {
 				for _, test := range rule.Tests {
 					points[test.Arg] = append(points[test.Arg], test.values()...)
@@ -363,7 +363,7 @@ func TestSocketFamilies(t *testing.T) {
 
 func FuzzFilterFollowsTable(f *testing.F) {
 	machines := testMachines(f)
-	programs := FilterPrograms()
+	programs := Programs()
 	f.Add(uint8(0), uint8(0), uint32(41), uint64(40), uint64(1), uint64(0), uint64(0))
 	f.Add(uint8(1), uint8(3), uint32(220), uint64(PatchTicket)<<32|17, uint64(0), uint64(0), uint64(0))
 	f.Add(uint8(0), uint8(5), uint32(16), uint64(0), uint64(0xdeadbeef00005412), uint64(0), uint64(0))
@@ -371,7 +371,7 @@ func FuzzFilterFollowsTable(f *testing.F) {
 		m, p := machines[int(machine)%len(machines)], programs[int(program)%len(programs)]
 		d := seccompData{nr, m.audit, [6]uint64{a0, a1, a2, a3}}
 		got, err := interpret(m.programs[p.Name], d)
-		want := expected(m, SyscallRules(p.Groups...), len(p.Groups) > 1, d)
+		want := expected(m, Rules(p.Groups...), len(p.Groups) > 1, d)
 		if err != nil || !slices.Contains(want, got) {
 			t.Errorf("%s/%s %+v: %#x, %v, table says %#x", m.name, p.Name, d, got, err, want)
 		}

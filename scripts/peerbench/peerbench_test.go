@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/atip-dev/atip-exec/internal/corpus"
+	"github.com/atip-dev/atip-exec/internal/require"
 )
 
 // TestMain lets the test binary be the probe and the stub of a jail, and the fake peers.
@@ -157,19 +158,6 @@ func fakePeer(how string) peer {
 		argv: func(found) []string { return []string{jailed("installed/fake"), "fake", how} }}
 }
 
-// needJail skips where nobody can make one and ATIP_REQUIRE does not demand it.
-func needJail(t *testing.T) {
-	t.Helper()
-	err := exec.Command("bwrap", "--unshare-all", "--ro-bind", "/", "/", "true").Run()
-	if err == nil {
-		return
-	}
-	if slices.Contains(strings.FieldsFunc(os.Getenv("ATIP_REQUIRE"), func(r rune) bool { return r == ',' || r == ' ' }), "userns") {
-		t.Fatalf("no jail here: %v", err)
-	}
-	t.Skipf("no jail here: %v", err)
-}
-
 // rowsOf are rows with known figures.
 func rowsOf(t *testing.T) []corpus.Row {
 	t.Helper()
@@ -212,7 +200,7 @@ func builtProgram(t *testing.T) string {
 
 // TestMeasure measures fake peers in real jails, with atip-exec beside them.
 func TestMeasure(t *testing.T) {
-	needJail(t)
+	require.Feature(t, "userns", exec.Command("bwrap", "--unshare-all", "--ro-bind", "/", "/", "true").Run())
 	b := bench{rows: rowsOf(t), adapters: t.TempDir(), scratch: t.TempDir(), patience: time.Minute, log: io.Discard}
 	broken := fakePeer("words")
 	broken.label, broken.source = "broken", copied{err: errors.New("no such package")}
@@ -299,7 +287,7 @@ func TestProbe(t *testing.T) {
 
 // TestJailHolds runs the probe in a jail, and in ones that lack a wall.
 func TestJailHolds(t *testing.T) {
-	needJail(t)
+	require.Feature(t, "userns", exec.Command("bwrap", "--unshare-all", "--ro-bind", "/", "/", "true").Run())
 	w, err := corpus.NewWorld()
 	if err != nil {
 		t.Fatal(err)

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"sort"
 
-	"github.com/atip-dev/atip-exec/sandbox"
+	table "github.com/atip-dev/atip-exec/sandbox/seccomp"
 )
 
 // insn is one classic BPF instruction (struct sock_filter).
@@ -114,13 +114,13 @@ func (a *assembler) foreignTail(arch architecture, target string) {
 // than the library behind one test, the calls after the newest, and the one
 // comparison the library lacks. bound adds the refusal of unreviewed calls, which
 // only complete programs need.
-func prefixProgram(arch architecture, rules []sandbox.SyscallRule, bound bool) ([]insn, error) {
-	var numbered, other []sandbox.SyscallRule
+func prefixProgram(arch architecture, rules []table.Rule, bound bool) ([]insn, error) {
+	var numbered, other []table.Rule
 	for _, rule := range rules {
 		switch {
 		case rule.Number != 0 && len(rule.Tests) == 0:
 			numbered = append(numbered, rule)
-		case len(rule.Tests) == 1 && rule.Tests[0].Op == sandbox.OpOther:
+		case len(rule.Tests) == 1 && rule.Tests[0].Op == table.OpOther:
 			other = append(other, rule)
 		default:
 			return nil, fmt.Errorf("%v: cannot be assembled here", rule.Calls)
@@ -130,7 +130,7 @@ func prefixProgram(arch architecture, rules []sandbox.SyscallRule, bound bool) (
 	if !bound && len(rules) == 0 {
 		return nil, nil
 	}
-	first := uint32(sandbox.SyscallNewest + 1)
+	first := uint32(table.Newest + 1)
 	if len(numbered) > 0 {
 		first = min(first, numbered[0].Number)
 	}
@@ -156,7 +156,7 @@ func prefixProgram(arch architecture, rules []sandbox.SyscallRule, bound bool) (
 	for _, rule := range numbered {
 		a.branch(opEqual, rule.Number, fmt.Sprintf("errno%d", rule.Answer), "")
 	}
-	a.branch(opAbove, sandbox.SyscallNewest, "high", "body")
+	a.branch(opAbove, table.Newest, "high", "body")
 	a.foreignTail(arch, "errno38")
 	for _, answer := range []uint16{1, 38} {
 		a.label(fmt.Sprintf("errno%d", answer))
@@ -170,7 +170,7 @@ func prefixProgram(arch architecture, rules []sandbox.SyscallRule, bound bool) (
 
 // ticketProgram assembles the rules of group N, which compare the upper half of
 // an argument. Its rules are few and known, so anything else is an error.
-func ticketProgram(arch architecture, rules []sandbox.SyscallRule) ([]insn, error) {
+func ticketProgram(arch architecture, rules []table.Rule) ([]insn, error) {
 	a := &assembler{}
 	a.foreign(arch)
 	type answer struct {
@@ -192,12 +192,12 @@ func ticketProgram(arch architecture, rules []sandbox.SyscallRule) ([]insn, erro
 			switch {
 			case len(rule.Tests) == 0:
 				plain = append(plain, answer{uint32(nr), rule.Answer})
-			case call == "clone" && len(rule.Tests) == 2 && rule.Tests[0].Op == sandbox.OpMasked &&
+			case call == "clone" && len(rule.Tests) == 2 && rule.Tests[0].Op == table.OpMasked &&
 				rule.Tests[0].Arg == 0 && rule.Tests[0].Value == 0 && rule.Tests[1].Arg == 0:
 				clone, threads = nr, rule.Tests[0].Mask
 				switch {
-				case rule.Tests[1].Op == sandbox.OpHigh && rule.Tests[1].Value == 0 && rule.Answer == 1:
-				case rule.Tests[1].Op == sandbox.OpHighOther && rule.Answer == sandbox.AnswerKill:
+				case rule.Tests[1].Op == table.OpHigh && rule.Tests[1].Value == 0 && rule.Answer == 1:
+				case rule.Tests[1].Op == table.OpHighOther && rule.Answer == table.AnswerKill:
 					ticket = rule.Tests[1].Value
 				default:
 					return nil, fmt.Errorf("%v: unknown rule", rule)
@@ -210,7 +210,7 @@ func ticketProgram(arch architecture, rules []sandbox.SyscallRule) ([]insn, erro
 	if clone < 0 || ticket == 0 {
 		return nil, fmt.Errorf("rules for clone are missing")
 	}
-	a.branch(opAbove, sandbox.SyscallNewest, "high", "")
+	a.branch(opAbove, table.Newest, "high", "")
 	a.branch(opEqual, uint32(clone), "clone", "")
 	for _, p := range plain {
 		a.branch(opEqual, p.nr, fmt.Sprintf("errno%d", p.answer), "")

@@ -6,7 +6,7 @@ import (
 	"io"
 	"os"
 
-	"github.com/atip-dev/atip-exec/sandbox"
+	table "github.com/atip-dev/atip-exec/sandbox/seccomp"
 	seccomp "github.com/seccomp/libseccomp-golang"
 )
 
@@ -26,8 +26,8 @@ var architectures = []architecture{
 // compiled is one finished program with what its listing tells.
 type compiled struct {
 	arch    architecture
-	program sandbox.FilterProgram
-	rules   []sandbox.SyscallRule
+	program table.Program
+	rules   []table.Rule
 	insns   []insn
 	emitted int    // instructions of the library, before they were simplified
 	pfc     []byte // the library's listing of the rest
@@ -35,7 +35,7 @@ type compiled struct {
 }
 
 // number resolves a call; it is negative where the architecture lacks it.
-func number(arch architecture, rule sandbox.SyscallRule, call string) (int, error) {
+func number(arch architecture, rule table.Rule, call string) (int, error) {
 	if rule.Number != 0 {
 		if len(rule.Calls) != 1 {
 			return 0, fmt.Errorf("%v: a number needs exactly one call", rule.Calls)
@@ -49,9 +49,9 @@ func number(arch architecture, rule sandbox.SyscallRule, call string) (int, erro
 	return int(nr), nil
 }
 
-func compile(arch architecture, program sandbox.FilterProgram) (*compiled, error) {
-	c := &compiled{arch: arch, program: program, rules: sandbox.SyscallRules(program.Groups...)}
-	var library, hand []sandbox.SyscallRule
+func compile(arch architecture, program table.Program) (*compiled, error) {
+	c := &compiled{arch: arch, program: program, rules: table.Rules(program.Groups...)}
+	var library, hand []table.Rule
 	for _, rule := range c.rules {
 		for _, call := range rule.Calls {
 			nr, err := number(arch, rule, call)
@@ -95,19 +95,19 @@ func compile(arch architecture, program sandbox.FilterProgram) (*compiled, error
 }
 
 // byHand reports whether libseccomp cannot express the rule.
-func byHand(rule sandbox.SyscallRule) bool {
+func byHand(rule table.Rule) bool {
 	if rule.Number != 0 {
 		return true
 	}
 	for _, test := range rule.Tests {
-		if test.Op >= sandbox.OpOther {
+		if test.Op >= table.OpOther {
 			return true
 		}
 	}
 	return false
 }
 
-func libraryProgram(arch architecture, rules []sandbox.SyscallRule) ([]insn, []byte, error) {
+func libraryProgram(arch architecture, rules []table.Rule) ([]insn, []byte, error) {
 	filter, err := seccomp.NewFilter(seccomp.ActAllow)
 	if err != nil {
 		return nil, nil, err
@@ -167,7 +167,7 @@ func libraryProgram(arch architecture, rules []sandbox.SyscallRule) ([]insn, []b
 
 // expand turns the tests of a rule into the alternatives that the library can
 // express: equalities under a mask and comparisons, one per argument.
-func expand(tests []sandbox.ArgTest) ([][]seccomp.ScmpCondition, error) {
+func expand(tests []table.ArgTest) ([][]seccomp.ScmpCondition, error) {
 	all := [][]seccomp.ScmpCondition{nil}
 	for _, test := range tests {
 		var next [][]seccomp.ScmpCondition
@@ -185,7 +185,7 @@ func expand(tests []sandbox.ArgTest) ([][]seccomp.ScmpCondition, error) {
 	return all, nil
 }
 
-func conditionsOf(t sandbox.ArgTest) ([]seccomp.ScmpCondition, error) {
+func conditionsOf(t table.ArgTest) ([]seccomp.ScmpCondition, error) {
 	var out []seccomp.ScmpCondition
 	add := func(op seccomp.ScmpCompareOp, values ...uint64) error {
 		c, err := seccomp.MakeCondition(uint(t.Arg), op, values...)
@@ -194,19 +194,19 @@ func conditionsOf(t sandbox.ArgTest) ([]seccomp.ScmpCondition, error) {
 	}
 	var err error
 	switch t.Op {
-	case sandbox.OpEqual:
+	case table.OpEqual:
 		err = add(seccomp.CompareMaskedEqual, 0xffffffff, uint64(t.Value))
-	case sandbox.OpMasked:
+	case table.OpMasked:
 		err = add(seccomp.CompareMaskedEqual, uint64(t.Mask), uint64(t.Value))
-	case sandbox.OpAny:
+	case table.OpAny:
 		for bit := uint64(1); bit <= uint64(t.Mask) && err == nil; bit <<= 1 {
 			if uint64(t.Mask)&bit != 0 {
 				err = add(seccomp.CompareMaskedEqual, bit, bit)
 			}
 		}
-	case sandbox.OpNot:
+	case table.OpNot:
 		err = add(seccomp.CompareNotEqual, uint64(t.Value))
-	case sandbox.OpOutside:
+	case table.OpOutside:
 		highest := uint64(0)
 		for i := range uint64(32) {
 			if t.Mask>>i&1 != 0 {

@@ -12,7 +12,7 @@ import (
 	"path/filepath"
 	"sort"
 
-	"github.com/atip-dev/atip-exec/sandbox"
+	table "github.com/atip-dev/atip-exec/sandbox/seccomp"
 	seccomp "github.com/seccomp/libseccomp-golang"
 )
 
@@ -21,7 +21,7 @@ import (
 const libraryVersion = "2.5.4"
 
 func main() {
-	dir := flag.String("dir", "../../sandbox", "directory of package sandbox")
+	dir := flag.String("dir", "../../sandbox/seccomp", "directory of package seccomp")
 	check := flag.Bool("check", false, "compare with the committed files instead of writing them")
 	flag.Parse()
 	if err := run(*dir, *check); err != nil {
@@ -50,17 +50,17 @@ func run(dir string, check bool) error {
 	return write(dir, files)
 }
 
-// generate returns every generated file by its path below package sandbox.
+// generate returns every generated file by its path below package table.
 func generate() (map[string][]byte, error) {
 	files := map[string][]byte{}
 	for _, arch := range architectures {
 		var index []indexEntry
-		for _, program := range sandbox.FilterPrograms() {
+		for _, program := range table.Programs() {
 			c, err := compile(arch, program)
 			if err != nil {
 				return nil, fmt.Errorf("%s/%s: %w", arch.name, program.Name, err)
 			}
-			base := "seccomp/" + arch.name + "/" + program.Name
+			base := arch.name + "/" + program.Name
 			files[base+".bpf"] = c.bytes()
 			files[base+".pfc"] = c.listing()
 			index = append(index, c.entry())
@@ -70,12 +70,12 @@ func generate() (map[string][]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		files["seccomp_index_linux_"+arch.name+".go"] = source
+		files["index_linux_"+arch.name+".go"] = source
 		numbers, err := callNumbers(arch)
 		if err != nil {
 			return nil, err
 		}
-		files["seccomp/"+arch.name+"/calls.txt"] = numbers
+		files[arch.name+"/calls.txt"] = numbers
 	}
 	return files, nil
 }
@@ -126,7 +126,7 @@ func compare(dir string, files map[string][]byte) error {
 func extra(dir string, files map[string][]byte) ([]string, error) {
 	var stale []string
 	for _, arch := range architectures {
-		found, err := filepath.Glob(filepath.Join(dir, "seccomp", arch.name, "*"))
+		found, err := filepath.Glob(filepath.Join(dir, arch.name, "*"))
 		if err != nil {
 			return nil, err
 		}

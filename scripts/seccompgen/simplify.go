@@ -46,7 +46,7 @@ func treeStart(arch architecture, body []insn) (int, error) {
 // of upper halves under an empty mask, single-bit tests that can be one, and what
 // is then unreachable. The kernel runs a program once for each call number when it
 // is loaded and compiles it, so its length is paid by every start. That the result
-// still is the table is what the tests of package sandbox decide.
+// still is the table is what the tests of package sandbox/seccomp decide.
 func simplify(insns []insn) ([]insn, error) {
 	nodes := make([]node, len(insns))
 	for i, in := range insns {
