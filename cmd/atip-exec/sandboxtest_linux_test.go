@@ -111,7 +111,7 @@ func TestSandboxTestFindsHoles(t *testing.T) {
 		// Links can be made anywhere.
 		"landlock_linux.go": {"return last[min(abi, newestABI)]<<1 - 1", "return (last[min(abi, newestABI)]<<1 - 1) &^ ll.AccessFSMakeSym"},
 		// Modes can be changed by runs that write nowhere.
-		"filter_linux.go": {"metadata: p.HostWrite,", "metadata: true,"},
+		"filter_linux.go": {"Metadata: p.HostWrite,", "Metadata: true,"},
 		// What is left over is left alone.
 		"tree_linux.go": {"if reapEnded() {", "if reapEnded() || true {"},
 	} {
