@@ -1,7 +1,9 @@
 package undo
 
 import (
+	"bufio"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -22,6 +24,9 @@ func TestMain(m *testing.M) {
 	}
 	os.Exit(m.Run())
 }
+
+// finished is what the victim prints for each run that it has finished.
+const finished = "finished"
 
 func victim(top string) {
 	p := Place{Root: filepath.Join(top, "ws"), Base: filepath.Join(top, "store", "atip-exec", "undo"), UID: os.Getuid(), Limits: Defaults(), unsynced: true}
@@ -47,6 +52,7 @@ func victim(top string) {
 			os.Exit(3)
 		}
 		s.After(id, c.Seq)
+		fmt.Println(finished)
 		if n%3 == 2 {
 			s.Undo(Request{ID: id + "u", Run: id})
 		}
@@ -97,18 +103,32 @@ func TestKilled(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	// How long a run takes differs by ten between machines, and again under the race detector.
+	var span time.Duration
 	for n := range kills {
 		cmd := exec.Command(os.Args[0])
 		cmd.Env = append(os.Environ(), "ATIP_UNDO_VICTIM="+filepath.Dir(p.Root))
-		var out strings.Builder
-		cmd.Stdout = &out
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		begin := time.Now()
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(10*time.Millisecond + time.Duration(rand.Int64N(int64(40*time.Millisecond))))
+		if n == 0 {
+			if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != finished+"\n" {
+				t.Fatalf("the victim finished no run: %v %s", err, line)
+			}
+			// Each third run is undone as well.
+			span = 5 * time.Since(begin)
+		} else {
+			time.Sleep(rand.N(span))
+		}
 		cmd.Process.Kill()
+		said, _ := io.ReadAll(out)
 		if err := cmd.Wait(); err == nil || cmd.ProcessState.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
-			t.Fatalf("kill %d: the victim ended by itself: %v %s", n, err, out.String())
+			t.Fatalf("kill %d: the victim ended by itself: %v %s", n, err, said)
 		}
 		if n%20 != 19 {
 			continue
