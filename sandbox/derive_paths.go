@@ -155,14 +155,11 @@ func (d *deriver) written(path string, class atip.Class, why string) {
 	d.parent(path, parent, rights, why)
 }
 
-// removed grants removing path, which the kernel asks of the directory it is in.
+// removed grants removing path, which the kernel asks of the directory it is in. A name that the
+// run makes first, or of which only the directory is known yet, is not there now.
 func (d *deriver) removed(path string, recursive bool, why string) {
 	canonical, dir, err := d.in.Files.Resolve(path)
-	if err != nil {
-		d.refuse(path, err.Error())
-		return
-	}
-	if dir && recursive {
+	if err == nil && dir && recursive {
 		if wide := d.tooWide(canonical); wide != "" {
 			d.refuse(canonical, wide)
 			return
@@ -172,6 +169,8 @@ func (d *deriver) removed(path string, recursive bool, why string) {
 	}
 	if parent, ok := d.existingParent(path); ok {
 		d.parent(path, parent, Remove|List, why)
+	} else if err != nil {
+		d.refuse(path, err.Error())
 	}
 }
 

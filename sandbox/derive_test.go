@@ -143,6 +143,8 @@ func TestDeriveRights(t *testing.T) {
 		{"created in /tmp", resource("/tmp/new", atip.AccessWrite, atip.ClassTmp), "/tmp/new", 0, true},
 		{"file in /tmp", resource("/tmp/there", atip.AccessWrite, atip.ClassTmp), "/tmp/there", Read | Write, false},
 		{"removed", both(resource("/home/u/other/file", atip.AccessDelete, atip.ClassOutside), grant(atip.Delete)), "/home/u/other/file", Remove | List, false},
+		{"removed, not there yet", both(resource("/home/u/other/made", atip.AccessDelete, atip.ClassOutside), grant(atip.Delete)), "/home/u/other/made", Remove | List, false},
+		{"removed by some name in the workspace", both(resource("/home/u/p/….c", atip.AccessDelete, atip.ClassWorkspace), grant(atip.Delete)), "/home/u/p/sub/x.c", Read | Exec | Remove | List, false},
 		{"removal not granted", resource("/home/u/other/file", atip.AccessDelete, atip.ClassOutside), "/home/u/other/file", 0, false},
 		{"removed from home", both(resource("/home/u/other", atip.AccessDelete, atip.ClassOutside), grant(atip.Delete)), "/home/u/x", 0, true},
 		{"policy file", resource("/home/u/.config/agent-tools/p", atip.AccessRead|atip.AccessWrite, atip.ClassPolicySelf), "/home/u/.config/agent-tools/p", 0, true},

@@ -13,10 +13,6 @@ import (
 	"github.com/atip-dev/atip-exec/policy"
 )
 
-// SomeName stands for a name that only the run will know, in a path whose directory is
-// known: what `grep -l x src` prints lies in src.
-const SomeName = "…"
-
 // listed are the words that a command reads from others that only print names of files:
 // `grep -rl x src | sort | xargs sed -i …`. It is nil if anything else may flow in.
 func (l *links) listed(i int) []string {
@@ -273,6 +269,18 @@ func splits(name string) bool {
 	return strings.ContainsAny(name, "'\"\\")
 }
 
+// findTests are the words of find that only choose among what is found, with the number of
+// words that each takes.
+var findTests = map[string]int{
+	"-daystart": 0, "-depth": 0, "-d": 0, "-follow": 0, "-nowarn": 0, "-warn": 0, "-mount": 0, "-noleaf": 0, "-xdev": 0, "-ignore_readdir_race": 0,
+	"-noignore_readdir_race": 0, "-empty": 0, "-false": 0, "-nouser": 0, "-nogroup": 0, "-readable": 0, "-writable": 0, "-executable": 0, "-true": 0,
+	"-print": 0, "-print0": 0, "-ls": 0, "-prune": 0, "-quit": 0, "-a": 0, "-and": 0, "(": 0, ")": 0,
+	"-amin": 1, "-anewer": 1, "-atime": 1, "-cmin": 1, "-cnewer": 1, "-context": 1, "-ctime": 1, "-fstype": 1, "-gid": 1, "-group": 1, "-ilname": 1,
+	"-inum": 1, "-ipath": 1, "-iregex": 1, "-iwholename": 1, "-links": 1, "-lname": 1, "-maxdepth": 1, "-mindepth": 1, "-mmin": 1, "-mtime": 1,
+	"-newer": 1, "-newermt": 1, "-newerct": 1, "-newerat": 1, "-path": 1, "-perm": 1, "-printf": 1, "-regex": 1, "-regextype": 1, "-samefile": 1,
+	"-size": 1, "-type": 1, "-uid": 1, "-used": 1, "-user": 1, "-wholename": 1, "-xtype": 1, "-fprint": 1, "-fprint0": 1, "-fls": 1, "-fprintf": 2,
+}
+
 // sieve reads the expression of find as far as it says what everything that is found
 // is called: names stand for that, nil if it may be called anything. Where find would
 // also hand over the starting point itself, nothing is said.
@@ -288,18 +296,31 @@ func sieve(argv []string) (starts, names []string, ok bool) {
 	}
 	named := false // in this part, between two -o
 	for ; i < len(argv); i++ {
-		switch w := argv[i]; {
+		w := argv[i]
+		words, test := findTests[w]
+		not := w == "!" || w == "-not"
+		if not && i+1 < len(argv) {
+			i++
+			w = argv[i]
+			// The opposite of a group, or of an opposite, may be anything.
+			if words, test = findTests[w]; w == "(" {
+				return starts, nil, true
+			}
+		}
+		switch {
 		case w == ",":
 			return starts, nil, false
+		case test:
+			i += words
 		case w == "-o" || w == "-or":
 			if !named {
 				return starts, nil, true
 			}
 			named = false
-		case (w == "!" || w == "-not") && i+1 < len(argv) && (argv[i+1] == "-name" || argv[i+1] == "-iname"):
-			i += 2
-		case (w == "-name" || w == "-iname") && i+1 < len(argv):
-			i++
+		case w == "-name" || w == "-iname":
+			if i++; not || i == len(argv) {
+				continue
+			}
 			pattern := argv[i]
 			one := strings.NewReplacer("*", SomeName, "?", SomeName).Replace(pattern)
 			if strings.ContainsAny(pattern, "[\\/\x00") || one == "" {
@@ -310,19 +331,52 @@ func sieve(argv []string) (starts, names []string, ok bool) {
 					return starts, nil, true
 				}
 			}
+			if w == "-iname" && !strings.Contains(one, SomeName) {
+				one += SomeName // not this name alone
+			}
 			named, names = true, append(names, one, SomeName+"/"+one)
 		case strings.HasPrefix(w, "-exec") || strings.HasPrefix(w, "-ok"):
 			if !named {
 				return starts, nil, true
 			}
-			for i++; i < len(argv) && argv[i] != ";" && argv[i] != "+"; i++ {
+			for i++; i < len(argv) && argv[i] != ";" && (argv[i] != "+" || argv[i-1] != "{}"); i++ {
 			}
+		case w == "-delete":
+			if !named {
+				return starts, nil, true
+			}
+		default:
+			return starts, nil, true
 		}
 	}
 	if !named {
 		return starts, nil, true
 	}
 	return starts, names, true
+}
+
+// siftedDeletes lets find -delete take what is called as its tests say, and not the starting
+// point with all that lies below.
+func (c *collector) siftedDeletes(s *Step) {
+	if s.Call.Tool != "find" || hasHole(s.Argv) || !usesOption(s, "delete") {
+		return
+	}
+	starts, names, ok := sieve(s.Argv)
+	if !ok || names == nil {
+		return
+	}
+	var found []atip.Resource
+	for i := range s.Call.Resources {
+		r := &s.Call.Resources[i]
+		if r.Kind != "path" || r.Access&atip.AccessDelete == 0 || !slices.Contains(starts, r.Value) {
+			continue
+		}
+		for _, name := range names {
+			found = append(found, atip.Resource{Kind: "path", Value: strings.TrimSuffix(r.Value, "/") + "/" + name, Access: atip.AccessDelete, Why: r.Why})
+		}
+		r.Access = r.Access&^atip.AccessDelete | atip.AccessRead
+	}
+	s.Call.Resources = append(s.Call.Resources, found...)
 }
 
 // sifted puts what find hands over by name into the command that it starts: neither
@@ -332,7 +386,7 @@ func (c *collector) sifted(s *Step, argv []string) []string {
 		return argv
 	}
 	starts, names, ok := sieve(s.Argv)
-	if !ok || names == nil || len(starts) != 1 {
+	if !ok || names == nil {
 		return argv
 	}
 	for i, w := range s.Argv {
@@ -343,8 +397,10 @@ func (c *collector) sifted(s *Step, argv []string) []string {
 		for k, word := range raw {
 			switch {
 			case word == "{}" && k > 0:
-				for _, name := range names {
-					out = append(out, strings.TrimSuffix(starts[0], "/")+"/"+name)
+				for _, start := range starts {
+					for _, name := range names {
+						out = append(out, strings.TrimSuffix(start, "/")+"/"+name)
+					}
 				}
 			case strings.Contains(word, "{}"):
 				return argv

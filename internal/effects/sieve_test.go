@@ -27,6 +27,12 @@ func TestSieve(t *testing.T) {
 		{[]string{"find", ".", "-type", "f", "-o", "-name", "a", "-exec", "rm", "{}", "+"}, []string{"."}, nil, true},
 		{[]string{"find", ".", "-name", "[a-z]*"}, []string{"."}, nil, true},
 		{[]string{"find", ".", "-exec", "rm", "{}", "+", "-name", "a"}, []string{"."}, nil, true},
+		// A word that takes words is known, or nothing is said.
+		{[]string{"find", ".", "-not", "-path", "-name", "-exec", "rm", "{}", "+"}, []string{"."}, nil, true},
+		{[]string{"find", ".", "-path", "-name", "-delete"}, []string{"."}, nil, true},
+		{[]string{"find", ".", "-unheard-of", "-name", "a"}, []string{"."}, nil, true},
+		{[]string{"find", ".", "!", "(", "-name", "a", ")", "-delete"}, []string{"."}, nil, true},
+		{[]string{"find", ".", "-iname", "A", "-mtime", "+3", "-delete"}, []string{"."}, []string{"A…", "…/A…"}, true},
 		{[]string{"find", ".", "-name", "a", ",", "-exec", "rm", "{}", "+"}, []string{"."}, nil, false},
 	} {
 		starts, names, ok := sieve(c.argv)

@@ -259,6 +259,7 @@ func (c *collector) resolve(s *Step) error {
 	if s.File.InWorkspace || len(s.Via) > 0 && c.searchesWorkspace() && !strings.ContainsRune(s.Argv[0], '/') {
 		s.RunsCode = policy.CodeProject
 	}
+	c.siftedDeletes(s)
 	world := p.World
 	// What can be built again and what git tracks matters only to who destroys it.
 	world.Detail = s.Call.Effects[atip.Delete].Value != atip.No || s.Call.Effects[atip.Destructive].Value != atip.No
@@ -267,6 +268,7 @@ func (c *collector) resolve(s *Step) error {
 		c.asked(s, &s.Call.Resources[i])
 		s.raise(s.Call.Resources[i])
 	}
+	c.meant(s)
 	c.into(s)
 	c.prefixed(s)
 	c.below(s)

@@ -3,10 +3,13 @@ package run
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/effects"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/place"
@@ -123,7 +126,17 @@ func (p *Plan) undoOf(s *policy.Step, c undo.Coverage) (policy.Undo, []string) {
 		}
 		switch r.Class {
 		case atip.ClassWorkspace, atip.ClassWorkspaceTracked, atip.ClassWorkspaceRegenerable, atip.ClassWorkspaceVCS:
-			touched = append(touched, undo.Touched{Path: r.Abs})
+			if !strings.Contains(r.Abs, effects.SomeName) {
+				touched = append(touched, undo.Touched{Path: r.Abs})
+				continue
+			}
+			// What is lost of all that it may name.
+			touched = append(touched, undo.Touched{Path: effects.KnownDir(r.Abs) + "/" + effects.SomeName})
+			for _, l := range c.Losses {
+				if mayTake(r.Abs, l.Path) {
+					touched = append(touched, undo.Touched{Path: l.Path})
+				}
+			}
 		default:
 			return policy.UndoNo, nil
 		}
@@ -148,6 +161,24 @@ func (p *Plan) undoOf(s *policy.Step, c undo.Coverage) (policy.Undo, []string) {
 		lost = append(lost, p.display1(l.Path)+" ("+l.Why.String()+")")
 	}
 	return [...]policy.Undo{policy.UndoNo, policy.UndoPartly, policy.UndoYes}[fact], lost
+}
+
+// mayTake reports whether what a path with effects.SomeName stands for may be the lost one, hold
+// it or lie in it.
+func mayTake(named, lost string) bool {
+	top, means := effects.KnownDir(named), effects.Means(named)
+	if !subpath.Within(lost, top) {
+		return subpath.Within(top, lost)
+	}
+	if info, err := os.Lstat(lost); err != nil || info.IsDir() {
+		return true
+	}
+	for ; subpath.Within(lost, top); lost = filepath.Dir(lost) {
+		if means(lost) {
+			return true
+		}
+	}
+	return false
 }
 
 // elsewhere reports whether git is led to another repository than that of the workspace.
