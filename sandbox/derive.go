@@ -505,6 +505,10 @@ func (d *deriver) home() {
 	d.optional(d.in.Home+"/.rustup/settings.toml", Read, "default")
 }
 
+// WhyListed is why a run may read a file of the machine's /tmp that nobody named: it was there when
+// the profile was made.
+const WhyListed = "/tmp"
+
 // private grants the directory of this workspace for temporary files and caches.
 // The start creates it.
 func (d *deriver) private() {
@@ -520,7 +524,7 @@ func (d *deriver) private() {
 	d.env("TMPDIR", path+"/tmp")
 	d.env("XDG_CACHE_HOME", path+"/xdg")
 	for _, path := range d.in.TmpFiles {
-		d.optional(path, Read, "/tmp")
+		d.optional(path, Read, WhyListed)
 	}
 	if d.p.Tmp == TmpHost {
 		d.env("TMPDIR", "/tmp")

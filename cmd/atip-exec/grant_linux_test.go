@@ -43,6 +43,24 @@ func TestGrantRunsOnce(t *testing.T) {
 	}
 }
 
+// TestGrantOutlivesTmp: a run at T2 may read the files of the user in /tmp, and what others put there
+// between the permission and the run is no change of what was permitted.
+func TestGrantOutlivesTmp(t *testing.T) {
+	a := newAsker(t)
+	a.policy(`{"version":1,"sandbox":{"tier":"T2"}}`)
+	a.register()
+	a.approve(a.request("--", "gh", "repo", "delete", "o/r", "--yes"))
+	f, err := os.CreateTemp("/tmp", "others-*.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.Remove(f.Name())
+	f.Close()
+	if code, e := a.try(nil, "--", "gh", "repo", "delete", "o/r", "--yes"); code != 0 || a.runs() != 1 {
+		t.Errorf("with a grant: exit %d, %d runs: %s", code, a.runs(), e.text)
+	}
+}
+
 func TestGrantTwoAtOnce(t *testing.T) {
 	a := newAsker(t)
 	a.register()

@@ -191,6 +191,9 @@ func (p *Plan) boundSandbox() string {
 			if slices.Contains(f.Scratch, g.Path) {
 				continue // another in each run; what it holds is bound by itself
 			}
+			if g.Why == sandbox.WhyListed && g.Rights == sandbox.Read {
+				continue // what others put into /tmp meanwhile changes nothing that was approved
+			}
 			out = append(out, g.Rights.String()+" "+g.Path)
 		}
 		return out
