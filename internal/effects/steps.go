@@ -244,6 +244,10 @@ func (c *collector) resolve(s *Step) error {
 		words = perlWords(words)
 	}
 	s.Call = found.Resolve(words, c.environment())
+	if local := c.installed(s, words); local != nil {
+		s.Call = found.Resolve(local, c.environment())
+		s.Call.Options = []atip.OptionUse{} // nobody typed it
+	}
 	if d := found.Document; d != nil && d.Primes() {
 		s.Primes = &Primes{Metadata: d.PrimesMetadata()}
 	}
