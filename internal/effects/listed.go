@@ -42,7 +42,7 @@ func (l *links) listed(i int) []string {
 // would take a name for a program or a text.
 func (l *links) namedWords(sh *Step, i int, via []string) (done bool, err error) {
 	cmd := l.script.Commands[i]
-	at := slices.Index(cmd.Argv, shell.HoleSplit)
+	at := cmd.Printed
 	if cmd.Kind != shell.External || at < 1 || IsShell(filepath.Base(cmd.Argv[0])) || hasHole(cmd.Argv[:at]) || hasHole(cmd.Argv[at+1:]) {
 		return false, nil
 	}
@@ -55,7 +55,7 @@ func (l *links) namedWords(sh *Step, i int, via []string) (done bool, err error)
 	}
 	from := -1
 	for _, f := range l.script.Flows {
-		if f.To != i {
+		if f.To != i || f.Kind == shell.FlowStdin {
 			continue
 		}
 		if f.Kind != shell.FlowWord || from >= 0 || f.From >= i {

@@ -51,6 +51,26 @@ func TestRemovedUnderSomeName(t *testing.T) {
 		"find . -name '*.pyc' -unheard-of -delete":                      false,
 		"grep -rl x . | xargs rm":                                       false,
 		"git ls-files | xargs rm":                                       false,
+		// A word of a loop is what was printed only as long as nothing changes it.
+		`for f in $(find src -name '*.pyc'); do rm "$f"; done`:                      true,
+		`find . -name '*.pyc' | while IFS= read -r f; do rm "$f"; done`:             true,
+		`find . -name '*.pyc' -print0 | while read -r -d '' f; do rm "$f"; done`:    true,
+		`x=$(find . -name '*.pyc'); rm -f $x`:                                       true,
+		`find . -name HEAD | while read -r f; do rm "$f"; done`:                     false,
+		`for f in $(find . -name '*.pyc'); do rm -rf ${f%/*}; done`:                 false,
+		`for f in $(find src -name '*.pyc'); do rm -rf "${f/src/}"; done`:           false,
+		`for f in $(find src -name '*.pyc'); do rm -rf ${f:0:1}; done`:              false,
+		`for f in $(find src -name '*.pyc'); do g=${f%/*}; rm -rf $g; done`:         false,
+		`x=$(find src -name '*.pyc'); set -- ${x%/*}; rm -rf "$1"`:                  false,
+		`find . -name '*.pyc' | while read -r a b; do rm -rf "$b"; done`:            false,
+		`find . -name '*.pyc' | while IFS=/ read -r f; do rm -rf "$f"; done`:        false,
+		`find . -name '*.pyc' | while read -r -d / f; do rm -rf "$f"; done`:         false,
+		`find . -name '*.pyc' | while read -n 1 f; do rm -rf "$f"; done`:            false,
+		`IFS=/; for f in $(find . -name '*.pyc'); do rm -rf $f; done`:               false,
+		`{ find . -name '*.pyc'; echo .git; } | while read f; do rm -rf "$f"; done`: false,
+		`rm -rf $(find . -name '*.pyc'; echo .git)`:                                 false,
+		`rm -rf $(printf %s "$(find . -name '*.pyc')" | cut -c1)`:                   false,
+		`x=$(find . -name '*.pyc'); rm -rf $(printf %s "${x%/*}")`:                  false,
 	} {
 		if got := planOf(t, m, text).Decision.Action; (got == policy.Allow) != allowed {
 			t.Errorf("%s: %s", text, got)

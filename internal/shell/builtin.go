@@ -313,9 +313,15 @@ func (w *walker) reads(n string, r *run, args fields, st *state) {
 		return
 	}
 	array := n != "read"
+	// A line as it is: nothing but white space around it goes.
+	plain := !st.ifs
+	if s, ok := w.lookup(st, "IFS").val.one(); ok && s == "" {
+		plain = true
+	}
 	for len(args) > 0 && len(args[0].s) > 1 && args[0].s[0] == '-' {
 		o := args[0]
 		args = args[1:]
+		plain = plain && (o.s == "-r" || (o.s == "-d" || o.s == "-rd") && len(args) > 0 && args[0].exact() && args[0].s == "")
 		last := o.s[len(o.s)-1]
 		switch {
 		case o.s == "--":
@@ -357,6 +363,7 @@ func (w *walker) reads(n string, r *run, args fields, st *state) {
 		args = fields{{s: "REPLY"}}
 	}
 	v := unknown(from)
+	v[0].whole = len(args) == 1 && len(from) == 1 && plain && st.in != nil && st.in.whole
 	if st.in != nil && st.in.known && len(from) == 0 {
 		v = w.linesOf(st.in.s, len(args))
 	}

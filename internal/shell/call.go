@@ -186,7 +186,14 @@ type run struct {
 func (r *run) list(kind Kind) Command {
 	c := Command{Kind: kind, Redirects: slices.Clone(r.io.files), Bounded: r.bounded, Env: r.env}
 	dashes := false
-	for _, f := range r.words {
+	for i, f := range r.words {
+		if f.whole && (f.s == Hole || f.s == HoleSplit) {
+			if c.Printed == 0 {
+				c.Printed = i
+			} else {
+				c.Printed = -1
+			}
+		}
 		c.Argv = append(c.Argv, f.s)
 		c.Bounded = c.Bounded || f.rough || strings.Contains(f.s, HoleSplit)
 		if f.lead && !dashes && strings.IndexByte(f.s, 0) < 0 {
@@ -194,6 +201,7 @@ func (r *run) list(kind Kind) Command {
 		}
 		dashes = dashes || f.s == "--"
 	}
+	c.Printed = max(c.Printed, 0)
 	return c
 }
 

@@ -156,6 +156,7 @@ func pieces(v value, q quoting, splits bool, st *state) []piece {
 			// How it falls apart is not known.
 			out = append(out, piece{fields: fields{{s: HoleSplit, from: t.from}}})
 		case q == unquoted && splits:
+			t.whole = t.whole && !st.ifs
 			x := split(t)
 			if st.glob {
 				for i := range x.fields {
@@ -294,7 +295,7 @@ func (w *walker) substitute(c *syntax.CmdSubst, st *state) value {
 	}
 	w.stmts(c.Stmts, sub)
 	w.at = at
-	t := text{s: sub.out.s, from: sub.out.from}
+	t := text{s: sub.out.s, from: sub.out.from, whole: sub.out.whole}
 	if !t.known() {
 		t.s = Hole
 		if guess, ok := w.shape(c, sub); ok {

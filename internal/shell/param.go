@@ -36,7 +36,11 @@ func (w *walker) param(p *syntax.ParamExp, st *state, q quoting, splits bool) []
 		// An operation on each of many values.
 		return w.perElement(p, list, st, q, splits)
 	}
-	return pieces(w.operate(p, w.value(p, st), st), q, splits, st)
+	v := w.operate(p, w.value(p, st), st)
+	if p.Exp != nil || p.Slice != nil || p.Repl != nil || p.Length || p.Excl || p.Width || p.Names != 0 {
+		v = v.changed()
+	}
+	return pieces(v, q, splits, st)
 }
 
 // insides walks what runs inside an expansion's own words.
@@ -177,7 +181,7 @@ func (w *walker) perElement(p *syntax.ParamExp, list []value, st *state, q quoti
 	}
 	out := make([]value, len(list))
 	for i, v := range list {
-		out[i] = w.operate(p, v, st)
+		out[i] = w.operate(p, v, st).changed()
 	}
 	return w.listPieces(p, out, st, q, splits)
 }

@@ -95,6 +95,9 @@ type Command struct {
 	// Globs lists words of Argv that are unquoted patterns and begin as one: a file
 	// named like an option would become one.
 	Globs []string
+	// Printed is the word of Argv that is all that another command prints, or a line or a word
+	// of it, unchanged; 0 if there is none, or more than one.
+	Printed int
 	// Bounded: the words are one of several values, or their number may differ.
 	Bounded    bool
 	Cwds       []string // the directories it may run in, at most four

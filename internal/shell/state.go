@@ -43,13 +43,17 @@ func (v *variable) all() value {
 
 // sink collects what is written to a descriptor.
 type sink struct {
-	s    string
-	from []int
+	s     string
+	from  []int
+	whole bool // as of a text
 }
 
 func (k *sink) write(t text) {
 	if k == nil {
 		return
+	}
+	if t.s != "" {
+		k.whole = k.s == "" && t.whole
 	}
 	switch {
 	case strings.HasSuffix(k.s, Hole) && t.s == Hole:
@@ -60,6 +64,7 @@ func (k *sink) write(t text) {
 	}
 	if t.rough {
 		k.s += Hole
+		k.whole = false
 	}
 	k.from = union(k.from, t.from)
 }
@@ -69,6 +74,7 @@ type source struct {
 	s     string
 	known bool
 	from  []int
+	whole bool // as of a text
 }
 
 // definition is what a function name may stand for.

@@ -16,6 +16,7 @@ type text struct {
 	rough bool   // a number or a name whose digits are not known stands as 0
 	unset bool   // of a variable: it may not be set
 	from  []int  // the commands whose output is in it
+	whole bool   // it is all that one command prints, or a line or a word of it, unchanged
 }
 
 // value is the alternatives of a text; never empty.
@@ -58,7 +59,7 @@ func concat(a, t text) text {
 		a.s, t.s = Hole, ""
 	}
 	a.s += t.s
-	a.from = union(a.from, t.from)
+	a.from, a.whole = union(a.from, t.from), false
 	return a
 }
 
@@ -76,7 +77,7 @@ func union(a, b []int) []int {
 }
 
 func (t text) same(u text) bool {
-	return t.s == u.s && t.glob == u.glob && t.rough == u.rough && t.unset == u.unset && slices.Equal(t.from, u.from)
+	return t.s == u.s && t.glob == u.glob && t.rough == u.rough && t.unset == u.unset && t.whole == u.whole && slices.Equal(t.from, u.from)
 }
 
 func (v value) same(u value) bool { return slices.EqualFunc(v, u, text.same) }
@@ -95,10 +96,20 @@ func (v value) or(u value) value {
 	return out
 }
 
+// changed is v after an operation: it may not be what was printed any more.
+func (v value) changed() value {
+	out := slices.Clone(v)
+	for i := range out {
+		out[i].whole = false
+	}
+	return out
+}
+
 // each applies f to every known alternative; what is not known stays so.
 func (v value) each(f func(string) string) value {
 	out := make(value, 0, len(v))
 	for _, t := range v {
+		t.whole = false
 		if t.known() {
 			if t.s = f(t.s); len(t.s) > maxText {
 				t.s = Hole

@@ -147,7 +147,7 @@ func (w *walker) opaque(st *state, why string, argv []string, sources []int) int
 // produced notes that a command wrote something unknown to its output.
 func (w *walker) produced(st *state, i int) {
 	if i >= 0 {
-		st.out.write(text{s: Hole, from: []int{i}})
+		st.out.write(text{s: Hole, from: []int{i}, whole: true})
 	}
 }
 
@@ -372,7 +372,7 @@ func (w *walker) pipe(c *syntax.BinaryCmd, st *state) {
 			w.join(st, sub)
 		}
 		if i < len(parts)-1 {
-			in = &source{s: sub.out.s, known: strings.IndexByte(sub.out.s, 0) < 0 && len(sub.out.from) == 0, from: sub.out.from}
+			in = &source{s: sub.out.s, known: strings.IndexByte(sub.out.s, 0) < 0 && len(sub.out.from) == 0, from: sub.out.from, whole: sub.out.whole}
 		}
 	}
 	st.ok = nil
