@@ -10,6 +10,7 @@ import (
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/run"
+	"github.com/atip-dev/atip-exec/internal/status"
 )
 
 // maxCaptured is how much of each stream an envelope holds, as head and tail.
@@ -39,7 +40,7 @@ func (c *Console) run(inv run.Invocation) int {
 }
 
 // noteLine says on stderr what the caller would else wonder about.
-func (c *Console) noteLine(n run.Note) {
+func (c *Console) noteLine(n status.Note) {
 	if f, ok := n.Value.(*fault.Fault); ok {
 		c.Fail(f) // a start that was refused while the run goes on
 		return
@@ -253,7 +254,7 @@ func (c *Console) runEvents(inv run.Invocation) int {
 	stdout, stderr := &eventStream{events: e, name: "stdout"}, &eventStream{events: e, name: "stderr"}
 	var warnings []string
 	r := run.Run(inv, run.Here(), run.Output{Stdout: stdout, Stderr: stderr,
-		Start: func(s run.Started) { e.locked("start", s) }, Note: func(n run.Note) { e.locked("note", n) }, Warn: func(w string) { warnings = append(warnings, w) }})
+		Start: func(s run.Started) { e.locked("start", s) }, Note: func(n status.Note) { e.locked("note", n) }, Warn: func(w string) { warnings = append(warnings, w) }})
 	stdout.flush()
 	stderr.flush()
 	if r.Fault != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/place"
 	"github.com/atip-dev/atip-exec/internal/regular"
+	"github.com/atip-dev/atip-exec/internal/status"
 	"github.com/atip-dev/atip-exec/internal/tty"
 	"github.com/atip-dev/atip-exec/sandbox"
 )
@@ -30,7 +31,7 @@ type binding struct {
 
 func (x *execution) bind() error {
 	b := &x.binds
-	x.status.IO = &ioStatus{}
+	x.status.IO = &status.IO{}
 	if err := x.bindStdin(); err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/filter"
+	"github.com/atip-dev/atip-exec/internal/status"
 	"github.com/atip-dev/atip-exec/policy"
 	"github.com/atip-dev/atip-exec/sandbox"
 	"github.com/atip-dev/atip-exec/trust"
@@ -53,7 +54,7 @@ func TestEncodeIsMarshal(t *testing.T) {
 		shout("a"), []shout{"a"}, map[string]any{"a": shout("b")}, &struct{ S shout }{"a"}, struct{ S shout }{"a"}, new(shout),
 		embeds{Z: 3}, (*inner)(nil), time.Unix(0, 0).UTC(), json.RawMessage(`{"raw":1}`), make(chan int), map[string]any{"f": func() {}},
 		policy.Allow, atip.Yes, sandbox.Read | sandbox.Exec, sandbox.T2, atip.Resource{Kind: "path", Value: "a", Access: atip.AccessRead}, trust.Verdict{},
-		sandbox.Receipt{}, filter.Report{}, sandbox.Tree{}, sandbox.Settlement{}.Receipt(), Status{}, &timingStatus{RunMS: 3},
+		sandbox.Receipt{}, filter.Report{}, sandbox.Tree{}, sandbox.Settlement{}.Receipt(), status.Document{}, &status.Timing{RunMS: 3},
 	} {
 		same(t, v)
 	}

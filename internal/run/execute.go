@@ -16,6 +16,7 @@ import (
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/gitrepo"
 	"github.com/atip-dev/atip-exec/internal/proxy"
+	"github.com/atip-dev/atip-exec/internal/status"
 	"github.com/atip-dev/atip-exec/sandbox"
 )
 
@@ -23,7 +24,7 @@ import (
 type execution struct {
 	plan    *Plan
 	out     Output
-	status  Status
+	status  status.Document
 	reports []filter.Report
 	bounds  map[string]filter.BoundReport // of the streams that are bounded
 
@@ -196,7 +197,7 @@ func (x *execution) start() error {
 	x.listen()
 	x.described = make(chan []byte, 1)
 	go func() { x.described <- x.static("run") }()
-	x.status.Child = &ChildStatus{Pid: proc.Pid()}
+	x.status.Child = &status.Child{Pid: proc.Pid()}
 	x.status.Tool.StartedBy = "path"
 	if _, byDescriptor, _ := main.Executable.Start(); byDescriptor {
 		x.status.Tool.StartedBy = "descriptor"

@@ -9,6 +9,7 @@ import (
 	"github.com/atip-dev/atip-exec/internal/drive"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/internal/status"
 	"github.com/atip-dev/atip-exec/sandbox"
 )
 
@@ -122,7 +123,7 @@ func (x *execution) finish() error {
 
 // verdict is nil if the exit status is the child's.
 func (x *execution) verdict(exit sandbox.Exit, werr error, fired bool, limit time.Duration) error {
-	x.status.Timeout = &timeoutStatus{LimitMS: limit.Milliseconds(), Source: x.plan.timeout.Source, Fired: fired}
+	x.status.Timeout = &status.Timeout{LimitMS: limit.Milliseconds(), Source: x.plan.timeout.Source, Fired: fired}
 	for _, s := range x.streams {
 		if s.Panicked() != nil {
 			return fault.New(errcode.FilterFailed, fmt.Sprintf("%s was discarded: its filter failed: %v", s.Name, s.Panicked()))
@@ -155,7 +156,7 @@ func (p *Plan) limit() time.Duration {
 	if p.inv.DeclaredTimeout {
 		consider(p.steps[0].Call.Timeout, "declared")
 	}
-	p.timeout = timeoutStatus{LimitMS: limit.Milliseconds(), Source: source}
+	p.timeout = status.Timeout{LimitMS: limit.Milliseconds(), Source: source}
 	return limit
 }
 

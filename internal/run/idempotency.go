@@ -17,6 +17,7 @@ import (
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/regular"
+	"github.com/atip-dev/atip-exec/internal/status"
 )
 
 // Bounds of what is kept under an idempotency key.
@@ -110,7 +111,7 @@ func (x *execution) claim(refusal error) (replayed bool, err error) {
 
 // replay shows what the earlier run showed.
 func (x *execution) replay(old *keyRecord) {
-	x.status.Child = &ChildStatus{ExitCode: old.ExitCode, Signal: old.Signal}
+	x.status.Child = &status.Child{ExitCode: old.ExitCode, Signal: old.Signal}
 	x.note("replayed", old.Run)
 	_, _ = x.out.Stdout.Write(old.Stdout)
 	_, _ = x.out.Stderr.Write(old.Stderr)

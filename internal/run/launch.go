@@ -7,6 +7,7 @@ import (
 	"syscall"
 
 	"github.com/atip-dev/atip-exec/internal/proxy"
+	"github.com/atip-dev/atip-exec/internal/status"
 	"github.com/atip-dev/atip-exec/internal/subpath"
 	"github.com/atip-dev/atip-exec/sandbox"
 )
@@ -69,7 +70,7 @@ func (x *execution) selectAgain(failed *error) bool {
 	p.hostCwdMade = made
 	x.warn("the sandbox could not be made as this machine had promised (" + (*failed).Error() + "); asked again, it gives " + p.Setup.Tier().String())
 	x.status.Sandbox = p.receipt()
-	x.status.Env = &envStatus{Dropped: p.env.dropped, Credentials: p.env.credentials}
+	x.status.Env = &status.Env{Dropped: p.env.dropped, Credentials: p.env.credentials}
 	return true
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/place"
+	"github.com/atip-dev/atip-exec/internal/status"
 	"github.com/atip-dev/atip-exec/policy"
 )
 
@@ -118,7 +119,7 @@ func (p *Plan) statusClass(file string) string {
 	case atip.ClassTmp, atip.ClassWorkspace, atip.ClassWorkspaceTracked, atip.ClassWorkspaceRegenerable:
 		return ""
 	case atip.ClassOutside:
-		if olderStatus(real) {
+		if status.Older(real) {
 			return ""
 		}
 		return "no policy was asked about it"

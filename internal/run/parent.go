@@ -9,6 +9,7 @@ import (
 	"github.com/atip-dev/atip-exec/internal/drive"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/internal/status"
 )
 
 // A run inside another lacks what its sandbox lacks: credentials above all. It asks the
@@ -46,12 +47,12 @@ type question struct {
 
 // outcome goes the other way, and signals go after the question.
 type outcome struct {
-	Kind     string       `json:"kind"` // keep, end; signal
-	Signal   int          `json:"signal,omitempty"`
-	ExitCode int          `json:"exitCode"`
-	Run      string       `json:"run,omitempty"`
-	Child    *ChildStatus `json:"child,omitempty"`
-	Error    *fault.Fault `json:"error,omitempty"`
+	Kind     string        `json:"kind"` // keep, end; signal
+	Signal   int           `json:"signal,omitempty"`
+	ExitCode int           `json:"exitCode"`
+	Run      string        `json:"run,omitempty"`
+	Child    *status.Child `json:"child,omitempty"`
+	Error    *fault.Fault  `json:"error,omitempty"`
 }
 
 func (a outcome) encode() []byte {
@@ -163,7 +164,7 @@ func (x *execution) put(up *upward, asks bool) (outcome, error) {
 	if x.signals == nil {
 		x.signals = <-x.watched
 	}
-	x.status.IO = &ioStatus{Terminal: "detached"}
+	x.status.IO = &status.IO{Terminal: "detached"}
 	if err := x.redaction(); err != nil {
 		return outcome{}, err
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/place"
+	"github.com/atip-dev/atip-exec/internal/status"
 	"github.com/atip-dev/atip-exec/internal/subpath"
 	"github.com/atip-dev/atip-exec/policy"
 	"github.com/atip-dev/atip-exec/sandbox"
@@ -76,7 +77,7 @@ type Plan struct {
 	files           sandbox.Files     // what was looked up of the file system
 	env             environment
 	private         string
-	timeout         timeoutStatus
+	timeout         status.Timeout
 	starts          bool      // the plan is made to be run
 	pending         []string  // what a run would still ask
 	placeholder     string    // where one of a redacted secret came back, if policy refuses that

@@ -9,6 +9,7 @@ import (
 	"github.com/atip-dev/atip-exec/internal/audit"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/internal/status"
 )
 
 const (
@@ -75,12 +76,12 @@ func (x *execution) making(identified func()) (gaveUp *fault.Fault, made error) 
 // giveUp is the result of a run whose plan was not made in time. The status goes to the
 // descriptor only, since where a file may be written is part of the plan. The words of the
 // command are not recorded: which of them are secret is not known.
-func (r *Result) giveUp(inv Invocation, m Machine, id string, began time.Time, sink *statusSink, why *fault.Fault) *Result {
+func (r *Result) giveUp(inv Invocation, m Machine, id string, began time.Time, sink *status.Sink, why *fault.Fault) *Result {
 	r.fail(why)
-	r.Status = Status{Kind: statusKind, State: "failed", Run: id, Argv: []string{}, Origin: "atip-exec", ExitCode: r.ExitCode, Error: r.Fault,
-		Timing: &timingStatus{Began: began.UTC().Format(time.RFC3339Nano), PlanUS: time.Since(began).Microseconds()}}
+	r.Status = status.Document{Kind: status.Kind, State: "failed", Run: id, Argv: []string{}, Origin: "atip-exec", ExitCode: r.ExitCode, Error: r.Fault,
+		Timing: &status.Timing{Began: began.UTC().Format(time.RFC3339Nano), PlanUS: time.Since(began).Microseconds()}}
 	if inv.Timeout > 0 {
-		r.Status.Timeout = &timeoutStatus{LimitMS: inv.Timeout.Milliseconds(), Source: "flag", Fired: r.Fault.Code == errcode.Timeout}
+		r.Status.Timeout = &status.Timeout{LimitMS: inv.Timeout.Milliseconds(), Source: "flag", Fired: r.Fault.Code == errcode.Timeout}
 	}
 	recorded := make(chan string, 1)
 	go func() {
@@ -100,6 +101,6 @@ func (r *Result) giveUp(inv Invocation, m Machine, id string, began time.Time, s
 		r.Status.Audit = kept
 	case <-time.After(lastWords):
 	}
-	_ = sink.write(r.Status)
+	_ = sink.Write(r.Status)
 	return r
 }

@@ -33,11 +33,6 @@ func readOnlyPipe(fd int) bool {
 	return err == nil && flags&unix.O_ACCMODE == unix.O_RDONLY
 }
 
-func writable(f *os.File) bool {
-	flags, err := unix.FcntlInt(f.Fd(), unix.F_GETFL, 0)
-	return err == nil && flags&unix.O_ACCMODE != unix.O_RDONLY
-}
-
 // lockWithin waits for the lock of a file no longer than d.
 func lockWithin(f *os.File, d time.Duration) bool {
 	for end := time.Now().Add(d); ; time.Sleep(20 * time.Millisecond) {

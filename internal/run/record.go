@@ -35,7 +35,7 @@ func (x *execution) record(r *Result) error {
 		static = x.static(kind)
 	}
 	rec := map[string]any{"exit": r.ExitCode, "state": r.Status.State, "timing": r.Status.Timing, "tree": r.Status.Tree, "filter": x.filterRecord(),
-		"started_by": x.status.Tool.startedBy(), "exec_checked": x.status.Tool.execChecked()}
+		"started_by": x.status.Tool.HowStarted(), "exec_checked": x.status.Tool.HowChecked()}
 	if r.Status.Child != nil {
 		rec["child"] = r.Status.Child
 		rec["protected"] = x.protected.Receipt()

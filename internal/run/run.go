@@ -11,6 +11,7 @@ import (
 	"github.com/atip-dev/atip-exec/internal/drive"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/internal/status"
 	"github.com/atip-dev/atip-exec/internal/subpath"
 	"github.com/atip-dev/atip-exec/policy"
 	"github.com/atip-dev/atip-exec/sandbox"
@@ -20,7 +21,7 @@ import (
 type Output struct {
 	Stdout, Stderr io.Writer
 	Start          func(Started) // the child runs; nil to not be told
-	Note           func(Note)
+	Note           func(status.Note)
 	Warn           func(string)
 }
 
@@ -43,7 +44,7 @@ type Started struct {
 type Result struct {
 	ExitCode int
 	Fault    *fault.Fault // why the exit status is ours; nil if it is the child's
-	Status   Status
+	Status   status.Document
 	Plan     *Plan
 	Reports  []filter.Report               // stdout, stderr
 	Bounds   map[string]filter.BoundReport // of the streams that were bounded
@@ -57,7 +58,7 @@ type Result struct {
 func Run(inv Invocation, m Machine, out Output) *Result {
 	r := &Result{}
 	p := newPlan(inv, m)
-	sink, err := openStatus(inv, p.Run)
+	sink, err := status.Open(p.Run, inv.StatusFD, inv.StatusFile)
 	if err != nil {
 		return r.fail(err)
 	}
@@ -79,7 +80,7 @@ func Run(inv Invocation, m Machine, out Output) *Result {
 	}
 	r.Plan = p
 	defer p.Close()
-	if serr := sink.begin(p); serr != nil && err == nil {
+	if serr := p.beginStatus(sink); serr != nil && err == nil {
 		err = serr
 	}
 	if err == nil {
@@ -110,17 +111,17 @@ func Run(inv Invocation, m Machine, out Output) *Result {
 		r.Fault, r.ExitCode = fault.From(werr), fault.From(werr).Exit
 		r.Status.Error, r.Status.ExitCode, r.Status.Origin = r.Fault, r.ExitCode, "atip-exec"
 	}
-	if sink.wanted() {
+	if sink.Wanted() {
 		r.Status.Argv = x.cleanAll(r.Status.Argv)
 	}
-	if werr := sink.write(r.Status); werr != nil && r.Fault == nil {
+	if werr := sink.Write(r.Status); werr != nil && r.Fault == nil {
 		r.Fault, r.ExitCode = fault.From(werr), fault.From(werr).Exit
 	}
 	return r
 }
 
 // carryOut asks whoever has to be asked and runs the command.
-func (x *execution) carryOut(sink *statusSink, refusal error) error {
+func (x *execution) carryOut(sink *status.Sink, refusal error) error {
 	p := x.plan
 	replayed, err := x.claim(refusal)
 	defer func() { x.claimed.release(x) }()
@@ -182,18 +183,18 @@ func (r *Result) settle(x *execution, err error) {
 }
 
 // base is the status of a plan before anything ran.
-func (r *Result) base(p *Plan) Status {
-	s := Status{Kind: statusKind, State: "failed", Run: p.Run, Argv: p.inv.words(), Cwd: p.Cwd, NoWorkspace: p.noWorkspace,
-		Timing: &timingStatus{Began: p.began.UTC().Format(time.RFC3339Nano), PlanUS: p.took.Microseconds()}}
+func (r *Result) base(p *Plan) status.Document {
+	s := status.Document{Kind: status.Kind, State: "failed", Run: p.Run, Argv: p.inv.words(), Cwd: p.Cwd, NoWorkspace: p.noWorkspace,
+		Timing: &status.Timing{Began: p.began.UTC().Format(time.RFC3339Nano), PlanUS: p.took.Microseconds()}}
 	if len(p.steps) == 0 {
 		return s
 	}
 	id := p.steps[0].ID
-	s.Tool = &toolStatus{Path: id.Canonical, SHA256: id.Digest}
+	s.Tool = &status.Tool{Path: id.Canonical, SHA256: id.Digest}
 	if len(p.Decision.Steps) > 0 {
-		s.Decision = &decisionStatus{Action: p.Decision.Action.String(), Rules: p.rules()}
+		s.Decision = &status.Decision{Action: p.Decision.Action.String(), Rules: p.rules()}
 		s.Sandbox = p.receipt()
-		s.Env = &envStatus{Dropped: p.env.dropped, Credentials: p.env.credentials}
+		s.Env = &status.Env{Dropped: p.env.dropped, Credentials: p.env.credentials}
 	}
 	return s
 }
@@ -209,20 +210,52 @@ func (p *Plan) rules() []string {
 }
 
 // statusOutside refuses a status file that the child could write.
-func (p *Plan) statusOutside(s *statusSink, runs bool) error {
-	if s == nil || s.file == "" || !runs {
+func (p *Plan) statusOutside(s *status.Sink, runs bool) error {
+	if s == nil || s.File() == "" || !runs {
 		return nil
 	}
-	dir := filepath.Dir(s.file)
+	dir := filepath.Dir(s.File())
 	if real, err := filepath.EvalSymlinks(dir); err == nil {
 		dir = real
 	}
 	for _, g := range p.Profile.Write {
 		if subpath.Within(dir, g.Path) {
-			return fault.New(errcode.FlagValue, "--status-file: the command can write to "+dir).WithFix("name a file outside the workspace, or use --status-fd", "--status-fd 3 3>status.json").With("path", s.file)
+			return fault.New(errcode.FlagValue, "--status-file: the command can write to "+dir).WithFix("name a file outside the workspace, or use --status-fd", "--status-fd 3 3>status.json").With("path", s.File())
 		}
 	}
 	return nil
+}
+
+// beginStatus makes sure that the status can be written later, if the place is allowed.
+func (p *Plan) beginStatus(s *status.Sink) error {
+	if s.File() == "" || p.ownRefused {
+		return nil
+	}
+	if !p.ownJudged {
+		if why := p.statusClass(s.File()); why != "" {
+			return fault.New(errcode.StatusWrite, "--status-file: "+s.File()+" is not written: "+why)
+		}
+	}
+	return s.Begin()
+}
+
+// ReportUsage writes the status of a command line that could not be parsed. The
+// error itself is on stderr already, so a status that cannot be written is lost.
+func ReportUsage(file string, argv []string, f *fault.Fault) {
+	if file == "" {
+		return
+	}
+	s, err := status.Open("usage", 0, file)
+	if err != nil {
+		return
+	}
+	p := newPlan(Invocation{}, Here())
+	defer p.Close()
+	if p.locate() != nil || p.statusClass(s.File()) != "" || s.Hold() != nil {
+		return
+	}
+	_ = s.Write(status.Document{Kind: status.Kind, State: "failed", Origin: "atip-exec", ExitCode: f.Exit, Error: f, Argv: argv,
+		Timing: &status.Timing{Began: time.Now().UTC().Format(time.RFC3339Nano)}})
 }
 
 // words is the command line of the child as it was typed.

@@ -10,6 +10,7 @@ import (
 	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/internal/drive"
 	"github.com/atip-dev/atip-exec/internal/effects"
+	"github.com/atip-dev/atip-exec/internal/status"
 	"github.com/atip-dev/atip-exec/internal/subpath"
 	"github.com/atip-dev/atip-exec/sandbox"
 )
@@ -159,7 +160,7 @@ func (x *execution) settleStreams() {
 func (x *execution) note(code string, value any) {
 	x.noteMu.Lock()
 	defer x.noteMu.Unlock()
-	n := Note{Code: code, Value: value, At: time.Since(x.began).Milliseconds()}
+	n := status.Note{Code: code, Value: value, At: time.Since(x.began).Milliseconds()}
 	x.status.Notes = append(x.status.Notes, n)
 	if x.out.Note != nil {
 		x.out.Note(n)

@@ -1,4 +1,6 @@
-package run
+// Package status is the document that says how a run ended, atip-exec.status/1, and where it is
+// written.
+package status
 
 import (
 	"encoding/json"
@@ -7,95 +9,102 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"time"
+	"slices"
 
 	"github.com/atip-dev/atip-exec/internal/errcode"
+	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/place"
 	"github.com/atip-dev/atip-exec/internal/regular"
-
-	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/sandbox"
 )
 
-// Status is the document of --status-file and --status-fd, atip-exec.status/1. It
+// Document is the document of --status-file and --status-fd, atip-exec.status/1. It
 // is written whatever happens; consumers ignore unknown fields.
-type Status struct {
+type Document struct {
 	Kind     string       `json:"kind"`
 	State    string       `json:"state"` // finished, refused, failed, incomplete
 	Run      string       `json:"run"`
 	Origin   string       `json:"origin"` // child, or atip-exec if the exit status is ours
 	ExitCode int          `json:"exit_code"`
 	Audit    string       `json:"audit,omitempty"`
-	Child    *ChildStatus `json:"child"`
+	Child    *Child       `json:"child"`
 	Error    *fault.Fault `json:"error"`
 	Argv     []string     `json:"argv"`
 	Cwd      string       `json:"cwd,omitempty"`
 	// NoWorkspace says why nothing in Cwd may be written; "" where there is a workspace.
-	NoWorkspace string          `json:"no_workspace,omitempty"`
-	Decision    *decisionStatus `json:"decision,omitempty"`
-	Tool        *toolStatus     `json:"tool,omitempty"`
-	Sandbox     any             `json:"sandbox,omitempty"`
-	Filter      any             `json:"filter,omitempty"`
-	IO          *ioStatus       `json:"io,omitempty"`
-	Env         *envStatus      `json:"env,omitempty"`
-	Timing      *timingStatus   `json:"timing,omitempty"`
-	Timeout     *timeoutStatus  `json:"timeout,omitempty"`
-	Tree        *sandbox.Tree   `json:"tree,omitempty"`
-	Notes       []Note          `json:"notes,omitempty"`
+	NoWorkspace string        `json:"no_workspace,omitempty"`
+	Decision    *Decision     `json:"decision,omitempty"`
+	Tool        *Tool         `json:"tool,omitempty"`
+	Sandbox     any           `json:"sandbox,omitempty"`
+	Filter      any           `json:"filter,omitempty"`
+	IO          *IO           `json:"io,omitempty"`
+	Env         *Env          `json:"env,omitempty"`
+	Timing      *Timing       `json:"timing,omitempty"`
+	Timeout     *Timeout      `json:"timeout,omitempty"`
+	Tree        *sandbox.Tree `json:"tree,omitempty"`
+	Notes       []Note        `json:"notes,omitempty"`
 }
 
-// ChildStatus is how the child ended, as seen by wait4(2).
-type ChildStatus struct {
+// Child is how the child ended, as seen by wait4(2).
+type Child struct {
 	Pid      int    `json:"pid"`
 	ExitCode int    `json:"exit_code"`
 	Signal   string `json:"signal,omitempty"`
 	Core     bool   `json:"core"`
 }
 
-type decisionStatus struct {
+// Decision is what the policy said, and by which rules.
+type Decision struct {
 	Action string   `json:"action"`
 	Rules  []string `json:"rules"`
 }
 
-type toolStatus struct {
+// Tool is the file that was started, and how.
+type Tool struct {
 	Path        string `json:"path"`
 	SHA256      string `json:"sha256,omitempty"`
 	StartedBy   string `json:"started_by,omitempty"`
 	ExecChecked string `json:"exec_checked,omitempty"`
 }
 
-func (t *toolStatus) startedBy() string {
+// HowStarted is StartedBy, "" for a tool that is not known.
+func (t *Tool) HowStarted() string {
 	if t == nil {
 		return ""
 	}
 	return t.StartedBy
 }
 
-func (t *toolStatus) execChecked() string {
+// HowChecked is ExecChecked, "" for a tool that is not known.
+func (t *Tool) HowChecked() string {
 	if t == nil {
 		return ""
 	}
 	return t.ExecChecked
 }
 
-type ioStatus struct {
-	Stdin    string       `json:"stdin"`
-	Terminal string       `json:"terminal"`
-	Stdout   streamStatus `json:"stdout"`
-	Stderr   streamStatus `json:"stderr"`
-	Passed   []int        `json:"passed_fds,omitempty"`
+// IO is how the child was connected to the outside.
+type IO struct {
+	Stdin    string `json:"stdin"`
+	Terminal string `json:"terminal"`
+	Stdout   Stream `json:"stdout"`
+	Stderr   Stream `json:"stderr"`
+	Passed   []int  `json:"passed_fds,omitempty"`
 }
 
-type streamStatus struct {
+// Stream is how the output of the child ended.
+type Stream struct {
 	End string `json:"end"` // eof, held, epipe, error
 }
 
-type envStatus struct {
+// Env names the variables that the child did not get, and the credentials that it got.
+type Env struct {
 	Dropped     []string `json:"dropped"`
 	Credentials []string `json:"credentials"`
 }
 
-type timingStatus struct {
+// Timing is when the run began and what it took.
+type Timing struct {
 	Began    string `json:"began"`
 	PlanUS   int64  `json:"plan_us"`
 	StartUS  int64  `json:"start_us"`
@@ -105,7 +114,8 @@ type timingStatus struct {
 	MaxRSSKB int64  `json:"max_rss_kb"`
 }
 
-type timeoutStatus struct {
+// Timeout is the time that the child was given, and whether it was over.
+type Timeout struct {
 	LimitMS int64  `json:"limit_ms"`
 	Source  string `json:"source"`
 	Fired   bool   `json:"fired"`
@@ -118,31 +128,35 @@ type Note struct {
 	At    int64  `json:"t_ms"`
 }
 
-// statusSink is where the status of one run goes.
-type statusSink struct {
+// Sink is where the status of one run goes.
+type Sink struct {
 	run  string
 	file string
 	fd   *os.File
 	dir  *os.Root // of file, from the judgement on; nil if nothing may be written there
 }
 
-// wanted reports whether the caller asked for a status.
-func (s *statusSink) wanted() bool { return s.file != "" || s.fd != nil }
+// Wanted reports whether the caller asked for a status.
+func (s *Sink) Wanted() bool { return s.file != "" || s.fd != nil }
 
-// openStatus looks where the status is to go. Nothing is written before the place is judged.
-func openStatus(inv Invocation, run string) (*statusSink, error) {
-	s := &statusSink{run: run}
-	if inv.StatusFD != 0 {
-		if !inherited(inv.StatusFD) {
-			return nil, fault.New(errcode.FlagValue, fmt.Sprintf("--status-fd: descriptor %d is not open", inv.StatusFD)).WithFix("open it for writing in the shell", "--status-fd 3 3>status.json")
+// File is the absolute path of --status-file, "" if there is none.
+func (s *Sink) File() string { return s.file }
+
+// Open looks where the status of a run is to go: --status-fd, 0 for none, and --status-file.
+// Nothing is written before the place is judged.
+func Open(run string, fd int, file string) (*Sink, error) {
+	s := &Sink{run: run}
+	if fd != 0 {
+		if !slices.Contains(sandbox.InheritedFDs(), fd) {
+			return nil, fault.New(errcode.FlagValue, fmt.Sprintf("--status-fd: descriptor %d is not open", fd)).WithFix("open it for writing in the shell", "--status-fd 3 3>status.json")
 		}
-		s.fd = os.NewFile(uintptr(inv.StatusFD), "status")
+		s.fd = os.NewFile(uintptr(fd), "status")
 		if _, err := s.fd.Write(nil); err != nil || !writable(s.fd) {
-			return nil, fault.New(errcode.FlagValue, fmt.Sprintf("--status-fd: descriptor %d is not writable", inv.StatusFD)).WithFix("open it for writing in the shell", "--status-fd 3 3>status.json")
+			return nil, fault.New(errcode.FlagValue, fmt.Sprintf("--status-fd: descriptor %d is not writable", fd)).WithFix("open it for writing in the shell", "--status-fd 3 3>status.json")
 		}
 	}
-	if inv.StatusFile != "" {
-		abs, err := filepath.Abs(inv.StatusFile)
+	if file != "" {
+		abs, err := filepath.Abs(file)
 		if err != nil {
 			return nil, fault.New(errcode.StatusWrite, "--status-file: "+err.Error())
 		}
@@ -151,26 +165,18 @@ func openStatus(inv Invocation, run string) (*statusSink, error) {
 	return s, nil
 }
 
-// begin makes sure that the status can be written later, if the place was judged and is
+// Begin makes sure that the status can be written later, once the place was judged and is
 // allowed: "incomplete" stands there until the end, and stays if the wrapper is killed. It has
 // no command line: what is secret in it is not known yet.
-func (s *statusSink) begin(p *Plan) error {
-	if s.file == "" || p.ownRefused {
-		return nil
-	}
-	if !p.ownJudged {
-		if why := p.statusClass(s.file); why != "" {
-			return fault.New(errcode.StatusWrite, "--status-file: "+s.file+" is not written: "+why)
-		}
-	}
-	if err := s.hold(); err != nil {
+func (s *Sink) Begin() error {
+	if err := s.Hold(); err != nil {
 		return err
 	}
-	return s.replace(Status{Kind: statusKind, State: "incomplete", Run: s.run, Origin: "atip-exec", Argv: []string{}})
+	return s.replace(Document{Kind: Kind, State: "incomplete", Run: s.run, Origin: "atip-exec", Argv: []string{}})
 }
 
-// hold opens the directory of the file, so that what is judged is what is written.
-func (s *statusSink) hold() error {
+// Hold opens the directory of the file, so that what is judged is what is written.
+func (s *Sink) Hold() error {
 	failed := func(err error) error { return fault.New(errcode.StatusWrite, "--status-file: "+err.Error()) }
 	dir := place.Resolve(filepath.Dir(s.file))
 	root, err := os.OpenRoot(dir)
@@ -192,10 +198,11 @@ func (s *statusSink) hold() error {
 	return nil
 }
 
-const statusKind = "atip-exec.status/1"
+// Kind marks a document as a status of this shape.
+const Kind = "atip-exec.status/1"
 
-// write puts the final status in both places.
-func (s *statusSink) write(st Status) error {
+// Write puts the final status in both places; into the file only if its directory is held.
+func (s *Sink) Write(st Document) error {
 	if s == nil {
 		return nil
 	}
@@ -220,24 +227,24 @@ func (s *statusSink) write(st Status) error {
 // maxStatus bounds what is read of an older status.
 const maxStatus = 4 << 20
 
-// olderStatus reports a file that a status may take the place of: one that is not there, an
+// Older reports a file that a status may take the place of: one that is not there, an
 // empty one, or the status of an earlier run.
-func olderStatus(file string) bool {
+func Older(file string) bool {
 	raw, err := regular.ReadNoFollow(file, maxStatus)
 	if errors.Is(err, fs.ErrNotExist) {
 		return true
 	}
 	var old struct{ Kind string }
-	return err == nil && (len(raw) == 0 || json.Unmarshal(raw, &old) == nil && old.Kind == statusKind)
+	return err == nil && (len(raw) == 0 || json.Unmarshal(raw, &old) == nil && old.Kind == Kind)
 }
 
-func (s *statusSink) replace(st Status) error {
+func (s *Sink) replace(st Document) error {
 	failed := func(err error) error { return fault.New(errcode.StatusWrite, "--status-file: "+err.Error()) }
 	line, err := json.Marshal(st)
 	if err != nil {
 		return failed(err)
 	}
-	if !olderStatus(s.file) {
+	if !Older(s.file) {
 		return fault.New(errcode.StatusWrite, "--status-file: "+s.file+" is not the status of an earlier run, and is not overwritten").WithFix("name a new file, or remove this one", "")
 	}
 	name, tmp := filepath.Base(s.file), ".atip-exec-status-"+s.run
@@ -258,33 +265,4 @@ func (s *statusSink) replace(st Status) error {
 		return failed(err)
 	}
 	return nil
-}
-
-// ReportUsage writes the status of a command line that could not be parsed. The
-// error itself is on stderr already, so a status that cannot be written is lost.
-func ReportUsage(file string, argv []string, f *fault.Fault) {
-	if file == "" {
-		return
-	}
-	s := &statusSink{run: "usage"}
-	var err error
-	if s.file, err = filepath.Abs(file); err != nil {
-		return
-	}
-	p := newPlan(Invocation{}, Here())
-	defer p.Close()
-	if p.locate() != nil || p.statusClass(s.file) != "" || s.hold() != nil {
-		return
-	}
-	_ = s.replace(Status{Kind: statusKind, State: "failed", Origin: "atip-exec", ExitCode: f.Exit, Error: f, Argv: argv,
-		Timing: &timingStatus{Began: time.Now().UTC().Format(time.RFC3339Nano)}})
-}
-
-func inherited(fd int) bool {
-	for _, n := range sandbox.InheritedFDs() {
-		if n == fd {
-			return true
-		}
-	}
-	return false
 }

@@ -1,0 +1,5 @@
+package status
+
+import "os"
+
+func writable(*os.File) bool { return true }
