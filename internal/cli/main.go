@@ -13,6 +13,7 @@ import (
 	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/internal/nest"
 	"github.com/atip-dev/atip-exec/internal/run"
 )
 
@@ -30,7 +31,7 @@ func Main(argv []string) (status int) {
 		}
 	}()
 	if len(argv) > 0 {
-		if argv[0] == run.BehalfName {
+		if argv[0] == nest.ProcessName {
 			return c.onBehalf()
 		}
 		if name, ok := isShellName(argv[0]); ok {

@@ -12,7 +12,7 @@ import (
 
 // readers are the packages that read what is in a workspace or what a caller names, all of
 // them while the wrapper itself is confined by nothing.
-var readers = []string{"internal/run", "internal/status", "internal/gitrepo", "internal/place", "internal/runfile", "policy", "sandbox", "trust"}
+var readers = []string{"internal/run", "internal/status", "internal/nest", "internal/gitrepo", "internal/place", "internal/runfile", "policy", "sandbox", "trust"}
 
 // own are the places where one of them opens a file by itself, each with what makes sure that
 // it neither waits nor grows.
@@ -21,7 +21,7 @@ var own = map[string]string{
 	"internal/run/hostcwd_unix.go createOwn os.OpenFile": "made without links and without waiting, to be written",
 	"internal/run/idempotency.go claim os.OpenFile":      "our own lock, in our state directory",
 	"internal/run/prime.go primed os.OpenFile":           "our own lock, in our state directory",
-	"internal/run/nested.go inside os.OpenFile":          "our own lock, opened for reading and writing, which waits for nothing; it is not read",
+	"internal/nest/nest.go Inside os.OpenFile":           "our own lock, opened for reading and writing, which waits for nothing; it is not read",
 	"internal/run/sharedtmp.go makeTmpNames os.OpenFile": "O_EXCL: the file is made here",
 	"internal/run/shortfall.go firstTime os.OpenFile":    "O_EXCL: the file is made here",
 	"sandbox/cgroup_linux.go findCgroup os.ReadFile":     "below /sys/fs/cgroup",

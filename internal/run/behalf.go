@@ -1,7 +1,6 @@
 package run
 
 import (
-	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
@@ -14,79 +13,57 @@ import (
 	"github.com/atip-dev/atip-exec/internal/effects"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/internal/nest"
 	"github.com/atip-dev/atip-exec/internal/regular"
 	"github.com/atip-dev/atip-exec/policy"
 )
 
-// BehalfName is argv[0] of the process that runs a command for a run inside of another.
-// Starting it by hand gains nothing: it does less than a run of one's own.
-const BehalfName = "atip-exec:behalf"
-
-// behalfFD is where that process finds its order and leaves the result.
-const behalfFD = 3
-
-// behalf says for whom a run is planned afresh. All of it comes from the parent run, but
-// for the question, which anything in its sandbox may have asked.
-type behalf struct {
-	V         int             `json:"v"`
-	Question  question        `json:"question"`
-	Run       string          `json:"run"`       // the parent run
-	Words     string          `json:"words"`     // its command, redacted
-	Workspace string          `json:"workspace"` // of it
-	Cwd       string          `json:"cwd"`
-	Policies  []string        `json:"policies"` // its --policy files
-	Profiles  []string        `json:"profiles"` // its --profile names
-	Ceiling   *policy.Ceiling `json:"ceiling"`  // of the script that it runs
-	CI        bool            `json:"ci"`
-	Withheld  []string        `json:"withheld"` // the credentials its sandbox lacks
-	Files     []string        `json:"files"`    // credential files that its sandbox has
-	ReadOnly  bool            `json:"readOnly"` // its sandbox cannot write to the workspace
-	Channel   int             `json:"channel"`  // of the parent run of it, 0 for none
-}
-
-// Behalf is what main does under BehalfName. It plans the question as a command of its
+// Behalf is what main does under nest.ProcessName. It plans the question as a command of its
 // own, in the environment, the directory and under the policies of the parent run, and
 // runs it in a sandbox of its own.
 func Behalf(m Machine, out Output) *fault.Fault {
-	control := recordSocket(behalfFD)
-	if control == nil {
-		return fault.New(errcode.NoCommand, BehalfName+" is started by atip-exec itself").WithFix("write the command after `--`", "atip-exec -- git status")
+	process, f := nest.Accept()
+	if f != nil {
+		return f
 	}
-	defer control.Close()
-	buf := make([]byte, maxOrder)
-	n, err := control.Read(buf)
-	var b behalf
-	if err != nil || json.Unmarshal(buf[:n], &b) != nil || b.V != 1 {
-		return fault.New(errcode.Internal, "internal error: an order that cannot be read")
-	}
-	a := b.answer(m, out)
-	raw := a.encode()
-	control.SetWriteDeadline(time.Now().Add(patience))
-	if _, err := control.Write(raw); err != nil {
-		return fault.New(errcode.LostChild, "the caller no longer waits for the result: "+err.Error())
-	}
-	return nil
+	return process.Answer(answerInside(&process.Order, m, out))
 }
 
-func (b *behalf) answer(m Machine, out Output) outcome {
-	m, err := b.delegated(m)
+func answerInside(b *nest.Order, m Machine, out Output) nest.Outcome {
+	m, err := delegated(b.Question.Token, m)
 	if err != nil {
-		f := fault.From(err)
-		return outcome{Kind: "end", ExitCode: f.Exit, Error: f}
+		return nest.Failed(fault.From(err))
 	}
-	inv := b.Question.invocation()
-	inv.Policies, inv.Profiles, inv.Ceiling, inv.CI, inv.behalf = b.Policies, b.Profiles, b.Ceiling, b.CI, b
-	r := Run(inv, m, out)
+	q := b.Question
+	r := Run(Invocation{Argv: texts(q.Argv), IsShell: q.IsShell, Shell: string(q.Shell), ShellArgs: texts(q.ShellArgs), ShellSet: texts(q.ShellSet), Directory: q.Cwd,
+		Timeout: ms(q.TimeoutMS), KillAfter: ms(q.KillMS), Wait: min(ms(q.WaitMS), MaxWait),
+		Policies: b.Policies, Profiles: b.Profiles, Ceiling: b.Ceiling, CI: b.CI, behalf: b}, m, out)
 	if r.kept {
-		return outcome{Kind: "keep"}
+		return nest.Keep()
 	}
-	return outcome{Kind: "end", ExitCode: r.ExitCode, Run: r.Status.Run, Child: r.Status.Child, Error: r.Fault}
+	return nest.Outcome{Kind: "end", ExitCode: r.ExitCode, Run: r.Status.Run, Child: r.Status.Child, Error: r.Fault}
 }
 
-// delegated puts the token of the question into the environment, if it has one. It must
+// ms is a time that somebody else wrote down; nonsense is none.
+func ms(n int64) time.Duration {
+	if n <= 0 || n > int64(24*time.Hour/time.Millisecond) {
+		return 0
+	}
+	return time.Duration(n) * time.Millisecond
+}
+
+func texts(words [][]byte) []string {
+	out := make([]string, len(words))
+	for i, w := range words {
+		out[i] = string(w)
+	}
+	return out
+}
+
+// delegated puts the token of a question into the environment, if it has one. It must
 // be the token that the parent run is under, or more of it: any other would be a way out.
-func (b *behalf) delegated(m Machine) (Machine, error) {
-	token, own := b.Question.Token, m.Getenv(DelegationVariable)
+func delegated(token string, m Machine) (Machine, error) {
+	own := m.Getenv(DelegationVariable)
 	if token == "" || token == own {
 		return m, nil
 	}

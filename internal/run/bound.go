@@ -15,6 +15,7 @@ import (
 	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/internal/approve"
 	"github.com/atip-dev/atip-exec/internal/effects"
+	"github.com/atip-dev/atip-exec/internal/nest"
 	"github.com/atip-dev/atip-exec/internal/regular"
 	"github.com/atip-dev/atip-exec/internal/subpath"
 	"github.com/atip-dev/atip-exec/sandbox"
@@ -108,7 +109,7 @@ func (p *Plan) boundEnvironment() map[string]any {
 	out := map[string]any{}
 	for _, entry := range p.env.entries {
 		name, value, _ := strings.Cut(entry, "=")
-		if name == parentVariable || name == runVariable || name == withheldVariable || name == "GIT_COMMON_DIR" || name == "GIT_DIR" && value == p.rights.scratch {
+		if name == nest.ParentVariable || name == nest.RunVariable || name == nest.WithheldVariable || name == "GIT_COMMON_DIR" || name == "GIT_DIR" && value == p.rights.scratch {
 			continue // another in each run, and no secret and no power in it
 		}
 		out[strings.ToValidUTF8(name, "\ufffd")] = sum([]byte(value))

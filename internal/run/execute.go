@@ -15,6 +15,7 @@ import (
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/gitrepo"
+	"github.com/atip-dev/atip-exec/internal/nest"
 	"github.com/atip-dev/atip-exec/internal/proxy"
 	"github.com/atip-dev/atip-exec/internal/status"
 	"github.com/atip-dev/atip-exec/sandbox"
@@ -40,7 +41,7 @@ type execution struct {
 
 	log            recorder
 	mark           *audit.Started // until the run has its record
-	inner          *inner         // what hears the runs inside this one, nil if there can be none
+	inner          *nest.Listener // what hears the runs inside this one, nil if there can be none
 	byParent       string         // the parent run that did it instead, "" for none
 	kept           bool           // the parent run left it to the one that asked
 	redact         *filter.Set
@@ -154,7 +155,7 @@ func (x *execution) openLog() (err error) {
 	case err == nil:
 		x.log = log
 	case x.plan.inside():
-		x.log = x.plan.upward()
+		x.log = nest.ToParent(x.plan.machine.Getenv)
 	default:
 		return err
 	}

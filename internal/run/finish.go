@@ -53,9 +53,9 @@ func (x *execution) finish() error {
 			}
 			// What was started for runs inside ends by itself, with a record; the sweep
 			// would kill it.
-			x.inner.broker.stop()
+			x.inner.Stop()
 			x.proc.EndTree(grace)
-			x.inner.broker.close()
+			x.inner.End()
 			x.proc.Sweep()
 		})
 	}
@@ -99,7 +99,7 @@ func (x *execution) finish() error {
 	}
 	killing.Wait()
 	if x.inner != nil {
-		x.inner.broker.close()
+		x.inner.End()
 	}
 	tree := x.proc.Sweep()
 	x.status.Tree = &tree

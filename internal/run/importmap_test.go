@@ -59,7 +59,8 @@ var arrows = map[string][]string{
 	"internal/effects":  {"atip", "shims", "trust", "policy", "filter", "internal/fault", "internal/place", "internal/shell", "internal/proxy", "internal/gitrepo", "internal/hostword", "internal/regular", "internal/errcode", "internal/subpath"},
 	"internal/drive":    {"filter", "sandbox", "internal/tty"},
 	"internal/status":   {"sandbox", "internal/errcode", "internal/fault", "internal/place", "internal/regular"},
-	"internal/run": {"atip", "internal/effects", "internal/drive", "internal/status", "shims", "trust", "trust/settle", "trust/signer", "policy", "sandbox", "filter", "internal/fault", "internal/tty",
+	"internal/nest":     {"policy", "sandbox", "internal/audit", "internal/drive", "internal/errcode", "internal/fault", "internal/status"},
+	"internal/run": {"atip", "internal/effects", "internal/drive", "internal/nest", "internal/status", "shims", "trust", "trust/settle", "trust/signer", "policy", "sandbox", "filter", "internal/fault", "internal/tty",
 		"internal/audit", "internal/approve", "internal/place", "internal/shell", "internal/ip", "internal/prime", "internal/proxy", "internal/owner", "internal/gitrepo", "internal/hostword", "internal/regular", "internal/procstat", "internal/outside", "internal/tmpshare", "internal/gate", "internal/undo", "internal/errcode", "internal/subpath"},
 	"internal/corpus":    {"internal/shell", "internal/subpath"},
 	"internal/escape":    {},
@@ -73,7 +74,7 @@ var arrows = map[string][]string{
 	"internal/archive":   {"github.com/klauspost/compress", "github.com/ulikunitz/xz", "internal/errcode"},
 	"internal/crawl":     {"atip", "shims", "shims/remote", "internal/archive", "internal/generate", "go.yaml.in/yaml/v3", "internal/errcode"},
 	"internal/cli/prove": {"atip", "internal/cli", "internal/fault", "internal/owner", "internal/place", "internal/run", "sandbox", "shims", "trust", "trust/distro", "trust/request", "trust/settle", "trust/signer", "trust/sigstore", "trust/verifier", "internal/errcode"},
-	"internal/cli":       {"atip", "internal/effects", "internal/run", "internal/status", "internal/outside", "internal/fault", "internal/tty", "policy", "trust", "github.com/spf13/pflag", "internal/errcode", "internal/wiring"},
+	"internal/cli":       {"atip", "internal/effects", "internal/run", "internal/nest", "internal/status", "internal/outside", "internal/fault", "internal/tty", "policy", "trust", "github.com/spf13/pflag", "internal/errcode", "internal/wiring"},
 	"internal/cli/tools": {"internal/cli", "internal/effects", "internal/run", "internal/outside", "internal/regular", "internal/fault", "internal/tty", "internal/audit", "internal/approve", "internal/place", "internal/undo", "internal/scan", "internal/generate", "internal/crawl", "atip", "shims", "shims/remote", "policy", "sandbox", "filter", "trust", "trust/settle", "trust/signer", "internal/selftest", "internal/runfile", "internal/prime", "internal/mcp", "internal/provider", "internal/errcode", "internal/wiring", "internal/install"},
 
 	"cmd/atip-exec":   {"internal/cli", "sandbox"},

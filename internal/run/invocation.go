@@ -10,6 +10,7 @@ import (
 
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/internal/nest"
 	"github.com/atip-dev/atip-exec/internal/place"
 	"github.com/atip-dev/atip-exec/internal/tty"
 	"github.com/atip-dev/atip-exec/policy"
@@ -46,8 +47,8 @@ type Invocation struct {
 	RefuseOnly      bool   // what may run is not started: only a refusal counts
 	Version         string // ours, which a tool may ask for
 
-	scriptRead bool    // Shell was read from standard input
-	behalf     *behalf // for whom the run is, nil for the caller
+	scriptRead bool        // Shell was read from standard input
+	behalf     *nest.Order // for whom the run is, nil for the caller
 }
 
 // Machine is what the process was started with: the only place where the

@@ -1,4 +1,4 @@
-package run
+package nest
 
 import (
 	"encoding/json"
@@ -13,9 +13,6 @@ import (
 	"github.com/atip-dev/atip-exec/internal/drive"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
-	"github.com/atip-dev/atip-exec/internal/subpath"
-	"github.com/atip-dev/atip-exec/policy"
-	"github.com/atip-dev/atip-exec/sandbox"
 )
 
 // What the runs inside one run may ask for.
@@ -41,37 +38,38 @@ type broker struct {
 
 // helper is one such process.
 type helper struct {
-	mu   sync.Mutex
-	proc *os.Process
-	over bool // its result is here: it is signalled no more
+	grace time.Duration
+	mu    sync.Mutex
+	proc  *os.Process
+	over  bool // its result is here: it is signalled no more
 }
 
 // question starts the answer to a message that came with descriptors: where to answer, and
 // the three of the command.
-func (in *inner) question(raw []byte, files []*os.File) {
+func (l *Listener) question(raw []byte, files []*os.File) {
 	drop := func() {
 		for _, f := range files {
 			f.Close()
 		}
 	}
-	var q question
+	var q Question
 	if len(files) != 4 || !answerSocket(files[0]) || json.Unmarshal(raw, &q) != nil || q.Kind != "start" || len(q.Cwd) == 0 || q.Cwd[0] != '/' || !q.IsShell && len(q.Argv) == 0 {
 		drop()
 		return
 	}
 	refuse := func(f *fault.Fault) {
-		sendNow(files[0], outcome{Kind: "end", ExitCode: f.Exit, Error: f}.encode())
+		sendNow(files[0], Failed(f).encode())
 		drop()
 	}
 	if !passable(files[1:]) {
 		refuse(fault.New(errcode.CredentialWithheld, "the parent run accepts only pipes for the output of a command"))
 		return
 	}
-	if in.x.plan.policies.Credentials() == policy.CredentialsWithheld {
+	if l.host.Withheld {
 		refuse(fault.New(errcode.CredentialWithheld, "the policy withholds credentials from what runs inside"))
 		return
 	}
-	b := &in.broker
+	b := &l.broker
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.closed || b.total == maxAnswered || len(b.running) == maxAnsweredBy {
@@ -81,11 +79,11 @@ func (in *inner) question(raw []byte, files []*os.File) {
 	if b.running == nil {
 		b.running = map[*helper]bool{}
 	}
-	h := &helper{}
+	h := &helper{grace: l.host.Grace}
 	b.total++
 	b.running[h] = true
 	b.ended.Go(func() {
-		in.x.help(h, q, files)
+		l.host.help(h, q, files)
 		drop()
 		b.mu.Lock()
 		delete(b.running, h)
@@ -93,29 +91,40 @@ func (in *inner) question(raw []byte, files []*os.File) {
 	})
 }
 
+// stop ends all that was asked for and does not wait.
+func (b *broker) stop() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.closed = true
+	for h := range b.running {
+		h.end()
+	}
+}
+
 // help starts the process, passes signals and the result on, and ends it when nobody
 // waits any longer.
-func (x *execution) help(h *helper, q question, files []*os.File) {
+func (host *Host) help(h *helper, q Question, files []*os.File) {
 	// The process dies with the thread that started it, and so with this run.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	reply := files[0]
 	lost := func(why string) {
-		f := fault.New(errcode.LostChild, why)
-		sendNow(reply, outcome{Kind: "end", ExitCode: f.Exit, Error: f}.encode())
+		sendNow(reply, Failed(fault.New(errcode.LostChild, why)).encode())
 	}
-	order, err := json.Marshal(x.order(q))
-	if err != nil || len(order) > maxOrder {
+	order := host.Order()
+	order.V, order.Question = 1, q
+	raw, err := json.Marshal(order)
+	if err != nil || len(raw) > maxOrder {
 		lost("the question does not fit into an order")
 		return
 	}
-	control, theirs, err := recordPair()
+	control, theirs, err := pair()
 	if err != nil {
 		lost("no process can be started: " + err.Error())
 		return
 	}
 	defer control.Close()
-	proc, err := x.startHelper(files[1:], theirs)
+	proc, err := host.start(files[1:], theirs)
 	theirs.Close()
 	if err != nil {
 		lost("no process can be started: " + err.Error())
@@ -130,7 +139,7 @@ func (x *execution) help(h *helper, q question, files []*os.File) {
 	go h.watch(reply)
 	result := make([]byte, maxAnswer)
 	n := 0
-	if _, err = control.Write(order); err == nil {
+	if _, err = control.Write(raw); err == nil {
 		n, err = control.Read(result)
 	}
 	if err == nil {
@@ -147,26 +156,16 @@ func (x *execution) help(h *helper, q question, files []*os.File) {
 	sendNow(reply, result[:n])
 }
 
-// order is what the process is told of this run.
-func (x *execution) order(q question) behalf {
-	p := x.plan
-	out := behalf{V: 1, Question: q, Run: p.Run, Words: Quote(x.cleanAll(p.inv.words())), Workspace: p.Workspace, Cwd: p.Cwd, Policies: p.inv.Policies, Profiles: p.inv.Profiles, Ceiling: p.inv.Ceiling, CI: p.inCI(), Withheld: p.withheld, Files: p.credentialFiles,
-		ReadOnly: !slices.ContainsFunc(p.Profile.Write, func(g sandbox.Grant) bool {
-			return g.Dir && subpath.Within(p.Workspace, g.Path) && g.Rights&sandbox.Write != 0
-		})}
-	return out
-}
-
-// startHelper starts our own program once more, unconfined as this process is, with the
+// start starts our own program once more, unconfined as this process is, with the
 // descriptors of the command and of nothing else.
-func (x *execution) startHelper(files []*os.File, control *os.File) (*os.Process, error) {
-	env := x.plan.machine.Environ
+func (host *Host) start(files []*os.File, control *os.File) (*os.Process, error) {
+	env := host.Environ
 	files = append(slices.Clone(files), control)
-	if up, ok := x.log.(*upward); ok && up.to != nil {
+	if up := host.Up; up != nil && up.to != nil {
 		files = append(files, up.to)
-		env = append([]string{parentVariable + "=fd:" + strconv.Itoa(behalfFD+1)}, env...)
+		env = append([]string{ParentVariable + "=fd:" + strconv.Itoa(controlFD+1)}, env...)
 	}
-	return os.StartProcess("/proc/self/exe", []string{BehalfName}, &os.ProcAttr{Env: env, Files: files, Sys: helperAttributes()})
+	return os.StartProcess("/proc/self/exe", []string{ProcessName}, &os.ProcAttr{Env: env, Files: files, Sys: helperAttributes()})
 }
 
 // watch passes the signals of the one who asked on, and its end.
@@ -178,7 +177,7 @@ func (h *helper) watch(reply *os.File) {
 			h.end()
 			return
 		}
-		var a outcome
+		var a Outcome
 		if json.Unmarshal(buf[:n], &a) != nil || a.Kind != "signal" {
 			continue
 		}
@@ -201,22 +200,6 @@ func (h *helper) signal(sig os.Signal) {
 // end ends the process as a run is ended: politely, so that it can leave its record.
 func (h *helper) end() {
 	h.signal(syscall.SIGTERM)
-	time.AfterFunc(defaultGrace, func() { h.signal(syscall.SIGTERM); h.signal(syscall.SIGTERM) }) // the third one does not wait
+	time.AfterFunc(h.grace, func() { h.signal(syscall.SIGTERM); h.signal(syscall.SIGTERM) }) // the third one does not wait
 	time.AfterFunc(lastResort, func() { h.signal(syscall.SIGKILL) })
-}
-
-// close ends all that was asked for and waits for it: nothing outlives the run.
-func (b *broker) close() {
-	b.stop()
-	b.ended.Wait()
-}
-
-// stop ends all that was asked for and does not wait.
-func (b *broker) stop() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.closed = true
-	for h := range b.running {
-		h.end()
-	}
 }

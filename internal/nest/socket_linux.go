@@ -1,4 +1,4 @@
-package run
+package nest
 
 import (
 	"os"
@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// recordPair makes a socket pair that keeps messages apart, whoever writes at the same
+// pair makes a socket pair that keeps messages apart, whoever writes at the same
 // time.
-func recordPair() (from, to *os.File, err error) {
+func pair() (from, to *os.File, err error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
 		return nil, nil, err
@@ -17,8 +17,8 @@ func recordPair() (from, to *os.File, err error) {
 	return os.NewFile(uintptr(fds[0]), "records"), os.NewFile(uintptr(fds[1]), "records"), nil
 }
 
-// recordSocket takes over the inherited end of such a pair; nil if fd is none.
-func recordSocket(fd int) *os.File {
+// inherited takes over the inherited end of such a pair; nil if fd is none.
+func inherited(fd int) *os.File {
 	if !isPacketSocket(fd) || unix.SetNonblock(fd, true) != nil {
 		return nil
 	}
@@ -73,8 +73,8 @@ func sendNow(to *os.File, raw []byte) {
 // maxFiles is how many descriptors a message may bring; the kernel closes what is more.
 const maxFiles = 4
 
-// sendWith sends a message with descriptors.
-func sendWith(to *os.File, raw []byte, files ...*os.File) error {
+// send sends a message with descriptors.
+func send(to *os.File, raw []byte, files ...*os.File) error {
 	conn, err := to.SyscallConn()
 	if err != nil {
 		return err
@@ -93,10 +93,10 @@ func sendWith(to *os.File, raw []byte, files ...*os.File) error {
 	return serr
 }
 
-// receiveWith receives a message and the descriptors that came with it, the first under a
+// receive receives a message and the descriptors that came with it, the first under a
 // name that says whether it is a socket of our kind. Of a message that was cut short the
 // descriptors are closed. If it is not to wait, an empty queue is an error.
-func receiveWith(from *os.File, buf []byte, wait bool) (n int, files []*os.File, err error) {
+func receive(from *os.File, buf []byte, wait bool) (n int, files []*os.File, err error) {
 	conn, err := from.SyscallConn()
 	if err != nil {
 		return 0, nil, err

@@ -1,0 +1,28 @@
+//go:build !linux
+
+package nest
+
+import (
+	"errors"
+	"os"
+	"syscall"
+)
+
+var errNotHere = errors.New("not on this system")
+
+// pair is for systems where a run inside a run cannot write the log itself.
+func pair() (from, to *os.File, err error) { return nil, nil, errNotHere }
+
+func inherited(int) *os.File { return nil }
+
+func answerSocket(*os.File) bool { return false }
+
+func passable([]*os.File) bool { return false }
+
+func send(*os.File, []byte, ...*os.File) error { return errNotHere }
+
+func sendNow(*os.File, []byte) {}
+
+func receive(*os.File, []byte, bool) (int, []*os.File, error) { return 0, nil, errNotHere }
+
+func helperAttributes() *syscall.SysProcAttr { return nil }
