@@ -20,7 +20,9 @@ func (c *collector) installed(s *Step, words []string) []string {
 	switch call := &s.Call; {
 	case call.Tool == "npx":
 	case call.Tool == "npm" && slices.Equal(call.Path, []string{"exec"}) && len(words) > 1 && (words[1] == "exec" || words[1] == "x"):
-		at = 2
+		if at = 2; len(words) > 2 && words[2] == "--" {
+			at = 3
+		}
 	default:
 		return nil
 	}
@@ -29,7 +31,10 @@ func (c *collector) installed(s *Step, words []string) []string {
 	}
 	for dir := subpath.Join(c.site.Cwd, s.Cwd); subpath.Within(dir, c.site.Workspace); dir = filepath.Dir(dir) {
 		if info, err := os.Stat(filepath.Join(dir, "node_modules", ".bin", words[at])); err == nil && info.Mode().IsRegular() {
-			return slices.Concat(words[:at], []string{"--no"}, words[at:])
+			if words[at-1] == "--" {
+				at--
+			}
+			return slices.Insert(slices.Clone(words), at, "--no")
 		}
 	}
 	return nil

@@ -22,6 +22,7 @@ func TestInstalledCommands(t *testing.T) {
 		"npx lint .":               true,
 		"npm exec lint -- --fix":   true,
 		"npm x lint":               true,
+		"npm exec -- lint --fix":   true,
 		"cd src && npx lint ..":    true,
 		"npx other":                false,
 		"npx lint@2 .":             false,
