@@ -145,13 +145,33 @@ func keepsLines(s *Step) bool {
 			return false // it reads a file, not its input
 		}
 	}
-	switch s.Call.Tool {
-	case "sort", "head", "tail", "uniq", "tac":
-		return !usesOption(s, "count", "c", "bytes")
-	case "grep":
-		return len(s.Call.Positionals) <= 1 && !usesOption(s, "count", "only-matching", "line-number", "with-filename", "byte-offset", "label", "initial-tab", "recursive", "files-with-matches", "context", "after-context", "before-context")
-	}
-	return false
+	options, ok := lineOptions[s.Call.Tool]
+	return ok && usesOnly(s, options) && (s.Call.Tool != "grep" || len(s.Call.Positionals) <= 1)
+}
+
+// lineOptions are the options with which a filter still prints lines of its input, and no more:
+// `tac -s /` takes them apart, `head -v` adds a line.
+var lineOptions = map[string][]string{
+	"sort": {"ignore-leading-blanks", "dictionary-order", "ignore-case", "general-numeric-sort", "ignore-nonprinting", "month-sort", "human-numeric-sort",
+		"numeric-sort", "random-sort", "reverse", "sort", "version-sort", "key", "stable", "buffer-size", "field-separator", "parallel", "unique", "zero-terminated"},
+	"head": {"lines", "number", "silent", "zero-terminated"},
+	"tail": {"lines", "number", "silent", "zero-terminated"},
+	"uniq": {"repeated", "skip-fields", "ignore-case", "skip-chars", "unique", "zero-terminated", "check-chars"},
+	"tac":  nil,
+	"grep": {"extended-regexp", "fixed-strings", "basic-regexp", "perl-regexp", "regexp", "ignore-case", "no-ignore-case", "word-regexp", "line-regexp", "null-data",
+		"no-messages", "invert-match", "max-count", "line-buffered", "no-filename", "text", "y"},
+}
+
+// matchOptions are the options with which grep -l and rg -l still print names and nothing else.
+var matchOptions = []string{"files-with-matches", "files-without-match", "files", "recursive", "dereference-recursive", "include", "exclude", "exclude-dir", "directories",
+	"extended-regexp", "fixed-strings", "basic-regexp", "perl-regexp", "pcre2", "regexp", "ignore-case", "no-ignore-case", "smart-case", "case-sensitive", "word-regexp",
+	"line-regexp", "invert-match", "max-count", "no-messages", "text", "I", "y", "null", "glob", "iglob", "type", "type-not", "hidden", "no-hidden", "no-ignore", "no-ignore-vcs",
+	"unrestricted", "uu", "uuu", "max-depth", "max-filesize", "multiline", "multiline-dotall", "sort", "sortr", "threads", "no-config", "follow", "line-buffered", "no-line-number",
+	"no-heading", "with-filename"}
+
+// usesOnly reports that every option of a step is one of these.
+func usesOnly(s *Step, names []string) bool {
+	return !slices.ContainsFunc(s.Call.Options, func(o atip.OptionUse) bool { return !slices.Contains(names, o.Name) })
 }
 
 // printsNames are words that stand for the names a step prints, nil if it may print
@@ -163,8 +183,7 @@ func (c *collector) printsNames(s *Step) []string {
 	var roots, names []string
 	switch s.Call.Tool {
 	case "grep", "rg":
-		if usesOption(s, "count", "null-data", "line-number", "path-separator", "json") ||
-			!usesOption(s, "files-with-matches", "files-without-match", "files") {
+		if !usesOnly(s, matchOptions) || !usesOption(s, "files-with-matches", "files-without-match", "files") {
 			return nil
 		}
 		roots = positionals(s, s.Call.Tool == "rg" && usesOption(s, "files") || usesOption(s, "regexp", "file"))
@@ -188,7 +207,7 @@ func (c *collector) printsNames(s *Step) []string {
 			names = []string{SomeName}
 		}
 		if !ok || slices.ContainsFunc(s.Argv, func(w string) bool {
-			return strings.HasPrefix(w, "-printf") || strings.HasPrefix(w, "-fp") || strings.HasPrefix(w, "-exec") || strings.HasPrefix(w, "-ok") || w == "-ls" || w == "-fls"
+			return strings.HasPrefix(w, "-printf") || strings.HasPrefix(w, "-fp") || strings.HasPrefix(w, "-exec") || strings.HasPrefix(w, "-ok") || w == "-ls" || w == "-fls" || w == "-files0-from"
 		}) {
 			return nil
 		}

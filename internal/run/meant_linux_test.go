@@ -71,6 +71,13 @@ func TestRemovedUnderSomeName(t *testing.T) {
 		`rm -rf $(find . -name '*.pyc'; echo .git)`:                                 false,
 		`rm -rf $(printf %s "$(find . -name '*.pyc')" | cut -c1)`:                   false,
 		`x=$(find . -name '*.pyc'); rm -rf $(printf %s "${x%/*}")`:                  false,
+		"find . -name '*.pyc' | grep -v x | sort -u | head -n 5 | xargs rm":         true,
+		"find . -name '*.pyc' | tac -s / | xargs rm -rf":                            false,
+		"find . -name '*.pyc' | head -v | xargs rm -rf":                             false,
+		"find . -name '*.pyc' | tail -c 3 | xargs rm -rf":                           false,
+		"find . -name '*.pyc' | grep -o . | xargs rm -rf":                           false,
+		"find . -name '*.pyc' | sort --debug | xargs rm -rf":                        false,
+		"find -files0-from list -name '*.pyc' | xargs rm":                           false,
 	} {
 		if got := planOf(t, m, text).Decision.Action; (got == policy.Allow) != allowed {
 			t.Errorf("%s: %s", text, got)
