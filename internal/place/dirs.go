@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/atip-dev/atip-exec/internal/errcode"
+	"github.com/atip-dev/atip-exec/internal/subpath"
 )
 
 // Dirs are our own directories. They need not exist.
@@ -149,6 +150,23 @@ func accountHome() string {
 func AccountHome(uid int) string {
 	want := strconv.Itoa(uid)
 	return accountOf(func(_, id string) bool { return id == want }).home
+}
+
+// BelowAccount reports whether a directory really lies below the home directory that the
+// account database has for the user, whatever HOME and the XDG variables say.
+func BelowAccount(dir string, uid int) bool {
+	home := AccountHome(uid)
+	if home == "" {
+		return false
+	}
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return false
+	}
+	if canonical, err := filepath.EvalSymlinks(home); err == nil {
+		home = canonical
+	}
+	return subpath.Within(real, home)
 }
 
 // AccountName is the user's name in the account database, "" if it has none.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/internal/approve"
+	"github.com/atip-dev/atip-exec/internal/owner"
 	"github.com/atip-dev/atip-exec/internal/place"
 	"github.com/atip-dev/atip-exec/internal/regular"
 	"github.com/atip-dev/atip-exec/policy"
@@ -132,7 +133,7 @@ func delegationPublic(dirs place.Dirs) (ed25519.PublicKey, error) {
 	if err != nil {
 		return nil, err
 	}
-	if why := foreignWriter(f.Name(), info, os.Geteuid()); why != "" {
+	if why := owner.ForeignWriter(f.Name(), info, os.Geteuid()); why != "" {
 		return nil, errors.New("delegation.pub " + why)
 	}
 	raw, err := io.ReadAll(io.LimitReader(f, maxDelegationKey))

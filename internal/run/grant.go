@@ -151,7 +151,7 @@ func approversOf(set *policy.Set, dirs place.Dirs) ([]approve.Approver, error) {
 		}
 		out = append(out, approve.Approver{ID: a.ID, Key: a.Key, Level: level})
 	}
-	if set.UserConfigAccount() && !belowAccount(dirs.Config, os.Geteuid()) {
+	if set.UserConfigAccount() && !place.BelowAccount(dirs.Config, os.Geteuid()) {
 		return out, nil // whoever starts us could register a key there
 	}
 	own, err := approve.ReadApprovers(ApproversFile(dirs))

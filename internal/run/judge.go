@@ -1,9 +1,13 @@
 package run
 
 import (
+	"path/filepath"
+
 	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/internal/layers"
+	"github.com/atip-dev/atip-exec/internal/place"
 	"github.com/atip-dev/atip-exec/policy"
 )
 
@@ -52,7 +56,29 @@ func Documents(m Machine) ([]*policy.Document, error) {
 	if err := p.locate(); err != nil {
 		return nil, err
 	}
-	return loadDocuments(p.dirs, p.Workspace, p.Cwd, flagged{}, m.UID)
+	return p.documents()
+}
+
+// documents reads the policies of every layer that is in force for a plan.
+func (p *Plan) documents() ([]*policy.Document, error) {
+	examples := exampleCheck{dir: filepath.Join(p.dirs.State, "verdict", "policy")}
+	return layers.Source{Dirs: p.dirs, Workspace: p.Workspace, Cwd: p.Cwd, UID: p.machine.UID, Check: examples.check, Files: p.inv.Policies, Profiles: p.inv.Profiles}.Documents()
+}
+
+// ReadProject finds the project that dir belongs to, and reads its policy files, for a person
+// to read. The texts are by path below the root.
+func ReadProject(m Machine, dir string) (root string, texts map[string][]byte, err error) {
+	p := &Plan{machine: m, inv: Invocation{Directory: dir}}
+	if err := p.locate(); err != nil {
+		return "", nil, err
+	}
+	if p.Workspace == "" {
+		return "", nil, fault.New(errcode.NoInputFile, p.Cwd+" belongs to no project").WithFix("name a directory with "+place.OwnDir+" or .git", "")
+	}
+	if texts, err = layers.ReadProject(p.Workspace, m.UID); err != nil {
+		return "", nil, err
+	}
+	return p.Workspace, texts, nil
 }
 
 // Decide answers one question.

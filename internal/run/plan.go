@@ -213,8 +213,11 @@ func (p *Plan) findWorkspace(named string) error {
 }
 
 func (p *Plan) loadPolicy() (err error) {
-	p.policies, err = loadPolicies(p.dirs, p.Workspace, p.Cwd, flagged{p.inv.Policies, p.inv.Profiles}, p.machine.UID)
+	docs, err := p.documents()
 	if err != nil {
+		return err
+	}
+	if p.policies, err = policy.Compile(docs); err != nil {
 		return err
 	}
 	p.Warnings = append(p.Warnings, p.policies.Warnings()...)

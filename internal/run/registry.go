@@ -12,6 +12,7 @@ import (
 	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/filter"
 	"github.com/atip-dev/atip-exec/internal/outside"
+	"github.com/atip-dev/atip-exec/internal/owner"
 	"github.com/atip-dev/atip-exec/shims"
 )
 
@@ -105,7 +106,7 @@ func refusedAnswer(digest string) string {
 // it cannot be started.
 func (p *Plan) fetcher(digest string, more ...string) (cmd *exec.Cmd, cancel func(), why string) {
 	helper := filepath.Join(filepath.Dir(p.machine.Self), "atip")
-	if info, err := os.Stat(helper); err != nil || foreignWriter(helper, info, p.machine.UID) != "" {
+	if info, err := os.Stat(helper); err != nil || owner.ForeignWriter(helper, info, p.machine.UID) != "" {
 		return nil, nil, "registry_unavailable: " + helper + " is not there or can be written by others"
 	}
 	// All look-ups of one command share the time.

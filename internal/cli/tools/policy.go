@@ -4,6 +4,7 @@ import (
 	"github.com/atip-dev/atip-exec/internal/cli"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/internal/layers"
 	"github.com/atip-dev/atip-exec/internal/run"
 	"github.com/atip-dev/atip-exec/policy"
 )
@@ -71,7 +72,7 @@ func checkPolicy(c *cli.Console, files []string) error {
 		if err != nil {
 			return err
 		}
-		if why := run.Unsafe(file, run.Here().UID); why != "" {
+		if why := layers.Unsafe(file, run.Here().UID); why != "" {
 			c.Warn("it would not be loaded from where it lies: " + why)
 		}
 		set, err := policy.Compile([]*policy.Document{policy.Builtin(), doc})

@@ -6,6 +6,7 @@ import (
 
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/internal/layers"
 	"github.com/atip-dev/atip-exec/internal/run"
 )
 
@@ -58,7 +59,11 @@ func trustPolicy(dirs []string) error {
 	if yes != "yes" {
 		return refused("nothing was trusted")
 	}
-	if err := run.TrustProject(m, root, read); err != nil {
+	own, err := m.Dirs()
+	if err != nil {
+		return err
+	}
+	if err := layers.TrustProject(own, root, read); err != nil {
 		return err
 	}
 	return t.say("Trusted, until one of them changes.\n")

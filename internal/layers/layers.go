@@ -1,4 +1,6 @@
-package run
+// Package layers reads the policy files of every layer (managed, fetched, of the user, of the
+// project, of the command line) and what a person has trusted of a project.
+package layers
 
 import (
 	"errors"
@@ -13,47 +15,42 @@ import (
 
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/internal/owner"
 	"github.com/atip-dev/atip-exec/internal/place"
 	"github.com/atip-dev/atip-exec/internal/regular"
-	"github.com/atip-dev/atip-exec/internal/subpath"
 	"github.com/atip-dev/atip-exec/policy"
 )
 
 const maxPolicyBytes = 256 << 10
 
-// flagged is what the command line adds to the policies; it only tightens.
-type flagged struct {
-	files    []string // --policy
-	profiles []string // --profile
+// Source is where the policies of a run are read from.
+type Source struct {
+	Dirs      place.Dirs
+	Workspace string // "" if there is none
+	Cwd       string
+	UID       int                          // whose files count
+	Check     func(*policy.Document) error // of the examples of a document
+	Files     []string                     // --policy; they only tighten
+	Profiles  []string                     // --profile; they only tighten
 }
 
-// loadPolicies reads every layer and compiles them. A file that is there but
-// cannot be read or parsed stops the run: an ignored policy is a hole.
-func loadPolicies(dirs place.Dirs, workspace, cwd string, flags flagged, uid int) (*policy.Set, error) {
-	docs, err := loadDocuments(dirs, workspace, cwd, flags, uid)
-	if err != nil {
-		return nil, err
-	}
-	return policy.Compile(docs)
-}
-
-// loadDocuments reads the documents of every layer.
-func loadDocuments(dirs place.Dirs, workspace, cwd string, flags flagged, uid int) ([]*policy.Document, error) {
-	examples := exampleCheck{dir: filepath.Join(dirs.State, "verdict", "policy")}
+// Documents reads the documents of every layer. A file that is there but cannot be read or
+// parsed is an error: an ignored policy is a hole.
+func (s Source) Documents() ([]*policy.Document, error) {
 	docs := []*policy.Document{policy.Builtin()}
 	parse := func(src policy.Source) error {
 		doc, err := policy.Parse(src)
 		if err != nil {
 			return err
 		}
-		if err := examples.check(doc); err != nil {
+		if err := s.Check(doc); err != nil {
 			return err
 		}
 		docs = append(docs, doc)
 		return nil
 	}
 	add := func(path string, layer policy.Layer, must bool) error {
-		raw, err := readPolicy(path, layer, uid)
+		raw, err := read(path, layer, s.UID)
 		if errors.Is(err, fs.ErrNotExist) && !must {
 			return nil
 		}
@@ -75,7 +72,7 @@ func loadDocuments(dirs place.Dirs, workspace, cwd string, flags flagged, uid in
 		}
 	}
 	// What `atip sync` fetched from an organisation's registry; it only tightens.
-	fetched, err := filepath.Glob(filepath.Join(dirs.Data, "registries", "*", "policy.json"))
+	fetched, err := filepath.Glob(filepath.Join(s.Dirs.Data, "registries", "*", "policy.json"))
 	if err != nil {
 		return nil, err
 	}
@@ -84,9 +81,9 @@ func loadDocuments(dirs place.Dirs, workspace, cwd string, flags flagged, uid in
 			return nil, err
 		}
 	}
-	tightens := slices.ContainsFunc(docs, (*policy.Document).UserConfigAccount) && !belowAccount(dirs.Config, uid)
-	file := filepath.Join(dirs.Config, "policy.json")
-	switch raw, err := readPolicy(file, policy.LayerUser, uid); {
+	tightens := slices.ContainsFunc(docs, (*policy.Document).UserConfigAccount) && !place.BelowAccount(s.Dirs.Config, s.UID)
+	file := filepath.Join(s.Dirs.Config, "policy.json")
+	switch raw, err := read(file, policy.LayerUser, s.UID); {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
 		return nil, err
@@ -95,42 +92,25 @@ func loadDocuments(dirs place.Dirs, workspace, cwd string, flags flagged, uid in
 			return nil, err
 		}
 	}
-	files, err := projectFiles(projectDirs(workspace, cwd), uid)
+	files, err := projectFiles(projectDirs(s.Workspace, s.Cwd), s.UID)
 	if err != nil {
 		return nil, err
 	}
-	trust := trusted(dirs, workspace, files, uid)
+	trust := trusted(s.Dirs, s.Workspace, files, s.UID)
 	for _, f := range files {
 		if err := parse(policy.Source{File: f.path, Raw: f.raw, Layer: policy.LayerProject, Trusted: trust}); err != nil {
 			return nil, err
 		}
 	}
-	for _, path := range flags.files {
+	for _, path := range s.Files {
 		if err := add(path, policy.LayerFlag, true); err != nil {
 			return nil, err
 		}
 	}
-	for _, name := range flags.profiles {
+	for _, name := range s.Profiles {
 		docs = append(docs, policy.ProfileChoice(name))
 	}
 	return docs, nil
-}
-
-// belowAccount reports whether a directory really lies below the home directory that the
-// account database has for the user, whatever HOME and the XDG variables say.
-func belowAccount(dir string, uid int) bool {
-	home := place.AccountHome(uid)
-	if home == "" {
-		return false
-	}
-	real, err := filepath.EvalSymlinks(dir)
-	if err != nil {
-		return false
-	}
-	if canonical, err := filepath.EvalSymlinks(home); err == nil {
-		home = canonical
-	}
-	return subpath.Within(real, home)
 }
 
 // projectDirs lists the directories from the workspace down to cwd.
@@ -173,14 +153,14 @@ func jsonFiles(dir string) ([]string, error) {
 // Unsafe says why a policy file would not be loaded from where it lies: whose it is, and who
 // can write it or its directory; "" if it would.
 func Unsafe(path string, uid int) string {
-	if _, err := readPolicy(path, policy.LayerUser, uid); err != nil {
+	if _, err := read(path, policy.LayerUser, uid); err != nil {
 		return err.Error()
 	}
 	return ""
 }
 
-// readPolicy reads a policy file that only its owner can have written.
-func readPolicy(path string, layer policy.Layer, uid int) ([]byte, error) {
+// read reads a policy file that only its owner can have written.
+func read(path string, layer policy.Layer, uid int) ([]byte, error) {
 	unsafe := func(why string) error {
 		return fault.New(errcode.PolicyUnsafe, fmt.Sprintf("policy %s: %s", path, why)).With("file", path)
 	}
@@ -204,14 +184,14 @@ func readPolicy(path string, layer policy.Layer, uid int) ([]byte, error) {
 	}
 	// A file of the command line only tightens, so whose it is does not matter.
 	if layer != policy.LayerFlag {
-		if why := foreignWriter(path, info, uid); why != "" {
+		if why := owner.ForeignWriter(path, info, uid); why != "" {
 			return nil, unsafe(why)
 		}
 		dir, err := os.Stat(filepath.Dir(path))
 		if err != nil {
 			return nil, unsafe(err.Error())
 		}
-		if why := foreignWriter(filepath.Dir(path), dir, uid); why != "" {
+		if why := owner.ForeignWriter(filepath.Dir(path), dir, uid); why != "" {
 			return nil, unsafe("its directory " + why)
 		}
 	}

@@ -1,4 +1,4 @@
-package run
+package layers
 
 import (
 	"crypto/sha256"
@@ -15,6 +15,7 @@ import (
 	"github.com/atip-dev/atip-exec/internal/approve"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/internal/owner"
 	"github.com/atip-dev/atip-exec/internal/place"
 	"github.com/atip-dev/atip-exec/internal/regular"
 	"github.com/atip-dev/atip-exec/policy"
@@ -23,9 +24,9 @@ import (
 // maxTrustedDirs bounds how many directories of a project may have a policy.
 const maxTrustedDirs = 1_000
 
-// ProjectTrust is what a person read and trusted of one project: its policy files as
+// projectTrust is what a person read and trusted of one project: its policy files as
 // they were. A project may loosen only while all of them are the same.
-type ProjectTrust struct {
+type projectTrust struct {
 	V     int               `json:"v"`
 	Root  string            `json:"root"`
 	Files map[string]string `json:"files"` // path below the root: sha256
@@ -35,6 +36,12 @@ type ProjectTrust struct {
 type projectFile struct {
 	path string
 	raw  []byte
+}
+
+// sum names a text by its digest.
+func sum(text []byte) string {
+	h := sha256.Sum256(text)
+	return "sha256:" + hex.EncodeToString(h[:])
 }
 
 func trustFile(dirs place.Dirs, root string) string {
@@ -55,11 +62,11 @@ func trusted(dirs place.Dirs, root string, files []projectFile, uid int) bool {
 	}
 	defer f.Close()
 	info, err := f.Stat()
-	if err != nil || foreignWriter(f.Name(), info, os.Geteuid()) != "" {
+	if err != nil || owner.ForeignWriter(f.Name(), info, os.Geteuid()) != "" {
 		return false
 	}
 	raw, err := io.ReadAll(io.LimitReader(f, 1<<20))
-	var t ProjectTrust
+	var t projectTrust
 	if err != nil || json.Unmarshal(raw, &t) != nil || t.V != 1 || t.Root != root {
 		return false
 	}
@@ -75,7 +82,7 @@ func trusted(dirs place.Dirs, root string, files []projectFile, uid int) bool {
 		if found[rel] {
 			continue
 		}
-		raw, err := readPolicy(filepath.Join(root, rel), policy.LayerProject, uid)
+		raw, err := read(filepath.Join(root, rel), policy.LayerProject, uid)
 		if err != nil || sum(raw) != digest {
 			return false
 		}
@@ -87,7 +94,7 @@ func trusted(dirs place.Dirs, root string, files []projectFile, uid int) bool {
 func projectFiles(along []string, uid int) ([]projectFile, error) {
 	var out []projectFile
 	add := func(path string, must bool) error {
-		raw, err := readPolicy(path, policy.LayerProject, uid)
+		raw, err := read(path, policy.LayerProject, uid)
 		if errors.Is(err, fs.ErrNotExist) && !must {
 			return nil
 		}
@@ -114,19 +121,12 @@ func projectFiles(along []string, uid int) ([]projectFile, error) {
 	return out, nil
 }
 
-// ReadProject finds every policy file of the project that dir belongs to, for a
-// person to read. The texts are by path below the root.
-func ReadProject(m Machine, dir string) (root string, texts map[string][]byte, err error) {
-	p := &Plan{machine: m, inv: Invocation{Directory: dir}}
-	if err := p.locate(); err != nil {
-		return "", nil, err
-	}
-	if p.Workspace == "" {
-		return "", nil, fault.New(errcode.NoInputFile, p.Cwd+" belongs to no project").WithFix("name a directory with "+place.OwnDir+" or .git", "")
-	}
-	root, texts = p.Workspace, map[string][]byte{}
+// ReadProject reads every policy file of the project with this root, for a person to read.
+// The texts are by path below the root.
+func ReadProject(root string, uid int) (map[string][]byte, error) {
+	texts := map[string][]byte{}
 	var homes []string
-	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return nil // what cannot be read now cannot be read by a run either
@@ -144,28 +144,24 @@ func ReadProject(m Machine, dir string) (root string, texts map[string][]byte, e
 		return nil
 	})
 	if err != nil {
-		return "", nil, fault.New(errcode.NoInputFile, err.Error())
+		return nil, fault.New(errcode.NoInputFile, err.Error())
 	}
-	files, err := projectFiles(homes, m.UID)
+	files, err := projectFiles(homes, uid)
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
 	for _, f := range files {
 		if _, err := policy.Parse(policy.Source{File: f.path, Raw: f.raw, Layer: policy.LayerProject, Trusted: true}); err != nil {
-			return "", nil, err
+			return nil, err
 		}
 		texts[strings.TrimPrefix(f.path, root+"/")] = f.raw
 	}
-	return root, texts, nil
+	return texts, nil
 }
 
 // TrustProject records that a person trusts a project with these texts.
-func TrustProject(m Machine, root string, texts map[string][]byte) error {
-	dirs, err := m.Dirs()
-	if err != nil {
-		return err
-	}
-	t := ProjectTrust{V: 1, Root: root, Files: map[string]string{}}
+func TrustProject(dirs place.Dirs, root string, texts map[string][]byte) error {
+	t := projectTrust{V: 1, Root: root, Files: map[string]string{}}
 	for path, raw := range texts {
 		t.Files[path] = sum(raw)
 	}
