@@ -12,12 +12,12 @@ import (
 
 // readers are the packages that read what is in a workspace or what a caller names, all of
 // them while the wrapper itself is confined by nothing.
-var readers = []string{"internal/run", "internal/status", "internal/nest", "internal/layers", "internal/gitrepo", "internal/place", "internal/runfile", "policy", "sandbox", "trust"}
+var readers = []string{"internal/run", "internal/status", "internal/nest", "internal/layers", "internal/ledger", "internal/gitrepo", "internal/place", "internal/runfile", "policy", "sandbox", "trust"}
 
 // own are the places where one of them opens a file by itself, each with what makes sure that
 // it neither waits nor grows.
 var own = map[string]string{
-	"internal/run/budget.go withLedger os.OpenFile":      "our own lock, in our state directory",
+	"internal/ledger/ledger.go with os.OpenFile":         "our own lock, in our state directory",
 	"internal/run/hostcwd_unix.go createOwn os.OpenFile": "made without links and without waiting, to be written",
 	"internal/run/idempotency.go claim os.OpenFile":      "our own lock, in our state directory",
 	"internal/run/prime.go primed os.OpenFile":           "our own lock, in our state directory",

@@ -1,246 +1,55 @@
 package run
 
 import (
-	"encoding/json"
-	"fmt"
-	"math"
-	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
-	"time"
 
 	"github.com/atip-dev/atip-exec/atip"
-	"github.com/atip-dev/atip-exec/internal/approve"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
-	"github.com/atip-dev/atip-exec/internal/regular"
-	"github.com/atip-dev/atip-exec/policy"
+	"github.com/atip-dev/atip-exec/internal/ledger"
 )
-
-// spans is into how many parts the window of a budget is cut: what was used is counted
-// per part and forgotten when the whole part lies behind the window.
-const spans = 100
-
-// ledger is what the runs of this user have used up, in rate/ledger.json.
-type ledger struct {
-	V     int                `json:"v"`
-	Used  map[string][]use   `json:"used"`  // billable, remoteMutation
-	Rates map[string]*bucket `json:"rates"` // by tool
-}
-
-// use is a number of calls in one part of a window.
-type use struct {
-	Until int64 `json:"until"` // ms: counts up to here
-	N     int   `json:"n"`
-}
-
-// bucket is a token bucket, as it was at a time.
-type bucket struct {
-	Tokens float64 `json:"tokens"`
-	At     int64   `json:"at"`
-}
-
-// cost is what a run takes from the budgets.
-type cost struct {
-	billable, remote int
-	calls            map[string]int // by tool
-}
 
 // cost counts the calls that budgets limit. A call that may cost is counted as one
 // that does.
-func (p *Plan) cost() cost {
-	c := cost{calls: map[string]int{}}
+func (p *Plan) cost() ledger.Cost {
+	c := ledger.Cost{Calls: map[string]int{}}
 	for i, s := range p.steps {
-		c.calls[s.Call.Tool]++
+		c.Calls[s.Call.Tool]++
 		if i >= len(p.Decision.Steps) {
 			continue
 		}
 		danger := p.Decision.Steps[i].Danger
 		if danger.Has(atip.Billable) {
-			c.billable++
+			c.Billable++
 		}
 		if danger.Has(atip.RemoteMutation) {
-			c.remote++
+			c.Remote++
 		}
 	}
 	return c
 }
+
+// ledgerDir is where the runs of this user keep what they have used up.
+func (p *Plan) ledgerDir() string { return filepath.Join(p.dirs.State, "rate") }
 
 // charge takes what the run costs from the budgets, just before the start: all of it
 // or nothing. What a person permitted is counted and not refused.
 func (x *execution) charge() error {
 	p := x.plan
 	b, c := p.policies.Budgets(), p.cost()
-	if !b.Billable.Set && !b.RemoteMutation.Set && len(b.Rate) == 0 {
+	if !c.Limited(b) {
 		return nil
 	}
-	limited := b.Billable.Set && c.billable > 0 || b.RemoteMutation.Set && c.remote > 0
-	for tool := range c.calls {
-		limited = limited || b.Rate[tool] != ""
-	}
-	if !limited {
+	err := ledger.Charge(p.ledgerDir(), b, c, x.permitted())
+	if err == nil {
+		x.budget = map[string]any{"billable": c.Billable, "remoteMutation": c.Remote, "calls": c.Calls}
 		return nil
 	}
-	dir := filepath.Join(p.dirs.State, "rate")
-	err := withLedger(dir, func(l *ledger) error { return l.charge(b, c, x.permitted(), time.Now()) })
-	var f *fault.Fault
-	if err != nil && !asFault(err, &f) {
+	f, ok := err.(*fault.Fault)
+	if !ok {
 		f = fault.New(errcode.Budget, "the remaining budget is unknown: "+err.Error())
 	}
-	if f == nil {
-		x.budget = map[string]any{"billable": c.billable, "remoteMutation": c.remote, "calls": c.calls}
-		return nil
-	}
 	return f.With("steps", p.stepDetails()).Redact(x.clean)
-}
-
-func asFault(err error, f **fault.Fault) bool {
-	got, ok := err.(*fault.Fault)
-	*f = got
-	return ok
-}
-
-// charge books the cost, or says what is spent and books nothing.
-func (l *ledger) charge(b policy.Budgets, c cost, permitted bool, now time.Time) error {
-	for _, row := range [...]struct {
-		name   string
-		budget policy.Budget
-		n      int
-	}{{"billable", b.Billable, c.billable}, {"remoteMutation", b.RemoteMutation, c.remote}} {
-		if !row.budget.Set || row.n == 0 || permitted {
-			continue
-		}
-		if used := l.used(row.name, now); used+row.n > row.budget.Max {
-			return fault.New(errcode.Budget, fmt.Sprintf("the budget for %s calls is spent: %d of %d in %s used, %d more wanted", row.name, used, row.budget.Max, window(row.budget), row.n)).
-				With("budget", row.name).With("max", row.budget.Max).With("used", used)
-		}
-	}
-	taken := map[string]bucket{}
-	for tool, n := range c.calls {
-		rate := b.Rate[tool]
-		if rate == "" {
-			continue
-		}
-		state, wait := l.Rates[tool].take(rate, n, now)
-		if wait > 0 {
-			return fault.New(errcode.RateLimit, fmt.Sprintf("%s may be called %s times only: wait %s", tool, strings.Replace(rate, "/", " per ", 1), wait.Round(time.Millisecond))).
-				With("tool", tool).With("rate", rate).With("retry_after_ms", wait.Milliseconds()+1)
-		}
-		taken[tool] = state
-	}
-	for tool, state := range taken {
-		l.Rates[tool] = &state
-	}
-	l.book("billable", b.Billable, c.billable, now)
-	l.book("remoteMutation", b.RemoteMutation, c.remote, now)
-	return nil
-}
-
-// used counts what still lies within the window. What lies in the future counts: a
-// clock that was set back must not make room.
-func (l *ledger) used(name string, now time.Time) int {
-	n := 0
-	for _, u := range l.Used[name] {
-		if u.Until > now.UnixMilli() {
-			n += u.N
-		}
-	}
-	return n
-}
-
-func (l *ledger) book(name string, b policy.Budget, n int, now time.Time) {
-	if !b.Set || n == 0 {
-		return
-	}
-	kept := l.Used[name][:0]
-	for _, u := range l.Used[name] {
-		if u.Until > now.UnixMilli() {
-			kept = append(kept, u)
-		}
-	}
-	span := max(window(b).Milliseconds()/spans, 1)
-	until := (now.UnixMilli()/span + 1 + spans) * span
-	if last := len(kept) - 1; last >= 0 && kept[last].Until == until {
-		kept[last].N += n
-	} else {
-		kept = append(kept, use{until, n})
-	}
-	l.Used[name] = kept
-}
-
-// window is the length of a budget's window; one without is for good, as far as ten
-// years are.
-func window(b policy.Budget) time.Duration {
-	if b.Window == 0 {
-		return 10 * 365 * 24 * time.Hour
-	}
-	return b.Window
-}
-
-// take draws n tokens from a bucket that holds one period's worth, or says how long
-// to wait for them.
-func (b *bucket) take(rate string, n int, now time.Time) (bucket, time.Duration) {
-	number, unit, _ := strings.Cut(rate, "/")
-	limit, err := strconv.ParseFloat(number, 64)
-	period := map[string]time.Duration{"s": time.Second, "m": time.Minute, "h": time.Hour}[unit]
-	if err != nil || limit < 1 || period == 0 {
-		return bucket{}, time.Hour // the parser refuses such a rate
-	}
-	return b.draw(limit, limit/period.Seconds(), n, now)
-}
-
-// draw takes n tokens from a bucket of a capacity that fills by so many a second.
-func (b *bucket) draw(capacity, perSecond float64, n int, now time.Time) (bucket, time.Duration) {
-	state := bucket{Tokens: capacity, At: now.UnixMilli()}
-	if b != nil {
-		passed := max(now.UnixMilli()-b.At, 0)
-		state.Tokens = math.Min(capacity, b.Tokens+perSecond*float64(passed)/1000)
-	}
-	if want := math.Min(float64(n), capacity); state.Tokens < want {
-		return state, max(time.Duration((want-state.Tokens)/perSecond*float64(time.Second)), time.Millisecond)
-	}
-	state.Tokens -= float64(n)
-	return state, 0
-}
-
-// withLedger reads the ledger, lets f change it and writes it back, under a lock that
-// all runs share.
-func withLedger(dir string, f func(*ledger) error) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return err
-	}
-	defer lock.Close() // which unlocks
-	if err := lockExclusive(lock); err != nil {
-		return err
-	}
-	path := filepath.Join(dir, "ledger.json")
-	l := ledger{V: 1}
-	if old, err := regular.Read(path, 1<<20); err == nil {
-		if err := json.Unmarshal(old, &l); err != nil {
-			return fmt.Errorf("%s: %w", path, err)
-		}
-	} else if !os.IsNotExist(err) {
-		return err
-	}
-	if l.Used == nil {
-		l.Used = map[string][]use{}
-	}
-	if l.Rates == nil {
-		l.Rates = map[string]*bucket{}
-	}
-	if err := f(&l); err != nil {
-		return err
-	}
-	raw, err := json.Marshal(l)
-	if err != nil {
-		return err
-	}
-	return approve.Replace(path, raw)
 }
 
 // billableBudget is what the decision is told of the budget: whether there is one.

@@ -16,6 +16,7 @@ import (
 	"github.com/atip-dev/atip-exec/internal/approve"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/internal/flock"
 	"github.com/atip-dev/atip-exec/internal/regular"
 	"github.com/atip-dev/atip-exec/internal/status"
 )
@@ -88,7 +89,7 @@ func (x *execution) claim(refusal error) (replayed bool, err error) {
 	if limit := p.limit(); limit > 0 {
 		wait = min(wait, limit)
 	}
-	if !lockWithin(c.lock, wait) {
+	if !flock.Within(c.lock, wait) {
 		c.lock.Close()
 		return false, fault.New(errcode.IdempotencyBusy, "another run with this idempotency key has not ended").With("retry_after_ms", int64(1000))
 	}

@@ -20,6 +20,8 @@ import (
 	"github.com/atip-dev/atip-exec/internal/effects"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/internal/flock"
+	"github.com/atip-dev/atip-exec/internal/ledger"
 	"github.com/atip-dev/atip-exec/internal/prime"
 	"github.com/atip-dev/atip-exec/internal/procstat"
 	"github.com/atip-dev/atip-exec/internal/regular"
@@ -214,7 +216,7 @@ func (p *Plan) primed(s *effects.Step, q prime.Request, timeout time.Duration, w
 		return nil, false, err
 	}
 	defer lock.Close() // which unlocks
-	if err := lockExclusive(lock); err != nil {
+	if err := flock.Exclusive(lock); err != nil {
 		return nil, false, err
 	}
 	if e := readPrime(file); e != nil {
@@ -342,14 +344,7 @@ func (p *Plan) runPrime(words []string, timeout time.Duration) ([]byte, *fault.F
 
 // takePrimeToken takes one token from the bucket of the tool's own limit.
 func (p *Plan) takePrimeToken(s *effects.Step, r *prime.Response) (wait time.Duration, err error) {
-	key := "prime:" + s.ID.Digest
-	err = withLedger(filepath.Join(p.dirs.State, "rate"), func(l *ledger) error {
-		state, w := l.Rates[key].draw(r.Capacity(), r.PerSecond(), 1, time.Now())
-		if wait = w; w == 0 {
-			l.Rates[key] = &state
-		}
-		return nil
-	})
+	wait, err = ledger.Draw(p.ledgerDir(), "prime:"+s.ID.Digest, r.Capacity(), r.PerSecond())
 	if errors.Is(err, fs.ErrPermission) {
 		return 0, nil // inside another run, which took its own
 	}

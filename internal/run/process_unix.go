@@ -5,7 +5,6 @@ package run
 import (
 	"os"
 	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -31,26 +30,4 @@ func readOnlyPipe(fd int) bool {
 	}
 	flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)
 	return err == nil && flags&unix.O_ACCMODE == unix.O_RDONLY
-}
-
-// lockWithin waits for the lock of a file no longer than d.
-func lockWithin(f *os.File, d time.Duration) bool {
-	for end := time.Now().Add(d); ; time.Sleep(20 * time.Millisecond) {
-		if syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
-			return true
-		}
-		if time.Now().After(end) {
-			return false
-		}
-	}
-}
-
-// lockExclusive waits for the lock of a file; closing the file gives it back.
-func lockExclusive(f *os.File) error {
-	for {
-		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX)
-		if err != syscall.EINTR {
-			return err
-		}
-	}
 }

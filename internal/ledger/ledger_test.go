@@ -1,4 +1,4 @@
-package run
+package ledger
 
 import (
 	"errors"
@@ -35,11 +35,11 @@ func TestBudgetWindow(t *testing.T) {
 		{0, false, ""}, {time.Minute, false, ""}, {2 * time.Minute, false, "E2003"}, {2 * time.Minute, true, ""},
 		{59 * time.Minute, false, "E2003"}, {-time.Hour, false, "E2003"}, {2 * time.Hour, false, ""},
 	} {
-		if got := code(l.charge(b, cost{billable: 1}, row.permitted, at.Add(row.after))); got != row.want {
+		if got := code(l.charge(b, Cost{Billable: 1}, row.permitted, at.Add(row.after))); got != row.want {
 			t.Errorf("call %d: %q, want %q", i, got, row.want)
 		}
 	}
-	if got := code(l.charge(b, cost{remote: 9}, false, at)); got != "" {
+	if got := code(l.charge(b, Cost{Remote: 9}, false, at)); got != "" {
 		t.Errorf("what no budget limits: %q", got)
 	}
 }
@@ -56,7 +56,7 @@ func TestRate(t *testing.T) {
 		{"gh", 0, ""}, {"gh", 0, ""}, {"gh", 0, "E3201"}, {"git", 0, ""}, {"gh", 499 * time.Millisecond, "E3201"}, {"gh", 500 * time.Millisecond, ""},
 		{"gh", -time.Hour, "E3201"}, {"gh", time.Hour, ""}, {"gh", time.Hour, ""}, {"gh", time.Hour, "E3201"},
 	} {
-		err := l.charge(b, cost{calls: map[string]int{row.tool: 1}}, false, at.Add(row.after))
+		err := l.charge(b, Cost{Calls: map[string]int{row.tool: 1}}, false, at.Add(row.after))
 		if got := code(err); got != row.want {
 			t.Errorf("call %d: %q, want %q", i, got, row.want)
 		}
@@ -75,7 +75,7 @@ func TestLedgerIsShared(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 20 {
 		wg.Go(func() {
-			err := withLedger(dir, func(l *ledger) error { return l.charge(b, cost{billable: 1}, false, time.Now()) })
+			err := with(dir, func(l *ledger) error { return l.charge(b, Cost{Billable: 1}, false, time.Now()) })
 			mu.Lock()
 			defer mu.Unlock()
 			switch code(err) {
@@ -95,7 +95,7 @@ func TestLedgerIsShared(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "ledger.json"), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := withLedger(dir, func(*ledger) error { return nil }); err == nil {
+	if err := with(dir, func(*ledger) error { return nil }); err == nil {
 		t.Error("a torn ledger was taken")
 	}
 }
