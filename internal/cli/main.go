@@ -13,6 +13,7 @@ import (
 	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/internal/idempotency"
 	"github.com/atip-dev/atip-exec/internal/nest"
 	"github.com/atip-dev/atip-exec/internal/run"
 )
@@ -235,7 +236,7 @@ func invocation(v *Values) (run.Invocation, error) {
 		return inv, fault.New(errcode.FlagValue, "--wait: longer than "+run.MaxWait.String()).With("flag", "--wait").WithFix("wait at most ten minutes", "--wait 10m")
 	}
 	if v.Has("idempotency-key") {
-		if err := run.CheckKey(inv.IdempotencyKey); err != nil {
+		if err := idempotency.Check(inv.IdempotencyKey); err != nil {
 			return inv, fault.New(errcode.FlagValue, "--idempotency-key: "+err.Error()).With("flag", "--idempotency-key").WithFix("use printable ASCII without blanks", "--idempotency-key deploy-42")
 		}
 		if inv.Terminal {

@@ -12,33 +12,33 @@ import (
 
 // readers are the packages that read what is in a workspace or what a caller names, all of
 // them while the wrapper itself is confined by nothing.
-var readers = []string{"internal/run", "internal/status", "internal/nest", "internal/layers", "internal/ledger", "internal/gitrepo", "internal/place", "internal/runfile", "policy", "sandbox", "trust"}
+var readers = []string{"internal/run", "internal/status", "internal/nest", "internal/layers", "internal/ledger", "internal/idempotency", "internal/gitrepo", "internal/place", "internal/runfile", "policy", "sandbox", "trust"}
 
 // own are the places where one of them opens a file by itself, each with what makes sure that
 // it neither waits nor grows.
 var own = map[string]string{
-	"internal/ledger/ledger.go with os.OpenFile":         "our own lock, in our state directory",
-	"internal/run/hostcwd_unix.go createOwn os.OpenFile": "made without links and without waiting, to be written",
-	"internal/run/idempotency.go claim os.OpenFile":      "our own lock, in our state directory",
-	"internal/run/prime.go primed os.OpenFile":           "our own lock, in our state directory",
-	"internal/nest/nest.go Inside os.OpenFile":           "our own lock, opened for reading and writing, which waits for nothing; it is not read",
-	"internal/run/sharedtmp.go makeTmpNames os.OpenFile": "O_EXCL: the file is made here",
-	"internal/run/shortfall.go firstTime os.OpenFile":    "O_EXCL: the file is made here",
-	"sandbox/cgroup_linux.go findCgroup os.ReadFile":     "below /sys/fs/cgroup",
-	"sandbox/cgroup_linux.go makeCgroup os.OpenFile":     "below /sys/fs/cgroup",
-	"sandbox/cgroup_linux.go outOfMemory os.ReadFile":    "below /sys/fs/cgroup",
-	"sandbox/cgroup_linux.go writeExisting os.OpenFile":  "below /sys/fs/cgroup",
-	"sandbox/guard_linux.go remember os.OpenFile":        "O_EXCL: the file is made here",
-	"sandbox/guard_linux.go settleDead os.OpenFile":      "our own record, in our state directory; opened for reading and writing, which waits for nothing",
-	"sandbox/launch_linux.go identityMap os.ReadFile":    "a map of ids below /proc",
-	"sandbox/overlay_linux.go takeLayers os.OpenFile":    "our own lock, beside the layers, where no run can write",
-	"sandbox/probe_linux.go touch unix.Open":             "the confined probe opens what it is told to; it reads nothing",
-	"sandbox/root_linux.go hosts os.ReadFile":            "/etc/hosts below the base of the private root",
-	"sandbox/root_linux.go loginPath os.ReadFile":        "/etc/profile below the base of the private root",
-	"sandbox/probe_linux.go takeScratch os.OpenFile":     "a directory of ours, not through a link",
-	"sandbox/settle_linux.go copyOut os.OpenFile":        "made in the quarantine, to be written",
-	"trust/binfmt_linux.go binfmtRuns os.ReadFile":       "below /proc/sys/fs/binfmt_misc",
-	"trust/hold_linux.go openRetry unix.Open":            "each caller says that it must not wait; what was opened is looked at before it is read",
+	"internal/ledger/ledger.go with os.OpenFile":           "our own lock, in our state directory",
+	"internal/run/hostcwd_unix.go createOwn os.OpenFile":   "made without links and without waiting, to be written",
+	"internal/idempotency/idempotency.go Take os.OpenFile": "our own lock, in our state directory",
+	"internal/run/prime.go primed os.OpenFile":             "our own lock, in our state directory",
+	"internal/nest/nest.go Inside os.OpenFile":             "our own lock, opened for reading and writing, which waits for nothing; it is not read",
+	"internal/run/sharedtmp.go makeTmpNames os.OpenFile":   "O_EXCL: the file is made here",
+	"internal/run/shortfall.go firstTime os.OpenFile":      "O_EXCL: the file is made here",
+	"sandbox/cgroup_linux.go findCgroup os.ReadFile":       "below /sys/fs/cgroup",
+	"sandbox/cgroup_linux.go makeCgroup os.OpenFile":       "below /sys/fs/cgroup",
+	"sandbox/cgroup_linux.go outOfMemory os.ReadFile":      "below /sys/fs/cgroup",
+	"sandbox/cgroup_linux.go writeExisting os.OpenFile":    "below /sys/fs/cgroup",
+	"sandbox/guard_linux.go remember os.OpenFile":          "O_EXCL: the file is made here",
+	"sandbox/guard_linux.go settleDead os.OpenFile":        "our own record, in our state directory; opened for reading and writing, which waits for nothing",
+	"sandbox/launch_linux.go identityMap os.ReadFile":      "a map of ids below /proc",
+	"sandbox/overlay_linux.go takeLayers os.OpenFile":      "our own lock, beside the layers, where no run can write",
+	"sandbox/probe_linux.go touch unix.Open":               "the confined probe opens what it is told to; it reads nothing",
+	"sandbox/root_linux.go hosts os.ReadFile":              "/etc/hosts below the base of the private root",
+	"sandbox/root_linux.go loginPath os.ReadFile":          "/etc/profile below the base of the private root",
+	"sandbox/probe_linux.go takeScratch os.OpenFile":       "a directory of ours, not through a link",
+	"sandbox/settle_linux.go copyOut os.OpenFile":          "made in the quarantine, to be written",
+	"trust/binfmt_linux.go binfmtRuns os.ReadFile":         "below /proc/sys/fs/binfmt_misc",
+	"trust/hold_linux.go openRetry unix.Open":              "each caller says that it must not wait; what was opened is looked at before it is read",
 }
 
 // kernel reports a path that the kernel serves, or that only root can change.

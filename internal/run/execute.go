@@ -15,6 +15,7 @@ import (
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/gitrepo"
+	"github.com/atip-dev/atip-exec/internal/idempotency"
 	"github.com/atip-dev/atip-exec/internal/nest"
 	"github.com/atip-dev/atip-exec/internal/proxy"
 	"github.com/atip-dev/atip-exec/internal/status"
@@ -66,7 +67,7 @@ type execution struct {
 	startRefused   atomic.Bool // a program of the run was not let start, and that was said
 	observing      bool        // the run's system calls are to be listened to
 	grants         grantState
-	claimed        *keyClaim // of --idempotency-key
+	claimed        *idempotency.Claim // of --idempotency-key
 	binds          binding
 	copy           *gitrepo.Copy // of the settings that were judged
 	tmpIn          func() error  // brings the machine's /tmp in, once

@@ -124,7 +124,7 @@ func Run(inv Invocation, m Machine, out Output) *Result {
 func (x *execution) carryOut(sink *status.Sink, refusal error) error {
 	p := x.plan
 	replayed, err := x.claim(refusal)
-	defer func() { x.claimed.release(x) }()
+	defer x.releaseKey()
 	if err != nil {
 		return x.refuse(err)
 	}
@@ -144,7 +144,7 @@ func (x *execution) carryOut(sink *status.Sink, refusal error) error {
 			x.warn(w)
 		}
 		if err = x.prime(); err == nil {
-			err = x.claimed.hold(x)
+			err = x.holdKey()
 		}
 		if err == nil {
 			err = x.run()
