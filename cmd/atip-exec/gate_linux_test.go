@@ -108,8 +108,33 @@ func TestDeferredWords(t *testing.T) {
 			if kept, err := os.ReadFile(outside); err != nil || string(kept) != "kept\n" {
 				t.Fatalf("%s %q: %v", tier, row.text, err)
 			}
+			starts := w.recordedStarts()
+			if row.refused != "" && (starts.Decided == 0 || starts.Refused == 0 || len(starts.Refusals) == 0 || len(starts.Refusals[0].Argv) == 0 || starts.Refusals[0].Code == "") {
+				t.Errorf("%s %q: the record says %+v of its starts", tier, row.text, starts)
+			}
 		}
 	}
+}
+
+type recordedStarts struct {
+	Decided, Refused int
+	Refusals         []struct {
+		Argv []string
+		Code string
+	}
+}
+
+// recordedStarts is what the last record says of the starts that were decided late.
+func (w world) recordedStarts() recordedStarts {
+	w.t.Helper()
+	cmd := exec.Command(filepath.Join(bin, "atip"), "audit", "show", "-n", "1", "-o", "json")
+	cmd.Env = []string{"HOME=" + w.home}
+	out, err := cmd.Output()
+	var rec struct{ Starts recordedStarts }
+	if err != nil || json.Unmarshal(out, &rec) != nil {
+		w.t.Fatalf("audit show: %v: %s", err, out)
+	}
+	return rec.Starts
 }
 
 func exitOf(cmd *exec.Cmd) int {

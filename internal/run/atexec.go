@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
@@ -31,8 +32,30 @@ type atExec struct {
 	answers map[[sha256.Size]byte]gate.Verdict
 	spent   bool // the start at hand was permitted by an approval
 
-	told    sync.Mutex
-	refused int
+	decided atomic.Int64 // starts that were decided, each time one happened
+
+	told     sync.Mutex
+	refused  int
+	refusals []refusedStart // the first maxRefusedStarts of them
+}
+
+// startsRecord is what the audit keeps of the starts that were decided when they happened.
+type startsRecord struct {
+	Decided  int64          `json:"decided"`
+	Refused  int            `json:"refused,omitempty"`
+	Refusals []refusedStart `json:"refusals,omitempty"`
+}
+
+type refusedStart struct {
+	Argv    []string `json:"argv"`
+	Code    string   `json:"code"`
+	Message string   `json:"message"`
+}
+
+func (g *atExec) record() startsRecord {
+	g.told.Lock()
+	defer g.told.Unlock()
+	return startsRecord{Decided: g.decided.Load(), Refused: g.refused, Refusals: slices.Clone(g.refusals)}
 }
 
 // gateRules is how the starts of this run are decided, nil if they are not.
@@ -43,6 +66,7 @@ func (x *execution) gateRules() *gate.Rules {
 	}
 	g := &atExec{x: x, answers: map[[sha256.Size]byte]gate.Verdict{}}
 	rules := &gate.Rules{Decide: g.decide, Refused: g.report}
+	x.atExec = g
 	if p.steps[0].RunsCode != policy.CodeNone && !p.inv.IsShell {
 		rules.First = gate.Code
 	}
@@ -50,6 +74,7 @@ func (x *execution) gateRules() *gate.Rules {
 }
 
 func (g *atExec) decide(s gate.Start) gate.Verdict {
+	g.decided.Add(1)
 	info, err := s.File.Stat()
 	if err != nil {
 		return gate.Verdict{}
@@ -227,7 +252,9 @@ func (g *atExec) report(r gate.Report) {
 	if g.refused++; g.refused > maxRefusedStarts {
 		return
 	}
-	f.With("at", "exec").With("argv", g.x.cleanAll(r.Start.Argv)).With("zone", r.Start.Zone.String())
+	argv := g.x.cleanAll(r.Start.Argv)
+	f.With("at", "exec").With("argv", argv).With("zone", r.Start.Zone.String())
 	f.Redact(g.x.clean)
+	g.refusals = append(g.refusals, refusedStart{Argv: argv, Code: f.Code, Message: f.Message})
 	g.x.note("start_refused", f)
 }

@@ -42,6 +42,7 @@ type execution struct {
 
 	log            recorder
 	mark           *audit.Started // until the run has its record
+	atExec         *atExec        // what decides starts when they happen, nil if nothing does
 	inner          *nest.Listener // what hears the runs inside this one, nil if there can be none
 	byParent       string         // the parent run that did it instead, "" for none
 	kept           bool           // the parent run left it to the one that asked

@@ -23,7 +23,7 @@ func (x *execution) intend() error {
 		if err != nil {
 			return err
 		}
-		if x.mark, err = log.Begin(p.Run, about); err != nil {
+		if x.mark, err = log.Begin(p.Run, x.redacted(about)); err != nil {
 			return err
 		}
 	} else if !p.mayHarm() && p.inv.behalf == nil {
@@ -32,8 +32,11 @@ func (x *execution) intend() error {
 	if p.mayHarm() || p.inv.behalf != nil {
 		rec = x.describe("intent")
 	}
-	rec["id"] = p.Run + "-intent"
-	_, err := x.log.Append(rec)
+	raw, err := encode(rec)
+	if err != nil {
+		return err
+	}
+	_, err = x.log.Append(audit.Encoded{ID: p.Run + "-intent", Object: x.redacted(raw)})
 	return err
 }
 

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"bytes"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -43,6 +44,9 @@ func (x *execution) record(r *Result) error {
 			rec["denials"] = x.denied
 		}
 	}
+	if x.atExec != nil {
+		rec["starts"] = x.atExec.record()
+	}
 	if x.byParent != "" {
 		rec["started_by_parent"] = x.byParent
 	}
@@ -58,7 +62,7 @@ func (x *execution) record(r *Result) error {
 	if r.Fault != nil {
 		rec["error"] = map[string]any{"code": r.Fault.Code, "message": x.clean(r.Fault.Message)}
 	}
-	id, err := x.log.Append(audit.Encoded{ID: x.plan.Run, Object: merge(static, rec)})
+	id, err := x.log.Append(audit.Encoded{ID: x.plan.Run, Object: x.merge(static, rec)})
 	if err != nil && r.Status.Child == nil && r.Fault != nil {
 		return nil
 	}
@@ -75,15 +79,35 @@ func (x *execution) static(kind string) []byte {
 	if err != nil {
 		raw, _ = json.Marshal(map[string]any{"kind": kind, "undescribed": err.Error()})
 	}
-	return raw
+	return x.redacted(raw)
+}
+
+// redacted takes secrets out of an encoded object: the arguments are not the only place of
+// a record where a word of the command line stands.
+func (x *execution) redacted(object []byte) []byte {
+	if x.redaction() != nil || x.redact == nil {
+		return object
+	}
+	// In an encoded text a value with an escaped character is not seen.
+	if bytes.IndexByte(object, '\\') < 0 {
+		if text := string(object); x.clean(text) == text {
+			return object
+		}
+	}
+	out, err := json.Marshal(redactEncoded(object, x.clean))
+	if err != nil {
+		out, _ = json.Marshal(map[string]any{"undescribed": err.Error()})
+	}
+	return out
 }
 
 // merge adds the fields of rec to an encoded object.
-func merge(object []byte, rec map[string]any) []byte {
+func (x *execution) merge(object []byte, rec map[string]any) []byte {
 	more, err := encode(rec)
 	if err != nil {
 		return object
 	}
+	more = x.redacted(more)
 	return append(append(object[:len(object)-1:len(object)-1], ','), more[1:]...)
 }
 
@@ -125,6 +149,9 @@ func (x *execution) decisionRecord() map[string]any {
 	var steps []map[string]any
 	for i, s := range p.steps {
 		step := map[string]any{"argv": x.cleanAll(s.Argv), "via": s.Via, "tool": s.Call.Tool, "sha256": s.ID.Digest, "path": s.Call.Path, "exact": s.Call.Exactness, "effects": provenanceOf(s), "resources": s.Call.Resources}
+		if s.AtExec {
+			step["decided"] = s.DecidedAt()
+		}
 		if i < len(p.Decision.Steps) {
 			step["rules"], step["lifted"] = p.Decision.Steps[i].Rules, p.Decision.Steps[i].Lifted
 		}

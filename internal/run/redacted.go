@@ -18,6 +18,11 @@ func RedactDocument(doc any, clean func(string) string) any {
 	if err != nil || clean(string(raw)) == string(raw) {
 		return doc
 	}
+	return redactEncoded(raw, clean)
+}
+
+// redactEncoded decodes an object and cleans each string in it.
+func redactEncoded(raw []byte, clean func(string) string) any {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
 	var plain any
