@@ -48,18 +48,45 @@ type header struct {
 // Verify checks the whole chain below dir. The error is about reading; a broken
 // chain is in the Summary.
 func Verify(dir string) (Summary, error) {
-	var s Summary
+	at, err := Take(dir)
+	if err != nil {
+		return Summary{}, err
+	}
+	return at.Verify(nil)
+}
+
+// Snapshot is the log at one moment between two writes: what is appended later is not
+// part of it, so that it can be read twice.
+type Snapshot struct {
+	dir   string
+	names []string
+	sizes []int64
+}
+
+// Take takes a snapshot of the log below dir.
+func Take(dir string) (Snapshot, error) {
 	names, sizes, err := snapshot(dir)
+	return Snapshot{dir: dir, names: names, sizes: sizes}, err
+}
+
+// Verify checks the whole chain and calls fn, unless it is nil, for each complete line,
+// oldest first, until fn fails: what is checked is what fn was given. The line is valid
+// until fn returns.
+func (at Snapshot) Verify(fn func(line []byte) error) (Summary, error) {
+	s := Summary{Files: len(at.names)}
+	v := verifier{s: &s}
+	err := at.lines(func(name string, text []byte, ended bool) error {
+		if name != v.file {
+			v.file, v.line = name, 0
+		}
+		v.check(text, ended)
+		if fn == nil || !ended {
+			return nil
+		}
+		return fn(text)
+	})
 	if err != nil {
 		return s, err
-	}
-	s.Files = len(names)
-	v := verifier{s: &s}
-	for i, name := range names {
-		v.file, v.line = name, 0
-		if err := eachLine(filepath.Join(dir, name), sizes[i], v.check); err != nil {
-			return s, err
-		}
 	}
 	if v.pending {
 		s.TornTail, s.Head = v.pendingTorn, v.prev
@@ -87,7 +114,7 @@ func (v *verifier) broken(why string) {
 	}
 }
 
-func (v *verifier) check(text []byte, ended bool) error {
+func (v *verifier) check(text []byte, ended bool) {
 	v.line++
 	var h header
 	dec := json.NewDecoder(bytes.NewReader(text))
@@ -109,7 +136,7 @@ func (v *verifier) check(text []byte, ended bool) error {
 		v.pending, v.pendingTorn = true, !ended
 		v.pendingAt = Break{File: v.file, Line: v.line, Why: "not a record"}
 		v.started, v.prev = true, sum
-		return nil
+		return
 	}
 	switch {
 	case !v.started:
@@ -123,23 +150,31 @@ func (v *verifier) check(text []byte, ended bool) error {
 		v.s.First = h.T
 	}
 	v.s.Last, v.s.Head = h.T, sum
-	return nil
 }
 
 // Read calls fn for each complete line below dir, oldest first, until fn fails.
 // The line is valid until fn returns.
 func Read(dir string, fn func(line []byte) error) error {
-	names, sizes, err := snapshot(dir)
+	at, err := Take(dir)
 	if err != nil {
 		return err
 	}
-	for i, name := range names {
-		err := eachLine(filepath.Join(dir, name), sizes[i], func(text []byte, ended bool) error {
-			if !ended {
-				return nil
-			}
-			return fn(text)
-		})
+	return at.Read(fn)
+}
+
+// Read calls fn for each complete line, as the function Read does, and checks nothing.
+func (at Snapshot) Read(fn func(line []byte) error) error {
+	return at.lines(func(_ string, text []byte, ended bool) error {
+		if !ended {
+			return nil
+		}
+		return fn(text)
+	})
+}
+
+func (at Snapshot) lines(fn func(name string, text []byte, ended bool) error) error {
+	for i, name := range at.names {
+		err := eachLine(filepath.Join(at.dir, name), at.sizes[i], func(text []byte, ended bool) error { return fn(name, text, ended) })
 		if err != nil {
 			return err
 		}
