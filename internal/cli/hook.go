@@ -74,7 +74,7 @@ func refusalText(err error) string {
 	if f.Suggestion.Example != "" {
 		text += ", for example: " + f.Suggestion.Example
 	}
-	return printable(text)
+	return Printable(text)
 }
 
 // reply decides about one event.

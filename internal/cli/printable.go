@@ -6,10 +6,10 @@ import (
 	"unicode"
 )
 
-// printable shows what a terminal would obey: control characters and marks that turn
+// Printable shows what a terminal would obey: control characters and marks that turn
 // the direction of a line (CVE-2021-42574). Names of files and messages of others
 // stand in our reports, and an agent can choose them. Lines and tabs stay.
-func printable(s string) string {
+func Printable(s string) string {
 	if !strings.ContainsFunc(s, obeyed) {
 		return s
 	}

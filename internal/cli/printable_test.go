@@ -11,7 +11,7 @@ func TestPrintable(t *testing.T) {
 		"\xff\x1bü\ufffd":    "\xff" + `\u001b` + "ü\ufffd",
 		"ü – 日本":             "ü – 日本",
 	} {
-		if got := printable(in); got != want {
+		if got := Printable(in); got != want {
 			t.Errorf("%q: %q, want %q", in, got, want)
 		}
 	}

@@ -121,7 +121,7 @@ func (c *Console) Note(text string) {
 }
 
 func (c *Console) errLine(text, color string) {
-	text = printable(oneLine(text))
+	text = Printable(oneLine(text))
 	if color != "" && c.color(c.ErrTTY) {
 		text = "\x1b[" + color + "m" + text + "\x1b[0m"
 	}
@@ -154,7 +154,7 @@ func (c *Console) Document(doc any) error {
 
 // Text prints text on stdout.
 func (c *Console) Text(text string) error {
-	if _, err := io.WriteString(c.Out, printable(text)); err != nil {
+	if _, err := io.WriteString(c.Out, Printable(text)); err != nil {
 		return fault.New(errcode.OutputWrite, "stdout: "+err.Error())
 	}
 	return nil

@@ -129,6 +129,10 @@ func auditLine(line []byte) string {
 	return text + "\n"
 }
 
+// brokenStatus is the status of a verdict: the chain is broken, or a run was refused or
+// failed where that was to be told.
+const brokenStatus = 65
+
 func verifyAudit(c *cli.Console, dir string) (int, error) {
 	sum, err := audit.Verify(dir)
 	if err != nil {
@@ -136,7 +140,7 @@ func verifyAudit(c *cli.Console, dir string) (int, error) {
 	}
 	status := 0
 	if !sum.OK() {
-		status = 65
+		status = brokenStatus
 	}
 	if c.Documents() {
 		return status, c.Document(map[string]any{"kind": "atip-exec.audit/1", "ok": sum.OK(), "summary": sum})

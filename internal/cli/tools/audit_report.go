@@ -1,10 +1,16 @@
 package tools
 
 import (
+	"bufio"
 	"encoding/json"
 	"encoding/xml"
+	"errors"
 	"fmt"
+	"io"
+	"io/fs"
+	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -50,20 +56,61 @@ func (r *reported) message() string {
 	return ""
 }
 
-// reportAudit writes the runs of a job in a form that CI systems show.
+// reportAudit writes the runs of a job in a form that CI systems show, or as a page for
+// people. A report of a broken chain says so, and its status is that of `audit verify`.
 func reportAudit(c *cli.Console, dir string, v *cli.Values) (int, error) {
-	var all []reported
-	since := time.Time{}
-	if d := v.DurationOf("since"); d > 0 {
-		since = time.Now().Add(-d)
+	at, err := audit.Take(dir)
+	if err != nil {
+		return 0, err
 	}
-	last := v.IntOf("last")
-	err := audit.Read(dir, func(line []byte) error {
+	var sum audit.Summary
+	status := 0
+	if v.Get("format") == "html" {
+		sum, status, err = htmlReport(c, at, v)
+	} else {
+		sum, status, err = textReport(c, at, v)
+	}
+	if err != nil {
+		return 0, err
+	}
+	if !sum.OK() {
+		c.Warn("the chain of audit records is broken at " + sum.Broken[0].File + ":" + strconv.Itoa(sum.Broken[0].Line) + ": do not rely on this report; `atip audit verify` lists the places")
+		return brokenStatus, nil
+	}
+	return status, nil
+}
+
+// selection is which runs a report is about.
+type selection struct {
+	since   time.Time
+	session string
+	has     bool // a session was given
+}
+
+func selectionOf(v *cli.Values, now time.Time) selection {
+	s := selection{session: v.Get("session"), has: v.Has("session")}
+	if d := v.DurationOf("since"); d > 0 {
+		s.since = now.Add(-d)
+	}
+	return s
+}
+
+func (s selection) includes(at, session string) bool {
+	t, err := time.Parse(time.RFC3339Nano, at)
+	return err == nil && !t.Before(s.since) && (!s.has || session == s.session)
+}
+
+// failing reports a run for which --fail-on ends with a status of its own.
+func (r *reported) failing(v *cli.Values) bool {
+	return r.refused() && v.Has("fail-on") || r.failed() && v.Get("fail-on") == "failed"
+}
+
+func textReport(c *cli.Console, at audit.Snapshot, v *cli.Values) (audit.Summary, int, error) {
+	var all []reported
+	wanted, last := selectionOf(v, time.Now()), v.IntOf("last")
+	sum, err := at.Verify(func(line []byte) error {
 		var r reported
-		if json.Unmarshal(line, &r) != nil || r.Kind != "run" && r.Kind != "refused" && r.Kind != "nested" {
-			return nil
-		}
-		if at, err := time.Parse(time.RFC3339Nano, r.T); err != nil || at.Before(since) {
+		if json.Unmarshal(line, &r) != nil || r.Kind != "run" && r.Kind != "refused" && r.Kind != "nested" || !wanted.includes(r.T, r.Session) {
 			return nil
 		}
 		all = append(all, r)
@@ -73,7 +120,7 @@ func reportAudit(c *cli.Console, dir string, v *cli.Values) (int, error) {
 		return nil
 	})
 	if err != nil {
-		return 0, err
+		return sum, 0, err
 	}
 	var out string
 	switch v.Get("format") {
@@ -85,15 +132,50 @@ func reportAudit(c *cli.Console, dir string, v *cli.Values) (int, error) {
 		out, err = junitReport(all)
 	}
 	if err != nil {
-		return 0, fault.New(errcode.Internal, "report: "+err.Error())
+		return sum, 0, fault.New(errcode.Internal, "report: "+err.Error())
 	}
 	status := 0
 	for i := range all {
-		if all[i].refused() && v.Has("fail-on") || all[i].failed() && v.Get("fail-on") == "failed" {
-			status = 65
+		if all[i].failing(v) {
+			status = brokenStatus
 		}
 	}
-	return status, c.Text(out)
+	return sum, status, put(c, v, func(w io.Writer) error {
+		_, err := io.WriteString(w, cli.Printable(out))
+		return err
+	})
+}
+
+// put writes a report to standard output, or to the file that was named, whole or not at all.
+func put(c *cli.Console, v *cli.Values, write func(io.Writer) error) error {
+	name := v.Get("report-file")
+	if name == "" {
+		out := bufio.NewWriter(c.Out)
+		if err := errors.Join(write(out), out.Flush()); err != nil {
+			return fault.New(errcode.OutputWrite, "stdout: "+err.Error())
+		}
+		return nil
+	}
+	failed := func(err error) error {
+		return fault.New(errcode.OutputWrite, "the report cannot be written: "+err.Error()).With("file", name).WithFix("name a file in a directory that you can write, with room for it", "atip audit report --format html --report-file report.html")
+	}
+	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
+		return failed(&fs.PathError{Op: "write", Path: name, Err: errors.New("not a regular file")})
+	}
+	f, err := os.CreateTemp(filepath.Dir(name), ".atip-report-*") // 0600
+	if err != nil {
+		return failed(err)
+	}
+	out := bufio.NewWriter(f)
+	err = errors.Join(write(out), out.Flush(), f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), name)
+	}
+	if err != nil {
+		os.Remove(f.Name())
+		return failed(err)
+	}
+	return nil
 }
 
 type junitSuites struct {
