@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/atip-dev/atip-exec/atip"
@@ -107,4 +108,28 @@ func listed(raw []byte, e Entry, comments bool) Entry {
 		e.Channel, e.Rank = "inferred", atip.Inferred
 	}
 	return e
+}
+
+// Names returns the names of the tools that have metadata, as far as no document must be
+// opened for them: those that are built in, that are kept under a name, and that a scan found.
+func Names(d Dirs) []string {
+	var names []string
+	for _, e := range builtin.All() {
+		names = append(names, e.Name)
+	}
+	if d.Data != "" {
+		files, _ := os.ReadDir(d.Data + "/shims") // without it there are none
+		for _, f := range files {
+			if base, isDoc := strings.CutSuffix(f.Name(), ".json"); isDoc && !f.IsDir() {
+				names = append(names, base)
+			}
+		}
+		if index, err := ReadIndex(d); err == nil {
+			for name := range index.Tools {
+				names = append(names, name)
+			}
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }

@@ -40,6 +40,12 @@ var completions = []struct{ typed, want string }{
 	{"atip compl", "atip completion"},
 	{"atip completion fi", "atip completion fish"},
 	{"atip resolve --rank ven", "atip resolve --rank vendor"},
+	{"atip run shi", "atip run ship"},
+	{"atip-exec run --timeout 5 shi", "atip-exec run --timeout 5 ship"},
+	{"atip run ship st", "atip run ship staging"},
+	{"atip skill terrafo", "atip skill terraform"},
+	{"atip-exec show terrafo", "atip-exec show terraform"},
+	{"atip undo firstp", "atip undo firstpoint"},
 	{"atip delegate --tools git -- zzmytool be", "atip delegate --tools git -- zzmytool beta"},
 }
 
@@ -47,10 +53,15 @@ var completions = []struct{ typed, want string }{
 func completing(t *testing.T) (w world, env []string) {
 	t.Helper()
 	w = newWorld(t)
-	put(t, w.ws, map[string]string{"onlyfile": "", "onlydir/x": ""})
+	put(t, w.ws, map[string]string{"onlyfile": "", "onlydir/x": "", "Runfile": "# @desc Ship it\nship(target = staging) echo\n"})
 	put(t, w.home, map[string]string{"stubs/zzmytool": "#!/bin/sh\n"})
 	if err := os.Chmod(filepath.Join(w.home, "stubs", "zzmytool"), 0o755); err != nil {
 		t.Fatal(err)
+	}
+	made := exec.Command(filepath.Join(bin, "atip"), "checkpoint", "firstpoint")
+	made.Dir, made.Env = w.ws, []string{"HOME=" + w.home, "PATH=/usr/bin:/bin"}
+	if out, err := made.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
 	}
 	return w, []string{"HOME=" + w.home, "ZDOTDIR=" + w.home, "PATH=" + filepath.Join(w.home, "stubs") + ":" + bin + ":/usr/bin:/bin", "TERM=dumb", "LANG=C.UTF-8", "BASH_SILENCE_DEPRECATION_WARNING=1"}
 }

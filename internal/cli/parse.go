@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -21,7 +22,13 @@ type Values struct {
 	set  map[string][]string
 	Rest []string // the command, or the words of a verb
 	Dash bool     // a "--" ended the flags
+
+	newest bool
 }
+
+// Newest reports whether the lists of the verb are in the order of time, so that their last
+// items are those to keep.
+func (v *Values) Newest() bool { return v.newest }
 
 // Has reports whether the flag was given, in the environment too.
 func (v *Values) Has(name string) bool { return len(v.set[name]) > 0 }
@@ -75,7 +82,42 @@ func Parse(spec Spec, args []string, getenv func(string) string) (*Values, error
 	if err != nil {
 		return nil, usageError(spec, err)
 	}
+	if err := spec.lists(v); err != nil {
+		return nil, err
+	}
 	return v, v.fromEnv(spec, getenv)
+}
+
+// lists refuses the flags that shorten a list on a call that prints none.
+func (s Spec) lists(v *Values) error {
+	v.newest = s.Newest
+	if len(s.Lists) == 0 || !v.Has("fields") && !v.Has("max-items") {
+		return nil
+	}
+	flag := "--max-items"
+	if v.Has("fields") {
+		flag = "--fields"
+	}
+	for _, call := range s.Lists {
+		words := strings.Fields(call)
+		switch {
+		case strings.HasPrefix(call, "--"):
+			if v.Has(call[2:]) {
+				return nil
+			}
+		case len(words) > 0 && words[len(words)-1] == "*":
+			if words = words[:len(words)-1]; len(v.Rest) >= len(words) && slices.Equal(v.Rest[:len(words)], words) {
+				return nil
+			}
+		case slices.Equal(v.Rest, words):
+			return nil
+		}
+	}
+	var calls []string
+	for _, call := range s.Lists {
+		calls = append(calls, strings.TrimSpace("atip "+s.Verb+" "+strings.TrimSuffix(call, "*")))
+	}
+	return fault.New(errcode.FlagValue, flag+" shortens a list, and this call prints none").With("flag", flag).WithFix("lists are printed by "+strings.Join(calls, ", "), calls[0])
 }
 
 // errCommandString ends the flags at the string of -c.

@@ -46,6 +46,11 @@ type Console struct {
 	getenv         func(string) string
 	warned         map[string]bool
 	mistyped       string // the command word, where a verb could have stood
+
+	// Shorten prints a document of which --fields and --max-items ask for a part; nil for
+	// the whole. Columns says that it is printed even where people read text.
+	Shorten func(doc any) error
+	Columns bool
 }
 
 // NewConsole prints to the standard streams of this process.
@@ -78,7 +83,7 @@ func (c *Console) jsonErrors() bool {
 
 // Documents reports whether our own documents are written as JSON.
 func (c *Console) Documents() bool {
-	return c.Mode == JSON || c.Mode == JSONL || (c.Mode == Auto && !c.OutTTY)
+	return c.Columns || c.Mode == JSON || c.Mode == JSONL || (c.Mode == Auto && !c.OutTTY)
 }
 
 // Fail prints an error on stderr and returns its exit status.
@@ -139,8 +144,16 @@ func (c *Console) color(isTTY bool) bool {
 	return isTTY && c.getenv("TERM") != "dumb"
 }
 
-// Document prints one JSON document on stdout.
+// Document prints one JSON document on stdout, or the part of it that was asked for.
 func (c *Console) Document(doc any) error {
+	if c.Shorten != nil {
+		return c.Shorten(doc)
+	}
+	return c.Encode(doc)
+}
+
+// Encode prints a value as JSON on stdout.
+func (c *Console) Encode(doc any) error {
 	enc := json.NewEncoder(c.Out)
 	enc.SetEscapeHTML(false)
 	if c.OutTTY {

@@ -37,7 +37,21 @@ type Flag struct {
 	Env     string   // variable that gives the value if the flag does not
 	Help    string
 	Minimum int
+	Offer   Offer // what of this machine completes the value
 }
+
+// Offer is what of this machine completes a word. `atip __complete` prints it.
+type Offer string
+
+// Offers. Without one the name of a word says what completes it.
+const (
+	OfferFunctions   Offer = "functions"   // of the Runfile that counts here
+	OfferParameters  Offer = "parameters"  // values of the next parameter of the function
+	OfferTools       Offer = "tools"       // with metadata
+	OfferRequests    Offer = "requests"    // for approval that are open
+	OfferQuarantines Offer = "quarantines" // runs with files in quarantine
+	OfferUndo        Offer = "undo"        // runs and checkpoints of this workspace
+)
 
 // Access is what this program does itself to a file or directory that its command line names.
 type Access uint8
@@ -89,6 +103,7 @@ type Arg struct {
 	Help     string
 	Optional bool
 	Variadic bool
+	Offer    Offer // what of this machine completes it
 }
 
 // Effects is what a verb does itself, for --agent. Unset fields are "no".
@@ -133,8 +148,10 @@ type Spec struct {
 	Effects  Effects
 	Acts     Acts // how far it changes what runs may do; what a row of Wider says comes first
 	Wider    []Wide
-	Machines string // the flag with which a verb that widens needs no terminal, outside of runs
-	Stops    bool   // the first plain word ends the flags of this verb
+	Machines string   // the flag with which a verb that widens needs no terminal, outside of runs
+	Stops    bool     // the first plain word ends the flags of this verb
+	Lists    []string // the calls that print a list, as words ("*" for any more) or as a flag; their verb has listFlags
+	Newest   bool     // those lists are in the order of time, and of a long one the end counts
 	Kind     string
 }
 
@@ -147,6 +164,12 @@ var commonFlags = []Flag{
 	{Name: "verbose", Short: 'v', Kind: Count, Help: "print more on stderr: -v the decision, -vv the sandbox and timings"},
 	{Name: "no-color", Kind: Bool, Help: "no colour (also NO_COLOR)"},
 	{Name: "help", Short: 'h', Kind: Bool, Help: "print this help"},
+}
+
+// listFlags shorten what a verb lists; Lists says which of its calls do.
+var listFlags = []Flag{
+	{Name: "fields", Kind: Strings, Value: "A,B.C", Help: "of a list: print only these fields, paths into the JSON result such as tools.name; as text, a column each"},
+	{Name: "max-items", Kind: Int, Value: "N", Minimum: 1, Help: "of a list: print at most N items, the newest where times order them, and how many more there are"},
 }
 
 var planFlags = []Flag{
@@ -240,7 +263,7 @@ func verbs() []Spec {
 			Flags: concat([]Flag{{Name: "mode", Kind: Enum, Value: "MODE", Enum: []string{"hook", "shell"}, Help: "hook: wrap commands (default). shell: the agent's shell is atip-exec; deny what is denied, and everything if that is no longer so"},
 				{Name: "seal", Kind: String, Value: "WORD", Help: "print WORD and the exit status as the last line, which proves that the answer is whole"}}, commonFlags),
 			Effects: Effects{Read: true}, Examples: []Example{{"atip-exec hook claude <event.json", ""}}},
-		{Verb: "run", Group: groupRun, Acts: Reads, Program: "atip", Summary: "run a function of a Runfile, or describe its functions to agents", Args: []Arg{{Name: "FUNCTION", Optional: true, Help: "the function; `run a b` is a:b where that exists"}, {Name: "ARGS", Optional: true, Variadic: true, Help: "the arguments of the function, each a word of its own"}},
+		{Verb: "run", Group: groupRun, Acts: Reads, Lists: []string{"--list"}, Program: "atip", Summary: "run a function of a Runfile, or describe its functions to agents", Args: []Arg{{Name: "FUNCTION", Offer: OfferFunctions, Optional: true, Help: "the function; `run a b` is a:b where that exists"}, {Name: "ARGS", Offer: OfferParameters, Optional: true, Variadic: true, Help: "the arguments of the function, each a word of its own"}},
 			Long: "The Runfile is found in this directory or above it; ~/.runfile counts below it. Each function runs through the whole of atip-exec, and what its comments say (@effects, @safe, @timeout) is the most that it may do. Without a function the list is printed. Started as `run` the program is this verb.",
 			Flags: concat([]Flag{{Name: "runfile", Access: Read, Kind: Path, Value: "FILE", Help: "this Runfile instead of the one that is found"},
 				{Name: "working-dir", Access: Enter, Kind: Path, Value: "DIR", Help: "look for the Runfile from DIR and run there"},
@@ -254,9 +277,9 @@ func verbs() []Spec {
 				{Name: "readonly", Kind: Bool, Help: "only functions with @safe"},
 				{Name: "dry-run", Kind: Bool, Help: "print the plan; start nothing"},
 				{Name: "timeout", Kind: Duration, Value: "DUR", Help: "end the function after DUR; @timeout can be less"},
-				{Name: "policy", Access: Own, Kind: Strings, Value: "FILE", Env: "ATIP_EXEC_POLICY", Help: "apply this policy file too; it can only tighten"}}, commonFlags), Stops: true, Effects: Effects{Read: true, Subprocess: true}, Kind: "atip-exec.runfile/1",
+				{Name: "policy", Access: Own, Kind: Strings, Value: "FILE", Env: "ATIP_EXEC_POLICY", Help: "apply this policy file too; it can only tighten"}}, listFlags, commonFlags), Stops: true, Effects: Effects{Read: true, Subprocess: true}, Kind: "atip-exec.runfile/1",
 			Examples: []Example{{"atip run --list", ""}, {"atip run --inspect --format openai", ""}, {"atip run deploy staging", ""}}},
-		{Verb: "prime", Group: groupRun, Acts: Writes, Program: "atip", Summary: "print the directives of a tool for agents, or those of atip-exec", Args: []Arg{{Name: "TOOL", Optional: true, Help: "a tool with the Prime Directive"}},
+		{Verb: "prime", Group: groupRun, Acts: Writes, Program: "atip", Summary: "print the directives of a tool for agents, or those of atip-exec", Args: []Arg{{Name: "TOOL", Offer: OfferTools, Optional: true, Help: "a tool with the Prime Directive"}},
 			Long: "The tool is asked once for its file, an agent and a session; the answer is kept and holds for later runs. The session and the agent are those of the environment unless flags name others.",
 			Flags: concat([]Flag{{Name: "agent-id", Kind: String, Value: "ID", Help: "the calling agent (default: of the environment, or unknown)"},
 				{Name: "session-id", Kind: String, Value: "ID", Help: "the session (default: of the environment)"},
@@ -277,7 +300,7 @@ func verbs() []Spec {
 				{Name: "token-file", Access: Own, Kind: Path, Value: "FILE", Help: "http: the file that holds the token, for you alone"},
 				{Name: "no-auth", Kind: Bool, Help: "http: no token; every program of this machine can call"}}, commonFlags), Effects: Effects{Read: true, Network: true, Subprocess: true},
 			Examples: []Example{{"atip mcp --tools gh,git", "for a client that starts it"}, {"atip mcp --transport http --port 0", ""}}},
-		{Verb: "call", Group: groupRun, Acts: Reads, Program: "atip", Summary: "run the tool calls in a model response and print their results", Args: []Arg{{Name: "TOOL", Variadic: true, Help: "the tools whose functions the model was given"}},
+		{Verb: "call", Group: groupRun, Acts: Reads, Program: "atip", Summary: "run the tool calls in a model response and print their results", Args: []Arg{{Name: "TOOL", Offer: OfferTools, Variadic: true, Help: "the tools whose functions the model was given"}},
 			Long: "The response is read from stdin. Calls whose effects do not meet run side by side, the others in their order.",
 			Flags: concat([]Flag{{Name: "provider", Kind: Enum, Value: "NAME", Enum: []string{"openai", "anthropic", "gemini"}, Help: "whose form the response has"},
 				{Name: "parse-only", Kind: Bool, Help: "print the command lines and start nothing"},
@@ -285,7 +308,7 @@ func verbs() []Spec {
 				{Name: "flatten", Kind: Enum, Value: "HOW", Enum: []string{"discrete", "action"}, Help: "how the functions were compiled"},
 				{Name: "policy", Access: Own, Kind: Strings, Value: "FILE", Env: "ATIP_EXEC_POLICY", Help: "apply this policy file too; it can only tighten"}}, commonFlags), Effects: Effects{Read: true, Subprocess: true}, Kind: "atip-exec.call/1",
 			Examples: []Example{{"atip call --provider openai gh git <response.json", ""}, {"atip call --provider anthropic --parse-only gh <response.json", ""}}},
-		{Verb: "skill", Group: groupMetadata, Acts: Reads, Program: "atip", Summary: "write a SKILL.md for a tool from its metadata", Args: []Arg{{Name: "TOOL", Optional: true, Help: "a tool or a document"}},
+		{Verb: "skill", Group: groupMetadata, Acts: Reads, Program: "atip", Summary: "write a SKILL.md for a tool from its metadata", Args: []Arg{{Name: "TOOL", Offer: OfferTools, Optional: true, Help: "a tool or a document"}},
 			Flags: concat([]Flag{{Name: "self", Kind: Bool, Help: "for atip-exec itself"}, {Name: "prime", Kind: Bool, Help: "with what the tool says when it is primed"}}, commonFlags), Effects: Effects{Read: true, Subprocess: true},
 			Examples: []Example{{"atip skill gh >SKILL.md", ""}, {"atip skill --self", ""}}},
 		{Verb: "man", Group: groupMachine, Acts: Writes, Program: "atip", Summary: "write manual pages of both programs into a directory", Args: []Arg{{Name: "DIR", Access: Write, Help: "such as /usr/local/share/man/man1"}}, Flags: commonFlags, Effects: Effects{Read: true, Write: true}, Kind: "atip-exec.man/1",
@@ -294,25 +317,25 @@ func verbs() []Spec {
 			Examples: []Example{{"atip-exec version -o json", ""}}},
 		{Verb: "help", Group: groupMachine, Acts: Reads, Program: "atip-exec", Summary: "print help for a verb or topic: environment, exit-codes, output, files, agents", Args: []Arg{{Name: "TOPIC", Optional: true}}, Flags: commonFlags,
 			Examples: []Example{{"atip-exec help exit-codes", ""}}},
-		{Verb: "audit", Group: groupDecide, Acts: Reads, Wider: []Wide{{Flag: "report-file", Acts: Writes}}, Program: "atip", Summary: "read the audit records: list, show, why ID, verify, report", Args: []Arg{{Name: "list|why|show|verify|report"}, {Name: "ID", Optional: true}},
+		{Verb: "audit", Group: groupDecide, Acts: Reads, Wider: []Wide{{Flag: "report-file", Acts: Writes}}, Lists: []string{"list", "show"}, Newest: true, Program: "atip", Summary: "read the audit records: list, show, why ID, verify, report", Args: []Arg{{Name: "list|why|show|verify|report"}, {Name: "ID", Optional: true}},
 			Flags: concat([]Flag{{Name: "last", Short: 'n', Kind: Int, Value: "N", Minimum: 1, Help: "only the last N records"},
 				{Name: "since", Kind: Duration, Value: "DUR", Help: "report: only what ran within DUR"},
 				{Name: "session", Kind: String, Value: "ID", Help: "report: only what ran in this session"},
 				{Name: "format", Kind: Enum, Value: "FORMAT", Enum: []string{"junit", "sarif", "markdown", "html"}, Help: "report: for a CI system (default junit), or html: one page to look at"},
 				{Name: "report-file", Access: Write, Kind: Path, Value: "FILE", Help: "report: write it to FILE, whole or not at all"},
-				{Name: "fail-on", Kind: Enum, Value: "WHAT", Enum: []string{"refused", "failed"}, Help: "report: exit 65 if a command was refused, or if any failed"}}, commonFlags), Effects: Effects{Read: true}, Kind: "atip-exec.audit/1",
+				{Name: "fail-on", Kind: Enum, Value: "WHAT", Enum: []string{"refused", "failed"}, Help: "report: exit 65 if a command was refused, or if any failed"}}, listFlags, commonFlags), Effects: Effects{Read: true}, Kind: "atip-exec.audit/1",
 			Examples: []Example{{"atip audit show -n 5", ""}, {"atip audit verify", ""}, {"atip audit report --format sarif --fail-on refused >atip.sarif", "in a pipeline"}, {"atip audit report --format html --since 8h --report-file report.html", "a page for a browser"}}},
 		{Verb: "validate", Group: groupMetadata, Acts: Reads, Program: "atip", Summary: "check metadata documents strictly", Args: []Arg{{Name: "FILE", Access: Read, Variadic: true}}, Flags: concat([]Flag{{Name: "lenient", Kind: Bool, Help: "report only what stops a document from loading"}}, commonFlags), Effects: Effects{Read: true}, Kind: "atip-exec.validate/1",
 			Examples: []Example{{"atip validate mytool.json", ""}}},
-		{Verb: "list", Group: groupMetadata, Acts: Reads, Program: "atip", Summary: "list the tools that have metadata", Flags: concat([]Flag{{Name: "remote", Kind: Bool, Help: "list what the registries offer instead"}}, commonFlags), Effects: Effects{Read: true, Network: true}, Kind: "atip-exec.list/1",
+		{Verb: "list", Group: groupMetadata, Acts: Reads, Lists: []string{""}, Program: "atip", Summary: "list the tools that have metadata", Flags: concat([]Flag{{Name: "remote", Kind: Bool, Help: "list what the registries offer instead"}}, listFlags, commonFlags), Effects: Effects{Read: true, Network: true}, Kind: "atip-exec.list/1",
 			Examples: []Example{{"atip list -o json", ""}}},
-		{Verb: "show", Group: groupMetadata, Acts: Reads, Program: "atip", Summary: "show a tool's metadata: commands, effects, and where they come from", Args: []Arg{{Name: "TOOL|DIGEST|FILE"}, {Name: "CMD", Optional: true, Variadic: true}},
-			Flags: commonFlags, Effects: Effects{Read: true}, Kind: "atip-exec.show/1", Examples: []Example{{"atip show git push", ""}}},
+		{Verb: "show", Group: groupMetadata, Acts: Reads, Lists: []string{"*"}, Program: "atip", Summary: "show a tool's metadata: commands, effects, and where they come from", Args: []Arg{{Name: "TOOL|DIGEST|FILE", Offer: OfferTools}, {Name: "CMD", Optional: true, Variadic: true}},
+			Flags: concat(listFlags, commonFlags), Effects: Effects{Read: true}, Kind: "atip-exec.show/1", Examples: []Example{{"atip show git push", ""}}},
 		{Verb: "resolve", Group: groupMetadata, Acts: Reads, Program: "atip", Summary: "print how a document resolves a command line; start nothing", Args: []Arg{{Name: "CMD"}, {Name: "ARGS", Optional: true, Variadic: true}}, Stops: true,
 			Flags: concat([]Flag{{Name: "metadata", Access: Read, Kind: Path, Value: "FILE", Help: "use this document instead of the one a run would use"},
 				{Name: "rank", Kind: Enum, Value: "RANK", Enum: []string{"inferred", "user", "community", "org", "vendor"}, Help: "believe the document this far (default: as far as it declares)"}}, commonFlags),
 			Effects: Effects{Read: true}, Kind: "atip-exec.resolve/1", Examples: []Example{{"atip resolve --metadata gh.json -- gh -R o/r pr merge 42", ""}}},
-		{Verb: "undo", Group: groupRun, Acts: Writes, Wider: []Wide{{Flag: "forget", Acts: Destroys}}, Program: "atip", Summary: "restore the workspace to its state before a run", Args: []Arg{{Name: "RUN|TIME", Optional: true, Help: "the run, a checkpoint by its name, a time (RFC 3339), or how long ago (10m); without it the last run that changed something here"}},
+		{Verb: "undo", Group: groupRun, Acts: Writes, Wider: []Wide{{Flag: "forget", Acts: Destroys}}, Lists: []string{"--list"}, Newest: true, Program: "atip", Summary: "restore the workspace to its state before a run", Args: []Arg{{Name: "RUN|TIME", Offer: OfferUndo, Optional: true, Help: "the run, a checkpoint by its name, a time (RFC 3339), or how long ago (10m); without it the last run that changed something here"}},
 			Long: "A checkpoint of now is made first, so `atip undo` again takes the undo back. What others changed since is left and listed (exit 1).\nThe copies hold everything of the workspace, .env files included; they lie where no confined run can read them.",
 			Flags: concat([]Flag{{Name: "list", Short: 'l', Kind: Bool, Help: "list the runs that can be undone here"},
 				{Name: "diff", Kind: Bool, Help: "print what changed since, and restore nothing"},
@@ -320,17 +343,17 @@ func verbs() []Spec {
 				{Name: "only", Access: Write, Kind: Strings, Value: "PATH", Help: "restore PATH and what lies below it only; may be repeated"},
 				{Name: "force", Kind: Bool, Help: "also restore what others changed since"},
 				{Name: "forget", Kind: Bool, Help: "remove all copies of this workspace; with a directory, those of that one"},
-				{Name: "directory", Access: Enter, Short: 'C', Kind: Path, Value: "DIR", Help: "of the workspace of DIR"}}, commonFlags), Effects: Effects{Read: true, Write: true}, Kind: "atip-exec.undo/1",
+				{Name: "directory", Access: Enter, Short: 'C', Kind: Path, Value: "DIR", Help: "of the workspace of DIR"}}, listFlags, commonFlags), Effects: Effects{Read: true, Write: true}, Kind: "atip-exec.undo/1",
 			Examples: []Example{{"atip undo --list", ""}, {"atip undo --dry-run", ""}, {"atip undo --only src/main.go", "restore one file"}}},
 		{Verb: "checkpoint", Group: groupRun, Acts: Writes, Program: "atip", Summary: "copy the workspace now, for `atip undo NAME`", Args: []Arg{{Name: "NAME", Optional: true}},
 			Flags: concat([]Flag{{Name: "directory", Access: Enter, Short: 'C', Kind: Path, Value: "DIR", Help: "of the workspace of DIR"}}, commonFlags), Effects: Effects{Read: true, Write: true}, Kind: "atip-exec.checkpoint/1",
 			Examples: []Example{{"atip checkpoint before-refactoring", ""}}},
-		{Verb: "forget", Group: groupMetadata, Acts: Writes, Program: "atip", Summary: "delete fetched and probed metadata of a tool", Args: []Arg{{Name: "TOOL|DIGEST", Variadic: true}}, Flags: commonFlags, Effects: Effects{Read: true, Write: true}, Kind: "atip-exec.forget/1",
+		{Verb: "forget", Group: groupMetadata, Acts: Writes, Program: "atip", Summary: "delete fetched and probed metadata of a tool", Args: []Arg{{Name: "TOOL|DIGEST", Offer: OfferTools, Variadic: true}}, Flags: commonFlags, Effects: Effects{Read: true, Write: true}, Kind: "atip-exec.forget/1",
 			Examples: []Example{{"atip forget gh", ""}}},
-		{Verb: "scan", Group: groupMetadata, Acts: Writes, Program: "atip", Summary: "find the executables of this machine and their metadata", Args: []Arg{{Name: "NAME|DIR", Optional: true, Variadic: true}},
+		{Verb: "scan", Group: groupMetadata, Acts: Writes, Lists: []string{"*"}, Program: "atip", Summary: "find the executables of this machine and their metadata", Args: []Arg{{Name: "NAME|DIR", Optional: true, Variadic: true}},
 			Long: "Without arguments the names of scan.allow in config.json, else PATH as far as it leads through the usual directories.\nA tool without metadata is asked for it with --agent: without network, in an empty directory, for two seconds.",
 			Flags: concat([]Flag{{Name: "no-probe", Kind: Bool, Help: "start nothing; look only for metadata that is here"},
-				{Name: "again", Kind: Bool, Help: "also ask tools that had no answer before"}}, commonFlags),
+				{Name: "again", Kind: Bool, Help: "also ask tools that had no answer before"}}, listFlags, commonFlags),
 			Effects: Effects{Read: true, Write: true, Subprocess: true}, Kind: "atip-exec.scan/1", Examples: []Example{{"atip scan --no-probe", ""}, {"atip scan gh", ""}}},
 		{Verb: "sync", Group: groupRegistries, Acts: Writes, Program: "atip", Summary: "update metadata from registries, or fetch it for the named tools", Args: []Arg{{Name: "TOOL", Optional: true, Variadic: true}}, Flags: commonFlags,
 			Effects: Effects{Read: true, Write: true, Network: true}, Kind: "atip-exec.sync/1", Examples: []Example{{"atip sync", ""}, {"atip sync gh", ""}}},
@@ -388,7 +411,7 @@ func verbs() []Spec {
 			Flags: concat([]Flag{{Name: "type", Kind: String, Value: "TYPE", Help: "type of the predicate, such as https://slsa.dev/provenance/v1"},
 				{Name: "predicate", Access: Read, Kind: Path, Value: "FILE", Help: "the predicate, in JSON"}}, signFlags, commonFlags),
 			Effects: Effects{Read: true, Write: true, Network: true}, Kind: "atip-exec.sign/1", Examples: []Example{{"atip attest --key release.key --type https://slsa.dev/provenance/v1 --predicate build.json dep", ""}}},
-		{Verb: "trust", Group: groupRegistries, Acts: Widens, Wider: []Wide{{Words: "list", Acts: Reads}, {Words: "status", Acts: Reads}, {Words: "update", Acts: Writes}}, Program: "atip", Summary: "manage trusted roots and signers: update, status, list, add-signer, forget",
+		{Verb: "trust", Group: groupRegistries, Acts: Widens, Wider: []Wide{{Words: "list", Acts: Reads}, {Words: "status", Acts: Reads}, {Words: "update", Acts: Writes}}, Lists: []string{"list"}, Program: "atip", Summary: "manage trusted roots and signers: update, status, list, add-signer, forget",
 			Args: []Arg{{Name: "update|status|list|add-signer|forget"}, {Name: "NAME", Optional: true}},
 			Long: "update fetches the root of Sigstore by TUF and keeps the old one beside it; nothing else opens a connection. add-signer and forget need a terminal.",
 			Flags: concat([]Flag{{Name: "system", Kind: Bool, Help: "the administrator's directory instead of your own"},
@@ -402,7 +425,7 @@ func verbs() []Spec {
 				{Name: "key", Access: Own, Kind: Path, Value: "FILE", Help: "add-signer: a public key, which is copied"}, {Name: "log", Kind: Enum, Value: "HOW", Enum: []string{"required", "none"}, Help: "add-signer: of a key (default required)"},
 				{Name: "fingerprint", Kind: String, Value: "HEX", Help: "add-signer: of an OpenPGP key"}, {Name: "public-key", Kind: String, Value: "KEY", Help: "add-signer: of minisign"},
 				{Name: "tool", Kind: Strings, Value: "NAME", Help: "add-signer: only this tool, of which a signature is then expected"},
-				{Name: "vouches-for", Kind: Strings, Value: "WHAT", Help: "add-signer: binary or metadata; both if not given"}, {Name: "root", Kind: String, Value: "NAME", Help: "add-signer: the root (default sigstore)"}}, commonFlags),
+				{Name: "vouches-for", Kind: Strings, Value: "WHAT", Help: "add-signer: binary or metadata; both if not given"}, {Name: "root", Kind: String, Value: "NAME", Help: "add-signer: the root (default sigstore)"}}, listFlags, commonFlags),
 			Effects: Effects{Read: true, Write: true, Network: true}, Kind: "atip-exec.trust/1", Examples: []Example{{"atip trust status", ""}, {"atip trust list", ""}, {"atip trust update", ""}}},
 		{Verb: "lock", Group: groupRegistries, Acts: Writes, Wider: []Wide{{Flag: "check", Acts: Reads}, {Flag: "user", Acts: Widens}}, Program: "atip", Summary: "record the digests of tools, or compare them", Args: []Arg{{Name: "TOOL", Optional: true, Variadic: true}},
 			Long:    "A tool that differs from the lock needs approval.\nThe lock of a project, .agent-tools/lock.json, only tightens. Your own, lock.json of the configuration directory, also vouches for what it names.",
@@ -413,7 +436,7 @@ func verbs() []Spec {
 		{Verb: "diff", Group: groupMetadata, Acts: Reads, Program: "atip", Summary: "compare two documents of one tool: dangers, loosened rules, surface, text", Args: []Arg{{Name: "OLD", Access: Read}, {Name: "NEW", Access: Read}},
 			Flags:   concat([]Flag{{Name: "fail-on", Kind: Strings, Value: "CLASS", Help: "exit 65 on changes of these classes: danger, loosened, surface, text"}}, commonFlags),
 			Effects: Effects{Read: true}, Kind: "atip-exec.diff/1", Examples: []Example{{"atip diff --fail-on danger,loosened old.json new.json", ""}}},
-		{Verb: "compile", Group: groupMetadata, Acts: Reads, Program: "atip", Summary: "turn metadata into function declarations of a model provider", Args: []Arg{{Name: "FILE|TOOL"}},
+		{Verb: "compile", Group: groupMetadata, Acts: Reads, Program: "atip", Summary: "turn metadata into function declarations of a model provider", Args: []Arg{{Name: "FILE|TOOL", Offer: OfferTools}},
 			Flags: concat([]Flag{{Name: "provider", Kind: Enum, Value: "NAME", Enum: []string{"openai", "anthropic", "gemini", "mcp"}, Help: "whose form to write"},
 				{Name: "strict", Kind: Bool, Help: "OpenAI: closed objects, optional parameters nullable"},
 				{Name: "flatten", Kind: Enum, Value: "HOW", Enum: []string{"discrete", "action"}, Help: "one function per command, or one per group with an action parameter"},
@@ -421,14 +444,14 @@ func verbs() []Spec {
 				{Name: "names", Kind: Bool, Help: "print the table of function names and the words they stand for"},
 				{Name: "system", Kind: Bool, Help: "print text for the system prompt instead"}}, commonFlags),
 			Effects: Effects{Read: true}, Examples: []Example{{"atip compile --provider openai --strict gh.json", ""}}},
-		{Verb: "safety-prompt", Group: groupMetadata, Acts: Reads, Program: "atip", Summary: "print safety notes on tools, for the prompt of a model", Args: []Arg{{Name: "FILE|TOOL", Variadic: true}}, Flags: commonFlags, Effects: Effects{Read: true},
+		{Verb: "safety-prompt", Group: groupMetadata, Acts: Reads, Program: "atip", Summary: "print safety notes on tools, for the prompt of a model", Args: []Arg{{Name: "FILE|TOOL", Offer: OfferTools, Variadic: true}}, Flags: commonFlags, Effects: Effects{Read: true},
 			Examples: []Example{{"atip safety-prompt git gh", ""}}},
-		{Verb: "pattern", Group: groupRun, Acts: Reads, Program: "atip", Summary: "list, show or run command sequences that metadata recommends",
+		{Verb: "pattern", Group: groupRun, Acts: Reads, Lists: []string{"list *"}, Program: "atip", Summary: "list, show or run command sequences that metadata recommends",
 			Args:  []Arg{{Name: "list|show|run"}, {Name: "NAME", Optional: true, Variadic: true}},
 			Long:  "pattern list [TOOL…], show [TOOL/]NAME [k=v…], run [TOOL/]NAME k=v…\nThe steps are split into words before the values are put in, so that a value is part of one word whatever it holds.\nEach step runs through the whole of atip-exec; the first that fails ends the run with its status.",
-			Flags: commonFlags, Effects: Effects{Read: true, Subprocess: true}, Kind: "atip-exec.pattern/1",
+			Flags: concat(listFlags, commonFlags), Effects: Effects{Read: true, Subprocess: true}, Kind: "atip-exec.pattern/1",
 			Examples: []Example{{"atip pattern list", ""}, {"atip pattern show gh/review-pr number=42", "the words of each step"}, {"atip pattern run gh/review-pr number=42", ""}}},
-		{Verb: "policy", Group: groupDecide, Acts: Widens, Wider: []Wide{{Words: "show", Acts: Reads}, {Words: "check", Acts: Reads}, {Words: "test", Acts: Reads}, {Words: "lint", Acts: Reads}, {Words: "diff", Acts: Reads}, {Words: "simulate", Acts: Reads}, {Words: "lock add", Acts: Writes}, {Words: "init -", Acts: Reads}, {Words: "init", Flag: "project", Acts: Writes}}, Program: "atip", Summary: "write, show, check, test, compare and trust policies", Long: "policy init [FILE], show [builtin|effective], check [FILE…], test [FILE], lint [FILE…], diff OLD NEW, simulate [FILE], trust [DIR], lock add, lock sign",
+		{Verb: "policy", Group: groupDecide, Acts: Widens, Wider: []Wide{{Words: "show", Acts: Reads}, {Words: "check", Acts: Reads}, {Words: "test", Acts: Reads}, {Words: "lint", Acts: Reads}, {Words: "diff", Acts: Reads}, {Words: "simulate", Acts: Reads}, {Words: "lock add", Acts: Writes}, {Words: "init -", Acts: Reads}, {Words: "init", Flag: "project", Acts: Writes}}, Lists: []string{"show", "show effective"}, Program: "atip", Summary: "write, show, check, test, compare and trust policies", Long: "policy init [FILE], show [builtin|effective], check [FILE…], test [FILE], lint [FILE…], diff OLD NEW, simulate [FILE], trust [DIR], lock add, lock sign",
 			Args: []Arg{{Name: "init|show|check|test|lint|diff|simulate|trust|lock"}, {Name: "WHAT", Optional: true, Variadic: true}},
 			Flags: concat([]Flag{
 				{Name: "project", Kind: Bool, Help: "init: a policy of this project, .agent-tools/policy.json, instead of your own"},
@@ -439,11 +462,11 @@ func verbs() []Spec {
 				{Name: "reason", Kind: String, Value: "TEXT", Help: "lock add: why CI may do this"},
 				{Name: "days", Kind: Int, Value: "N", Minimum: 1, Help: "lock add: how long (default 90)"},
 				{Name: "key", Access: Own, Kind: Path, Value: "FILE", Help: "lock sign: the key to sign with"},
-			}, commonFlags), Effects: Effects{Read: true, Write: true}, Kind: "atip-exec.policy/1",
+			}, listFlags, commonFlags), Effects: Effects{Read: true, Write: true}, Kind: "atip-exec.policy/1",
 			Examples: []Example{{"atip policy init", ""}, {"atip policy show builtin", ""}, {"atip policy check", ""}, {"atip policy test --corpus commands.jsonl", ""}, {"atip policy diff old.json new.json --from-audit --fail-on loosened", ""}}},
-		{Verb: "requests", Group: groupApprove, Acts: Reads, Program: "atip", Summary: "list open approval requests", Flags: commonFlags, Effects: Effects{Read: true}, Kind: "atip-exec.requests/1",
+		{Verb: "requests", Group: groupApprove, Acts: Reads, Lists: []string{""}, Newest: true, Program: "atip", Summary: "list open approval requests", Flags: concat(listFlags, commonFlags), Effects: Effects{Read: true}, Kind: "atip-exec.requests/1",
 			Examples: []Example{{"atip requests", ""}}},
-		{Verb: "approve", Group: groupApprove, Acts: Widens, Wider: []Wide{{Flag: "propose", Acts: Reads}, {Flag: "deny", Acts: Writes}}, Program: "atip", Summary: "read a request on your own terminal and sign a grant for it", Args: []Arg{{Name: "ID", Optional: true}},
+		{Verb: "approve", Group: groupApprove, Acts: Widens, Wider: []Wide{{Flag: "propose", Acts: Reads}, {Flag: "deny", Acts: Writes}}, Program: "atip", Summary: "read a request on your own terminal and sign a grant for it", Args: []Arg{{Name: "ID", Offer: OfferRequests, Optional: true}},
 			Flags: concat([]Flag{
 				{Name: "times", Kind: Int, Value: "N", Minimum: 1, Help: "let a harmless, idempotent command run up to N times (at most 20) within an hour"},
 				{Name: "session", Kind: Bool, Help: "let the same commands with the same effects, hosts and paths run in this session and workspace for eight hours"},
@@ -453,7 +476,7 @@ func verbs() []Spec {
 				{Name: "key", Access: Own, Kind: Path, Value: "FILE", Help: "sign with this key: a private key, or the .pub of one in an SSH agent or a security key"},
 			}, commonFlags), Effects: Effects{Read: true, Write: true, Subprocess: true},
 			Examples: []Example{{"atip approve --init", "once, to make a key"}, {"atip approve r7k2m9qxw3tb", ""}}},
-		{Verb: "deny", Group: groupApprove, Acts: Writes, Program: "atip", Summary: "deny a request", Args: []Arg{{Name: "ID"}}, Flags: commonFlags, Effects: Effects{Read: true, Write: true}, Kind: "atip-exec.answer/1",
+		{Verb: "deny", Group: groupApprove, Acts: Writes, Program: "atip", Summary: "deny a request", Args: []Arg{{Name: "ID", Offer: OfferRequests}}, Flags: commonFlags, Effects: Effects{Read: true, Write: true}, Kind: "atip-exec.answer/1",
 			Examples: []Example{{"atip deny r7k2m9qxw3tb", ""}}},
 		{Verb: "delegate", Group: groupApprove, Acts: Writes, Program: "atip", Summary: "print a token that restricts rights, or run a command under it", Args: []Arg{{Name: "CMD", Optional: true}, {Name: "ARGS", Optional: true, Variadic: true}},
 			Flags: concat([]Flag{
@@ -479,19 +502,19 @@ func verbs() []Spec {
 				{Name: "uninstall", Kind: Bool, Help: "put the settings back as they were"},
 				{Name: "yes", Short: 'y', Kind: Bool, Help: "do not ask; needs no terminal"}}, commonFlags),
 			Effects: Effects{Read: true, Write: true, Subprocess: true}, Kind: "atip-exec.init/1", Examples: []Example{{"atip init --dry-run", ""}, {"atip init claude --print", ""}, {"atip init --status", ""}}},
-		{Verb: "sandbox", Group: groupMachine, Acts: Widens, Wider: []Wide{{Words: "test", Acts: Reads}, {Words: "quarantine restore", Acts: Widens}, {Words: "quarantine drop", Acts: Destroys}, {Words: "quarantine", Acts: Reads}, {Words: "clean", Flag: "dry-run", Acts: Reads}, {Words: "clean", Acts: Destroys}}, Program: "atip", Summary: "test the sandbox, manage quarantined files, remove caches of runs",
-			Args: []Arg{{Name: "test|quarantine|clean"}, {Name: "list|show|restore|drop", Optional: true}, {Name: "RUN", Optional: true}, {Name: "PATH", Optional: true, Variadic: true}},
+		{Verb: "sandbox", Group: groupMachine, Acts: Widens, Wider: []Wide{{Words: "test", Acts: Reads}, {Words: "quarantine restore", Acts: Widens}, {Words: "quarantine drop", Acts: Destroys}, {Words: "quarantine", Acts: Reads}, {Words: "clean", Flag: "dry-run", Acts: Reads}, {Words: "clean", Acts: Destroys}}, Lists: []string{"quarantine list", "quarantine"}, Program: "atip", Summary: "test the sandbox, manage quarantined files, remove caches of runs",
+			Args: []Arg{{Name: "test|quarantine|clean"}, {Name: "list|show|restore|drop", Optional: true}, {Name: "RUN", Offer: OfferQuarantines, Optional: true}, {Name: "PATH", Optional: true, Variadic: true}},
 			Long: "sandbox test tries the known ways out of the sandbox. sandbox quarantine list|show|restore|drop [RUN] manages files that runs wrote under protected names. sandbox clean removes caches of runs.\ntest: each probe is tried without a sandbox too, where it must succeed, or it counts as n/a.\nExit status 69 if something got through that the tier promises to refuse.\nclean: what runs keep for each workspace in the cache directory, unless a run uses it. Nothing else removes it.",
 			Flags: concat([]Flag{{Name: "tier", Kind: Enum, Value: "TIER", Enum: []string{"T1", "T2", "T3"}, Help: "test: this tier instead of the one that policy leads to"},
 				{Name: "force", Kind: Bool, Help: "restore: replace what stands there now"},
 				{Name: "dry-run", Kind: Bool, Help: "clean: list what it would remove"},
-				{Name: "older-than", Kind: String, Value: "AGE", Help: "clean: only what no run has used for AGE (30d, 12h)"}}, commonFlags),
+				{Name: "older-than", Kind: String, Value: "AGE", Help: "clean: only what no run has used for AGE (30d, 12h)"}}, listFlags, commonFlags),
 			Effects: Effects{Read: true, Write: true, Subprocess: true}, Kind: "atip-exec.sandbox-test/1",
 			Examples: []Example{{"atip sandbox test", ""}, {"atip sandbox test --tier T3 -o json", ""}, {"atip sandbox quarantine list", ""}, {"atip sandbox clean --older-than 30d --dry-run", ""}}},
-		{Verb: "workspace", Group: groupMachine, Acts: Widens, Wider: []Wide{{Words: "list", Acts: Reads}, {Words: "remove", Acts: Writes}}, Program: "atip", Summary: "list, add or remove registered workspaces",
+		{Verb: "workspace", Group: groupMachine, Acts: Widens, Wider: []Wide{{Words: "list", Acts: Reads}, {Words: "remove", Acts: Writes}}, Lists: []string{"list"}, Program: "atip", Summary: "list, add or remove registered workspaces",
 			Args:  []Arg{{Name: "list|add|remove"}, {Name: "DIR", Access: Enter, Optional: true}},
 			Long:  "workspace list, add [DIR], remove [DIR]. Adding one needs your terminal.\nA workspace is a git, Mercurial or Jujutsu work tree of yours, or a directory that is registered here. Elsewhere commands read what they may, and write only their private temporary directory. Places of credentials, of files that run by themselves, of the system, of caches and of this program cannot be registered, nor what holds one.",
-			Flags: commonFlags, Effects: Effects{Read: true, Write: true}, Kind: "atip-exec.workspaces/1", Examples: []Example{{"atip workspace list", ""}}},
+			Flags: concat(listFlags, commonFlags), Effects: Effects{Read: true, Write: true}, Kind: "atip-exec.workspaces/1", Examples: []Example{{"atip workspace list", ""}}},
 		{Verb: "completion", Group: groupMachine, Acts: Reads, Program: "atip", Summary: "print a completion script for both programs", Long: "The wrapped command completes as it does without atip-exec.", Args: []Arg{{Name: "bash|zsh|fish"}}, Flags: commonFlags,
 			Examples: []Example{{"atip completion bash >>~/.bash_completion", ""}, {"atip completion fish >~/.config/fish/completions/atip-exec.fish", ""}}},
 		{Verb: "redact", Group: groupMachine, Acts: Reads, Wider: []Wide{{Flag: "report-file", Acts: Writes}}, Program: "atip", Summary: "redact secrets in files or stdin", Args: []Arg{{Name: "FILE", Access: Read, Optional: true, Variadic: true}},

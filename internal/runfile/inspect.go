@@ -207,13 +207,13 @@ func (fn *Function) effects() Object {
 }
 
 // List is one line for each function: its call and its description.
-func (f *File) List() string {
+func List(functions []*Function) string {
 	var b strings.Builder
 	width := 0
-	for _, fn := range f.Functions {
+	for _, fn := range functions {
 		width = max(width, min(len(fn.usage()), 40))
 	}
-	for _, fn := range f.Functions {
+	for _, fn := range functions {
 		fmt.Fprintf(&b, "%-"+strconv.Itoa(width)+"s  %s\n", fn.usage(), fn.Desc)
 	}
 	return b.String()

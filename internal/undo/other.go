@@ -41,6 +41,9 @@ func (*Store) Runs() []Run { return nil }
 // Undo fails here.
 func (*Store) Undo(Request) (*Result, error) { return nil, unsupported() }
 
+// Peek lists nothing.
+func Peek(Place) []Run { return nil }
+
 // Places lists nothing.
 func Places(string) []Workspace { return nil }
 

@@ -22,6 +22,13 @@ func TestFacesAgree(t *testing.T) {
 		if s.Verb != "" && s.Program == "atip" && verbs(s.Verb) == nil {
 			t.Errorf("atip %s does nothing", s.Verb)
 		}
+		for _, a := range s.Args {
+			for face, text := range map[string][2]string{"bash": {bash, "'ask " + string(a.Offer) + "'"}, "zsh": {zsh, "__atip_ask " + string(a.Offer)}, "fish": {fish, "(__atip_ask " + string(a.Offer) + ")"}} {
+				if a.Offer != "" && !strings.Contains(text[0], text[1]) {
+					t.Errorf("%s: what completes %s of %s is not asked", face, a.Name, s.Verb)
+				}
+			}
+		}
 		help := cli.Help(s)
 		command, _ := commands[s.Verb].(map[string]any)
 		options, _ := command["options"].([]any)

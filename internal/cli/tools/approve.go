@@ -38,10 +38,10 @@ func requestsVerb(c *cli.Console, v *cli.Values) (int, error) {
 	if len(v.Rest) > 0 {
 		return 0, fault.New(errcode.Arguments, "requests takes no arguments").WithFix("name a request to `atip approve`", "atip approve ID")
 	}
-	return 0, a.list(c)
+	return 0, a.list(c, v)
 }
 
-func (a answers) list(c *cli.Console) error {
+func (a answers) list(c *cli.Console, v *cli.Values) error {
 	open, err := approve.List(a.requests)
 	if err != nil {
 		return fault.New(errcode.NoInputFile, err.Error())
@@ -55,13 +55,14 @@ func (a answers) list(c *cli.Console) error {
 	if len(open) == 0 {
 		return c.Text("no request is open\n")
 	}
+	open, left := most(v, open)
 	for _, r := range open {
 		line := fmt.Sprintf("%s  %s ago  %s\n", r.ID, time.Since(r.Created).Round(time.Second), visible(run.Quote(texts(r.Bound["argv"]))))
 		if err := c.Text(line); err != nil {
 			return err
 		}
 	}
-	return nil
+	return c.Text(leftOutLine(left))
 }
 
 // denyVerb answers "no". It asks for no key: it only makes things stricter.
@@ -116,7 +117,7 @@ func approveVerb(c *cli.Console, v *cli.Values) (int, error) {
 		}
 		return 0, a.init(c, v.Get("key"))
 	case len(v.Rest) == 0:
-		return 0, a.list(c)
+		return 0, a.list(c, v)
 	case len(v.Rest) > 1:
 		return 0, fault.New(errcode.Arguments, "approve: one request at a time, as each must be read").WithFix("name one request", "atip approve ID")
 	}

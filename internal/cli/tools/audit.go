@@ -27,11 +27,11 @@ func auditVerb(c *cli.Console, v *cli.Values) (int, error) {
 	}
 	switch {
 	case len(v.Rest) == 1 && v.Rest[0] == "show":
-		return 0, showAudit(c, dir, v.IntOf("last"))
+		return 0, showAudit(c, v, dir)
 	case len(v.Rest) == 1 && v.Rest[0] == "verify":
 		return verifyAudit(c, dir)
 	case len(v.Rest) == 1 && v.Rest[0] == "list":
-		return 0, listAudit(c, dir, v.IntOf("last"))
+		return 0, listAudit(c, v, dir)
 	case len(v.Rest) == 1 && v.Rest[0] == "report":
 		return reportAudit(c, dir, v)
 	case len(v.Rest) == 2 && v.Rest[0] == "why":
@@ -42,7 +42,8 @@ func auditVerb(c *cli.Console, v *cli.Values) (int, error) {
 
 // showAudit prints the end of the log: as it is for machines, and for people without the
 // intents of runs whose own record is there.
-func showAudit(c *cli.Console, dir string, last int) error {
+func showAudit(c *cli.Console, v *cli.Values, dir string) error {
+	last := v.IntOf("last")
 	type entry struct {
 		ID, Kind string
 		line     []byte
@@ -73,6 +74,15 @@ func showAudit(c *cli.Console, dir string, last int) error {
 	if last > 0 && len(list) > last {
 		list = list[len(list)-last:]
 	}
+	list, left := most(v, list)
+	l := listingOf(c, v)
+	if l != nil && len(l.fields) > 0 {
+		var lines [][]byte
+		for _, e := range list {
+			lines = append(lines, e.line)
+		}
+		return l.records(lines, left, auditEntry{})
+	}
 	for _, e := range list {
 		text := string(e.line) + "\n"
 		if !c.Documents() {
@@ -81,6 +91,9 @@ func showAudit(c *cli.Console, dir string, last int) error {
 		if err := c.Text(text); err != nil {
 			return err
 		}
+	}
+	if l != nil {
+		return l.rest(left)
 	}
 	return nil
 }

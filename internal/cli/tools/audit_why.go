@@ -54,7 +54,8 @@ type auditEntry struct {
 }
 
 // listAudit prints one short line for each run.
-func listAudit(c *cli.Console, dir string, last int) error {
+func listAudit(c *cli.Console, v *cli.Values, dir string) error {
+	last := v.IntOf("last")
 	var entries []auditEntry
 	err := audit.Read(dir, func(line []byte) error {
 		var e auditEntry
@@ -71,12 +72,13 @@ func listAudit(c *cli.Console, dir string, last int) error {
 		return err
 	}
 	if !c.Documents() {
+		entries, left := most(v, entries)
 		for _, e := range entries {
 			if err := c.Text(e.line()); err != nil {
 				return err
 			}
 		}
-		return nil
+		return c.Text(leftOutLine(left))
 	}
 	short := []map[string]any{}
 	for _, e := range entries {

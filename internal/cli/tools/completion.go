@@ -10,9 +10,9 @@ import (
 	"github.com/atip-dev/atip-exec/internal/fault"
 )
 
-// completionVerb prints what a shell reads to complete our command lines. The wrapped
-// command is completed by what the shell knows of it: nothing of ours, and no tool, is
-// started for that.
+// completionVerb prints what a shell reads to complete our command lines: verbs, flags and
+// their values are in it; names that change are asked of `atip __complete`. The wrapped
+// command is completed by what the shell knows of it; no tool is started.
 func completionVerb(c *cli.Console, v *cli.Values) (int, error) {
 	if len(v.Rest) != 1 {
 		return 0, fault.New(errcode.Arguments, "completion needs the name of one shell").WithFix("name bash, zsh or fish", "atip completion bash")
@@ -31,7 +31,8 @@ func completionVerb(c *cli.Console, v *cli.Values) (int, error) {
 // offer is what completes one word.
 type offer struct {
 	kind  offerKind
-	words []string // of offerWords
+	words []string  // of offerWords
+	what  cli.Offer // of offerAsked
 }
 
 type offerKind uint8
@@ -41,11 +42,11 @@ const (
 	offerWords
 	offerFiles
 	offerDirs
-	offerTools     // names of programs
-	offerCommand   // a command with its arguments, to the end of the line
-	offerFunctions // of the Runfile that counts here
-	offerVerb      // a verb
-	offerVerbOrIt  // a verb, or a command to the end of the line
+	offerTools    // names of programs
+	offerCommand  // a command with its arguments, to the end of the line
+	offerAsked    // what `atip __complete` prints
+	offerVerb     // a verb
+	offerVerbOrIt // a verb, or a command to the end of the line
 )
 
 // valued reports a flag that takes a value.
@@ -54,6 +55,8 @@ func valued(f cli.Flag) bool { return f.Kind != cli.Bool && f.Kind != cli.Count 
 // offerOf is what completes the value of a flag.
 func offerOf(f cli.Flag) offer {
 	switch {
+	case f.Offer != "":
+		return offer{kind: offerAsked, what: f.Offer}
 	case f.Kind == cli.Enum:
 		return offer{kind: offerWords, words: f.Enum}
 	case f.Value == "DIR":
@@ -77,6 +80,9 @@ func offerAt(s cli.Spec, n int) offer {
 			return offer{}
 		}
 	}
+	if what := s.Args[n].Offer; what != "" {
+		return offer{kind: offerAsked, what: what}
+	}
 	name := s.Args[n].Name
 	switch parts := strings.Split(name, "|"); {
 	case name == strings.ToLower(name):
@@ -85,8 +91,6 @@ func offerAt(s cli.Spec, n int) offer {
 		return offer{kind: offerCommand}
 	case parts[0] == "TOOL" || parts[0] == "CMD" && n == 0:
 		return offer{kind: offerTools}
-	case name == "FUNCTION":
-		return offer{kind: offerFunctions}
 	case name == "DIR":
 		return offer{kind: offerDirs}
 	case slices.ContainsFunc(parts, func(p string) bool { return slices.Contains([]string{"FILE", "DIR", "PATH", "OLD", "NEW"}, p) }),

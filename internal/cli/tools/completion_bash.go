@@ -76,8 +76,8 @@ func bashOffer(o offer) string {
 		return "files"
 	case offerDirs:
 		return "dirs"
-	case offerFunctions:
-		return "functions"
+	case offerAsked:
+		return "ask " + string(o.what)
 	case offerTools:
 		return "tools"
 	case offerCommand:
@@ -128,7 +128,14 @@ __atip_offer() {
 	words\ *) mapfile -t COMPREPLY < <(compgen -W "${1#words }" -- "$2") ;;
 	files) compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -f -- "$2") ;;
 	dirs) compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -d -- "$2") ;;
-	functions) mapfile -t COMPREPLY < <(compgen -W "$("${COMP_WORDS[0]}" run --list -o text 2>/dev/null | cut -d' ' -f1)" -- "$2") ;;
+	ask\ *)
+		mapfile -t COMPREPLY < <(command atip __complete "${1#ask }" "$2" -- "${COMP_WORDS[@]:1:COMP_CWORD-1}" 2>/dev/null | cut -f1)
+		if ((${#COMPREPLY[@]} == 0)); then
+			case $1 in
+			'ask tools' | 'ask parameters') compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -f -- "$2") ;;
+			esac
+		fi
+		;;
 	tools) mapfile -t COMPREPLY < <(compgen -c -- "$2" | sort -u) ;;
 	esac
 	if [[ -n ${3-} ]]; then

@@ -108,8 +108,12 @@ func fishOffer(o offer) string {
 		return "-f -a '(__fish_complete_directories)'"
 	case offerTools, offerCommand:
 		return "-f -a '(__fish_complete_command)'"
-	case offerFunctions:
-		return "-f -a '(atip run --list -o text 2>/dev/null | string replace -r \" .*\" \"\")'"
+	case offerAsked:
+		files := "-f"
+		if o.what == cli.OfferTools || o.what == cli.OfferParameters {
+			files = "-F"
+		}
+		return files + " -a '(__atip_ask " + string(o.what) + ")'"
 	case offerVerb:
 		return "-f -a '(__atip_verbs atip-exec)'"
 	}
@@ -160,6 +164,12 @@ function __atip_where
     else
         echo verb $verb $seen
     end
+end
+
+# Prints what this machine has for a word, with a text beside it.
+function __atip_ask
+    set -l words (commandline -opc)
+    command atip __complete $argv[1] (commandline -ct) -- $words[2..-1] 2>/dev/null
 end
 
 function __atip_at

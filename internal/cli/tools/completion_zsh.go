@@ -36,8 +36,8 @@ func zshCompletion(specs []cli.Spec) string {
 		case len(s.Args) == 0:
 		case o.kind == offerCommand:
 			b.WriteString(" \\\n\t\t'(-)1:command:_command_names -e' \\\n\t\t'(-)*::arguments:_normal'")
-		case o.kind == offerFunctions:
-			b.WriteString(" \\\n\t\t'(-)1:function:__atip_functions' \\\n\t\t'(-)*:file:_files'")
+		case s.Stops && o.kind == offerAsked:
+			fmt.Fprintf(&b, " \\\n\t\t'(-)1:%s:%s' \\\n\t\t'(-)*:argument:%s'", strings.ToLower(s.Args[0].Name), zshOffer(o), zshOffer(offerAt(s, 1)))
 		case s.Stops:
 			b.WriteString(" \\\n\t\t'(-)1:file:_files' \\\n\t\t'(-)*:file:_files'")
 		case takesCommand(s) && o.kind == offerTools && !s.Stops && s.Args[0].Optional:
@@ -107,8 +107,8 @@ func zshOffer(o offer) string {
 		return "_files -/"
 	case offerTools, offerCommand:
 		return "_command_names -e"
-	case offerFunctions:
-		return "__atip_functions"
+	case offerAsked:
+		return " __atip_ask " + string(o.what)
 	case offerVerb:
 		return "__atip_verbs_of_atip_exec"
 	}
@@ -116,10 +116,17 @@ func zshOffer(o offer) string {
 }
 
 // zshWalk tells a verb from a command. A word behind "--" is never a verb.
-const zshWalk = `__atip_functions() {
-	local -a names
-	names=(${(f)"$($service run --list -o text 2>/dev/null | cut -d' ' -f1)"})
-	compadd -a names
+const zshWalk = `# Offers what this machine has for a word, with a text beside it.
+__atip_ask() {
+	local -a lines names texts
+	lines=(${(f)"$(command atip __complete $1 "${(Q)PREFIX}" -- "${(@Q)words[1,CURRENT-1]}" 2>/dev/null)"})
+	names=(${lines%%$'\t'*})
+	texts=(${lines/$'\t'/  -- })
+	if (($#names)); then
+		compadd -l -d texts -a names
+	elif [[ $1 == (tools|parameters) ]]; then
+		_files
+	fi
 }
 
 __atip_first() {

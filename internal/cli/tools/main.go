@@ -122,6 +122,9 @@ func Main(argv []string) (status int) {
 	if len(argv) > 1 && argv[1] == selftest.Verb {
 		return selftest.Main(argv[2:])
 	}
+	if len(argv) > 1 && argv[1] == completeVerb {
+		return complete(c, argv[2:])
+	}
 	if len(argv) > 2 && argv[1] == "help" {
 		return c.HelpOn(argv[2:])
 	}
@@ -143,6 +146,9 @@ func Main(argv []string) (status int) {
 		return c.Fail(err)
 	}
 	c.Apply(v)
+	if l := listingOf(c, v); l != nil {
+		c.Shorten, c.Columns = l.print, len(l.fields) > 0
+	}
 	if v.Has("help") {
 		return failed(c, c.Text(cli.Help(spec)), 0)
 	}

@@ -107,7 +107,7 @@ func readFile(path string, limit int64) ([]byte, error) {
 
 func listVerb(c *cli.Console, v *cli.Values) (int, error) {
 	if v.Has("remote") {
-		return listRemote(c)
+		return listRemote(c, v)
 	}
 	dirs, err := run.Here().Dirs()
 	if err != nil {
@@ -120,10 +120,11 @@ func listVerb(c *cli.Console, v *cli.Values) (int, error) {
 	if c.Documents() {
 		return 0, c.Document(map[string]any{"kind": "atip-exec.list/1", "tools": entries})
 	}
+	entries, left := most(v, entries)
 	for _, e := range entries {
 		if err := c.Text(listLine(e)); err != nil {
 			return 0, err
 		}
 	}
-	return 0, nil
+	return 0, c.Text(leftOutLine(left))
 }

@@ -30,7 +30,7 @@ func patternVerb(c *cli.Console, v *cli.Values) (int, error) {
 	if len(v.Rest) > 0 {
 		switch v.Rest[0] {
 		case "list":
-			return 0, listPatterns(c, v.Rest[1:])
+			return 0, listPatterns(c, v)
 		case "show":
 			return 0, showPattern(c, v.Rest[1:])
 		case "run":
@@ -40,7 +40,8 @@ func patternVerb(c *cli.Console, v *cli.Values) (int, error) {
 	return 0, fault.New(errcode.Arguments, "pattern needs list, show or run").WithFix("choose one", "atip pattern list")
 }
 
-func listPatterns(c *cli.Console, tools []string) error {
+func listPatterns(c *cli.Console, v *cli.Values) error {
+	tools := v.Rest[1:]
 	_, at, err := home()
 	if err != nil {
 		return err
@@ -70,6 +71,7 @@ func listPatterns(c *cli.Console, tools []string) error {
 	if c.Documents() {
 		return c.Document(map[string]any{"kind": "atip-exec.pattern/1", "patterns": list})
 	}
+	list, left := most(v, list)
 	for _, p := range list {
 		how := "advice"
 		if p.why() == "" {
@@ -79,7 +81,7 @@ func listPatterns(c *cli.Console, tools []string) error {
 			return err
 		}
 	}
-	return nil
+	return c.Text(leftOutLine(left))
 }
 
 func patternsOfFiles(at shims.Dirs) ([]namedPattern, error) {

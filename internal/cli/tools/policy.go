@@ -17,7 +17,7 @@ func policyVerb(c *cli.Console, v *cli.Values) (int, error) {
 	case "init":
 		return 0, initPolicy(c, v.Has("project"), what)
 	case "show":
-		return 0, showPolicy(c, what)
+		return 0, showPolicy(c, v, what)
 	case "check":
 		return 0, checkPolicy(c, what)
 	case "test":
@@ -36,7 +36,7 @@ func policyVerb(c *cli.Console, v *cli.Values) (int, error) {
 	return 0, fault.New(errcode.Arguments, "policy: unknown word "+v.Rest[0]).WithFix("say init, show, check, test, lint, diff, simulate, trust or lock", "atip policy check")
 }
 
-func showPolicy(c *cli.Console, what []string) error {
+func showPolicy(c *cli.Console, v *cli.Values, what []string) error {
 	if len(what) == 1 && what[0] == "builtin" {
 		return c.Text(policy.BuiltinText())
 	}
@@ -52,13 +52,16 @@ func showPolicy(c *cli.Console, what []string) error {
 		return c.Document(doc)
 	}
 	text := "profile " + set.Profile() + "\n"
-	for _, s := range set.Switches() {
+	switches, left := most(v, set.Switches())
+	for _, s := range switches {
 		text += "switch  " + s + "\n"
 	}
-	for _, s := range set.Sources() {
+	text += leftOutLine(left)
+	sources, left := most(v, set.Sources())
+	for _, s := range sources {
 		text += "layer   " + s.Layer.String() + "  " + s.File + "\n"
 	}
-	return c.Text(text)
+	return c.Text(text + leftOutLine(left))
 }
 
 // checkPolicy parses the files named, or every layer in force here.

@@ -32,7 +32,8 @@ func quarantineVerb(c *cli.Console, v *cli.Values) (int, error) {
 		if c.Documents() {
 			return 0, c.Document(map[string]any{"kind": quarantineKind, "runs": all})
 		}
-		return 0, c.Text(quarantineText(all))
+		all, left := most(v, all)
+		return 0, c.Text(quarantineText(all) + leftOutLine(left))
 	}
 	const fix, example = "name a run from `atip sandbox quarantine list`", "atip sandbox quarantine list"
 	switch words[0] {

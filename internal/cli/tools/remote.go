@@ -244,7 +244,7 @@ func approvalCount(counts map[string]int) string {
 	return itoa(n) + " approvals (" + itoa(counts["approval missing"]) + " withdrawn), "
 }
 
-func listRemote(c *cli.Console) (int, error) {
+func listRemote(c *cli.Console, v *cli.Values) (int, error) {
 	client, err := registryClient()
 	if err != nil {
 		return 0, err
@@ -259,10 +259,11 @@ func listRemote(c *cli.Console) (int, error) {
 	if c.Documents() {
 		return 0, c.Document(map[string]any{"kind": "atip-exec.catalog/1", "tools": offered})
 	}
+	offered, left := most(v, offered)
 	for _, o := range offered {
 		if err := c.Text(plain(o.Name+"  "+strings.Join(o.Versions, " ")+"  "+o.Description+"  ("+o.Registry+")") + "\n"); err != nil {
 			return 0, err
 		}
 	}
-	return 0, nil
+	return 0, c.Text(leftOutLine(left))
 }

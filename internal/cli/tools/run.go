@@ -38,7 +38,7 @@ func runfileVerb(c *cli.Console, v *cli.Values) (int, error) {
 		}
 		return 0, c.Document(f.Inspect(functions, v.Get("format")))
 	case v.Has("list"), len(v.Rest) == 0:
-		return 0, listFunctions(c, f)
+		return 0, listFunctions(c, v, f)
 	}
 	fn, words, err := f.Find(v.Rest)
 	if err != nil {
@@ -138,9 +138,10 @@ type functionDocument struct {
 	Ceiling     []string `json:"ceiling,omitempty"`
 }
 
-func listFunctions(c *cli.Console, f *runfile.File) error {
+func listFunctions(c *cli.Console, v *cli.Values, f *runfile.File) error {
 	if !c.Documents() {
-		return c.Text(f.List())
+		functions, left := most(v, f.Functions)
+		return c.Text(runfile.List(functions) + leftOutLine(left))
 	}
 	list := []functionDocument{}
 	for _, fn := range f.Functions {

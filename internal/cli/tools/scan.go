@@ -55,7 +55,7 @@ func scanVerb(c *cli.Console, v *cli.Values) (int, error) {
 	} else if err != nil {
 		return 0, fault.New(errcode.Cancelled, "the scan was cancelled; what it found is kept")
 	}
-	return 0, printScan(c, o.Dirs, skipped, report)
+	return 0, printScan(c, v, o.Dirs, skipped, report)
 }
 
 // askDistro stores what the package database says of the system's files, for later runs.
@@ -157,7 +157,7 @@ func refusal(v trust.Verdict) string {
 	return ""
 }
 
-func printScan(c *cli.Console, dirs []string, places []scan.Skipped, r scan.Report) error {
+func printScan(c *cli.Console, v *cli.Values, dirs []string, places []scan.Skipped, r scan.Report) error {
 	counts := map[string]int{}
 	for _, t := range r.Tools {
 		counts[t.Source]++
@@ -168,18 +168,21 @@ func printScan(c *cli.Console, dirs []string, places []scan.Skipped, r scan.Repo
 	if c.Documents() {
 		return c.Document(map[string]any{"kind": "atip-exec.scan/1", "directories": dirs, "tools": r.Tools, "skipped": append(append([]scan.Skipped{}, places...), r.Skipped...), "counts": counts})
 	}
-	var b strings.Builder
+	var lines []string
 	unknown := 0
 	for _, t := range r.Tools {
 		if t.Source == "none" {
 			unknown++
 			if c.Verbose > 0 {
-				fmt.Fprintf(&b, "%-20s unknown  %s  %s\n", plain(t.Name), plain(t.Path), plain(t.Why))
+				lines = append(lines, fmt.Sprintf("%-20s unknown  %s  %s\n", plain(t.Name), plain(t.Path), plain(t.Why)))
 			}
 			continue
 		}
-		fmt.Fprintf(&b, "%-20s %s, rank %s  %s\n", plain(t.Name), t.Source, t.Rank, plain(t.Path))
+		lines = append(lines, fmt.Sprintf("%-20s %s, rank %s  %s\n", plain(t.Name), t.Source, t.Rank, plain(t.Path)))
 	}
+	lines, left := most(v, lines)
+	var b strings.Builder
+	b.WriteString(strings.Join(lines, "") + leftOutLine(left))
 	told := places
 	if c.Verbose > 0 {
 		told = append(told, r.Skipped...)

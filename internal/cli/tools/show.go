@@ -57,7 +57,8 @@ func showVerb(c *cli.Console, v *cli.Values) (int, error) {
 			"executable": map[string]any{"path": s.Path, "sha256": s.Digest}, "metadata": s.Provenance, "lost": lost, "warnings": warnings,
 			"partial": s.document().Partial(), "commands": commands})
 	}
-	return 0, c.Text(showText(s, commands, warnings))
+	commands, left := most(v, commands)
+	return 0, c.Text(showText(s, commands, warnings) + leftOutLine(left))
 }
 
 func under(path, prefix []string) bool {

@@ -35,7 +35,7 @@ func trustVerb(c *cli.Console, v *cli.Values) (int, error) {
 	case what == "update" || what == "status":
 		return handToVerifier(c, v)
 	case what == "list" && len(v.Rest) == 1:
-		return listSigners(c)
+		return listSigners(c, v)
 	case (what == "add-signer" || what == "forget") && name != "":
 		if !signer.IsName(name) {
 			return 0, fault.New(errcode.Arguments, fmt.Sprintf("%q is no name of a signer", name)).WithFix("use letters, digits and . _ -", "atip trust "+what+" acme")
@@ -59,7 +59,7 @@ func trustDir(v *cli.Values) (string, error) {
 	return filepath.Join(dirs.Config, "trust"), nil
 }
 
-func listSigners(c *cli.Console) (int, error) {
+func listSigners(c *cli.Console, v *cli.Values) (int, error) {
 	m := run.Here()
 	dirs, _, err := home()
 	if err != nil {
@@ -90,14 +90,15 @@ func listSigners(c *cli.Console) (int, error) {
 	if c.Documents() {
 		return 0, c.Document(map[string]any{"kind": "atip-exec.trust/1", "ok": true, "signers": lines})
 	}
+	signers, left := most(v, config.Signers)
 	var b strings.Builder
-	for _, s := range config.Signers {
+	for _, s := range signers {
 		fmt.Fprintf(&b, "%s  %s\n", plain(s.Name), plain(signerText(s)))
 	}
 	if b.Len() == 0 {
 		b.WriteString("no signer is allowed; `atip trust add-signer` adds one\n")
 	}
-	return 0, c.Text(b.String())
+	return 0, c.Text(b.String() + leftOutLine(left))
 }
 
 // signerText is an entry in one line.

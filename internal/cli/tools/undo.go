@@ -44,7 +44,7 @@ func undoVerb(c *cli.Console, v *cli.Values) (int, error) {
 	}
 	defer s.Close()
 	if v.Has("list") {
-		return 0, undoList(c, s)
+		return 0, undoList(c, v, s)
 	}
 	q := undo.Request{Force: v.Has("force"), DryRun: v.Has("dry-run") || v.Has("diff"), Diff: v.Has("diff"), ID: audit.NewID(), Cmd: strings.Join(append([]string{"atip", "undo"}, v.Rest...), " ")}
 	if len(v.Rest) == 1 {
@@ -159,7 +159,7 @@ func undoCounts(n *undo.Counts) string {
 	return text
 }
 
-func undoList(c *cli.Console, s *undo.Store) error {
+func undoList(c *cli.Console, v *cli.Values, s *undo.Store) error {
 	runs := s.Runs()
 	if c.Documents() {
 		if runs == nil {
@@ -170,6 +170,7 @@ func undoList(c *cli.Console, s *undo.Store) error {
 	if len(runs) == 0 {
 		return c.Text("no run changed anything here\n")
 	}
+	runs, left := most(v, runs)
 	var out strings.Builder
 	for _, r := range runs {
 		what := undoCounts(r.Counts)
@@ -182,7 +183,7 @@ func undoList(c *cli.Console, s *undo.Store) error {
 		}
 		fmt.Fprintf(&out, "%s  %s  %-16s %s%s\n", r.Run, r.Time.Local().Format(time.DateTime), what, plain(title(r)), lost)
 	}
-	return c.Text(out.String())
+	return c.Text(out.String() + leftOutLine(left))
 }
 
 // undoForget removes the copies of one workspace.

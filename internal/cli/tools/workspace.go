@@ -70,9 +70,10 @@ func workspaceVerb(c *cli.Console, v *cli.Values) (int, error) {
 	if c.Documents() {
 		return 0, c.Document(map[string]any{"kind": "atip-exec.workspaces/1", "file": dirs.WorkspacesFile(), "workspaces": append([]string{}, listed...)})
 	}
+	listed, left := most(v, listed)
 	var b strings.Builder
 	for _, p := range listed {
 		b.WriteString(visible(p) + "\n")
 	}
-	return 0, c.Text(b.String())
+	return 0, c.Text(b.String() + leftOutLine(left))
 }

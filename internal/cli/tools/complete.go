@@ -1,0 +1,207 @@
+package tools
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/atip-dev/atip-exec/internal/approve"
+	"github.com/atip-dev/atip-exec/internal/cli"
+	"github.com/atip-dev/atip-exec/internal/place"
+	"github.com/atip-dev/atip-exec/internal/run"
+	"github.com/atip-dev/atip-exec/internal/runfile"
+	"github.com/atip-dev/atip-exec/internal/undo"
+	"github.com/atip-dev/atip-exec/sandbox"
+	"github.com/atip-dev/atip-exec/shims"
+)
+
+// completeVerb is what the completion scripts call: `atip __complete WHAT BEGUN -- WORDS…`,
+// where BEGUN is the word before the cursor and WORDS are those in front of it.
+const completeVerb = "__complete"
+
+// Limits of one answer: a TAB waits for it.
+const (
+	completeTime  = 500 * time.Millisecond
+	completeItems = 1000
+)
+
+// candidate is a word that could stand at the cursor, and a text beside it.
+type candidate struct{ word, text string }
+
+// complete prints the words that begin as the one before the cursor, one on a line with a tab
+// and a text. It starts nothing and writes nothing; an error, or an answer that takes too long,
+// is no words.
+func complete(c *cli.Console, args []string) int {
+	if len(args) < 2 || len(args) > 2 && args[2] != "--" {
+		return 0
+	}
+	var words []string
+	if len(args) > 3 {
+		words = args[3:]
+	}
+	found := make(chan []candidate, 1)
+	go func() {
+		defer func() {
+			if recover() != nil {
+				found <- nil
+			}
+		}()
+		found <- candidates(cli.Offer(args[0]), words)
+	}()
+	var list []candidate
+	select {
+	case list = <-found:
+	case <-time.After(completeTime):
+	}
+	var b strings.Builder
+	var said []string
+	for _, one := range list {
+		// A shell puts the word on its line: one that it would read in another way is left out.
+		if one.word == "" || !strings.HasPrefix(one.word, args[1]) || strings.ContainsFunc(one.word, special) || slices.Contains(said, one.word) {
+			continue
+		}
+		if said = append(said, one.word); len(said) > completeItems {
+			break
+		}
+		b.WriteString(strings.TrimSuffix(one.word+"\t"+visible(summaryOf(strings.Join(strings.Fields(one.text), " "))), "\t") + "\n")
+	}
+	_ = c.Text(b.String()) // a shell that went away needs no words
+	return 0
+}
+
+// special reports a character that means something to a shell, or that it would quote.
+func special(r rune) bool {
+	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("_-.:/@+,%", r)
+}
+
+// candidates reads what this machine has; nil if it cannot be read.
+func candidates(what cli.Offer, words []string) []candidate {
+	dirs, at, err := home()
+	if err != nil {
+		return nil
+	}
+	switch what {
+	case cli.OfferFunctions, cli.OfferParameters:
+		return ofRunfile(what, words)
+	case cli.OfferTools:
+		var list []candidate
+		for _, name := range shims.Names(at) {
+			list = append(list, candidate{name, ""})
+		}
+		return list
+	case cli.OfferRequests:
+		return openRequests()
+	case cli.OfferQuarantines:
+		return quarantines(dirs)
+	case cli.OfferUndo:
+		return undoPoints(dirs, words)
+	}
+	return nil
+}
+
+// typedValues reads the words in front of the cursor as those of a verb.
+func typedValues(verb string, words []string) *cli.Values {
+	if i := slices.Index(words, verb); i >= 0 {
+		words = words[i+1:]
+	}
+	spec, _ := cli.SpecOf(verb)
+	v, err := cli.Parse(spec, words, func(string) string { return "" })
+	if err != nil {
+		return &cli.Values{}
+	}
+	return v
+}
+
+// ofRunfile offers functions, or values of the parameter that comes next.
+func ofRunfile(what cli.Offer, words []string) []candidate {
+	v := typedValues("run", words)
+	if dir := v.Get("working-dir"); dir != "" && os.Chdir(dir) != nil {
+		return nil
+	}
+	f, err := loadRunfile(v.Get("runfile"))
+	if err != nil {
+		return nil
+	}
+	var list []candidate
+	if what == cli.OfferFunctions {
+		for _, fn := range f.Functions {
+			if fn.Safe || !v.Has("readonly") {
+				list = append(list, candidate{fn.Name, fn.Desc})
+			}
+		}
+		return list
+	}
+	fn, typed, err := f.Find(v.Rest)
+	if err != nil || len(fn.Params) == 0 {
+		return nil
+	}
+	p := fn.Params[min(len(typed), len(fn.Params)-1)]
+	if len(typed) >= len(fn.Params) && !p.Rest {
+		return nil
+	}
+	text := strings.TrimSpace(p.Name + ", " + p.Type.String() + ". " + p.Desc)
+	if p.HasDefault {
+		list = append(list, candidate{p.Default, text + " (default)"})
+	}
+	if p.Type == runfile.Boolean {
+		list = append(list, candidate{"true", text}, candidate{"false", text})
+	}
+	return list
+}
+
+func openRequests() []candidate {
+	a, err := openAnswers()
+	if err != nil {
+		return nil
+	}
+	open, err := approve.List(a.requests)
+	if err != nil {
+		return nil
+	}
+	var list []candidate
+	for _, r := range open {
+		list = append(list, candidate{r.ID, run.Quote(texts(r.Bound["argv"]))})
+	}
+	return list
+}
+
+func quarantines(dirs place.Dirs) []candidate {
+	all, err := sandbox.Quarantines(dirs.State)
+	if err != nil {
+		return nil
+	}
+	var list []candidate
+	for _, q := range all {
+		text := ""
+		if len(q.Files) > 0 {
+			text = q.Files[0].Path()
+		}
+		list = append(list, candidate{q.Run, text})
+	}
+	return list
+}
+
+// undoPoints offers the runs and checkpoints of the workspace, the newest first.
+func undoPoints(dirs place.Dirs, words []string) []candidate {
+	dir := typedValues("undo", words).Get("directory")
+	if dir == "" {
+		dir = "."
+	}
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil
+	}
+	root, _, _ := place.FindWorkspace(place.Resolve(dir), dirs, os.Geteuid())
+	runs := undo.Peek(undo.Place{Root: root, Base: dirs.Undo(), UID: os.Geteuid()})
+	var list []candidate
+	for _, r := range slices.Backward(runs) {
+		word := r.Run
+		if r.Name != "" {
+			word = r.Name
+		}
+		list = append(list, candidate{word, r.Time.Local().Format(time.DateTime) + " " + title(r)})
+	}
+	return list
+}
