@@ -31,7 +31,7 @@ var completions = []struct{ typed, want string }{
 	{"atip-exec --timeout 5 -C /usr zzmytool be", "atip-exec --timeout 5 -C /usr zzmytool beta"},
 	{"atip-exec explain zzmytool be", "atip-exec explain zzmytool beta"},
 	{"atip-exec explain -o json -- zzmytool be", "atip-exec explain -o json -- zzmytool beta"},
-	{"atip-exec -- requ", "atip-exec -- requ"}, // no verb behind it
+	{"atip-exec -- safety-p", "atip-exec -- safety-p"}, // no verb behind it, and no program has it in its name
 	{"atip-exec zzmytool --dry", "atip-exec zzmytool --dry"},
 	{"atip-exec policy sim", "atip-exec policy simulate"},
 	{"atip-exec script onlyf", "atip-exec script onlyfile"},
@@ -43,6 +43,9 @@ var completions = []struct{ typed, want string }{
 	{"atip run shi", "atip run ship"},
 	{"atip-exec run --timeout 5 shi", "atip-exec run --timeout 5 ship"},
 	{"atip run ship st", "atip run ship staging"},
+	{"atip run db:u", "atip run db:up"},
+	{"atip run db:", "atip run db:up"},
+	{"atip run db u", "atip run db up"},
 	{"atip skill terrafo", "atip skill terraform"},
 	{"atip-exec show terrafo", "atip-exec show terraform"},
 	{"atip undo firstp", "atip undo firstpoint"},
@@ -53,7 +56,7 @@ var completions = []struct{ typed, want string }{
 func completing(t *testing.T) (w world, env []string) {
 	t.Helper()
 	w = newWorld(t)
-	put(t, w.ws, map[string]string{"onlyfile": "", "onlydir/x": "", "Runfile": "# @desc Ship it\nship(target = staging) echo\n"})
+	put(t, w.ws, map[string]string{"onlyfile": "", "onlydir/x": "", "Runfile": "# @desc Ship it\nship(target = staging) echo\ndb:up() echo\n"})
 	put(t, w.home, map[string]string{"stubs/zzmytool": "#!/bin/sh\n"})
 	if err := os.Chmod(filepath.Join(w.home, "stubs", "zzmytool"), 0o755); err != nil {
 		t.Fatal(err)

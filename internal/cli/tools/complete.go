@@ -41,20 +41,7 @@ func complete(c *cli.Console, args []string) int {
 	if len(args) > 3 {
 		words = args[3:]
 	}
-	found := make(chan []candidate, 1)
-	go func() {
-		defer func() {
-			if recover() != nil {
-				found <- nil
-			}
-		}()
-		found <- candidates(cli.Offer(args[0]), words)
-	}()
-	var list []candidate
-	select {
-	case list = <-found:
-	case <-time.After(completeTime):
-	}
+	list := within(completeTime, func() []candidate { return candidates(cli.Offer(args[0]), words) })
 	var b strings.Builder
 	var said []string
 	for _, one := range list {
@@ -69,6 +56,25 @@ func complete(c *cli.Console, args []string) int {
 	}
 	_ = c.Text(b.String()) // a shell that went away needs no words
 	return 0
+}
+
+// within returns what ask finds, nil if that takes longer than limit or breaks.
+func within(limit time.Duration, ask func() []candidate) []candidate {
+	found := make(chan []candidate, 1)
+	go func() {
+		defer func() {
+			if recover() != nil {
+				found <- nil
+			}
+		}()
+		found <- ask()
+	}()
+	select {
+	case list := <-found:
+		return list
+	case <-time.After(limit):
+		return nil
+	}
 }
 
 // special reports a character that means something to a shell, or that it would quote.
@@ -133,13 +139,20 @@ func ofRunfile(what cli.Offer, words []string) []candidate {
 		}
 		return list
 	}
+	// `a b` is a:b; bash makes a word of each colon.
+	begun := strings.Join(slices.DeleteFunc(slices.Clone(v.Rest), func(w string) bool { return w == ":" }), ":") + ":"
+	for _, fn := range f.Functions {
+		if rest, ok := strings.CutPrefix(fn.Name, begun); ok && !strings.Contains(rest, ":") {
+			list = append(list, candidate{rest, fn.Desc})
+		}
+	}
 	fn, typed, err := f.Find(v.Rest)
 	if err != nil || len(fn.Params) == 0 {
-		return nil
+		return list
 	}
 	p := fn.Params[min(len(typed), len(fn.Params)-1)]
 	if len(typed) >= len(fn.Params) && !p.Rest {
-		return nil
+		return list
 	}
 	text := strings.TrimSpace(p.Name + ", " + p.Type.String() + ". " + p.Desc)
 	if p.HasDefault {

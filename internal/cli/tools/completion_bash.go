@@ -129,6 +129,7 @@ __atip_offer() {
 	files) compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -f -- "$2") ;;
 	dirs) compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -d -- "$2") ;;
 	ask\ *)
+		[[ $2 == : ]] && set -- "$1" ''
 		mapfile -t COMPREPLY < <(command atip __complete "${1#ask }" "$2" -- "${COMP_WORDS[@]:1:COMP_CWORD-1}" 2>/dev/null | cut -f1)
 		if ((${#COMPREPLY[@]} == 0)); then
 			case $1 in
