@@ -296,7 +296,8 @@ func (release ciRelease) testGithub(t *testing.T) {
 		holds(t, "log", r.log, "tests pass", "!::error")
 		holds(t, "summary", r.summary, "3 commands, 0 refused, 0 failed")
 		holds(t, "SARIF", string(fileText(t, r.outputs["sarif"])), `"version": "2.1.0"`)
-		if r.failed || len(r.outputs["commit"]) != 40 || r.action.Outputs["sarif"].Value != "${{ steps."+r.action.Runs.Steps[2].ID+".outputs.sarif }}" {
+		holds(t, "page", string(fileText(t, r.outputs["page"])), "The chain holds", "<p>3 commands, ")
+		if r.failed || len(r.outputs["commit"]) != 40 || r.action.Outputs["sarif"].Value != "${{ steps."+r.action.Runs.Steps[2].ID+".outputs.sarif }}" || r.action.Outputs["page"].Value != "${{ steps."+r.action.Runs.Steps[2].ID+".outputs.page }}" {
 			t.Errorf("failed: %v, outputs %q", r.failed, r.outputs)
 		}
 	})
@@ -381,6 +382,7 @@ func (release ciRelease) testGitlab(t *testing.T) {
 		AfterScript  []string `yaml:"after_script"`
 		Artifacts    struct {
 			When    string
+			Paths   []string
 			Reports struct{ JUnit string }
 		}
 	}
@@ -389,7 +391,7 @@ func (release ciRelease) testGitlab(t *testing.T) {
 	parse(t, fileText(t, "../../ci/gitlab.yml"), &template)
 	parse(t, ciExample(t, "gitlab"), &doc)
 	base := template[doc.Test.Extends]
-	if base.Artifacts.When != "always" {
+	if base.Artifacts.When != "always" || len(base.Artifacts.Paths) != 1 {
 		t.Error("the report is not kept for a job that failed")
 	}
 	for _, try := range []struct {
@@ -416,6 +418,9 @@ func (release ciRelease) testGitlab(t *testing.T) {
 		w.ci(variables(vars), "bash", "-c", "set -eo pipefail\n"+strings.Join(base.AfterScript, "\n"))
 		if try.report != nil {
 			holds(t, "report", string(fileText(t, filepath.Join(w.ws, base.Artifacts.Reports.JUnit))), try.report...)
+			for _, page := range base.Artifacts.Paths {
+				holds(t, "page", string(fileText(t, filepath.Join(w.ws, page))), "The chain holds")
+			}
 		}
 	}
 }
