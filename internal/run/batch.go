@@ -7,6 +7,7 @@ import (
 	"github.com/atip-dev/atip-exec/internal/effects"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/internal/marshal"
 )
 
 const planKind = "atip-exec.plan/1"
@@ -21,7 +22,7 @@ type Batch struct {
 
 	places map[string]*Plan    // what all questions about one directory share
 	clean  func(string) string // takes secrets out of the answers
-	answer encoder
+	answer marshal.Encoder
 }
 
 // batchLine is one question of a batch.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/internal/marshal"
 )
 
 const (
@@ -122,9 +123,9 @@ func (b *Batch) take(q *batched) {
 
 // text is one answer without the secrets of the caller's environment and files.
 func (b *Batch) text(answer any) ([]byte, error) {
-	raw, err := b.answer.again(answer)
+	raw, err := b.answer.Again(answer)
 	if text := string(raw); err == nil && b.clean != nil && b.clean(text) != text {
-		raw, err = encode(RedactDocument(answer, b.clean))
+		raw, err = marshal.JSON(RedactDocument(answer, b.clean))
 	}
 	return append(slices.Clone(raw), '\n'), err
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/internal/audit"
+	"github.com/atip-dev/atip-exec/internal/marshal"
 )
 
 // intend leaves a trace before anything starts: a run that is killed together with us
@@ -32,7 +33,7 @@ func (x *execution) intend() error {
 	if p.mayHarm() || p.inv.behalf != nil {
 		rec = x.describe("intent")
 	}
-	raw, err := encode(rec)
+	raw, err := marshal.JSON(rec)
 	if err != nil {
 		return err
 	}

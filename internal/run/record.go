@@ -11,6 +11,7 @@ import (
 	"github.com/atip-dev/atip-exec/internal/audit"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/internal/marshal"
 	"github.com/atip-dev/atip-exec/sandbox"
 )
 
@@ -75,7 +76,7 @@ func (x *execution) record(r *Result) error {
 
 // static encodes what is known of a record before the child ends.
 func (x *execution) static(kind string) []byte {
-	raw, err := encode(x.describe(kind))
+	raw, err := marshal.JSON(x.describe(kind))
 	if err != nil {
 		raw, _ = json.Marshal(map[string]any{"kind": kind, "undescribed": err.Error()})
 	}
@@ -103,7 +104,7 @@ func (x *execution) redacted(object []byte) []byte {
 
 // merge adds the fields of rec to an encoded object.
 func (x *execution) merge(object []byte, rec map[string]any) []byte {
-	more, err := encode(rec)
+	more, err := marshal.JSON(rec)
 	if err != nil {
 		return object
 	}

@@ -3,6 +3,8 @@ package run
 import (
 	"bytes"
 	"encoding/json"
+
+	"github.com/atip-dev/atip-exec/internal/marshal"
 )
 
 // Redactor returns what takes secrets out of texts about p: a plan that is only
@@ -14,7 +16,7 @@ func (p *Plan) Redactor() func(string) string {
 // RedactDocument runs every string of a document through clean. A document without secrets
 // is returned as it is.
 func RedactDocument(doc any, clean func(string) string) any {
-	raw, err := encode(doc)
+	raw, err := marshal.JSON(doc)
 	if err != nil || clean(string(raw)) == string(raw) {
 		return doc
 	}

@@ -1,4 +1,6 @@
-package run
+// Package marshal writes what encoding/json writes, without what that prepares for a second value
+// of the same type: a process writes one record.
+package marshal
 
 import (
 	"encoding"
@@ -9,15 +11,15 @@ import (
 	"strings"
 )
 
-// encode is json.Marshal without what that prepares for a second value of the same
-// type: it writes the same bytes, and a process writes one record.
-func encode(v any) ([]byte, error) {
-	e := encoder{out: make([]byte, 0, 6<<10)}
+// JSON is json.Marshal: it writes the same bytes.
+func JSON(v any) ([]byte, error) {
+	e := Encoder{out: make([]byte, 0, 6<<10)}
 	e.value(reflect.ValueOf(v))
 	return e.out, e.err
 }
 
-type encoder struct {
+// Encoder writes values one after the other. The zero Encoder is ready to use.
+type Encoder struct {
 	out   []byte
 	err   error
 	known map[reflect.Type][]member // of structs; nil where they are looked at once only
@@ -31,9 +33,9 @@ type member struct {
 	other     bool // the whole struct is left to the package
 }
 
-// again encodes one value after the other, in the same buffer: what is returned is good
+// Again encodes one value after the other, in the same buffer: what is returned is good
 // until the next one.
-func (e *encoder) again(v any) ([]byte, error) {
+func (e *Encoder) Again(v any) ([]byte, error) {
 	if e.known == nil {
 		e.known = map[reflect.Type][]member{}
 	}
@@ -43,7 +45,7 @@ func (e *encoder) again(v any) ([]byte, error) {
 }
 
 // other leaves a value to the package.
-func (e *encoder) other(v any) {
+func (e *Encoder) other(v any) {
 	raw, err := json.Marshal(v)
 	if err != nil && e.err == nil {
 		e.err = err
@@ -51,7 +53,7 @@ func (e *encoder) other(v any) {
 	e.out = append(e.out, raw...)
 }
 
-func (e *encoder) value(v reflect.Value) {
+func (e *Encoder) value(v reflect.Value) {
 	if !v.IsValid() || (v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface) && v.IsNil() {
 		e.out = append(e.out, "null"...)
 		return
@@ -110,7 +112,7 @@ func (e *encoder) value(v reflect.Value) {
 }
 
 // string writes what needs no escape itself.
-func (e *encoder) string(s string) {
+func (e *Encoder) string(s string) {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
 			e.other(s)
@@ -120,7 +122,7 @@ func (e *encoder) string(s string) {
 	e.out = append(append(append(e.out, '"'), s...), '"')
 }
 
-func (e *encoder) list(v reflect.Value) {
+func (e *Encoder) list(v reflect.Value) {
 	e.out = append(e.out, '[')
 	for i := range v.Len() {
 		if i > 0 {
@@ -131,7 +133,7 @@ func (e *encoder) list(v reflect.Value) {
 	e.out = append(e.out, ']')
 }
 
-func (e *encoder) object(v reflect.Value) {
+func (e *Encoder) object(v reflect.Value) {
 	if v.IsNil() {
 		e.out = append(e.out, "null"...)
 		return
@@ -156,7 +158,7 @@ func (e *encoder) object(v reflect.Value) {
 
 // fields writes a struct. What is rare, embedding and options of single fields, is left
 // to the package, together with the whole struct.
-func (e *encoder) fields(v reflect.Value) {
+func (e *Encoder) fields(v reflect.Value) {
 	start := len(e.out)
 	e.out = append(e.out, '{')
 	for _, m := range e.members(v.Type()) {
@@ -178,7 +180,7 @@ func (e *encoder) fields(v reflect.Value) {
 	e.out = append(e.out, '}')
 }
 
-func (e *encoder) members(t reflect.Type) []member {
+func (e *Encoder) members(t reflect.Type) []member {
 	if list, ok := e.known[t]; ok {
 		return list
 	}
@@ -200,7 +202,7 @@ func (e *encoder) members(t reflect.Type) []member {
 			list = []member{{other: true}}
 			break
 		}
-		quoted := encoder{}
+		quoted := Encoder{}
 		quoted.string(name)
 		list = append(list, member{index: i, name: string(append(quoted.out, ':')), omitEmpty: option == "omitempty"})
 	}
