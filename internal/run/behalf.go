@@ -10,6 +10,7 @@ import (
 
 	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/internal/approve"
+	"github.com/atip-dev/atip-exec/internal/delegation"
 	"github.com/atip-dev/atip-exec/internal/effects"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
@@ -63,14 +64,14 @@ func texts(words [][]byte) []string {
 // delegated puts the token of a question into the environment, if it has one. It must
 // be the token that the parent run is under, or more of it: any other would be a way out.
 func delegated(token string, m Machine) (Machine, error) {
-	own := m.Getenv(DelegationVariable)
+	own := m.Getenv(delegation.Variable)
 	if token == "" || token == own {
 		return m, nil
 	}
 	if own != "" && !approve.Extends(token, own) {
 		return m, &approve.TokenError{Why: "it is not derived from the token of the parent run"}
 	}
-	m.Environ = append([]string{DelegationVariable + "=" + token}, m.Environ...)
+	m.Environ = append([]string{delegation.Variable + "=" + token}, m.Environ...)
 	return m, nil
 }
 

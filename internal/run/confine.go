@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/delegation"
 	"github.com/atip-dev/atip-exec/internal/effects"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
@@ -394,8 +395,8 @@ func (p *Plan) environment() error {
 			r.declared = append(r.declared, "SSH_AUTH_SOCK")
 		}
 	}
-	if token := p.machine.Getenv(DelegationVariable); token != "" {
-		r.set[DelegationVariable] = token // verified when the run was decided
+	if token := p.machine.Getenv(delegation.Variable); token != "" {
+		r.set[delegation.Variable] = token // verified when the run was decided
 	}
 	p.nestVariables(r.set)
 	r.set["ATIP_EXEC_SANDBOX"] = p.Setup.Tier().String()

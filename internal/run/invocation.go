@@ -8,6 +8,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/atip-dev/atip-exec/internal/delegation"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/nest"
@@ -69,7 +70,7 @@ func Here() Machine {
 	if err != nil {
 		self, _ = os.Executable()
 	}
-	inheritToken()
+	delegation.Inherit()
 	return Machine{Environ: os.Environ(), UID: os.Geteuid(), Self: self, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
 }
 

@@ -5,6 +5,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/atip-dev/atip-exec/internal/delegation"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/nest"
@@ -94,7 +95,7 @@ func (x *execution) put(up *nest.Parent, asks bool) (nest.Outcome, error) {
 	n := len(b.opened)
 	b.stdout, b.stderr = b.opened[n-2], b.opened[n-1]
 	asked, err := up.Ask(nest.Question{Argv: rawWords(p.inv.Argv), IsShell: p.inv.IsShell, Shell: []byte(p.inv.Shell), ShellArgs: rawWords(p.inv.ShellArgs), ShellSet: rawWords(p.inv.ShellSet),
-		Cwd: p.Cwd, Token: p.machine.Getenv(DelegationVariable), Asks: asks, TimeoutMS: p.limit().Milliseconds(), KillMS: p.inv.KillAfter.Milliseconds(), WaitMS: p.inv.Wait.Milliseconds()}, b.stdin, b.stdout, b.stderr)
+		Cwd: p.Cwd, Token: p.machine.Getenv(delegation.Variable), Asks: asks, TimeoutMS: p.limit().Milliseconds(), KillMS: p.inv.KillAfter.Milliseconds(), WaitMS: p.inv.Wait.Milliseconds()}, b.stdin, b.stdout, b.stderr)
 	if err != nil {
 		b.close()
 		return nest.Outcome{}, fault.New(errcode.CredentialWithheld, err.Error())

@@ -12,6 +12,7 @@ import (
 	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/internal/approve"
 	"github.com/atip-dev/atip-exec/internal/cli"
+	"github.com/atip-dev/atip-exec/internal/delegation"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/run"
@@ -24,8 +25,8 @@ const (
 	delegateDepth = 3
 )
 
-// delegation is as much of a policy document as can be delegated.
-type delegation struct {
+// delegatedPolicy is as much of a policy document as can be delegated.
+type delegatedPolicy struct {
 	Schema    string `json:"$schema"`
 	Version   int    `json:"version"`
 	Profile   string `json:"profile"`
@@ -79,7 +80,11 @@ func delegateVerb(c *cli.Console, v *cli.Values) (int, error) {
 		return 0, fault.New(errcode.Arguments, "delegate: nothing is taken away").WithFix("say what the other may not do", "atip delegate --no-destructive --tools git --tools ls -- ls")
 	}
 	m := run.Here()
-	token, err := run.Delegate(m, b, v.Has("final"))
+	dirs, err := m.Dirs()
+	if err != nil {
+		return 0, err
+	}
+	token, err := delegation.Delegate(dirs, m.Getenv(delegation.Variable), b, v.Has("final"))
 	if err != nil {
 		return 0, err
 	}
@@ -87,7 +92,7 @@ func delegateVerb(c *cli.Console, v *cli.Values) (int, error) {
 		return 0, runDelegated(m, token, v.Rest)
 	}
 	if c.Documents() {
-		return 0, c.Document(map[string]any{"kind": "atip-exec.delegation/1", "token": token, "variable": run.DelegationVariable, "expires": time.Unix(b.Exp, 0).UTC()})
+		return 0, c.Document(map[string]any{"kind": "atip-exec.delegation/1", "token": token, "variable": delegation.Variable, "expires": time.Unix(b.Exp, 0).UTC()})
 	}
 	return 0, c.Text(token + "\n")
 }
@@ -120,7 +125,7 @@ func readDelegation(file string, b *approve.Block) error {
 	if err != nil {
 		return fault.New(errcode.PolicySyntax, file+": "+err.Error())
 	}
-	var doc delegation
+	var doc delegatedPolicy
 	d := json.NewDecoder(bytes.NewReader(plain))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&doc); err != nil {
@@ -141,7 +146,7 @@ func readDelegation(file string, b *approve.Block) error {
 // runDelegated replaces this process by atip-exec, beside our own executable.
 func runDelegated(m run.Machine, token string, argv []string) error {
 	program := filepath.Join(filepath.Dir(m.Self), "atip-exec")
-	if err := os.Setenv(run.DelegationVariable, token); err != nil {
+	if err := os.Setenv(delegation.Variable, token); err != nil {
 		return err
 	}
 	err := syscall.Exec(program, append([]string{"atip-exec", "--"}, argv...), os.Environ())
