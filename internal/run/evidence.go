@@ -55,7 +55,7 @@ func (p *Plan) judge(id trust.Identity) (trust.Verdict, error) {
 	if err != nil {
 		return trust.Verdict{}, err
 	}
-	p.locks.signers(id, settled)
+	p.locks.Signers(id, settled)
 	return trust.Judge(id, p.trustPolicy(), settled...), nil
 }
 
@@ -170,7 +170,7 @@ func (p *Plan) claimed(s *effects.Step, found *shims.Found, document trust.Settl
 		return err
 	}
 	settled[0].KnownDigest = settled[0].KnownDigest || known
-	p.locks.signers(s.ID, settled)
+	p.locks.Signers(s.ID, settled)
 	s.Verdict = trust.Judge(s.ID, p.trustPolicy(), settled...)
 	s.File.Believed, s.Trust = effects.Believed(s.Verdict), effects.TrustFacts(s.Verdict)
 	c := found.Provenance

@@ -21,6 +21,7 @@ import (
 	"github.com/atip-dev/atip-exec/internal/place"
 	"github.com/atip-dev/atip-exec/internal/status"
 	"github.com/atip-dev/atip-exec/internal/subpath"
+	"github.com/atip-dev/atip-exec/internal/toollock"
 	"github.com/atip-dev/atip-exec/policy"
 	"github.com/atip-dev/atip-exec/sandbox"
 	"github.com/atip-dev/atip-exec/shims"
@@ -83,7 +84,7 @@ type Plan struct {
 	placeholder     string    // where one of a redacted secret came back, if policy refuses that
 	refused         string    // reason of a refusal that no verdict on the executable gave
 	askUntil        time.Time // when registries must have answered; zero until one is asked
-	locks           toolLocks
+	locks           toollock.Locks
 	rights          rights          // what holding a host or a credential means for this run
 	settles         *settle.Session // what is known of signatures; nil until one is asked about
 	secretFiles     []string        // of the workspace
@@ -228,7 +229,8 @@ func (p *Plan) loadPolicy() (err error) {
 	}
 	p.world.CI = p.policies.Sandbox().ProtectCI
 	p.secretFiles = p.workspaceSecrets()
-	return p.loadToolLocks()
+	p.locks, err = toollock.ReadLocks(p.dirs.Config, p.Workspace)
+	return err
 }
 
 // probe asks what this machine can enforce. To wake another thread for it would take
@@ -314,7 +316,12 @@ func (a authority) Document(s *effects.Step, q shims.Query) (shims.Found, error)
 	return found, err
 }
 
-func (a authority) Locked(s *effects.Step) { a.p.lockedDocument(s) }
+func (a authority) Locked(s *effects.Step) {
+	if s.Missing == nil && s.Verdict.Action >= trust.Confirm && a.p.locks.Differs(s.ID, s.Call.Provenance.Digest) {
+		s.Verdict.Action, s.Verdict.Reason, s.Verdict.Stage = trust.Confirm, "lock_mismatch", "policy"
+		s.Trust = effects.TrustFacts(s.Verdict)
+	}
+}
 
 func (p *Plan) decide() error {
 	req := policy.Request{Agent: p.agent(), Session: p.machine.Getenv("ATIP_SESSION_ID"), CI: p.inCI(), Workspace: p.Workspace, Cwd: p.Cwd, Now: p.began, BillableLeft: p.billableBudget()}
@@ -416,7 +423,7 @@ func (p *Plan) digestDir() string {
 }
 
 func (p *Plan) trustPolicy() trust.Policy {
-	return p.locks.locked(TrustPolicyOf(p.policies.TrustPolicy()))
+	return p.locks.Trust(TrustPolicyOf(p.policies.TrustPolicy()))
 }
 
 func (p *Plan) programs() []string {

@@ -13,16 +13,16 @@ import (
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/place"
-	"github.com/atip-dev/atip-exec/internal/run"
+	"github.com/atip-dev/atip-exec/internal/toollock"
 	"github.com/atip-dev/atip-exec/shims"
 )
 
 // lockLine is one tool of a lock, as it was and as it is.
 type lockLine struct {
-	Tool   string          `json:"tool"`
-	State  string          `json:"state"` // locked, same, lock_mismatch, absent
-	Locked *run.LockedTool `json:"locked,omitempty"`
-	Found  *run.LockedTool `json:"found,omitempty"`
+	Tool   string         `json:"tool"`
+	State  string         `json:"state"` // locked, same, lock_mismatch, absent
+	Locked *toollock.Tool `json:"locked,omitempty"`
+	Found  *toollock.Tool `json:"found,omitempty"`
 }
 
 // lockVerb writes down which files tools are, or compares.
@@ -35,14 +35,14 @@ func lockVerb(c *cli.Console, v *cli.Values) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	lock, err := run.ReadToolLock(file)
+	lock, err := toollock.Read(file)
 	if err != nil {
 		return 0, err
 	}
 	names := slices.Compact(slices.Sorted(slices.Values(v.Rest)))
 	if len(names) == 0 {
 		for name, platforms := range lock {
-			if _, ok := platforms[run.Platform()]; ok {
+			if _, ok := platforms[toollock.Platform()]; ok {
 				names = append(names, name)
 			}
 		}
@@ -53,7 +53,7 @@ func lockVerb(c *cli.Console, v *cli.Values) (int, error) {
 	}
 	lines, status := []lockLine{}, 0
 	if lock == nil {
-		lock = run.ToolLock{}
+		lock = toollock.Lock{}
 	}
 	for _, name := range names {
 		line, err := lockedLine(name, lock, at)
@@ -65,9 +65,9 @@ func lockVerb(c *cli.Console, v *cli.Values) (int, error) {
 				return 0, fault.New(errcode.NoInputFile, name+" is not installed: there is nothing to lock").WithFix("install it, or leave it out", "")
 			}
 			if lock[name] == nil {
-				lock[name] = map[string]run.LockedTool{}
+				lock[name] = map[string]toollock.Tool{}
 			}
-			lock[name][run.Platform()], line.State = *line.Found, "locked"
+			lock[name][toollock.Platform()], line.State = *line.Found, "locked"
 		} else if line.State == "lock_mismatch" {
 			status = 65
 		}
@@ -82,12 +82,12 @@ func lockVerb(c *cli.Console, v *cli.Values) (int, error) {
 }
 
 // lockedLine compares one tool with what the lock says about it.
-func lockedLine(name string, lock run.ToolLock, at shims.Dirs) (lockLine, error) {
+func lockedLine(name string, lock toollock.Lock, at shims.Dirs) (lockLine, error) {
 	if name == "" || strings.ContainsAny(name, "/\x00") {
 		return lockLine{}, fault.New(errcode.Arguments, fmt.Sprintf("%q is not the name of a tool", name)).WithFix("name it as it is found in PATH", "atip lock git")
 	}
 	line := lockLine{Tool: name, State: "absent"}
-	if t, ok := lock[name][run.Platform()]; ok {
+	if t, ok := lock[name][toollock.Platform()]; ok {
 		line.Locked = &t
 	}
 	s, err := subjectOf(name)
@@ -97,7 +97,7 @@ func lockedLine(name string, lock run.ToolLock, at shims.Dirs) (lockLine, error)
 	if s.Digest == "" {
 		return line, nil
 	}
-	found := run.LockedTool{Digest: "sha256:" + s.Digest, Source: lockSource(s, at)}
+	found := toollock.Tool{Digest: "sha256:" + s.Digest, Source: lockSource(s, at)}
 	if s.Provenance.Digest != "" {
 		found.Document = "sha256:" + s.Provenance.Digest
 	}
@@ -133,7 +133,7 @@ func lockFile(dirs place.Dirs, user bool) (string, error) {
 		if dirs.Config == "" {
 			return "", fault.New(errcode.NoInputFile, "there is no configuration directory").WithFix("set HOME", "")
 		}
-		return filepath.Join(dirs.Config, "lock.json"), nil
+		return filepath.Join(dirs.Config, toollock.UserFile), nil
 	}
 	cwd, err := os.Getwd()
 	if err != nil {
@@ -143,11 +143,11 @@ func lockFile(dirs place.Dirs, user bool) (string, error) {
 	if root == "" {
 		return "", fault.New(errcode.NoInputFile, "there is no workspace here: "+why).WithFix("change to a project, or write your own lock with --user", "atip lock --user git")
 	}
-	return filepath.Join(root, filepath.FromSlash(run.ProjectToolLock)), nil
+	return filepath.Join(root, filepath.FromSlash(toollock.ProjectFile)), nil
 }
 
 // writeToolLock replaces the lock in one step, in an order that a review can follow.
-func writeToolLock(file string, lock run.ToolLock) error {
+func writeToolLock(file string, lock toollock.Lock) error {
 	raw, err := json.MarshalIndent(map[string]any{"tools": lock}, "", "  ")
 	if err != nil {
 		return fault.New(errcode.Internal, err.Error())
@@ -160,7 +160,7 @@ func writeToolLock(file string, lock run.ToolLock) error {
 
 func printLock(c *cli.Console, file string, lines []lockLine, status int) error {
 	if c.Documents() {
-		return c.Document(map[string]any{"kind": "atip-exec.lock/1", "file": file, "platform": run.Platform(), "ok": status == 0, "tools": lines})
+		return c.Document(map[string]any{"kind": "atip-exec.lock/1", "file": file, "platform": toollock.Platform(), "ok": status == 0, "tools": lines})
 	}
 	var b strings.Builder
 	for _, l := range lines {

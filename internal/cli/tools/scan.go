@@ -18,6 +18,7 @@ import (
 	"github.com/atip-dev/atip-exec/internal/place"
 	"github.com/atip-dev/atip-exec/internal/run"
 	"github.com/atip-dev/atip-exec/internal/scan"
+	"github.com/atip-dev/atip-exec/internal/toollock"
 	"github.com/atip-dev/atip-exec/shims"
 	"github.com/atip-dev/atip-exec/trust"
 	"github.com/atip-dev/atip-exec/trust/settle"
@@ -94,12 +95,12 @@ func scanOptions(v *cli.Values, dirs place.Dirs, at shims.Dirs) (o scan.Options,
 	if err != nil {
 		return o, nil, err
 	}
-	lock, err := run.ReadToolLock(filepath.Join(dirs.Config, "lock.json"))
+	lock, err := toollock.Read(filepath.Join(dirs.Config, toollock.UserFile))
 	if err != nil {
 		return o, nil, err
 	}
 	stated := policies.TrustPolicy()
-	judged := run.TrustLock(trust.Policy{RequireTool: stated.RequireTool, Pins: stated.Pins, Revoked: stated.Revoked}, lock)
+	judged := toollock.Locks{User: lock}.Trust(trust.Policy{RequireTool: stated.RequireTool, Pins: stated.Pins, Revoked: stated.Revoked})
 	o = scan.Options{Config: config, Shims: at, Now: time.Now(), AtOnce: 4, Again: v.Has("again"), Listed: map[string]bool{},
 		Opener:  trust.Opener{CacheDir: filepath.Join(dirs.State, "digest"), Home: dirs.Home, TmpDirs: []string{os.TempDir()}, Getenv: os.Getenv},
 		Query:   func(id trust.Identity) shims.Query { return queryOf(id, trust.Judge(id, judged)) },

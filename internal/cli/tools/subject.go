@@ -11,6 +11,7 @@ import (
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/place"
 	"github.com/atip-dev/atip-exec/internal/run"
+	"github.com/atip-dev/atip-exec/internal/toollock"
 	"github.com/atip-dev/atip-exec/policy"
 	"github.com/atip-dev/atip-exec/shims"
 	"github.com/atip-dev/atip-exec/trust"
@@ -62,7 +63,7 @@ func subjectOf(word string) (subject, error) {
 	if err != nil {
 		return s, err
 	}
-	lock, err := run.ReadToolLock(filepath.Join(dirs.Config, "lock.json"))
+	lock, err := toollock.Read(filepath.Join(dirs.Config, toollock.UserFile))
 	if err != nil {
 		return s, err
 	}
@@ -104,7 +105,7 @@ func subjectOf(word string) (subject, error) {
 }
 
 // judgedTool decides about an executable as a run does before it looks at metadata.
-func judgedTool(dirs place.Dirs, at shims.Dirs, stated policy.TrustPolicy, lock run.ToolLock, id trust.Identity) (trust.Verdict, error) {
+func judgedTool(dirs place.Dirs, at shims.Dirs, stated policy.TrustPolicy, lock toollock.Lock, id trust.Identity) (trust.Verdict, error) {
 	queries := make([]settle.Query, len(id.Chain))
 	for i := range id.Chain {
 		queries[i] = settle.PartQuery(at, id, i)
@@ -114,7 +115,7 @@ func judgedTool(dirs place.Dirs, at shims.Dirs, stated policy.TrustPolicy, lock 
 		return trust.Verdict{}, err
 	}
 	t := trust.Policy{Pins: stated.Pins, Revoked: stated.Revoked, MinimumSLSALevel: stated.MinimumSLSALevel}
-	return trust.Judge(id, run.TrustLock(t, lock), settled...), nil
+	return trust.Judge(id, toollock.Locks{User: lock}.Trust(t), settled...), nil
 }
 
 // queryOf asks for the metadata of an identified file as a run does.

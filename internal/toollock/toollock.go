@@ -1,4 +1,6 @@
-package run
+// Package toollock reads the files that say which executables and which metadata the tools of a
+// user or a project are.
+package toollock
 
 import (
 	"errors"
@@ -8,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/atip-dev/atip-exec/atip"
-	"github.com/atip-dev/atip-exec/internal/effects"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/place"
@@ -16,13 +17,16 @@ import (
 	"github.com/atip-dev/atip-exec/trust"
 )
 
-// ProjectToolLock is where a repository keeps which files its tools are.
-const ProjectToolLock = place.OwnDir + "/lock.json"
+// Where the locks are.
+const (
+	UserFile    = "lock.json"                 // in the configuration directory
+	ProjectFile = place.OwnDir + "/lock.json" // in the workspace
+)
 
-const maxToolLock = 1 << 20
+const maxSize = 1 << 20
 
-// LockedTool is what a lock says about one tool on one platform.
-type LockedTool struct {
+// Tool is what a lock says about one tool on one platform.
+type Tool struct {
 	Digest   string `json:"digest"`             // "sha256:" of the executable
 	Document string `json:"document,omitempty"` // "sha256:" of its metadata
 	Source   string `json:"source,omitempty"`   // where that came from
@@ -32,14 +36,14 @@ type LockedTool struct {
 	Provenance string `json:"provenance,omitempty"`
 }
 
-// ToolLock is a lock file: tool, platform, what was found there when it was locked.
-type ToolLock map[string]map[string]LockedTool
+// Lock is a lock file: tool, platform, what was found there when it was locked.
+type Lock map[string]map[string]Tool
 
 // Platform is the name of this one in locks and documents.
 func Platform() string { return runtime.GOOS + "-" + runtime.GOARCH }
 
-// ReadToolLock reads a lock file strictly; a missing one is empty.
-func ReadToolLock(file string) (ToolLock, error) {
+// Read reads a lock file strictly; a missing one is empty.
+func Read(file string) (Lock, error) {
 	bad := func(n *atip.Node, msg string) error {
 		f := fault.New(errcode.TrustConfig, "lock "+file+": "+msg).With("file", file)
 		if n != nil {
@@ -47,7 +51,7 @@ func ReadToolLock(file string) (ToolLock, error) {
 		}
 		return f
 	}
-	raw, err := shims.ReadOwned(file, maxToolLock)
+	raw, err := shims.ReadOwned(file, maxSize)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -58,11 +62,11 @@ func ReadToolLock(file string) (ToolLock, error) {
 		}
 		return nil, bad(nil, err.Error())
 	}
-	root, err := atip.ParseTree(raw, atip.ParseOptions{MaxBytes: maxToolLock})
+	root, err := atip.ParseTree(raw, atip.ParseOptions{MaxBytes: maxSize})
 	if err != nil {
 		return nil, bad(nil, err.Error())
 	}
-	lock := ToolLock{}
+	lock := Lock{}
 	tools := root.Get("tools")
 	if tools == nil || tools.Kind != atip.KindObject || len(root.Items) != 1 {
 		return nil, bad(root, "must be an object whose only key is tools")
@@ -71,9 +75,9 @@ func ReadToolLock(file string) (ToolLock, error) {
 		if tool.Kind != atip.KindObject {
 			return nil, bad(tool, tool.Key+" is not an object of platforms")
 		}
-		lock[tool.Key] = map[string]LockedTool{}
+		lock[tool.Key] = map[string]Tool{}
 		for _, platform := range tool.Items {
-			var t LockedTool
+			var t Tool
 			for _, m := range platform.Items {
 				to, ok := map[string]*string{"digest": &t.Digest, "document": &t.Document, "source": &t.Source, "signer": &t.Signer, "provenance": &t.Provenance}[m.Key]
 				if !ok || m.Kind != atip.KindString {
@@ -81,7 +85,7 @@ func ReadToolLock(file string) (ToolLock, error) {
 				}
 				*to = m.Text
 			}
-			if !isLockDigest(t.Digest) || t.Document != "" && !isLockDigest(t.Document) {
+			if !isDigest(t.Digest) || t.Document != "" && !isDigest(t.Document) {
 				return nil, bad(platform, "digest and document are sha256: and 64 hexadecimal digits")
 			}
 			lock[tool.Key][platform.Key] = t
@@ -90,13 +94,13 @@ func ReadToolLock(file string) (ToolLock, error) {
 	return lock, nil
 }
 
-func isLockDigest(s string) bool {
+func isDigest(s string) bool {
 	hex, ok := strings.CutPrefix(s, "sha256:")
 	return ok && shims.IsDigest(hex)
 }
 
 // digests is what the lock says about executables on this platform.
-func (l ToolLock) digests() map[string]string {
+func (l Lock) digests() map[string]string {
 	var out map[string]string
 	for name, platforms := range l {
 		if t, ok := platforms[Platform()]; ok {
@@ -109,37 +113,35 @@ func (l ToolLock) digests() map[string]string {
 	return out
 }
 
-// toolLocks are those in force: the user's vouches for what it names, a project's only
+// Locks are those in force: the user's vouches for what it names, a project's only
 // asks about what is different.
-type toolLocks struct{ user, project ToolLock }
+type Locks struct{ User, Project Lock }
 
-func (p *Plan) loadToolLocks() (err error) {
-	if p.dirs.Config != "" {
-		if p.locks.user, err = ReadToolLock(filepath.Join(p.dirs.Config, "lock.json")); err != nil {
-			return err
+// ReadLocks reads the lock of a user and that of a project; "" where there is none.
+func ReadLocks(config, workspace string) (l Locks, err error) {
+	if config != "" {
+		if l.User, err = Read(filepath.Join(config, UserFile)); err != nil {
+			return l, err
 		}
 	}
-	if p.Workspace != "" {
-		p.locks.project, err = ReadToolLock(filepath.Join(p.Workspace, ProjectToolLock))
+	if workspace != "" {
+		l.Project, err = Read(filepath.Join(workspace, ProjectFile))
 	}
-	return err
+	return l, err
 }
 
-// Locked adds the locks to a trust policy.
-func (l toolLocks) locked(t trust.Policy) trust.Policy {
-	t.Locked, t.LockedByProject = l.user.digests(), l.project.digests()
+// Trust adds the locks to a trust policy.
+func (l Locks) Trust(t trust.Policy) trust.Policy {
+	t.Locked, t.LockedByProject = l.User.digests(), l.Project.digests()
 	return t
 }
 
-// TrustLock adds a user's lock to a trust policy.
-func TrustLock(t trust.Policy, user ToolLock) trust.Policy { return toolLocks{user: user}.locked(t) }
-
-// signers notes where a lock names another signer or builder than was proven here.
-func (l toolLocks) signers(id trust.Identity, settled []trust.Settled) {
+// Signers notes where a lock names another signer or builder than was proven here.
+func (l Locks) Signers(id trust.Identity, settled []trust.Settled) {
 	if len(settled) == 0 {
 		return
 	}
-	for _, lock := range [...]ToolLock{l.user, l.project} {
+	for _, lock := range [...]Lock{l.User, l.Project} {
 		for _, name := range [...]string{id.Invoked, id.Effective} {
 			t, ok := lock[name][Platform()]
 			if ok && !t.Proven(settled[0]) {
@@ -150,7 +152,7 @@ func (l toolLocks) signers(id trust.Identity, settled []trust.Settled) {
 }
 
 // Proven reports whether what the lock says of signer and builder is what was proven.
-func (t LockedTool) Proven(s trust.Settled) bool {
+func (t Tool) Proven(s trust.Settled) bool {
 	if t.Signer == "" && t.Provenance == "" {
 		return true
 	}
@@ -158,18 +160,15 @@ func (t LockedTool) Proven(s trust.Settled) bool {
 	return s.Proven() && e != nil && (t.Signer == "" || t.Signer == e.Identity) && (t.Provenance == "" || t.Provenance == e.Builder)
 }
 
-// lockedDocument asks about a tool whose metadata is another than when it was locked.
-func (p *Plan) lockedDocument(s *effects.Step) {
-	if len(p.locks.user) == 0 && len(p.locks.project) == 0 || s.Missing != nil {
-		return
-	}
-	for _, lock := range []ToolLock{p.locks.user, p.locks.project} {
-		for _, name := range []string{s.ID.Invoked, s.ID.Effective} {
+// Differs reports whether a lock has other metadata for a tool than that of this digest.
+func (l Locks) Differs(id trust.Identity, digest string) bool {
+	for _, lock := range [...]Lock{l.User, l.Project} {
+		for _, name := range [...]string{id.Invoked, id.Effective} {
 			t, ok := lock[name][Platform()]
-			if ok && t.Document != "" && t.Document != "sha256:"+s.Call.Provenance.Digest && s.Verdict.Action >= trust.Confirm {
-				s.Verdict.Action, s.Verdict.Reason, s.Verdict.Stage = trust.Confirm, "lock_mismatch", "policy"
-				s.Trust = effects.TrustFacts(s.Verdict)
+			if ok && t.Document != "" && t.Document != "sha256:"+digest {
+				return true
 			}
 		}
 	}
+	return false
 }
