@@ -12,7 +12,7 @@ import (
 
 // readers are the packages that read what is in a workspace or what a caller names, all of
 // them while the wrapper itself is confined by nothing.
-var readers = []string{"internal/run", "internal/status", "internal/nest", "internal/layers", "internal/toollock", "internal/delegation", "internal/ledger", "internal/idempotency", "internal/gitrepo", "internal/place", "internal/runfile", "policy", "sandbox", "trust"}
+var readers = []string{"internal/run", "internal/status", "internal/nest", "internal/layers", "internal/redact", "internal/toollock", "internal/delegation", "internal/ledger", "internal/idempotency", "internal/gitrepo", "internal/place", "internal/runfile", "policy", "sandbox", "trust"}
 
 // own are the places where one of them opens a file by itself, each with what makes sure that
 // it neither waits nor grows.

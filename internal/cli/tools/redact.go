@@ -11,6 +11,7 @@ import (
 	"github.com/atip-dev/atip-exec/internal/cli"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/internal/redact"
 	"github.com/atip-dev/atip-exec/internal/run"
 )
 
@@ -31,7 +32,7 @@ func redactVerb(c *cli.Console, v *cli.Values) (int, error) {
 	if !v.Has("binary") {
 		mode = filter.BinaryPass
 	}
-	r, err := run.NewRedactor(run.Here(), run.RedactOptions{Policies: v.All("policy"), NoEnv: v.Has("no-env"), Env: v.All("env"), Values: v.Get("values"),
+	r, err := run.NewCleaner(run.Here(), v.All("policy"), redact.Options{NoEnv: v.Has("no-env"), Env: v.All("env"), Values: v.Get("values"),
 		Records: v.Has("records"), Check: v.Has("check"), Binary: mode, MaxOutput: v.SizeOf("max-output")})
 	if err != nil {
 		return 0, err

@@ -1,10 +1,9 @@
-package run
+package redact
 
 import (
 	"bytes"
 	"fmt"
 	"io"
-	"path/filepath"
 	"time"
 
 	"github.com/atip-dev/atip-exec/filter"
@@ -14,10 +13,9 @@ import (
 	"github.com/atip-dev/atip-exec/internal/regular"
 )
 
-// RedactOptions say how Redact cleans. The zero value cleans as the output of a command is
+// Options say how files are cleaned. The zero value cleans as the output of a command is
 // cleaned.
-type RedactOptions struct {
-	Policies  []string // files that tighten
+type Options struct {
 	NoEnv     bool     // neither the environment nor credential files are read for known values
 	Env       []string // variables whose values are known, whatever their names say
 	Values    string   // file with one known value a line
@@ -27,35 +25,20 @@ type RedactOptions struct {
 	MaxOutput int64 // bytes written of each input; 0 for all
 }
 
-// Redactor cleans files as the output of a command would be cleaned.
-type Redactor struct {
-	opt RedactOptions
+// Cleaner cleans files as the output of a command would be cleaned.
+type Cleaner struct {
+	opt Options
 	set *filter.Set
 	dir string // of saved output
 }
 
-// NewRedactor reads policy and known values.
-func NewRedactor(m Machine, opt RedactOptions) (*Redactor, error) {
-	p := &Plan{machine: m, inv: Invocation{Policies: opt.Policies}}
-	if err := p.locate(); err != nil {
-		return nil, err
-	}
-	if err := p.loadPolicy(); err != nil {
-		return nil, err
-	}
-	rules, err := redactionPolicy(p.policies.Output(), nil)
-	if err != nil {
-		return nil, err
-	}
-	if opt.MaxOutput == 0 || p.policies.Output().MaxBytes > 0 && p.policies.Output().MaxBytes < opt.MaxOutput {
-		opt.MaxOutput = p.policies.Output().MaxBytes
-	}
-	src := filter.Sources{ExtraEnv: append(rules.env, opt.Env...), ExtraFiles: rules.files}
+// New makes a Cleaner. The sources are the caller's environment, home and credential files; the
+// key is for tags, and saved is where output that is cut is saved whole.
+func New(rules Rules, opt Options, caller filter.Sources, key func() filter.TagKey, saved string) (*Cleaner, error) {
+	src := caller
+	src.ExtraEnv, src.ExtraFiles = append(rules.Env, opt.Env...), rules.Files
 	if opt.NoEnv {
-		src.ExtraEnv = opt.Env
-		src.Env = variables(p.machine.Environ, opt.Env)
-	} else {
-		src.Env, src.Home, src.Files = p.machine.Environ, p.dirs.Home, p.credentialValues()
+		src = filter.Sources{Env: variables(caller.Env, opt.Env), ExtraEnv: opt.Env, ExtraFiles: rules.Files}
 	}
 	if opt.Values != "" {
 		lines, err := knownLines(opt.Values)
@@ -72,17 +55,14 @@ func NewRedactor(m Machine, opt RedactOptions) (*Redactor, error) {
 	if err != nil {
 		return nil, err
 	}
-	rules.config.KeepFindings, rules.config.NoMemory = true, opt.Records
-	rules.config.Binary = max(rules.config.Binary, opt.Binary)
-	set, err := filter.NewSet(rules.config, known, filter.TagKey{})
+	rules.Config.KeepFindings, rules.Config.NoMemory = true, opt.Records
+	rules.Config.Binary = max(rules.Config.Binary, opt.Binary)
+	set, err := filter.NewSet(rules.Config, known, filter.TagKey{})
 	if err != nil {
 		return nil, err
 	}
-	set.KeyFrom(func() filter.TagKey {
-		key, _ := filter.LoadTagKey(above(p.dirs.Runtime), above(p.dirs.State))
-		return key
-	})
-	return &Redactor{opt: opt, set: set, dir: filepath.Join(p.dirs.Cache, "output")}, nil
+	set.KeyFrom(key)
+	return &Cleaner{opt: opt, set: set, dir: saved}, nil
 }
 
 // variables returns those of env with one of the names.
@@ -125,7 +105,7 @@ func knownLines(file string) ([]string, error) {
 }
 
 // Copy cleans in and writes it to out. A pause of in lets out go what a prompt may be.
-func (r *Redactor) Copy(in io.Reader, out io.Writer, name string) (filter.Report, error) {
+func (r *Cleaner) Copy(in io.Reader, out io.Writer, name string) (filter.Report, error) {
 	if r.opt.Check {
 		out = io.Discard
 	}

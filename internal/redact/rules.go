@@ -1,4 +1,6 @@
-package run
+// Package redact says what the policy wants redacted, and cleans files as the output of a command
+// would be cleaned.
+package redact
 
 import (
 	"bytes"
@@ -6,13 +8,12 @@ import (
 	"fmt"
 
 	"github.com/atip-dev/atip-exec/filter"
-	"github.com/atip-dev/atip-exec/internal/effects"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/policy"
 )
 
-// redactObject is "output.redact" of a policy.
-type redactObject struct {
+// object is "output.redact" of a policy.
+type object struct {
 	Enabled *bool          `json:"enabled"`
 	Locked  bool           `json:"locked"`
 	Rules   []filter.Rule  `json:"rules"`
@@ -29,32 +30,38 @@ type redactObject struct {
 	} `json:"tools"`
 }
 
-// redaction is what all layers together say about redaction.
-type redaction struct {
-	config filter.Config
-	env    []string // globs of variables whose values are known
-	files  []string // files whose secrets are known
+// Rules are what all layers together say about redaction.
+type Rules struct {
+	Config filter.Config
+	Env    []string // globs of variables whose values are known
+	Files  []string // files whose secrets are known
+	Most   int64    // bytes shown of a stream, for the tools of this run; 0 for no bound of theirs
+	Notes  []string // what was ignored
 	locked bool     // a managed layer forbids loosening
-	most   int64    // bytes shown of a stream, for the tools of this run; 0 for no bound of theirs
-	notes  []string // what was ignored
 }
 
-// redactionPolicy merges the output objects of the policy for the steps of a run.
-func redactionPolicy(out policy.OutputPolicy, steps []*effects.Step) (redaction, error) {
-	var r redaction
+// Tool is a tool of a run. A file of the workspace does not borrow the exceptions of the tool
+// whose name it has.
+type Tool struct {
+	Name        string
+	InWorkspace bool
+}
+
+// Of merges the output objects of the policy for the tools of a run.
+func Of(out policy.OutputPolicy, tools []Tool) (Rules, error) {
+	var r Rules
 	if out.Binary != "" {
 		mode, ok := filter.BinaryModeByName(out.Binary)
 		if !ok {
 			return r, &policy.ParseError{Code: errcode.PolicySyntax, File: "policy", Msg: "output.binary: unknown mode " + out.Binary}
 		}
-		r.config.Binary = mode
+		r.Config.Binary = mode
 	}
-	if len(steps) > 0 && !steps[0].File.InWorkspace {
-		// A file of the workspace must not borrow the exceptions of a tool.
-		r.config.Tool = steps[0].Call.Tool
+	if len(tools) > 0 && !tools[0].InWorkspace {
+		r.Config.Tool = tools[0].Name
 	}
 	for _, part := range out.Redact {
-		if err := r.add(part, steps); err != nil {
+		if err := r.add(part, tools); err != nil {
 			return r, err
 		}
 	}
@@ -63,8 +70,8 @@ func redactionPolicy(out policy.OutputPolicy, steps []*effects.Step) (redaction,
 
 // add merges one layer's object. Layers come outermost first, so a managed "locked"
 // is known when a user's loosening is read.
-func (r *redaction) add(part policy.RawPart, steps []*effects.Step) error {
-	var o redactObject
+func (r *Rules) add(part policy.RawPart, tools []Tool) error {
+	var o object
 	d := json.NewDecoder(bytes.NewReader(part.JSON))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&o); err != nil {
@@ -75,8 +82,8 @@ func (r *redaction) add(part policy.RawPart, steps []*effects.Step) error {
 			return r.at(part, errcode.RedactionRule, err)
 		}
 	}
-	r.config.Rules = append(r.config.Rules, o.Rules...)
-	r.config.Names = append(r.config.Names, o.Names...)
+	r.Config.Rules = append(r.Config.Rules, o.Rules...)
+	r.Config.Names = append(r.Config.Names, o.Names...)
 	loosens := o.Enabled != nil && !*o.Enabled || len(o.Allow) > 0 || len(o.Tools) > 0
 	if part.Layer != policy.LayerUser && part.Layer != policy.LayerManaged {
 		if loosens || len(o.Known.Env)+len(o.Known.Files) > 0 {
@@ -84,18 +91,18 @@ func (r *redaction) add(part policy.RawPart, steps []*effects.Step) error {
 		}
 		return nil
 	}
-	r.env, r.files = append(r.env, o.Known.Env...), append(r.files, o.Known.Files...)
+	r.Env, r.Files = append(r.Env, o.Known.Env...), append(r.Files, o.Known.Files...)
 	if (r.locked || part.TightensOnly) && part.Layer != policy.LayerManaged {
 		if loosens {
-			r.notes = append(r.notes, part.File+": output.redact is locked by the managed policy; what loosens it is ignored")
+			r.Notes = append(r.Notes, part.File+": output.redact is locked by the managed policy; what loosens it is ignored")
 		}
 		return nil
 	}
 	r.locked = r.locked || o.Locked
 	if o.Enabled != nil && !*o.Enabled {
-		r.config.Disabled = true
+		r.Config.Disabled = true
 	}
-	r.config.Allow = append(r.config.Allow, o.Allow...)
+	r.Config.Allow = append(r.Config.Allow, o.Allow...)
 	for tool, t := range o.Tools {
 		if _, ok := filter.BinaryModeByName(t.Binary); t.Binary != "" && !ok {
 			return r.at(part, errcode.PolicySyntax, fmt.Errorf("tools.%s.binary: unknown mode %s", tool, t.Binary))
@@ -104,23 +111,23 @@ func (r *redaction) add(part policy.RawPart, steps []*effects.Step) error {
 			return r.at(part, errcode.PolicySyntax, fmt.Errorf("tools.%s.maxBytes must be a size such as \"64KiB\"", tool))
 		}
 	}
-	for _, s := range steps {
-		if t, ok := o.Tools[s.Call.Tool]; ok {
+	for _, s := range tools {
+		if t, ok := o.Tools[s.Name]; ok {
 			// A bound loosens nothing, so it holds for any executable of that name.
-			if most, ok := policy.ParseSize(t.MaxBytes); ok && (r.most == 0 || most < r.most) {
-				r.most = most
+			if most, ok := policy.ParseSize(t.MaxBytes); ok && (r.Most == 0 || most < r.Most) {
+				r.Most = most
 			}
 		}
-		if t, ok := o.Tools[s.Call.Tool]; ok && !s.File.InWorkspace {
-			r.config.DisableRules = append(r.config.DisableRules, t.Disable...)
-			if mode, known := filter.BinaryModeByName(t.Binary); known && mode > r.config.Binary {
-				r.config.Binary = mode
+		if t, ok := o.Tools[s.Name]; ok && !s.InWorkspace {
+			r.Config.DisableRules = append(r.Config.DisableRules, t.Disable...)
+			if mode, known := filter.BinaryModeByName(t.Binary); known && mode > r.Config.Binary {
+				r.Config.Binary = mode
 			}
 		}
 	}
 	return nil
 }
 
-func (r *redaction) at(part policy.RawPart, code string, err error) error {
+func (r *Rules) at(part policy.RawPart, code string, err error) error {
 	return &policy.ParseError{Code: code, File: part.File, Line: part.Line, Col: part.Col, Msg: "output.redact: " + err.Error()}
 }
