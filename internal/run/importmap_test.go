@@ -70,7 +70,7 @@ var arrows = map[string][]string{
 	"internal/marshal":     {},
 	"internal/nest":        {"policy", "sandbox", "internal/audit", "internal/drive", "internal/errcode", "internal/fault", "internal/status"},
 	"internal/run": {"atip", "internal/effects", "internal/delegation", "internal/drive", "internal/flock", "internal/idempotency", "internal/layers", "internal/ledger", "internal/marshal", "internal/nest", "internal/redact", "internal/status", "internal/toollock", "shims", "trust", "trust/settle", "trust/signer", "policy", "sandbox", "filter", "internal/fault", "internal/tty",
-		"internal/audit", "internal/approve", "internal/place", "internal/shell", "internal/ip", "internal/prime", "internal/proxy", "internal/owner", "internal/gitrepo", "internal/hostword", "internal/regular", "internal/procstat", "internal/outside", "internal/tmpshare", "internal/gate", "internal/undo", "internal/errcode", "internal/subpath"},
+		"internal/audit", "internal/approve", "internal/place", "internal/shell", "internal/ip", "internal/prime", "internal/proxy", "internal/owner", "internal/gitrepo", "internal/regular", "internal/procstat", "internal/outside", "internal/tmpshare", "internal/gate", "internal/undo", "internal/errcode", "internal/subpath"},
 	"internal/corpus":    {"internal/shell", "internal/subpath"},
 	"internal/escape":    {},
 	"internal/selftest":  {"sandbox", "internal/escape", "internal/proxy", "internal/errcode"},
