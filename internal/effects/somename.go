@@ -27,8 +27,11 @@ func KnownDir(path string) string {
 // Means returns what tells the paths for which one with SomeName may stand. Letters of
 // either case are the same, as `find -iname` takes them.
 func Means(path string) func(string) bool {
-	shape := strings.ReplaceAll(regexp.QuoteMeta(path), SomeName, ".*")
-	return regexp.MustCompile("(?is)^" + shape + "$").MatchString
+	shape, err := regexp.Compile("(?is)^" + strings.ReplaceAll(regexp.QuoteMeta(path), SomeName, ".*") + "$")
+	if err != nil {
+		return func(string) bool { return true } // a name that is no UTF-8
+	}
+	return shape.MatchString
 }
 
 // maxMeant bounds how many names are looked at: such a command walks the tree itself.
