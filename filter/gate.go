@@ -191,10 +191,12 @@ func isHex(val []byte) bool {
 }
 
 // isPublicKey reports the beginnings of public keys, certificates and of signatures by
-// ECDSA, which are no secrets whatever their name.
+// ECDSA, which are no secrets whatever their name, and what stands behind "Signature:" in
+// each CACHEDIR.TAG (Cache Directory Tagging Specification 0.6).
 func isPublicKey(val []byte) bool {
 	for _, p := range [...]string{"ssh-", "ecdsa-", "AAAAB3Nza", "AAAAC3Nza", "AAAAE2Vj", "MEUCI", "MEQCI", "MEYCI", "MFkwEwYH", "MIIBIjAN", "MIICIjAN",
-		"LS0tLS1CRUdJTiBDRVJU", "LS0tLS1CRUdJTiBQVUJM", "pk_live_", "pk_test_", "pub-", "age1", "-----BEGIN CERT", "-----BEGIN PUB"} {
+		"LS0tLS1CRUdJTiBDRVJU", "LS0tLS1CRUdJTiBQVUJM", "pk_live_", "pk_test_", "pub-", "age1", "-----BEGIN CERT", "-----BEGIN PUB",
+		"8a477f597d28d172789f06886806bc55"} {
 		if bytes.HasPrefix(val, []byte(p)) {
 			return true
 		}

@@ -78,9 +78,18 @@ func TestBinaryWithoutSecrets(t *testing.T) {
 		}
 	}
 	for _, name := range names {
-		if data, err := os.ReadFile(name); err == nil && len(data) > 0 {
-			samples[name] = data[:min(len(data), 4<<20)]
+		data, err := os.ReadFile(name)
+		if err != nil || len(data) == 0 {
+			continue
 		}
+		data = data[:min(len(data), 4<<20)]
+		// libgnutls carries private keys to test itself, gpg-agent a prompt with a passphrase in it.
+		if !bytes.Contains(data, []byte("PRIVATE KEY-----")) && !bytes.Contains(data, []byte("passphrase")) && !bytes.Contains(data, []byte("password")) {
+			samples[name] = data
+		}
+	}
+	if len(samples) < 8 {
+		t.Fatalf("only %d samples", len(samples))
 	}
 	for name, data := range samples {
 		for _, mode := range []BinaryMode{BinaryPass, BinaryMaskKnown} {
