@@ -3,14 +3,11 @@ package effects
 import (
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/atip-dev/atip-exec/internal/subpath"
 )
-
-// binName is a command of a package as npx looks for it: a scope or a version makes it a package.
-var binName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 
 // installed are the words of an npx or npm exec whose command is installed in the project: it runs
 // that and fetches nothing (libnpmexec, localFileExists), as --no says in so many words. Where the
@@ -26,7 +23,7 @@ func (c *collector) installed(s *Step, words []string) []string {
 	default:
 		return nil
 	}
-	if len(words) <= at || len(s.Call.Options) > 0 || len(s.Call.Positionals) == 0 || s.Call.Positionals[0].Value != words[at] || !binName.MatchString(words[at]) || c.ctx != nil && c.ctx.cwdUnknown {
+	if len(words) <= at || len(s.Call.Options) > 0 || len(s.Call.Positionals) == 0 || s.Call.Positionals[0].Value != words[at] || !binName(words[at]) || c.ctx != nil && c.ctx.cwdUnknown {
 		return nil
 	}
 	for dir := subpath.Join(c.site.Cwd, s.Cwd); subpath.Within(dir, c.site.Workspace); dir = filepath.Dir(dir) {
@@ -38,4 +35,10 @@ func (c *collector) installed(s *Step, words []string) []string {
 		}
 	}
 	return nil
+}
+
+// binName reports a command of a package as npx looks for it: a scope or a version makes it a
+// package.
+func binName(name string) bool {
+	return name != "" && !strings.ContainsRune("._-", rune(name[0])) && strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") == ""
 }

@@ -145,21 +145,28 @@ func keepsLines(s *Step) bool {
 			return false // it reads a file, not its input
 		}
 	}
-	options, ok := lineOptions[s.Call.Tool]
+	options, ok := lineOptions(s.Call.Tool)
 	return ok && usesOnly(s, options) && (s.Call.Tool != "grep" || len(s.Call.Positionals) <= 1)
 }
 
 // lineOptions are the options with which a filter still prints lines of its input, and no more:
 // `tac -s /` takes them apart, `head -v` adds a line.
-var lineOptions = map[string][]string{
-	"sort": {"ignore-leading-blanks", "dictionary-order", "ignore-case", "general-numeric-sort", "ignore-nonprinting", "month-sort", "human-numeric-sort",
-		"numeric-sort", "random-sort", "reverse", "sort", "version-sort", "key", "stable", "buffer-size", "field-separator", "parallel", "unique", "zero-terminated"},
-	"head": {"lines", "number", "silent", "zero-terminated"},
-	"tail": {"lines", "number", "silent", "zero-terminated"},
-	"uniq": {"repeated", "skip-fields", "ignore-case", "skip-chars", "unique", "zero-terminated", "check-chars"},
-	"tac":  nil,
-	"grep": {"extended-regexp", "fixed-strings", "basic-regexp", "perl-regexp", "regexp", "ignore-case", "no-ignore-case", "word-regexp", "line-regexp", "null-data",
-		"no-messages", "invert-match", "max-count", "line-buffered", "no-filename", "text", "y"},
+func lineOptions(tool string) (names []string, ok bool) {
+	switch tool {
+	case "sort":
+		return []string{"ignore-leading-blanks", "dictionary-order", "ignore-case", "general-numeric-sort", "ignore-nonprinting", "month-sort", "human-numeric-sort",
+			"numeric-sort", "random-sort", "reverse", "sort", "version-sort", "key", "stable", "buffer-size", "field-separator", "parallel", "unique", "zero-terminated"}, true
+	case "head", "tail":
+		return []string{"lines", "number", "silent", "zero-terminated"}, true
+	case "uniq":
+		return []string{"repeated", "skip-fields", "ignore-case", "skip-chars", "unique", "zero-terminated", "check-chars"}, true
+	case "tac":
+		return nil, true
+	case "grep":
+		return []string{"extended-regexp", "fixed-strings", "basic-regexp", "perl-regexp", "regexp", "ignore-case", "no-ignore-case", "word-regexp", "line-regexp", "null-data",
+			"no-messages", "invert-match", "max-count", "line-buffered", "no-filename", "text", "y"}, true
+	}
+	return nil, false
 }
 
 // matchOptions are the options with which grep -l and rg -l still print names and nothing else.
@@ -234,7 +241,7 @@ func (c *collector) printsNames(s *Step) []string {
 			root = filepath.Dir(root)
 		}
 		for _, name := range names {
-			out = append(out, strings.TrimSuffix(root, "/")+"/"+name)
+			out = append(out, foundAs(root, name))
 		}
 	}
 	return append(out, c.foundCredentials(s)...)
@@ -288,16 +295,23 @@ func splits(name string) bool {
 	return strings.ContainsAny(name, "'\"\\")
 }
 
-// findTests are the words of find that only choose among what is found, with the number of
-// words that each takes.
-var findTests = map[string]int{
-	"-daystart": 0, "-depth": 0, "-d": 0, "-follow": 0, "-nowarn": 0, "-warn": 0, "-mount": 0, "-noleaf": 0, "-xdev": 0, "-ignore_readdir_race": 0,
-	"-noignore_readdir_race": 0, "-empty": 0, "-false": 0, "-nouser": 0, "-nogroup": 0, "-readable": 0, "-writable": 0, "-executable": 0, "-true": 0,
-	"-print": 0, "-print0": 0, "-ls": 0, "-prune": 0, "-quit": 0, "-a": 0, "-and": 0, "(": 0, ")": 0,
-	"-amin": 1, "-anewer": 1, "-atime": 1, "-cmin": 1, "-cnewer": 1, "-context": 1, "-ctime": 1, "-fstype": 1, "-gid": 1, "-group": 1, "-ilname": 1,
-	"-inum": 1, "-ipath": 1, "-iregex": 1, "-iwholename": 1, "-links": 1, "-lname": 1, "-maxdepth": 1, "-mindepth": 1, "-mmin": 1, "-mtime": 1,
-	"-newer": 1, "-newermt": 1, "-newerct": 1, "-newerat": 1, "-path": 1, "-perm": 1, "-printf": 1, "-regex": 1, "-regextype": 1, "-samefile": 1,
-	"-size": 1, "-type": 1, "-uid": 1, "-used": 1, "-user": 1, "-wholename": 1, "-xtype": 1, "-fprint": 1, "-fprint0": 1, "-fls": 1, "-fprintf": 2,
+// findTest reports the words of find that only choose among what is found, and how many words
+// each takes.
+func findTest(word string) (words int, ok bool) {
+	switch word {
+	case "-daystart", "-depth", "-d", "-follow", "-nowarn", "-warn", "-mount", "-noleaf", "-xdev", "-ignore_readdir_race", "-noignore_readdir_race",
+		"-empty", "-false", "-nouser", "-nogroup", "-readable", "-writable", "-executable", "-true", "-print", "-print0", "-ls", "-prune", "-quit",
+		"-a", "-and", "(", ")":
+		return 0, true
+	case "-amin", "-anewer", "-atime", "-cmin", "-cnewer", "-context", "-ctime", "-fstype", "-gid", "-group", "-ilname", "-inum", "-ipath",
+		"-iregex", "-iwholename", "-links", "-lname", "-maxdepth", "-mindepth", "-mmin", "-mtime", "-newer", "-newermt", "-newerct", "-newerat",
+		"-path", "-perm", "-printf", "-regex", "-regextype", "-samefile", "-size", "-type", "-uid", "-used", "-user", "-wholename", "-xtype",
+		"-fprint", "-fprint0", "-fls":
+		return 1, true
+	case "-fprintf":
+		return 2, true
+	}
+	return 0, false
 }
 
 // sieve reads the expression of find as far as it says what everything that is found
@@ -316,13 +330,13 @@ func sieve(argv []string) (starts, names []string, ok bool) {
 	named := false // in this part, between two -o
 	for ; i < len(argv); i++ {
 		w := argv[i]
-		words, test := findTests[w]
+		words, test := findTest(w)
 		not := w == "!" || w == "-not"
 		if not && i+1 < len(argv) {
 			i++
 			w = argv[i]
 			// The opposite of a group, or of an opposite, may be anything.
-			if words, test = findTests[w]; w == "(" {
+			if words, test = findTest(w); w == "(" {
 				return starts, nil, true
 			}
 		}
@@ -374,6 +388,9 @@ func sieve(argv []string) (starts, names []string, ok bool) {
 	return starts, names, true
 }
 
+// foundAs is what find calls a name below one of its starting points.
+func foundAs(start, name string) string { return strings.TrimSuffix(start, "/") + "/" + name }
+
 // siftedDeletes lets find -delete take what is called as its tests say, and not the starting
 // point with all that lies below.
 func (c *collector) siftedDeletes(s *Step) {
@@ -391,7 +408,7 @@ func (c *collector) siftedDeletes(s *Step) {
 			continue
 		}
 		for _, name := range names {
-			found = append(found, atip.Resource{Kind: "path", Value: strings.TrimSuffix(r.Value, "/") + "/" + name, Access: atip.AccessDelete, Why: r.Why})
+			found = append(found, atip.Resource{Kind: "path", Value: foundAs(r.Value, name), Access: atip.AccessDelete, Why: r.Why})
 		}
 		r.Access = r.Access&^atip.AccessDelete | atip.AccessRead
 	}
@@ -418,7 +435,7 @@ func (c *collector) sifted(s *Step, argv []string) []string {
 			case word == "{}" && k > 0:
 				for _, start := range starts {
 					for _, name := range names {
-						out = append(out, strings.TrimSuffix(start, "/")+"/"+name)
+						out = append(out, foundAs(start, name))
 					}
 				}
 			case strings.Contains(word, "{}"):

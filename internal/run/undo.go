@@ -131,9 +131,10 @@ func (p *Plan) undoOf(s *policy.Step, c undo.Coverage) (policy.Undo, []string) {
 				continue
 			}
 			// What is lost of all that it may name.
-			touched = append(touched, undo.Touched{Path: effects.KnownDir(r.Abs) + "/" + effects.SomeName})
+			top, means := effects.KnownDir(r.Abs), effects.Means(r.Abs)
+			touched = append(touched, undo.Touched{Path: top + "/" + effects.SomeName})
 			for _, l := range c.Losses {
-				if mayTake(r.Abs, l.Path) {
+				if mayTake(top, means, l.Path) {
 					touched = append(touched, undo.Touched{Path: l.Path})
 				}
 			}
@@ -163,10 +164,9 @@ func (p *Plan) undoOf(s *policy.Step, c undo.Coverage) (policy.Undo, []string) {
 	return [...]policy.Undo{policy.UndoNo, policy.UndoPartly, policy.UndoYes}[fact], lost
 }
 
-// mayTake reports whether what a path with effects.SomeName stands for may be the lost one, hold
-// it or lie in it.
-func mayTake(named, lost string) bool {
-	top, means := effects.KnownDir(named), effects.Means(named)
+// mayTake reports whether one of the paths below top that means tells may be the lost one, hold it
+// or lie in it.
+func mayTake(top string, means func(string) bool, lost string) bool {
 	if !subpath.Within(lost, top) {
 		return subpath.Within(top, lost)
 	}

@@ -28,7 +28,8 @@ func (w *walker) param(p *syntax.ParamExp, st *state, q quoting, splits bool) []
 		}
 	}
 	w.insides(p, st)
-	if p.Exp == nil && p.Slice == nil && p.Repl == nil && !p.Length && !p.Excl && !p.Width && p.Names == 0 {
+	plain := p.Exp == nil && p.Slice == nil && p.Repl == nil && !p.Length && !p.Excl && !p.Width && p.Names == 0
+	if plain {
 		if list, ok := w.list(p, st); ok {
 			return w.listPieces(p, list, st, q, splits)
 		}
@@ -37,7 +38,7 @@ func (w *walker) param(p *syntax.ParamExp, st *state, q quoting, splits bool) []
 		return w.perElement(p, list, st, q, splits)
 	}
 	v := w.operate(p, w.value(p, st), st)
-	if p.Exp != nil || p.Slice != nil || p.Repl != nil || p.Length || p.Excl || p.Width || p.Names != 0 {
+	if !plain {
 		v = v.changed()
 	}
 	return pieces(v, q, splits, st)

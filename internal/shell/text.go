@@ -109,7 +109,6 @@ func (v value) changed() value {
 func (v value) each(f func(string) string) value {
 	out := make(value, 0, len(v))
 	for _, t := range v {
-		t.whole = false
 		if t.known() {
 			if t.s = f(t.s); len(t.s) > maxText {
 				t.s = Hole
