@@ -21,7 +21,7 @@ import (
 	"github.com/atip-dev/atip-exec/internal/regular"
 )
 
-// Variable carries the token of a delegation to whoever runs under it.
+// Variable carries the token of a delegation to the runs under it.
 const Variable = "ATIP_DELEGATION"
 
 // Inherit puts the token that a descriptor holds, ATIP_DELEGATION=fd:N, into the

@@ -246,7 +246,7 @@ func (c *collector) resolve(s *Step) error {
 	s.Call = found.Resolve(words, c.environment())
 	if local := c.installed(s, words); local != nil {
 		s.Call = found.Resolve(local, c.environment())
-		s.Call.Options = []atip.OptionUse{} // nobody typed it
+		s.Call.Options = []atip.OptionUse{} // --no was not typed
 	}
 	if d := found.Document; d != nil && d.Primes() {
 		s.Primes = &Primes{Metadata: d.PrimesMetadata()}

@@ -18,7 +18,7 @@ type Host struct {
 }
 
 // Listener hears the runs inside one run. Each run has its own, also inside another: what
-// comes from below is judged here before anybody further out hears of it.
+// comes from below is judged here before a run further out hears of it.
 type Listener struct {
 	from    *os.File
 	host    Host

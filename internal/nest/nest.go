@@ -169,9 +169,9 @@ func (a Outcome) encode() []byte {
 
 // Inside reports that this process is inside a run, whose sandbox keeps it from the state
 // directory. The variable alone says nothing, as an agent can set it, nor does a private
-// root, which whoever is not confined can imitate, and neither does a log
+// root, which an unconfined process can imitate, and neither does a log
 // that cannot be opened: at T2 a command may have taken the mode of its directory. What
-// nobody can fake is that this very process is under a filter that cannot be taken off.
+// cannot be faked is that this very process is under a filter that cannot be taken off.
 func Inside(getenv func(string) string, state string) bool {
 	if getenv("ATIP_EXEC_SANDBOX") == "" && sandbox.FindOuter() == nil || !filtered() {
 		return false

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pair makes a socket pair that keeps messages apart, whoever writes at the same
+// pair makes a socket pair that keeps messages apart when several processes write at the same
 // time.
 func pair() (from, to *os.File, err error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)

@@ -225,15 +225,19 @@ func (r *recorded) effects() []string {
 	return out
 }
 
+// appendNamed adds a name that is not in the list yet.
+func appendNamed(list []named, name, how string) []named {
+	if name == "" || slices.Contains(list, named{name, how}) {
+		return list
+	}
+	return append(list, named{cut(name, wordLimit), how})
+}
+
 // hosts lists what was reached or refused, or, where the run had no proxy to note it,
 // what the plan names.
 func (r *recorded) hosts() []named {
 	var out []named
-	add := func(name, how string) {
-		if name != "" && !slices.Contains(out, named{name, how}) {
-			out = append(out, named{cut(name, wordLimit), how})
-		}
-	}
+	add := func(name, how string) { out = appendNamed(out, name, how) }
 	if r.Network != nil {
 		for _, e := range r.Network.Log {
 			name, how := e.Host, "reached"
@@ -259,11 +263,7 @@ func (r *recorded) hosts() []named {
 // files lists what the plan names to be changed, and protected names that were.
 func (r *recorded) files() []named {
 	var out []named
-	add := func(name, how string) {
-		if name != "" && !slices.Contains(out, named{name, how}) {
-			out = append(out, named{cut(name, wordLimit), how})
-		}
-	}
+	add := func(name, how string) { out = appendNamed(out, name, how) }
 	for _, name := range r.Protected.Changed {
 		add(name, "protected")
 	}

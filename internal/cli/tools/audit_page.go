@@ -84,7 +84,7 @@ func selected(v *cli.Values) []string {
 }
 
 // runs makes one of a run's intent and its record. An intent without a record is a run that
-// goes on, or one whose end nobody saw.
+// goes on, or one whose end was not recorded.
 type runs struct {
 	emit func(r *reported, record, intent []byte) error
 	open map[string][]byte // intents by their id

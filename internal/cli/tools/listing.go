@@ -41,14 +41,19 @@ func listingOf(c *cli.Console, v *cli.Values) *listing {
 
 // most returns the items of a list that --max-items leaves, and how many it leaves out.
 func most[T any](v *cli.Values, list []T) (kept []T, left int) {
-	n := v.IntOf("max-items")
-	if n == 0 || len(list) <= n {
+	return atMost(list, v.IntOf("max-items"), v.Newest())
+}
+
+// atMost returns the first n items of a list, or the last ones, and how many it leaves out; 0 is
+// no limit.
+func atMost[T any](list []T, n int, newest bool) (kept []T, left int) {
+	switch left = len(list) - n; {
+	case n == 0 || left <= 0:
 		return list, 0
+	case newest:
+		return list[left:], left
 	}
-	if v.Newest() {
-		return list[len(list)-n:], len(list) - n
-	}
-	return list[:n], len(list) - n
+	return list[:n], left
 }
 
 // leftOutLine ends a list in text that is not whole.
@@ -75,14 +80,11 @@ func (l *listing) print(doc any) error {
 	left := map[string]any{}
 	for key, value := range object {
 		list, ok := value.([]any)
-		if !ok || l.most == 0 || len(list) <= l.most || !l.prints(key) {
+		if !ok || !l.prints(key) {
 			continue
 		}
-		left[key] = len(list) - l.most
-		if l.newest {
-			object[key] = list[len(list)-l.most:]
-		} else {
-			object[key] = list[:l.most]
+		if kept, n := atMost(list, l.most, l.newest); n > 0 {
+			object[key], left[key] = kept, n
 		}
 	}
 	if len(left) > 0 {
