@@ -1,6 +1,9 @@
 package filter
 
-import "bytes"
+import (
+	"bytes"
+	"strings"
+)
 
 // column is where the values of a table's column stand.
 type column struct {
@@ -16,13 +19,17 @@ const (
 	byBar                  // a | b, with or without a frame
 	byCharacter            // a,b
 	byPosition             // aligned by spaces
+	byTabs                 // by one tab or more
 )
 
 // maxHeader bounds the line that may be the header of a table.
 const maxHeader = 200
 
-// maxHeaderNames is how many names of a header are followed.
-const maxHeaderNames = 8
+// maxHeaderNames is how many names of a header are followed, maxColumns how many columns at once.
+const (
+	maxHeaderNames = 8
+	maxColumns     = 24
+)
 
 // lineMemo remembers where the line of the last name begins.
 type lineMemo struct {
@@ -106,6 +113,9 @@ func linkHeader(s *scan, n *nameInfo) (c candidate, ok bool) {
 			return c, false
 		}
 		c.row = column{byCharacter, uint16(bytes.Count(left, []byte{sep})), sep}
+		if sep == '\t' && (bytes.Contains(left, []byte("\t\t")) || gap > 1 && v[tight+1] == '\t') { // no header is empty
+			c.row = column{byTabs, tabs(left), sep}
+		}
 	case gap >= 2 && (len(left) == 0 || len(left) > 1 && left[len(left)-1] == ' ' && left[len(left)-2] == ' '):
 		c.row = column{kind: byPosition, at: uint16(n.start - from)}
 	default:
@@ -115,7 +125,8 @@ func linkHeader(s *scan, n *nameInfo) (c candidate, ok bool) {
 	for s.more() && s.p-from < 2*maxHeader && v[s.p] != '\n' {
 		s.p++
 	}
-	if s.short || s.p == len(v) || v[s.p] != '\n' || c.row.kind == byCharacter && !namesOnly(v[at:s.p], c.row.sep) {
+	if s.short || s.p == len(v) || v[s.p] != '\n' || (c.row.kind == byCharacter || c.row.kind == byTabs) && !namesOnly(v[at:s.p], c.row.sep) ||
+		c.row.kind == byPosition && !titles(v[from:s.p]) {
 		return c, false
 	}
 	if s.p++; !s.more() {
@@ -125,14 +136,52 @@ func linkHeader(s *scan, n *nameInfo) (c candidate, ok bool) {
 	return c, true
 }
 
-// namesOnly reports whether a part of a header holds names between its separators.
+// tabs counts the runs of tabs.
+func tabs(b []byte) uint16 {
+	n := uint16(0)
+	for i, c := range b {
+		if c == '\t' && (i == 0 || b[i-1] != '\t') {
+			n++
+		}
+	}
+	return n
+}
+
+// namesOnly reports whether a part of a header holds names between its separators; a number is
+// none.
 func namesOnly(b []byte, sep byte) bool {
-	for _, c := range b {
-		if !isAlnum(c) && c != sep && c != '_' && c != '-' && c != '"' && c != ' ' && c != '\r' && c != '.' {
+	for i, c := range b {
+		if isDigit(c) && (i == 0 || b[i-1] == sep) {
+			return false
+		}
+		if !isAlnum(c) && c != sep && c != '_' && c != '-' && strings.IndexByte("\" \r.#", c) < 0 {
 			return false
 		}
 	}
 	return true
+}
+
+// titles reports whether a line holds what stands above columns: a few words each, without
+// numbers, and either all begin with a capital or each is one word. A row of a listing in which
+// one cell is called passwd is none.
+func titles(line []byte) bool {
+	capitals, single, cells := true, true, 0
+	for rest := bytes.TrimSpace(line); len(rest) > 0; cells++ {
+		cell, after, _ := bytes.Cut(rest, []byte("  "))
+		rest = bytes.TrimLeft(after, " \t\r")
+		for _, c := range cell {
+			if !isAlpha(c) && strings.IndexByte(" _-./()#'", c) < 0 {
+				return false
+			}
+		}
+		words := bytes.Count(cell, []byte(" ")) + 1
+		capitals = capitals && !isLower(cell[0])
+		single = single && words == 1
+		if words > 4 {
+			return false
+		}
+	}
+	return cells > 1 && (capitals || single)
 }
 
 func startsBar(b []byte) bool {
@@ -211,6 +260,9 @@ func (col column) cell(line []byte) (from, to int, ok bool) {
 		rest := line
 		for n := 0; ; n++ {
 			k, size := nextBar(rest)
+			if n == 0 && k < 0 {
+				return 0, 0, false // the table is over
+			}
 			if n == int(col.at) {
 				to = len(line)
 				if k >= 0 {
@@ -234,6 +286,22 @@ func (col column) cell(line []byte) (from, to int, ok bool) {
 		}
 		to = len(line)
 		if k := bytes.IndexByte(line[from:], col.sep); k >= 0 {
+			to = from + k
+		} else if col.at == 0 {
+			return 0, 0, false
+		}
+	case byTabs:
+		for n := 0; n < int(col.at); n++ {
+			k := bytes.IndexByte(line[from:], '\t')
+			if k < 0 {
+				return 0, 0, false
+			}
+			for from += k; from < len(line) && line[from] == '\t'; {
+				from++
+			}
+		}
+		to = len(line)
+		if k := bytes.IndexByte(line[from:], '\t'); k >= 0 {
 			to = from + k
 		} else if col.at == 0 {
 			return 0, 0, false

@@ -1,6 +1,9 @@
 package filter
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"slices"
+)
 
 // engine decides, for one stream, which visible bytes are secret.
 //
@@ -27,7 +30,8 @@ type engine struct {
 	base     int64      // of view.vis[0] in the visible stream
 	floor    int        // visible bytes before it left
 	terminal bool       // what is typed must show at once
-	dense    [2]density // of names, of prefixes
+	dense    [4]density // of names, of prefixes, of flags, of URLs
+	work     int64      // calls that judged and each 64 bytes of values that they read, for TestNoCliff
 	nested   nestMemo
 	commands commandMemo
 	lines    lineMemo
@@ -51,8 +55,9 @@ type region struct {
 }
 
 type pending struct {
-	at  int
-	ent entry
+	at   int
+	ent  entry
+	paid bool // its credit was taken
 }
 
 // step is what advance stopped for.
@@ -161,6 +166,7 @@ func (e *engine) judge(eof bool) bool {
 	}
 	due := 0
 	for due < len(e.values) && e.values[due].at == i {
+		e.work++
 		note(e.judgeValue(&e.values[due], eof))
 		due++
 	}
@@ -171,7 +177,7 @@ func (e *engine) judge(eof bool) bool {
 		x := e.snap.index
 		from, to := x.chain(v, i)
 		for k := from; k < to; k++ {
-			if ent := &x.entries[k]; ent.kind < eName {
+			if ent := &x.entries[k]; ent.kind < eName && ent.mayStart(v, i) {
 				note(e.judgeEntry(i, ent, eof))
 			}
 		}
@@ -194,8 +200,11 @@ func (e *engine) judge(eof bool) bool {
 	}
 	for _, r := range hits {
 		e.take(r)
-		if r.layer == layerContext {
-			e.dense[0].n = max(e.dense[0].n-2, 0)
+		switch r.layer {
+		case layerContext:
+			e.dense[0].found(e.base+int64(i), maxNames)
+		case layerPrefix:
+			e.dense[1].found(e.base+int64(i), maxPrefixes)
 		}
 	}
 	if e.mode == scanning {
@@ -217,13 +226,26 @@ func (e *engine) announceAll(i int, eof bool) bool {
 		ent := &x.entries[k]
 		switch {
 		case ent.kind < eName:
-			other = true
+			other = other || ent.mayStart(v, i)
+		case ent.off > 0 && (i < int(ent.off) || fold(v[i-int(ent.off)]) != ent.text[0]):
 		case e.region.open && i+3 > e.region.end:
-		case ent.kind > eVendor || e.dense[0].room(e.base+int64(i), maxNames):
-			e.announce(i, ent, eof)
+		default:
+			e.announce(i, ent, eof, false)
 		}
 	}
 	return other
+}
+
+// mayAnnounce reports whether there is credit for what stands at i.
+func (e *engine) mayAnnounce(i int, kind entryKind) bool {
+	at := e.base + int64(i)
+	switch kind {
+	case eURL:
+		return e.dense[3].room(at, maxURLs)
+	case eName, eVendor:
+		return e.dense[0].room(at, maxNames)
+	}
+	return e.dense[2].room(at, maxFlags)
 }
 
 // holdTail looks for candidates behind i, one of the last two positions. The
@@ -276,7 +298,7 @@ func (e *engine) schedule(c candidate) {
 				rows++
 			}
 		}
-		if rows >= maxHeaderNames {
+		if rows >= maxColumns {
 			return
 		}
 	}
@@ -292,30 +314,69 @@ func (e *engine) schedule(c candidate) {
 }
 
 // Names side by side, a hundred in the space of a secret, would cost more than all else
-// together. So in each block of the visible stream only so many are looked at in vain; a name
-// whose value is a secret does not count.
+// together. So each block of the stream may hold so many that are looked at in vain, and some
+// more come out of a store that quieter blocks fill: text that is dense for a while is judged
+// whole, and no text costs much for each of its bytes. What is a secret does not count.
 const (
-	densityBlock = 1 << 10
-	maxNames     = 40
-	maxPrefixes  = 48
+	densityBlock = 4 << 10 // bytes
+	densityStore = 1024
+
+	// in a block
+	maxNames    = 32
+	maxPrefixes = 42
+	maxFlags    = 32
+	maxURLs     = 128
 )
 
-// density counts positions in a block of the visible stream.
+// density counts one kind of position. A name at the end of the buffer is counted when its word
+// is whole, perhaps after some behind it. So what a block may hold depends on the blocks before
+// the last, which are final, and not on how the stream was cut.
 type density struct {
-	block, last int64
-	n           int
+	block     int64
+	now, last int      // of this block, of the one before
+	debt      int      // of all before these
+	recent    [8]int64 // behind the last positions counted
+	turn      uint8
 }
 
 // room reports whether the position at, or the same as the last, may be looked at.
 func (d *density) room(at int64, most int) bool {
-	if b := at / densityBlock; b != d.block {
-		d.block, d.n, d.last = b, 0, -1
+	if slices.Contains(d.recent[:], at+1) {
+		return true // another entry there
 	}
-	if at != d.last {
-		d.n++
-		d.last = at
+	count := d.of(at, most)
+	if d.debt+*count >= densityStore+most {
+		return false
 	}
-	return d.n <= most
+	*count++
+	d.recent[d.turn&7] = at + 1
+	d.turn++
+	return true
+}
+
+// spent reports whether no position there can be looked at, without counting it.
+func (d *density) spent(at int64, most int) bool {
+	count := d.of(at, most)
+	return d.debt+*count >= densityStore+most && !slices.Contains(d.recent[:], at+1)
+}
+
+// found takes back what the name of a secret counted, and once more.
+func (d *density) found(at int64, most int) { *d.of(at, most) -= 2 }
+
+// of returns the count of the block of a position.
+func (d *density) of(at int64, most int) *int {
+	b := at / densityBlock
+	if b-d.block > densityStore {
+		*d = density{block: b}
+	}
+	for ; d.block < b; d.block++ {
+		d.debt = max(d.debt+d.last-most, 0)
+		d.last, d.now = d.now, 0
+	}
+	if b < d.block {
+		return &d.last
+	}
+	return &d.now
 }
 
 // nestMemo counts the values in vain of one run without an end: in name=name=name=… each
@@ -350,7 +411,7 @@ func (e *engine) retryNames(eof bool) {
 	names := e.names
 	e.names = nil
 	for _, n := range names {
-		e.announce(n.at, &n.ent, eof)
+		e.announce(n.at, &n.ent, eof, n.paid)
 	}
 }
 
@@ -403,6 +464,7 @@ func (e *engine) judgeEntry(i int, ent *entry, eof bool) verdict {
 	if !e.dense[1].room(e.base+int64(i), maxPrefixes) {
 		return verdict{}
 	}
+	e.work++
 	out := e.runs.matchRule(v, i, n, r, eof)
 	if out.outcome == found || out.outcome == swallow {
 		out.start = max(r.start(v, i), e.floor)

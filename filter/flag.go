@@ -1,6 +1,11 @@
 package filter
 
-import "bytes"
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"sync"
+)
 
 // maxCommand is how far left of an option its command may stand.
 const maxCommand = 200
@@ -12,23 +17,32 @@ var flags = [...]struct {
 	commands string // separated by commas
 	attached bool   // -pSECRET
 	spaced   bool   // -p SECRET
-	user     byte   // user:SECRET, user%SECRET
+	user     byte   // user:SECRET, user%SECRET, user,SECRET
 }{
 	{" -p", "sshpass,mysql,mysqldump,mariadb,mariadb-dump,mysqladmin,7z,7za,7zr,zip,mongo,mongodump,mongorestore", true, false, 0},
 	{" -p", "sshpass,docker login,podman login,helm registry login,buildah login,skopeo login,az login,oc login,mongosh,mongo", false, true, 0},
-	{" -u", "curl,http,https,lftp", false, true, ':'},
+	{" -u", "curl,http,https", false, true, ':'},
 	{" --user", "curl", false, true, ':'},
 	{" -U", "curl", false, true, ':'},
 	{" --proxy-user", "curl", false, true, ':'},
 	{" -U", "smbclient,rpcclient,net", false, true, '%'},
 	{" -a", "redis-cli", false, true, 0},
 	{" -w", "ldapsearch,ldapmodify,ldapadd,ldapdelete,ldapwhoami,ldappasswd", false, true, 0},
-	{" -P", "sqlcmd,bcp,isql,unzip,ipmitool,snmpget,snmpwalk", true, true, 0},
+	{" -P", "sqlcmd,bcp,isql,unzip,zip,ipmitool,snmpget,snmpwalk,mosquitto_pub,mosquitto_sub,ssh-keygen", true, true, 0},
+	{" -p", "remote login,cf login,jf login,crc login,mcrcon,evil-winrm", false, true, 0},
+	{" -K", "openssl enc", false, true, 0},
+	{" -k", "openssl enc", false, true, 0},
+	{" -N", "ssh-keygen", false, true, 0},
+	{" -A", "snmpget,snmpwalk,snmpset,snmpbulkwalk", false, true, 0},
+	{" -X", "snmpget,snmpwalk,snmpset,snmpbulkwalk", false, true, 0},
+	{" /rp", "schtasks", false, true, 0},
+	{" -u", "lftp", false, true, ','},
 }
 
 // readFlag looks at an option or a mark of a file format at i: the value behind it is a
 // secret if the command on this line is one of the few that take it there.
 func (e *engine) readFlag(i int, flag string, eof bool) (candidate, outcome) {
+	e.work += 4
 	v := e.view.vis
 	p := i + len(flag)
 	if p >= len(v) {
@@ -44,6 +58,12 @@ func (e *engine) readFlag(i int, flag string, eof bool) (candidate, outcome) {
 		return candidate{}, no
 	}
 	mask := e.commandsBefore(i)
+	if mask == 0 && flag == " -p" && v[p] == ' ' && userBefore(v, i) {
+		if p+1 >= len(v) && !eof {
+			return candidate{}, more
+		}
+		return candidate{at: p + 1, class: classStrong, doubt: likely, rule: "password", noTag: true}, found
+	}
 	if mask == 0 {
 		return candidate{}, no
 	}
@@ -54,9 +74,7 @@ func (e *engine) readFlag(i int, flag string, eof bool) (candidate, outcome) {
 			continue
 		}
 		c := candidate{at: p, class: classStrong, rule: "password", noTag: true}
-		if f.user == ':' {
-			c.form = formUser
-		} else if f.user == '%' {
+		if f.user != 0 {
 			c.form, c.number = formUser, int(f.user)
 		}
 		if spaced {
@@ -67,6 +85,22 @@ func (e *engine) readFlag(i int, flag string, eof bool) (candidate, outcome) {
 		return c, found
 	}
 	return candidate{}, no
+}
+
+// userBefore reports whether "-u NAME" or "--user NAME" ends at i: -p takes the password then,
+// whatever the command.
+func userBefore(v []byte, i int) bool {
+	from := i
+	for from > 0 && i-from < maxName && (isIdent(v[from-1]) || v[from-1] == '@') {
+		from--
+	}
+	left := v[max(0, from-12):from]
+	for _, f := range [...]string{" -u ", " -U ", " --user ", " --username "} {
+		if from < i && bytes.HasSuffix(left, []byte(f)) {
+			return true
+		}
+	}
+	return false
 }
 
 // commandMemo remembers which rows of flags have a command on the line, so far.
@@ -91,9 +125,9 @@ func (e *engine) commandsBefore(i int) uint32 {
 		if k > 0 && (isAlnum(v[k-1]) || v[k-1] == '-') || !isLower(v[k]) && v[k] != '7' {
 			continue
 		}
-		for r := range flags {
-			if m.mask&(1<<r) == 0 && startsCommand(v[k:i], flags[r].commands) {
-				m.mask |= 1 << r
+		for _, c := range flagCommands()[v[k]&31] {
+			if n := len(c.name); k+n <= i && string(v[k:k+n]) == c.name && (k+n == i || v[k+n] == ' ' || v[k+n] == 0) {
+				m.mask |= c.rows
 			}
 		}
 	}
@@ -105,20 +139,28 @@ func (e *engine) commandsBefore(i int) uint32 {
 	return m.mask
 }
 
-// startsCommand reports whether text begins with one of the commands of a list.
-func startsCommand(text []byte, list string) bool {
-	for len(list) > 0 {
-		k := 0
-		for k < len(list) && list[k] != ',' {
-			k++
-		}
-		if len(text) >= k && text[0] == list[0] && string(text[:k]) == list[:k] && (len(text) == k || text[k] == ' ' || text[k] == 0) {
-			return true
-		}
-		list = list[min(k+1, len(list)):]
-	}
-	return false
+// flagCommand is a command of flags and the rows that name it.
+type flagCommand struct {
+	name string
+	rows uint32
 }
+
+// flagCommands are the commands of flags by their first letter.
+var flagCommands = sync.OnceValue(func() *[32][]flagCommand {
+	out := new([32][]flagCommand)
+	for r := range flags {
+		for name := range strings.SplitSeq(flags[r].commands, ",") {
+			list := &out[name[0]&31]
+			k := slices.IndexFunc(*list, func(c flagCommand) bool { return c.name == name })
+			if k < 0 {
+				k = len(*list)
+				*list = append(*list, flagCommand{name: name})
+			}
+			(*list)[k].rows |= 1 << r
+		}
+	}
+	return out
+})
 
 // userValue skips "user:".
 func userValue(v []byte, p int, sep byte, eof bool) (int, outcome) {
@@ -176,12 +218,4 @@ func (e *engine) judgePgpass(c *candidate, eof bool) verdict {
 		return verdict{}
 	}
 	return verdict{outcome: found, layer: layerContext, start: p, end: end, rule: c.rule, noTag: true}
-}
-
-// userMark is what stands between user and secret.
-func userMark(c *candidate) byte {
-	if c.number != 0 {
-		return byte(c.number)
-	}
-	return ':'
 }

@@ -32,7 +32,13 @@ func (s *Set) passes(val []byte, g gate) bool {
 		bytes.HasPrefix(val, []byte(placeholderHead[1:])) {
 		return false
 	}
-	if isReference(val) || isConstant(val) || isExample(val) || isNumeric(val) || isPathOrHost(val) {
+	if digits, upper, lower := tally(val); g.doubt != certain && digits == 0 && (upper == 0 || lower == 0) {
+		return false // no value with less passes in doubt
+	}
+	if g.rule == "dsn" && hasPassword(val) && !isExample(val) {
+		return true
+	}
+	if isReference(val) || isPattern(val) || isConstant(val) || isExample(val) || isNumeric(val) || isPathOrHost(val) {
 		return false
 	}
 	for _, c := range val {
@@ -42,6 +48,9 @@ func (s *Set) passes(val []byte, g gate) bool {
 	}
 	chosen := g.rule == "password" || g.rule == "passphrase" // by people
 	if isUUID(val) {
+		if g.doubt == random {
+			return false
+		}
 		switch g.class {
 		case classStrong, classHeader, classCookie, classSetCookie, classKey, classExtra:
 			return true
@@ -60,9 +69,17 @@ func (s *Set) passes(val []byte, g gate) bool {
 	if bytes.IndexByte(val, ' ') >= 0 && (words || onlyWords(val)) {
 		return false
 	}
+	if g.doubt != certain && isVersion(val) {
+		return false
+	}
 	switch g.doubt {
 	case likely, literal:
 		if !likelySecret(val, chosen) || !g.quoted && isCode(val) {
+			return false
+		}
+	case random:
+		digits, upper, lower := tally(val)
+		if digits < 2 || upper < 2 || lower < 2 || digits+upper+lower < len(val)-4 || len(val) < minNear || entropy(val) < 3.6 || readable(val) {
 			return false
 		}
 	case unsure, onlyLine:
@@ -78,6 +95,9 @@ func (s *Set) passes(val []byte, g gate) bool {
 	case classQuery:
 		return len(val) >= 16 && unlikely(val) && !bytes.ContainsAny(val, "+(){}") && !bytes.Contains(val, []byte("%0A")) &&
 			!bytes.Contains(val, []byte("%20"))
+	case classRaw:
+		digits, upper, lower := tally(val)
+		return len(val) >= 40 && digits > 0 && upper > 0 && lower > 0 && val[len(val)-1] == '=' && unlikely(val)
 	case classKey:
 		digits, _, _ := tally(val)
 		return len(val) >= 16 && digits >= 2 && !words && likelySecret(val, false) && !bytes.ContainsAny(val, "(){}[]<>;, :") && (g.quoted || !isCode(val))
@@ -91,13 +111,25 @@ func (s *Set) passes(val []byte, g gate) bool {
 		}
 		return entropy(val) >= 3.0 && (digits >= 2 || upper > 0 && lower > 0) && !readable(val)
 	}
-	if len(val) < 8 || words || !g.quoted && isCode(val) {
+	if len(val) < 8 || words || !g.quoted && isCode(val) && !(chosen && numbered(val)) {
 		return false
 	}
-	if !chosen && readable(val) {
+	if !chosen && readable(val) && !marked(val) {
 		return false
 	}
 	return mixed(val)
+}
+
+// numbered reports a password of words that no selector is: words.joined-47.
+func numbered(val []byte) bool {
+	n := len(val)
+	return bytes.IndexByte(val, '-') > 0 && bytes.IndexByte(val, '(') < 0 && isDigit(val[n-1]) && isDigit(val[n-2]) && !isAlpha(val[n-3])
+}
+
+// marked reports a password as people make them that no code has: with a number and a mark.
+func marked(val []byte) bool {
+	digits, _, _ := tally(val)
+	return digits >= 3 && chosenLike(val) && bytes.ContainsAny(val, "!#?*%&^~")
 }
 
 // likelySecret reports whether a value looks like a secret by itself: like no word, or, for
@@ -137,8 +169,8 @@ func readable(val []byte) bool {
 			continue
 		}
 		j := i + 1
-		for j < len(val) && isAlpha(val[j]) && !(isUpper(val[j]) && isLower(val[j-1])) {
-			j++
+		for j < len(val) && isAlpha(val[j]) && !(isUpper(val[j]) && (isLower(val[j-1]) || j+1 < len(val) && isLower(val[j+1]))) {
+			j++ // PrivateKey, RSAKey
 		}
 		letters += j - i
 		if w := val[i:j]; j-i >= 4 && (inWordList(w) || !unlikely(w) && sameCase(w)) || j-i == 3 && inWordList(w) {
@@ -239,7 +271,11 @@ func isReference(val []byte) bool {
 		}
 		return len(val) > 1 && (val[len(val)-1] == '%' || val[1] == '(' || len(val) == 2)
 	case '{':
-		return len(val) > 1 && (val[1] == '{' || val[1] == '%') || val[len(val)-1] == '}'
+		if len(val) > 1 && (val[1] == '{' || val[1] == '%') {
+			return true
+		}
+		in := bytes.TrimSuffix(val[1:], []byte("}"))
+		return len(in) < len(val)-1 && !(len(in) >= 20 && likelySecret(in, false)) // Maven encloses what it has encrypted
 	case '<':
 		return true
 	case '(', '[':
@@ -274,6 +310,33 @@ func isReference(val []byte) bool {
 	return same || filler
 }
 
+// isPattern reports regular expressions, alphabets, and characters written as escapes.
+func isPattern(val []byte) bool {
+	if val[0] == '^' || bytes.Contains(val, []byte("[0-9")) || bytes.Contains(val, []byte("[^")) || bytes.Contains(val, []byte("(?")) {
+		return true
+	}
+	run := 1
+	for i := 1; i < len(val); i++ {
+		if val[i] != val[i-1]+1 || !isAlpha(val[i]) {
+			run = 0
+		}
+		if run++; run >= 10 {
+			return true
+		}
+	}
+	if val[0] != '\\' || len(val) < 6 || val[1]|0x20 != 'u' {
+		return false
+	}
+	for i := 0; i < len(val); i++ {
+		if val[i] == '\\' && i+1 < len(val) {
+			i++
+		} else if !sets[setXDigit].has(val[i]) {
+			return false
+		}
+	}
+	return true
+}
+
 // isConstant reports the words that stand for "no value here".
 func isConstant(val []byte) bool {
 	switch strings.ToLower(string(val)) {
@@ -301,6 +364,9 @@ func placeholderWord(val []byte) bool {
 
 // isNumeric reports numbers, dates, durations and versions.
 func isNumeric(val []byte) bool {
+	if len(val) <= 20 && hasFold(val, "0x") && isHex(bytes.ReplaceAll(val[2:], []byte("_"), nil)) {
+		return true
+	}
 	digits, letters, dots := 0, 0, 0
 	for i, c := range val {
 		switch {
@@ -367,6 +433,13 @@ func isPathOrHost(val []byte) bool {
 	return len(last) >= 2 && letters(last) || hasPort
 }
 
+// hasPassword reports user:password@ at the beginning of an address without a scheme.
+func hasPassword(val []byte) bool {
+	_, rest, ok := bytes.Cut(val, []byte(":"))
+	at := bytes.LastIndexByte(rest, '@')
+	return ok && at >= 6 && bytes.IndexByte(rest[:at], '/') < 0 && likelySecret(rest[:at], true)
+}
+
 // isVersioned reports words joined with a number, as directories are.
 func isVersioned(part []byte) bool {
 	for _, w := range bytes.FieldsFunc(part, func(r rune) bool { return r == '-' || r == '_' || r >= '0' && r <= '9' }) {
@@ -376,6 +449,41 @@ func isVersioned(part []byte) bool {
 	}
 	digits, _, _ := tally(part)
 	return digits*2 < len(part)
+}
+
+// isVersion reports what package managers print as versions: 1:4.13+dfsg1-1+deb12u1.
+func isVersion(val []byte) bool {
+	p := 0
+	digits := func() bool {
+		from := p
+		for p < len(val) && isDigit(val[p]) {
+			p++
+		}
+		return p > from
+	}
+	if val[0] == 'v' {
+		p++
+	}
+	if !digits() {
+		return false
+	}
+	if p < len(val) && val[p] == ':' {
+		if p++; !digits() {
+			return false
+		}
+	}
+	if p == len(val) || val[p] != '.' {
+		return false
+	}
+	if p++; !digits() {
+		return false
+	}
+	for ; p < len(val); p++ {
+		if c := val[p]; !isLower(c) && !isDigit(c) && strings.IndexByte(".+~-:", c) < 0 {
+			return false
+		}
+	}
+	return true
 }
 
 func isUUID(val []byte) bool {

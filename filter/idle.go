@@ -33,7 +33,7 @@ func (e *engine) looseTo() int {
 		for k := from; k < to; k++ {
 			ent := &e.snap.index.entries[k]
 			if ent.kind >= eName {
-				probe.announce(i, ent, false)
+				probe.announce(i, ent, false, true)
 			} else if r := e.judgeEntry(i, ent, false); r.outcome != no && !r.loose {
 				return i
 			}

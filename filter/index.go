@@ -28,6 +28,16 @@ type entry struct {
 	off  uint8 // the three bytes that are looked for stand here
 }
 
+// mayStart reports whether the prefix of a rule stands at i as far as the bytes go. Many begin
+// alike, as URLs do.
+func (ent *entry) mayStart(v []byte, i int) bool {
+	if ent.kind != ePrefix {
+		return true
+	}
+	n := min(len(ent.text), len(v)-i)
+	return string(v[i:i+n]) == ent.text[:n]
+}
+
 // index finds the positions at which a needle may start. It hashes the three
 // bytes at each position, case folded by setting bit 5, into a table of chains.
 // One pass serves rules, names and known values; its speed does not depend on
@@ -46,7 +56,7 @@ type index struct {
 const (
 	foldMask = 0x2020202020202020
 	// hashMul is odd and keeps what is frequent in build logs apart from the entries.
-	hashMul = 0x9E37ACDB
+	hashMul = 0xE0C4279D
 	// A small table stays in the first-level cache; a thousand known values need
 	// the large one.
 	smallShift = 32 - 14

@@ -22,6 +22,7 @@ const (
 	formPercent             // as formQuery; escaped delimiters end it too
 	formRow                 // a line below the header of a table
 	formPgpass              // the fifth field of a line of .pgpass
+	formNear                // a run of its own
 )
 
 // doubt is how much a value must look like a secret because of the way in which it is
@@ -34,6 +35,7 @@ const (
 	unsure         // any text may follow: the value must read like no word
 	literal        // unsure, and it must be quoted
 	onlyLine       // unsure, and alone on its line
+	random         // other words stand between: it must look like nothing but a secret
 )
 
 // candidate is a value that a name, an operator or "://" announced.
@@ -80,13 +82,20 @@ var links = [...]struct {
 	{linkKind, aBlank},                               // name REG_SZ value, name 7 value, IDENTIFIED BY 'value'
 	{linkChange, anOperator},                         // name = "old" -> "value"
 	{linkPhrase, aBlank},                             // name for user x: value, name is value
-	{linkNextLine, anOperator | anOption},            // name:⏎  value
+	{linkNextLine, anOperator | anOption},            // name:⏎  value, name = <<EOF⏎value
+	{linkBelow, aBreak},                              // name⏎'value'
+	{linkParent, anOperator},                         // names:⏎  - key: value
+	{linkAttributes, aTag},                           // <name attribute="x">value
+	{linkSession, aBlank},                            // PASS value
+	{linkPair, aMark},                                // {name, "value"}
+	{linkRemark, aRemark},                            // name (remark): value, name....."value"
+	{linkNear, aBlank | aQuote | aMark},              // name … value
 	{linkVendor, aBlank},                             // vendor secret key value
 	{linkHeader, aGap | aQuote | aBreak | aMark},     // a column below name
 }
 
 // follows is what stands behind a name; it says which links can apply.
-type follows uint8
+type follows uint16
 
 const (
 	anOperator follows = 1 << iota
@@ -96,6 +105,8 @@ const (
 	aBracket // < or >
 	aBreak   // the end of a line
 	aMark    // , ; | : ? ! [
+	aTag     // the name of an element
+	aRemark  // a bracket or dots
 	aGap     // blanks before a sign, a bar or more blanks
 )
 
@@ -121,6 +132,14 @@ func (s *scan) leadOf(n *nameInfo) follows {
 			if c == '\t' || s.p+1 == len(s.v) || !isAlnum(s.v[s.p+1]) {
 				f |= aGap
 			}
+			if s.p+1 == len(s.v) || s.v[s.p+1] == '(' {
+				f |= aRemark
+			}
+			if n.inTag(s.v) {
+				f |= aTag
+			}
+		case '.':
+			f |= aRemark
 		case '<', '>':
 			f |= aBracket
 		case '\n', '\r':
@@ -171,7 +190,7 @@ func (s *scan) led() bool {
 }
 
 // announce looks at a name or a "://" at i and schedules the values behind it.
-func (e *engine) announce(i int, ent *entry, eof bool) {
+func (e *engine) announce(i int, ent *entry, eof, paid bool) {
 	v := e.view.vis
 	if ent.kind != eName && ent.kind != eVendor {
 		n := min(len(ent.text), len(v)-i)
@@ -180,8 +199,11 @@ func (e *engine) announce(i int, ent *entry, eof bool) {
 		}
 		if n < len(ent.text) {
 			if !eof {
-				e.wait(i, ent)
+				e.wait(i, ent, false)
 			}
+			return
+		}
+		if !paid && !e.mayAnnounce(i, ent.kind) {
 			return
 		}
 	}
@@ -199,7 +221,7 @@ func (e *engine) announce(i int, ent *entry, eof bool) {
 		if o == found {
 			e.schedule(c)
 		} else if o == more {
-			e.wait(i, ent)
+			e.wait(i, ent, true)
 		}
 		return
 	}
@@ -207,16 +229,36 @@ func (e *engine) announce(i int, ent *entry, eof bool) {
 	if ks < 0 {
 		return
 	}
+	if n := min(len(ent.text), len(v)-ks); !hasFold(v[ks:], ent.text[:n]) {
+		return
+	} else if n < len(ent.text) || ent.kind == eName && ks+n == len(v) {
+		if !eof {
+			e.wait(i, ent, false)
+			return
+		}
+		if n < len(ent.text) {
+			return
+		}
+	} else if ent.kind == eName && ent.text != "key" && isLower(v[ks+n]) {
+		return // inside a longer word
+	}
+	if !paid && e.dense[0].spent(e.base+int64(i), maxNames) {
+		return
+	}
+	e.work++
 	info := e.readName(ks, ent, eof)
 	switch info.outcome {
 	case more:
-		e.wait(i, ent)
+		e.wait(i, ent, paid)
 		return
 	case no:
 		return
 	}
-	if !textBefore(v, info.start) {
+	if !paid && !e.mayAnnounce(i, ent.kind) {
 		return
+	}
+	if !textBefore(v, info.start) || v[info.end-1] == 'S' && string(v[info.start:info.end]) == "PASS" && info.end < len(v) && v[info.end] == ':' {
+		return // in binary output; the result of a test
 	}
 	waits := false
 	n, s := &e.name, &e.scan // not on the stack: links are called by their table
@@ -231,12 +273,11 @@ func (e *engine) announce(i int, ent *entry, eof bool) {
 		if links[k].after&follow == 0 {
 			continue
 		}
+		e.work++
 		s.p, s.short = n.end, false
 		c, ok := links[k].read(s, n)
-		switch {
-		case s.short:
-			waits = true
-		case ok:
+		waits = waits || s.short
+		if ok && (!s.short || c.form == formNear) {
 			if c.rule == "" {
 				c.rule = info.rule
 			}
@@ -251,7 +292,7 @@ func (e *engine) announce(i int, ent *entry, eof bool) {
 		}
 	}
 	if waits {
-		e.wait(i, ent)
+		e.wait(i, ent, true)
 	}
 }
 
@@ -267,14 +308,14 @@ func textBefore(v []byte, i int) bool {
 }
 
 // wait remembers a name whose value has not come yet. It holds nothing back.
-func (e *engine) wait(i int, ent *entry) {
+func (e *engine) wait(i int, ent *entry, paid bool) {
 	for _, n := range e.names {
 		if n.at == i && n.ent == *ent {
 			return
 		}
 	}
 	if len(e.names) < maxScheduled {
-		e.names = append(e.names, pending{i, *ent})
+		e.names = append(e.names, pending{i, *ent, paid})
 	}
 }
 
@@ -487,7 +528,7 @@ func linkOperator(s *scan, n *nameInfo) (c candidate, ok bool) {
 	}
 	option := n.option(s.v)
 	switch {
-	case s.p < len(s.v) && s.v[s.p] == '>' && n.start > 0 && s.v[n.start-1] == '<':
+	case s.p < len(s.v) && s.v[s.p] == '>' && n.inTag(s.v):
 		s.p++
 		c.form = formXML
 	case option && n.end == tight && (s.p > tight || s.p < len(s.v) && s.v[s.p] == 0):
@@ -509,8 +550,8 @@ func linkOperator(s *scan, n *nameInfo) (c candidate, ok bool) {
 		case opNone, opFallback:
 			return c, false
 		case opNever:
-			// LDIF marks base64 by a second colon.
-			if s.v[at] != ':' || s.v[at+1] != ':' || s.p == at+2 {
+			// LDIF marks base64 by a second colon, commands of workflows end their parameters with it.
+			if s.v[at] != ':' || s.v[at+1] != ':' || s.p == at+2 && !(n.start > 1 && (s.v[n.start-1] == '=' || s.v[n.start-1] == ':')) {
 				return c, false
 			}
 		case opCompare:
@@ -518,9 +559,6 @@ func linkOperator(s *scan, n *nameInfo) (c candidate, ok bool) {
 		}
 		if n.class == classHeader && op != opColon && !(op == opAssign && s.p < len(s.v) && s.v[s.p] == '[') {
 			c.class = classWeak // a variable of that name
-		}
-		if op == opColon && string(s.v[n.start:n.end]) == "PASS" {
-			return c, false // a test result
 		}
 		if op == opColon && s.p == at+1 && n.rule == "password" && s.p < len(s.v) && s.v[s.p] > ' ' && string(s.v[n.start:n.end]) == "pass" {
 			c.class = classStrong // -pass pass:…
@@ -575,7 +613,11 @@ func linkTyped(s *scan, n *nameInfo) (c candidate, ok bool) {
 	if !s.more() || strings.IndexByte(" :?![", s.v[s.p]) < 0 {
 		return c, false
 	}
-	for s.more() && s.p-from < 64 && words < 5 {
+	const most = 64
+	if s.p+most < len(s.v) && bytes.IndexByte(s.v[s.p:s.p+most], '=') < 0 {
+		return c, false // nearly always prose
+	}
+	for s.more() && s.p-from < most && words < 5 {
 		if s.v[s.p] == ' ' {
 			words++
 		}
@@ -632,6 +674,7 @@ func linkWrapped(s *scan, n *nameInfo) (c candidate, ok bool) {
 				s.p++
 				continue
 			}
+			s.groups()
 			s.space()
 			if s.short {
 				return c, false
@@ -639,6 +682,8 @@ func linkWrapped(s *scan, n *nameInfo) (c candidate, ok bool) {
 			return s.literal(c)
 		case ch == '@' && s.p == from:
 			s.p++
+			return s.literal(c)
+		case ch == '"' && bytes.HasPrefix(s.v[from:s.p], []byte("0x")) && s.v[s.p-1] == ' ': // an address in a debugger
 			return s.literal(c)
 		case isAlnum(ch) || strings.IndexByte("_.:<>&* $", ch) >= 0:
 			s.p++
@@ -648,6 +693,135 @@ func linkWrapped(s *scan, n *nameInfo) (c candidate, ok bool) {
 	}
 	return c, false
 }
+
+// groups skips (string) (len=20) behind its first bracket.
+func (s *scan) groups() {
+	for range 3 {
+		from := s.p
+		for s.more() && s.p-from < 24 && (isAlnum(s.v[s.p]) || s.v[s.p] == '=') {
+			s.p++
+		}
+		if s.short || !s.lit(") ") {
+			if !s.short {
+				s.p = from
+			}
+			return
+		}
+		s.lit("(")
+	}
+}
+
+// linkPair reads the second of a pair whose first is a bare word: {name, <<"value">>}.
+func linkPair(s *scan, n *nameInfo) (c candidate, ok bool) {
+	if n.start == 0 || n.class != classStrong && n.class != classWeak {
+		return c, false
+	}
+	open := n.start - 1
+	if s.v[open] == ':' && open > 0 {
+		open--
+	}
+	if s.v[open] != '{' && s.v[open] != '(' || !s.lit(",") {
+		return c, false
+	}
+	s.blanks()
+	if s.more() && s.v[s.p] == '<' {
+		s.lit("<<")
+	}
+	if s.short {
+		return c, false
+	}
+	c, ok = s.literal(c)
+	c.doubt = likely
+	return c, ok
+}
+
+// linkRemark reads over a remark or a row of dots between a name and its sign.
+func linkRemark(s *scan, n *nameInfo) (c candidate, ok bool) {
+	if n.class != classStrong && n.class != classWeak {
+		return c, false
+	}
+	if s.lit("...") {
+		for s.more() && s.v[s.p] == '.' && s.p-n.end < 2*maxDistance {
+			s.p++
+		}
+		if s.more() && s.v[s.p] == ':' {
+			s.p++
+		}
+		s.blanks()
+		if !s.more() || s.short || s.v[s.p] == '\n' {
+			return c, false
+		}
+		c.at, c.doubt = s.p, likely
+		return c, true
+	}
+	if s.short || !s.lit(" (") {
+		return c, false
+	}
+	for from := s.p; s.more() && s.p-from < 2*maxDistance && s.v[s.p] != '\n'; s.p++ {
+		if s.v[s.p] == ')' {
+			if s.p++; !s.lit(": ") || !s.more() || s.v[s.p] == '\n' {
+				return c, false
+			}
+			c.at, c.doubt = s.p, likely
+			return c, true
+		}
+	}
+	return c, false
+}
+
+// maxNear is how far a value may stand from its name when words are between.
+const maxNear = 64
+
+// linkNear finds the first long run behind a name on its line: "using token value for". The
+// judgement is left to the value. A run that the buffer cuts may be it, or the next.
+func linkNear(s *scan, n *nameInfo) (c candidate, ok bool) {
+	if n.class != classStrong && n.class != classWeak || n.option(s.v) || bytes.IndexByte(s.v[n.start:n.end], '/') >= 0 {
+		return c, false
+	}
+	line := s.v[n.end:min(len(s.v), n.end+maxNear+minNear)]
+	whole := len(line) == maxNear+minNear || s.eof
+	if k := bytes.IndexByte(line, '\n'); k >= 0 {
+		line, whole = line[:k], true
+	}
+	set := &sets[setAny64]
+	for from := 1; from < maxNear; {
+		if from >= len(line) {
+			s.short = !whole
+			return c, false
+		}
+		// From its last byte back: most words are short.
+		last := min(from+minNear, len(line)) - 1
+		p := last
+		for p >= from && set.has(line[p]) {
+			p--
+		}
+		if p >= from {
+			if otherField(line[from : p+1]) {
+				return c, false
+			}
+			from = p + 1
+			continue
+		}
+		if last-from+1 < minNear {
+			if whole {
+				return c, false
+			}
+			s.short = true
+		}
+		c.at, c.form, c.doubt = n.end+from, formNear, random
+		return c, true
+	}
+	return c, false
+}
+
+// otherField reports whether another name and its sign stand in b: what follows is not the
+// value of the first.
+func otherField(b []byte) bool {
+	return bytes.IndexByte(b, '=') >= 0 || bytes.Contains(b, []byte("\":")) || bytes.Contains(b, []byte("',")) || bytes.Contains(b, []byte("\","))
+}
+
+// minNear is the least length of such a value.
+const minNear = 20
 
 // linkFallback reads what stands in for a missing value: X || "value", X ?? "value",
 // ${X:-value}. The name may be the last of a path, such as process.env.X.
@@ -679,6 +853,9 @@ func linkElement(s *scan, n *nameInfo) (c candidate, ok bool) {
 	}
 	option := n.option(s.v)
 	opened := bytes.TrimRight(s.v[max(0, n.start-4):max(0, n.start-1)], " ")
+	if k := len(opened) - 1; k > 0 && (opened[k] == 'b' || opened[k] == 'u') { // b'…', u'…'
+		opened = opened[:k]
+	}
 	first := len(opened) > 0 && strings.IndexByte("([{", opened[len(opened)-1]) >= 0
 	comma := s.more() && s.v[s.p] == ','
 	if comma {
@@ -697,7 +874,7 @@ func linkElement(s *scan, n *nameInfo) (c candidate, ok bool) {
 			return c, false
 		}
 	}
-	if !numbered && !(comma && (first || option)) && !(option && lines == 0) {
+	if !numbered && !(comma && (first || option || n.class == classHeader)) && !(option && lines == 0) {
 		return c, false
 	}
 	if !s.more() || s.v[s.p] == '-' {
@@ -727,6 +904,10 @@ func linkSibling(s *scan, n *nameInfo) (c candidate, ok bool) {
 		open = s.v[n.start-1]
 	}
 	switch {
+	case open == '<' && s.lit(">"): // <NAME>⏎<value>
+		if !s.more() || s.v[s.p] != '\n' && s.v[s.p] != '\r' {
+			return c, false
+		}
 	case s.lit("</"): // <name>NAME</name>
 		for s.more() && s.p < limit && s.v[s.p] != '>' {
 			s.p++
@@ -737,7 +918,9 @@ func linkSibling(s *scan, n *nameInfo) (c candidate, ok bool) {
 	case quoted:
 		// "NAME": {…, and "NAME", … or name="NAME" value=
 		s.blanks()
-		if s.lit(":") {
+		if s.lit("{") { // variable "NAME" {
+			object = true
+		} else if s.lit(":") {
 			s.blanks()
 			if object = s.lit("{"); !object {
 				return c, false
@@ -793,7 +976,17 @@ func linkSibling(s *scan, n *nameInfo) (c candidate, ok bool) {
 				c.form = formXML
 			}
 			s.blanks()
-			if !s.more() || s.v[s.p] == '\n' || s.v[s.p] == '{' || s.v[s.p] == '[' {
+			if sign == '>' && s.p+1 == len(s.v) && s.v[s.p] == '<' && !s.eof {
+				s.short = true
+				return c, false
+			}
+			if sign == '>' && s.p+1 < len(s.v) && s.v[s.p] == '<' && isAlpha(s.v[s.p+1]) { // <value><string>
+				for s.more() && s.p < limit && s.v[s.p] != '>' {
+					s.p++
+				}
+				s.lit(">")
+			}
+			if !s.more() || s.v[s.p] == '\n' || s.v[s.p] == '{' || s.v[s.p] == '[' || sign == '>' && s.v[s.p] == '<' {
 				return c, false
 			}
 			c.at, c.doubt = s.p, certain
@@ -802,25 +995,31 @@ func linkSibling(s *scan, n *nameInfo) (c candidate, ok bool) {
 		if sign == '>' {
 			return c, false
 		}
-		// Another field: skip its scalar.
+		// Another field: skip its scalar, or its empty list.
 		s.blanks()
-		if s.quote() {
-			for s.more() && s.p < limit && s.v[s.p] != '"' && s.v[s.p] != '\'' && s.v[s.p] != '\n' && s.v[s.p] != '\\' {
-				s.p++
-			}
-			if !s.quote() {
-				return c, false
-			}
+		if s.lit("{}") || s.lit("[]") {
 			continue
 		}
-		for s.more() && s.p < limit && strings.IndexByte(" ,\n{}[]<>\"", s.v[s.p]) < 0 {
-			s.p++
-		}
-		if s.short || s.p >= len(s.v) || strings.IndexByte("{}[]<>\"", s.v[s.p]) >= 0 {
+		if !s.scalar(limit) {
 			return c, false
 		}
 	}
 	return c, false
+}
+
+// scalar passes over the value of a field, a word or what is quoted. It reports whether it came to
+// its end.
+func (s *scan) scalar(limit int) bool {
+	if s.quote() {
+		for s.more() && s.p < limit && s.v[s.p] != '"' && s.v[s.p] != '\'' && s.v[s.p] != '\n' && s.v[s.p] != '\\' {
+			s.p++
+		}
+		return s.quote()
+	}
+	for s.more() && s.p < limit && strings.IndexByte(" ,\n{}[]<>\"", s.v[s.p]) < 0 {
+		s.p++
+	}
+	return !s.short && s.p < len(s.v) && strings.IndexByte("{}[]<>\"", s.v[s.p]) < 0
 }
 
 func isValueField(key []byte) bool {
@@ -892,8 +1091,17 @@ func linkVendor(s *scan, n *nameInfo) (c candidate, ok bool) {
 
 // linkBlank reads name value: settings, tables with two columns, SQL, Dockerfiles.
 func linkBlank(s *scan, n *nameInfo) (c candidate, ok bool) {
+	if n.class == classHeader && definesBefore(s.v, n.start) { // proxy_set_header Authorization "value"
+		if s.blanks(); s.short {
+			return c, false
+		}
+		return s.literal(c)
+	}
 	if n.option(s.v) || n.class == classHeader || n.class == classQuery || n.class == classCookie || n.class == classShape {
 		return c, false
+	}
+	if bytes.IndexByte(s.v[n.start:n.end], '/') >= 0 || string(s.v[n.start:n.end]) == "PASS" {
+		return c, false // a path or a module, and its version; a test and its file
 	}
 	bar := false
 	gap := s.blanks()
@@ -908,6 +1116,10 @@ func linkBlank(s *scan, n *nameInfo) (c candidate, ok bool) {
 		if s.short {
 			return c, false
 		}
+	}
+	if n.rule == "auth" && gap > 0 && !bar && s.more() && isAlpha(s.v[s.p]) { // stats auth user:value
+		c.at, c.form, c.number, c.class, c.rule, c.doubt = s.p, formUser, ':', classStrong, "password", likely
+		return c, true
 	}
 	switch first := n.firstOnLine(s.v); {
 	case gap == 0:
@@ -925,7 +1137,9 @@ func linkBlank(s *scan, n *nameInfo) (c candidate, ok bool) {
 		}
 	case n.class != classStrong && n.class != classExtra && (n.rule != "password" || !first || n.end-n.start <= len("pass")): // requirepass
 		return c, false
-	case n.start > 0 && s.v[n.start-1] != ' ' && s.v[n.start-1] != '\t' && s.v[n.start-1] != '\n':
+	case n.start > 0 && s.v[n.start-1] == ':' && s.more() && s.v[s.p] == '"': // {:name "value"}
+		return s.literal(c)
+	case n.start > 0 && s.v[n.start-1] != ' ' && s.v[n.start-1] != '\t' && s.v[n.start-1] != '\n' && s.v[n.start-1] != '(':
 		return c, false
 	case n.rule == "password" && inNetrc(s.v, n.start):
 		c.doubt = certain
@@ -941,6 +1155,17 @@ func linkBlank(s *scan, n *nameInfo) (c candidate, ok bool) {
 	switch s.v[s.p] {
 	case '=', ':', '|', '<', '(', ',', ';', '[':
 		return c, false
+	case '-': // rootpw --plaintext value, SecureString -AsPlainText "value"
+		from := s.p
+		for s.p++; s.more() && s.p-from < 16 && (isAlpha(s.v[s.p]) || s.v[s.p] == '-'); {
+			s.p++
+		}
+		if s.p-from < 3 || !s.lit(" ") || !s.more() {
+			s.p = from
+		}
+		if s.short {
+			return c, false
+		}
 	}
 	c.at = s.p
 	return c, true
@@ -979,7 +1204,7 @@ func linkKind(s *scan, n *nameInfo) (c candidate, ok bool) {
 		}
 		c.doubt = likely
 	default:
-		if !s.lit("REG_SZ") && !s.lit("REG_EXPAND_SZ") {
+		if !s.lit("REG_SZ") && !s.lit("REG_EXPAND_SZ") && !s.lit("ENC") {
 			return c, false
 		}
 		c.doubt = likely
@@ -1004,6 +1229,16 @@ func linkChange(s *scan, n *nameInfo) (c candidate, ok bool) {
 		return c, false
 	}
 	from := s.p
+	if s.lit("[-") { // a diff by words: [-old-]{+new+}
+		for s.more() && s.p-from < maxSibling && s.v[s.p] != '\n' && s.v[s.p] != ']' {
+			s.p++
+		}
+		if !s.lit("]") || !s.more() || s.v[s.p] != '{' {
+			return c, false
+		}
+		c.at, c.doubt = s.p, likely
+		return c, true
+	}
 	if s.quote() {
 		for s.more() && s.p-from < maxSibling && s.v[s.p] != '\n' && s.v[s.p] != '"' && s.v[s.p] != '\'' {
 			s.p++
@@ -1042,7 +1277,8 @@ func barBefore(v []byte, i int) bool {
 }
 
 // defines are the words before a name that is set to the value behind a space.
-var defines = [...]string{"env", "arg", "set", "setenv", "-gx", "-x", "-ux", "#define", "export", "setx", "define", "with", "config", "identified", "encrypted"}
+var defines = [...]string{"env", "arg", "set", "setenv", "-gx", "-x", "-ux", "#define", "export", "setx", "define", "with", "config", "identified", "encrypted",
+	"set_header", "add_header", "header", "requestheader set"}
 
 func definesBefore(v []byte, i int) bool {
 	t := bytes.TrimRight(v[max(0, i-maxName):i], " \t")
@@ -1074,10 +1310,22 @@ func linkPhrase(s *scan, n *nameInfo) (c candidate, ok bool) {
 	c.doubt = unsure
 	for _, w := range [...]string{"is ", "is: ", "was ", "set to ", "value: ", "content: ", "content            : "} {
 		s.p = from
-		if s.lit(w) && s.more() {
-			c.at = s.p
+		if !s.lit(w) || !s.more() {
+			continue
+		}
+		if c.at = s.p; w != "is " && w != "was " {
 			return c, true
 		}
+		for s.more() && isLower(s.v[s.p]) && s.p-c.at < maxName {
+			s.p++
+		}
+		if s.short {
+			return c, false
+		}
+		if s.lit(" for ") && s.p-c.at > len(" for ") { // is generated for …: value
+			return s.behindPhrase(c, from)
+		}
+		return c, !s.short
 	}
 	s.p = from
 	if s.more() && isDigit(s.v[s.p]) { // Unseal Key 1: value
@@ -1099,7 +1347,20 @@ func linkPhrase(s *scan, n *nameInfo) (c candidate, ok bool) {
 	} else if !s.lit("of ") && !s.lit("to ") {
 		return c, false
 	}
+	return s.behindPhrase(c, from)
+}
+
+// behindPhrase finds the value behind the words that say whose it is: a sign or "is" stands
+// before it.
+func (s *scan) behindPhrase(c candidate, from int) (candidate, bool) {
 	for s.more() && s.p-from < 80 && s.v[s.p] != '\n' {
+		if s.v[s.p] == ' ' && s.lit(" is ") && s.more() {
+			c.at = s.p
+			return c, true
+		}
+		if s.short {
+			return c, false
+		}
 		if s.v[s.p] == '=' {
 			s.p++
 			s.blanks()
@@ -1143,7 +1404,12 @@ func linkNextLine(s *scan, n *nameInfo) (c candidate, ok bool) {
 	if !s.led() {
 		return c, false
 	}
-	if s.more() && (s.v[s.p] == '|' || s.v[s.p] == '>') { // block scalars
+	opened := false
+	if s.more() && (s.v[s.p] == '"' || s.v[s.p] == '\'' || s.v[s.p] == '<') {
+		if opened = s.longString(); !opened {
+			return c, false
+		}
+	} else if s.more() && (s.v[s.p] == '|' || s.v[s.p] == '>') { // block scalars
 		s.p++
 		for s.more() && (s.v[s.p] == '-' || s.v[s.p] == '+' || isDigit(s.v[s.p])) {
 			s.p++
@@ -1158,10 +1424,127 @@ func linkNextLine(s *scan, n *nameInfo) (c candidate, ok bool) {
 	if !s.more() || s.short || lines < 1 || lines > 2 || s.p-n.end > maxSpace {
 		return c, false
 	}
-	if s.v[s.p-1] == '\n' && s.v[s.p] != '"' && s.v[s.p] != '\'' {
+	if s.v[s.p-1] == '\n' && s.v[s.p] != '"' && s.v[s.p] != '\'' && !opened {
 		return c, false // not indented
 	}
+	if s.v[s.p] == 's' && s.lit("string(") { // ["name"]=>⏎  string(16) "value"
+		for s.more() && isDigit(s.v[s.p]) {
+			s.p++
+		}
+		if !s.lit(") ") {
+			return c, false
+		}
+		return s.literal(c)
+	}
+	if s.short {
+		return c, false
+	}
 	c.at, c.doubt = s.p, onlyLine
+	return c, true
+}
+
+// longString reads what begins a text on the lines below: three quotes, << and a word.
+func (s *scan) longString() bool {
+	if s.lit(`"""`) || s.lit("'''") {
+		return true
+	}
+	if s.short || !s.lit("<<") {
+		return false
+	}
+	for from := s.p; s.more() && s.p-from < 24 && (isAlnum(s.v[s.p]) || strings.IndexByte("-~_'\"", s.v[s.p]) >= 0); {
+		s.p++
+	}
+	return !s.short
+}
+
+// linkBelow reads a value in quotes on the line below a line that is nothing but the name.
+func linkBelow(s *scan, n *nameInfo) (c candidate, ok bool) {
+	if !n.firstOnLine(s.v) || n.option(s.v) || n.class != classStrong {
+		return c, false
+	}
+	if lines := s.space(); lines != 1 || !s.more() || s.short || s.v[s.p] != '\'' && s.v[s.p] != '"' {
+		return c, false
+	}
+	return s.literal(c)
+}
+
+// linkAttributes reads <name attribute="…">value<.
+func linkAttributes(s *scan, n *nameInfo) (c candidate, ok bool) {
+	if !n.inTag(s.v) {
+		return c, false
+	}
+	for limit := n.end + maxSibling; s.more() && s.p < limit && s.v[s.p] != '\n' && s.v[s.p] != '<'; s.p++ {
+		if s.v[s.p] == '>' {
+			if s.v[s.p-1] == '/' {
+				return c, false
+			}
+			if s.p++; !s.more() || s.v[s.p] == '<' || s.v[s.p] == '\n' {
+				return c, false
+			}
+			c.at, c.form = s.p, formXML
+			return c, true
+		}
+	}
+	return c, false
+}
+
+// linkParent reads a key in the object or list that a name announces: api_keys:⏎  - key: value.
+func linkParent(s *scan, n *nameInfo) (c candidate, ok bool) {
+	if n.class != classStrong && n.class != classWeak || n.option(s.v) || !s.led() || !s.more() {
+		return c, false
+	}
+	inline := s.v[s.p] == '{' || s.v[s.p] == '['
+	if !inline && s.v[s.p] != '\n' && s.v[s.p] != '\r' {
+		return c, false
+	}
+	limit := n.end + maxSibling
+	for fields := 0; fields < 6 && s.p < limit; fields++ {
+		if lines := s.space(); lines > 0 && !inline && s.p < len(s.v) && s.v[s.p-1] == '\n' || lines > 2 {
+			return c, false // not deeper
+		}
+		for s.more() && (s.v[s.p] == '{' || s.v[s.p] == '[' || s.v[s.p] == ',' || s.v[s.p] == '-') {
+			s.p++
+			s.space()
+		}
+		if s.short || !s.more() {
+			return c, false
+		}
+		s.quote()
+		from := s.p
+		for s.more() && s.p-from < 32 && (isAlnum(s.v[s.p]) || s.v[s.p] == '_') {
+			s.p++
+		}
+		key := s.v[from:s.p]
+		s.quote()
+		s.blanks()
+		if s.short || len(key) == 0 || s.operator() == opNone || s.short {
+			return c, false
+		}
+		s.blanks()
+		if !s.more() || s.v[s.p] == '\n' || s.v[s.p] == '{' || s.v[s.p] == '[' {
+			return c, false
+		}
+		if len(key) == 3 && hasFold(key, "key") || len(key) == 5 && hasFold(key, "value") {
+			c.at, c.doubt = s.p, likely
+			return c, true
+		}
+		if !s.scalar(limit) {
+			return c, false
+		}
+	}
+	return c, false
+}
+
+// linkSession reads the command PASS of FTP, POP3 and IRC, behind the line with the user.
+func linkSession(s *scan, n *nameInfo) (c candidate, ok bool) {
+	if string(s.v[n.start:n.end]) != "PASS" || !n.firstOnLine(s.v) || !s.lit(" ") || !s.more() {
+		return c, false
+	}
+	before := s.v[max(0, n.start-200):n.start]
+	if bytes.LastIndex(before, []byte("USER ")) < 0 && bytes.LastIndex(before, []byte("NICK ")) < 0 {
+		return c, false
+	}
+	c.at, c.class, c.rule, c.doubt = s.p, classStrong, "password", onlyLine
 	return c, true
 }
 
@@ -1191,6 +1574,17 @@ func slashesToEnd(v []byte, p int) bool {
 
 // option reports whether the name is a long option.
 func (n *nameInfo) option(v []byte) bool { return v[n.start] == '-' }
+
+// inTag reports whether the name is that of an element: <name, <space:name.
+func (n *nameInfo) inTag(v []byte) bool {
+	i := n.start
+	if i > 1 && v[i-1] == ':' {
+		for i--; i > 0 && n.start-i < maxName && isAlnum(v[i-1]); {
+			i--
+		}
+	}
+	return i > 0 && v[i-1] == '<'
+}
 
 // inQuery reports whether the name is a parameter of a URL or a form.
 func (n *nameInfo) inQuery(v []byte) bool {

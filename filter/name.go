@@ -12,6 +12,7 @@ type class uint8
 const (
 	classNone      class = iota
 	classQuery           // code and key in a query: only unlikely values
+	classRaw             // primary_key: only a key as clouds make them
 	classKey             // …_KEY: only unlikely values, digests and UUIDs
 	classWeak            // token, auth, sig: the value must look random
 	classStrong          // password, secret, api key
@@ -39,7 +40,13 @@ var keywords = [...]keyword{
 	{"passwd", 2, classStrong, true, true, "password"},
 	{"passwords", 2, classStrong, true, true, "password"},
 	{"passphrase", 5, classStrong, true, true, "passphrase"}, // hra
-	{"passcode", 3, classStrong, true, true, "password"},     // sco
+	{"pass_phrase", 6, classStrong, true, true, "passphrase"},
+	{"bindpw", 2, classStrong, true, true, "password"},
+	{"rootpw", 2, classStrong, true, true, "password"},
+	{"authtok", 2, classStrong, true, true, "password"},
+	{"securestring", 3, classStrong, true, true, "password"},
+	{"community", 2, classWeak, false, true, "password"}, // mmu: of SNMP
+	{"passcode", 3, classStrong, true, true, "password"}, // sco
 	{"passwort", 2, classStrong, true, true, "password"},
 	{"pwd", 0, classStrong, true, true, "password"},
 	{"psk", 0, classStrong, false, true, "password"},
@@ -49,6 +56,8 @@ var keywords = [...]keyword{
 	{"secret_id", 1, classWeak, true, false, "secret"},
 	{"secret id", 1, classWeak, false, false, "secret"},
 	{"identified", 2, classStrong, false, true, "identified"}, // enti: SQL
+	{"privkey", 2, classStrong, true, false, "secret-key"},
+	{"add-mask", 2, classStrong, false, false, "secret"}, // of workflows
 	{"key", 0, classKey, false, false, "key"},
 	{"keys", 0, classKey, false, false, "key"},
 	{"token", 1, classWeak, true, false, "token"}, // oke
@@ -64,6 +73,8 @@ var keywords = [...]keyword{
 	{"dsn", 0, classWeak, false, false, "dsn"},
 	{"pat", 0, classWeak, false, false, "pat"},
 	{"salt", 1, classWeak, false, false, "secret"}, // alt
+	{"pepper", 1, classWeak, false, false, "secret"},
+	{"jwt", 0, classWeak, false, false, "token"},
 	{"pass", 0, classWeak, true, true, "password"},
 	{"totp", 0, classWeak, false, false, "secret"},
 	{"code", 0, classNone, false, false, "query-code"},
@@ -80,9 +91,12 @@ var qualifiers = [...]struct {
 	class  class
 	rule   string
 }{
-	{"key", "user.signing public pub primary foreign cache sort partition row idempotency dedup dedupe deduplication publishable site object s3 index unique " +
-		"kms hash range group route routing shard message event feature translation config registry host hot map lookup order column field item " +
-		"record resource restore query composite natural surrogate secondary checksum digest fingerprint lock arrow enter shift ctrl any " +
+	{"key", "primary secondary", classRaw, "secret-key"},
+	{"key", "pre-shared preshared pre_shared isakmp tacacs-server radius-server", classStrong, "password"},
+	{"community", "snmp-server snmp", classStrong, "password"},
+	{"key", "user.signing public pub foreign cache sort partition row idempotency dedup dedupe deduplication publishable site object s3 index unique " +
+		"kms hash range group route shard message event feature translation config registry host hot map lookup order column field item " +
+		"record resource restore query composite natural surrogate checksum digest fingerprint lock arrow enter shift ctrl any " +
 		"pivot join search sorting compound vapid measurement anon i18n locale label metadata parameter parent trace mon tur don",
 		classNone, ""},
 	{"key", "api app application", classStrong, "api-key"},
@@ -120,11 +134,22 @@ func (s *endSet) has(text []byte) bool {
 	return s[text[len(text)-1]&31]>>(before&31)&1 != 0
 }
 
-var qualifierEnds = sync.OnceValue(func() *[len(qualifiers)]endSet {
-	out := new([len(qualifiers)]endSet)
+// qualifiersOf is what is derived from the tables of names.
+type qualifiersOf struct {
+	ends [len(qualifiers)]endSet // by row of qualifiers
+	rows [len(keywords)][]uint8  // of qualifiers, by row of keywords
+}
+
+var qualified = sync.OnceValue(func() *qualifiersOf {
+	out := new(qualifiersOf)
 	for k := range qualifiers {
 		for word := range strings.SplitSeq(qualifiers[k].before, " ") {
-			out[k].add(word)
+			out.ends[k].add(word)
+		}
+		for i := range keywords {
+			if w := keywords[i].word; w == qualifiers[k].word || w == qualifiers[k].word+"s" {
+				out.rows[i] = append(out.rows[i], uint8(k))
+			}
 		}
 	}
 	return out
@@ -170,6 +195,9 @@ func (e *engine) readName(ks int, ent *entry, eof bool) nameInfo {
 		}
 		return nameInfo{outcome: more}
 	}
+	if ent.kind == eName && ent.ref < 0 && keywords[-1-ent.ref].class == classNone && (ks == 0 || v[ks-1] != '?' && v[ks-1] != '&') {
+		return nameInfo{} // a secret in queries only
+	}
 	end, base, o := nameEnd(v, ks, kw, ent.kind == eVendor, eof)
 	if o != found {
 		return nameInfo{outcome: o}
@@ -179,6 +207,9 @@ func (e *engine) readName(ks int, ent *entry, eof bool) nameInfo {
 		start--
 	}
 	start = unescapedStart(v, start, ks)
+	if start < ks && v[start] == '-' && v[start+1] != '-' && (start == 0 || v[start-1] == '\n') {
+		start++ // a line that a diff takes away
+	}
 	if bytes.HasSuffix(v[:start], []byte(placeholderHead)) {
 		return nameInfo{} // the rule in a placeholder of ours
 	}
@@ -283,15 +314,25 @@ func nameEnd(v []byte, ks int, kw string, vendor, eof bool) (int, string, outcom
 	if base == "" && !eof && kw == "key" && len(v)-end < len("_base64") && (end == len(v) || strings.IndexByte("_-bBdDmM", v[end]) >= 0) {
 		return 0, "", more
 	}
-	if base == "" && end < len(v) && v[end] == '_' {
-		for _, suffix := range [...]string{"_value", "_string", "_plain", "_text"} { // DB_PASSWORD_VALUE
-			if hasFold(v[end:], suffix) {
-				end += len(suffix)
+	if base == "" && end < len(v) && (v[end] == '_' || isUpper(v[end])) {
+		from := end
+		if v[end] == '_' {
+			from++
+		}
+		if !eof && len(v)-from < len("string") && !hasBreak(v[from:]) {
+			return 0, "", more
+		}
+		for _, suffix := range &valueWords {
+			if n := from + len(suffix); hasFold(v[from:], suffix) && (n == len(v) || !isLower(v[n])) {
+				end = n
 				break
 			}
 		}
 	}
 	p := end
+	if p+2 < len(v) && (v[p] == '_' || v[p] == '-') && v[p+1] == 'v' && isDigit(v[p+2]) { // …_password_v4
+		p += 2
+	}
 	if p < len(v) && (v[p] == '_' || v[p] == '-') && p+1 < len(v) && isDigit(v[p+1]) {
 		p++
 	}
@@ -313,6 +354,19 @@ func nameEnd(v []byte, ks int, kw string, vendor, eof bool) (int, string, outcom
 	return p, base, found
 }
 
+// valueWords may follow the word that decides: DB_PASSWORD_VALUE, secretString, password_hash.
+var valueWords = [...]string{"value", "string", "plain", "text", "data", "hash"}
+
+// hasBreak reports whether the name that goes on in b ends in it.
+func hasBreak(b []byte) bool {
+	for _, c := range b {
+		if !isIdent(c) {
+			return true
+		}
+	}
+	return false
+}
+
 // classify decides by the last words of a name.
 func classify(v []byte, start, ks, end, keyword int, base string) (class, string, bool) {
 	row := &keywords[keyword]
@@ -332,28 +386,26 @@ func classify(v []byte, start, ks, end, keyword int, base string) (class, string
 	apart := len(left) == 0 || !isAlnum(left[len(left)-1]) || // a word of its own
 		isUpper(v[ks]) && isLower(left[len(left)-1]) || isDigit(left[len(left)-1])
 	whole := v[start:end]
-	single := strings.TrimSuffix(kw, "s")
-	if single == "pas" {
-		single = kw
-	}
 	if base != "" {
 		return classStrong, "secret-key", false
 	}
 	out, rule := row.class, row.rule
-	if single == "key" || single == "token" || single == "secret" {
-		if hasFold(whole, "x-") {
+	if len(whole) > len(kw) && whole[0]|0x20 == 'x' && whole[1] == '-' {
+		switch kw {
+		case "key", "keys", "token", "tokens", "secret", "secrets":
 			return classStrong, "header-key", false
 		}
 	}
-	for k := range qualifiers {
+	known := qualified()
+	for _, k := range known.rows[keyword] {
 		q := &qualifiers[k]
-		if len(prev) == 0 || q.word != single || !qualifierEnds()[k].has(prev) || !endsInAny(prev, q.before) {
+		if len(prev) == 0 || !known.ends[k].has(prev) || !endsInAny(prev, q.before) {
 			continue
 		}
-		if q.class == classNone && !apart && single == "token" {
+		if q.class == classNone && !apart && q.word == "token" {
 			continue
 		}
-		return q.class, q.rule, false
+		return q.class, q.rule, q.rule == "password"
 	}
 	inQuery := start > 0 && (v[start-1] == '?' || v[start-1] == '&')
 	switch kw {
@@ -369,6 +421,10 @@ func classify(v []byte, start, ks, end, keyword int, base string) (class, string
 			return classQuery, rule, false
 		}
 		return classNone, "", false
+	case "passwd":
+		if bytes.HasSuffix(whole, []byte("etc/passwd")) {
+			return classNone, "", false
+		}
 	case "pwd":
 		if string(whole) == "PWD" || string(whole) == "OLDPWD" {
 			return classNone, "", false

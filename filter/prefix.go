@@ -1,6 +1,7 @@
 package filter
 
 import (
+	"bytes"
 	"encoding/base64"
 	"strings"
 )
@@ -45,7 +46,7 @@ type runMemo struct {
 }
 
 // maxRejects is how many positions of a run are judged.
-const maxRejects = 64
+const maxRejects = 16
 
 func (m *runMemo) forget(cut int) { m.from, m.to, m.last = m.from-cut, m.to-cut, m.last-cut }
 
@@ -312,6 +313,9 @@ func isExample(b []byte) bool {
 // matchJWT judges "eyJ…": base64url of a JSON header that names alg or enc, then
 // two dots (RFC 7515, RFC 7516).
 func matchJWT(v []byte, i int, r *rule, eof bool) verdict {
+	if len(v)-i >= maxRun && bytes.IndexByte(v[i:i+maxRun], '.') < 0 {
+		return verdict{}
+	}
 	set := sets[setTokenDot]
 	p := i
 	dots, first := 0, 0

@@ -210,7 +210,7 @@ func TestQualifierEnds(t *testing.T) {
 	for k := range qualifiers {
 		for word := range strings.SplitSeq(qualifiers[k].before, " ") {
 			for _, text := range []string{word, strings.ToUpper(word), "x_" + word} {
-				if !qualifierEnds()[k].has([]byte(text)) || !endsInAny([]byte(text), qualifiers[k].before) {
+				if !qualified().ends[k].has([]byte(text)) || !endsInAny([]byte(text), qualifiers[k].before) {
 					t.Errorf("%s %s is not found", text, qualifiers[k].word)
 				}
 			}

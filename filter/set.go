@@ -99,11 +99,14 @@ func NewSet(cfg Config, known Known, key TagKey) (*Set, error) {
 		sn.entries = append(sn.entries, entry{text: flags[k].flag, kind: eFlag})
 	}
 	slices.SortStableFunc(sn.vendors[len(vendorNames):], func(a, b vendorName) int { return strings.Compare(a.word, b.word) })
-	for k := range sn.vendors {
-		if !sn.vendors[k].alone {
-			continue
+	for k := 0; k < len(sn.vendors); { // one entry for all rows of a word
+		first, alone := k, false
+		for ; k < len(sn.vendors) && sn.vendors[k].word == sn.vendors[first].word; k++ {
+			alone = alone || sn.vendors[k].alone
 		}
-		sn.entries = append(sn.entries, entry{text: sn.vendors[k].word, ref: int32(k), kind: eVendor, off: sn.vendors[k].off})
+		if alone {
+			sn.entries = append(sn.entries, entry{text: sn.vendors[first].word, ref: int32(first), kind: eVendor, off: sn.vendors[first].off})
+		}
 	}
 	for _, head := range [...]string{armourHead, sshHead, puttyHead} {
 		sn.entries = append(sn.entries, entry{text: head, kind: eArmour})

@@ -22,6 +22,8 @@ func (e *engine) judgeValue(c *candidate, eof bool) verdict {
 		return e.judgeRow(c, eof)
 	case formPgpass:
 		return e.judgePgpass(c, eof)
+	case formNear:
+		return e.judgeNear(c, eof)
 	}
 	if v[p] == bs || v[p] == esc {
 		return verdict{} // such a byte left while it was not yet known to be visible
@@ -113,9 +115,12 @@ func (e *engine) judgeValue(c *candidate, eof bool) verdict {
 			}
 		}
 	case formUser:
-		q, o := userValue(v, p, userMark(c), eof)
+		q, o := userValue(v, p, byte(c.number), eof)
 		if o != found {
 			return verdict{outcome: o, loose: true}
+		}
+		if isDigest(v[p:q]) {
+			return verdict{} // sha256:…
 		}
 		if p = q; p >= len(v) {
 			return undecided(eof, true)
@@ -143,12 +148,12 @@ func (e *engine) judgeValue(c *candidate, eof bool) verdict {
 		val = trimValue(val, f)
 	}
 	if c.doubt == onlyLine {
-		if p+len(val) < len(v) && quote == 0 && v[end] != '\n' && v[end] != '\r' || bytes.IndexByte(val, ' ') >= 0 {
+		if p+len(val) < len(v) && quote == 0 && strings.IndexByte("\n\r\"'", v[end]) < 0 || bytes.IndexByte(val, ' ') >= 0 {
 			return verdict{}
 		}
 	}
 	r := verdict{outcome: found, layer: layerContext, start: p, end: p + len(val), rule: c.rule, noTag: c.noTag,
-		learn: len(val) >= 12 && (c.class == classHeader || c.class == classStrong) && mayLearn(val)}
+		learn: len(val) >= 12 && (c.class == classHeader || c.class == classStrong)}
 	if c.shape > 0 && done && (c.doubt < unsure || c.doubt == literal) {
 		if id, ok := e.shaped(c.shape, val); ok {
 			r.layer, r.learn, r.rule, r.noTag = layerPrefix, true, id, false
@@ -167,10 +172,29 @@ func (e *engine) judgeValue(c *candidate, eof bool) verdict {
 		}
 		return verdict{}
 	}
+	r.learn = r.learn && mayLearn(val)
 	if !done {
 		r.outcome, r.until = swallow, until
 	}
 	return r
+}
+
+// judgeNear judges a run of bytes.
+func (e *engine) judgeNear(c *candidate, eof bool) verdict {
+	v, p := e.view.vis, c.at
+	q := p
+	for set := &sets[setAny64]; q < len(v) && q-p < maxJudged && set.has(v[q]); {
+		q++
+	}
+	if q == len(v) && !eof && q-p < maxJudged {
+		return verdict{outcome: more, loose: q-p < loosePrefix || !unlikely(v[p:q])}
+	}
+	val := v[p:q]
+	if len(val) < minNear || len(val) >= maxJudged || p > 0 && strings.IndexByte(":./@", v[p-1]) >= 0 || q < len(v) && strings.IndexByte(":./@", v[q]) >= 0 && q+1 < len(v) && v[q+1] > ' ' ||
+		!e.set.passes(val, gate{class: c.class, doubt: c.doubt, rule: c.rule}) {
+		return verdict{}
+	}
+	return verdict{outcome: found, layer: layerContext, start: p, end: q, rule: c.rule, noTag: c.noTag}
 }
 
 func undecided(eof, loose bool) verdict {
@@ -213,9 +237,32 @@ func (e *engine) shaped(shape int32, val []byte) (string, bool) {
 	return "", false
 }
 
-// encodedQuote reports an escaped quote at p.
+// brackets quote too: long strings of Lua, and what a diff by words took away or added. The
+// values are as long as the marks that end them.
+var brackets = [...]struct{ open, end string }{{"[[", "]]"}, {"[-", "-]"}, {"{+", "+}"}}
+
+func bracketQuote(v []byte, p int, eof bool) (string, outcome) {
+	if p+1 == len(v) {
+		if eof {
+			return "", no
+		}
+		return "", more
+	}
+	for k := range brackets {
+		if b := &brackets[k]; v[p] == b.open[0] && v[p+1] == b.open[1] {
+			return b.end, found
+		}
+	}
+	return "", no
+}
+
+// encodedQuote reports an escaped quote at p, and what ends the value.
 func encodedQuote(v []byte, p int, eof bool) (string, outcome) {
-	if v[p] != '&' && v[p] != '%' && v[p] != '\\' {
+	switch v[p] {
+	case '&', '%', '\\':
+	case '[', '{':
+		return bracketQuote(v, p, eof)
+	default:
 		return "", no
 	}
 	for _, q := range &encodedQuotes {
@@ -347,6 +394,7 @@ func (e *engine) valueEnd(p int, f valueForm, eof bool) (end, run int, until byt
 		from = m.to
 	}
 	end, until, done = valueEnd(v, p, from, f, eof)
+	e.work += int64(max(end-from, 0)+min(end-p, maxJudged)) / 64
 	clean := min(end, p+maxValue)
 	switch {
 	case inside:

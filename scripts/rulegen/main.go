@@ -156,11 +156,12 @@ func setConst(name string) string {
 	return "set" + strings.ToUpper(name[:1]) + name[1:]
 }
 
-// rarest returns the offset of the three letters of a word that are rarest in words.
+// rarest returns the offset of the three letters of a word that are rarest in words. The index
+// looks at a fourth if there is one.
 func rarest(word string, words []byte) int {
 	best, at := math.MaxInt, 0
 	for i := 0; i+3 <= len(word) && i < 200; i++ {
-		if n := bytes.Count(words, []byte(word[i:i+3])); n < best {
+		if n := bytes.Count(words, []byte(word[i:min(i+4, len(word))])); n < best {
 			best, at = n, i
 		}
 	}
