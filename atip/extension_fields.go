@@ -77,7 +77,7 @@ func (c *extensionChecker) arg(v val, at string) {
 		}
 		return true
 	})
-	if selectors != 1 {
+	if selectors > 1 || selectors == 0 && !v.get("default").ok() {
 		c.bad(v, at, "not exactly one of index, name, flag and key")
 	}
 	if !v.get("kind").ok() || !v.get("access").ok() {

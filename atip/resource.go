@@ -73,7 +73,7 @@ func ClassByName(name string) (Class, bool) {
 }
 
 // Resource is one thing a call touches. Resolve fills Kind, Value and Access;
-// Abs and Class need the file system and are filled by internal/run.
+// Abs and Class need the file system and are filled by internal/effects.
 type Resource struct {
 	Kind      string `json:"kind"` // path, url, host, ref, db
 	Value     string `json:"value"`

@@ -36,6 +36,9 @@ func (c *resourceCollector) fromArg(v val) {
 	index, hasIndex := v.get("index").integer()
 	name, flag, key := v.get("name").str(), v.get("flag").str(), v.get("key").str()
 	selector := selector{index, name, flag, key}
+	if !hasIndex && name == "" && flag == "" && key == "" {
+		selector.key = "\x00" + v.get("default").str() // what the command uses whatever its words are
+	}
 	for _, s := range c.selectors {
 		if s == selector {
 			return

@@ -560,7 +560,7 @@ func (d *deriver) env(name, value string) {
 func (d *deriver) finish() (Profile, error) {
 	plain := d.in.OrgBound && !d.hosts && d.p.Net.Mode == NetNone && d.p.Confine == ConfineKernel
 	// In a private root a file is covered, which leaves its name where it is.
-	if plain && d.p.Forced != T3 && !d.p.Temporary && len(d.p.Need) == 0 || d.in.Mirrored == nil {
+	if plain && d.p.Forced != T3 && !d.p.Temporary && !d.p.Layered && len(d.p.Need) == 0 || d.in.Mirrored == nil {
 		d.leaveOut()
 	}
 	grants := d.unwritten(d.set.compact())

@@ -23,8 +23,11 @@ func (d *deriver) caches() {
 			if build := d.cacheDir("GOCACHE", "go-build"); build != "" {
 				d.overlay("go-build", build, map[string]string{"GOCACHE": build})
 			}
+			layers := len(d.p.Overlays)
 			d.overlay("gomod", host, map[string]string{"GOMODCACHE": host, "GOPROXY": d.in.Getenv("GOPROXY")})
 			if offline {
+				// It notes there what it found out about the commit at hand, and warns if it cannot.
+				d.p.Layered = len(d.p.Overlays) > layers
 				d.optional(host, Read, "cache")
 				continue
 			}

@@ -261,6 +261,14 @@ func TestDeriveEnvironment(t *testing.T) {
 			t.Errorf("%s=%q, want %q", name, p.Env[name], want)
 		}
 	}
+	if !p.Layered {
+		t.Error("no layer over the cache of modules")
+	}
+	bare := in
+	bare.Families = []string{"npm", "pip"}
+	if p, err = Derive(bare); err != nil || p.Layered {
+		t.Errorf("a layer without go: %t, %v", p.Layered, err)
+	}
 	in.Net.Mode = NetFull
 	if p, err = Derive(in); err != nil || p.Env["GOMODCACHE"] != w+"/gomod" ||
 		p.Env["GOPROXY"] != "file:///home/u/go/pkg/mod/cache/download,https://proxy.golang.org,direct" {

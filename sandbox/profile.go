@@ -308,6 +308,7 @@ type Profile struct {
 	KeepLeftovers     bool     // what the command leaves behind goes on running
 	Tmp               Tmp      // what stands on /tmp
 	Temporary         bool     // the call names something in /tmp, where there is a private one
+	Layered           bool     // a cache of the host is read that the tool also writes, which takes a layer over it
 	HostWrite         bool     // a path beyond the private directory may be written
 	PlainRead         bool     // needs less: every executable is known, nothing but TMPDIR is written, no network
 	Env               map[string]string

@@ -127,6 +127,8 @@ func Select(p Profile, h Host) (Setup, error) {
 		switch {
 		case p.Temporary:
 			s.why = "it names a path in /tmp, and the runs of a workspace have a private /tmp"
+		case p.Layered && h.Overlay && len(lower.gaps) == 0:
+			s.why = "its tool writes to a cache of the host, over which a private root puts a layer"
 		case len(lower.gaps) == 0:
 			s = lower
 			s.why = "it is sufficient for this run"

@@ -21,6 +21,7 @@ func TestSelect(t *testing.T) {
 	with := func(p Profile, change func(*Profile)) Profile { change(&p); return p }
 	t2 := Host{OS: "linux", ABI: 7, Seccomp: true, NSWhy: "user namespaces are off", state: "/state", cgroup: noCgroup}
 	t3 := Host{OS: "linux", ABI: 7, Seccomp: true, Namespaces: true, state: "/state", cgroup: noCgroup}
+	with3 := func(h Host, overlay bool) Host { h.Overlay = overlay; return h }
 	stateless := t2
 	stateless.state = ""
 	for _, tc := range []struct {
@@ -52,6 +53,8 @@ func TestSelect(t *testing.T) {
 		{"other limits", Profile{PlainRead: true, Limits: Limits{CPU: 5, FileSize: 1, Memory: 1}}, t2, T2, "", ""},
 		{"accepted gaps are for lesser machines", Profile{Accept: BuiltinAccept()}, t3, T3, "", ""},
 		{"plain read where T3 is usable", Profile{PlainRead: true}, t3, T2, "", ""},
+		{"a cache under a layer takes T3", Profile{PlainRead: true, Layered: true}, with3(t3, true), T3, "", ""},
+		{"a cache without a layer", Profile{PlainRead: true, Layered: true}, with3(t3, false), T2, "", ""},
 		{"required gap takes T3", Profile{Accept: []Guarantee{FilesHidden}}, t3, T3, "", ""},
 		{"required beats accepted", Profile{Need: []Guarantee{ProcHidden}, Accept: BuiltinAccept()}, t2, T2, "proc.hidden", "E4101"},
 		{"required beats accepted, T3", Profile{Need: []Guarantee{ProcHidden}, Accept: BuiltinAccept()}, t3, T3, "", ""},

@@ -118,6 +118,7 @@ func (p *Profile) wire(c *coder) {
 	c.flag(&p.HostWrite)
 	c.flag(&p.PlainRead)
 	c.flag(&p.Temporary)
+	c.flag(&p.Layered)
 	for _, env := range [...]*map[string]string{&p.Env, &p.OverlayEnv} {
 		c.table(env)
 	}

@@ -33,6 +33,13 @@ var completions = []struct{ typed, want string }{
 	{"atip-exec explain -o json -- zzmytool be", "atip-exec explain -o json -- zzmytool beta"},
 	{"atip-exec -- safety-p", "atip-exec -- safety-p"}, // no verb behind it, and no program has it in its name
 	{"atip-exec zzmytool --dry", "atip-exec zzmytool --dry"},
+	{"atip-exec zzdoc dep", "atip-exec zzdoc deploy"},
+	{"atip-exec -q -- zzdoc dep", "atip-exec -q -- zzdoc deploy"},
+	{"atip-exec zzdoc deploy --env", "atip-exec zzdoc deploy --environment"},
+	{"atip-exec zzdoc deploy --environment stag", "atip-exec zzdoc deploy --environment staging"},
+	{"atip-exec explain zzdoc deploy eu-w", "atip-exec explain zzdoc deploy eu-west"},
+	{"atip delegate --tools git -- zzdoc dep", "atip delegate --tools git -- zzdoc deploy"},
+	{"atip-exec zzdoc be", "atip-exec zzdoc beta"}, // its document has no such word, and the shell has
 	{"atip-exec policy sim", "atip-exec policy simulate"},
 	{"atip-exec script onlyf", "atip-exec script onlyfile"},
 	{"atip sandbox quar", "atip sandbox quarantine"},
@@ -52,12 +59,17 @@ var completions = []struct{ typed, want string }{
 	{"atip delegate --tools git -- zzmytool be", "atip delegate --tools git -- zzmytool beta"},
 }
 
+// zzdoc is the metadata of a command that is not installed.
+const zzdoc = `{"atip":{"version":"0.6"},"name":"zzdoc","version":"1","description":"d","commands":{"deploy":{"description":"Ship it",
+"arguments":[{"name":"region","type":"enum","enum":["eu-west","us-east"],"description":"where"}],
+"options":[{"name":"environment","flags":["--environment"],"type":"enum","enum":["staging","production"],"description":"which"}]},"destroy":{"description":"Remove it"}}}`
+
 // completing is a directory to type in, and its environment.
 func completing(t *testing.T) (w world, env []string) {
 	t.Helper()
 	w = newWorld(t)
 	put(t, w.ws, map[string]string{"onlyfile": "", "onlydir/x": "", "Runfile": "# @desc Ship it\nship(target = staging) echo\ndb:up() echo\n"})
-	put(t, w.home, map[string]string{"stubs/zzmytool": "#!/bin/sh\n"})
+	put(t, w.home, map[string]string{"stubs/zzmytool": "#!/bin/sh\n", ".local/share/agent-tools/shims/zzdoc.json": zzdoc})
 	if err := os.Chmod(filepath.Join(w.home, "stubs", "zzmytool"), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +93,7 @@ bind 'set enable-bracketed-paste off'
 @MORE@
 source <(atip completion bash)
 _zzmytool() { [[ $2 == be* ]] && COMPREPLY=(beta); }
-complete -F _zzmytool zzmytool
+complete -F _zzmytool zzmytool zzdoc
 __shown() { echo; echo "SHOWN<$((++shown)):$READLINE_LINE>"; READLINE_LINE= READLINE_POINT=0; }
 bind -x '"\C-t": __shown'
 `
@@ -91,7 +103,7 @@ unsetopt beep
 autoload -U compinit && compinit -D -u
 source <(atip completion zsh)
 _zzmytool() { [[ $PREFIX == be* ]] && compadd beta; }
-compdef _zzmytool zzmytool
+compdef _zzmytool zzmytool zzdoc
 __shown() { print; print -r -- "SHOWN<$((++shown)):$BUFFER>"; BUFFER=; }
 zle -N __shown
 bindkey '^T' __shown
@@ -160,7 +172,7 @@ func TestCompletion(t *testing.T) {
 func TestCompletionOfFish(t *testing.T) {
 	needShell(t, "fish")
 	w, env := completing(t)
-	put(t, w.home, map[string]string{"settings.fish": "atip completion fish | source\ncomplete -c zzmytool -f -a beta\n"})
+	put(t, w.home, map[string]string{"settings.fish": "atip completion fish | source\ncomplete -c zzmytool -f -a beta\ncomplete -c zzdoc -f -a beta\n"})
 	for _, c := range completions {
 		if strings.HasSuffix(c.want, "--status-f") {
 			continue // fish lists what bash and zsh write as far as it is common
@@ -180,6 +192,32 @@ func TestCompletionOfFish(t *testing.T) {
 		if len(offered) != 1 || offered[0] != word {
 			t.Errorf("%q: offered %q, want %q; %v", c.typed, offered, word, err)
 		}
+	}
+}
+
+// TestCompletionOfLines asks as the script for PowerShell does, for the lines whose answer is ours:
+// files, programs and what others wrote are the shell's.
+func TestCompletionOfLines(t *testing.T) {
+	w, env := completing(t)
+	ours := 0
+	for _, c := range completions {
+		word := c.want[strings.LastIndex(c.want, " ")+1:]
+		if strings.HasSuffix(word, "--status-f") || strings.Contains(word, "=") || word == "beta" || word == "zzmytool" || strings.HasPrefix(word, "only") || c.want == c.typed {
+			continue
+		}
+		ours++
+		words := strings.Fields(c.typed)
+		last := len(words) - 1
+		cmd := exec.Command(filepath.Join(bin, "atip"), append([]string{"__complete", "line", "begun:" + words[last], "--"}, words[:last]...)...)
+		cmd.Dir, cmd.Env = w.ws, env
+		out, err := cmd.CombinedOutput()
+		offered, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\t")
+		if err != nil || offered != word || strings.Count(string(out), "\n") != 1 {
+			t.Errorf("%q: offered %q, want %q; %v", c.typed, out, word, err)
+		}
+	}
+	if ours < 20 {
+		t.Errorf("only %d lines are ours", ours)
 	}
 }
 

@@ -1,12 +1,14 @@
 package main_test
 
 import (
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestConsoleExamples runs every "$ …" line of the console blocks in README.md and
@@ -23,9 +25,9 @@ func TestConsoleExamples(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, block := range consoleBlocks(string(text)) {
-			w := exampleWorld(t)
+			w, port := exampleWorld(t), freePort(t)
 			for _, step := range block {
-				w.example(filepath.Base(file), step)
+				w.example(filepath.Base(file), step.at(port))
 				ran++
 			}
 		}
@@ -38,6 +40,51 @@ func TestConsoleExamples(t *testing.T) {
 type example struct {
 	line string
 	want []string
+}
+
+// examplePort is that of the servers in examples. Tests put a free one in its place.
+const examplePort = "8440"
+
+func (e example) at(port string) example {
+	out := example{line: strings.ReplaceAll(e.line, examplePort, port)}
+	for _, want := range e.want {
+		out.want = append(out.want, strings.ReplaceAll(want, examplePort, port))
+	}
+	return out
+}
+
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	return port
+}
+
+// serve starts a line that ends with " &", until the test ends, and waits for the port in it.
+func (w world) serve(line string, env []string) {
+	w.t.Helper()
+	cmd := exec.Command("bash", "-c", "exec "+line)
+	cmd.Dir, cmd.Env = w.ws, env
+	if err := cmd.Start(); err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	port := line[strings.LastIndexByte(line, ' ')+1:]
+	for range 500 {
+		if c, err := net.Dial("tcp", "127.0.0.1:"+port); err == nil {
+			c.Close()
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	w.t.Fatalf("%q does not answer at port %s", line, port)
 }
 
 func consoleBlocks(text string) [][]example {
@@ -88,9 +135,13 @@ cp .git/notes "$HOME/notes.txt"
 
 func (w world) example(file string, e example) {
 	w.t.Helper()
+	env := []string{"HOME=" + w.home, "PATH=" + w.path + ":/usr/local/bin:/usr/bin:/bin:" + bin, "ATIP_EXEC_OUTPUT=text"}
+	if line, ok := strings.CutSuffix(e.line, " &"); ok {
+		w.serve(line, env)
+		return
+	}
 	cmd := exec.Command("bash", "-c", e.line)
-	cmd.Dir = w.ws
-	cmd.Env = []string{"HOME=" + w.home, "PATH=" + w.path + ":/usr/local/bin:/usr/bin:/bin:" + bin, "ATIP_EXEC_OUTPUT=text"}
+	cmd.Dir, cmd.Env = w.ws, env
 	out, err := cmd.CombinedOutput()
 	if exit, ok := err.(*exec.ExitError); err != nil && (!ok || exit.ExitCode() == 64 || exit.ExitCode() == 70 || exit.ExitCode() == 78) {
 		w.t.Errorf("%s: %q: %v: %s", file, e.line, err, out)
@@ -104,13 +155,9 @@ func (w world) example(file string, e example) {
 	}
 }
 
-// TestThreatModelNamesItsTests holds docs/threat-model.md to its word: each test
-// and script it names must be there.
+// TestThreatModelNamesItsTests holds docs/threat-model.md and docs/seeds.md to their word: each
+// test and script that they name must be there.
 func TestThreatModelNamesItsTests(t *testing.T) {
-	text, err := os.ReadFile("../../docs/threat-model.md")
-	if err != nil {
-		t.Fatal(err)
-	}
 	var sources strings.Builder
 	for _, pattern := range []string{"../../*/*_test.go", "../../*/*/*_test.go", "../../*/*/*/*_test.go"} {
 		files, err := filepath.Glob(pattern)
@@ -125,18 +172,24 @@ func TestThreatModelNamesItsTests(t *testing.T) {
 			sources.Write(raw)
 		}
 	}
-	names := regexp.MustCompile("`(Test[A-Za-z0-9]+)`").FindAllStringSubmatch(string(text), -1)
-	if len(names) < 10 {
-		t.Fatalf("only %d tests are named", len(names))
-	}
-	for _, name := range names {
-		if !strings.Contains(sources.String(), "func "+name[1]+"(") {
-			t.Errorf("docs/threat-model.md names %s, which is not there", name[1])
+	for _, page := range []string{"threat-model.md", "seeds.md"} {
+		text, err := os.ReadFile(filepath.Join("../../docs", page))
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	for _, script := range regexp.MustCompile("`([a-z]+\\.txt)`").FindAllStringSubmatch(string(text), -1) {
-		if _, err := os.Stat(filepath.Join("testdata", script[1])); err != nil {
-			t.Error(err)
+		names := regexp.MustCompile("`(Test[A-Za-z0-9_]+)`").FindAllStringSubmatch(string(text), -1)
+		if len(names) < 10 {
+			t.Fatalf("%s: only %d tests are named", page, len(names))
+		}
+		for _, name := range names {
+			if !strings.Contains(sources.String(), "func "+name[1]+"(") {
+				t.Errorf("docs/%s names %s, which is not there", page, name[1])
+			}
+		}
+		for _, script := range regexp.MustCompile("`([a-z_]+\\.txt)`").FindAllStringSubmatch(string(text), -1) {
+			if _, err := os.Stat(filepath.Join("testdata", script[1])); err != nil {
+				t.Error(err)
+			}
 		}
 	}
 }

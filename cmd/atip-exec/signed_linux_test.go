@@ -88,9 +88,14 @@ type stepTrust struct {
 	Metadata struct{ Rank, Source string }
 }
 
-func (w signing) explained(args ...string) stepTrust {
+func (w signing) explained(args ...string) stepTrust { return w.explainedWith("", args...) }
+
+// explainedWith has one variable more.
+func (w signing) explainedWith(variable string, args ...string) stepTrust {
 	w.t.Helper()
-	out, err := w.command(append([]string{"explain", "-o", "json", "--"}, args...)...).Output()
+	cmd := w.command(append([]string{"explain", "-o", "json", "--"}, args...)...)
+	cmd.Env = append(cmd.Env, variable)
+	out, err := cmd.Output()
 	var d struct{ Steps []stepTrust }
 	if err != nil || json.Unmarshal(out, &d) != nil || len(d.Steps) == 0 {
 		w.t.Fatalf("explain: %v %s", err, out)
@@ -169,6 +174,22 @@ func TestSignedRegistry(t *testing.T) {
 	back()
 	if step := w.explained("./dep"); step.MetadataTrust == nil || step.MetadataTrust.Level != "VERIFIED" {
 		t.Errorf("put back: %+v", step.MetadataTrust)
+	}
+	// Who chose the directory chose the document: a proven signature lifts nothing there.
+	planted := filepath.Join(w.home, "planted")
+	if out, err := exec.Command("cp", "-r", filepath.Join(w.home, ".local/share/agent-tools"), planted).CombinedOutput(); err != nil {
+		t.Fatalf("%v %s", err, out)
+	}
+	if step := w.explainedWith("ATIP_CACHE_DIR="+planted, "./dep"); step.Metadata.Rank != "user" || !strings.Contains(step.Metadata.Source, planted) {
+		t.Errorf("ATIP_CACHE_DIR: %+v", step.Metadata)
+	}
+	// A document counts as long as its registry is configured; the environment brings no signers.
+	os.Remove(filepath.Join(w.home, ".config/agent-tools/registries.json"))
+	if step := w.explained("./dep"); step.Metadata.Source != "none" {
+		t.Errorf("a document of a registry that is gone is used: %+v", step.Metadata)
+	}
+	if step := w.explainedWith("ATIP_REGISTRIES="+s.URL, "./dep"); step.MetadataTrust == nil || step.MetadataTrust.Level == "VERIFIED" || step.Metadata.Rank != "user" {
+		t.Errorf("of the environment: %+v %+v", step.MetadataTrust, step.Metadata)
 	}
 }
 

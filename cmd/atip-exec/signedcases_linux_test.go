@@ -2,6 +2,7 @@ package main_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -9,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 )
 
@@ -137,5 +139,138 @@ func TestRegistryRedirects(t *testing.T) {
 	to = func(r *http.Request) string { return "/moved" + r.URL.Path }
 	if code, out := fetch(""); code == 0 || !strings.Contains(out, "too often") || moved.Load() > 3 {
 		t.Errorf("a fourth hop: status %d, %d hops: %s", code, moved.Load(), out)
+	}
+}
+
+// TestReasonsOfRuns: what is decided about a run rather than about evidence, each by what makes it
+// so, with its level and its action (trust/sigstore's TestEveryRow holds the list against the table).
+func TestReasonsOfRuns(t *testing.T) {
+	t.Parallel()
+	const signers = `"allowedSigners":[{"type":"cosign","key":"keys/release.pub","log":"none","vouchesFor":["binary","metadata"]}]`
+	policy := func(w signing, trust string) {
+		w.put(filepath.Join(w.home, ".config/agent-tools/policy.json"), `{"version":1,"trust":{`+trust+`}}`, 0o600)
+	}
+	for _, row := range []struct {
+		reason, level, action string
+		make                  func(w *signing) (word string)
+	}{
+		{"no_signature", "UNSIGNED", "confirm", func(*signing) string { return "./dep" }},
+		{"revoked", "COMPROMISED", "deny", func(w *signing) string {
+			policy(*w, `"pins":{"dep":["sha256:`+w.digest+`"]},"revoked":{"sha256":["`+strings.ToUpper(w.digest)+`"]}`)
+			return "./dep"
+		}},
+		{"pinned", "UNSIGNED", "allow", func(w *signing) string {
+			policy(*w, `"pins":{"dep":["sha256:`+w.digest+`"]}`)
+			return "./dep"
+		}},
+		{"hash_mismatch", "COMPROMISED", "deny", func(w *signing) string {
+			policy(*w, `"pins":{"dep":["sha256:`+strings.Repeat("ab", 32)+`"]}`)
+			return "./dep"
+		}},
+		{"known_digest", "UNSIGNED", "allow", func(w *signing) string {
+			policy(*w, signers)
+			doc := filepath.Join(w.home, ".local/share/agent-tools/shims/sha256", w.digest+".json")
+			text := `{"atip":{"version":"0.6"},"binary":{"hash":"sha256:` + w.digest + `","name":"dep","version":"1"},"description":"Deployments","effects":{"network":false}}`
+			w.put(doc, text, 0o600)
+			w.put(filepath.Join(w.ws, "doc"), text, 0o600)
+			w.atip(0, "sign", "--key", w.key, "doc")
+			raw, err := os.ReadFile(filepath.Join(w.ws, "doc.bundle"))
+			if err != nil {
+				w.t.Fatal(err)
+			}
+			w.put(doc+".bundle", string(raw), 0o600)
+			return "./dep"
+		}},
+		{"system_path", "UNSIGNED", "allow", func(*signing) string { return "/usr/bin/env" }},
+		{"unreadable", "UNSIGNED", "confirm", func(w *signing) string {
+			raw, err := os.ReadFile(filepath.Join(bin, "probe"))
+			if err != nil {
+				w.t.Fatal(err)
+			}
+			w.put(w.tool, string(raw), 0o755)
+			if err := os.Chmod(w.tool, 0o111); err != nil {
+				w.t.Fatal(err)
+			}
+			return "./dep"
+		}},
+	} {
+		t.Run(row.reason, func(t *testing.T) {
+			w := newSigning(t, "")
+			word := row.make(&w)
+			cmd := w.command("explain", "-o", "json", "--", word)
+			if row.reason == "unreadable" && os.Geteuid() == 0 {
+				// Root reads everything.
+				for _, dir := range []string{w.home, w.ws} {
+					if out, err := exec.Command("chown", "-R", fmt.Sprint(nobodyID), dir).CombinedOutput(); err != nil {
+						t.Fatalf("%v %s", err, out)
+					}
+				}
+				for dir := w.ws; strings.HasPrefix(dir, os.TempDir()+"/"); dir = filepath.Dir(dir) {
+					if err := os.Chmod(dir, 0o755); err != nil {
+						t.Fatal(err)
+					}
+				}
+				cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobodyID, Gid: nobodyID}}
+			}
+			out, err := cmd.Output()
+			var d struct{ Steps []stepTrust }
+			if err != nil || json.Unmarshal(out, &d) != nil || len(d.Steps) == 0 || d.Steps[0].Trust == nil {
+				t.Fatalf("%v %s", err, out)
+			}
+			if v := d.Steps[0].Trust; v.Reason != row.reason || v.Level != row.level || v.Action != row.action {
+				t.Errorf("%+v", v)
+			}
+			if code, said := w.exec("--", word); row.action == "deny" && (code != 77 || !strings.Contains(said, row.reason) || strings.Contains(said, "deployed\n")) {
+				t.Errorf("status %d: %s", code, said)
+			}
+		})
+	}
+}
+
+// TestFullDisk: where nothing can be stored the evidence is looked at each time, with the same
+// answer, and a bundle or a root is written whole or not at all.
+func TestFullDisk(t *testing.T) {
+	t.Parallel()
+	w := newSigning(t, toolPolicy)
+	// A program without an interpreter: in the user namespace of a normal user none is root's.
+	program, err := os.ReadFile(filepath.Join(bin, "probe"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.write(string(program))
+	w.atip(0, "sign", "--key", w.key, "dep")
+	w.atip(0, "verify", "--keep", "./dep")
+	os.Remove(w.tool + ".bundle")
+	want := w.explained("./dep").Trust
+	if want.Evidence == nil || want.Action != "allow" {
+		t.Fatalf("the twin: %+v", want)
+	}
+	script := `set -e
+	mkdir -p "$HOME/.local/state" full
+	for dir in "$HOME/.local/state" full; do
+		mount -t tmpfs -o size=16k,mode=0700 none "$dir"
+		cat /dev/zero >"$dir/fill" 2>/dev/null || true
+	done
+	"$1/atip-exec" explain -o json -- ./dep
+	"$1/atip" sign --key release --bundle full/dep.bundle dep >&2 || echo "status $?" >&2
+	ls -A full >&2`
+	flags := []string{"--mount"}
+	if os.Geteuid() != 0 {
+		flags = append(flags, "--user", "--map-root-user")
+	}
+	cmd := exec.Command("unshare", append(flags, "sh", "-c", script, "sh", bin)...)
+	cmd.Dir, cmd.Env = w.ws, w.command().Env
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	var d struct{ Steps []stepTrust }
+	if err != nil || json.Unmarshal(out, &d) != nil || len(d.Steps) == 0 {
+		t.Fatalf("%v: %s %s", err, out, stderr.String())
+	}
+	if v := d.Steps[0].Trust; v.Evidence == nil || v.Evidence.Signer != want.Evidence.Signer || v.Level != want.Level || v.Reason != want.Reason || v.Action != want.Action {
+		t.Errorf("%+v, want %+v: %s", v, want, stderr.String())
+	}
+	if got := stderr.String(); !strings.Contains(got, "no space left on device") || !strings.HasSuffix(got, "fill\n") || strings.Contains(got, "dep.bundle\nfill") || !strings.Contains(got, "\nstatus ") {
+		t.Errorf("%s", got)
 	}
 }

@@ -1,5 +1,15 @@
 package cli
 
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/atip-dev/atip-exec/internal/errcode"
+	"github.com/atip-dev/atip-exec/internal/fault"
+)
+
 // AgentDocument is our own ATIP 0.6 metadata, generated from the verb and flag
 // tables. Running a command states no effect: those are the command's own.
 func AgentDocument() map[string]any {
@@ -17,6 +27,34 @@ func AgentDocument() map[string]any {
 		"description": root.Summary, "homepage": "https://github.com/atip-dev/atip-exec",
 		"trust": map[string]any{"source": "native", "verified": false}, "commands": commands,
 	}
+}
+
+// agentPart is our metadata as far as --commands and --depth ask for it (ATIP 0.6 section
+// 3.1.1). There is one level of verbs, so that a depth leaves nothing out.
+func agentPart(v *Values) (map[string]any, error) {
+	doc := AgentDocument()
+	if !v.Has("commands") {
+		return doc, nil
+	}
+	all, chosen := doc["commands"].(map[string]any), map[string]any{}
+	var names []string
+	for _, list := range v.All("commands") {
+		for name := range strings.SplitSeq(list, ",") {
+			if all[name] == nil {
+				f := fault.New(errcode.FlagValue, "--commands: "+strconv.Quote(name)+" is not a verb").With("flag", "--commands")
+				return nil, f.WithFix("choose from "+strings.Join(slices.Sorted(maps.Keys(all))[1:], ", "), "--commands explain")
+			}
+			names, chosen[name] = append(names, name), all[name]
+		}
+	}
+	var depth any
+	if v.Has("depth") {
+		depth = v.IntOf("depth")
+	}
+	doc["commands"], doc["partial"], doc["filter"] = chosen, true, map[string]any{"commands": names, "depth": depth}
+	doc["totalCommands"], doc["includedCommands"] = len(all), len(chosen)
+	doc["omitted"] = map[string]any{"reason": "filtered", "safetyAssumption": "unknown"}
+	return doc, nil
 }
 
 func agentEffects(e Effects) map[string]any {

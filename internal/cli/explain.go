@@ -8,8 +8,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/atip-dev/atip-exec/internal/caller"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/internal/marshal"
+	"github.com/atip-dev/atip-exec/internal/plan"
 	"github.com/atip-dev/atip-exec/internal/run"
 	"github.com/atip-dev/atip-exec/trust"
 )
@@ -32,7 +35,7 @@ func (c *Console) explain(v *Values) int {
 	if err != nil {
 		return c.Fail(err)
 	}
-	p, err := run.MakePlan(inv, run.Here())
+	p, err := plan.Make(inv, caller.Here())
 	if err != nil {
 		return c.Fail(err)
 	}
@@ -41,20 +44,20 @@ func (c *Console) explain(v *Values) int {
 }
 
 // dryRun is explain with the exit status that the run would be refused with.
-func (c *Console) dryRun(inv run.Invocation) int {
-	p, err := run.MakePlan(inv, run.Here())
+func (c *Console) dryRun(inv plan.Invocation) int {
+	p, err := plan.Make(inv, caller.Here())
 	if err != nil {
 		return c.Fail(err)
 	}
 	defer p.Close()
 	refusal := p.Refusal()
 	if refusal != nil {
-		refusal = fault.From(refusal).Redact(p.Redactor())
+		refusal = fault.From(refusal).Redact(run.Redactor(p))
 	}
 	if c.Mode == JSON || c.Mode == JSONL {
 		m := meta(&run.Result{Plan: p}, p.Warnings)
 		m["dry_run"] = true
-		doc := map[string]any{"ok": refusal == nil, "result": map[string]any{"plan": run.RedactDocument(p.Document(), p.Redactor())}, "meta": m}
+		doc := map[string]any{"ok": refusal == nil, "result": map[string]any{"plan": marshal.Clean(p.Document(), run.Redactor(p))}, "meta": m}
 		if refusal != nil {
 			doc["error"] = fault.From(refusal)
 		}
@@ -70,21 +73,21 @@ func (c *Console) dryRun(inv run.Invocation) int {
 	return 0
 }
 
-func (c *Console) printPlan(p *run.Plan) error {
+func (c *Console) printPlan(p *plan.Plan) error {
 	if c.Documents() {
-		return c.Document(run.RedactDocument(p.Document(), p.Redactor()))
+		return c.Document(marshal.Clean(p.Document(), run.Redactor(p)))
 	}
 	d := p.Document()
 	text := PlanText(d)
 	if c.OutTTY {
 		text += howToAllow(d)
 	}
-	return c.Text(p.Redactor()(text))
+	return c.Text(run.Redactor(p)(text))
 }
 
 // howToAllow is for a person at a terminal: what rule would let a command run that asks now.
 // An agent, which reads a pipe, is not told.
-func howToAllow(d run.Document) string {
+func howToAllow(d plan.Document) string {
 	if d.Decision.String() != "confirm" {
 		return ""
 	}
@@ -112,10 +115,10 @@ func howToAllow(d run.Document) string {
 }
 
 // PlanText renders a plan for people.
-func PlanText(d run.Document) string {
+func PlanText(d plan.Document) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
-	line("%s  %s", strings.ToUpper(d.Decision.String()), run.Quote(d.Argv))
+	line("%s  %s", strings.ToUpper(d.Decision.String()), plan.Quote(d.Argv))
 	line("  in %s%s", d.Cwd, workspaceNote(d))
 	for i, s := range d.Steps {
 		if s.Tool == ":" {
@@ -124,7 +127,7 @@ func PlanText(d run.Document) string {
 			continue
 		}
 		if len(d.Steps) > 1 {
-			line("step %d  %s%s", i+1, run.Quote(s.Argv), via(s.Via))
+			line("step %d  %s%s", i+1, plan.Quote(s.Argv), via(s.Via))
 		}
 		if s.Installed {
 			line("  executable  %s", s.Executable.Canonical)
@@ -231,7 +234,7 @@ func clause(id string) string {
 	return " clause " + id
 }
 
-func effectsLine(s run.StepDocument) string {
+func effectsLine(s plan.StepDocument) string {
 	var yes, unknown []string
 	for _, key := range []string{"write", "delete", "network", "destructive", "irreversible", "billable", "secretRead", "privileged", "persistence", "remoteMutation", "execOpaque", "subprocess"} {
 		switch s.Effects[key] {
@@ -251,7 +254,7 @@ func effectsLine(s run.StepDocument) string {
 	return out
 }
 
-func workspaceNote(d run.Document) string {
+func workspaceNote(d plan.Document) string {
 	if d.Workspace == "" {
 		return ", no workspace: " + d.NoWorkspace
 	}
@@ -287,7 +290,7 @@ func explainCode(word string) (string, bool) {
 	return b.String(), b.Len() > 0
 }
 
-func sandboxText(b *strings.Builder, d run.Document) {
+func sandboxText(b *strings.Builder, d plan.Document) {
 	receipt := d.Sandbox
 	fmt.Fprintf(b, "sandbox  tier %s, network %s\n", receipt.Tier, receipt.Net.Mode)
 	fmt.Fprintf(b, "  this tier  %s\n", receipt.Why)
@@ -315,7 +318,7 @@ func (c *Console) batch(v *Values) int {
 	// What lives on between two answers is small, so that the heap would be collected for
 	// every few dozen of them.
 	debug.SetGCPercent(400)
-	b := &run.Batch{Policies: v.All("policy"), Profiles: v.All("profile"), Directory: v.Get("directory"), Machine: run.Here()}
+	b := &plan.Batch{Policies: v.All("policy"), Profiles: v.All("profile"), Directory: v.Get("directory"), Machine: caller.Here(), Redactor: run.Redactor}
 	if err := b.Answer(os.Stdin, c.Out); err != nil {
 		return c.Fail(err)
 	}

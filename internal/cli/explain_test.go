@@ -4,14 +4,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/atip-dev/atip-exec/internal/run"
+	"github.com/atip-dev/atip-exec/internal/plan"
 	"github.com/atip-dev/atip-exec/policy"
 	"github.com/atip-dev/atip-exec/trust"
 )
 
 // TestHowToAllow: a person at a terminal is told what rule would allow what asks.
 func TestHowToAllow(t *testing.T) {
-	d := run.Document{Decision: policy.Confirm, Grants: []string{"network", "remoteMutation", "write"}, Steps: []run.StepDocument{
+	d := plan.Document{Decision: policy.Confirm, Grants: []string{"network", "remoteMutation", "write"}, Steps: []plan.StepDocument{
 		{Tool: ":", Action: policy.Confirm},
 		{Tool: "ls", Action: policy.Allow},
 		{Tool: "gh", Command: []string{"pr", "create"}, Action: policy.Confirm, Effects: map[string]any{"network": "yes", "remoteMutation": "unknown", "write": "no"},

@@ -8,8 +8,10 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/atip-dev/atip-exec/internal/caller"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/internal/plan"
 	"github.com/atip-dev/atip-exec/internal/run"
 	"github.com/atip-dev/atip-exec/internal/wiring"
 )
@@ -38,7 +40,7 @@ func (c *Console) hook(v *Values) (status int) {
 		return c.answer(v, nil, "", fault.New(errcode.Arguments, fmt.Sprintf("hook: no agent %q that asks", v.Rest[0])).WithFix("agents: "+strings.Join(wiring.Names(), ", "), "atip-exec hook claude"))
 	}
 	ask = host.Ask
-	text, err := reply(host, wiring.Mode(v.Get("mode")), run.Here())
+	text, err := reply(host, wiring.Mode(v.Get("mode")), caller.Here())
 	return c.answer(v, ask, text, err)
 }
 
@@ -78,7 +80,7 @@ func refusalText(err error) string {
 }
 
 // reply decides about one event.
-func reply(host wiring.Host, mode wiring.Mode, m run.Machine) (string, error) {
+func reply(host wiring.Host, mode wiring.Mode, m caller.Machine) (string, error) {
 	ask := host.Ask
 	raw, err := io.ReadAll(io.LimitReader(m.Stdin, wiring.MaxEvent+1))
 	if err != nil {
@@ -112,7 +114,7 @@ func reply(host wiring.Host, mode wiring.Mode, m run.Machine) (string, error) {
 	if wrapped {
 		return ask.Pass, nil // it is judged when it runs
 	}
-	inv := run.Invocation{Shell: call.Command, IsShell: true, Directory: call.Directory, RefuseOnly: true, Version: Version}
+	inv := plan.Invocation{Shell: call.Command, IsShell: true, Directory: call.Directory, RefuseOnly: true, Version: Version}
 	r := run.Run(inv, m, run.Output{Stdout: io.Discard, Stderr: io.Discard})
 	if f := r.Fault; f != nil && f.Code != errcode.ApprovalRequired && f.Code != errcode.CommandNotFound && f.Code != errcode.NotExecutable {
 		return "", f
@@ -133,7 +135,7 @@ func wrapping(self, command string) string { return wiring.Word(self) + " -c " +
 
 // inPlace checks that the shell of a host is still ours: what was set may be lost, and a host
 // falls back to another shell without a word.
-func inPlace(host wiring.Host, m run.Machine) error {
+func inPlace(host wiring.Host, m caller.Machine) error {
 	dirs, err := m.Dirs()
 	if err != nil {
 		return err

@@ -11,17 +11,20 @@ import (
 	"strings"
 
 	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/authority"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/idempotency"
 	"github.com/atip-dev/atip-exec/internal/nest"
+	"github.com/atip-dev/atip-exec/internal/permit"
+	"github.com/atip-dev/atip-exec/internal/plan"
 	"github.com/atip-dev/atip-exec/internal/run"
 )
 
 // Version is the version of both programs; release builds set it with -X.
 var Version = "0.1.0-dev"
 
-func init() { run.Version = Version }
+func init() { authority.Version = Version }
 
 // Main is atip-exec. It returns the exit status.
 func Main(argv []string) (status int) {
@@ -78,7 +81,13 @@ func (c *Console) root(args []string) int {
 		}
 		return c.Fail(HandOver("atip", words))
 	case v.Has("agent"):
-		return c.done(c.Document(AgentDocument()))
+		doc, err := agentPart(v)
+		if err != nil {
+			return c.Fail(err)
+		}
+		return c.done(c.Document(doc))
+	case v.Has("commands") || v.Has("depth"):
+		return c.Fail(fault.New(errcode.FlagValue, "--commands and --depth choose a part of what --agent prints").WithFix("add --agent", "atip-exec --agent --commands explain"))
 	case !v.Dash && !v.Has("command") && len(v.Rest) > 0:
 		if verb, ok := SpecOf(v.Rest[0]); ok && v.Rest[0] != "" {
 			if verb.Program == "atip" {
@@ -217,8 +226,8 @@ func noCommand(v *Values) error {
 	return fault.New(errcode.NoCommand, "no command given").WithFix("write the command after `--`", "atip-exec -- git status")
 }
 
-func invocation(v *Values) (run.Invocation, error) {
-	inv := run.Invocation{
+func invocation(v *Values) (plan.Invocation, error) {
+	inv := plan.Invocation{
 		Argv: v.Rest, Shell: v.Get("command"), IsShell: v.Has("command"), Directory: v.Get("directory"), Policies: v.All("policy"), Profiles: v.All("profile"),
 		ExplainDenials:  v.Has("explain-denials"),
 		DeclaredTimeout: v.Get("timeout") == "declared", KillAfter: v.DurationOf("kill-after"), Wait: v.DurationOf("wait"), MaxOutput: v.SizeOf("max-output"), Stdin: v.Get("stdin"), Terminal: v.Has("tty"), Refresh: v.Has("refresh"), CI: v.Has("ci"),
@@ -232,8 +241,8 @@ func invocation(v *Values) (run.Invocation, error) {
 	if inv.IsShell {
 		inv.Argv, inv.ShellArgs = nil, v.Rest
 	}
-	if inv.Wait > run.MaxWait {
-		return inv, fault.New(errcode.FlagValue, "--wait: longer than "+run.MaxWait.String()).With("flag", "--wait").WithFix("wait at most ten minutes", "--wait 10m")
+	if inv.Wait > permit.MaxWait {
+		return inv, fault.New(errcode.FlagValue, "--wait: longer than "+permit.MaxWait.String()).With("flag", "--wait").WithFix("wait at most ten minutes", "--wait 10m")
 	}
 	if v.Has("idempotency-key") {
 		if err := idempotency.Check(inv.IdempotencyKey); err != nil {
@@ -289,10 +298,10 @@ func itoa(n int) string { return strconv.Itoa(n) }
 
 // OwnPaths are the files that the flags and arguments of a command line make this program
 // itself read or write.
-func OwnPaths(spec Spec, v *Values) []run.OwnPath {
-	var out []run.OwnPath
+func OwnPaths(spec Spec, v *Values) []plan.OwnPath {
+	var out []plan.OwnPath
 	add := func(name, value string, access Access) {
-		path := run.OwnPath{Name: name, Access: atip.AccessRead}
+		path := plan.OwnPath{Name: name, Access: atip.AccessRead}
 		switch access {
 		case Read:
 		case Write:

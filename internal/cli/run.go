@@ -7,8 +7,10 @@ import (
 	"sync"
 	"unicode/utf8"
 
+	"github.com/atip-dev/atip-exec/internal/caller"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/internal/plan"
 	"github.com/atip-dev/atip-exec/internal/run"
 	"github.com/atip-dev/atip-exec/internal/status"
 )
@@ -17,7 +19,7 @@ import (
 const maxCaptured = 1 << 20
 
 // run carries out a command and prints what the output mode asks for.
-func (c *Console) run(inv run.Invocation) int {
+func (c *Console) run(inv plan.Invocation) int {
 	c.Out, c.Err = unbroken(c.Out), unbroken(c.Err)
 	switch c.Mode {
 	case JSON:
@@ -31,7 +33,7 @@ func (c *Console) run(inv run.Invocation) int {
 		stdout = l.theirs(stdout)
 	}
 	c.Err = l.ours(c.Err)
-	r := run.Run(inv, run.Here(), run.Output{Stdout: stdout, Stderr: stderr, Warn: c.Warn, Note: c.noteLine})
+	r := run.Run(inv, caller.Here(), run.Output{Stdout: stdout, Stderr: stderr, Warn: c.Warn, Note: c.noteLine})
 	if r.Fault != nil {
 		return c.Fail(r.Fault)
 	}
@@ -117,11 +119,11 @@ func (b *capture) put(into map[string]any, truncated map[string]bool, name strin
 	}
 }
 
-func (c *Console) runEnvelope(inv run.Invocation) int {
+func (c *Console) runEnvelope(inv plan.Invocation) int {
 	inv.OutputMode = "json"
 	var stdout, stderr capture
 	var warnings []string
-	r := run.Run(inv, run.Here(), run.Output{Stdout: &stdout, Stderr: &stderr, Warn: func(w string) { warnings = append(warnings, w) }})
+	r := run.Run(inv, caller.Here(), run.Output{Stdout: &stdout, Stderr: &stderr, Warn: func(w string) { warnings = append(warnings, w) }})
 	result, truncated := map[string]any{"exit_code": r.ExitCode, "signal": nil}, map[string]bool{}
 	if child := r.Status.Child; child != nil && child.Signal != "" {
 		result["signal"] = child.Signal
@@ -248,12 +250,12 @@ func (s *eventStream) flush() {
 	}
 }
 
-func (c *Console) runEvents(inv run.Invocation) int {
+func (c *Console) runEvents(inv plan.Invocation) int {
 	inv.OutputMode = "jsonl"
 	e := &events{out: c.Out}
 	stdout, stderr := &eventStream{events: e, name: "stdout"}, &eventStream{events: e, name: "stderr"}
 	var warnings []string
-	r := run.Run(inv, run.Here(), run.Output{Stdout: stdout, Stderr: stderr,
+	r := run.Run(inv, caller.Here(), run.Output{Stdout: stdout, Stderr: stderr,
 		Start: func(s run.Started) { e.locked("start", s) }, Note: func(n status.Note) { e.locked("note", n) }, Warn: func(w string) { warnings = append(warnings, w) }})
 	stdout.flush()
 	stderr.flush()

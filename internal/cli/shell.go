@@ -9,9 +9,11 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/atip-dev/atip-exec/internal/caller"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/outside"
+	"github.com/atip-dev/atip-exec/internal/plan"
 	"github.com/atip-dev/atip-exec/internal/run"
 	"github.com/atip-dev/atip-exec/internal/tty"
 	"github.com/atip-dev/atip-exec/internal/wiring"
@@ -45,7 +47,7 @@ func (c *Console) asShell(name string, args []string) int {
 		run.ReportUsage("", args, fault.From(err))
 		return c.Fail(err)
 	}
-	if m := run.Here(); inv.IsShell && inv.Script == "" && len(inv.ShellArgs) == 0 {
+	if m := caller.Here(); inv.IsShell && inv.Script == "" && len(inv.ShellArgs) == 0 {
 		if words, env := ofHost(m, inv.Shell, args); words != nil {
 			return c.Fail(replaceProcess(words[0], words, env))
 		}
@@ -60,7 +62,7 @@ func (c *Console) asShell(name string, args []string) int {
 //
 // The script runs unconfined, so that nothing of the caller's leads it: neither PATH nor another
 // variable, and of the options only that it is a login shell.
-func ofHost(m run.Machine, text string, args []string) (words, env []string) {
+func ofHost(m caller.Machine, text string, args []string) (words, env []string) {
 	hook, script := strings.Contains(text, "/libexec/hook"), strings.HasPrefix(text, "SNAPSHOT_FILE=")
 	if !hook && !script || m.Getenv("ATIP_EXEC_SANDBOX") != "" {
 		return nil, nil
@@ -88,7 +90,7 @@ func ofHost(m run.Machine, text string, args []string) (words, env []string) {
 
 // shellLine reads the command line of a shell into an invocation: bash(1), less what
 // would need a prompt or a start-up file.
-func shellLine(inv *run.Invocation, name string, args []string, terminal bool) error {
+func shellLine(inv *plan.Invocation, name string, args []string, terminal bool) error {
 	command, stdin := false, false
 	i := 0
 options:
@@ -193,7 +195,7 @@ func (c *Console) script(v *Values) int {
 	return c.run(inv)
 }
 
-func scriptLine(inv *run.Invocation, v *Values) error {
+func scriptLine(inv *plan.Invocation, v *Values) error {
 	if v.Has("ceiling") {
 		var words []string
 		for _, list := range v.All("ceiling") {
@@ -235,7 +237,7 @@ const maxCode = 120000
 
 // codeLine hands code from a descriptor to its interpreter, as a word of its own; the
 // arguments are further words, which no text is made of.
-func codeLine(inv *run.Invocation, v *Values) error {
+func codeLine(inv *plan.Invocation, v *Values) error {
 	if !v.Has("interpreter") || !v.Has("code-fd") {
 		return fault.New(errcode.Arguments, "--interpreter and --code-fd belong together").WithFix("give both", "atip-exec script --interpreter python3 --code-fd 3 3<code.py")
 	}

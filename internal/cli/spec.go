@@ -51,6 +51,7 @@ const (
 	OfferRequests    Offer = "requests"    // for approval that are open
 	OfferQuarantines Offer = "quarantines" // runs with files in quarantine
 	OfferUndo        Offer = "undo"        // runs and checkpoints of this workspace
+	OfferCommand     Offer = "command"     // words of a tool, from its metadata
 )
 
 // Access is what this program does itself to a file or directory that its command line names.
@@ -197,6 +198,8 @@ var runFlags = []Flag{
 	{Name: "serve-mcp", Kind: Enum, Value: "HOW", Enum: []string{"stdio", "http"}, Help: "serve the Model Context Protocol, as `atip mcp`"},
 	{Name: "port", Kind: Int, Value: "N", Help: "port of --serve-mcp http (default 8080)"},
 	{Name: "agent", Kind: Bool, Help: "print the ATIP metadata of atip-exec itself"},
+	{Name: "commands", Kind: Strings, Value: "A,B", Help: "of --agent: only these verbs"},
+	{Name: "depth", Kind: Int, Value: "N", Minimum: 1, Help: "of --agent: N levels of verbs (there is one)"},
 	{Name: "version", Short: 'V', Kind: Bool, Help: "print the version"},
 }
 
@@ -256,7 +259,7 @@ func verbs() []Spec {
 				{Name: "interpreter", Kind: String, Value: "PROGRAM", Help: "the script is code for python3, python, node, ruby, pwsh or a shell, instead of for bash"},
 				{Name: "label", Kind: String, Value: "NAME", Help: "the name of the script: its $0, and what errors call it"},
 				{Name: "ceiling", Kind: Strings, Value: "LIST", Help: "an enforced ceiling: none, or a list of network, write[:PATH], delete[:PATH], subprocess, destructive, irreversible, billable"},
-				{Name: "code-fd", Kind: Int, Value: "N", Minimum: 3, Help: "read the script from descriptor N; all words are its arguments"}}, omit(runFlags, "agent", "version", "serve-mcp", "port"), omit(planFlags, "command"), commonFlags), Stops: true, Kind: "atip-exec.run/1",
+				{Name: "code-fd", Kind: Int, Value: "N", Minimum: 3, Help: "read the script from descriptor N; all words are its arguments"}}, omit(runFlags, "agent", "commands", "depth", "version", "serve-mcp", "port"), omit(planFlags, "command"), commonFlags), Stops: true, Kind: "atip-exec.run/1",
 			Examples: []Example{{"atip-exec script -e build.sh release", ""}, {"atip-exec script --dry-run build.sh", "print the plan, start nothing"}}},
 		{Verb: "hook", Group: groupRun, Acts: Reads, Program: "atip-exec", Summary: "answer a coding agent that asks before a command", Args: []Arg{{Name: "AGENT", Help: "the agent, a name of `atip init`"}},
 			Long: "The event is read from standard input, and the answer is what that agent understands: the command wrapped, or a refusal with its reason. An event with anything unknown in it is refused. `atip init` writes the file that calls this verb, and that refuses if no whole answer comes in time.\nExit status 2 is a refusal for an agent that reads no answer.",
@@ -325,7 +328,7 @@ func verbs() []Spec {
 				{Name: "report-file", Access: Write, Kind: Path, Value: "FILE", Help: "report: write it to FILE, whole or not at all"},
 				{Name: "fail-on", Kind: Enum, Value: "WHAT", Enum: []string{"refused", "failed"}, Help: "report: exit 65 if a command was refused, or if any failed"}}, listFlags, commonFlags), Effects: Effects{Read: true}, Kind: "atip-exec.audit/1",
 			Examples: []Example{{"atip audit show -n 5", ""}, {"atip audit verify", ""}, {"atip audit report --format sarif --fail-on refused >atip.sarif", "in a pipeline"}, {"atip audit report --format html --since 8h --report-file report.html", "a page for a browser"}}},
-		{Verb: "validate", Group: groupMetadata, Acts: Reads, Program: "atip", Summary: "check metadata documents strictly", Args: []Arg{{Name: "FILE", Access: Read, Variadic: true}}, Flags: concat([]Flag{{Name: "lenient", Kind: Bool, Help: "report only what stops a document from loading"}}, commonFlags), Effects: Effects{Read: true}, Kind: "atip-exec.validate/1",
+		{Verb: "validate", Group: groupMetadata, Acts: Reads, Lists: []string{"*"}, Program: "atip", Summary: "check metadata documents strictly", Args: []Arg{{Name: "FILE", Access: Read, Variadic: true}}, Flags: concat([]Flag{{Name: "lenient", Kind: Bool, Help: "report only what stops a document from loading"}}, listFlags, commonFlags), Effects: Effects{Read: true}, Kind: "atip-exec.validate/1",
 			Examples: []Example{{"atip validate mytool.json", ""}}},
 		{Verb: "list", Group: groupMetadata, Acts: Reads, Lists: []string{""}, Program: "atip", Summary: "list the tools that have metadata", Flags: concat([]Flag{{Name: "remote", Kind: Bool, Help: "list what the registries offer instead"}}, listFlags, commonFlags), Effects: Effects{Read: true, Network: true}, Kind: "atip-exec.list/1",
 			Examples: []Example{{"atip list -o json", ""}}},
@@ -431,10 +434,10 @@ func verbs() []Spec {
 			Long:    "A tool that differs from the lock needs approval.\nThe lock of a project, .agent-tools/lock.json, only tightens. Your own, lock.json of the configuration directory, also vouches for what it names.",
 			Flags:   concat([]Flag{{Name: "check", Kind: Bool, Help: "compare and write nothing; exit 65 on a difference"}, {Name: "user", Kind: Bool, Help: "your own lock instead of the project's"}}, commonFlags),
 			Effects: Effects{Read: true, Write: true}, Kind: "atip-exec.lock/1", Examples: []Example{{"atip lock git gh", ""}, {"atip lock --check", ""}}},
-		{Verb: "lint", Group: groupMetadata, Acts: Reads, Program: "atip", Summary: "find probable mistakes in valid metadata documents", Args: []Arg{{Name: "FILE", Access: Read, Variadic: true}}, Flags: commonFlags, Effects: Effects{Read: true}, Kind: "atip-exec.lint/1",
+		{Verb: "lint", Group: groupMetadata, Acts: Reads, Lists: []string{"*"}, Program: "atip", Summary: "find probable mistakes in valid metadata documents", Args: []Arg{{Name: "FILE", Access: Read, Variadic: true}}, Flags: concat(listFlags, commonFlags), Effects: Effects{Read: true}, Kind: "atip-exec.lint/1",
 			Examples: []Example{{"atip lint mytool.json", ""}}},
-		{Verb: "diff", Group: groupMetadata, Acts: Reads, Program: "atip", Summary: "compare two documents of one tool: dangers, loosened rules, surface, text", Args: []Arg{{Name: "OLD", Access: Read}, {Name: "NEW", Access: Read}},
-			Flags:   concat([]Flag{{Name: "fail-on", Kind: Strings, Value: "CLASS", Help: "exit 65 on changes of these classes: danger, loosened, surface, text"}}, commonFlags),
+		{Verb: "diff", Group: groupMetadata, Acts: Reads, Lists: []string{"*"}, Program: "atip", Summary: "compare two documents of one tool: dangers, loosened rules, surface, text", Args: []Arg{{Name: "OLD", Access: Read}, {Name: "NEW", Access: Read}},
+			Flags:   concat([]Flag{{Name: "fail-on", Kind: Strings, Value: "CLASS", Help: "exit 65 on changes of these classes: danger, loosened, surface, text"}}, listFlags, commonFlags),
 			Effects: Effects{Read: true}, Kind: "atip-exec.diff/1", Examples: []Example{{"atip diff --fail-on danger,loosened old.json new.json", ""}}},
 		{Verb: "compile", Group: groupMetadata, Acts: Reads, Program: "atip", Summary: "turn metadata into function declarations of a model provider", Args: []Arg{{Name: "FILE|TOOL", Offer: OfferTools}},
 			Flags: concat([]Flag{{Name: "provider", Kind: Enum, Value: "NAME", Enum: []string{"openai", "anthropic", "gemini", "mcp"}, Help: "whose form to write"},
@@ -451,7 +454,7 @@ func verbs() []Spec {
 			Long:  "pattern list [TOOL…], show [TOOL/]NAME [k=v…], run [TOOL/]NAME k=v…\nThe steps are split into words before the values are put in, so that a value is part of one word whatever it holds.\nEach step runs through the whole of atip-exec; the first that fails ends the run with its status.",
 			Flags: concat(listFlags, commonFlags), Effects: Effects{Read: true, Subprocess: true}, Kind: "atip-exec.pattern/1",
 			Examples: []Example{{"atip pattern list", ""}, {"atip pattern show gh/review-pr number=42", "the words of each step"}, {"atip pattern run gh/review-pr number=42", ""}}},
-		{Verb: "policy", Group: groupDecide, Acts: Widens, Wider: []Wide{{Words: "show", Acts: Reads}, {Words: "check", Acts: Reads}, {Words: "test", Acts: Reads}, {Words: "lint", Acts: Reads}, {Words: "diff", Acts: Reads}, {Words: "simulate", Acts: Reads}, {Words: "lock add", Acts: Writes}, {Words: "init -", Acts: Reads}, {Words: "init", Flag: "project", Acts: Writes}}, Lists: []string{"show", "show effective"}, Program: "atip", Summary: "write, show, check, test, compare and trust policies", Long: "policy init [FILE], show [builtin|effective], check [FILE…], test [FILE], lint [FILE…], diff OLD NEW, simulate [FILE], trust [DIR], lock add, lock sign",
+		{Verb: "policy", Group: groupDecide, Acts: Widens, Wider: []Wide{{Words: "show", Acts: Reads}, {Words: "check", Acts: Reads}, {Words: "test", Acts: Reads}, {Words: "lint", Acts: Reads}, {Words: "diff", Acts: Reads}, {Words: "simulate", Acts: Reads}, {Words: "lock add", Acts: Writes}, {Words: "init -", Acts: Reads}, {Words: "init", Flag: "project", Acts: Writes}}, Lists: []string{"show", "show effective", "lint *", "diff *", "simulate *"}, Program: "atip", Summary: "write, show, check, test, compare and trust policies", Long: "policy init [FILE], show [builtin|effective], check [FILE…], test [FILE], lint [FILE…], diff OLD NEW, simulate [FILE], trust [DIR], lock add, lock sign",
 			Args: []Arg{{Name: "init|show|check|test|lint|diff|simulate|trust|lock"}, {Name: "WHAT", Optional: true, Variadic: true}},
 			Flags: concat([]Flag{
 				{Name: "project", Kind: Bool, Help: "init: a policy of this project, .agent-tools/policy.json, instead of your own"},
@@ -490,7 +493,7 @@ func verbs() []Spec {
 				{Name: "final", Kind: Bool, Help: "forbid further delegation"},
 			}, commonFlags), Effects: Effects{Read: true, Write: true, Subprocess: true}, Kind: "atip-exec.delegation/1",
 			Examples: []Example{{"atip delegate --tools git --tools ls --no-destructive -- git status", ""}, {"atip delegate --spec readonly.json --ttl 30m", ""}}},
-		{Verb: "doctor", Group: groupMachine, Acts: Reads, Program: "atip", Summary: "report what this machine can enforce, and what it lacks", Flags: commonFlags, Effects: Effects{Read: true}, Kind: "atip-exec.doctor/1",
+		{Verb: "doctor", Group: groupMachine, Acts: Reads, Lists: []string{""}, Program: "atip", Summary: "report what this machine can enforce, and what it lacks", Flags: concat(listFlags, commonFlags), Effects: Effects{Read: true}, Kind: "atip-exec.doctor/1",
 			Examples: []Example{{"atip doctor", ""}}},
 		{Verb: "init", Group: groupMachine, Acts: Widens, Machines: "yes", Wider: []Wide{{Flag: "print", Acts: Reads}, {Flag: "dry-run", Acts: Reads}, {Flag: "status", Acts: Reads}}, Program: "atip", Summary: "make coding agents run their commands through atip-exec, or stop that", Args: []Arg{{Name: "AGENT", Optional: true, Variadic: true, Help: "claude, codex, gemini, qwen, cursor, copilot, windsurf, opencode, pi, aider; without one, those that are installed"}},
 			Long: "The settings file of each agent is changed in place: its comments, order and line ends stay, the file as it was is kept, and --uninstall puts it back. Then a made-up event shows that the agent is answered, and what is not covered is printed.\nMode shell: the agent starts atip-exec in place of its shell, so that cd and functions last from command to command. Mode hook: each command is wrapped. The better mode of the agent is the default.",
@@ -515,7 +518,7 @@ func verbs() []Spec {
 			Args:  []Arg{{Name: "list|add|remove"}, {Name: "DIR", Access: Enter, Optional: true}},
 			Long:  "workspace list, add [DIR], remove [DIR]. Adding one needs your terminal.\nA workspace is a git, Mercurial or Jujutsu work tree of yours, or a directory that is registered here. Elsewhere commands read what they may, and write only their private temporary directory. Places of credentials, of files that run by themselves, of the system, of caches and of this program cannot be registered, nor what holds one.",
 			Flags: concat(listFlags, commonFlags), Effects: Effects{Read: true, Write: true}, Kind: "atip-exec.workspaces/1", Examples: []Example{{"atip workspace list", ""}}},
-		{Verb: "completion", Group: groupMachine, Acts: Reads, Program: "atip", Summary: "print a completion script for both programs", Long: "The wrapped command completes as it does without atip-exec.", Args: []Arg{{Name: "bash|zsh|fish"}}, Flags: commonFlags,
+		{Verb: "completion", Group: groupMachine, Acts: Reads, Program: "atip", Summary: "print a completion script for both programs", Long: "The wrapped command completes by its metadata, or else as it does without atip-exec.", Args: []Arg{{Name: "bash|zsh|fish|powershell"}}, Flags: commonFlags,
 			Examples: []Example{{"atip completion bash >>~/.bash_completion", ""}, {"atip completion fish >~/.config/fish/completions/atip-exec.fish", ""}}},
 		{Verb: "redact", Group: groupMachine, Acts: Reads, Wider: []Wide{{Flag: "report-file", Acts: Writes}}, Program: "atip", Summary: "redact secrets in files or stdin", Args: []Arg{{Name: "FILE", Access: Read, Optional: true, Variadic: true}},
 			Flags: concat(redactFlags, commonFlags), Effects: Effects{Read: true},

@@ -5,6 +5,8 @@ package drive
 import (
 	"os"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // Endings lists the signals that cancel a run or are passed to its child. A closed
@@ -52,3 +54,6 @@ func Stops(sig os.Signal) bool { return sig == syscall.SIGTSTP }
 func stopSelf() { syscall.Kill(os.Getpid(), syscall.SIGSTOP) }
 
 func stopSignal() os.Signal { return syscall.SIGSTOP }
+
+// SignalName is the name of a signal, as in "SIGTERM".
+func SignalName(sig syscall.Signal) string { return unix.SignalName(sig) }

@@ -1,6 +1,9 @@
 package drive
 
-import "os"
+import (
+	"os"
+	"syscall"
+)
 
 func Endings() []os.Signal          { return []os.Signal{os.Interrupt} }
 func Forwarded() []os.Signal        { return nil }
@@ -14,3 +17,5 @@ func stopSignal() os.Signal         { return os.Interrupt }
 
 func continues(os.Signal) bool        { return false }
 func signalGroup(int, os.Signal) bool { return false }
+
+func SignalName(sig syscall.Signal) string { return sig.String() }

@@ -16,6 +16,9 @@ import (
 // listed are the words that a command reads from others that only print names of files:
 // `grep -rl x src | sort | xargs sed -i …`. It is nil if anything else may flow in.
 func (l *links) listed(i int) []string {
+	if l.script.Commands[i].Mixed {
+		return nil
+	}
 	var out []string
 	for _, f := range l.script.Flows {
 		if f.To != i || f.Kind != shell.FlowStdin {
@@ -35,6 +38,32 @@ func (l *links) listed(i int) []string {
 		out = append(out, names...)
 	}
 	return out
+}
+
+// tracked reports that all that flows into a command are names of files that git tracks.
+func (l *links) tracked(i int) bool {
+	found := false
+	if l.script.Commands[i].Mixed {
+		return false
+	}
+	for _, f := range l.script.Flows {
+		if f.To != i || f.Kind != shell.FlowStdin {
+			continue
+		}
+		steps := l.steps(f.From)
+		if f.From >= i || len(steps) != 1 || !printsTracked(steps[0]) && !(keepsLines(steps[0]) && l.tracked(f.From)) {
+			return false
+		}
+		found = true
+	}
+	return found
+}
+
+// printsTracked reports a listing of what git tracks: not of what it does not, among which may be
+// a directory with a repository of its own.
+func printsTracked(s *Step) bool {
+	return s.Call.Tool == "git" && len(s.Call.Path) == 1 && (s.Call.Path[0] == "diff" || s.Call.Path[0] == "ls-files") &&
+		usesOnlyFlags(s, "-z", "-c", "--cached", "-m", "--modified", "-d", "--deleted", "--deduplicate", "--name-only", "--staged", "--diff-filter")
 }
 
 // namedWords appends a command one word of which is what a search prints, and nothing
@@ -79,8 +108,10 @@ func (l *links) namedWords(sh *Step, i int, via []string) (done bool, err error)
 	}
 	cmd.Argv = slices.Concat(cmd.Argv[:at], names, cmd.Argv[at+1:])
 	c := l.c
-	n, edges, files := len(c.steps), len(c.edges), len(c.fileEdges)
-	if err := c.command(sh, &cmd, via, l.fed(i), nil); err != nil {
+	n, edges, files, tracked := len(c.steps), len(c.edges), len(c.fileEdges), c.tracked
+	c.tracked = printsTracked(steps[0]) || keepsLines(steps[0]) && l.tracked(from)
+	err = c.command(sh, &cmd, via, l.fed(i), nil)
+	if c.tracked = tracked; err != nil {
 		return false, err
 	}
 	for _, s := range c.steps[n:] {
@@ -203,8 +234,10 @@ func (c *collector) printsNames(s *Step) []string {
 		default:
 			return nil
 		}
-	case "gh":
-		if shell.PrintsNumbers(s.Argv) {
+	case "ls":
+		return c.listsNames(s)
+	case "gh", "seq":
+		if s.Call.Tool == "seq" && shell.PrintsNumber(s.Argv) || shell.PrintsNumbers(s.Argv) {
 			return []string{"0"}
 		}
 		return nil
@@ -245,6 +278,50 @@ func (c *collector) printsNames(s *Step) []string {
 		}
 	}
 	return append(out, c.foundCredentials(s)...)
+}
+
+// listsNames are words that stand for the names that ls prints, nil if it may print anything else.
+func (c *collector) listsNames(s *Step) []string {
+	if !usesOnlyFlags(s, "-1", "-A", "-t", "-r", "-S", "-d", "-X", "-v", "-U", "--almost-all", "--reverse") {
+		return nil
+	}
+	cwd := subpath.Join(s.Cwd, s.Call.Chdir)
+	if slices.ContainsFunc(s.Call.Resources, func(r atip.Resource) bool { return !subpath.Within(r.Abs, c.site.Workspace) }) || !subpath.Within(cwd, c.site.Workspace) {
+		return nil
+	}
+	if len(s.Call.Positionals) == 0 {
+		if c.dashes(cwd) || c.spaced(cwd) {
+			return nil
+		}
+		return []string{SomeName}
+	}
+	var out []string
+	for _, p := range s.Call.Positionals {
+		root, last := p.Value, filepath.Base(p.Value)
+		if root == "" || strings.ContainsAny(root[:1], "-*?[") || strings.Contains(root, "[") {
+			return nil
+		}
+		if at := strings.IndexAny(root, "*?"); at >= 0 {
+			if dir := subpath.Join(cwd, filepath.Dir(root[:at]+"x")); c.dashes(dir) || c.spaced(dir) {
+				return nil
+			}
+			out = append(out, strings.NewReplacer("*", SomeName, "?", SomeName).Replace(root))
+			if filepath.Ext(last) != "" {
+				continue
+			}
+		} else if info, err := os.Lstat(subpath.Join(cwd, root)); err == nil && info.Mode().IsRegular() {
+			out = append(out, root)
+			continue
+		} else if dir := subpath.Join(cwd, root); c.dashes(dir) || c.spaced(dir) {
+			return nil
+		}
+		out = append(out, SomeName)
+	}
+	return out
+}
+
+func usesOnlyFlags(s *Step, flags ...string) bool {
+	return !slices.ContainsFunc(s.Call.Options, func(o atip.OptionUse) bool { return !slices.Contains(flags, o.Flag) })
 }
 
 // positionals are the words of a search that name where it looks.

@@ -68,7 +68,7 @@ type ownLine struct {
 func OwnFlag(name string) (value, known bool) {
 	switch name {
 	case "--output", "-o", "--policy", "--profile", "--directory", "-C", "--command", "-c", "--timeout", "--kill-after", "--wait", "--stdin", "--max-output", "--status-file", "--status-fd",
-		"--interpreter", "--label", "--ceiling", "--code-fd", "--prime", "--idempotency-key", "--serve-mcp", "--port":
+		"--interpreter", "--label", "--ceiling", "--code-fd", "--prime", "--idempotency-key", "--serve-mcp", "--port", "--commands", "--depth":
 		return true, true
 	case "--quiet", "-q", "--verbose", "-v", "--no-color", "--help", "-h", "--dry-run", "--tty", "-t", "--agent", "--version", "-V", "--ci", "--explain-denials", "--refresh",
 		"--errexit", "-e", "--nounset", "-u", "--xtrace", "-x", "--noglob", "-f", "--pipefail":

@@ -117,6 +117,17 @@ func (c *collector) runsFile(s *Step, file string, isShell bool, via []string) (
 		}
 		return false, nil
 	}
+	if c.ofWorkspace(r.Abs) && !slices.ContainsFunc(list, func(w written) bool { return !c.derived(w.by, 0) }) {
+		s.RunsCode = max(s.RunsCode, policy.CodeProject)
+		for _, w := range list {
+			for _, from := range w.by.Call.Resources {
+				if isShell && from.Abs != r.Abs {
+					c.peek(s, from.Abs)
+				}
+			}
+		}
+		return true, nil
+	}
 	text, ok := constantText(list)
 	if ok && !isShell && strings.IndexByte(text, 0) < 0 && c.ofWorkspace(r.Abs) {
 		// As code that lay there before; writtenCode reads the text.
@@ -153,7 +164,7 @@ func (c *collector) runsWritten(s *Step) error {
 	}
 	list := c.writers[abs]
 	if len(list) > 0 && c.ofWorkspace(abs) {
-		list = slices.DeleteFunc(slices.Clone(list), func(w written) bool { return builds(w.by) && w.by.Call.Effects[atip.Network].Value != atip.Yes })
+		list = slices.DeleteFunc(slices.Clone(list), func(w written) bool { return c.codeOfWorkspace(w, 0) })
 		if len(list) == 0 {
 			s.RunsCode = max(s.RunsCode, policy.CodeProject)
 		}

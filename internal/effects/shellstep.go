@@ -48,6 +48,7 @@ func (c *collector) builtinStep(sh *Step, argv, via []string, cwd string) (*Step
 		r := atip.Resource{Kind: "path", Value: argv[1], Access: atip.AccessRead, Why: "argv[1]"}
 		c.place(c.site.World, &r, cwd)
 		r.Value = shown(argv[1:2])[0]
+		c.ownFile(s, &r, nil)
 		s.Call.Resources = append(s.Call.Resources, r)
 		s.raise(r)
 	}
@@ -137,6 +138,7 @@ func (c *collector) redirections(s *Step, cmd *shell.Command, cwd string) {
 			s.Call.Effects[atip.Write] = atip.Fact{Value: atip.Yes, Source: "redirection", Rank: atip.Vendor}
 		}
 		c.place(c.site.World, &res, cwd)
+		c.ownFile(s, &res, r.Content)
 		s.raise(res)
 		c.secretTail(s, &res)
 		s.Call.Resources = append(s.Call.Resources, res)

@@ -351,7 +351,10 @@ func (c *collector) script(sh *Step, script *shell.Script, via []string) error {
 		if done, err := l.namedWords(sh, i, via); err != nil {
 			return err
 		} else if !done {
-			if err := c.command(sh, &script.Commands[i], via, l.fed(i), l.namesFor(i)); err != nil {
+			tracked := c.tracked
+			c.tracked = l.tracked(i)
+			err := c.command(sh, &script.Commands[i], via, l.fed(i), l.namesFor(i))
+			if c.tracked = tracked; err != nil {
 				return err
 			}
 		}

@@ -311,19 +311,32 @@ func (c *collector) fed(s *Step, n atip.Nested, via []string) (handled bool, err
 	return false, nil
 }
 
+// maxListed bounds the names that are put into a word one by one.
+const maxListed = 8
+
 // namesFile adds the command that gets names of files, unless it would read a name as
 // a text or a program.
 func (c *collector) namesFile(s *Step, n atip.Nested, via []string) (done bool, err error) {
-	if s.Call.Tool != "xargs" || usesOption(s, "delimiter", "E", "eof", "arg-file") || IsShell(filepath.Base(n.Argv[0])) {
+	if s.Call.Tool != "xargs" || usesOption(s, "delimiter", "E", "eof", "arg-file") {
 		return false, nil
 	}
-	argv := n.Argv[:1:1]
+	inside := c.listedInside(s)
+	if !inside && IsShell(filepath.Base(n.Argv[0])) {
+		return false, nil
+	}
+	argv, made := n.Argv[:1:1], IsShell(filepath.Base(n.Argv[0]))
 	for _, w := range n.Argv[1:] {
 		switch {
 		case n.Placeholder != "" && w == n.Placeholder:
 			argv = append(argv, c.ctx.listed...)
 		case n.Placeholder != "" && strings.Contains(w, n.Placeholder):
-			return false, nil
+			if !inside || len(c.ctx.listed) > maxListed {
+				return false, nil
+			}
+			for _, name := range c.ctx.listed {
+				argv = append(argv, strings.ReplaceAll(w, n.Placeholder, name))
+			}
+			made = true
 		default:
 			argv = append(argv, w)
 		}
@@ -337,9 +350,19 @@ func (c *collector) namesFile(s *Step, n atip.Nested, via []string) (done bool, 
 	if err := c.inner(argv, via, s, false); err != nil {
 		return false, err
 	}
-	if slices.ContainsFunc(c.steps[steps].Call.Nested, takesName) {
-		c.steps, c.edges, c.fileEdges = c.steps[:steps], c.edges[:edges], c.fileEdges[:files]
-		return false, nil
+	for _, in := range c.steps[steps:] {
+		taken := slices.ContainsFunc(in.Call.Nested, takesName)
+		made = made || taken
+		e := &in.Call.Effects
+		switch {
+		case strings.Contains(in.Argv[0], SomeName), made && in.Missing != nil, taken && (!inside || slices.ContainsFunc(in.Call.Nested, startsName)),
+			made && (e[atip.Delete].Value == atip.Yes || e[atip.Destructive].Value == atip.Yes && in.Call.Tool != "cp"): // a name in a name, or in a text, may lead elsewhere
+			c.steps, c.edges, c.fileEdges = c.steps[:steps], c.edges[:edges], c.fileEdges[:files]
+			return false, nil
+		case taken:
+			// What a file of the workspace is called may be a part of the program then, as what is in it.
+			in.RunsCode = max(in.RunsCode, policy.CodeProject)
+		}
 	}
 	return true, nil
 }
@@ -385,6 +408,18 @@ func parallelTexts(s *Step) []string {
 // stands: "xargs sh -c", "xargs env".
 func takesName(n atip.Nested) bool {
 	return strings.Contains(n.Text, SomeName) || strings.Contains(n.File, SomeName) || slices.ContainsFunc(n.Argv, func(w string) bool { return strings.Contains(w, SomeName) })
+}
+
+// startsName reports a program, or a command, that is named by a name that is not known.
+func startsName(n atip.Nested) bool {
+	return strings.Contains(n.File, SomeName) || slices.ContainsFunc(n.Argv, func(w string) bool { return strings.Contains(w, SomeName) })
+}
+
+// listedInside reports that all names that are piped in are those of files of the workspace.
+func (c *collector) listedInside(s *Step) bool {
+	return !c.ctx.cwdUnknown && !slices.ContainsFunc(c.ctx.listed, func(name string) bool {
+		return strings.Contains(name, "..") || !subpath.Within(c.absolutePath(name, subpath.Join(s.Cwd, s.Call.Chdir)), c.site.Workspace)
+	})
 }
 
 // reader reports tools that append the words they read to the command they run.

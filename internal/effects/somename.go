@@ -51,7 +51,9 @@ func (c *collector) meant(s *Step) {
 		if r.Kind != "path" || r.Access&atip.AccessDelete == 0 || !strings.Contains(r.Abs, SomeName) || !subpath.Within(r.Abs, c.site.Workspace) {
 			continue
 		}
-		if worst := c.worst(r); worst.Class != atip.ClassUnknown {
+		// git never lists what lies in a repository, and rm takes no directory unless it is told to.
+		tracked := c.tracked && s.Call.Tool == "rm" && !r.Recursive && r.Value == SomeName
+		if worst := c.worst(r, tracked); worst.Class != atip.ClassUnknown {
 			s.raise(worst)
 			s.Call.Resources = append(s.Call.Resources, worst)
 		}
@@ -60,11 +62,11 @@ func (c *collector) meant(s *Step) {
 
 // worst is the file with the worst class for which r may stand, with no class if all of them
 // are ordinary files of the workspace. Of a tree that is too large it is the directory itself.
-func (c *collector) worst(r atip.Resource) atip.Resource {
+func (c *collector) worst(r atip.Resource, tracked bool) atip.Resource {
 	worst := atip.Resource{Kind: "path", Access: r.Access, Recursive: r.Recursive, Why: "may be named"}
 	means, top := Means(r.Abs), KnownDir(r.Abs)
 	look := func(path string) {
-		if !means(path) {
+		if !means(path) || tracked && repository(path) {
 			return
 		}
 		class := c.site.World.Classify(path, r.Access, r.Recursive)

@@ -60,6 +60,7 @@ type collector struct {
 	fileEdges [][2]*Step
 	dashed    map[string]bool
 	made      []madeLink // by ln, in the text
+	tracked   bool       // what reads names at hand reads those of files that git tracks
 	peeking   bool       // inside a script of the workspace
 	depth     int        // how many of them
 	pins      bool       // the text keeps the files that its shell was told of
@@ -244,6 +245,9 @@ func (c *collector) resolve(s *Step) error {
 		words = perlWords(words)
 	}
 	s.Call = found.Resolve(words, c.environment())
+	if rest := withoutInert(s, words); rest != nil {
+		s.Call.Effects[atip.ExecOpaque] = found.Resolve(rest, c.environment()).Effects[atip.ExecOpaque]
+	}
 	if local := c.installed(s, words); local != nil {
 		s.Call = found.Resolve(local, c.environment())
 		s.Call.Options = []atip.OptionUse{} // --no was not typed
@@ -270,6 +274,7 @@ func (c *collector) resolve(s *Step) error {
 	for i := range s.Call.Resources {
 		c.place(world, &s.Call.Resources[i], subpath.Join(s.Cwd, s.Call.Chdir))
 		c.asked(s, &s.Call.Resources[i])
+		c.ownFile(s, &s.Call.Resources[i], nil)
 		s.raise(s.Call.Resources[i])
 	}
 	c.meant(s)
@@ -283,6 +288,7 @@ func (c *collector) resolve(s *Step) error {
 		p.checkCodeFile(s, f)
 	}
 	c.manifests(s)
+	localURLs(s)
 	remotes, configured := c.remotes(s)
 	s.Hosts = append(remotes, hosts(s, configured)...)
 	s.ServiceHosts = c.serviceHosts(s)

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/atip-dev/atip-exec/internal/errcode"
+	"github.com/atip-dev/atip-exec/internal/marshal"
 )
 
 // Coded is implemented by the errors of every package that names a code of the
@@ -166,24 +167,8 @@ func (f *Fault) Redact(clean func(string) string) *Fault {
 		if err != nil || json.Unmarshal(raw, &plain) != nil {
 			f.Details = nil
 		} else {
-			f.Details, _ = redactAny(plain, clean).(map[string]any)
+			f.Details, _ = marshal.CleanStrings(plain, clean).(map[string]any)
 		}
 	}
 	return f.render()
-}
-
-func redactAny(v any, clean func(string) string) any {
-	switch v := v.(type) {
-	case string:
-		return clean(v)
-	case []any:
-		for i := range v {
-			v[i] = redactAny(v[i], clean)
-		}
-	case map[string]any:
-		for k := range v {
-			v[k] = redactAny(v[k], clean)
-		}
-	}
-	return v
 }

@@ -97,6 +97,70 @@ func Inert(key, value string) bool {
 	return false
 }
 
+// InertOnce is Inert for a setting of one call, which no later one meets: it may also say how
+// something looks, or switch a program off.
+func InertOnce(key, value string) bool {
+	section, sub, name := Split(key)
+	section, name = strings.ToLower(section), strings.ToLower(name)
+	if strings.IndexByte(value, 0) >= 0 || name == "" {
+		return false
+	}
+	in := func(names ...string) bool { return sub == "" && slices.Contains(names, name) }
+	off := func() bool {
+		return slices.Contains([]string{"", "cat", "true", "false", ":", "/bin/cat", "/usr/bin/cat", "/bin/true", "/usr/bin/true"}, value)
+	}
+	switch section {
+	case "advice", "column":
+		return true
+	case "core":
+		switch {
+		case in("pager", "editor", "askpass"):
+			return off()
+		case in("fsmonitor"):
+			return value == "" || value == "false"
+		case in("hookspath"):
+			return value == "/dev/null"
+		}
+		if in("quotepath", "abbrev", "whitespace", "safecrlf", "longpaths", "commentchar", "preloadindex", "untrackedcache", "trustctime", "checkstat") {
+			return true
+		}
+	case "sequence":
+		return in("editor") && off()
+	case "pager":
+		return off()
+	case "diff":
+		return in("algorithm", "renames", "renamelimit", "context", "interhunkcontext", "noprefix", "mnemonicprefix", "colormoved", "colormovedws", "wserrorhighlight",
+			"statgraphwidth", "statnamewidth", "relative", "indentheuristic", "wordregex", "dirstat", "suppressblankempty") || in("external") && value == ""
+	case "log":
+		return in("date", "decorate", "follow", "abbrevcommit", "graphcolors", "showroot")
+	case "status":
+		return in("short", "branch", "aheadbehind", "relativepaths", "showstash", "showuntrackedfiles", "renames", "renamelimit")
+	case "grep":
+		return in("linenumber", "column", "patterntype", "extendedregexp", "threads", "fullname")
+	case "init":
+		return in("defaultbranch")
+	case "commit", "tag":
+		return in("gpgsign") && (value == "false" || value == "0" || value == "no") || in("cleanup", "verbose", "sort")
+	case "merge":
+		if in("conflictstyle", "stat", "renames", "renamelimit") {
+			return true
+		}
+	case "rebase":
+		return in("autosquash", "autostash", "stat", "updaterefs")
+	case "rerere":
+		return in("enabled", "autoupdate")
+	case "gc", "maintenance":
+		return in("auto", "autodetach") && (value == "0" || value == "false")
+	case "i18n", "versionsort":
+		return true
+	}
+	switch section {
+	case "user", "pull", "color", "core", "merge": // the others say where it reads from and what it sends
+		return sub == "" && Inert(section+"."+name, value)
+	}
+	return false
+}
+
 // inertURL refuses remote helpers, which are programs, and what a transport would
 // take for an option.
 func inertURL(v string) bool {

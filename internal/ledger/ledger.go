@@ -3,8 +3,12 @@
 package ledger
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -65,16 +69,53 @@ func Charge(dir string, b policy.Budgets, c Cost, permitted bool) error {
 }
 
 // Draw takes one token from the bucket of this name, which fills by so many a second, or says
-// how long to wait for it.
+// how long to wait for it. The bucket is a file of its own, 16 bytes that are written in place:
+// the ledger of the budgets is brought to the disk at each change, which takes a millisecond.
 func Draw(dir, name string, capacity, perSecond float64) (wait time.Duration, err error) {
-	err = with(dir, func(l *ledger) error {
-		state, w := l.Rates[name].draw(capacity, perSecond, 1, time.Now())
-		if wait = w; w == 0 {
-			l.Rates[name] = &state
-		}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return 0, err
+	}
+	f, err := os.OpenFile(bucketFile(dir, name), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close() // which unlocks
+	if err := flock.Exclusive(f); err != nil {
+		return 0, err
+	}
+	raw := make([]byte, 17)
+	n, err := f.ReadAt(raw, 0)
+	if err != nil && err != io.EOF {
+		return 0, err
+	}
+	now := time.Now()
+	state, wait := readBucket(raw[:n], capacity, now).draw(capacity, perSecond, 1, now)
+	if wait > 0 {
+		return wait, nil
+	}
+	_, err = f.WriteAt(binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, math.Float64bits(state.Tokens)), uint64(state.At)), 0)
+	return 0, err
+}
+
+func bucketFile(dir, name string) string {
+	sum := sha256.Sum256([]byte(name))
+	return filepath.Join(dir, "bucket-"+hex.EncodeToString(sum[:16]))
+}
+
+// readBucket reads a bucket; nil is a new one. One that cannot be read is empty.
+func readBucket(raw []byte, capacity float64, now time.Time) *bucket {
+	if len(raw) == 0 {
 		return nil
-	})
-	return wait, err
+	}
+	b := &bucket{At: now.UnixMilli()}
+	if len(raw) == 16 {
+		tokens, at := math.Float64frombits(binary.LittleEndian.Uint64(raw)), int64(binary.LittleEndian.Uint64(raw[8:]))
+		// A time to come is that of a clock that was set back.
+		if tokens >= 0 && tokens <= capacity && at > 0 && at <= b.At {
+			b.Tokens, b.At = tokens, at
+		}
+	}
+	return b
 }
 
 // charge books the cost, or says what is spent and books nothing.

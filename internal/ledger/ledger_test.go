@@ -4,7 +4,9 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -97,5 +99,40 @@ func TestLedgerIsShared(t *testing.T) {
 	}
 	if err := with(dir, func(*ledger) error { return nil }); err == nil {
 		t.Error("a torn ledger was taken")
+	}
+}
+
+// TestDraw takes tokens by the file: as many as there are, none from a file that cannot be
+// read, and one bucket for each name.
+func TestDraw(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "rate")
+	draw := func(name string) bool {
+		t.Helper()
+		wait, err := Draw(dir, name, 3, 0.001)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return wait == 0
+	}
+	var through atomic.Int32
+	var all sync.WaitGroup
+	for range 12 {
+		all.Go(func() {
+			if draw("a") {
+				through.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	if through.Load() != 3 || !draw("b") {
+		t.Errorf("%d got through", through.Load())
+	}
+	for name, raw := range map[string]string{"short": "x", "long": strings.Repeat("x", 40), "no number": strings.Repeat("\xff", 16), "too full": "\x00\x00\x00\x00\x00\x00\x59\x40\x01\x00\x00\x00\x00\x00\x00\x00"} {
+		if err := os.WriteFile(bucketFile(dir, name), []byte(raw), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if draw(name) {
+			t.Errorf("%s: a token from a file that is no bucket", name)
+		}
 	}
 }

@@ -1,4 +1,4 @@
-package marshal
+package marshal_test
 
 import (
 	"encoding/json"
@@ -7,17 +7,18 @@ import (
 
 	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/filter"
+	"github.com/atip-dev/atip-exec/internal/marshal"
 	"github.com/atip-dev/atip-exec/internal/status"
 	"github.com/atip-dev/atip-exec/policy"
 	"github.com/atip-dev/atip-exec/sandbox"
 	"github.com/atip-dev/atip-exec/trust"
 )
 
-// same demands that JSON writes what json.Marshal does.
+// same demands that marshal.JSON writes what json.Marshal does.
 func same(t *testing.T, v any) {
 	t.Helper()
 	want, werr := json.Marshal(v)
-	got, err := JSON(v)
+	got, err := marshal.JSON(v)
 	if (err == nil) != (werr == nil) {
 		t.Errorf("%#v: error %v, json says %v", v, err, werr)
 	} else if err == nil && string(got) != string(want) {

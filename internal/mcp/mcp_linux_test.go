@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -21,6 +22,8 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/atip-dev/atip-exec/internal/require"
 )
 
 // bin is the directory of the real programs that every test drives.
@@ -67,6 +70,11 @@ pyshow(first) {
 jsshow(first) {
     console.log("<" + first + ">");
 }
+# @desc Show words by Ruby
+# @shell ruby
+rbshow(first) {
+    puts "<#{first}>"
+}
 # @desc An object
 object() { echo '{"a": [1, 2]}'; echo noise >&2; }
 # @desc A list
@@ -89,11 +97,11 @@ hidden() { :; }
 
 // world is a home and a workspace of its own.
 type world struct {
-	t        *testing.T
+	t        testing.TB
 	home, ws string
 }
 
-func newWorld(t *testing.T) world {
+func newWorld(t testing.TB) world {
 	t.Helper()
 	dir := t.TempDir()
 	w := world{t, filepath.Join(dir, "home"), filepath.Join(dir, "ws")}
@@ -145,7 +153,7 @@ func (w world) over(transport mcp.Transport, revision string, asked *atomic.Int3
 	return session
 }
 
-func call(t *testing.T, s *mcp.ClientSession, name string, arguments any) *mcp.CallToolResult {
+func call(t testing.TB, s *mcp.ClientSession, name string, arguments any) *mcp.CallToolResult {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 	defer cancel()
@@ -165,8 +173,6 @@ func said(r *mcp.CallToolResult) string {
 	}
 	return b.String()
 }
-
-type object = map[string]any
 
 func structured(r *mcp.CallToolResult) object {
 	o, _ := r.StructuredContent.(object)
@@ -237,13 +243,17 @@ func TestEveryRevision(t *testing.T) {
 func TestArgumentsStayWords(t *testing.T) {
 	w := newWorld(t)
 	s := w.connect("", nil, "run", "--serve-mcp")
-	for _, word := range []string{"$(touch hacked)", "`touch hacked`", `a"b'c`, "x\ny", "; touch hacked", "--flag", ""} {
-		for _, name := range []string{"show", "pyshow", "jsshow"} {
-			r := call(t, s, name, object{"first": word})
-			if want := "<" + word + ">\n"; !strings.HasPrefix(said(r), want) {
-				t.Errorf("%s %q: %s", name, word, said(r))
+	for name, program := range map[string]string{"show": "bash", "pyshow": "python3", "jsshow": "node", "rbshow": "ruby"} {
+		t.Run(program, func(t *testing.T) {
+			_, err := exec.LookPath(program)
+			require.Feature(t, program, err)
+			for _, word := range []string{"$(touch hacked)", "`touch hacked`", `a"b'c`, "x\ny", "; touch hacked", "--flag", ""} {
+				r := call(t, s, name, object{"first": word})
+				if want := "<" + word + ">\n"; !strings.HasPrefix(said(r), want) {
+					t.Errorf("%q: %s", word, said(r))
+				}
 			}
-		}
+		})
 	}
 	if _, err := os.Stat(filepath.Join(w.ws, "hacked")); err == nil {
 		t.Error("a word ran")
@@ -625,4 +635,33 @@ func TestFlood(t *testing.T) {
 	if r := call(t, s, "exec", object{"argv": []string{"true"}}); r.IsError {
 		t.Error(said(r))
 	}
+}
+
+// BenchmarkCall compares a call with the command line that it stands for, one after the
+// other, so that what else the machine does weighs on both.
+func BenchmarkCall(b *testing.B) {
+	w := newWorld(b)
+	s := w.connect("", nil, "mcp")
+	var alone, called []time.Duration
+	for b.Loop() {
+		began := time.Now()
+		cmd := w.command("--output", "jsonl", "--", "true")
+		cmd.Path = filepath.Join(bin, "atip-exec")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			b.Fatalf("%v: %s", err, out)
+		}
+		alone = append(alone, time.Since(began))
+		began = time.Now()
+		if r := call(b, s, "exec", object{"argv": []string{"true"}}); r.IsError {
+			b.Fatal(said(r))
+		}
+		called = append(called, time.Since(began))
+	}
+	middle := func(d []time.Duration) float64 {
+		slices.Sort(d)
+		return float64(d[len(d)/2].Microseconds()) / 1000
+	}
+	b.ReportMetric(middle(alone), "ms-alone")
+	b.ReportMetric(middle(called), "ms-called")
+	b.ReportMetric(middle(called)-middle(alone), "ms-more")
 }

@@ -35,6 +35,9 @@ func (w World) Classify(abs string, access atip.Access, recursive bool) atip.Cla
 	case w.ownGitDir(abs):
 		return atip.ClassWorkspaceVCS
 	case w.tmp(abs):
+		if access&atip.AccessDelete != 0 && isDir(filepath.Join(abs, ".git")) {
+			return atip.ClassOutside // a clone is work, wherever it lies
+		}
 		return atip.ClassTmp
 	case system(abs):
 		return atip.ClassSystem

@@ -58,14 +58,18 @@ func TestFloor(t *testing.T) {
 	}
 }
 
-// FuzzParse: no answer makes the reader panic, and what is read can be shown on one line.
+// FuzzParse: no answer makes the reader panic, what is read is one by the schema, and what is read can be shown on one line.
 func FuzzParse(f *testing.F) {
 	raw, _ := os.ReadFile("testdata/section6.json")
 	f.Add(raw)
+	schema := schemaOf(f, "response")
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		r, err := Parse(raw)
 		if err != nil {
 			return
+		}
+		if !holds(schema, string(raw)) {
+			t.Fatalf("the schema refuses %q", raw)
 		}
 		if said := r.Said(); strings.ContainsAny(said, "\n\x1b") || len(said) > MaxSaid+8 {
 			t.Fatalf("%q", said)

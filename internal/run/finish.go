@@ -9,16 +9,14 @@ import (
 	"github.com/atip-dev/atip-exec/internal/drive"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
-	"github.com/atip-dev/atip-exec/internal/status"
+	"github.com/atip-dev/atip-exec/internal/plan"
 	"github.com/atip-dev/atip-exec/sandbox"
 )
 
-const defaultGrace = 2 * time.Second
-
 // finish waits for the child and its output, and settles the tree.
 func (x *execution) finish() error {
-	defer keepThreads()()
-	limit := x.plan.limit()
+	defer drive.KeepThreads()()
+	limit := x.plan.Limit()
 	var timer <-chan time.Time
 	if limit > 0 {
 		t := time.NewTimer(limit)
@@ -66,7 +64,7 @@ func (x *execution) finish() error {
 		case <-timer:
 			fired, timer = true, nil
 			x.note("timeout", limit.Milliseconds())
-			kill(x.plan.grace())
+			kill(x.plan.Grace())
 		case <-interrupted:
 			kill(0)
 		}
@@ -103,18 +101,17 @@ func (x *execution) finish() error {
 	}
 	tree := x.proc.Sweep()
 	x.status.Tree = &tree
-	x.settleNetwork()
-	x.returnTmp()
+	x.network.Settle()
 	x.outOfMemory = x.proc.OutOfMemory()
 	x.settleProtected(x.proc.Settlement())
-	x.settleModes(x.modes)
-	if x.plan.steps[0].Executable.ScriptChanged() {
-		x.note("script_changed_while_running", x.plan.steps[0].ID.Canonical)
+	x.staged.Ended()
+	if x.plan.Steps[0].Executable.ScriptChanged() {
+		x.note("script_changed_while_running", x.plan.Steps[0].ID.Canonical)
 	}
 	if ended := tree.Leftovers - tree.Kept; ended > 0 && !x.killed {
 		x.note("leftovers", ended)
 	}
-	x.binds.terminal.Restore(exit.Signal != 0)
+	x.binds.Terminal.Restore(exit.Signal != 0)
 	x.settleStreams()
 	x.settleExit(exit)
 	x.denials(exit)
@@ -123,7 +120,9 @@ func (x *execution) finish() error {
 
 // verdict is nil if the exit status is the child's.
 func (x *execution) verdict(exit sandbox.Exit, werr error, fired bool, limit time.Duration) error {
-	x.status.Timeout = &status.Timeout{LimitMS: limit.Milliseconds(), Source: x.plan.timeout.Source, Fired: fired}
+	timeout := x.plan.Timeout()
+	timeout.Fired = fired
+	x.status.Timeout = &timeout
 	for _, s := range x.streams {
 		if s.Panicked() != nil {
 			return fault.New(errcode.FilterFailed, fmt.Sprintf("%s was discarded: its filter failed: %v", s.Name, s.Panicked()))
@@ -131,7 +130,7 @@ func (x *execution) verdict(exit sandbox.Exit, werr error, fired bool, limit tim
 	}
 	switch {
 	case fired:
-		return fault.New(errcode.Timeout, fmt.Sprintf("timeout after %v: %s was ended", limit, Quote(x.plan.inv.words()))).With("limit_ms", limit.Milliseconds()).With("child_exit_code", exit.Code)
+		return fault.New(errcode.Timeout, fmt.Sprintf("timeout after %v: %s was ended", limit, plan.Quote(x.plan.Invocation.Words()))).With("limit_ms", limit.Milliseconds()).With("child_exit_code", exit.Code)
 	case werr != nil:
 		return fault.New(errcode.LostChild, "lost track of the child: "+werr.Error())
 	}
@@ -141,31 +140,4 @@ func (x *execution) verdict(exit sandbox.Exit, werr error, fired bool, limit tim
 		}
 	}
 	return nil
-}
-
-// limit is the strictest of the timeouts that were asked for; 0 for none.
-func (p *Plan) limit() time.Duration {
-	limit, source := time.Duration(0), ""
-	consider := func(d time.Duration, from string) {
-		if d > 0 && (limit == 0 || d < limit) {
-			limit, source = d, from
-		}
-	}
-	consider(p.inv.Timeout, "flag")
-	consider(p.policies.Limits().Timeout, "policy")
-	if p.inv.DeclaredTimeout {
-		consider(p.steps[0].Call.Timeout, "declared")
-	}
-	p.timeout = status.Timeout{LimitMS: limit.Milliseconds(), Source: source}
-	return limit
-}
-
-func (p *Plan) grace() time.Duration {
-	if p.inv.KillAfter > 0 {
-		return p.inv.KillAfter
-	}
-	if g := p.policies.Limits().Grace; g > 0 {
-		return g
-	}
-	return defaultGrace
 }

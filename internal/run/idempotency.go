@@ -1,13 +1,8 @@
 package run
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"path/filepath"
-	"strings"
 
-	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/idempotency"
@@ -19,15 +14,15 @@ import (
 // that a person could lift does not matter then: nothing is started.
 func (x *execution) claim(refusal error) (replayed bool, err error) {
 	p := x.plan
-	key := p.inv.IdempotencyKey
+	key := p.Invocation.IdempotencyKey
 	if key == "" || refusal != nil && fault.From(refusal).Code != errcode.ApprovalRequired {
 		return false, nil
 	}
 	wait := idempotency.MaxWait
-	if limit := p.limit(); limit > 0 {
+	if limit := p.Limit(); limit > 0 {
 		wait = min(wait, limit)
 	}
-	c, old, err := idempotency.Take(filepath.Join(p.dirs.State, "idempotency"), key, p.fingerprint, p.Run, p.began, wait)
+	c, old, err := idempotency.Take(filepath.Join(p.Dirs.State, "idempotency"), key, p.Fingerprint, p.Run, p.Began, wait)
 	x.claimed = c // from here on the end of the run gives the key back
 	switch {
 	case err != nil || old == nil:
@@ -35,7 +30,7 @@ func (x *execution) claim(refusal error) (replayed bool, err error) {
 	case old.Finished():
 		x.replay(old)
 		return true, nil
-	case !p.idempotent():
+	case !p.Idempotent():
 		return false, fault.New(errcode.IdempotencyUnknown, "an earlier run with this idempotency key was ended before its result was known").With("run", old.Run)
 	}
 	return false, nil
@@ -78,28 +73,4 @@ func (x *execution) releaseKey() {
 			x.warn("the result is not kept under its idempotency key: " + err.Error())
 		}
 	}
-}
-
-// fingerprint is what must be the same for a key to mean the same.
-func (p *Plan) fingerprint() string {
-	cwd, err := filepath.EvalSymlinks(p.Cwd)
-	if err != nil {
-		cwd = p.Cwd
-	}
-	raw, _ := json.Marshal([]any{p.inv.Argv, p.inv.IsShell, p.inv.Shell, p.inv.ShellArgs, p.inv.ShellSet, cwd, p.steps[0].ID.Digest, p.machine.UID, p.boundStdin(), p.inv.Ceiling})
-	sum := sha256.Sum256(raw)
-	return hex.EncodeToString(sum[:])
-}
-
-// idempotent reports that all commands of the run can be repeated.
-func (p *Plan) idempotent() bool {
-	for _, s := range p.steps {
-		f := s.Call.Effects[atip.Idempotent]
-		// What is said of a builtin says nothing of a file that it is redirected to.
-		redirected := strings.HasPrefix(f.Source, "shell:") && s.Call.Effects[atip.Write].Value != atip.No
-		if f.Value != atip.Yes || redirected {
-			return false
-		}
-	}
-	return true
 }

@@ -27,7 +27,8 @@ var arrows = map[string][]string{
 	"trust/request": {"trust", "trust/signer", "internal/errcode"},
 	"trust/settle":  {"atip", "shims", "trust", "trust/request", "trust/signer", "internal/errcode"},
 	// Only atip-verify links what is below: no other package may import it.
-	"trust/sigstore":        {"atip", "trust", "trust/request", "trust/signer", "github.com/sigstore/sigstore-go", "github.com/sigstore/sigstore", "github.com/sigstore/protobuf-specs", "google.golang.org/protobuf"},
+	"trust/sigstore": {"atip", "trust", "trust/request", "trust/signer", "github.com/sigstore/sigstore-go", "github.com/sigstore/sigstore", "github.com/sigstore/protobuf-specs", "google.golang.org/protobuf", "github.com/google/certificate-transparency-go", "github.com/digitorus/pkcs7", "github.com/digitorus/timestamp",
+		"github.com/theupdateframework/go-tuf/v2"}, // the last one for the repositories of tests
 	"trust/detached":        {"trust", "trust/request", "trust/signer", "github.com/ProtonMail/go-crypto", "aead.dev/minisign"},
 	"trust/distro":          {"trust"},
 	"trust/verifier":        {"atip", "trust", "trust/detached", "trust/distro", "trust/request", "trust/sigstore"},
@@ -38,7 +39,7 @@ var arrows = map[string][]string{
 	"internal/redactcorpus": {"filter"},
 
 	"internal/errcode":     {},
-	"internal/fault":       {"internal/errcode"},
+	"internal/fault":       {"internal/errcode", "internal/marshal"},
 	"internal/gate":        {"internal/procstat"},
 	"internal/gitrepo":     {"internal/regular"},
 	"internal/hostword":    {"internal/ip"},
@@ -58,33 +59,43 @@ var arrows = map[string][]string{
 	"internal/outside":     {"internal/place"},
 	"internal/shell":       {"mvdan.cc/sh/v3", "internal/errcode"},
 	"internal/effects":     {"atip", "shims", "trust", "policy", "filter", "internal/fault", "internal/place", "internal/shell", "internal/proxy", "internal/gitrepo", "internal/hostword", "internal/regular", "internal/errcode", "internal/subpath"},
-	"internal/drive":       {"filter", "sandbox", "internal/tty"},
 	"internal/toollock":    {"atip", "shims", "trust", "internal/errcode", "internal/fault", "internal/place"},
 	"internal/redact":      {"filter", "policy", "internal/drive", "internal/errcode", "internal/fault", "internal/regular"},
 	"internal/status":      {"sandbox", "internal/errcode", "internal/fault", "internal/place", "internal/regular"},
 	"internal/delegation":  {"internal/approve", "internal/owner", "internal/place", "internal/regular"},
 	"internal/flock":       {},
-	"internal/ledger":      {"policy", "internal/approve", "internal/errcode", "internal/fault", "internal/flock", "internal/regular"},
 	"internal/idempotency": {"internal/approve", "internal/errcode", "internal/fault", "internal/flock", "internal/regular"},
 	"internal/layers":      {"policy", "internal/approve", "internal/errcode", "internal/fault", "internal/owner", "internal/place", "internal/regular"},
 	"internal/marshal":     {},
 	"internal/nest":        {"policy", "sandbox", "internal/audit", "internal/drive", "internal/errcode", "internal/fault", "internal/status"},
-	"internal/run": {"atip", "internal/effects", "internal/delegation", "internal/drive", "internal/flock", "internal/idempotency", "internal/layers", "internal/ledger", "internal/marshal", "internal/nest", "internal/redact", "internal/status", "internal/toollock", "shims", "trust", "trust/settle", "trust/signer", "policy", "sandbox", "filter", "internal/fault", "internal/tty",
-		"internal/audit", "internal/approve", "internal/place", "internal/shell", "internal/ip", "internal/prime", "internal/proxy", "internal/owner", "internal/gitrepo", "internal/regular", "internal/procstat", "internal/outside", "internal/tmpshare", "internal/gate", "internal/undo", "internal/errcode", "internal/subpath"},
-	"internal/corpus":    {"internal/shell", "internal/subpath"},
-	"internal/escape":    {},
-	"internal/selftest":  {"sandbox", "internal/escape", "internal/proxy", "internal/errcode"},
-	"internal/prime":     {"atip", "internal/errcode"},
-	"internal/provider":  {"internal/errcode"},
-	"internal/mcp":       {"internal/fault", "github.com/modelcontextprotocol/go-sdk", "internal/errcode"},
-	"internal/runfile":   {"internal/regular", "internal/shell", "internal/errcode"},
-	"internal/scan":      {"atip", "shims", "trust", "sandbox", "internal/owner", "internal/errcode"},
-	"internal/generate":  {"atip"},
-	"internal/archive":   {"github.com/klauspost/compress", "github.com/ulikunitz/xz", "internal/errcode"},
-	"internal/crawl":     {"atip", "shims", "shims/remote", "internal/archive", "internal/generate", "go.yaml.in/yaml/v3", "internal/errcode"},
-	"internal/cli/prove": {"atip", "internal/cli", "internal/fault", "internal/owner", "internal/place", "internal/run", "sandbox", "shims", "trust", "trust/distro", "trust/request", "trust/settle", "trust/signer", "trust/sigstore", "trust/verifier", "internal/errcode"},
-	"internal/cli":       {"atip", "internal/effects", "internal/idempotency", "internal/run", "internal/nest", "internal/status", "internal/outside", "internal/fault", "internal/tty", "policy", "trust", "github.com/spf13/pflag", "internal/errcode", "internal/wiring"},
-	"internal/cli/tools": {"internal/cli", "internal/effects", "internal/run", "internal/delegation", "internal/layers", "internal/redact", "internal/toollock", "internal/outside", "internal/regular", "internal/fault", "internal/tty", "internal/audit", "internal/report", "internal/approve", "internal/place", "internal/undo", "internal/scan", "internal/generate", "internal/crawl", "atip", "shims", "shims/remote", "policy", "sandbox", "filter", "trust", "trust/settle", "trust/signer", "internal/selftest", "internal/runfile", "internal/prime", "internal/mcp", "internal/provider", "internal/errcode", "internal/wiring", "internal/install"},
+	"internal/authority":   {"atip", "filter", "internal/caller", "internal/effects", "internal/errcode", "internal/fault", "internal/outside", "internal/owner", "internal/place", "internal/toollock", "policy", "shims", "trust", "trust/settle", "trust/signer"},
+	"internal/caller":      {"internal/delegation", "internal/errcode", "internal/fault", "internal/place", "internal/shell", "trust/settle"},
+	"internal/cli":         {"atip", "internal/authority", "internal/caller", "internal/effects", "internal/errcode", "internal/fault", "internal/idempotency", "internal/marshal", "internal/nest", "internal/outside", "internal/permit", "internal/plan", "internal/run", "internal/status", "internal/tty", "internal/wiring", "policy", "trust", "github.com/spf13/pflag"},
+	"internal/staging":     {"internal/marshal", "atip", "internal/errcode", "internal/fault", "internal/gitrepo", "internal/plan", "internal/undo", "sandbox"},
+	"internal/stdio":       {"atip", "filter", "internal/drive", "internal/errcode", "internal/fault", "internal/place", "internal/plan", "internal/regular", "internal/status", "internal/subpath", "internal/tty", "sandbox"},
+	"internal/aftermath":   {"atip", "internal/approve", "internal/drive", "internal/effects", "internal/ledger", "internal/plan", "internal/regular", "internal/subpath", "sandbox"},
+	"internal/cleaning":    {"filter", "internal/caller", "internal/plan", "internal/redact"},
+	"internal/record":      {"internal/marshal", "filter", "internal/cleaning", "internal/plan"},
+	"internal/drive":       {"filter", "internal/proxy", "internal/tty", "sandbox"},
+	"internal/ledger":      {"internal/approve", "internal/errcode", "internal/fault", "internal/flock", "internal/regular", "policy"},
+	"internal/plan":        {"atip", "filter", "internal/approve", "internal/audit", "internal/authority", "internal/caller", "internal/delegation", "internal/effects", "internal/errcode", "internal/fault", "internal/gate", "internal/gitrepo", "internal/ip", "internal/layers", "internal/ledger", "internal/marshal", "internal/nest", "internal/place", "internal/procstat", "internal/proxy", "internal/redact", "internal/regular", "internal/shell", "internal/status", "internal/subpath", "internal/tmpshare", "internal/toollock", "internal/tty", "internal/undo", "policy", "sandbox", "shims", "trust"},
+	"internal/run":         {"atip", "filter", "internal/aftermath", "internal/approve", "internal/audit", "internal/caller", "internal/cleaning", "internal/delegation", "internal/drive", "internal/effects", "internal/errcode", "internal/fault", "internal/idempotency", "internal/ledger", "internal/marshal", "internal/nest", "internal/permit", "internal/plan", "internal/priming", "internal/record", "internal/regular", "internal/staging", "internal/starts", "internal/status", "internal/stdio", "internal/subpath", "policy", "sandbox"},
+	"internal/cli/tools":   {"atip", "filter", "internal/approve", "internal/audit", "internal/authority", "internal/caller", "internal/cleaning", "internal/cli", "internal/crawl", "internal/delegation", "internal/errcode", "internal/fault", "internal/generate", "internal/install", "internal/layers", "internal/mcp", "internal/outside", "internal/place", "internal/plan", "internal/prime", "internal/priming", "internal/provider", "internal/redact", "internal/report", "internal/runfile", "internal/scan", "internal/selftest", "internal/toollock", "internal/tty", "internal/undo", "internal/wiring", "policy", "sandbox", "shims", "shims/remote", "trust", "trust/settle", "trust/signer"},
+	"internal/priming":     {"internal/approve", "internal/caller", "internal/effects", "internal/errcode", "internal/fault", "internal/flock", "internal/ledger", "internal/plan", "internal/prime", "internal/regular", "shims"},
+	"internal/permit":      {"internal/marshal", "atip", "internal/approve", "internal/errcode", "internal/fault", "internal/outside", "internal/plan", "internal/regular", "policy"},
+	"internal/starts":      {"internal/marshal", "internal/errcode", "internal/fault", "internal/gate", "internal/permit", "internal/plan", "internal/subpath", "policy"},
+	"internal/cli/prove":   {"atip", "internal/authority", "internal/caller", "internal/cli", "internal/errcode", "internal/fault", "internal/owner", "internal/place", "internal/plan", "sandbox", "shims", "trust", "trust/distro", "trust/request", "trust/settle", "trust/signer", "trust/sigstore", "trust/verifier"},
+	"internal/corpus":      {"internal/shell", "internal/subpath"},
+	"internal/escape":      {},
+	"internal/selftest":    {"sandbox", "internal/escape", "internal/proxy", "internal/errcode"},
+	"internal/prime":       {"atip", "internal/errcode"},
+	"internal/provider":    {"internal/errcode"},
+	"internal/mcp":         {"internal/fault", "github.com/modelcontextprotocol/go-sdk", "internal/errcode"},
+	"internal/runfile":     {"internal/regular", "internal/shell", "internal/errcode"},
+	"internal/scan":        {"atip", "shims", "trust", "sandbox", "internal/owner", "internal/errcode"},
+	"internal/generate":    {"atip"},
+	"internal/archive":     {"github.com/klauspost/compress", "github.com/ulikunitz/xz", "internal/errcode"},
+	"internal/crawl":       {"atip", "shims", "shims/remote", "internal/archive", "internal/generate", "go.yaml.in/yaml/v3", "internal/errcode"},
 
 	"cmd/atip-exec":   {"internal/cli", "sandbox"},
 	"cmd/atip-verify": {"internal/cli/prove", "sandbox"},
@@ -114,7 +125,7 @@ var arrows = map[string][]string{
 const standard = "golang.org/x/sys"
 
 // testOnly may be imported by tests of any package.
-var testOnly = []string{"github.com/rogpeppe/go-internal", "go.yaml.in/yaml/v3"}
+var testOnly = []string{"github.com/google/jsonschema-go", "github.com/rogpeppe/go-internal", "go.yaml.in/yaml/v3"}
 
 func TestImportArrows(t *testing.T) {
 	root := filepath.Join("..", "..")
@@ -227,6 +238,54 @@ func TestLinkedPackages(t *testing.T) {
 			if matches(imported, heavy) && !matches(imported, costly[path]) {
 				t.Errorf("cmd/atip-exec links %s by %s: every command would pay for it", imported, path)
 			}
+		}
+	}
+}
+
+// TestDependenciesAreListed: docs/dependencies.md names the modules that each program links, in
+// the versions of go.mod, beyond those of the programs before it.
+func TestDependenciesAreListed(t *testing.T) {
+	raw, err := os.ReadFile(filepath.Join("..", "..", "docs", "dependencies.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := map[string]bool{}
+	for _, program := range []string{"atip-exec", "atip", "atip-verify"} {
+		_, section, ok := strings.Cut(string(raw), "\n## "+program+"\n")
+		if !ok {
+			t.Fatalf("there is no section on %s", program)
+		}
+		section, _, _ = strings.Cut(section, "\n## ")
+		listed := map[string]bool{}
+		for _, line := range strings.Split(section, "\n") {
+			if words := strings.Fields(strings.TrimSuffix(line, ",")); len(words) == 2 && strings.HasPrefix(words[1], "v") {
+				listed[words[0]+" "+words[1]] = true
+			}
+		}
+		cmd := exec.Command("go", "list", "-deps", "-f", `{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}}{{end}}{{end}}`, module+"/cmd/"+program)
+		cmd.Env = append(os.Environ(), "GOOS=linux", "GOARCH=amd64", "CGO_ENABLED=0")
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		linked := map[string]bool{}
+		for _, line := range strings.Split(strings.TrimSpace(string(out)), "\n") {
+			if line != "" && !before[line] {
+				linked[line] = true
+			}
+		}
+		for one := range linked {
+			if before[one] = true; !listed[one] {
+				t.Errorf("%s links %s, which docs/dependencies.md does not list", program, one)
+			}
+		}
+		for one := range listed {
+			if !linked[one] {
+				t.Errorf("docs/dependencies.md lists %s, which %s does not link beyond the others", one, program)
+			}
+		}
+		if count := ": " + strconv.Itoa(len(linked)) + " modules."; !strings.Contains(section, count) {
+			t.Errorf("the section on %s does not say%s", program, count)
 		}
 	}
 }

@@ -6,7 +6,10 @@ import (
 	"strconv"
 	"syscall"
 
-	"github.com/atip-dev/atip-exec/internal/proxy"
+	"github.com/atip-dev/atip-exec/internal/drive"
+	"github.com/atip-dev/atip-exec/internal/effects"
+	"github.com/atip-dev/atip-exec/internal/plan"
+	"github.com/atip-dev/atip-exec/internal/starts"
 	"github.com/atip-dev/atip-exec/internal/status"
 	"github.com/atip-dev/atip-exec/internal/subpath"
 	"github.com/atip-dev/atip-exec/sandbox"
@@ -14,35 +17,36 @@ import (
 
 // launch starts the child as the plan says.
 func (x *execution) launch() (*sandbox.Proc, error) {
-	p, main := x.plan, x.plan.steps[0]
+	p, main := x.plan, x.plan.Steps[0]
+	x.starts = starts.New(p, x.clean, x.note)
 	path, byDescriptor, file := main.Executable.Start()
-	cmd := sandbox.Cmd{Path: path, ByDescriptor: byDescriptor, File: file, Argv: loginArgv(p.Argv, p.env.entries, p.commands()...), Env: p.env.entries, Stdin: x.binds.stdin, Stdout: x.binds.stdout, Stderr: x.binds.stderr,
-		Pass: x.binds.pass, Umask: p.policies.Process().Umask, Check: main.Executable.CheckStarted, Stopped: x.stopped}
+	cmd := sandbox.Cmd{Path: path, ByDescriptor: byDescriptor, File: file, Argv: effects.LoginArgv(p.Argv, p.Env.Entries, p.Commands()...), Env: p.Env.Entries, Stdin: x.binds.Stdin, Stdout: x.binds.Stdout, Stderr: x.binds.Stderr,
+		Pass: x.binds.Pass, Umask: p.Policies.Process().Umask, Check: main.Executable.CheckStarted, Stopped: x.stopped}
 	if main.Executable.Inherit() {
 		// The interpreter opens the script by the name that the kernel hands it, so the
 		// number of the descriptor has to be one that the child keeps.
-		n := freeDescriptor(p.textFD, p.nestFD)
+		n := plan.FreeDescriptor(p.TextFD, p.NestFD)
 		cmd.Pass[n], cmd.ByDescriptor, cmd.Path = file, false, "/proc/self/fd/"+strconv.Itoa(n)
 	}
-	cmd.Regenerable = p.world.Ignored
-	cmd.Prepared, cmd.Inside, cmd.Observe, cmd.Gate = p.prepared, p.inside(), x.observing, x.gateRules()
-	x.binds.terminal.Apply(&cmd, p.machine.Stdin)
-	if p.inv.Directory != "" {
+	cmd.Regenerable = p.World.Ignored
+	cmd.Prepared, cmd.Inside, cmd.Observe, cmd.Gate = p.Prepared, p.Inside(), x.observing, x.starts.Rules()
+	x.binds.Terminal.Apply(&cmd, p.Machine.Stdin)
+	if p.Invocation.Directory != "" {
 		cmd.Dir = p.Cwd
 		if subpath.Within(p.Cwd, p.Workspace) {
-			cmd.DirID = p.cwdID // elsewhere a private root has directories of its own
+			cmd.DirID = p.CwdID // elsewhere a private root has directories of its own
 		}
 	}
-	if p.sharesTmp() {
-		cmd.Before = x.bringTmp
+	if p.SharesTmp() {
+		cmd.Before = x.staged.BringTmp
 	}
 	if p.Profile.Net.Mode == sandbox.NetAllowlist {
-		x.proxy = proxy.New(p.hostList.rules)
-		cmd.Serve = x.serve
+		x.network = drive.NewNetwork(p.HostList.Rules, p.HostList.Forward, x.warn, x.clean)
+		cmd.Serve = x.network.Serve
 	}
 	proc, err := sandbox.Start(context.Background(), p.Profile, p.Setup, cmd)
 	if err != nil {
-		x.settleNetwork() // nothing ran, but somebody may listen
+		x.network.Settle() // nothing ran, but somebody may listen
 	}
 	return proc, err
 }
@@ -53,37 +57,35 @@ func (x *execution) launch() (*sandbox.Proc, error) {
 // earlier answer, or a person's that names what it enforced, is not carried over.
 func (x *execution) selectAgain(failed *error) bool {
 	p := x.plan
-	host, differs := sandbox.Reprobe(p.probeCache(), p.host)
-	if !differs || sandbox.Enforceable(host) != sandbox.Enforceable(p.host) {
+	host, differs := sandbox.Reprobe(p.ProbeCache(), p.Host)
+	if !differs || sandbox.Enforceable(host) != sandbox.Enforceable(p.Host) {
 		return false
 	}
-	bound, warnings, made := p.boundSandbox(), len(p.Warnings), p.hostCwdMade
-	p.host, p.enforced, x.proxy = host, nil, nil
-	if err := stages(p.confine, p.environment); err != nil {
+	bound := p.BoundSandbox()
+	x.network = nil
+	if err := p.ConfineOn(host); err != nil {
 		*failed = err
 		return false
 	}
-	if x.permitted() && p.boundSandbox() != bound {
+	if x.permission.Given() && p.BoundSandbox() != bound {
 		return false
 	}
-	p.Warnings = p.Warnings[:warnings] // told already
-	p.hostCwdMade = made
 	x.warn("the sandbox could not be made as this machine had promised (" + (*failed).Error() + "); asked again, it gives " + p.Setup.Tier().String())
-	x.status.Sandbox = p.receipt()
-	x.status.Env = &status.Env{Dropped: p.env.dropped, Credentials: p.env.credentials}
+	x.status.Sandbox = p.Receipt()
+	x.status.Env = &status.Env{Dropped: p.Env.Dropped, Credentials: p.Env.Credentials}
 	return true
 }
 
 // stopped is called when the child was stopped by a signal.
 func (x *execution) stopped(pid int, sig syscall.Signal) {
-	if err := x.binds.terminal.Stopped(pid, sig); err != nil {
+	if err := x.binds.Terminal.Stopped(pid, sig); err != nil {
 		x.warn(err.Error())
 	}
 }
 
 // forward passes on a signal that this process was sent.
 func (x *execution) forward(sig os.Signal) {
-	if !x.binds.terminal.Forward(sig, x.proc) {
+	if !x.binds.Terminal.Forward(sig, x.proc) {
 		x.note("signal", sig.String())
 	}
 }

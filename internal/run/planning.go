@@ -7,8 +7,10 @@ import (
 	"time"
 
 	"github.com/atip-dev/atip-exec/internal/audit"
+	"github.com/atip-dev/atip-exec/internal/caller"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/internal/plan"
 	"github.com/atip-dev/atip-exec/internal/status"
 )
 
@@ -38,17 +40,18 @@ func (x *execution) making(identified func()) (gaveUp *fault.Fault, made error) 
 		panic any
 	}
 	done := make(chan outcome, 1)
+	limit := p.Invocation.Timeout // read before the plan is made beside this
 	go func() {
 		var o outcome
 		defer func() {
 			o.panic = recover()
 			done <- o
 		}()
-		o.err = p.make(identified)
+		o.err = p.Complete(identified)
 	}()
 	var late <-chan time.Time
-	if limit := p.inv.Timeout; limit > 0 {
-		t := time.NewTimer(time.Until(p.began.Add(limit)))
+	if limit > 0 {
+		t := time.NewTimer(time.Until(p.Began.Add(limit)))
 		defer t.Stop()
 		late = t.C
 	}
@@ -67,8 +70,8 @@ func (x *execution) making(identified func()) (gaveUp *fault.Fault, made error) 
 		case <-over:
 			return fault.From(cancelled(x.signals.Pending())), nil
 		case <-late:
-			return fault.New(errcode.Timeout, fmt.Sprintf("timeout after %v: the plan of the command was not made in that time, and nothing was started", p.inv.Timeout)).
-				WithFix("look for a file or a pipe that does not end among what the command reads, or give a longer --timeout", "").With("limit_ms", p.inv.Timeout.Milliseconds()), nil
+			return fault.New(errcode.Timeout, fmt.Sprintf("timeout after %v: the plan of the command was not made in that time, and nothing was started", limit)).
+				WithFix("look for a file or a pipe that does not end among what the command reads, or give a longer --timeout", "").With("limit_ms", limit.Milliseconds()), nil
 		}
 	}
 }
@@ -76,7 +79,7 @@ func (x *execution) making(identified func()) (gaveUp *fault.Fault, made error) 
 // giveUp is the result of a run whose plan was not made in time. The status goes to the
 // descriptor only, since where a file may be written is part of the plan. The words of the
 // command are not recorded: which of them are secret is not known.
-func (r *Result) giveUp(inv Invocation, m Machine, id string, began time.Time, sink *status.Sink, why *fault.Fault) *Result {
+func (r *Result) giveUp(inv plan.Invocation, m caller.Machine, id string, began time.Time, sink *status.Sink, why *fault.Fault) *Result {
 	r.fail(why)
 	r.Status = status.Document{Kind: status.Kind, State: "failed", Run: id, Argv: []string{}, Origin: "atip-exec", ExitCode: r.ExitCode, Error: r.Fault,
 		Timing: &status.Timing{Began: began.UTC().Format(time.RFC3339Nano), PlanUS: time.Since(began).Microseconds()}}

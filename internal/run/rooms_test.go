@@ -21,7 +21,7 @@ import (
 // needs: an environment that was judged, a moment, a stream that is redacted.
 var rooms = map[string]map[string]string{
 	"os.Getenv os.LookupEnv os.Environ os.Setenv os.Unsetenv": {
-		"internal/run/invocation.go":        "Machine: the environment of the caller, which every decision takes from here",
+		"internal/caller/caller.go":         "Machine: the environment of the caller, which every decision takes from here",
 		"internal/delegation/delegation.go": "a token that came as a descriptor is read before the environment is taken",
 		"internal/place/workspace.go":       "TMPDIR only excludes a workspace",
 		"internal/scan/probe.go":            "a process of ours, with the environment that its parent made",
@@ -52,8 +52,8 @@ var rooms = map[string]map[string]string{
 		"shims/builtin/gen/":                "a generator",
 	},
 	"panic": {
-		"internal/run/planning.go":    "a panic of another goroutine goes on in this one",
-		"internal/run/batchanswer.go": "the same",
+		"internal/run/planning.go":     "a panic of another goroutine goes on in this one",
+		"internal/plan/batchanswer.go": "the same",
 	},
 }
 

@@ -1,18 +1,21 @@
+// Package run carries out a plan: it asks who has to be asked, starts the command confined, passes on
+// its streams and signals, and records how it ended.
 package run
 
 import (
 	"io"
-	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/filter"
+	"github.com/atip-dev/atip-exec/internal/caller"
 	"github.com/atip-dev/atip-exec/internal/drive"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/internal/permit"
+	"github.com/atip-dev/atip-exec/internal/plan"
+	"github.com/atip-dev/atip-exec/internal/priming"
 	"github.com/atip-dev/atip-exec/internal/status"
-	"github.com/atip-dev/atip-exec/internal/subpath"
 	"github.com/atip-dev/atip-exec/policy"
 	"github.com/atip-dev/atip-exec/sandbox"
 )
@@ -45,7 +48,7 @@ type Result struct {
 	ExitCode int
 	Fault    *fault.Fault // why the exit status is ours; nil if it is the child's
 	Status   status.Document
-	Plan     *Plan
+	Plan     *plan.Plan
 	Reports  []filter.Report               // stdout, stderr
 	Bounds   map[string]filter.BoundReport // of the streams that were bounded
 	Duration time.Duration
@@ -55,9 +58,9 @@ type Result struct {
 
 // Run carries out one invocation from end to end. It never panics and always
 // writes the status that was asked for.
-func Run(inv Invocation, m Machine, out Output) *Result {
+func Run(inv plan.Invocation, m caller.Machine, out Output) *Result {
 	r := &Result{}
-	p := newPlan(inv, m)
+	p := plan.New(inv, m)
 	sink, err := status.Open(p.Run, inv.StatusFD, inv.StatusFile)
 	if err != nil {
 		return r.fail(err)
@@ -66,25 +69,26 @@ func Run(inv Invocation, m Machine, out Output) *Result {
 	// Taking over signals costs threads and a handshake for each; it is done while
 	// the plan is made, and a signal that comes meanwhile cancels the run.
 	go func() { x.watched <- drive.WatchSignals() }()
-	p.starts, x.plan = true, p
+	p.Starts, x.plan = true, p
+	x.permission = permit.New(p, x.warn, x.clean, x.cancelledMeanwhile)
 	gaveUp, err := x.making(func() {
 		// A private root is made elsewhere, and its rules with it.
-		if p.prepared != nil && p.policies.Sandbox().Tier != sandbox.T3.String() {
-			p.prepared.Rules(p.subprocess() == atip.No)
+		if p.Prepared != nil && p.Policies.Sandbox().Tier != sandbox.T3.String() {
+			p.Prepared.Rules(p.Subprocess() == atip.No)
 		}
 		x.collecting = true
 		go func() { x.collected <- x.collect() }()
 	})
 	if gaveUp != nil {
-		return r.giveUp(inv, m, p.Run, p.began, sink, gaveUp)
+		return r.giveUp(inv, m, p.Run, p.Began, sink, gaveUp)
 	}
 	r.Plan = p
 	defer p.Close()
-	if serr := p.beginStatus(sink); serr != nil && err == nil {
+	if serr := beginStatus(p, sink); serr != nil && err == nil {
 		err = serr
 	}
 	if err == nil {
-		err = p.statusOutside(sink, p.Decision.Action == policy.Allow)
+		err = p.StatusOutside(sink, p.Decision.Action == policy.Allow)
 	}
 	if err == nil {
 		err = p.Refusal()
@@ -96,8 +100,8 @@ func Run(inv Invocation, m Machine, out Output) *Result {
 		return r // neither asked about nor recorded: the run of the command does that
 	}
 	x.status = r.base(p)
-	if inv.behalf != nil && len(p.Decision.Steps) > 0 {
-		if r.kept, err = p.answerable(err); r.kept {
+	if inv.Behalf != nil && len(p.Decision.Steps) > 0 {
+		if r.kept, err = p.Answerable(err); r.kept {
 			return r
 		}
 	}
@@ -126,28 +130,33 @@ func (x *execution) carryOut(sink *status.Sink, refusal error) error {
 	replayed, err := x.claim(refusal)
 	defer x.releaseKey()
 	if err != nil {
-		return x.refuse(err)
+		return x.permission.Refuse(err)
 	}
 	if replayed {
 		return nil
 	}
 	handed, err := x.hand(refusal)
 	if !handed {
-		if err = x.permit(err); err == nil && x.permitted() {
-			err = p.statusOutside(sink, true)
+		if err = x.permission.Permit(err); err == nil && x.permission.Given() {
+			err = p.StatusOutside(sink, true)
 		}
 		if err != nil {
 			// A refusal is one line on stderr; warnings go into its details.
-			return x.refuse(err)
+			return x.permission.Refuse(err)
 		}
 		for _, w := range p.Warnings {
 			x.warn(w)
 		}
-		if err = x.prime(); err == nil {
+		x.primes = priming.New(p, x.warn, x.clean)
+		if err = x.primes.Ask(); err == nil {
 			err = x.holdKey()
 		}
+		x.out.Stdout = x.primes.Watch(x.out.Stdout)
 		if err == nil {
 			err = x.run()
+		}
+		if c := x.status.Child; c != nil && c.ExitCode == 0 && !x.killed {
+			x.primes.Keep()
 		}
 	}
 	if err != nil && err == x.collectErr {
@@ -178,61 +187,33 @@ func (r *Result) settle(x *execution, err error) {
 		return
 	}
 	s.State, s.Origin = "finished", "child"
-	r.ExitCode = s.Child.ExitCode
-	s.ExitCode = r.ExitCode
+	r.ExitCode, s.ExitCode = s.Child.ExitCode, s.Child.ExitCode
 }
 
 // base is the status of a plan before anything ran.
-func (r *Result) base(p *Plan) status.Document {
-	s := status.Document{Kind: status.Kind, State: "failed", Run: p.Run, Argv: p.inv.words(), Cwd: p.Cwd, NoWorkspace: p.noWorkspace,
-		Timing: &status.Timing{Began: p.began.UTC().Format(time.RFC3339Nano), PlanUS: p.took.Microseconds()}}
-	if len(p.steps) == 0 {
+func (r *Result) base(p *plan.Plan) status.Document {
+	s := status.Document{Kind: status.Kind, State: "failed", Run: p.Run, Argv: p.Invocation.Words(), Cwd: p.Cwd, NoWorkspace: p.NoWorkspace,
+		Timing: &status.Timing{Began: p.Began.UTC().Format(time.RFC3339Nano), PlanUS: p.Took.Microseconds()}}
+	if len(p.Steps) == 0 {
 		return s
 	}
-	id := p.steps[0].ID
+	id := p.Steps[0].ID
 	s.Tool = &status.Tool{Path: id.Canonical, SHA256: id.Digest}
 	if len(p.Decision.Steps) > 0 {
-		s.Decision = &status.Decision{Action: p.Decision.Action.String(), Rules: p.rules()}
-		s.Sandbox = p.receipt()
-		s.Env = &status.Env{Dropped: p.env.dropped, Credentials: p.env.credentials}
+		s.Decision = &status.Decision{Action: p.Decision.Action.String(), Rules: p.RuleNames()}
+		s.Sandbox = p.Receipt()
+		s.Env = &status.Env{Dropped: p.Env.Dropped, Credentials: p.Env.Credentials}
 	}
 	return s
 }
 
-func (p *Plan) rules() []string {
-	rules := []string{}
-	for _, reason := range p.Decision.Reasons {
-		if !slices.Contains(rules, reason.Rule) {
-			rules = append(rules, reason.Rule)
-		}
-	}
-	return rules
-}
-
-// statusOutside refuses a status file that the child could write.
-func (p *Plan) statusOutside(s *status.Sink, runs bool) error {
-	if s == nil || s.File() == "" || !runs {
-		return nil
-	}
-	dir := filepath.Dir(s.File())
-	if real, err := filepath.EvalSymlinks(dir); err == nil {
-		dir = real
-	}
-	for _, g := range p.Profile.Write {
-		if subpath.Within(dir, g.Path) {
-			return fault.New(errcode.FlagValue, "--status-file: the command can write to "+dir).WithFix("name a file outside the workspace, or use --status-fd", "--status-fd 3 3>status.json").With("path", s.File())
-		}
-	}
-	return nil
-}
-
 // beginStatus makes sure that the status can be written later, if the place is allowed.
-func (p *Plan) beginStatus(s *status.Sink) error {
-	if s.File() == "" || p.ownRefused {
+func beginStatus(p *plan.Plan, s *status.Sink) error {
+	if s.File() == "" || p.OwnRefused {
 		return nil
 	}
-	if !p.ownJudged {
-		if why := p.statusClass(s.File()); why != "" {
+	if !p.OwnJudged {
+		if why := p.StatusClass(s.File()); why != "" {
 			return fault.New(errcode.StatusWrite, "--status-file: "+s.File()+" is not written: "+why)
 		}
 	}
@@ -249,38 +230,10 @@ func ReportUsage(file string, argv []string, f *fault.Fault) {
 	if err != nil {
 		return
 	}
-	p := newPlan(Invocation{}, Here())
-	defer p.Close()
-	if p.locate() != nil || p.statusClass(s.File()) != "" || s.Hold() != nil {
+	at, err := plan.Locate(plan.Invocation{}, caller.Here())
+	if err != nil || at.StatusClass(s.File()) != "" || s.Hold() != nil {
 		return
 	}
 	_ = s.Write(status.Document{Kind: status.Kind, State: "failed", Origin: "atip-exec", ExitCode: f.Exit, Error: f, Argv: argv,
 		Timing: &status.Timing{Began: time.Now().UTC().Format(time.RFC3339Nano)}})
-}
-
-// words is the command line of the child as it was typed.
-func (inv Invocation) words() []string {
-	if inv.Script != "" {
-		words := []string{"script"}
-		words = append(words, inv.ShellSet...)
-		if inv.Script == "-" {
-			return append(append(words, "-"), inv.ShellArgs[min(1, len(inv.ShellArgs)):]...)
-		}
-		return append(words, inv.ShellArgs...)
-	}
-	if inv.IsShell {
-		return append([]string{"-c", inv.Shell}, inv.ShellArgs...)
-	}
-	return inv.Argv
-}
-
-// Granted lists the dangers that the run was granted, under their names in plans.
-func (p *Plan) Granted() []string { return dangersOf(p.Decision.Grants.Effects) }
-
-// Tool is the name of the tool that a plan starts, "" if it was not found out.
-func (p *Plan) Tool() string {
-	if p == nil || len(p.steps) == 0 {
-		return ""
-	}
-	return p.steps[0].Call.Tool
 }

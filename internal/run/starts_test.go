@@ -27,7 +27,7 @@ var starters = map[string]string{
 	"internal/cli/tools/publish.go":   "our verifier beside this program",
 	"internal/cli/tools/tryout.go":    "the hook file and the shell file that init has written, for its self-test",
 	"internal/mcp/job.go":             "atip-exec, which judges a call",
-	"internal/run/prime.go":           "atip-exec, which judges the question",
+	"internal/priming/priming.go":     "atip-exec, which judges the question",
 	"internal/nest/broker.go":         "this program again, with an environment that the parent run made",
 	"internal/scan/probe.go":          "this program again, with an environment of its own",
 	"trust/distro/rpm.go":             "rpm of the system",

@@ -331,10 +331,11 @@ func (f *File) foreign(fn *Function) string {
 			func(p Param, i int) string {
 				arg := fmt.Sprintf("ARGV[%d]", i)
 				if p.HasDefault {
-					arg = fmt.Sprintf("ARGV.fetch(%d, %s)", i, rubyText(p.Default))
+					// Not ARGV.fetch: fetch is a name by which code is taken to reach the network.
+					arg = fmt.Sprintf("(ARGV.size > %d ? %s : %s)", i, arg, rubyText(p.Default))
 				}
 				if p.Rest {
-					return fmt.Sprintf("%s = ARGV[%d..]", p.Name, i)
+					return fmt.Sprintf("%s = ARGV.drop(%d)", p.Name, i)
 				}
 				return p.Name + " = " + [...]string{arg, "Integer(" + arg + ", 10)", "Float(" + arg + ")", arg + ` == "true"`, "JSON.parse(" + arg + ")"}[p.Type]
 			})

@@ -366,6 +366,8 @@ func (w *walker) reads(n string, r *run, args fields, st *state) {
 	v[0].whole = len(args) == 1 && len(from) == 1 && plain && st.in != nil && st.in.whole
 	if st.in != nil && st.in.known && len(from) == 0 {
 		v = w.linesOf(st.in.s, len(args))
+	} else if st.in != nil && !st.in.mixed && w.printNumbers(from) {
+		v = number().or(constant("")) // where there is nothing more to read
 	}
 	for _, a := range args {
 		switch {

@@ -301,7 +301,7 @@ func (w *walker) shape(c *syntax.CmdSubst, st *state) (string, bool) {
 		return "", false
 	}
 	last := &w.cmds[len(w.cmds)-1]
-	if last.Kind != External || last.Bounded || len(last.Globs) > 0 || len(st.out.from) != 1 || st.out.from[0] != len(w.cmds)-1 {
+	if last.Kind != External || last.Bounded || len(last.Globs) > 0 || len(last.Path) > 0 || len(st.out.from) != 1 || st.out.from[0] != len(w.cmds)-1 {
 		return "", false
 	}
 	for _, a := range last.Argv[1:] {

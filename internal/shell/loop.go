@@ -24,9 +24,11 @@ func (w *walker) loop(st *state, body func(*state)) {
 		}
 		if out != nil {
 			// How often it wrote is not known.
+			mixed := out.mixed || st.out.mixed
 			if st.out.s != "" && pass == 0 {
 				out.write(text{s: Hole})
 			}
+			out.mixed = mixed
 			out.from = union(out.from, st.out.from)
 			st.out = out
 		}

@@ -1,6 +1,9 @@
 package shell
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // PrintsNumbers reports a call of gh that prints the numbers of runs, issues or pull
 // requests and nothing else: `gh run list --json databaseId --jq '.[0].databaseId'`.
@@ -40,4 +43,42 @@ func PrintsNumbers(argv []string) bool {
 		}
 	}
 	return false
+}
+
+// PrintsNumber reports a command that prints numbers or plain names and nothing else.
+func PrintsNumber(argv []string) bool {
+	shape, ok := shapeOf(argv)
+	return ok && shape == "0"
+}
+
+// printNumbers reports that each of these commands prints lines of which every word is a number or
+// a plain name, and nothing else.
+func (w *walker) printNumbers(from []int) bool {
+	return len(from) > 0 && !slices.ContainsFunc(from, func(i int) bool { return !w.printsNumbers(i, 0) })
+}
+
+func (w *walker) printsNumbers(i, depth int) bool {
+	if i >= len(w.cmds) || depth > maxAlternatives {
+		return false
+	}
+	c := &w.cmds[i]
+	if c.Kind != External || c.Bounded || len(c.Globs) > 0 || len(c.Path) > 0 || len(c.Redirects) > 0 || strings.IndexByte(strings.Join(c.Argv, ""), 0) >= 0 {
+		return false
+	}
+	if shape, ok := shapeOf(c.Argv); ok {
+		return shape == "0"
+	}
+	switch c.Argv[0] {
+	case "sort", "head", "tail", "tac", "shuf", "uniq":
+	default:
+		return false
+	}
+	var before []int
+	for _, f := range w.flows {
+		if f.To == i && f.Kind == FlowStdin {
+			before = append(before, f.From)
+		}
+	}
+	return !c.Mixed && len(before) > 0 && !slices.ContainsFunc(c.Argv[1:], func(a string) bool { return a == "" || a[0] != '-' || strings.Trim(a[1:], "nru0123456789") != "" }) &&
+		!slices.ContainsFunc(before, func(i int) bool { return !w.printsNumbers(i, depth+1) })
 }

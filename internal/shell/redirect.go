@@ -49,7 +49,7 @@ func (w *walker) redirect(list []*syntax.Redirect, st *state, group bool) stream
 			}
 		case syntax.WordHdoc:
 			v := w.scalar(r.Word, st)
-			in := &source{from: v.sources()}
+			in := &source{from: v.sources(), mixed: v.mixed()}
 			if s, ok := v.one(); ok {
 				in.s, in.known = s+"\n", true
 			}
@@ -93,7 +93,7 @@ func (w *walker) document(r *syntax.Redirect, st *state) *source {
 	} else {
 		v = w.inDocument(r.Hdoc.Parts, st)
 	}
-	in := &source{from: v.sources()}
+	in := &source{from: v.sources(), mixed: v.mixed()}
 	if s, ok := v.one(); ok {
 		if r.Op == syntax.DashHdoc {
 			lines := strings.Split(s, "\n")

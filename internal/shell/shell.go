@@ -107,6 +107,7 @@ type Command struct {
 	CodeFile   string   // of an opaque command: it runs this file, which could not be read
 	Redirects  []Redirect
 	Stdin      *string  // what it reads on descriptor 0, if that is constant
+	Mixed      bool     // it reads more than whole outputs of commands there
 	Env        []Assign // variables that differ from the shell's own environment
 	Pipeline   int      // commands of one pipeline or loop have the same number
 	Line, Col  int

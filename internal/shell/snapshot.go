@@ -14,7 +14,7 @@ import (
 
 // snapshot takes over what the file of a host defines.
 func (w *walker) snapshot(raw string, st *state) {
-	for _, text := range encodedFunctions(raw) {
+	for _, text := range w.handedOver(raw, st) {
 		file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(text), "")
 		if err != nil {
 			continue // a call of it is one of an unknown command
@@ -52,20 +52,53 @@ func (w *walker) snapshot(raw string, st *state) {
 	}
 }
 
-// encodedFunctions are the texts that a snapshot decodes and evaluates.
-func encodedFunctions(raw string) []string {
+// handedOver are the texts that a snapshot evaluates: older hosts write them encoded, newer ones as
+// bash quotes a word. Functions that stand in the file as they are belong to the host, and are
+// named after the tools that they stand for.
+func (w *walker) handedOver(raw string, st *state) []string {
 	var out []string
-	for _, part := range strings.Split(raw, `eval "$(echo '`)[1:] {
-		code, _, ok := strings.Cut(part, `' | base64 -d)"`)
+	for _, part := range strings.Split("\n"+raw, "\neval ")[1:] {
+		line, _, _ := strings.Cut(part, " > /dev/null 2>&1")
+		text, ok := encoded(line)
 		if !ok {
-			continue
+			text, ok = w.literalWord(line, st)
 		}
-		text, err := base64.StdEncoding.DecodeString(strings.NewReplacer("\n", "", " ", "").Replace(code))
-		if err == nil && len(text) <= maxFile && !slices.Contains(text, 0) && !deep(string(text)) {
-			out = append(out, string(text))
+		if ok && len(text) <= maxFile && !strings.Contains(text, "\x00") && !deep(text) {
+			out = append(out, text)
 		}
 	}
 	return out
+}
+
+func encoded(word string) (string, bool) {
+	code, ok := strings.CutPrefix(word, `"$(echo '`)
+	if ok {
+		code, ok = strings.CutSuffix(code, `' | base64 -d)"`)
+	}
+	if !ok {
+		return "", false
+	}
+	text, err := base64.StdEncoding.DecodeString(strings.NewReplacer("\n", "", " ", "").Replace(code))
+	return string(text), err == nil
+}
+
+// literalWord is what a word means in which nothing is expanded.
+func (w *walker) literalWord(word string, st *state) (string, bool) {
+	if len(word) > maxFile {
+		return "", false
+	}
+	var words []*syntax.Word
+	for one, err := range syntax.NewParser(syntax.Variant(syntax.LangBash)).WordsSeq(strings.NewReader(strings.TrimPrefix(word, "-- "))) {
+		if err != nil {
+			return "", false
+		}
+		words = append(words, one)
+	}
+	if len(words) != 1 || slices.ContainsFunc(words[0].Parts, func(p syntax.WordPart) bool { return !literal(p) }) {
+		return "", false
+	}
+	v := w.scalar(words[0], st.clone())
+	return v[0].s, len(v) == 1 && v[0].exact()
 }
 
 // aliasValue reads a word as the alias command prints it: 'it'\”s'.

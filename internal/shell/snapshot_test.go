@@ -15,15 +15,19 @@ func TestSnapshot(t *testing.T) {
 		}
 		return `eval "$(echo '` + code + `' | base64 -d)" > /dev/null 2>&1` + "\n"
 	}
+	quoted := "eval $'bye () \\n{ \\n    echo \\'a\\tb\\'; push -n\\n}' > /dev/null 2>&1\neval -- $'-x () \\n{ \\n    git push -x\\n}' > /dev/null 2>&1\n" +
+		"eval \"$(unread)\" > /dev/null 2>&1\neval two words > /dev/null 2>&1\n"
 	file := encoded("say () \n{ \n    echo \"said $1\"; push\n}") + encoded("push () \n{ \n    git push \"$@\"\n}") +
 		encoded("command_not_found_handle () \n{ \n    /usr/lib/command-not-found -- \"$1\"\n}") +
-		"function find {\n  unread $1\n}\nshopt -s expand_aliases\n" +
+		quoted + "function find {\n  unread $1\n}\nshopt -s expand_aliases\n" +
 		"alias -- ll='ls -l'\nalias -- ls='ls --color=auto'\nalias -- gone='rm -rf ~'\nalias -- say2='echo '\\''two words'\\'' | tr a b'\nalias -- odd='a\nb'\n"
 	o := Options{Cwd: "/w", Home: "/h", Trusted: func(p string) bool { return p == "/h/snap.sh" },
 		ReadFile: func(p string) ([]byte, error) { return []byte(file), nil }}
 	for _, row := range []struct{ text, want string }{
 		{"eval 'say x'", "echo said x;git push"},
 		{"eval 'push -f'", "git push -f"},
+		{"eval 'bye'", "echo a\tb;git push -n"},
+		{"eval '\\-x'", "git push -x"},
 		{"eval 'find .'", "find ."},
 		{"eval 'll sub'", "ls --color=auto -l sub;ls -l sub;ll sub"},
 		{"eval 'gone'", "rm -rf /h;gone"},

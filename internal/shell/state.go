@@ -46,6 +46,7 @@ type sink struct {
 	s     string
 	from  []int
 	whole bool // as of a text
+	mixed bool // something in it is not the whole output of a command
 }
 
 func (k *sink) write(t text) {
@@ -54,6 +55,7 @@ func (k *sink) write(t text) {
 	}
 	if t.s != "" {
 		k.whole = k.s == "" && t.whole
+		k.mixed = k.mixed || !t.whole
 	}
 	switch {
 	case strings.HasSuffix(k.s, Hole) && t.s == Hole:
@@ -75,6 +77,7 @@ type source struct {
 	known bool
 	from  []int
 	whole bool // as of a text
+	mixed bool // as of a sink
 }
 
 // definition is what a function name may stand for.

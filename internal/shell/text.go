@@ -80,6 +80,11 @@ func (t text) same(u text) bool {
 	return t.s == u.s && t.glob == u.glob && t.rough == u.rough && t.unset == u.unset && t.whole == u.whole && slices.Equal(t.from, u.from)
 }
 
+// mixed reports that it may be more than the whole output of a command.
+func (v value) mixed() bool {
+	return slices.ContainsFunc(v, func(t text) bool { return !t.whole })
+}
+
 func (v value) same(u value) bool { return slices.EqualFunc(v, u, text.same) }
 
 // or is the alternatives of both.

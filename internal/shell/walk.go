@@ -119,6 +119,7 @@ func (w *walker) emit(st *state, c Command, from ...Flow) int {
 		w.flow(f.From, index, f.Kind)
 	}
 	if st.in != nil {
+		w.cmds[index].Mixed = w.cmds[index].Mixed || st.in.mixed
 		for _, i := range st.in.from {
 			w.flow(i, index, FlowStdin)
 		}
@@ -372,7 +373,7 @@ func (w *walker) pipe(c *syntax.BinaryCmd, st *state) {
 			w.join(st, sub)
 		}
 		if i < len(parts)-1 {
-			in = &source{s: sub.out.s, known: strings.IndexByte(sub.out.s, 0) < 0 && len(sub.out.from) == 0, from: sub.out.from, whole: sub.out.whole}
+			in = &source{s: sub.out.s, known: strings.IndexByte(sub.out.s, 0) < 0 && len(sub.out.from) == 0, from: sub.out.from, whole: sub.out.whole, mixed: sub.out.mixed}
 		}
 	}
 	st.ok = nil

@@ -16,8 +16,10 @@ type glue struct {
 
 func glues() []glue {
 	return []glue{
-		{"claude", "2.1.197", "snapshot of the shell, with a .bashrc", "5fe43bd51da75f8f9535b7724667c68a03eff5ec6d2f5321579d187596b23f21"},
-		{"claude", "2.1.197", "snapshot of the shell, without a .bashrc", "40f6e33daf990b14e494ca23c20eea0d87eab77abe907b33bcffb63245225550"},
+		{"claude", "2.1.197", "snapshot of the shell, with a .bashrc", "b3eb45ba4e73d663dbc41f3893de8c00a06abd972b634afb8d580c4c1b76db51"},
+		{"claude", "2.1.197", "snapshot of the shell, without a .bashrc", "e4db93e18b1de3c323d6dff09890c8fea50e816b880d3ec3bd916e3e628e96e2"},
+		{"claude", "2.1.330", "snapshot of the shell, with a .bashrc", "b5aea758a9952dd993d4cd1c3697c8bd475b6041280634271a5c7be9c72fb4b9"},
+		{"claude", "2.1.330", "snapshot of the shell, without a .bashrc", "8f8411a0313a764a56a36542031559b798ec701abaea09f1ae5d8c29e25868d0"},
 	}
 }
 
@@ -37,19 +39,24 @@ func OwnScript(text, home string) bool {
 	return false
 }
 
-// withoutPaths replaces what differs from call to call, each at its place and of its form.
+// withoutPaths replaces what differs from call to call, each at its place and of its form. What
+// stands in its place begins with a NUL byte, which no word of a command line has, so that a text
+// that has the replacement in it is another text.
 func withoutPaths(text, home string) (string, bool) {
-	if !strings.HasPrefix(text, "SNAPSHOT_FILE=") || home == "" {
+	if !strings.HasPrefix(text, "SNAPSHOT_FILE=") || home == "" || strings.Contains(text, "\x00") {
 		return "", false
 	}
-	const word = `[A-Za-z0-9_./@%+,-]+`
+	const word = `/[A-Za-z0-9_./@%+,-]+`
 	for _, row := range [...][2]string{
-		{`^SNAPSHOT_FILE=` + regexp.QuoteMeta(home) + `/\.claude/shell-snapshots/snapshot-bash-[0-9]+-[a-z0-9]+\.sh\n`, "SNAPSHOT_FILE=FILE\n"},
-		{`source "` + regexp.QuoteMeta(home) + `/\.bashrc" < /dev/null\n`, "source \"RC\" < /dev/null\n"},
-		{`_cc_bin=` + word + `\n`, "_cc_bin=PROGRAM\n"},
-		{`<< 'PATH_END_[a-z0-9]+'\nexport PATH=(?:` + `[A-Za-z0-9_./:@%+,~-]*|'[A-Za-z0-9_./:@%+,~ =()-]*')\nPATH_END_[a-z0-9]+\n`, "<< 'PATH_END'\n"},
+		{`^SNAPSHOT_FILE=` + regexp.QuoteMeta(home) + `/\.claude/shell-snapshots/snapshot-bash-[0-9]+-[a-z0-9]+\.sh\n`, "SNAPSHOT_FILE=\x00FILE\n"},
+		{`source "` + regexp.QuoteMeta(home) + `/\.bashrc" < /dev/null\n`, "source \"\x00RC\" < /dev/null\n"},
+		{`_cc_bin=` + word + `\n`, "_cc_bin=\x00PROGRAM\n"},
+		{`\[\[ -x ` + word + `/claude \]\]`, "[[ -x \x00PROGRAM ]]"},
+		{`(ARGV0=|exec -a )(rg|bfs|ugrep) ` + word + `/claude `, "$1$2 \x00PROGRAM "},
+		{`<< '(PATH|CLAUDE_CODE)_END_[a-z0-9]+'\n`, "<< '\x00END'\n"},
+		{`\nexport PATH=(?:` + `[A-Za-z0-9_./:@%+,~-]*|'[A-Za-z0-9_./:@%+,~ =()-]*')\n(PATH|CLAUDE_CODE)_END_[a-z0-9]+\n`, "\nexport PATH=\x00PATH\n\x00END\n"},
 	} {
-		text = regexp.MustCompile(row[0]).ReplaceAllLiteralString(text, row[1])
+		text = regexp.MustCompile(row[0]).ReplaceAllString(text, row[1])
 	}
 	return text, !strings.Contains(text, home)
 }

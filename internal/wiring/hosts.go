@@ -10,6 +10,7 @@ const (
 // Texts that several rows share.
 const (
 	diesOpen   = "a hook file that is gone or killed lets the command run; if our program is gone, hangs or prints garbage, the hook file blocks"
+	diesKilled = "a hook file that is killed lets the command run, one that is gone blocks; if our program is gone, hangs or prints garbage, the hook file blocks"
 	diesClosed = "the command is blocked"
 	restart    = "restart running sessions"
 	ownTools   = "its own file and web tools"
@@ -37,7 +38,7 @@ func Hosts() []Host {
 				Pass:   claudePass, Rewrite: claudeRewrite, Deny: claudeDeny, Dies: diesOpen},
 			Shell: &ShellRow{Edit: &Edit{Path: []string{"env", "CLAUDE_CODE_SHELL"}, Value: "$SHELL"}, Variable: "CLAUDE_CODE_SHELL",
 				Dies: "a shell file that is gone makes it take another shell; the hook then denies each command"},
-			Gaps: []string{ownTools, "commands typed with !, in mode hook", "MCP servers, in mode hook"}, Steps: []string{restart}, Seen: "2.1.197"},
+			Gaps: []string{ownTools, "in mode hook: commands typed with !, MCP servers, and what its shell keeps between commands (directory, functions, aliases)"}, Steps: []string{restart}, Seen: "2.1.330"},
 
 		{Name: "codex", Title: "Codex", Programs: []string{"codex"}, Dirs: []string{".codex"},
 			Files: map[Scope]string{User: ".codex/hooks.json", Project: ".codex/hooks.json"},
@@ -56,7 +57,7 @@ func Hosts() []Host {
 				Known: []string{"session_id", "transcript_path", "cwd", "hook_event_name", "timestamp", "tool_name", "tool_input"},
 				Kind:  [2]string{"hook_event_name", "BeforeTool"}, ToolKey: "tool_name", Tools: []string{"run_shell_command"}, Input: "tool_input", Command: "command", Cwd: "cwd", Dir: "dir_path",
 				Inputs: []string{"description", "is_background", "delay_ms", "wait_for_previous"},
-				Pass:   `{}`, Rewrite: `{"hookSpecificOutput":{"hookEventName":"BeforeTool","tool_input":$INPUT}}`, Deny: `{"decision":"deny","reason":$REASON}`, Dies: diesOpen},
+				Pass:   `{}`, Rewrite: `{"hookSpecificOutput":{"hookEventName":"BeforeTool","tool_input":$INPUT}}`, Deny: `{"decision":"deny","reason":$REASON}`, Dies: diesKilled},
 			Shell: &ShellRow{InPath: true, Dies: byPath},
 			Gaps:  []string{ownTools, "commands typed with ! and MCP servers, unless it is started with our shell first in PATH"},
 			Steps: []string{"optional, so that our shell takes all commands: alias gemini='PATH=\"$BIN:$PATH\" gemini'", restart}, Seen: "0.61.0"},
@@ -93,8 +94,8 @@ func Hosts() []Host {
 				ToolKey: "toolName", Tools: []string{"bash"}, Input: "toolArgs", InText: true, Command: "command", Cwd: "cwd",
 				Inputs: []string{"description", "initial_wait", "mode", "sessionId", "shellId", "timeout", "detach"},
 				Pass:   `{}`, Rewrite: `{"permissionDecision":"allow","modifiedArgs":$INPUT}`, Deny: `{"permissionDecision":"deny","permissionDecisionReason":$REASON}`,
-				Dies: "a hook that takes too long lets the command run; " + diesOpen},
-			Gaps: []string{ownTools, "MCP servers", "what is typed into a shell that already runs"}, Steps: []string{restart}, Seen: unverified + ", settings and answers also as read in 1.0.102"},
+				Dies: "a hook that takes too long lets the command run, a hook file that is gone or killed blocks; if our program is gone, hangs or prints garbage, the hook file blocks"},
+			Gaps: []string{ownTools, "MCP servers", "what is typed into a shell that already runs"}, Steps: []string{restart}, Seen: "1.0.102"},
 
 		{Name: "windsurf", Title: "Windsurf", Programs: []string{"windsurf"}, Dirs: []string{".codeium/windsurf"},
 			Files: map[Scope]string{User: ".codeium/windsurf/hooks.json", Project: ".windsurf/hooks.json"},
@@ -113,7 +114,7 @@ func Hosts() []Host {
 		{Name: "pi", Title: "pi", Programs: []string{"pi"}, Dirs: []string{".pi"},
 			Files: map[Scope]string{User: ".pi/agent/settings.json", Project: ".pi/settings.json"},
 			Shell: &ShellRow{Edit: &Edit{Path: []string{"shellPath"}, Value: "$SHELL"}, Dies: diesClosed},
-			Gaps:  []string{ownTools, "extensions"}, Steps: []string{restart}, Seen: "0.74.2"},
+			Gaps:  []string{ownTools, "extensions"}, Steps: []string{restart}, Seen: "0.87.1"},
 
 		{Name: "aider", Title: "aider", Programs: []string{"aider"}, Dirs: []string{".aider"},
 			Shell: &ShellRow{Dies: "it starts what SHELL names"},

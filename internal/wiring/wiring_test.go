@@ -96,26 +96,31 @@ func FuzzDecode(f *testing.F) {
 
 // TestOwnScript: only the paths of a script may differ, each at its place.
 func TestOwnScript(t *testing.T) {
-	script := "SNAPSHOT_FILE=/home/u/.claude/shell-snapshots/snapshot-bash-1795409592885-uelgn8.sh\n  source \"/home/u/.bashrc\" < /dev/null\n" +
-		"  [[ -x $a ]] || _cc_bin=/home/u/.local/bin/claude\n  cat >> x << 'PATH_END_ab1'\nexport PATH=/home/u/bin:/usr/bin\nPATH_END_ab1\n"
-	plain, ok := withoutPaths(script, "/home/u")
-	if !ok {
-		t.Fatal("paths stay")
-	}
-	other, ok := withoutPaths(strings.NewReplacer("/home/u", "/root", "1795409592885-uelgn8", "1-z", "ab1", "zz9", "/usr/bin", "/opt/x:/bin").Replace(script), "/root")
-	if !ok || other != plain {
-		t.Errorf("%q, want %q", other, plain)
-	}
-	for _, row := range [][2]string{
-		{"/home/u/.claude/shell-snapshots/snapshot-bash", "/home/u/.bashrc #"}, {".bashrc\" <", ".bashrc2\" <"}, {"/usr/bin\nPATH", "/usr/bin;touch x\nPATH"},
-		{"/usr/bin\nPATH", "$(touch x)\nPATH"}, {"bin/claude\n", "bin/claude;touch x\n"}, {"[[", "touch x; [["}, {"SNAPSHOT_FILE=", "x=1; SNAPSHOT_FILE="},
+	head := "SNAPSHOT_FILE=/home/u/.claude/shell-snapshots/snapshot-bash-1795409592885-uelgn8.sh\n  source \"/home/u/.bashrc\" < /dev/null\n"
+	for _, script := range []string{
+		head + "  [[ -x $a ]] || _cc_bin=/home/u/.local/bin/claude\n  cat >> x << 'PATH_END_ab1'\nexport PATH=/home/u/bin:/usr/bin\nPATH_END_ab1\n",
+		head + "  cat >> x << 'CLAUDE_CODE_END_ab1'\n  if [[ -x /home/u/.local/bin/claude ]]; then\n    ARGV0=rg /home/u/.local/bin/claude ${1}\n    (exec -a bfs /home/u/.local/bin/claude -S dfs)\nexport PATH=/home/u/bin:/usr/bin\nCLAUDE_CODE_END_ab1\n",
 	} {
-		changed := strings.Replace(script, row[0], row[1], 1)
-		if got, ok := withoutPaths(changed, "/home/u"); ok && got == plain {
-			t.Errorf("%s in place of %s passes", row[1], row[0])
+		plain, ok := withoutPaths(script, "/home/u")
+		if !ok {
+			t.Fatal("paths stay")
 		}
-	}
-	if OwnScript(script, "/home/u") || OwnScript("", "") {
-		t.Error("a script that is not in the table is known")
+		other, ok := withoutPaths(strings.NewReplacer("/home/u", "/root", "1795409592885-uelgn8", "1-z", "ab1", "zz9", "/usr/bin", "/opt/x:/bin").Replace(script), "/root")
+		if !ok || other != plain {
+			t.Errorf("%q, want %q", other, plain)
+		}
+		for _, row := range [][2]string{
+			{"/home/u/.claude/shell-snapshots/snapshot-bash", "/home/u/.bashrc #"}, {".bashrc\" <", ".bashrc2\" <"}, {"/usr/bin\n", "/usr/bin;touch x\n"},
+			{"/usr/bin\n", "$(touch x)\n"}, {"bin/claude\n", "bin/claude;touch x\n"}, {"bin/claude ", "bin/claude;touch x "}, {"-x /home/u/", "-x $(touch x)/"},
+			{"ARGV0=rg /home/u/.local", "ARGV0=rg x;/home/u/.local"}, {"[[", "touch x; [["}, {"SNAPSHOT_FILE=", "x=1; SNAPSHOT_FILE="}, {"/home/u/.local/bin/claude", "PROGRAM"},
+		} {
+			changed := strings.Replace(script, row[0], row[1], 1)
+			if got, ok := withoutPaths(changed, "/home/u"); changed != script && ok && got == plain {
+				t.Errorf("%s in place of %s passes", row[1], row[0])
+			}
+		}
+		if OwnScript(script, "/home/u") || OwnScript("", "") {
+			t.Error("a script that is not in the table is known")
+		}
 	}
 }

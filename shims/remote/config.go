@@ -65,15 +65,16 @@ func ReadConfig(managed, user string, getenv func(string) string) (Config, error
 		locked = lock && dir == managed
 		c.Registries = append(c.Registries, list...)
 	}
+	c.Registries = once(c.Registries)
 	sort.SliceStable(c.Registries, func(i, j int) bool { return c.Registries[i].Priority < c.Registries[j].Priority })
 	if !locked {
-		for word := range strings.SplitSeq(getenv("ATIP_REGISTRIES"), ",") {
+		for word := range strings.SplitSeq(getenv(settle.EnvRegistries), ",") {
 			if word = strings.TrimSpace(word); word == "" {
 				continue
 			}
 			r := Registry{Name: word, FromEnv: true}
 			if why := r.setURL(word); why != "" {
-				return Config{}, &shims.SettingsError{Code: badConfig, File: "ATIP_REGISTRIES", Msg: why}
+				return Config{}, &shims.SettingsError{Code: badConfig, File: settle.EnvRegistries, Msg: why}
 			}
 			c.Registries = append(c.Registries, r)
 		}
@@ -85,14 +86,21 @@ func ReadConfig(managed, user string, getenv func(string) string) (Config, error
 	return c, nil
 }
 
-// once keeps the first entry of each URL.
+// once keeps the first entry of each URL, with what the others demand.
 func once(list []Registry) []Registry {
-	seen := map[string]bool{}
+	at := map[string]int{}
 	var out []Registry
 	for _, r := range list {
-		if !seen[r.ID] {
-			seen[r.ID] = true
+		i, seen := at[r.ID]
+		if !seen {
+			at[r.ID] = len(out)
 			out = append(out, r)
+			continue
+		}
+		kept := &out[i]
+		kept.RequireSignatures, kept.RequireState = kept.RequireSignatures || r.RequireSignatures, kept.RequireState || r.RequireState
+		if r.MaxStateAge > 0 && (kept.MaxStateAge == 0 || r.MaxStateAge < kept.MaxStateAge) {
+			kept.MaxStateAge = r.MaxStateAge
 		}
 	}
 	return out

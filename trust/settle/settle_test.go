@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/atip-dev/atip-exec/shims"
 	"github.com/atip-dev/atip-exec/trust"
 	"github.com/atip-dev/atip-exec/trust/request"
 )
@@ -64,6 +65,22 @@ func TestCache(t *testing.T) {
 			os.Symlink(record+".real", record)
 			return func() { os.Remove(record); os.Rename(record+".real", record) }
 		},
+		"owner": func() func() {
+			if os.Geteuid() != 0 || os.Lchown(record, 65534, 65534) != nil {
+				// Another user cannot give a file away, and so cannot plant one either: what it owns
+				// it would have to move here.
+				os.Remove(record)
+			}
+			return func() {}
+		},
+		"directory's owner": func() func() {
+			if os.Geteuid() != 0 || os.Lchown(filepath.Dir(record), 65534, 65534) != nil {
+				os.Remove(record)
+			}
+			return func() { os.Lchown(filepath.Dir(record), os.Geteuid(), os.Getegid()) }
+		},
+		"truncated": func() func() { os.Truncate(record, 20); return func() {} },
+		"HTML":      func() func() { os.WriteFile(record, []byte("<html>"), 0o600); return func() {} },
 		"directory": func() func() {
 			os.Chmod(filepath.Dir(record), 0o755)
 			return func() { os.Chmod(filepath.Dir(record), 0o700) }
@@ -170,16 +187,36 @@ func TestTrustFilesOfOthers(t *testing.T) {
 	}
 }
 
-func BenchmarkCachedVerdict(b *testing.B) {
-	s := &Session{State: filepath.Join(b.TempDir(), "state"), Version: "t"}
+// stored is a session whose cache has the answer to query.
+func stored(b *testing.B) (s *Session, key string) {
+	b.Helper()
+	s = &Session{State: filepath.Join(b.TempDir(), "state"), Version: "t"}
 	key, err := s.key(query())
 	if err != nil {
 		b.Fatal(err)
 	}
 	s.store(key, record{Settled: trust.Settled{SigType: trust.SigCosign, Bundle: trust.BundlePresent, Verify: trust.VerifyOK, Evidence: &trust.Evidence{Signer: "s", Identity: "i"}}})
+	return s, key
+}
+
+func BenchmarkCachedVerdict(b *testing.B) {
+	s, key := stored(b)
 	for b.Loop() {
 		if _, ok := s.cached(key); !ok {
 			b.Fatal("no record")
+		}
+	}
+}
+
+// BenchmarkSettled is all that a run does about one subject whose answer is cached, with the
+// configuration looked at anew, as each run does.
+func BenchmarkSettled(b *testing.B) {
+	first, _ := stored(b)
+	q := query()
+	for b.Loop() {
+		s := &Session{State: first.State, Version: "t"}
+		if out, err := s.Settle(q); err != nil || !out[0].Proven() {
+			b.Fatalf("%+v %v", out, err)
 		}
 	}
 }
@@ -191,6 +228,44 @@ func BenchmarkNothingToSettle(b *testing.B) {
 		s := &Session{State: "/nonexistent", Version: "t"}
 		if _, err := s.Settle(q); err != nil {
 			b.Fatal(err)
+		}
+	}
+}
+
+// What counts of a registry: its entry is enabled, nothing that the administrator locked out, and
+// the environment names it without signers. Whoever demands signatures is heard.
+func TestRegistryOf(t *testing.T) {
+	const entry = `{"url":"https://Atip.Example.com/a/","requireSignatures":true,"source":"org","signers":[{"type":"cosign","key":"keys/a.pub","log":"none"}]}`
+	const bare = `{"url":"https://atip.example.com/a"}`
+	for _, row := range []struct {
+		name, managed, user, env      string
+		configured, required, signers bool
+	}{
+		{"the user's, in another spelling", "", `{"registries":[` + entry + `]}`, "", true, true, true},
+		{"the administrator's", `{"registries":[` + entry + `]}`, "", "", true, true, true},
+		{"nowhere", "", `{"registries":[{"url":"https://other.example.com/a"}]}`, "https://atip.example.com/b", false, false, false},
+		{"switched off", "", `{"registries":[` + strings.Replace(entry, "{", `{"enabled":false,`, 1) + `]}`, "", false, false, false},
+		{"switched off, and on in the other file", `{"registries":[` + strings.Replace(entry, "{", `{"enabled":false,`, 1) + `]}`, `{"registries":[` + bare + `]}`, "", true, false, false},
+		{"locked out", `{"locked":true,"registries":[]}`, `{"registries":[` + entry + `]}`, "https://atip.example.com/a", false, false, false},
+		{"of the environment", "", "", "http://127.0.0.1:1, https://ATIP.example.com/a/", true, false, false},
+		{"the administrator's has no signers", `{"registries":[` + bare + `]}`, `{"registries":[` + entry + `]}`, "", true, true, false},
+		{"demanded of all", "", `{"defaults":{"requireSignatures":true},"registries":[` + bare + `]}`, "", true, true, false},
+	} {
+		dir := t.TempDir()
+		d := shims.Dirs{Managed: filepath.Join(dir, "managed"), Config: filepath.Join(dir, "user")}
+		for at, text := range map[string]string{d.Managed: row.managed, d.Config: row.user} {
+			if err := os.MkdirAll(at, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if text != "" {
+				if err := os.WriteFile(filepath.Join(at, "registries.json"), []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		r, err := RegistryOf(d, "https://atip.example.com/a", func(string) string { return row.env })
+		if err != nil || r.Configured != row.configured || r.Required != row.required || (len(r.Signers) > 0) != row.signers {
+			t.Errorf("%s: %+v %v", row.name, r, err)
 		}
 	}
 }

@@ -14,6 +14,10 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
 	"time"
 
 	protocommon "github.com/sigstore/protobuf-specs/gen/pb-go/common/v1"
@@ -63,7 +67,7 @@ func Sign(ctx context.Context, s Signing) ([]byte, error) {
 			return nil, err
 		}
 		pair = ephemeral
-		opts.CertificateProvider = sign.NewFulcio(&sign.FulcioOptions{BaseURL: s.Fulcio, Timeout: 30 * time.Second})
+		opts.CertificateProvider = sign.NewFulcio(&sign.FulcioOptions{BaseURL: s.Fulcio, Timeout: 30 * time.Second, Transport: direct{}})
 		opts.CertificateProviderOptions = &sign.CertificateProviderOptions{IDToken: s.Token}
 	}
 	if s.Rekor != "" {
@@ -74,7 +78,7 @@ func Sign(ctx context.Context, s Signing) ([]byte, error) {
 		opts.TransparencyLogs = append(opts.TransparencyLogs, sign.NewRekor(o))
 	}
 	if s.TSA != "" {
-		opts.TimestampAuthorities = append(opts.TimestampAuthorities, sign.NewTimestampAuthority(&sign.TimestampAuthorityOptions{URL: s.TSA, Timeout: 30 * time.Second}))
+		opts.TimestampAuthorities = append(opts.TimestampAuthorities, sign.NewTimestampAuthority(&sign.TimestampAuthorityOptions{URL: s.TSA, Timeout: 30 * time.Second, Transport: direct{}}))
 	}
 	b, err := sign.Bundle(content, pair, opts)
 	if err != nil {
@@ -91,6 +95,39 @@ func Sign(ctx context.Context, s Signing) ([]byte, error) {
 	}
 	out.WriteByte('\n')
 	return out.Bytes(), nil
+}
+
+// direct gives what the address that was named answers well, and an error for anything else. Go
+// would send an identity token on to wherever the answer redirects on this host, and the library
+// reads the text of a failure after it has closed it.
+type direct struct{}
+
+func (direct) RoundTrip(r *http.Request) (*http.Response, error) {
+	answer, err := http.DefaultTransport.RoundTrip(r)
+	if err != nil || answer.StatusCode < 300 {
+		return answer, err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode < 400 {
+		return nil, fmt.Errorf("it answers with a redirect to %q, which is not followed", answer.Header.Get("Location"))
+	}
+	text, _ := io.ReadAll(io.LimitReader(answer.Body, 200))
+	return nil, fmt.Errorf("it answers %s: %q", answer.Status, text)
+}
+
+// Address says what is wrong with the URL of a service, "" if it can be asked: what is said to it
+// is for it alone, so that it is spoken to over TLS or within this machine.
+func Address(text string) string {
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return "is no plain https URL"
+	}
+	ip := net.ParseIP(u.Hostname())
+	here := u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
+	if u.Scheme != "https" && !(u.Scheme == "http" && here) {
+		return "is no https URL; http is spoken with this machine only"
+	}
+	return ""
 }
 
 // NewStatement is an in-toto statement about one file.

@@ -10,10 +10,15 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"math/big"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/digitorus/pkcs7"
+	"github.com/digitorus/timestamp"
+	ct "github.com/google/certificate-transparency-go"
+	"github.com/google/certificate-transparency-go/x509util"
 	protocommon "github.com/sigstore/protobuf-specs/gen/pb-go/common/v1"
 	"github.com/sigstore/sigstore-go/pkg/bundle"
 	"github.com/sigstore/sigstore-go/pkg/fulcio/certificate"
@@ -178,26 +183,33 @@ func (in Input) keyless(b *bundle.Bundle, leaf *x509.Certificate) Outcome {
 	if promises+stamps == 0 {
 		return found(trust.VerifyNoTime, "the bundle has neither a signed log time nor a timestamp")
 	}
-	var first *Outcome
+	var first Outcome
+	told := -1
 	var decided []Outcome
 	for _, r := range in.Roots {
-		var out Outcome
-		switch {
-		case !r.knowsCA(leaf):
-			out = r.unknown("certificate authority", leaf.NotBefore)
-		case r.Profile != GitHub && !r.knowsLogs(b):
-			out = r.unknown("log", claimed(b, leaf))
-		default:
-			// Authorities are what tells roots apart: those that know them all decide. They are
-			// several where one file replaces another of the same name.
-			if out = in.under(r, b, leaf); out.Verify == trust.VerifyOK {
+		// Authorities are what tells roots apart: those that know them all decide. They are
+		// several where one file replaces another of the same name.
+		missing, signed := r.lacks(b, leaf, promises)
+		if missing == "" {
+			out := in.under(r, b, leaf)
+			if out.Verify == trust.VerifyOK {
 				return out
 			}
 			decided = append(decided, out)
 			continue
 		}
-		if first == nil || out.Verify == trust.VerifyRootStale {
-			first = &out
+		out := r.unknown(missing, signed)
+		// What to do about it is said of a root that a signer is checked against, and of one that
+		// an update helps rather than of another.
+		tells := 0
+		if in.names(r) {
+			tells += 2
+		}
+		if out.Verify == trust.VerifyRootStale {
+			tells++
+		}
+		if tells > told {
+			first, told = out, tells
 		}
 	}
 	for _, out := range decided {
@@ -212,7 +224,91 @@ func (in Input) keyless(b *bundle.Bundle, leaf *x509.Certificate) Outcome {
 	if len(in.Broken) > 0 {
 		return found(trust.VerifyRootInvalid, first.Detail+"; another root cannot be used")
 	}
-	return *first
+	return first
+}
+
+// names reports whether any signer is checked against a root.
+func (in Input) names(r *Root) bool {
+	for i := range in.Signers {
+		if s := &in.Signers[i]; s.Keyless() && s.RootName() == r.Name && r.visible(s) {
+			return true
+		}
+	}
+	return false
+}
+
+// lacks names an authority of the bundle that the root does not know and that its profile
+// demands, with the time of which the bundle says that it was made, "" if it knows them all. The
+// library's answer to a log that it does not know reads like the one to a bad signature.
+func (r *Root) lacks(b *bundle.Bundle, leaf *x509.Certificate, promises int) (what string, signed time.Time) {
+	switch {
+	case !r.knowsCA(leaf):
+		return "certificate authority", leaf.NotBefore
+	case r.Profile != GitHub && !r.knowsLogs(b):
+		return "log", claimed(b, leaf)
+	case r.Profile == PublicGood && !r.knowsCertificateLogs(leaf):
+		return "log of certificates", leaf.NotBefore
+	case (promises == 0 || r.Profile == GitHub) && !r.knowsClocks(b):
+		return "timestamp authority", leaf.NotBefore
+	}
+	return "", time.Time{}
+}
+
+// knowsCertificateLogs reports whether the root has any log that promised to take a certificate
+// in; one without promises names none.
+func (r *Root) knowsCertificateLogs(leaf *x509.Certificate) bool {
+	promises, err := x509util.ParseSCTsFromCertificate(leaf.Raw)
+	if err != nil || len(promises) == 0 {
+		return true
+	}
+	logs := r.material.CTLogs()
+	return slices.ContainsFunc(promises, func(p *ct.SignedCertificateTimestamp) bool {
+		return logs[hex.EncodeToString(p.LogID.KeyID[:])] != nil
+	})
+}
+
+// knowsClocks reports whether the root has the authority of any timestamp; what cannot be read
+// names none.
+func (r *Root) knowsClocks(b *bundle.Bundle) bool {
+	stamps := b.GetVerificationMaterial().GetTimestampVerificationData().GetRfc3161Timestamps()
+	for _, s := range stamps {
+		stamp, err := timestamp.ParseResponse(s.GetSignedTimestamp())
+		if err != nil {
+			return true
+		}
+		token, err := pkcs7.Parse(stamp.RawToken)
+		if err != nil {
+			return true
+		}
+		for _, by := range token.Signers {
+			if r.knowsClock(by.IssuerAndSerialNumber.IssuerName.FullBytes, by.IssuerAndSerialNumber.SerialNumber) {
+				return true
+			}
+		}
+	}
+	return len(stamps) == 0
+}
+
+// knowsClock looks for the certificate with that issuer and serial number.
+func (r *Root) knowsClock(issuer []byte, serial *big.Int) bool {
+	for _, t := range r.material.TimestampingAuthorities() {
+		a, ok := t.(*root.SigstoreTimestampingAuthority)
+		if !ok {
+			continue
+		}
+		if a.Leaf != nil {
+			if bytes.Equal(a.Leaf.RawIssuer, issuer) && serial != nil && a.Leaf.SerialNumber.Cmp(serial) == 0 {
+				return true
+			}
+			continue
+		}
+		for _, c := range append([]*x509.Certificate{a.Root}, a.Intermediates...) {
+			if c != nil && bytes.Equal(c.RawSubject, issuer) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // summary reads the certificate as the library does.

@@ -6,6 +6,8 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"maps"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -41,6 +43,8 @@ func TestRefused(t *testing.T) {
 	data := []byte("the tool")
 	release := identity{san: workflow, issuer: actions, source: source}
 	whom := d.certify(release)
+	unlogged := leaf{key: newKey(t)}
+	unlogged.cert = d.issue(release, unlogged.key.Public(), false)
 	fresh := func() object { return d.message(whom, data) }
 	if a := ask(t, question(d, data, keyless(nil), fresh())); a.Level != "VERIFIED" || a.Settled.Evidence == nil || a.Settled.Evidence.Signer != "acme" || a.Settled.Evidence.TimeSource != "log" || !a.Settled.Evidence.Logged {
 		t.Fatalf("the twin is %s %s: %+v", a.Level, a.Reason, a.Settled.Evidence)
@@ -61,6 +65,15 @@ func TestRefused(t *testing.T) {
 			flip(firstEntry(b)["inclusionPromise"].(object), "signedEntryTimestamp")
 		}, "signature_invalid"},
 		{"proof flipped", func(b object, _ *request.Request) { flip(firstEntry(b)["inclusionProof"].(object), "rootHash") }, "signature_invalid"},
+		{"proof spliced", func(b object, _ *request.Request) {
+			firstEntry(b)["inclusionProof"] = firstEntry(spliced)["inclusionProof"]
+		}, "signature_invalid"},
+		{"promise spliced", func(b object, _ *request.Request) {
+			firstEntry(b)["inclusionPromise"] = firstEntry(spliced)["inclusionPromise"]
+		}, "signature_invalid"},
+		{"certificate spliced", func(b object, _ *request.Request) {
+			material(b)["certificate"] = material(d.message(d.certify(release), data))["certificate"]
+		}, "signature_invalid"},
 		{"time changed", func(b object, _ *request.Request) { firstEntry(b)["integratedTime"] = "1700000000" }, "signature_invalid"},
 		{"entry spliced", func(b object, _ *request.Request) { material(b)["tlogEntries"] = material(spliced)["tlogEntries"] }, "signature_invalid"},
 		{"entry removed", func(b object, _ *request.Request) { delete(material(b), "tlogEntries") }, "no_trusted_time"},
@@ -101,6 +114,26 @@ func TestRefused(t *testing.T) {
 		{"root older than the signature", func(_ object, r *request.Request) {
 			r.Roots[0].Data, r.Roots[0].Fetched = other.root, time.Now().AddDate(-1, 0, 0)
 		}, "trust_root_stale"},
+		{"log of certificates unknown", func(_ object, r *request.Request) {
+			r.Roots[0].Profile, r.Roots[0].Data = "public-good", d.without(t, "ctlogs")
+		}, "trust_root_unknown"},
+		{"root older than the log of certificates", func(_ object, r *request.Request) {
+			r.Roots[0].Profile, r.Roots[0].Data, r.Roots[0].Fetched = "public-good", d.without(t, "ctlogs"), time.Now().AddDate(-1, 0, 0)
+		}, "trust_root_stale"},
+		{"clock unknown", func(b object, r *request.Request) {
+			d.stamped(b)
+			delete(firstEntry(b), "inclusionPromise")
+			r.Roots[0].Data = d.without(t, "timestampAuthorities")
+		}, "trust_root_unknown"},
+		{"timestamp of another signature", func(b object, _ *request.Request) {
+			d.stamped(b)
+			delete(firstEntry(b), "inclusionPromise")
+			material(b)["timestampVerificationData"] = material(d.stamped(d.message(whom, []byte("another"))))["timestampVerificationData"]
+		}, "signature_invalid"},
+		{"certificate in no log", func(b object, r *request.Request) {
+			r.Roots[0].Profile = "public-good"
+			maps.Copy(b, d.message(unlogged, data))
+		}, "signature_invalid"},
 		{"root past its age", func(_ object, r *request.Request) {
 			r.Require.MaxRootAge, r.Roots[0].Fetched = time.Minute, time.Now().Add(-time.Hour)
 		}, "trust_root_stale"},
@@ -136,6 +169,11 @@ func TestRefused(t *testing.T) {
 			if changed, _ := json.Marshal(b); string(changed) != before {
 				r.Signatures[0].Data = changed
 			}
+			twin := question(d, data, keyless(nil))
+			twin.Signatures = []request.Signature{{Data: []byte(before)}}
+			if w := witnessOf(r, data, false); w.Identity != "" && !reflect.DeepEqual(w, witnessOf(twin, data, false)) {
+				w.keep(t)
+			}
 			if a := ask(t, r); a.Reason != row.want || a.Level == "VERIFIED" || a.Action == "allow" {
 				t.Errorf("%s %s %s, want %s: %s", a.Level, a.Reason, a.Action, row.want, a.Detail)
 			}
@@ -169,7 +207,7 @@ func TestVerified(t *testing.T) {
 	github := func(r *request.Request) { r.Roots[0].Profile = "github" }
 	stampOnly := d.stamped(d.message(whom, data))
 	delete(material(stampOnly), "tlogEntries")
-	legacy := legacyOf(d.message(whom, data), d.logID)
+	legacy := legacyOf(d.message(whom, data), d.logID())
 	for _, row := range []struct {
 		name   string
 		bundle any
@@ -186,6 +224,13 @@ func TestVerified(t *testing.T) {
 		{"statement", d.statement(whom, slsa1(data, "https://b.example", source)), nil, "log"},
 		{"timestamp only", stampOnly, github, "tsa"},
 		{"legacy", legacy, nil, "log"},
+		{"all that the public deployment proves", d.message(whom, data), func(r *request.Request) { r.Roots[0].Profile = "public-good" }, "log"},
+		{"a clock beside the log", d.stamped(d.message(whom, data)), func(r *request.Request) { r.Roots[0].Data = d.without(t, "timestampAuthorities") }, "log"},
+		{"a log without a promise, and a clock", func() object {
+			b := d.stamped(d.message(whom, data))
+			delete(firstEntry(b), "inclusionPromise")
+			return b
+		}(), nil, "tsa"},
 		{"second line", lines(bad, d.message(whom, data)), nil, "log"},
 		{"prefix", d.message(whom, data), func(r *request.Request) {
 			r.Signers[0].Identity, r.Signers[0].IdentityPrefix = "", strings.SplitAfter(workflow, "@")[0]
@@ -211,6 +256,9 @@ func TestVerified(t *testing.T) {
 			r := question(d, data, keyless(nil), row.bundle)
 			if row.edit != nil {
 				row.edit(&r)
+			}
+			if w := witnessOf(r, data, true); w.Identity != "" && !bytes.Contains(w.Bundle, []byte("}\n{")) && !bytes.Contains(w.Bundle, []byte("base64Signature")) {
+				w.keep(t)
 			}
 			a := ask(t, r)
 			if a.Level != "VERIFIED" || a.Settled.Evidence.TimeSource != row.source {
@@ -259,13 +307,13 @@ func TestLegacyRefused(t *testing.T) {
 	}{
 		{"time changed", func(o object) { rekor(o)["Payload"].(object)["integratedTime"] = 1700000000 }, "signature_invalid"},
 		{"entry spliced", func(o object) {
-			o["rekorBundle"] = legacyOf(d.message(whom, []byte("another")), d.logID)["rekorBundle"]
+			o["rekorBundle"] = legacyOf(d.message(whom, []byte("another")), d.logID())["rekorBundle"]
 		}, "signature_invalid"},
 		{"log unknown", func(o object) { rekor(o)["Payload"].(object)["logID"] = strings.Repeat("00", 32) }, "trust_root_unknown"},
 		{"no rekorBundle", func(o object) { delete(o, "rekorBundle") }, "no_trusted_time"},
 		{"unknown field", func(o object) { o["verified"] = true }, "bundle_malformed"},
 	} {
-		o := legacyOf(d.message(whom, data), d.logID)
+		o := legacyOf(d.message(whom, data), d.logID())
 		row.edit(o)
 		if a := ask(t, question(d, data, keyless(nil), o)); a.Reason != row.want {
 			t.Errorf("%s: %s, want %s: %s", row.name, a.Reason, row.want, a.Detail)
@@ -364,6 +412,11 @@ func TestProvenance(t *testing.T) {
 			if a := ask(t, question(d, data, allowed, bare(signatures))); a.Reason != want {
 				t.Errorf("%s: %s", signatures, a.Reason)
 			}
+		}
+		none := d.statement(d.certify(own), slsa1(data, hosted, source))
+		none["dsseEnvelope"].(object)["signatures"] = []any{}
+		if a := ask(t, question(d, data, allowed, none)); a.Reason != "bundle_malformed" {
+			t.Errorf("no signature: %s", a.Reason)
 		}
 		two := d.statement(d.certify(own), slsa1(data, hosted, source))
 		list := two["dsseEnvelope"].(object)["signatures"].([]any)

@@ -1,6 +1,7 @@
 package sigstore_test
 
 import (
+	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -9,19 +10,22 @@ import (
 	"crypto/x509/pkix"
 	"encoding/asn1"
 	"encoding/base64"
+	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
 	"math/big"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/digitorus/timestamp"
 	"github.com/sigstore/sigstore-go/pkg/root"
 	"github.com/sigstore/sigstore-go/pkg/testing/ca"
-	"github.com/sigstore/sigstore-go/pkg/tlog"
 
 	"github.com/atip-dev/atip-exec/trust/request"
 	"github.com/atip-dev/atip-exec/trust/signer"
@@ -33,26 +37,48 @@ const (
 	workflow = "https://github.com/acme/tool/.github/workflows/release.yml@refs/tags/v1"
 	shared   = "https://github.com/slsa-framework/slsa-github-generator/.github/workflows/generator_generic_slsa3.yml@refs/tags/v2.1.0"
 	source   = "https://github.com/acme/tool"
+
+	logHost   = "rekor.example"
+	tilesHost = "rekor2.example"
 )
 
-// deployment is a Sigstore of its own: the log and the clock are sigstore-go's virtual ones,
-// the certificates ours, since the virtual ones carry no extensions.
+// deployment is a Sigstore of its own. The authorities are made by sigstore-go's virtual one;
+// logs and certificates are ours, since the virtual ones carry no extensions, and a tree that has
+// one size in the proof and another one in the checkpoint.
 type deployment struct {
-	t         *testing.T
-	virtual   *ca.VirtualSigstore
+	t         testing.TB
 	authority *x509.Certificate
 	key       *ecdsa.PrivateKey
-	logID     string
+	log       *ecdsa.PrivateKey // a Rekor of version 1
+	ctlog     *ecdsa.PrivateKey // logs certificates
+	tiles     *ecdsa.PrivateKey // a Rekor of version 2
+	clock     *x509.Certificate // stamps times
+	clockKey  *ecdsa.PrivateKey
 	root      []byte
 }
 
-func deploy(t *testing.T) *deployment {
+func newKey(t testing.TB) *ecdsa.PrivateKey {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
+}
+
+// keyDigest is the digest of a public key, by which logs are named.
+func keyDigest(key *ecdsa.PrivateKey) [sha256.Size]byte {
+	der, err := x509.MarshalPKIXPublicKey(key.Public())
+	if err != nil {
+		panic(err)
+	}
+	return sha256.Sum256(der)
+}
+
+func deploy(t testing.TB) *deployment {
 	t.Helper()
 	d := &deployment{t: t}
 	var err error
-	if d.virtual, err = ca.NewVirtualSigstore(); err != nil {
-		t.Fatal(err)
-	}
 	top, topKey, err := ca.GenerateRootCa()
 	if err != nil {
 		t.Fatal(err)
@@ -60,20 +86,29 @@ func deploy(t *testing.T) *deployment {
 	if d.authority, d.key, err = ca.GenerateFulcioIntermediate(top, topKey); err != nil {
 		t.Fatal(err)
 	}
-	if d.logID, err = d.virtual.RekorLogID(); err != nil {
+	d.log, d.ctlog, d.tiles, d.clockKey = newKey(t), newKey(t), newKey(t), newKey(t)
+	began := time.Now().Add(-5 * time.Hour)
+	log := func(key *ecdsa.PrivateKey, host string) (string, *root.TransparencyLog) {
+		id := keyDigest(key)
+		return hex.EncodeToString(id[:]), &root.TransparencyLog{BaseURL: "https://" + host, ID: id[:], ValidityPeriodStart: began,
+			HashFunc: crypto.SHA256, SignatureHashFunc: crypto.SHA256, PublicKey: key.Public()}
+	}
+	logs := map[string]*root.TransparencyLog{}
+	id, rekor := log(d.log, logHost)
+	logs[id] = rekor
+	id, tiles := log(d.tiles, tilesHost)
+	logs[id] = tiles
+	id, ctlog := log(d.ctlog, "ctlog.example")
+	tsa, tsaKey, err := ca.GenerateTSAIntermediate(top, topKey)
+	if err != nil {
 		t.Fatal(err)
 	}
-	logs := d.virtual.RekorLogs()
-	for id, l := range logs {
-		l.ID, _ = hex.DecodeString(id)
+	if d.clock, err = ca.GenerateTSALeafCert(time.Now().Add(-5*time.Minute), d.clockKey, tsa, tsaKey); err != nil {
+		t.Fatal(err)
 	}
-	ctlogs := d.virtual.CTLogs()
-	for id, l := range ctlogs {
-		l.ID, _ = hex.DecodeString(id)
-		l.SignatureHashFunc = 5
-	}
-	fulcio := &root.FulcioCertificateAuthority{Root: top, Intermediates: []*x509.Certificate{d.authority}, ValidityPeriodStart: time.Now().Add(-5 * time.Hour), URI: "https://fulcio.example"}
-	tr, err := root.NewTrustedRoot(root.TrustedRootMediaType01, []root.CertificateAuthority{fulcio}, ctlogs, d.virtual.TimestampingAuthorities(), logs)
+	clock := &root.SigstoreTimestampingAuthority{Root: top, Intermediates: []*x509.Certificate{tsa}, Leaf: d.clock, ValidityPeriodStart: began, URI: "https://tsa.example"}
+	fulcio := &root.FulcioCertificateAuthority{Root: top, Intermediates: []*x509.Certificate{d.authority}, ValidityPeriodStart: began, URI: "https://fulcio.example"}
+	tr, err := root.NewTrustedRoot(root.TrustedRootMediaType01, []root.CertificateAuthority{fulcio}, map[string]*root.TransparencyLog{id: ctlog}, []root.TimestampingAuthority{clock}, logs)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,6 +116,80 @@ func deploy(t *testing.T) *deployment {
 		t.Fatal(err)
 	}
 	return d
+}
+
+// with is a root that knows two deployments.
+func (d *deployment) with(other *deployment) []byte {
+	d.t.Helper()
+	var one, two map[string]json.RawMessage
+	if json.Unmarshal(d.root, &one) != nil || json.Unmarshal(other.root, &two) != nil {
+		d.t.Fatal("a root is not JSON")
+	}
+	for _, key := range []string{"tlogs", "certificateAuthorities", "ctlogs", "timestampAuthorities"} {
+		var a, b []json.RawMessage
+		if json.Unmarshal(one[key], &a) != nil || json.Unmarshal(two[key], &b) != nil {
+			d.t.Fatal(key + " is not a list")
+		}
+		one[key], _ = json.Marshal(append(a, b...))
+	}
+	raw, _ := json.Marshal(one)
+	return raw
+}
+
+// without is the root without the authorities of one kind.
+func (d *deployment) without(t *testing.T, kind string) []byte {
+	t.Helper()
+	var root map[string]json.RawMessage
+	if json.Unmarshal(d.root, &root) != nil || root[kind] == nil {
+		t.Fatal("the root has no " + kind)
+	}
+	delete(root, kind)
+	raw, _ := json.Marshal(root)
+	return raw
+}
+
+// witness is a bundle with what was said of it, for another implementation (scripts/oracle).
+type witness struct {
+	Name     string          `json:"name"`
+	Profile  string          `json:"profile"`
+	Root     json.RawMessage `json:"root"`
+	Artifact []byte          `json:"artifact"`
+	Bundle   []byte          `json:"bundle"`
+	Key      string          `json:"key,omitempty"` // PEM, of a bundle without a certificate
+	Logged   bool            `json:"logged"`        // a log is demanded of the key
+	Identity string          `json:"identity,omitempty"`
+	Issuer   string          `json:"issuer,omitempty"`
+	Good     bool            `json:"good"`
+}
+
+// keep writes it down if somebody asks for it.
+func (w witness) keep(t *testing.T) {
+	t.Helper()
+	dir := os.Getenv("ATIP_ORACLE")
+	if dir == "" || !json.Valid(w.Root) {
+		return
+	}
+	w.Name = t.Name() + w.Name
+	raw, err := json.Marshal(w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := sha256.Sum256(raw)
+	if err := os.WriteFile(filepath.Join(dir, hex.EncodeToString(sum[:8])+".json"), raw, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// witnessOf is what a request puts to the other implementation.
+func witnessOf(r request.Request, artifact []byte, good bool) witness {
+	w := witness{Profile: r.Roots[0].Profile, Root: r.Roots[0].Data, Artifact: artifact, Bundle: r.Signatures[0].Data, Good: good}
+	if sum := sha256.Sum256(artifact); r.Subject.SHA256 != hex.EncodeToString(sum[:]) {
+		w.Artifact = []byte("other bytes")
+	}
+	if len(r.Signers) > 0 {
+		w.Identity, w.Issuer = r.Signers[0].Identity, r.Signers[0].Issuer
+	}
+	return w
 }
 
 // leaf is a certificate of the deployment.
@@ -95,10 +204,13 @@ type identity struct {
 
 func (d *deployment) certify(id identity) leaf {
 	d.t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	key := newKey(d.t)
+	return leaf{d.issue(id, key.Public(), true), key}
+}
+
+// issue certifies a key; logged says that the certificate's log has promised to take it in.
+func (d *deployment) issue(id identity, key crypto.PublicKey, logged bool) *x509.Certificate {
+	d.t.Helper()
 	template := &x509.Certificate{SerialNumber: big.NewInt(7), NotBefore: time.Now().Add(-5 * time.Minute), NotAfter: time.Now().Add(20 * time.Minute),
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageCodeSigning}}
 	if u, err := url.Parse(id.san); err == nil && u.Scheme != "" {
@@ -112,22 +224,52 @@ func (d *deployment) certify(id identity) leaf {
 			template.ExtraExtensions = append(template.ExtraExtensions, pkix.Extension{Id: asn1.ObjectIdentifier{1, 3, 6, 1, 4, 1, 57264, 1, number}, Value: der})
 		}
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, d.authority, key.Public(), d.key)
+	made := func() *x509.Certificate {
+		der, err := x509.CreateCertificate(rand.Reader, template, d.authority, key, d.key)
+		if err != nil {
+			d.t.Fatal(err)
+		}
+		cert, err := x509.ParseCertificate(der)
+		if err != nil {
+			d.t.Fatal(err)
+		}
+		return cert
+	}
+	if logged {
+		template.ExtraExtensions = append(template.ExtraExtensions, d.promise(made().RawTBSCertificate))
+	}
+	return made()
+}
+
+// promise is the extension in which a log of certificates promises to take one in: RFC 6962,
+// sections 3.2 and 3.3. It is over the certificate without the extension.
+func (d *deployment) promise(tbs []byte) pkix.Extension {
+	d.t.Helper()
+	at := binary.BigEndian.AppendUint64(nil, uint64(time.Now().UnixMilli()))
+	issuer := sha256.Sum256(d.authority.RawSubjectPublicKeyInfo)
+	signed := append([]byte{0, 0}, at...) // version 1, a timestamp of a certificate
+	signed = append(append(signed, 0, 1), issuer[:]...)
+	signed = append(append(signed, byte(len(tbs)>>16), byte(len(tbs)>>8), byte(len(tbs))), tbs...)
+	sum := sha256.Sum256(append(signed, 0, 0))
+	sig, err := ecdsa.SignASN1(rand.Reader, d.ctlog, sum[:])
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	cert, err := x509.ParseCertificate(der)
+	sized := func(b []byte) []byte { return append(binary.BigEndian.AppendUint16(nil, uint16(len(b))), b...) }
+	id := keyDigest(d.ctlog)
+	sct := append(append(append([]byte{0}, id[:]...), at...), 0, 0, 4, 3) // no extensions, SHA-256, ECDSA
+	value, err := asn1.Marshal(sized(sized(append(sct, sized(sig)...))))
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	return leaf{cert, key}
+	return pkix.Extension{Id: asn1.ObjectIdentifier{1, 3, 6, 1, 4, 1, 11129, 2, 4, 2}, Value: value}
 }
 
 type object = map[string]any
 
 func b64(raw []byte) string { return base64.StdEncoding.EncodeToString(raw) }
 
-func (l leaf) sign(t *testing.T, message []byte) []byte {
+func (l leaf) sign(t testing.TB, message []byte) []byte {
 	t.Helper()
 	sum := sha256.Sum256(message)
 	sig, err := ecdsa.SignASN1(rand.Reader, l.key, sum[:])
@@ -141,23 +283,32 @@ func (l leaf) pem() string {
 	return b64(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: l.cert.Raw}))
 }
 
+// logID names the log of version 1, in hex.
+func (d *deployment) logID() string {
+	id := keyDigest(d.log)
+	return hex.EncodeToString(id[:])
+}
+
 // entry logs a body at a time, with a promise and a proof.
 func (d *deployment) entry(kind string, body object, at time.Time, index int64) object {
 	d.t.Helper()
 	raw, _ := json.Marshal(body)
-	set, err := d.virtual.RekorSignPayload(tlog.RekorPayload{Body: b64(raw), IntegratedTime: at.Unix(), LogIndex: index, LogID: d.logID})
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	proof, err := d.virtual.GetInclusionProof(raw)
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	rootHash, _ := hex.DecodeString(*proof.RootHash)
-	id, _ := hex.DecodeString(d.logID)
-	return object{"logIndex": fmt.Sprint(index), "logId": object{"keyId": b64(id)}, "kindVersion": object{"kind": kind, "version": "0.0.1"}, "integratedTime": fmt.Sprint(at.Unix()),
-		"inclusionPromise": object{"signedEntryTimestamp": b64(set)}, "canonicalizedBody": b64(raw),
-		"inclusionProof": object{"logIndex": fmt.Sprint(*proof.LogIndex), "treeSize": fmt.Sprint(*proof.TreeSize), "rootHash": b64(rootHash), "hashes": []string{}, "checkpoint": object{"envelope": *proof.Checkpoint}}}
+	// The members of an object come out in order, as the canonical form has them.
+	payload, _ := json.Marshal(object{"body": b64(raw), "integratedTime": at.Unix(), "logIndex": index, "logID": d.logID()})
+	id := keyDigest(d.log)
+	return object{"logIndex": fmt.Sprint(index), "logId": object{"keyId": b64(id[:])}, "kindVersion": object{"kind": kind, "version": "0.0.1"}, "integratedTime": fmt.Sprint(at.Unix()),
+		"inclusionPromise": object{"signedEntryTimestamp": b64(leaf{key: d.log}.sign(d.t, payload))}, "canonicalizedBody": b64(raw),
+		"inclusionProof": included(d.t, d.log, logHost+" - 1", logHost, raw)}
+}
+
+// included proves that a body is in a log that has nothing else.
+func included(t testing.TB, key *ecdsa.PrivateKey, origin, name string, body []byte) object {
+	t.Helper()
+	hash := sha256.Sum256(append([]byte{0}, body...))
+	text := fmt.Sprintf("%s\n1\n%s\n", origin, b64(hash[:]))
+	id := keyDigest(key)
+	note := text + "\n— " + name + " " + b64(append(id[:4:4], leaf{key: key}.sign(t, []byte(text))...)) + "\n"
+	return object{"logIndex": "0", "treeSize": "1", "rootHash": b64(hash[:]), "hashes": []string{}, "checkpoint": object{"envelope": note}}
 }
 
 // message is a bundle with a signature over data.
@@ -172,14 +323,23 @@ func (d *deployment) message(l leaf, data []byte) object {
 		"messageSignature":     object{"messageDigest": object{"algorithm": "SHA2_256", "digest": b64(sum[:])}, "signature": b64(sig)}}
 }
 
-// stamped adds a timestamp of the virtual authority.
-func (d *deployment) stamped(b object) object {
+// stamp is the answer of the timestamp authority about a digest.
+func (d *deployment) stamp(sum []byte) []byte {
 	d.t.Helper()
-	sig, _ := base64.StdEncoding.DecodeString(b["messageSignature"].(object)["signature"].(string))
-	stamp, err := d.virtual.TimestampResponse(sig)
+	stamp := timestamp.Timestamp{HashAlgorithm: crypto.SHA256, HashedMessage: sum, Time: time.Now(), Policy: asn1.ObjectIdentifier{1, 3, 6, 1, 4, 1, 57264, 2}}
+	raw, err := stamp.CreateResponseWithOpts(d.clock, d.clockKey, crypto.SHA256)
 	if err != nil {
 		d.t.Fatal(err)
 	}
+	return raw
+}
+
+// stamped adds a timestamp.
+func (d *deployment) stamped(b object) object {
+	d.t.Helper()
+	sig, _ := base64.StdEncoding.DecodeString(b["messageSignature"].(object)["signature"].(string))
+	sum := sha256.Sum256(sig)
+	stamp := d.stamp(sum[:])
 	b["verificationMaterial"].(object)["timestampVerificationData"] = object{"rfc3161Timestamps": []any{object{"signedTimestamp": b64(stamp)}}}
 	return b
 }

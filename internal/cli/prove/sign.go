@@ -118,6 +118,16 @@ func made(c *cli.Console, v *cli.Values, file string, data []byte, statement boo
 	if s.Key == nil && s.Fulcio == "" {
 		return 0, fault.New(errcode.Arguments, "no signer is given").WithFix("name a key, or the URLs of a Fulcio and a log with a file that holds an identity token", "atip sign --key release.key dep.json")
 	}
+	for _, flag := range [...]string{"fulcio", "rekor", "tsa"} {
+		if at := v.Get(flag); at != "" {
+			if why := sigstore.Address(at); why != "" {
+				return 0, fault.New(errcode.Arguments, "--"+flag+": "+at+" "+why).WithFix("name the https URL of the service", "")
+			}
+		}
+	}
+	if s.TSA == "" && (s.RekorV2 || s.Key == nil && s.Rekor == "") {
+		return 0, fault.New(errcode.Arguments, "nothing would prove the time of the signature").WithFix("add --tsa URL, or --rekor URL for a log of version 1", "")
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)

@@ -13,11 +13,11 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/atip-dev/atip-exec/internal/caller"
 	"github.com/atip-dev/atip-exec/internal/cli"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/place"
-	"github.com/atip-dev/atip-exec/internal/run"
 	"github.com/atip-dev/atip-exec/shims"
 	"github.com/atip-dev/atip-exec/trust/request"
 	"github.com/atip-dev/atip-exec/trust/settle"
@@ -37,7 +37,7 @@ func trustVerb(c *cli.Console, v *cli.Values) (int, error) {
 }
 
 func trustDirs() (settle.Dirs, place.Dirs, error) {
-	dirs, err := run.Here().Dirs()
+	dirs, err := caller.Here().Dirs()
 	if err != nil {
 		return settle.Dirs{}, dirs, fault.New(errcode.NoInputFile, err.Error())
 	}

@@ -13,10 +13,12 @@ import (
 	"time"
 
 	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/authority"
+	"github.com/atip-dev/atip-exec/internal/caller"
 	"github.com/atip-dev/atip-exec/internal/cli"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
-	"github.com/atip-dev/atip-exec/internal/run"
+	"github.com/atip-dev/atip-exec/internal/plan"
 	"github.com/atip-dev/atip-exec/shims"
 	"github.com/atip-dev/atip-exec/trust"
 	"github.com/atip-dev/atip-exec/trust/request"
@@ -175,16 +177,16 @@ func (q item) report(s *settle.Session, settled trust.Settled) verified {
 // session is the configuration under which is verified: that of this machine, or what the
 // command line says, which then stands alone.
 func session(v *cli.Values) (*settle.Session, error) {
-	m := run.Here()
+	m := caller.Here()
 	dirs, err := m.Dirs()
 	if err != nil {
 		return nil, fault.New(errcode.NoInputFile, err.Error())
 	}
-	policies, err := run.Policies(m)
+	policies, err := plan.Policies(m)
 	if err != nil {
 		return nil, err
 	}
-	s := run.EvidenceSession(m, dirs, policies.TrustPolicy())
+	s := authority.Session(m, dirs, policies.TrustPolicy())
 	s.Helper, s.Again = m.Self, true
 	if level := v.IntOf("minimum-slsa"); level > 0 {
 		s.Stated.MinimumSLSALevel = max(s.Stated.MinimumSLSALevel, level)
@@ -297,11 +299,12 @@ func keySigner(v *cli.Values, file string, raw []byte) (*signer.Signer, error) {
 // subjects finds what is verified, and how its evidence is kept.
 func subjects(v *cli.Values, s *settle.Session) (list []item, keep func() error, err error) {
 	word := v.Rest[0]
-	policies, err := run.Policies(run.Here())
+	policies, err := plan.Policies(caller.Here())
 	if err != nil {
 		return nil, nil, err
 	}
-	t := run.TrustPolicyOf(policies.TrustPolicy())
+	t := authority.TrustPolicyOf(policies.TrustPolicy())
+	t.MinimumSLSALevel = s.Stated.MinimumSLSALevel // which a flag can raise
 	sigs, prov, err := evidence(v)
 	if err != nil {
 		return nil, nil, err
@@ -445,7 +448,7 @@ func claimed(v *cli.Values) (request.Claims, error) {
 // tool identifies a command word and verifies each file of its chain, and the document that
 // describes it.
 func tool(v *cli.Values, s *settle.Session, t trust.Policy, word string, sigs, prov []request.Signature, claims request.Claims) ([]item, func() error, error) {
-	dirs, err := run.Here().Dirs()
+	dirs, err := caller.Here().Dirs()
 	if err != nil {
 		return nil, nil, fault.New(errcode.NoInputFile, err.Error())
 	}
@@ -506,7 +509,7 @@ func documentQuery(at shims.Dirs, id trust.Identity) (*settle.Query, error) {
 // keepEvidence puts the bundle where runs find it: beside the documents, under the digest of
 // the file.
 func keepEvidence(q settle.Query, v *cli.Values) error {
-	dirs, err := run.Here().Dirs()
+	dirs, err := caller.Here().Dirs()
 	if err != nil {
 		return fault.New(errcode.NoInputFile, err.Error())
 	}

@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -9,7 +10,8 @@ import (
 )
 
 // TestFacesAgree holds that every verb and flag of the one table is in each face that is
-// made of it: parser, help, manual pages, completion, --agent and the skill of our own.
+// made of it: parser, help, manual pages, completion, --agent, the skill of our own and the
+// schemas of our MCP tools.
 func TestFacesAgree(t *testing.T) {
 	bash, zsh, fish := bashCompletion(cli.Specs()), zshCompletion(cli.Specs()), fishCompletion(cli.Specs())
 	pages := map[string]string{"atip-exec": manPage("atip-exec"), "atip": manPage("atip")}
@@ -61,5 +63,58 @@ func TestFacesAgree(t *testing.T) {
 				t.Errorf("skill: --%s is missing", f.Name)
 			}
 		}
+	}
+}
+
+// TestSchemasAgree holds the arguments of our MCP tools against the flags that they stand for.
+func TestSchemasAgree(t *testing.T) {
+	tools := map[string]map[string]any{}
+	for _, tool := range ownTools(nil, false) {
+		tools[tool.Name] = tool.Schema.(property)["properties"].(property)
+	}
+	same := func(tool, argument, verb, flag string) {
+		t.Helper()
+		spec, _ := cli.SpecOf(verb)
+		i := slices.IndexFunc(spec.Flags, func(f cli.Flag) bool { return f.Name == flag })
+		p, _ := tools[tool][argument].(property)
+		if i < 0 || p == nil {
+			t.Errorf("%s: %s is there: %v; the flag --%s of %q: %v", tool, argument, p != nil, flag, verb, i >= 0)
+			return
+		}
+		f := spec.Flags[i]
+		if text, _ := p["description"].(string); text == "" || !strings.HasPrefix(f.Help, text) || f.Kind == cli.Bool && p["type"] != "boolean" {
+			t.Errorf("%s: %s says %q, and --%s %q", tool, argument, text, flag, f.Help)
+		}
+	}
+	of := flagsOfCalls()
+	for argument, flag := range of {
+		same("exec", argument, "", flag)
+	}
+	same("explain", "cwd", "explain", "directory")
+	// No other argument of exec is the name of a flag: such a one would be described twice.
+	root := cli.Root()
+	for argument := range tools["exec"] {
+		if of[argument] != "" || argument == "stdin" || argument == "command" {
+			continue // a text to read and a string to judge, where the flags name a mode and a string
+		}
+		if slices.ContainsFunc(root.Flags, func(f cli.Flag) bool { return strings.ReplaceAll(f.Name, "-", "_") == argument }) {
+			t.Errorf("exec: %s is not described by the table", argument)
+		}
+	}
+	spec, _ := cli.SpecOf("prime")
+	flags := 0
+	for _, f := range spec.Flags {
+		if slices.ContainsFunc(root.Flags, func(o cli.Flag) bool { return o.Name == f.Name }) {
+			continue
+		}
+		flags++
+		words := strings.Split(f.Name, "-")
+		for i := range words[1:] {
+			words[i+1] = strings.ToUpper(words[i+1][:1]) + words[i+1][1:]
+		}
+		same("prime", strings.Join(words, ""), "prime", f.Name)
+	}
+	if flags != len(tools["prime"]) {
+		t.Errorf("prime has %d arguments and %d flags", len(tools["prime"]), flags)
 	}
 }

@@ -8,11 +8,12 @@ import (
 	"time"
 
 	"github.com/atip-dev/atip-exec/internal/approve"
+	"github.com/atip-dev/atip-exec/internal/caller"
 	"github.com/atip-dev/atip-exec/internal/cli"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/place"
-	"github.com/atip-dev/atip-exec/internal/run"
+	"github.com/atip-dev/atip-exec/internal/plan"
 )
 
 // answers is where requests and the answers to them are kept.
@@ -22,7 +23,7 @@ type answers struct {
 }
 
 func openAnswers() (answers, error) {
-	dirs, err := run.Here().Dirs()
+	dirs, err := caller.Here().Dirs()
 	if err != nil {
 		return answers{}, err
 	}
@@ -57,7 +58,7 @@ func (a answers) list(c *cli.Console, v *cli.Values) error {
 	}
 	open, left := most(v, open)
 	for _, r := range open {
-		line := fmt.Sprintf("%s  %s ago  %s\n", r.ID, time.Since(r.Created).Round(time.Second), visible(run.Quote(texts(r.Bound["argv"]))))
+		line := fmt.Sprintf("%s  %s ago  %s\n", r.ID, time.Since(r.Created).Round(time.Second), visible(plan.Quote(texts(r.Bound["argv"]))))
 		if err := c.Text(line); err != nil {
 			return err
 		}
@@ -168,10 +169,10 @@ func (a answers) approve(c *cli.Console, r approve.Request, times int, keyFile s
 	if times == 0 {
 		needs.Scope = scope
 	}
-	if needs.Approvers, err = run.Approvers(run.Here()); err != nil {
+	if needs.Approvers, err = plan.Approvers(caller.Here()); err != nil {
 		return err
 	}
-	if needs.MaxAge, err = run.MaxGrantAge(run.Here()); err != nil {
+	if needs.MaxAge, err = plan.MaxGrantAge(caller.Here()); err != nil {
 		return err
 	}
 	key, err := a.signingKey(keyFile, needs.Approvers)

@@ -11,11 +11,12 @@ import (
 	"strings"
 
 	"github.com/atip-dev/atip-exec/internal/approve"
+	"github.com/atip-dev/atip-exec/internal/caller"
 	"github.com/atip-dev/atip-exec/internal/cli"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/outside"
-	"github.com/atip-dev/atip-exec/internal/run"
+	"github.com/atip-dev/atip-exec/internal/plan"
 )
 
 // signingKey is a key that ssh-keygen signs with: a private key, or the public half
@@ -98,7 +99,7 @@ func keygen(args ...string) *exec.Cmd {
 
 // sshTool is a program of OpenSSH beside the sandbox. A path among its arguments is absolute.
 func sshTool(path string, args ...string) *exec.Cmd {
-	m := run.Here()
+	m := caller.Here()
 	dirs, err := m.Dirs()
 	var more []string
 	if agent := m.Getenv("SSH_AUTH_SOCK"); filepath.IsAbs(agent) {
@@ -133,7 +134,7 @@ func (a answers) init(c *cli.Console, file string) error {
 		return refused(err.Error())
 	}
 	for _, p := range own {
-		if name := approve.Holds(p.PID, run.SessionVariables()); name != "" {
+		if name := approve.Holds(p.PID, plan.SessionVariables()); name != "" {
 			return refused(fmt.Sprintf("process %d (%s), which started this terminal or is it, belongs to the session of an agent ($%s)", p.PID, p.Name, name))
 		}
 	}
@@ -158,7 +159,7 @@ func (a answers) init(c *cli.Console, file string) error {
 	if strings.HasPrefix(public, "sk-") {
 		level = 3
 	}
-	list := run.ApproversFile(a.dirs)
+	list := plan.ApproversFile(a.dirs)
 	if err := approve.AddApprover(list, approve.Approver{ID: id, Key: public, Level: level}); err != nil {
 		return err
 	}

@@ -7,10 +7,11 @@ import (
 	"strings"
 
 	"github.com/atip-dev/atip-exec/internal/approve"
+	"github.com/atip-dev/atip-exec/internal/caller"
 	"github.com/atip-dev/atip-exec/internal/cli"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
-	"github.com/atip-dev/atip-exec/internal/run"
+	"github.com/atip-dev/atip-exec/internal/plan"
 	"github.com/atip-dev/atip-exec/policy"
 )
 
@@ -65,10 +66,10 @@ func proposal(r approve.Request) ([]proposedRule, error) {
 			continue
 		}
 		if tool == "" || text(step["metadata"]) == "" && len(texts(step["command"])) == 0 {
-			return nil, fault.New(errcode.Arguments, "no rule can be proposed: nothing is known about "+run.Quote(texts(step["argv"]))).WithFix("write metadata for the tool first", "atip generate "+tool)
+			return nil, fault.New(errcode.Arguments, "no rule can be proposed: nothing is known about "+plan.Quote(texts(step["argv"]))).WithFix("write metadata for the tool first", "atip generate "+tool)
 		}
 		command := strings.Join(texts(step["command"]), " ")
-		rule := proposedRule{Decision: "allow", When: map[string]any{"tool": tool}, Grants: danger, Match: []string{run.Quote(texts(step["argv"]))}}
+		rule := proposedRule{Decision: "allow", When: map[string]any{"tool": tool}, Grants: danger, Match: []string{plan.Quote(texts(step["argv"]))}}
 		if command != "" {
 			rule.When["command"] = []string{command}
 		}
@@ -122,7 +123,7 @@ func ruleID(words string) string {
 // tried reads the rules as a policy and runs their examples. One whose example does not
 // hold outside this very directory is proposed without it.
 func tried(rules []proposedRule) ([]proposedRule, error) {
-	im, err := run.NewImagination(run.Here().Self)
+	im, err := plan.NewImagination(caller.Here().Self)
 	if err != nil {
 		return nil, err
 	}

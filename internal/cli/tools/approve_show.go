@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/atip-dev/atip-exec/internal/approve"
-	"github.com/atip-dev/atip-exec/internal/run"
+	"github.com/atip-dev/atip-exec/internal/plan"
 )
 
 // render writes out everything that a grant of the request would bind. It reads the
@@ -22,7 +22,7 @@ func render(r approve.Request, times int) string {
 	words := texts(r.Bound["argv"])
 	line("Request", r.ID+", "+time.Since(r.Created).Round(time.Second).String()+" ago")
 	line("Asked by", fmt.Sprintf("agent %s, session %q, process %d, user %v on %s", text(r.Bound["agent"]), text(r.Bound["session"]), r.Requester.PID, r.Bound["uid"], text(r.Bound["host"])))
-	line("Command", run.Quote(words))
+	line("Command", plan.Quote(words))
 	if plain := strings.Join(words, " "); !ascii(plain) {
 		line("in ASCII", strings.Trim(fmt.Sprintf("%+q", plain), `"`))
 	}
@@ -36,7 +36,7 @@ func render(r approve.Request, times int) string {
 		step, _ := s.(map[string]any)
 		fmt.Fprintf(&b, "Step %d\n", i+1)
 		if len(steps) > 1 || strings.Join(texts(step["argv"]), "\x00") != strings.Join(words, "\x00") {
-			line("  argv", run.Quote(texts(step["argv"])))
+			line("  argv", plan.Quote(texts(step["argv"])))
 		}
 		if via := texts(step["via"]); len(via) > 0 {
 			line("  inside", strings.Join(via, ", "))

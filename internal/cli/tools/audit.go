@@ -9,15 +9,16 @@ import (
 	"strings"
 
 	"github.com/atip-dev/atip-exec/internal/audit"
+	"github.com/atip-dev/atip-exec/internal/caller"
 	"github.com/atip-dev/atip-exec/internal/cli"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
-	"github.com/atip-dev/atip-exec/internal/run"
+	"github.com/atip-dev/atip-exec/internal/plan"
 	"github.com/atip-dev/atip-exec/internal/undo"
 )
 
 func auditVerb(c *cli.Console, v *cli.Values) (int, error) {
-	dirs, err := run.Here().Dirs()
+	dirs, err := caller.Here().Dirs()
 	if err != nil {
 		return 0, err
 	}
@@ -132,7 +133,7 @@ func auditLine(line []byte) string {
 	if r.Undo.Changed != nil {
 		outcome = append(outcome, "changed "+undoCounts(r.Undo.Changed))
 	}
-	text := fmt.Sprintf("%s  %s  %-7s  %s", r.T, r.ID, r.Kind, run.Quote(r.Argv))
+	text := fmt.Sprintf("%s  %s  %-7s  %s", r.T, r.ID, r.Kind, plan.Quote(r.Argv))
 	if len(outcome) > 0 {
 		text += "  (" + strings.Join(outcome, ", ") + ")"
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/atip-dev/atip-exec/internal/cli"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/internal/plan"
 	"github.com/atip-dev/atip-exec/internal/report"
-	"github.com/atip-dev/atip-exec/internal/run"
 )
 
 // htmlReport writes a page of the selected runs. The log is read once to verify and to list
@@ -34,7 +34,7 @@ func htmlReport(c *cli.Console, at audit.Snapshot, v *cli.Values) (audit.Summary
 		}
 		skip = max(0, total-last)
 	}
-	page, err := report.New(run.Quote)
+	page, err := report.New(plan.Quote)
 	if err != nil {
 		return audit.Summary{}, 0, unspooled(err)
 	}

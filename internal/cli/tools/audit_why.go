@@ -9,7 +9,7 @@ import (
 	"github.com/atip-dev/atip-exec/internal/cli"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
-	"github.com/atip-dev/atip-exec/internal/run"
+	"github.com/atip-dev/atip-exec/internal/plan"
 )
 
 // auditEntry is what of a record says how it was decided.
@@ -109,7 +109,7 @@ func (e auditEntry) line() string {
 	if e.Exit != nil {
 		exit = fmt.Sprintf(" exit %d", *e.Exit)
 	}
-	return fmt.Sprintf("%.19s  %s  %s%s  %s\n", e.T, e.ID, outcome, exit, visible(run.Quote(e.Argv)))
+	return fmt.Sprintf("%.19s  %s  %s%s  %s\n", e.T, e.ID, outcome, exit, visible(plan.Quote(e.Argv)))
 }
 
 // whyAudit explains one run from its record alone: what the policies say today may
@@ -144,7 +144,7 @@ func (e auditEntry) why() string {
 	}
 	fmt.Fprintf(&b, "  in %s\n", visible(e.Cwd))
 	for i, s := range e.Decision.Steps {
-		fmt.Fprintf(&b, "  step %d  %s\n", i+1, visible(run.Quote(s.Argv)))
+		fmt.Fprintf(&b, "  step %d  %s\n", i+1, visible(plan.Quote(s.Argv)))
 		if len(s.Via) > 0 {
 			fmt.Fprintf(&b, "    inside   %s\n", visible(strings.Join(s.Via, ", ")))
 		}

@@ -109,15 +109,11 @@ func planCalls(v *cli.Values, calls []provider.Call) ([]plannedCall, error) {
 }
 
 // conflict reports calls that must not run side by side: one of them may change what the
-// other reads or changes.
+// other reads or changes. What is not known may be so.
 func conflict(a, b *plannedCall) bool {
 	changes := func(p *plannedCall) bool {
-		for _, e := range [...]atip.Effect{atip.Write, atip.Delete, atip.Destructive, atip.RemoteMutation, atip.Billable} {
-			if v := p.effects[e].Value; v == atip.Yes || v == atip.Unknown && (e == atip.Write || e == atip.Delete) {
-				return true
-			}
-		}
-		return false
+		return p.err == nil && slices.ContainsFunc([]atip.Effect{atip.Write, atip.Delete, atip.Destructive, atip.RemoteMutation, atip.Billable},
+			func(e atip.Effect) bool { return p.effects[e].Value != atip.No })
 	}
 	return changes(a) || changes(b)
 }
@@ -125,21 +121,31 @@ func conflict(a, b *plannedCall) bool {
 // maxSideBySide is how many calls run at a time.
 const maxSideBySide = 4
 
-// runCalls runs neighbours that do not conflict side by side; a call that changes something
-// runs alone, after those before it and before those behind it.
-func runCalls(calls []plannedCall, flags []string) []provider.Result {
-	results := make([]provider.Result, len(calls))
+// sideBySide cuts calls into stretches, in their order, whose calls do not conflict: a call that
+// changes something is alone in its own.
+func sideBySide(calls []plannedCall) (stretches [][]plannedCall) {
 	for from := 0; from < len(calls); {
 		to := from + 1
 		for to < len(calls) && to-from < maxSideBySide && !slices.ContainsFunc(calls[from:to], func(p plannedCall) bool { return conflict(&p, &calls[to]) }) {
 			to++
 		}
+		stretches = append(stretches, calls[from:to])
+		from = to
+	}
+	return stretches
+}
+
+// runCalls runs the calls of one stretch at a time.
+func runCalls(calls []plannedCall, flags []string) []provider.Result {
+	results := make([]provider.Result, 0, len(calls))
+	for _, stretch := range sideBySide(calls) {
+		from := len(results)
+		results = results[:from+len(stretch)]
 		var all sync.WaitGroup
-		for i := from; i < to; i++ {
-			all.Go(func() { results[i] = runCall(&calls[i], flags) })
+		for i := range stretch {
+			all.Go(func() { results[from+i] = runCall(&stretch[i], flags) })
 		}
 		all.Wait()
-		from = to
 	}
 	return results
 }

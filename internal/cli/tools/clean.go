@@ -5,10 +5,10 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/atip-dev/atip-exec/internal/caller"
 	"github.com/atip-dev/atip-exec/internal/cli"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
-	"github.com/atip-dev/atip-exec/internal/run"
 	"github.com/atip-dev/atip-exec/internal/scan"
 	"github.com/atip-dev/atip-exec/sandbox"
 	"github.com/atip-dev/atip-exec/trust"
@@ -29,7 +29,7 @@ func cleanVerb(c *cli.Console, v *cli.Values) (int, error) {
 	if len(v.Rest) > 1 {
 		return 0, fault.New(errcode.Arguments, "sandbox clean takes no argument").WithFix("name nothing after it", "atip sandbox clean --dry-run")
 	}
-	dirs, err := run.Here().Dirs()
+	dirs, err := caller.Here().Dirs()
 	if err != nil {
 		return 0, err
 	}

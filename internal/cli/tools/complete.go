@@ -10,7 +10,7 @@ import (
 	"github.com/atip-dev/atip-exec/internal/approve"
 	"github.com/atip-dev/atip-exec/internal/cli"
 	"github.com/atip-dev/atip-exec/internal/place"
-	"github.com/atip-dev/atip-exec/internal/run"
+	"github.com/atip-dev/atip-exec/internal/plan"
 	"github.com/atip-dev/atip-exec/internal/runfile"
 	"github.com/atip-dev/atip-exec/internal/undo"
 	"github.com/atip-dev/atip-exec/sandbox"
@@ -41,12 +41,16 @@ func complete(c *cli.Console, args []string) int {
 	if len(args) > 3 {
 		words = args[3:]
 	}
-	list := within(completeTime, func() []candidate { return candidates(cli.Offer(args[0]), words) })
+	begun := args[1]
+	if args[0] == offerLine {
+		begun = strings.TrimPrefix(begun, lineMark)
+	}
+	list := within(completeTime, func() []candidate { return candidates(cli.Offer(args[0]), words, begun) })
 	var b strings.Builder
 	var said []string
 	for _, one := range list {
 		// A shell puts the word on its line: one that it would read in another way is left out.
-		if one.word == "" || !strings.HasPrefix(one.word, args[1]) || strings.ContainsFunc(one.word, special) || slices.Contains(said, one.word) {
+		if one.word == "" || !strings.HasPrefix(one.word, begun) || strings.ContainsFunc(one.word, special) || slices.Contains(said, one.word) {
 			continue
 		}
 		if said = append(said, one.word); len(said) > completeItems {
@@ -83,7 +87,7 @@ func special(r rune) bool {
 }
 
 // candidates reads what this machine has; nil if it cannot be read.
-func candidates(what cli.Offer, words []string) []candidate {
+func candidates(what cli.Offer, words []string, begun string) []candidate {
 	dirs, at, err := home()
 	if err != nil {
 		return nil
@@ -97,6 +101,10 @@ func candidates(what cli.Offer, words []string) []candidate {
 			list = append(list, candidate{name, ""})
 		}
 		return list
+	case offerLine:
+		return ofLine(at, words, begun)
+	case cli.OfferCommand:
+		return ofCommand(at, words, begun)
 	case cli.OfferRequests:
 		return openRequests()
 	case cli.OfferQuarantines:
@@ -175,7 +183,7 @@ func openRequests() []candidate {
 	}
 	var list []candidate
 	for _, r := range open {
-		list = append(list, candidate{r.ID, run.Quote(texts(r.Bound["argv"]))})
+		list = append(list, candidate{r.ID, plan.Quote(texts(r.Bound["argv"]))})
 	}
 	return list
 }

@@ -15,7 +15,7 @@ import (
 // command is completed by what the shell knows of it; no tool is started.
 func completionVerb(c *cli.Console, v *cli.Values) (int, error) {
 	if len(v.Rest) != 1 {
-		return 0, fault.New(errcode.Arguments, "completion needs the name of one shell").WithFix("name bash, zsh or fish", "atip completion bash")
+		return 0, fault.New(errcode.Arguments, "completion needs the name of one shell").WithFix("name bash, zsh, fish or powershell", "atip completion bash")
 	}
 	switch v.Rest[0] {
 	case "bash":
@@ -24,8 +24,10 @@ func completionVerb(c *cli.Console, v *cli.Values) (int, error) {
 		return 0, c.Text(zshCompletion(cli.Specs()))
 	case "fish":
 		return 0, c.Text(fishCompletion(cli.Specs()))
+	case "powershell":
+		return 0, c.Text(powershellCompletion)
 	}
-	return 0, fault.New(errcode.Arguments, fmt.Sprintf("completion: there is none for %q", v.Rest[0])).WithFix("name bash, zsh or fish", "atip completion bash")
+	return 0, fault.New(errcode.Arguments, fmt.Sprintf("completion: there is none for %q", v.Rest[0])).WithFix("name bash, zsh, fish or powershell", "atip completion bash")
 }
 
 // offer is what completes one word.

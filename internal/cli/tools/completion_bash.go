@@ -144,15 +144,17 @@ __atip_offer() {
 	fi
 }
 
-# __atip_wrapped INDEX: the line from there on is a command of its own, and completed as
-# the shell would complete it: by bash-completion where it is loaded, else by the
-# function that is registered for the command.
+# __atip_wrapped INDEX: the line from there on is a command of its own. Its metadata
+# completes it, or else what the shell would complete it by: bash-completion where it is
+# loaded, else the function that is registered for the command.
 __atip_wrapped() {
 	local spec function command=${COMP_WORDS[$1]-}
 	if ((COMP_CWORD == $1)); then
 		if [[ $command == */* ]]; then __atip_offer files "$command"; else __atip_offer tools "$command"; fi
 		return
 	fi
+	mapfile -t COMPREPLY < <(command atip __complete command "${COMP_WORDS[COMP_CWORD]}" -- "${COMP_WORDS[@]:$1:COMP_CWORD-$1}" 2>/dev/null | cut -f1)
+	((${#COMPREPLY[@]} == 0)) || return
 	if declare -F _comp_command_offset >/dev/null; then _comp_command_offset "$1"; return; fi
 	if declare -F _command_offset >/dev/null; then _command_offset "$1"; return; fi
 	COMP_WORDS=("${COMP_WORDS[@]:$1}")

@@ -192,6 +192,11 @@ function __atip_command
     if test $where[2] -le (count $words)
         set before (string escape -- $words[$where[2]..-1])
     end
-    complete -C (string join ' ' -- $before "$token")
+    set -l known (command atip __complete command "$token" -- $words[$where[2]..-1] 2>/dev/null)
+    if test (count $known) -gt 0
+        printf '%s\n' $known
+    else
+        complete -C (string join ' ' -- $before "$token")
+    end
 end
 `

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/atip-dev/atip-exec/internal/cli"
+	"github.com/atip-dev/atip-exec/shims"
 )
 
 // TestCompletionSaysEverything holds the tables of the scripts against the specs: no flag
@@ -40,6 +41,24 @@ func TestCompletionSaysEverything(t *testing.T) {
 			verb, _, _ = strings.Cut(verb, "\n}\n")
 			if !strings.Contains(verb, "--"+f.Name) {
 				t.Errorf("zsh: %s --%s is missing", at, f.Name)
+			}
+		}
+	}
+	for _, s := range specs {
+		offered := map[string]bool{}
+		for _, c := range ofLine(shims.Dirs{}, append([]string{"atip-exec"}, strings.Fields(s.Verb)...), "-") {
+			offered[c.word] = true
+		}
+		for _, f := range s.Flags {
+			for _, name := range spellings(f) {
+				if !offered[name] {
+					t.Errorf("powershell: %s %s is missing", s.Verb, name)
+				}
+			}
+			if f.Kind == cli.Enum {
+				if got := ofLine(shims.Dirs{}, append([]string{"atip-exec"}, append(strings.Fields(s.Verb), "--"+f.Name)...), ""); len(got) != len(f.Enum) {
+					t.Errorf("powershell: %s --%s offers %v", s.Verb, f.Name, got)
+				}
 			}
 		}
 	}

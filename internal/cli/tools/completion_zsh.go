@@ -35,13 +35,13 @@ func zshCompletion(specs []cli.Spec) string {
 		switch o := offerAt(s, 0); {
 		case len(s.Args) == 0:
 		case o.kind == offerCommand:
-			b.WriteString(" \\\n\t\t'(-)1:command:_command_names -e' \\\n\t\t'(-)*::arguments:_normal'")
+			b.WriteString(" \\\n\t\t'(-)1:command:_command_names -e' \\\n\t\t'(-)*::arguments:__atip_wrapped'")
 		case s.Stops && o.kind == offerAsked:
 			fmt.Fprintf(&b, " \\\n\t\t'(-)1:%s:%s' \\\n\t\t'(-)*:argument:%s'", strings.ToLower(s.Args[0].Name), zshOffer(o), zshOffer(offerAt(s, 1)))
 		case s.Stops:
 			b.WriteString(" \\\n\t\t'(-)1:file:_files' \\\n\t\t'(-)*:file:_files'")
 		case takesCommand(s) && o.kind == offerTools && !s.Stops && s.Args[0].Optional:
-			b.WriteString(" \\\n\t\t'1:command:_command_names -e' \\\n\t\t'*::arguments:_normal'")
+			b.WriteString(" \\\n\t\t'1:command:_command_names -e' \\\n\t\t'*::arguments:__atip_wrapped'")
 		default:
 			for n, a := range s.Args {
 				place := fmt.Sprint(n + 1)
@@ -126,7 +126,14 @@ __atip_ask() {
 		compadd -l -d texts -a names
 	elif [[ $1 == (tools|parameters) ]]; then
 		_files
+	else
+		return 1
 	fi
+}
+
+# Completes a command of its own: by its metadata, or else as zsh would.
+__atip_wrapped() {
+	__atip_ask command || _normal
 }
 
 __atip_first() {
@@ -149,7 +156,7 @@ __atip_rest() {
 			;;
 		esac
 	fi
-	[[ $program == atip ]] || _normal
+	[[ $program == atip ]] || __atip_wrapped
 }
 
 _atip() {

@@ -9,11 +9,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/atip-dev/atip-exec/internal/caller"
 	"github.com/atip-dev/atip-exec/internal/cli"
 	"github.com/atip-dev/atip-exec/internal/crawl"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
-	"github.com/atip-dev/atip-exec/internal/run"
 	"github.com/atip-dev/atip-exec/internal/scan"
 )
 
@@ -40,7 +40,7 @@ func crawlVerb(c *cli.Console, v *cli.Values) (int, error) {
 	line := newProgress(c)
 	o := crawl.Options{Dir: v.Get("into"), Downloads: v.Get("from"), Check: v.Has("check"), Replace: v.Has("replace"), Now: time.Now(), Progress: line.show}
 	if !v.Has("no-probe") && !v.Has("check") {
-		prober := scan.Prober{Self: run.Here().Self, State: dirs.State, Cache: dirs.Cache, Home: dirs.Home}
+		prober := scan.Prober{Self: caller.Here().Self, State: dirs.State, Cache: dirs.Cache, Home: dirs.Home}
 		o.Ask = prober.Text
 		o.Native = func(ctx context.Context, path, digest string) ([]byte, string, error) {
 			answer, err := prober.Ask(ctx, scan.Candidate{Path: path}, digest)

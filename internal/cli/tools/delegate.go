@@ -11,11 +11,11 @@ import (
 
 	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/internal/approve"
+	"github.com/atip-dev/atip-exec/internal/caller"
 	"github.com/atip-dev/atip-exec/internal/cli"
 	"github.com/atip-dev/atip-exec/internal/delegation"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
-	"github.com/atip-dev/atip-exec/internal/run"
 	"github.com/atip-dev/atip-exec/policy"
 )
 
@@ -79,7 +79,7 @@ func delegateVerb(c *cli.Console, v *cli.Values) (int, error) {
 	if r.Profile == "" && r.Default == "" && r.AllowedTools == nil && len(r.DeniedCommands)+len(r.EffectRestrictions) == 0 && r.Hosts == nil && r.Paths == nil {
 		return 0, fault.New(errcode.Arguments, "delegate: nothing is taken away").WithFix("say what the other may not do", "atip delegate --no-destructive --tools git --tools ls -- ls")
 	}
-	m := run.Here()
+	m := caller.Here()
 	dirs, err := m.Dirs()
 	if err != nil {
 		return 0, err
@@ -144,7 +144,7 @@ func readDelegation(file string, b *approve.Block) error {
 }
 
 // runDelegated replaces this process by atip-exec, beside our own executable.
-func runDelegated(m run.Machine, token string, argv []string) error {
+func runDelegated(m caller.Machine, token string, argv []string) error {
 	program := filepath.Join(filepath.Dir(m.Self), "atip-exec")
 	if err := os.Setenv(delegation.Variable, token); err != nil {
 		return err

@@ -11,10 +11,11 @@ import (
 	"time"
 
 	"github.com/atip-dev/atip-exec/internal/audit"
+	"github.com/atip-dev/atip-exec/internal/caller"
 	"github.com/atip-dev/atip-exec/internal/cli"
 	"github.com/atip-dev/atip-exec/internal/install"
 	"github.com/atip-dev/atip-exec/internal/place"
-	"github.com/atip-dev/atip-exec/internal/run"
+	"github.com/atip-dev/atip-exec/internal/plan"
 	"github.com/atip-dev/atip-exec/internal/wiring"
 	"github.com/atip-dev/atip-exec/policy"
 	"github.com/atip-dev/atip-exec/sandbox"
@@ -31,8 +32,8 @@ type check struct {
 }
 
 func doctorVerb(c *cli.Console, v *cli.Values) (int, error) {
-	m := run.Here()
-	dirs, err := run.Here().Dirs()
+	m := caller.Here()
+	dirs, err := caller.Here().Dirs()
 	if err != nil {
 		return 0, err
 	}
@@ -48,6 +49,7 @@ func doctorVerb(c *cli.Console, v *cli.Values) (int, error) {
 	if c.Documents() {
 		return status, c.Document(map[string]any{"kind": "atip-exec.doctor/1", "ok": status == 0, "checks": checks, "tiers": tiers})
 	}
+	checks, left := most(v, checks)
 	for _, k := range checks {
 		mark := map[string]string{"ok": "✔", "warn": "!", "fail": "✘"}[k.Status]
 		text := mark + " " + k.ID + "  " + k.Summary + "\n"
@@ -58,7 +60,7 @@ func doctorVerb(c *cli.Console, v *cli.Values) (int, error) {
 			return status, err
 		}
 	}
-	return status, c.Text(tierText(tiers))
+	return status, c.Text(leftOutLine(left) + tierText(tiers))
 }
 
 // tierText says what each tier promises on this machine.
@@ -81,7 +83,7 @@ func tierText(tiers []sandbox.TierReport) string {
 	return out + "\n`atip sandbox test` tries to break them.\n"
 }
 
-func kernelChecks(dirs place.Dirs, m run.Machine) ([]check, []sandbox.TierReport) {
+func kernelChecks(dirs place.Dirs, m caller.Machine) ([]check, []sandbox.TierReport) {
 	host, err := sandbox.Probe(sandbox.Cache{Dir: dirs.State, Executable: m.Self})
 	if err != nil {
 		return []check{{"sandbox", "fail", err.Error(), "see docs/threat-model.md"}}, nil
@@ -126,7 +128,7 @@ func kernelChecks(dirs place.Dirs, m run.Machine) ([]check, []sandbox.TierReport
 
 // namespaceFix says how a machine that refuses user namespaces allows them to this program.
 // The switch for everybody is not what we advise.
-func namespaceFix(m run.Machine) string {
+func namespaceFix(m caller.Machine) string {
 	raw, err := os.ReadFile("/proc/sys/kernel/apparmor_restrict_unprivileged_userns")
 	if err == nil && strings.TrimSpace(string(raw)) == "1" {
 		program := filepath.Join(filepath.Dir(m.Self), "atip-exec")
@@ -168,9 +170,9 @@ func networkCheck(host sandbox.Host) check {
 		"make user namespaces usable for tier T3; `\"sandbox\": {\"require\": [\"net\"]}` in a policy refuses the whole network"}
 }
 
-func stateChecks(dirs place.Dirs, m run.Machine) []check {
+func stateChecks(dirs place.Dirs, m caller.Machine) []check {
 	var out []check
-	if set, err := run.Policies(m); err != nil {
+	if set, err := plan.Policies(m); err != nil {
 		out = append(out, check{"policy", "fail", err.Error(), "correct the file; nothing runs until it parses"})
 	} else {
 		out = append(out, check{"policy", "ok", itoa(len(set.Sources())) + " documents, profile " + set.Profile(), ""})
@@ -208,7 +210,7 @@ func stateChecks(dirs place.Dirs, m run.Machine) []check {
 
 // agentChecks say of each agent that init has changed whether it still leads to us, and of
 // those that are here which do not.
-func agentChecks(dirs place.Dirs, m run.Machine) []check {
+func agentChecks(dirs place.Dirs, m caller.Machine) []check {
 	j := &initJob{dirs: dirs, program: filepath.Join(filepath.Dir(m.Self), "atip-exec")}
 	s, err := install.Open(dirs.Data, j.program, false)
 	if err != nil {
@@ -253,8 +255,8 @@ func levelText(level int) string {
 }
 
 // approverCheck says how well a permission is guarded (docs/approvals.md).
-func approverCheck(m run.Machine) check {
-	known, err := run.Approvers(m)
+func approverCheck(m caller.Machine) check {
+	known, err := plan.Approvers(m)
 	switch {
 	case err != nil:
 		return check{"approvers", "fail", err.Error(), "correct the file; what needs approval is refused until then"}
@@ -266,7 +268,7 @@ func approverCheck(m run.Machine) check {
 		low, high = min(low, a.Level), max(high, a.Level)
 	}
 	text := itoa(len(known)) + " registered, the weakest of level " + itoa(low) + " (" + levelText(low) + ")"
-	if set, err := run.Policies(m); err == nil {
+	if set, err := plan.Policies(m); err == nil {
 		for name, level := range set.Approval().MinLevel {
 			if level > high {
 				return check{"approvers", "warn", text + "; policy demands level " + itoa(level) + " for " + name + ", and no key has it", "register a key of that level: atip approve --init --key FILE.pub"}
@@ -280,7 +282,7 @@ func approverCheck(m run.Machine) check {
 }
 
 // trustChecks say whether signatures can be verified here, and how old the roots are.
-func trustChecks(m run.Machine) []check {
+func trustChecks(m caller.Machine) []check {
 	helper := settle.HelperBeside(m.Self)
 	if why := settle.HelperMissing(helper); why != "" {
 		return []check{{"verifier", "warn", "signatures cannot be verified: " + why, "install atip-verify beside atip and atip-exec"}}

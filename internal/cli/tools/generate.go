@@ -11,11 +11,11 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/atip-dev/atip-exec/internal/caller"
 	"github.com/atip-dev/atip-exec/internal/cli"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/generate"
-	"github.com/atip-dev/atip-exec/internal/run"
 	"github.com/atip-dev/atip-exec/internal/scan"
 	"github.com/atip-dev/atip-exec/shims"
 )
@@ -52,7 +52,7 @@ func generateVerb(c *cli.Console, v *cli.Values) (int, error) {
 	line := newProgress(c)
 	q := questions{
 		ctx: ctx, subject: s, line: line,
-		prober: scan.Prober{Self: run.Here().Self, State: dirs.State, Cache: dirs.Cache, Home: dirs.Home},
+		prober: scan.Prober{Self: caller.Here().Self, State: dirs.State, Cache: dirs.Cache, Home: dirs.Home},
 	}
 	root, method, err := q.answer(v.All("from"))
 	line.clear()

@@ -7,12 +7,13 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/atip-dev/atip-exec/internal/caller"
 	"github.com/atip-dev/atip-exec/internal/cli"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/install"
 	"github.com/atip-dev/atip-exec/internal/place"
-	"github.com/atip-dev/atip-exec/internal/run"
+	"github.com/atip-dev/atip-exec/internal/plan"
 	"github.com/atip-dev/atip-exec/internal/wiring"
 )
 
@@ -44,7 +45,7 @@ type initJob struct {
 }
 
 func initVerb(c *cli.Console, v *cli.Values) (int, error) {
-	m := run.Here()
+	m := caller.Here()
 	dirs, err := m.Dirs()
 	if err != nil {
 		return 0, err
@@ -52,7 +53,7 @@ func initVerb(c *cli.Console, v *cli.Values) (int, error) {
 	j := &initJob{c: c, v: v, dirs: dirs, program: filepath.Join(filepath.Dir(m.Self), "atip-exec"), scope: wiring.User}
 	if v.Get("scope") == string(wiring.Project) {
 		j.scope = wiring.Project
-		if j.project, _, err = run.ReadProject(m, ""); err != nil {
+		if j.project, _, err = plan.ReadProject(m, ""); err != nil {
 			return 0, err
 		}
 	}
@@ -81,7 +82,7 @@ func initVerb(c *cli.Console, v *cli.Values) (int, error) {
 }
 
 // hosts are the agents that the call is about: those named, or those that are here.
-func (j *initJob) hosts(m run.Machine) ([]wiring.Host, error) {
+func (j *initJob) hosts(m caller.Machine) ([]wiring.Host, error) {
 	var out []wiring.Host
 	for _, name := range j.v.Rest {
 		h, ok := wiring.ByName(name)
@@ -192,7 +193,7 @@ func (j *initJob) install(hosts []wiring.Host) (int, error) {
 	if dry {
 		return 0, nil
 	}
-	if err := j.agree(); err != nil {
+	if err := j.agree("would change", "let these agents run commands through atip-exec"); err != nil {
 		return 0, err
 	}
 	status := 0
@@ -212,9 +213,9 @@ func (j *initJob) install(hosts []wiring.Host) (int, error) {
 	return status, nil
 }
 
-// agree asks before settings change, unless it was said.
-func (j *initJob) agree() error {
-	if j.v.Has("yes") || !slices.ContainsFunc(j.out, func(w wired) bool { return w.State == "would change" }) {
+// agree asks before settings in that state change, unless it was said.
+func (j *initJob) agree(state, purpose string) error {
+	if j.v.Has("yes") || !slices.ContainsFunc(j.out, func(w wired) bool { return w.State == state }) {
 		return nil
 	}
 	t, err := openTerminal()
@@ -227,7 +228,7 @@ func (j *initJob) agree() error {
 			return err
 		}
 	}
-	answer, err := t.ask("Type yes to let these agents run commands through atip-exec: ")
+	answer, err := t.ask("Type yes to " + purpose + ": ")
 	if err == nil && answer != "yes" {
 		j.out = nil
 		err = refused("nothing was changed")
@@ -241,15 +242,22 @@ func (j *initJob) uninstall(hosts []wiring.Host) error {
 		return err
 	}
 	defer s.Close()
-	for _, w := range j.chosen(s, hosts) {
-		if err := s.Remove(w); err != nil {
-			return err
-		}
+	chosen := j.chosen(s, hosts)
+	for _, w := range chosen {
 		title := w.Agent
 		if h, ok := wiring.ByName(w.Agent); ok {
 			title = h.Title
 		}
-		j.out = append(j.out, wired{Agent: w.Agent, Title: title, Scope: w.Scope, Mode: w.Mode, File: w.File, State: "removed"})
+		j.out = append(j.out, wired{Agent: w.Agent, Title: title, Scope: w.Scope, Mode: w.Mode, File: w.File, State: "would be removed"})
+	}
+	if err := j.agree("would be removed", "let these agents run commands without atip-exec"); err != nil {
+		return err
+	}
+	for i, w := range chosen {
+		if err := s.Remove(w); err != nil {
+			return err
+		}
+		j.out[i].State = "removed"
 	}
 	return nil
 }

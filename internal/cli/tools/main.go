@@ -9,10 +9,11 @@ import (
 	"strings"
 
 	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/caller"
 	"github.com/atip-dev/atip-exec/internal/cli"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
-	"github.com/atip-dev/atip-exec/internal/run"
+	"github.com/atip-dev/atip-exec/internal/plan"
 	"github.com/atip-dev/atip-exec/internal/scan"
 	"github.com/atip-dev/atip-exec/internal/selftest"
 )
@@ -178,13 +179,19 @@ func permitted(spec cli.Spec, v *cli.Values, words []string) error {
 		}
 		t, err := a.ownTerminal()
 		if err != nil {
-			return fault.New(errcode.Denied, "atip "+run.Quote(words)+" changes what commands may do; it needs your own terminal: "+err.Error()).WithFix("type it on your own terminal, outside atip-exec", "")
+			fix, example := "type it on your own terminal, outside atip-exec", ""
+			if spec.Machines != "" && !insideRun() {
+				// One verb has such a flag, and its --dry-run lists what it found.
+				fix += "; --dry-run shows what it would do, and --" + spec.Machines + " does it without a terminal"
+				example = "atip " + plan.Quote(append(words, "--dry-run"))
+			}
+			return fault.New(errcode.Denied, "atip "+plan.Quote(words)+" changes what commands may do; it needs your own terminal: "+err.Error()).WithFix(fix, example)
 		}
 		t.Close()
 		return nil
 	}
 	paths := cli.OwnPaths(spec, v)
-	paths = slices.DeleteFunc(paths, func(p run.OwnPath) bool { return !strings.ContainsAny(p.Value, "/") })
+	paths = slices.DeleteFunc(paths, func(p plan.OwnPath) bool { return !strings.ContainsAny(p.Value, "/") })
 	if len(paths) == 0 && acts != cli.Destroys || atTerminal() {
 		return nil
 	}
@@ -192,7 +199,7 @@ func permitted(spec cli.Spec, v *cli.Values, words []string) error {
 	if acts == cli.Destroys {
 		effects = []atip.Effect{atip.Delete, atip.Destructive}
 	}
-	return run.JudgeVerb(run.Here(), append([]string{"atip"}, words...), paths, effects...)
+	return plan.JudgeVerb(caller.Here(), append([]string{"atip"}, words...), paths, effects...)
 }
 
 func insideRun() bool {

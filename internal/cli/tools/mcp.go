@@ -217,9 +217,45 @@ func textProperty(description string) property {
 	return property{"type": "string", "description": description}
 }
 
+// flagProperty is an argument that is a flag of a command line, described as there. A default
+// of the command line is none of a call.
+func flagProperty(verb, flag string) property {
+	spec, _ := cli.SpecOf(verb)
+	i := slices.IndexFunc(spec.Flags, func(f cli.Flag) bool { return f.Name == flag })
+	f := spec.Flags[i]
+	text, _, _ := strings.Cut(f.Help, " (default")
+	p := textProperty(text)
+	switch f.Kind {
+	case cli.Bool:
+		p["type"] = "boolean"
+	case cli.Int:
+		p["type"] = "integer"
+	case cli.Enum:
+		p["enum"] = f.Enum
+	}
+	return p
+}
+
+// flagsOfCalls are the arguments of exec, and of other calls, that are flags of a run.
+func flagsOfCalls() map[string]string {
+	return map[string]string{"cwd": "directory", "timeout": "timeout", "dry_run": "dry-run", "idempotency_key": "idempotency-key"}
+}
+
+func callProperty(name string) property { return flagProperty("", flagsOfCalls()[name]) }
+
 // callProperties are those that every tool for a command has besides its own.
 func callProperties() property {
-	return property{"timeout": textProperty("end it after this long: seconds, or a number with ms, s, m or h"), "session_id": textProperty("label of the session that the call belongs to")}
+	return property{"timeout": callProperty("timeout"), "session_id": textProperty("label of the session that the call belongs to")}
+}
+
+// primeProperties are the arguments of prime, which the RFC spells in its own way.
+func primeProperties() property {
+	agent, session := flagProperty("prime", "agent-id"), flagProperty("prime", "session-id")
+	role := flagProperty("prime", "user-role")
+	role["enum"] = prime.Roles()
+	capabilities, metadata := flagProperty("prime", "capabilities"), flagProperty("prime", "metadata")
+	capabilities["type"], metadata["type"] = "object", "object"
+	return property{"agentId": agent, "sessionId": session, "capabilities": capabilities, "locale": flagProperty("prime", "locale"), "userRole": role, "metadata": metadata}
 }
 
 func argvProperties() property {
@@ -232,7 +268,7 @@ func argvProperties() property {
 // ownTools are exec, explain and prime.
 func ownTools(pass []string, readonly bool) []mcp.Tool {
 	explain := argvProperties()
-	explain["cwd"] = textProperty("the directory")
+	explain["cwd"] = callProperty("cwd")
 	tools := []mcp.Tool{
 		{Name: "explain", Description: "Say what a command would do, what policy decides about it and how it would be confined. Starts nothing.", Schema: closedObject(nil, explain), Hints: mcp.Hints{ReadOnly: true, Idempotent: true},
 			Bind: func(raw json.RawMessage) (*mcp.Job, error) {
@@ -243,10 +279,8 @@ func ownTools(pass []string, readonly bool) []mcp.Tool {
 				return &mcp.Job{Plan: true, Words: append(append([]string{"explain"}, a.flags(pass)...), a.words()...)}, nil
 			}},
 		{Name: "prime", Description: "Mandatory before any other tool of this server in a session, and idempotent: returns how to use it, and what policy forbids.", Prime: true,
-			Schema: closedObject([]string{"agentId", "sessionId"}, property{"agentId": textProperty("identifier of the calling agent"), "sessionId": textProperty("identifier of the session"),
-				"capabilities": property{"type": "object", "description": "what the agent can handle"}, "locale": textProperty("such as en-US"),
-				"userRole": property{"type": "string", "enum": prime.Roles(), "description": "role of the user"}, "metadata": property{"type": "object", "description": "further hints"}}),
-			Hints: mcp.Hints{ReadOnly: true, Idempotent: true},
+			Schema: closedObject([]string{"agentId", "sessionId"}, primeProperties()),
+			Hints:  mcp.Hints{ReadOnly: true, Idempotent: true},
 			Bind: func(raw json.RawMessage) (*mcp.Job, error) {
 				q, err := prime.ParseRequest(raw)
 				if err != nil {
@@ -263,9 +297,10 @@ func ownTools(pass []string, readonly bool) []mcp.Tool {
 	for name, p := range callProperties() {
 		properties[name] = p
 	}
-	properties["cwd"], properties["stdin"] = textProperty("the directory"), textProperty("what the command reads on standard input")
-	properties["dry_run"] = property{"type": "boolean", "description": "print the plan and start nothing"}
-	properties["idempotency_key"] = textProperty("run once under this key within 24h; the same call with it again shows the first result")
+	for name := range flagsOfCalls() {
+		properties[name] = callProperty(name)
+	}
+	properties["stdin"] = textProperty("what the command reads on standard input")
 	return append([]mcp.Tool{{Name: "exec", Description: "Run a command inside the limits of its declared effects. The exit status is its own; an error with origin atip-exec means that nothing ran or that it was ended.",
 		Schema: closedObject(nil, properties), Hints: mcp.Hints{Destructive: true, OpenWorld: true},
 		Bind: func(raw json.RawMessage) (*mcp.Job, error) {
@@ -315,7 +350,7 @@ func readAsked(raw json.RawMessage, keys ...string) (asked, error) {
 }
 
 func checkTimeout(timeout string) error {
-	if timeout == "" {
+	if timeout == "" || timeout == "declared" {
 		return nil
 	}
 	if _, err := cli.ParseDuration(timeout); err != nil {

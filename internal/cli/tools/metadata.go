@@ -7,10 +7,10 @@ import (
 	"path/filepath"
 
 	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/caller"
 	"github.com/atip-dev/atip-exec/internal/cli"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
-	"github.com/atip-dev/atip-exec/internal/run"
 	"github.com/atip-dev/atip-exec/shims"
 )
 
@@ -24,6 +24,7 @@ func validateVerb(c *cli.Console, v *cli.Values) (int, error) {
 		File     string         `json:"file"`
 		Valid    bool           `json:"valid"`
 		Findings []atip.Finding `json:"findings"`
+		LeftOut  int            `json:"left_out,omitempty"`
 	}
 	results, status := []result{}, 0
 	for _, file := range v.Rest {
@@ -40,24 +41,28 @@ func validateVerb(c *cli.Console, v *cli.Values) (int, error) {
 		if r.Findings == nil {
 			r.Findings = []atip.Finding{}
 		}
+		r.Findings, r.LeftOut = most(v, r.Findings)
 		results = append(results, r)
 	}
 	if c.Documents() {
 		return status, c.Document(map[string]any{"kind": "atip-exec.validate/1", "ok": status == 0, "files": results})
 	}
+	results, left := most(v, results)
 	for _, r := range results {
 		for _, f := range r.Findings {
 			if err := c.Text(fmt.Sprintf("%s:%d:%d: %s: %s (%s)\n", r.File, f.Line, f.Col, f.Severity, f.Message, f.Pointer)); err != nil {
 				return status, err
 			}
 		}
+		end := leftOutLine(r.LeftOut)
 		if r.Valid {
-			if err := c.Text(r.File + ": valid\n"); err != nil {
-				return status, err
-			}
+			end += r.File + ": valid\n"
+		}
+		if err := c.Text(end); err != nil {
+			return status, err
 		}
 	}
-	return status, nil
+	return status, c.Text(leftOutLine(left))
 }
 
 // findings checks a document. A document that does not load has one finding, an error.
@@ -109,7 +114,7 @@ func listVerb(c *cli.Console, v *cli.Values) (int, error) {
 	if v.Has("remote") {
 		return listRemote(c, v)
 	}
-	dirs, err := run.Here().Dirs()
+	dirs, err := caller.Here().Dirs()
 	if err != nil {
 		return 0, err
 	}

@@ -11,10 +11,10 @@ import (
 	"syscall"
 
 	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/caller"
 	"github.com/atip-dev/atip-exec/internal/cli"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
-	"github.com/atip-dev/atip-exec/internal/run"
 	"github.com/atip-dev/atip-exec/shims"
 )
 
@@ -245,7 +245,7 @@ func runPattern(c *cli.Console, args []string) (int, error) {
 	if why := p.why(); why != "" {
 		return 0, fault.New(errcode.Denied, "the pattern "+p.Name+" is not run: "+why).With("source", p.Source).WithFix("run the steps that you want one by one", "atip pattern show "+args[0])
 	}
-	program := filepath.Join(filepath.Dir(run.Here().Self), "atip-exec")
+	program := filepath.Join(filepath.Dir(caller.Here().Self), "atip-exec")
 	for i, words := range steps {
 		c.Note("step " + strconv.Itoa(i+1) + " of " + strconv.Itoa(len(steps)) + ": " + plain(quoted(words)))
 		if status, err := runStep(program, words); err != nil || status != 0 {

@@ -1,11 +1,12 @@
 package tools
 
 import (
+	"github.com/atip-dev/atip-exec/internal/caller"
 	"github.com/atip-dev/atip-exec/internal/cli"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/layers"
-	"github.com/atip-dev/atip-exec/internal/run"
+	"github.com/atip-dev/atip-exec/internal/plan"
 	"github.com/atip-dev/atip-exec/policy"
 )
 
@@ -23,7 +24,7 @@ func policyVerb(c *cli.Console, v *cli.Values) (int, error) {
 	case "test":
 		return testPolicy(c, what, v.All("corpus"))
 	case "lint":
-		return lintPolicy(c, what, v.Has("strict"))
+		return lintPolicy(c, v, what)
 	case "diff":
 		return diffPolicy(c, v, what)
 	case "lock":
@@ -43,7 +44,7 @@ func showPolicy(c *cli.Console, v *cli.Values, what []string) error {
 	if len(what) > 1 || (len(what) == 1 && what[0] != "effective") {
 		return fault.New(errcode.Arguments, "policy show: say builtin or effective")
 	}
-	set, err := run.Policies(run.Here())
+	set, err := plan.Policies(caller.Here())
 	if err != nil {
 		return err
 	}
@@ -66,7 +67,7 @@ func showPolicy(c *cli.Console, v *cli.Values, what []string) error {
 
 // checkPolicy parses the files named, or every layer in force here.
 func checkPolicy(c *cli.Console, files []string) error {
-	im, err := run.NewImagination(run.Here().Self)
+	im, err := plan.NewImagination(caller.Here().Self)
 	if err != nil {
 		return err
 	}
@@ -75,7 +76,7 @@ func checkPolicy(c *cli.Console, files []string) error {
 		if err != nil {
 			return err
 		}
-		if why := layers.Unsafe(file, run.Here().UID); why != "" {
+		if why := layers.Unsafe(file, caller.Here().UID); why != "" {
 			c.Warn("it would not be loaded from where it lies: " + why)
 		}
 		set, err := policy.Compile([]*policy.Document{policy.Builtin(), doc})
@@ -87,7 +88,7 @@ func checkPolicy(c *cli.Console, files []string) error {
 		}
 	}
 	if len(files) == 0 {
-		set, err := run.Policies(run.Here())
+		set, err := plan.Policies(caller.Here())
 		if err != nil {
 			return err
 		}

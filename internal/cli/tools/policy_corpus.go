@@ -11,7 +11,7 @@ import (
 	"github.com/atip-dev/atip-exec/internal/audit"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
-	"github.com/atip-dev/atip-exec/internal/run"
+	"github.com/atip-dev/atip-exec/internal/plan"
 )
 
 // corpusRow is one labelled command of a corpus.
@@ -32,8 +32,8 @@ type corpusRow struct {
 	recorded   string // what was decided when it ran, for rows of the audit
 }
 
-func (r corpusRow) question() run.Question {
-	return run.Question{Cmd: r.Cmd, Argv: r.Argv, Cwd: r.Cwd, Env: r.Env}
+func (r corpusRow) question() plan.Question {
+	return plan.Question{Cmd: r.Cmd, Argv: r.Argv, Cwd: r.Cwd, Env: r.Env}
 }
 
 const maxCorpus = 64 << 20
@@ -157,14 +157,14 @@ func scratch(files map[string]string) (dir string, err error) {
 }
 
 // decide judges a row, in a workspace of its own if it names files.
-func (r corpusRow) decide(j *run.Judge) (run.Verdict, error) {
+func (r corpusRow) decide(j *plan.Judge) (plan.Verdict, error) {
 	q := r.question()
 	if len(r.Files) == 0 {
 		return j.Decide(q), nil
 	}
 	dir, err := scratch(r.Files)
 	if err != nil {
-		return run.Verdict{}, err
+		return plan.Verdict{}, err
 	}
 	defer os.RemoveAll(dir)
 	q.Cwd = filepath.Join(dir, q.Cwd)
@@ -172,7 +172,7 @@ func (r corpusRow) decide(j *run.Judge) (run.Verdict, error) {
 }
 
 // wrong says what of a verdict differs from the labels, "" if nothing.
-func (r corpusRow) wrong(v run.Verdict) string {
+func (r corpusRow) wrong(v plan.Verdict) string {
 	accepted := r.Acceptable
 	if len(accepted) == 0 && r.Decision != "" {
 		accepted = []string{r.Decision}

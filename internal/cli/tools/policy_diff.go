@@ -3,10 +3,11 @@ package tools
 import (
 	"fmt"
 
+	"github.com/atip-dev/atip-exec/internal/caller"
 	"github.com/atip-dev/atip-exec/internal/cli"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
-	"github.com/atip-dev/atip-exec/internal/run"
+	"github.com/atip-dev/atip-exec/internal/plan"
 	"github.com/atip-dev/atip-exec/policy"
 )
 
@@ -34,8 +35,8 @@ func diffPolicy(c *cli.Console, v *cli.Values, files []string) (int, error) {
 	if len(files) != 2 {
 		return 0, fault.New(errcode.Arguments, "policy diff: name two policy files").WithFix("name the old and the new one", "atip policy diff old.json new.json --corpus commands.jsonl")
 	}
-	m := run.Here()
-	var judges [2]*run.Judge
+	m := caller.Here()
+	var judges [2]*plan.Judge
 	var sets [2]*policy.Set
 	var docs [2]*policy.Document
 	for i, file := range files {
@@ -46,18 +47,18 @@ func diffPolicy(c *cli.Console, v *cli.Values, files []string) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		docs[i], judges[i] = doc, run.NewJudge(m, sets[i])
+		docs[i], judges[i] = doc, plan.NewJudge(m, sets[i])
 	}
 	out := compared{Kind: "atip-exec.policy-diff/1", Changes: []change{}}
 	if !v.Has("corpus") && !v.Has("from-audit") {
-		im, err := run.NewImagination(m.Self)
+		im, err := plan.NewImagination(m.Self)
 		if err != nil {
 			return 0, err
 		}
 		for _, row := range exampleRows(docs[:]) {
 			out.add(row, im.Decide(sets[0], row.Cmd).Action.String(), im.Decide(sets[1], row.Cmd))
 		}
-		return out.report(c, v.Get("fail-on"))
+		return out.report(c, v)
 	}
 	rows, err := commandsOf(v)
 	if err != nil {
@@ -74,7 +75,7 @@ func diffPolicy(c *cli.Console, v *cli.Values, files []string) (int, error) {
 		}
 		out.add(row, old.Action.String(), now)
 	}
-	return out.report(c, v.Get("fail-on"))
+	return out.report(c, v)
 }
 
 // simulatePolicy says what a policy file, or the policies in force, would have decided
@@ -83,7 +84,7 @@ func simulatePolicy(c *cli.Console, v *cli.Values, files []string) (int, error) 
 	if len(files) > 1 || !v.Has("from-audit") {
 		return 0, fault.New(errcode.Arguments, "policy simulate: name at most one policy file, and --from-audit").WithFix("replay what was recorded", "atip policy simulate new.json --from-audit")
 	}
-	m := run.Here()
+	m := caller.Here()
 	var set *policy.Set
 	for _, file := range files {
 		doc, err := loadPolicy(file, nil)
@@ -98,7 +99,7 @@ func simulatePolicy(c *cli.Console, v *cli.Values, files []string) (int, error) 
 	if err != nil {
 		return 0, err
 	}
-	judge := run.NewJudge(m, set)
+	judge := plan.NewJudge(m, set)
 	out := compared{Kind: "atip-exec.policy-diff/1", Changes: []change{}}
 	for _, row := range rows {
 		now, err := row.decide(judge)
@@ -107,7 +108,7 @@ func simulatePolicy(c *cli.Console, v *cli.Values, files []string) (int, error) 
 		}
 		out.add(row, row.recorded, now)
 	}
-	return out.report(c, v.Get("fail-on"))
+	return out.report(c, v)
 }
 
 // commandsOf lists the commands of the corpora and of the audit.
@@ -145,7 +146,7 @@ func exampleRows(docs []*policy.Document) []corpusRow {
 	return rows
 }
 
-func (o *compared) add(row corpusRow, old string, now run.Verdict) {
+func (o *compared) add(row corpusRow, old string, now plan.Verdict) {
 	o.Commands++
 	was, _ := policy.ActionByName(old)
 	if was == now.Action {
@@ -161,18 +162,19 @@ func (o *compared) add(row corpusRow, old string, now run.Verdict) {
 	o.Changes = append(o.Changes, x)
 }
 
-func (o *compared) report(c *cli.Console, failOn string) (int, error) {
+func (o *compared) report(c *cli.Console, v *cli.Values) (int, error) {
 	status := 0
-	if failOn == "loosened" && o.Loosened > 0 || failOn == "any" && len(o.Changes) > 0 {
+	if failOn := v.Get("fail-on"); failOn == "loosened" && o.Loosened > 0 || failOn == "any" && len(o.Changes) > 0 {
 		status = 65
 	}
 	if c.Documents() {
 		return status, c.Document(o)
 	}
-	for _, x := range o.Changes {
+	changes, left := most(v, o.Changes)
+	for _, x := range changes {
 		if err := c.Text(fmt.Sprintf("%-9s  %s -> %s  %s  %v\n", x.Kind, x.Old, x.New, visible(x.Cmd), x.Rules)); err != nil {
 			return status, err
 		}
 	}
-	return status, c.Text(fmt.Sprintf("%d commands: %d loosened, %d tightened\n", o.Commands, o.Loosened, o.Tightened))
+	return status, c.Text(leftOutLine(left) + fmt.Sprintf("%d commands: %d loosened, %d tightened\n", o.Commands, o.Loosened, o.Tightened))
 }

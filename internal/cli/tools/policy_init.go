@@ -6,11 +6,12 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/atip-dev/atip-exec/internal/caller"
 	"github.com/atip-dev/atip-exec/internal/cli"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/place"
-	"github.com/atip-dev/atip-exec/internal/run"
+	"github.com/atip-dev/atip-exec/internal/plan"
 )
 
 // firstUser decides nothing that the built-in policy does not: whoever edits it sees where
@@ -76,13 +77,13 @@ func initPolicy(c *cli.Console, project bool, what []string) error {
 	case len(what) == 1:
 		file = what[0]
 	case project:
-		root, _, err := run.ReadProject(run.Here(), "")
+		root, _, err := plan.ReadProject(caller.Here(), "")
 		if err != nil {
 			return err
 		}
 		file = filepath.Join(root, place.OwnDir, "policy.json")
 	default:
-		dirs, err := run.Here().Dirs()
+		dirs, err := caller.Here().Dirs()
 		if err != nil {
 			return err
 		}

@@ -13,14 +13,14 @@ import (
 	"github.com/atip-dev/atip-exec/internal/cli"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
-	"github.com/atip-dev/atip-exec/internal/run"
+	"github.com/atip-dev/atip-exec/internal/plan"
 )
 
 const lockDays = 90
 
 // lockPolicy edits and signs what CI may do although it would need a person.
 func lockPolicy(c *cli.Console, v *cli.Values, words []string) error {
-	file := filepath.FromSlash(run.DefaultLock)
+	file := filepath.FromSlash(plan.DefaultLock)
 	switch {
 	case len(words) == 2 && words[0] == "add":
 		return addLock(c, file, words[1], v)
@@ -43,7 +43,7 @@ func addLock(c *cli.Console, file, what string, v *cli.Values) error {
 		if err != nil {
 			return err
 		}
-		if digest, err = run.LockDigest(r.Bound); err != nil {
+		if digest, err = plan.LockDigest(r.Bound); err != nil {
 			return fault.New(errcode.Arguments, err.Error())
 		}
 	}

@@ -4,10 +4,11 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/atip-dev/atip-exec/internal/caller"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/layers"
-	"github.com/atip-dev/atip-exec/internal/run"
+	"github.com/atip-dev/atip-exec/internal/plan"
 )
 
 // trustPolicy lets a project's policy loosen, within the ceilings above it, after a
@@ -30,8 +31,8 @@ func trustPolicy(dirs []string) error {
 		return err
 	}
 	defer t.Close()
-	m := run.Here()
-	root, read, err := run.ReadProject(m, dir)
+	m := caller.Here()
+	root, read, err := plan.ReadProject(m, dir)
 	if err != nil {
 		return err
 	}

@@ -5,15 +5,16 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/atip-dev/atip-exec/internal/caller"
 	"github.com/atip-dev/atip-exec/internal/cli"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
-	"github.com/atip-dev/atip-exec/internal/run"
+	"github.com/atip-dev/atip-exec/internal/plan"
 	"github.com/atip-dev/atip-exec/policy"
 )
 
 // loadPolicy reads a policy file as the user's own and checks its examples.
-func loadPolicy(file string, im *run.Imagination) (*policy.Document, error) {
+func loadPolicy(file string, im *plan.Imagination) (*policy.Document, error) {
 	raw, err := readFile(file, 16<<20) // the parser says what is too long for a policy
 	if err != nil {
 		return nil, err
@@ -30,8 +31,8 @@ func loadPolicy(file string, im *run.Imagination) (*policy.Document, error) {
 
 // setWith compiles the policies in force with doc in place of the user's. What a
 // project or a flag adds is left out: it is not what is compared.
-func setWith(doc *policy.Document, m run.Machine) (*policy.Set, error) {
-	all, err := run.Documents(m)
+func setWith(doc *policy.Document, m caller.Machine) (*policy.Set, error) {
+	all, err := plan.Documents(m)
 	if err != nil {
 		return nil, err
 	}
@@ -47,8 +48,8 @@ func setWith(doc *policy.Document, m run.Machine) (*policy.Set, error) {
 // testPolicy runs every example of the policies in force, or of the files named, and
 // the rows of a corpus.
 func testPolicy(c *cli.Console, files []string, corpus []string) (int, error) {
-	m := run.Here()
-	im, err := run.NewImagination(m.Self)
+	m := caller.Here()
+	im, err := plan.NewImagination(m.Self)
 	if err != nil {
 		return 0, err
 	}
@@ -79,7 +80,7 @@ func testPolicy(c *cli.Console, files []string, corpus []string) (int, error) {
 		return 0, fault.New(errcode.Arguments, "policy test: a corpus is judged under one policy file, or under those in force")
 	}
 	if len(files) == 0 {
-		if docs, err = run.Documents(m); err != nil {
+		if docs, err = plan.Documents(m); err != nil {
 			return 0, err
 		}
 		for _, doc := range docs {
@@ -88,7 +89,7 @@ func testPolicy(c *cli.Console, files []string, corpus []string) (int, error) {
 			}
 		}
 	}
-	judge := run.NewJudge(m, set)
+	judge := plan.NewJudge(m, set)
 	for _, file := range corpus {
 		rows, err := readCorpus(file)
 		if err != nil {
@@ -133,7 +134,7 @@ type failedRow struct {
 	Rules []string `json:"rules"`
 }
 
-func (t *tested) judge(j *run.Judge, file string, row corpusRow) error {
+func (t *tested) judge(j *plan.Judge, file string, row corpusRow) error {
 	v, err := row.decide(j)
 	if err != nil {
 		return err
@@ -201,7 +202,7 @@ func (t *tested) report(c *cli.Console) (int, error) {
 }
 
 // lintPolicy reports what is valid and probably not meant.
-func lintPolicy(c *cli.Console, files []string, strict bool) (int, error) {
+func lintPolicy(c *cli.Console, v *cli.Values, files []string) (int, error) {
 	var docs []*policy.Document
 	for _, file := range files {
 		doc, err := loadPolicy(file, nil)
@@ -211,7 +212,7 @@ func lintPolicy(c *cli.Console, files []string, strict bool) (int, error) {
 		docs = append(docs, doc)
 	}
 	if len(files) == 0 {
-		all, err := run.Documents(run.Here())
+		all, err := plan.Documents(caller.Here())
 		if err != nil {
 			return 0, err
 		}
@@ -226,13 +227,14 @@ func lintPolicy(c *cli.Console, files []string, strict bool) (int, error) {
 		findings = append(findings, doc.Lint(time.Now())...)
 	}
 	for _, f := range findings {
-		if f.Severity == "error" || strict {
+		if f.Severity == "error" || v.Has("strict") {
 			status = 65
 		}
 	}
 	if c.Documents() {
 		return status, c.Document(map[string]any{"kind": "atip-exec.policy-lint/1", "ok": status == 0, "findings": findings})
 	}
+	findings, left := most(v, findings)
 	for _, f := range findings {
 		if err := c.Text(fmt.Sprintf("%s:%d:%d: %s: rule %s %s\n", f.File, f.Line, f.Col, f.Severity, f.Rule, f.Text)); err != nil {
 			return status, err
@@ -241,5 +243,5 @@ func lintPolicy(c *cli.Console, files []string, strict bool) (int, error) {
 	if len(findings) == 0 {
 		return 0, c.Text("nothing found\n")
 	}
-	return status, nil
+	return status, c.Text(leftOutLine(left))
 }

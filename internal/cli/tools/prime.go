@@ -3,18 +3,20 @@ package tools
 import (
 	"encoding/json"
 
+	"github.com/atip-dev/atip-exec/internal/caller"
 	"github.com/atip-dev/atip-exec/internal/cli"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/internal/plan"
 	"github.com/atip-dev/atip-exec/internal/prime"
-	"github.com/atip-dev/atip-exec/internal/run"
+	"github.com/atip-dev/atip-exec/internal/priming"
 )
 
 // primeVerb prints the response of a tool, or our own. It is a foreign format: nothing is
 // added to it.
 func primeVerb(c *cli.Console, v *cli.Values) (int, error) {
 	q := prime.Request{AgentID: v.Get("agent-id"), SessionID: v.Get("session-id"), Locale: v.Get("locale"), UserRole: v.Get("user-role")}
-	agent, session := run.Identity(run.Here())
+	agent, session := plan.Identity(caller.Here())
 	if !v.Has("agent-id") {
 		q.AgentID = agent
 	}
@@ -40,7 +42,7 @@ func primeVerb(c *cli.Console, v *cli.Values) (int, error) {
 		}
 		return 0, c.Document(own)
 	}
-	raw, err := run.Prime(v.Rest[0], q, run.Here())
+	raw, err := priming.Of(v.Rest[0], q, caller.Here())
 	if err != nil {
 		return 0, err
 	}
@@ -49,7 +51,7 @@ func primeVerb(c *cli.Console, v *cli.Values) (int, error) {
 
 // ownPrime is our own response, from the policy in force.
 func ownPrime(session string) (prime.OwnResponse, error) {
-	set, err := run.Policies(run.Here())
+	set, err := plan.Policies(caller.Here())
 	if err != nil {
 		return prime.OwnResponse{}, err
 	}

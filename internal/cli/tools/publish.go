@@ -9,10 +9,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/atip-dev/atip-exec/internal/caller"
 	"github.com/atip-dev/atip-exec/internal/cli"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
-	"github.com/atip-dev/atip-exec/internal/run"
 	"github.com/atip-dev/atip-exec/shims/remote"
 	"github.com/atip-dev/atip-exec/trust/settle"
 )
@@ -80,7 +80,7 @@ func signUploads(key string, uploads []remote.Upload) error {
 
 // signFile has the program that links the signature libraries sign a file.
 func signFile(key, file, bundle string) error {
-	helper := settle.HelperBeside(run.Here().Self)
+	helper := settle.HelperBeside(caller.Here().Self)
 	if why := settle.HelperMissing(helper); why != "" {
 		return fault.New(errcode.NoCompanion, why).WithFix("install `atip-verify` beside `atip`", "")
 	}

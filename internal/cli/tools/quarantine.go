@@ -8,10 +8,10 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/atip-dev/atip-exec/internal/caller"
 	"github.com/atip-dev/atip-exec/internal/cli"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
-	"github.com/atip-dev/atip-exec/internal/run"
 	"github.com/atip-dev/atip-exec/sandbox"
 )
 
@@ -19,7 +19,7 @@ const quarantineKind = "atip-exec.quarantine/1"
 
 // quarantineVerb lists, shows, restores or drops what runs wrote under protected names.
 func quarantineVerb(c *cli.Console, v *cli.Values) (int, error) {
-	dirs, err := run.Here().Dirs()
+	dirs, err := caller.Here().Dirs()
 	if err != nil {
 		return 0, err
 	}

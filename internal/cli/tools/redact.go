@@ -8,11 +8,12 @@ import (
 	"strconv"
 
 	"github.com/atip-dev/atip-exec/filter"
+	"github.com/atip-dev/atip-exec/internal/caller"
+	"github.com/atip-dev/atip-exec/internal/cleaning"
 	"github.com/atip-dev/atip-exec/internal/cli"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/redact"
-	"github.com/atip-dev/atip-exec/internal/run"
 )
 
 // redactReport is one line of --report json. Offsets are of the input: no other output of
@@ -32,7 +33,7 @@ func redactVerb(c *cli.Console, v *cli.Values) (int, error) {
 	if !v.Has("binary") {
 		mode = filter.BinaryPass
 	}
-	r, err := run.NewCleaner(run.Here(), v.All("policy"), redact.Options{NoEnv: v.Has("no-env"), Env: v.All("env"), Values: v.Get("values"),
+	r, err := cleaning.NewCleaner(caller.Here(), v.All("policy"), redact.Options{NoEnv: v.Has("no-env"), Env: v.All("env"), Values: v.Get("values"),
 		Records: v.Has("records"), Check: v.Has("check"), Binary: mode, MaxOutput: v.SizeOf("max-output")})
 	if err != nil {
 		return 0, err

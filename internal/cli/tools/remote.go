@@ -11,11 +11,13 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/atip-dev/atip-exec/internal/authority"
+	"github.com/atip-dev/atip-exec/internal/caller"
 	"github.com/atip-dev/atip-exec/internal/cli"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/place"
-	"github.com/atip-dev/atip-exec/internal/run"
+	"github.com/atip-dev/atip-exec/internal/plan"
 	"github.com/atip-dev/atip-exec/policy"
 	"github.com/atip-dev/atip-exec/shims"
 	"github.com/atip-dev/atip-exec/shims/remote"
@@ -50,19 +52,19 @@ func registryClient() (*remote.Client, error) {
 		}
 		return err
 	}
-	m := run.Here()
-	policies, err := run.Policies(m)
+	m := caller.Here()
+	policies, err := plan.Policies(m)
 	if err != nil {
 		return nil, err
 	}
 	stated := policies.TrustPolicy()
-	session := run.EvidenceSession(m, dirs, stated)
+	session := authority.Session(m, dirs, stated)
 	client.Verify = func(q settle.Query, required bool) (trust.Verdict, string, error) {
 		settled, err := session.Settle(q)
 		if err != nil {
 			return trust.Verdict{}, "", err
 		}
-		t := run.TrustPolicyOf(stated)
+		t := authority.TrustPolicyOf(stated)
 		t.RequireMetadata = t.RequireMetadata || required
 		return trust.JudgeMetadata(settled[0], t), session.Why(q.SHA256), nil
 	}

@@ -17,6 +17,7 @@ func lintVerb(c *cli.Console, v *cli.Values) (int, error) {
 	type result struct {
 		File     string         `json:"file"`
 		Findings []atip.Finding `json:"findings"`
+		LeftOut  int            `json:"left_out,omitempty"`
 	}
 	results, status := []result{}, 0
 	for _, file := range v.Rest {
@@ -31,24 +32,28 @@ func lintVerb(c *cli.Console, v *cli.Values) (int, error) {
 		if len(r.Findings) > 0 {
 			status = 65
 		}
+		r.Findings, r.LeftOut = most(v, r.Findings)
 		results = append(results, r)
 	}
 	if c.Documents() {
 		return status, c.Document(map[string]any{"kind": "atip-exec.lint/1", "ok": status == 0, "files": results})
 	}
+	results, left := most(v, results)
 	for _, r := range results {
 		for _, f := range r.Findings {
 			if err := c.Text(fmt.Sprintf("%s:%d:%d: %s %s (%s)\n", r.File, f.Line, f.Col, f.Code, plain(f.Message), plain(f.Pointer))); err != nil {
 				return status, err
 			}
 		}
+		end := leftOutLine(r.LeftOut)
 		if len(r.Findings) == 0 {
-			if err := c.Text(r.File + ": clean\n"); err != nil {
-				return status, err
-			}
+			end = r.File + ": clean\n"
+		}
+		if err := c.Text(end); err != nil {
+			return status, err
 		}
 	}
-	return status, nil
+	return status, c.Text(leftOutLine(left))
 }
 
 // diffVerb compares two documents. Its status says whether a change is of a class
@@ -88,6 +93,7 @@ func diffVerb(c *cli.Console, v *cli.Values) (int, error) {
 	if c.Documents() {
 		return status, c.Document(map[string]any{"kind": "atip-exec.diff/1", "ok": status == 0, "changes": changes})
 	}
+	changes, left := most(v, changes)
 	for _, x := range changes {
 		name := strings.Join(append([]string{to.Name()}, x.Path...), " ")
 		if err := c.Text(fmt.Sprintf("%-8s  %s: %s\n", x.Class, plain(name), plain(x.Message))); err != nil {
@@ -97,5 +103,5 @@ func diffVerb(c *cli.Console, v *cli.Values) (int, error) {
 	if len(changes) == 0 {
 		return status, c.Text("no difference\n")
 	}
-	return status, nil
+	return status, c.Text(leftOutLine(left))
 }

@@ -6,10 +6,10 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/atip-dev/atip-exec/internal/caller"
 	"github.com/atip-dev/atip-exec/internal/cli"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
-	"github.com/atip-dev/atip-exec/internal/run"
 	"github.com/atip-dev/atip-exec/internal/runfile"
 )
 
@@ -156,7 +156,7 @@ func listFunctions(c *cli.Console, v *cli.Values, f *runfile.File) error {
 
 // beside is the path of a program that lies beside our own executable.
 func beside(name string) string {
-	self := run.Here().Self
+	self := caller.Here().Self
 	if strings.HasSuffix(self, ".exe") {
 		name += ".exe"
 	}

@@ -5,10 +5,11 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/atip-dev/atip-exec/internal/caller"
 	"github.com/atip-dev/atip-exec/internal/cli"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
-	"github.com/atip-dev/atip-exec/internal/run"
+	"github.com/atip-dev/atip-exec/internal/plan"
 	"github.com/atip-dev/atip-exec/internal/selftest"
 	"github.com/atip-dev/atip-exec/sandbox"
 )
@@ -30,8 +31,8 @@ func sandboxVerb(c *cli.Console, v *cli.Values) (int, error) {
 
 // sandboxTest tries to get out of the sandbox and prints which guarantee held.
 func sandboxTest(c *cli.Console, v *cli.Values) (int, error) {
-	m := run.Here()
-	profile, err := run.SandboxPolicy(m)
+	m := caller.Here()
+	profile, err := plan.SandboxPolicy(m)
 	if err != nil {
 		return 0, err
 	}
@@ -47,7 +48,7 @@ func sandboxTest(c *cli.Console, v *cli.Values) (int, error) {
 	if canonical, err := filepath.EvalSymlinks(state); err == nil {
 		state = canonical
 	}
-	report, err := selftest.Run(context.Background(), selftest.Options{Self: m.Self, State: state, Policy: profile, Names: run.ProtectedNames()})
+	report, err := selftest.Run(context.Background(), selftest.Options{Self: m.Self, State: state, Policy: profile, Names: plan.ProtectedNames()})
 	if err != nil {
 		return 0, err
 	}

@@ -12,11 +12,13 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/atip-dev/atip-exec/internal/authority"
+	"github.com/atip-dev/atip-exec/internal/caller"
 	"github.com/atip-dev/atip-exec/internal/cli"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/place"
-	"github.com/atip-dev/atip-exec/internal/run"
+	"github.com/atip-dev/atip-exec/internal/plan"
 	"github.com/atip-dev/atip-exec/internal/scan"
 	"github.com/atip-dev/atip-exec/internal/toollock"
 	"github.com/atip-dev/atip-exec/shims"
@@ -62,11 +64,11 @@ func scanVerb(c *cli.Console, v *cli.Values) (int, error) {
 // askDistro stores what the package database says of the system's files, for later runs.
 // Nothing is said if it cannot be asked: then runs know no more than before.
 func askDistro(c *cli.Console, dirs place.Dirs, r scan.Report) {
-	policies, err := run.Policies(run.Here())
+	policies, err := plan.Policies(caller.Here())
 	if err != nil || policies.TrustPolicy().DistroTrust == "off" {
 		return
 	}
-	session := run.EvidenceSession(run.Here(), dirs, policies.TrustPolicy())
+	session := authority.Session(caller.Here(), dirs, policies.TrustPolicy())
 	var queries []settle.Query
 	for _, t := range r.Tools {
 		q := settle.Query{Kind: "tool", Name: t.Name, SHA256: t.SHA256, Path: t.Path, Distro: true}
@@ -91,7 +93,7 @@ func scanOptions(v *cli.Values, dirs place.Dirs, at shims.Dirs) (o scan.Options,
 	if err != nil {
 		return o, nil, err
 	}
-	policies, err := run.Policies(run.Here())
+	policies, err := plan.Policies(caller.Here())
 	if err != nil {
 		return o, nil, err
 	}
@@ -136,7 +138,7 @@ func scanOptions(v *cli.Values, dirs place.Dirs, at shims.Dirs) (o scan.Options,
 		o.Listed[name] = true
 	}
 	if !v.Has("no-probe") {
-		o.Probe = scan.Prober{Self: run.Here().Self, State: dirs.State, Cache: dirs.Cache, Home: dirs.Home}.Ask
+		o.Probe = scan.Prober{Self: caller.Here().Self, State: dirs.State, Cache: dirs.Cache, Home: dirs.Home}.Ask
 	}
 	return o, skipped, nil
 }

@@ -5,11 +5,13 @@ import (
 	"strings"
 
 	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/caller"
 	"github.com/atip-dev/atip-exec/internal/cli"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/internal/plan"
 	"github.com/atip-dev/atip-exec/internal/prime"
-	"github.com/atip-dev/atip-exec/internal/run"
+	"github.com/atip-dev/atip-exec/internal/priming"
 )
 
 // skillVerb writes a SKILL.md: what an agent reads when it may need the tool.
@@ -40,8 +42,8 @@ func skillVerb(c *cli.Console, v *cli.Values) (int, error) {
 }
 
 func primedText(tool string) (string, error) {
-	agent, session := run.Identity(run.Here())
-	raw, err := run.Prime(tool, prime.Request{AgentID: agent, SessionID: session}, run.Here())
+	agent, session := plan.Identity(caller.Here())
+	raw, err := priming.Of(tool, prime.Request{AgentID: agent, SessionID: session}, caller.Here())
 	if err != nil {
 		return "", err
 	}

@@ -7,10 +7,12 @@ import (
 	"strings"
 
 	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/authority"
+	"github.com/atip-dev/atip-exec/internal/caller"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/place"
-	"github.com/atip-dev/atip-exec/internal/run"
+	"github.com/atip-dev/atip-exec/internal/plan"
 	"github.com/atip-dev/atip-exec/internal/toollock"
 	"github.com/atip-dev/atip-exec/policy"
 	"github.com/atip-dev/atip-exec/shims"
@@ -35,7 +37,7 @@ func (s subject) document() *atip.Document { return s.Found.Document }
 
 // home finds our directories and those of metadata.
 func home() (place.Dirs, shims.Dirs, error) {
-	dirs, err := run.Here().Dirs()
+	dirs, err := caller.Here().Dirs()
 	if err != nil {
 		return dirs, shims.Dirs{}, err
 	}
@@ -59,7 +61,7 @@ func subjectOf(word string) (subject, error) {
 	}
 	s := subject{Name: filepath.Base(word)}
 	q := shims.Query{Effective: s.Name, Invoked: s.Name}
-	policies, err := run.Policies(run.Here())
+	policies, err := plan.Policies(caller.Here())
 	if err != nil {
 		return s, err
 	}
@@ -110,7 +112,7 @@ func judgedTool(dirs place.Dirs, at shims.Dirs, stated policy.TrustPolicy, lock 
 	for i := range id.Chain {
 		queries[i] = settle.PartQuery(at, id, i)
 	}
-	settled, err := run.EvidenceSession(run.Here(), dirs, stated).Settle(queries...)
+	settled, err := authority.Session(caller.Here(), dirs, stated).Settle(queries...)
 	if err != nil {
 		return trust.Verdict{}, err
 	}

@@ -11,11 +11,13 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/atip-dev/atip-exec/internal/authority"
+	"github.com/atip-dev/atip-exec/internal/caller"
 	"github.com/atip-dev/atip-exec/internal/cli"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/place"
-	"github.com/atip-dev/atip-exec/internal/run"
+	"github.com/atip-dev/atip-exec/internal/plan"
 	"github.com/atip-dev/atip-exec/shims"
 	"github.com/atip-dev/atip-exec/trust/settle"
 	"github.com/atip-dev/atip-exec/trust/signer"
@@ -60,16 +62,16 @@ func trustDir(v *cli.Values) (string, error) {
 }
 
 func listSigners(c *cli.Console, v *cli.Values) (int, error) {
-	m := run.Here()
+	m := caller.Here()
 	dirs, _, err := home()
 	if err != nil {
 		return 0, err
 	}
-	policies, err := run.Policies(m)
+	policies, err := plan.Policies(m)
 	if err != nil {
 		return 0, err
 	}
-	config, err := run.EvidenceSession(m, dirs, policies.TrustPolicy()).Config()
+	config, err := authority.Session(m, dirs, policies.TrustPolicy()).Config()
 	if err != nil {
 		return 0, err
 	}

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/atip-dev/atip-exec/internal/run"
+	"github.com/atip-dev/atip-exec/internal/caller"
 	"github.com/atip-dev/atip-exec/internal/wiring"
 )
 
@@ -64,7 +64,7 @@ func (j *initJob) start(stdin []byte, words ...string) (stdout, stderr string, s
 			cmd.Env = append(cmd.Env, h.Shell.Variable+"="+wiring.ShellFile(j.dirs.Data))
 		}
 	}
-	cmd.Env = append(run.Here().Environ, cmd.Env...)
+	cmd.Env = append(caller.Here().Environ, cmd.Env...)
 	cmd.Stdin = bytes.NewReader(stdin)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs

@@ -8,10 +8,11 @@ import (
 	"time"
 
 	"github.com/atip-dev/atip-exec/internal/audit"
+	"github.com/atip-dev/atip-exec/internal/caller"
 	"github.com/atip-dev/atip-exec/internal/cli"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
-	"github.com/atip-dev/atip-exec/internal/run"
+	"github.com/atip-dev/atip-exec/internal/plan"
 	"github.com/atip-dev/atip-exec/internal/undo"
 )
 
@@ -19,11 +20,11 @@ const undoKind = "atip-exec.undo/1"
 
 // undoPlace is the workspace that a verb is about. A confined run reaches no copy.
 func undoPlace(v *cli.Values) (undo.Place, error) {
-	m := run.Here()
+	m := caller.Here()
 	if m.Getenv("ATIP_EXEC_SANDBOX") != "" {
 		return undo.Place{}, fault.New(errcode.UndoStore, "the copies cannot be reached from inside a run: start `atip undo` outside of it").WithFix("ask the person at the terminal to run it there", "")
 	}
-	return run.UndoPlace(m, v.Get("directory"))
+	return plan.UndoPlace(m, v.Get("directory"))
 }
 
 // undoVerb lists what can be undone, shows it or does it.
@@ -192,13 +193,13 @@ func undoForget(c *cli.Console, v *cli.Values) error {
 	if len(v.Rest) == 1 {
 		dir = v.Rest[0]
 	}
-	m := run.Here()
+	m := caller.Here()
 	dirs, err := m.Dirs()
 	if err != nil {
 		return err
 	}
 	root := ""
-	if at, err := run.UndoPlace(m, dir); err == nil {
+	if at, err := plan.UndoPlace(m, dir); err == nil {
 		root = at.Root
 	}
 	abs, err := filepath.Abs(dir)

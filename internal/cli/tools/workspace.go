@@ -7,17 +7,17 @@ import (
 	"strings"
 
 	"github.com/atip-dev/atip-exec/internal/approve"
+	"github.com/atip-dev/atip-exec/internal/caller"
 	"github.com/atip-dev/atip-exec/internal/cli"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/place"
-	"github.com/atip-dev/atip-exec/internal/run"
 )
 
 // workspaceVerb keeps the list of directories that are workspaces although they are no work
 // tree. Adding one needs a person's terminal, which Main has looked for.
 func workspaceVerb(c *cli.Console, v *cli.Values) (int, error) {
-	dirs, err := run.Here().Dirs()
+	dirs, err := caller.Here().Dirs()
 	if err != nil {
 		return 0, err
 	}

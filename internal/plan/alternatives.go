@@ -1,0 +1,193 @@
+package plan
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/effects"
+	"github.com/atip-dev/atip-exec/internal/place"
+	"github.com/atip-dev/atip-exec/internal/subpath"
+	"github.com/atip-dev/atip-exec/policy"
+)
+
+// alternativeOf says, for each built-in rule that refuses, what a caller can do in place of the
+// command. It never says how to approve.
+func alternativeOf() map[string]string {
+	return map[string]string{
+		"builtin/opaque":       "write the command out: text that is built at run time, piped in or decoded cannot be judged",
+		"builtin/edge":         "write the first part's output to a file in the workspace, read it, then run the second part with what you read",
+		"builtin/outside":      "write in the workspace or in $TMPDIR",
+		"builtin/url":          "use a file that is in the workspace already, or a host that the policy lists",
+		"builtin/install":      "use the packages that are installed, or change the manifest and leave installing to the user",
+		"builtin/destructive":  "show what would be changed first: a listing or the tool's dry run; in the workspace, `git rm` and `git mv` can be undone",
+		"builtin/remote":       "read the remote state, and prepare the change as a file or a commit for the user",
+		"builtin/billable":     "read prices or existing resources, and report the command to the user",
+		"builtin/privileged":   "work as the current user, in the workspace",
+		"builtin/secret_read":  "use an example or template of the file (.env.example), or let the project's own program read it",
+		"builtin/secret_tool":  "use what the tool shows without its stored secrets",
+		"builtin/secret_list":  "name a directory in the workspace",
+		"builtin/secret_write": "change an example or template of the file, and tell the user which value to set",
+		"builtin/device_read":  "read a regular file",
+		"builtin/self_read":    "`atip-exec explain -- COMMAND` says what the policy decides",
+	}
+}
+
+// alternatives are ways to go on without the refused command: what the plan of it allows by
+// itself, and what the deciding rules suggest.
+func (p *Plan) alternatives() []string {
+	out := slices.Clone(p.Decision.Alternatives)
+	var fine []string
+	for i, s := range p.Steps {
+		if i < len(p.Decision.Steps) && p.Decision.Steps[i].Action == policy.Allow && s.Call.Tool != ":" && len(s.Call.Nested) == 0 && !effects.IsShell(s.Call.Tool) && len(fine) < 3 {
+			fine = append(fine, Quote(s.Argv))
+		}
+	}
+	if len(fine) > 0 {
+		out = append(out, "allowed by themselves: "+strings.Join(fine, "; "))
+	}
+	for _, r := range p.Decision.Reasons {
+		if text := p.inPlaceOf(r); r.Action == p.Decision.Action && text != "" && !slices.Contains(out, text) {
+			out = append(out, text)
+		}
+	}
+	if len(out) == 0 {
+		out = append(out, "`atip-exec explain -- COMMAND` lists the effects that were decided on; choose a command without them")
+	}
+	return out
+}
+
+// Unregistered says what is missing where nothing in the current directory may be written
+// because there is no workspace, and what to do; both are "" if there is one.
+func (p *Plan) Unregistered() (why, fix string) {
+	switch {
+	case p.NoWorkspace == "":
+		return "", ""
+	case place.CanRegister(p.Cwd, p.Dirs, p.Machine.UID) != "":
+		return "there is no workspace here: " + p.NoWorkspace, "go to a directory of your project, or use $TMPDIR"
+	}
+	return "there is no workspace here: " + p.NoWorkspace, "have it registered: `atip workspace add .` on a terminal in this directory; or use $TMPDIR"
+}
+
+// clauses are the reasons of the decision as parts of its message, and their rules. What is not known
+// of a step is one clause: each effect by itself would fill the message.
+func (p *Plan) clauses() (texts, rules []string) {
+	doubts, last := map[int][]string{}, ""
+	for _, r := range p.Decision.Reasons {
+		if r.Action != p.Decision.Action || slices.Contains(rules, r.Rule) {
+			continue
+		}
+		rules = append(rules, r.Rule)
+		if _, doubt, ok := strings.Cut(r.Text, ": "+policy.NotKnown); ok && r.Step < len(p.Steps) {
+			doubts[r.Step] = append(doubts[r.Step], doubt)
+			continue
+		}
+		text, subject := p.clause(r, last)
+		texts, last = append(texts, text), subject
+	}
+	for i, s := range p.Steps {
+		if list := doubts[i]; len(list) > 0 {
+			what := list[len(list)-1]
+			if len(list) > 1 {
+				what = strings.Join(list[:len(list)-1], ", ") + " or " + what
+			}
+			texts = append(texts, Quote(s.Argv)+": "+policy.NotKnown+what)
+		}
+	}
+	return texts, rules
+}
+
+// clause is a reason as a part of the message: the step's command and what it would do.
+// It returns the subject that the rule named too: a reason of the same subject as last does
+// not name the command again.
+func (p *Plan) clause(r policy.Reason, last string) (text, subject string) {
+	subject, rest, ok := strings.Cut(r.Text, ": ")
+	if !ok || r.Step >= len(p.Steps) {
+		return r.Text, ""
+	}
+	if subject == last {
+		return strings.TrimPrefix(rest, "it "), subject
+	}
+	words := subject
+	if len(p.Steps) == 1 || strings.HasPrefix(rest, "it ") {
+		words = Quote(p.Steps[r.Step].Argv)
+	}
+	return sentence(words, rest) + unnamedSecret(p.Steps[r.Step], r.Rule, p.Dirs.Home), subject
+}
+
+// unnamedSecret is the file for which the rule on secrets holds, if the words of the command do not
+// spell it: a pattern matches it, or it lies below a directory.
+func unnamedSecret(s *effects.Step, rule, home string) string {
+	if rule != "builtin/secret_read" {
+		return ""
+	}
+	for _, r := range s.Call.Resources {
+		if r.Class == atip.ClassSecret && !slices.ContainsFunc(s.Argv, func(w string) bool { return strings.Contains(w, r.Value) }) {
+			name := r.Abs
+			if subpath.Within(name, home) && home != "" {
+				name = "~" + name[len(home):]
+			}
+			switch tree, ok := strings.CutPrefix(r.Why, "below "); {
+			case !ok:
+				return " (" + name + ")"
+			case strings.ContainsAny(tree, "*?["):
+				return " (the pattern may lead to " + name + ")"
+			}
+			return " (" + name + " lies below it)"
+		}
+	}
+	return ""
+}
+
+// sentence is what a rule says of a command, with the command in the place of "it".
+func sentence(subject, text string) string {
+	if rest, ok := strings.CutPrefix(text, "it "); ok {
+		return subject + " " + rest
+	}
+	return subject + ": " + text
+}
+
+// suggestion is how to go on after this decision: what a rule of a policy suggests, else what fits
+// the cause.
+func (p *Plan) suggestion() string {
+	fallback := ""
+	if p.Decision.Action == policy.Confirm && len(p.movers()) > 0 {
+		return "run what changes the repository first and the push by itself: the approval then names the commit that is sent"
+	}
+	for _, r := range p.Decision.Reasons {
+		if r.Action != p.Decision.Action {
+			continue
+		}
+		if r.Suggest != "" {
+			return r.Suggest
+		}
+		text := p.inPlaceOf(r)
+		if text != "" && !strings.Contains(r.Text, ": "+policy.NotKnown) {
+			return text
+		}
+		if fallback == "" || r.Rule == "builtin/opaque" && text != "" {
+			fallback = text
+		}
+	}
+	return fallback
+}
+
+// inPlaceOf is what alternativeOf says of the rule, as far as it fits the step.
+func (p *Plan) inPlaceOf(r policy.Reason) string {
+	known := alternativeOf()
+	if r.Step >= len(p.Steps) || r.Rule != "builtin/opaque" && !strings.Contains(r.Text, ": "+policy.NotKnown) {
+		return known[r.Rule]
+	}
+	s := p.Steps[r.Step]
+	switch {
+	case s.Call.Provenance.Channel == "none" && s.RunsCode == policy.CodeNone:
+		return "use a tool that is known here, or a script in the workspace"
+	case slices.ContainsFunc(s.Call.Nested, func(n atip.Nested) bool {
+		return n.File != "" && n.File != "-" && !subpath.Within(subpath.Join(s.Cwd, n.File), p.Workspace)
+	}):
+		return "put the script into the workspace, where code runs without network"
+	case r.Rule != "builtin/opaque":
+		return ""
+	}
+	return known[r.Rule]
+}

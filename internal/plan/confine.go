@@ -1,0 +1,467 @@
+package plan
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/delegation"
+	"github.com/atip-dev/atip-exec/internal/effects"
+	"github.com/atip-dev/atip-exec/internal/errcode"
+	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/internal/place"
+	"github.com/atip-dev/atip-exec/internal/subpath"
+	"github.com/atip-dev/atip-exec/policy"
+	"github.com/atip-dev/atip-exec/sandbox"
+)
+
+// namesShell reports whether the command is a shell that the caller named. Its text is judged
+// like that of -c, but a shell is one of the programs for which a private root is worth its
+// price.
+func (p *Plan) namesShell() bool {
+	return !p.Invocation.IsShell && len(p.Invocation.Argv) > 0 && effects.IsShell(filepath.Base(p.Invocation.Argv[0]))
+}
+
+// confining is a confinement that is being made. What it holds itself is not yet the plan's.
+type confining struct {
+	*Plan
+	Confinement
+}
+
+// enclose makes the confinement and the environment.
+func (p *Plan) enclose() (err error) {
+	if p.Confinement, err = p.confinement(); err == nil {
+		p.Env = p.environment()
+	}
+	return err
+}
+
+// confinement is how the sandbox holds the run to the decision. With an error it is what was made
+// until then.
+func (p *Plan) confinement() (Confinement, error) {
+	c := &confining{Plan: p}
+	err := c.derive()
+	return c.Confinement, err
+}
+
+// confine derives the profile of the run from what was decided and selects the
+// mechanisms that enforce it here.
+func (p *confining) derive() (err error) {
+	sp := p.Policies.Sandbox()
+	net, err := p.network()
+	if err != nil {
+		return err
+	}
+	in := sandbox.Input{
+		Workspace: p.Workspace, Cwd: p.Cwd, Home: p.Dirs.Home, TmpDir: filepath.Join(p.Private, "tmp"),
+		PathDirs: filepath.SplitList(p.Machine.Getenv("PATH")), GitDirs: p.gitDirs, Private: p.Private, Layers: filepath.Join(p.Dirs.Cache, "layers", filepath.Base(p.Private)),
+		Granted: p.Decision.Grants.Effects, OrgBound: !p.namesShell(), Families: p.families(), Net: net,
+		Forbidden: p.Forbidden(), Root: p.Machine.UID == 0, Getenv: p.Machine.Getenv, Files: p.files,
+	}
+	forced, _ := sandbox.TierByName(sp.Tier)
+	if p.Host.PrivateRoots(forced) && sp.Tmp == "" && p.Policies.Process().Leftovers != "keep" {
+		in.Mirrored = p.mirrored(p.Share())
+	} else if sp.Tmp == "" && p.runsCode() {
+		in.TmpFiles = p.Share().Readable(maxTmpFiles)
+	}
+	in.Names = ProtectedNames()
+	in.Judge, in.Keeps, in.Patterns = p.judgeGrant, p.World.Keeps, p.Reading.Patterns
+	in.OtherWorktrees = p.otherWorktrees()
+	in.CargoSettings, in.SecretLinks = p.cargoSettings(in.Families), p.secretLinks()
+	if p.Prepared != nil {
+		in.Files = p.Prepared.Files()
+	}
+	if sp.Workspace != "" {
+		in.WorkspaceNamed = sp.WorkspaceAt
+	}
+	if in.Policy, err = policyProfile(sp, p.Policies); err != nil {
+		return err
+	}
+	in.Policy.DeleteStrict = in.Policy.DeleteStrict || p.strictDelete()
+	if err := p.namedByPolicy(&in); err != nil {
+		return err
+	}
+	in.Subprocess = p.Subprocess()
+	entitled := p.entitled()
+	for _, s := range p.Steps {
+		in.OrgBound = in.OrgBound && s.Call.Provenance.Rank >= atip.Org && s.RunsCode == policy.CodeNone
+		for _, part := range s.ID.Chain {
+			in.Exec = append(in.Exec, part.Path)
+		}
+		in.Resources = append(in.Resources, s.Call.Resources...)
+		in.Repositories = append(in.Repositories, localRemotes(s)...)
+		in.Changes = append(in.Changes, p.changes(s)...)
+		if s.Call.Provenance.Rank >= atip.Org {
+			for _, path := range s.Call.Paths {
+				if abs := p.Expand(path); entitled || p.World.Classify(abs, atip.AccessRead, true) != atip.ClassSecret {
+					in.ToolPaths = append(in.ToolPaths, abs)
+				}
+			}
+			if entitled {
+				in.CredentialFiles = append(in.CredentialFiles, s.Entitled...)
+			}
+		}
+	}
+	in.Hidden, in.ProtectAllow = p.hiddenSecrets(envFiles(sp.EnvFiles), net.Mode == sandbox.NetAllowlist || net.Mode == sandbox.NetFull), nil
+	for _, r := range sp.ProtectAllow {
+		in.ProtectAllow = append(in.ProtectAllow, r.Path)
+	}
+	in.ProtectAllow = append(in.ProtectAllow, p.approvedNames()...)
+	for _, f := range sp.SecretFiles {
+		in.CredentialFiles = append(in.CredentialFiles, p.Expand(f.Path))
+	}
+	p.CredentialFiles = in.CredentialFiles
+	p.holds(net.Mode, in.CredentialFiles)
+	if in.Closed = p.Rights.closed; p.Rights.Settings != nil {
+		in.Scratch, in.Rewrites = []string{p.Rights.Scratch}, p.Rights.modes
+	}
+	p.grantHostCwd(&in)
+	p.grantNested(&in)
+	if p.Profile, err = sandbox.Derive(in); err != nil {
+		return err
+	}
+	p.withinDelegated()
+	p.belowCeiling()
+	if p.Setup, err = sandbox.Select(p.Profile, p.Host); err != nil {
+		return err
+	}
+	if p.Setup.Tier() != sandbox.T3 {
+		for _, path := range in.SecretLinks {
+			p.Warnings = append(p.Warnings, path+" is another name of a credential file, which only tier T3 can hide")
+		}
+		if len(in.Secrets) > 0 {
+			p.Warnings = append(p.Warnings, "this run can read the files of paths.secret: only tier T3 can hide them")
+		}
+	}
+	if p.Setup.Tier() == sandbox.T0 {
+		p.Warnings = append(p.Warnings, "not confined: the policy has sandbox.confine \"none\"; the decision is the only protection")
+	}
+	for _, a := range p.Profile.Absent {
+		if strings.HasPrefix(a.Why, "policy") || slices.Contains(p.tmpDirs(), a.Path) {
+			p.Warnings = append(p.Warnings, fmt.Sprintf("sandbox: %s is not granted: %s", a.Path, a.Why))
+		}
+	}
+	if p.Starts {
+		// Status, record and denials all ask; the first answer is the last one.
+		r := p.receiptOf(p.Setup)
+		p.enforced = &r
+	}
+	return nil
+}
+
+// ConfineOn makes the confinement and the environment once more, for a machine that turned out to be
+// able to do something else. What is warned of then was told already.
+func (p *Plan) ConfineOn(host sandbox.Host) error {
+	warnings, made := len(p.Warnings), p.hostCwdMade
+	p.Host = host
+	if err := p.enclose(); err != nil {
+		return err
+	}
+	p.Warnings, p.hostCwdMade = p.Warnings[:warnings], made
+	return nil
+}
+
+// ConfineAgain makes them once more after files were made that the run may write, which were not
+// there when it was planned.
+func (p *Plan) ConfineAgain() error {
+	p.files = sandbox.HostFiles()
+	if p.Prepared != nil {
+		p.Prepared.Close()
+		p.Prepared = nil
+	}
+	return p.enclose()
+}
+
+// Started says that the command runs, which keeps what was made for it.
+func (p *Plan) Started() { p.hostCwdMade = false }
+
+// changes are the places where a command changes protected names by itself: git its settings and
+// submodules, a removal what lies below the directory that it names.
+func (p *Plan) changes(s *effects.Step) (out []string) {
+	if (s.Call.Tool == "git" || slices.Contains(s.Call.Execs, "git")) && s.Call.Effects[atip.Write].Value != atip.No && p.Workspace != "" {
+		out = append(out, p.Workspace)
+	}
+	for _, r := range s.Call.Resources {
+		if r.Access == atip.AccessDelete && r.Abs != "" && subpath.Within(r.Abs, p.Workspace) {
+			out = append(out, r.Abs)
+		}
+	}
+	return out
+}
+
+// namedByPolicy adds what stands under paths in the policy: secrets are hidden, protected
+// files stay as they are, whatever runs.
+func (p *Plan) namedByPolicy(in *sandbox.Input) (err error) {
+	paths := p.Policies.Paths()
+	if in.Secrets, err = p.policyPaths("paths.secret", paths.Secret); err != nil {
+		return err
+	}
+	for _, path := range in.Secrets {
+		if subpath.Within(p.Cwd, path) {
+			return fault.New(errcode.Confinement, "cannot confine: the working directory lies in "+path+", which paths.secret of the policy hides").WithFix("start it from a directory above", "").With("path", path)
+		}
+	}
+	protected, err := p.policyPaths("paths.protected", paths.Protected)
+	for _, path := range protected {
+		if info, err := os.Lstat(path); err == nil && info.IsDir() {
+			path += "/"
+		}
+		in.Policy.Protected = append(in.Policy.Protected, path)
+	}
+	return err
+}
+
+// ProtectedNames hands the table of names to the sandbox.
+func ProtectedNames() sandbox.Names {
+	names := place.ProtectedNames()
+	return sandbox.Names{Tree: names.Tree, CI: names.CI, Git: names.Git, Secrets: place.SystemSecrets()}
+}
+
+// approvedNames are the paths that the call changes once you approve it. What was approved is
+// what happens, so that the sandbox neither refuses it nor takes it back. A call that needs no
+// approval changes no protected name.
+func (p *Plan) approvedNames() []string {
+	if p.Decision.Action != policy.Confirm {
+		return nil
+	}
+	var out []string
+	for _, s := range p.Steps {
+		for _, r := range s.Call.Resources {
+			modifies := r.Kind == "path" && r.Abs != "" && r.Access&(atip.AccessWrite|atip.AccessDelete) != 0
+			switch {
+			case !modifies:
+			case r.Class == atip.ClassStartup, r.Class == atip.ClassWorkspaceVCS && r.Access&atip.AccessDelete != 0:
+				out = append(out, filepath.Clean(r.Abs))
+			}
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// Forbidden lists what no run may write: whoever writes there decides later runs.
+func (p *Plan) Forbidden() []sandbox.Forbidden {
+	out := []sandbox.Forbidden{{Path: p.Dirs.Config, Why: "configuration"}, {Path: p.Dirs.Data, Why: "metadata"}, {Path: p.Dirs.State, Why: "state", Unreadable: true},
+		{Path: p.Dirs.Cache, Why: "temporary files and caches of other workspaces", Shared: true},
+		{Path: filepath.Dir(p.Dirs.Undo()), Why: "copies of workspaces", Unreadable: true},
+		{Path: place.Managed, Why: "managed policy"}}
+	for _, program := range p.Machine.Programs()[1:] {
+		out = append(out, sandbox.Forbidden{Path: program, Why: "our programs", Program: true})
+	}
+	if p.Dirs.Runtime != "" {
+		out = append(out, sandbox.Forbidden{Path: p.Dirs.Runtime, Why: "run-time files", Unreadable: true})
+	}
+	return out
+}
+
+// families names the tool families whose caches this run uses: those of its
+// commands, and if it may start others those whose marker lies in the workspace.
+func (p *Plan) families() []string {
+	forks := false
+	var tools []string
+	for _, s := range p.Steps {
+		tools = append(tools, s.Call.Tool, s.ID.Effective)
+		forks = forks || s.Call.Effects[atip.Subprocess].Value != atip.No
+	}
+	var out []string
+	for _, m := range packageFamilies() {
+		used := false
+		for _, t := range m.tools {
+			used = used || slices.Contains(tools, t)
+		}
+		for _, f := range m.files {
+			if used || !forks || p.Workspace == "" {
+				break
+			}
+			used = p.packages[f] || p.marked(f)
+		}
+		if used {
+			out = append(out, m.family)
+		}
+	}
+	return out
+}
+
+// packageFamily is a family of tools that share caches.
+type packageFamily struct {
+	family string
+	tools  []string
+	files  []string // mark a package of it
+}
+
+func packageFamilies() []packageFamily {
+	return []packageFamily{
+		{"go", []string{"go", "gofmt"}, []string{"go.mod", "go.work"}},
+		{"npm", []string{"npm", "npx", "pnpm", "yarn", "node"}, []string{"package.json"}},
+		{"pip", []string{"pip", "pip3", "uv", "python", "python3"}, []string{"pyproject.toml", "requirements.txt"}},
+		{"cargo", []string{"cargo", "rustc"}, []string{"Cargo.toml"}},
+		{"maven", []string{"mvn"}, []string{"pom.xml"}},
+	}
+}
+
+// marked reports a file of that name in the directory of the run, or in one above it in the
+// workspace, where the search for secrets ended before it came there.
+func (p *Plan) marked(name string) bool {
+	for dir := p.Cwd; subpath.Within(dir, p.Workspace); dir = filepath.Dir(dir) {
+		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
+			return true
+		}
+	}
+	_, err := os.Lstat(filepath.Join(p.Workspace, name))
+	return err == nil
+}
+
+func policyProfile(sp policy.SandboxPolicy, set *policy.Set) (sandbox.PolicyProfile, error) {
+	limits := set.Limits()
+	out := sandbox.PolicyProfile{Read: pathRules(sp.Read), Write: pathRules(sp.Write), Exec: pathRules(sp.Exec), Sockets: pathRules(sp.Sockets), Devices: pathRules(sp.Devices),
+		Require: guarantees(sp.Require), DeleteStrict: sp.DeleteStrict,
+		Limits: sandbox.Limits{OpenFiles: uint64(limits.OpenFiles), Nice: limits.Nice, CPU: uint64((limits.CPU + time.Second - 1) / time.Second), FileSize: uint64(limits.FileSize), Memory: uint64(limits.Memory), Processes: uint64(limits.Processes), Shm: uint64(limits.Shm)}}
+	out.Accept, out.ProtectCI = guarantees(sp.Accept), sp.ProtectCI
+	process := set.Process()
+	out.Caps, out.KeepLeftovers = process.Caps, process.Leftovers == "keep"
+	switch sp.Tmp {
+	case "run":
+		out.Tmp = sandbox.TmpRun
+	case "host":
+		out.Tmp = sandbox.TmpHost
+	}
+	if process.Askpass != "" {
+		out.Exec = append(out.Exec, sandbox.PathRule{Path: process.Askpass, Rule: "process.askpass"})
+	}
+	if sp.Confine == "none" {
+		out.Confine = sandbox.ConfineNone
+	}
+	for _, r := range set.Paths().Protected {
+		if !strings.ContainsAny(r.Path, "*?") {
+			out.Protected = append(out.Protected, r.Path) // also if it is not there yet
+		}
+	}
+	if sp.Tier != "" {
+		tier, ok := sandbox.TierByName(sp.Tier)
+		if !ok {
+			return out, &policy.ParseError{Code: errcode.PolicySyntax, File: "policy", Msg: fmt.Sprintf("sandbox.tier: %q is not T1, T2 or T3", sp.Tier)}
+		}
+		out.Tier = tier
+	}
+	return out, nil
+}
+
+// envFiles reads "sandbox.envFiles"; the policy package has checked the word.
+func envFiles(word string) sandbox.EnvFiles {
+	switch word {
+	case "mask":
+		return sandbox.EnvFilesMask
+	case "allow":
+		return sandbox.EnvFilesAllow
+	}
+	return sandbox.EnvFilesNetwork
+}
+
+func pathRules(rules []policy.PathRule) []sandbox.PathRule {
+	var out []sandbox.PathRule
+	for _, r := range rules {
+		out = append(out, sandbox.PathRule{Path: r.Path, Pos: fmt.Sprintf("%s:%d:%d", r.File, r.Line, r.Col), Rule: r.Layer.String()})
+	}
+	return out
+}
+
+func guarantees(names []string) []sandbox.Guarantee {
+	var out []sandbox.Guarantee
+	for _, n := range names {
+		out = append(out, sandbox.Guarantee(n))
+	}
+	return out
+}
+
+// worse joins two values of an effect that is dangerous when "yes".
+func worse(a, b atip.Value) atip.Value {
+	switch {
+	case a == atip.Yes || b == atip.Yes:
+		return atip.Yes
+	case a == atip.Unknown || b == atip.Unknown:
+		return atip.Unknown
+	}
+	return atip.No
+}
+
+// environment builds what the child gets: scrubbed, then the additions of policy,
+// sandbox and the tools at hand.
+func (p *Plan) environment() Env {
+	ep := p.Policies.Env()
+	r := environRules{pass: ep.Pass, drop: ep.Drop, set: map[string]string{}}
+	for name, value := range ep.Set {
+		r.set[name] = value
+	}
+	for name, value := range p.Setup.Environment() {
+		if value != "" {
+			r.set[name] = value
+		}
+	}
+	if askpass := p.Policies.Process().Askpass; askpass != "" {
+		for _, name := range [...]string{"SSH_ASKPASS", "GIT_ASKPASS", "SUDO_ASKPASS"} {
+			r.set[name] = askpass
+		}
+		r.set["SSH_ASKPASS_REQUIRE"] = "force" // there is no display, without which ssh asks nobody
+	}
+	entitled := p.entitled()
+	if own := p.callersGitConfig(); len(own) > 0 {
+		addGitConfig(r.set, own)
+	}
+	for _, s := range p.Steps {
+		if s.Call.Provenance.Rank >= atip.Org && entitled {
+			r.declared = append(r.declared, s.Call.Secrets...)
+		}
+		if s.Call.Tool == "git" {
+			gitEnvironment(r.set, s)
+		}
+	}
+	p.quiet(r.set)
+	if path := p.Machine.Getenv("SSH_AUTH_SOCK"); path != "" {
+		// The policy grants that very socket, and a client finds it by its variable only.
+		if real, err := filepath.EvalSymlinks(path); err == nil && slices.Contains(p.Setup.Sockets(), real) {
+			r.declared = append(r.declared, "SSH_AUTH_SOCK")
+		}
+	}
+	if token := p.Machine.Getenv(delegation.Variable); token != "" {
+		r.set[delegation.Variable] = token // verified when the run was decided
+	}
+	nestFD := p.nestVariables(r.set)
+	r.set["ATIP_EXEC_SANDBOX"] = p.Setup.Tier().String()
+	if p.Invocation.Directory != "" {
+		r.set["PWD"] = p.Cwd
+	}
+	if p.Machine.UID == 0 && p.Setup.Tier() != sandbox.T0 && !slices.Contains(p.Profile.Caps, "chown") && p.Machine.Getenv("TAR_OPTIONS") == "" {
+		// Root gives no files away here, and tar takes it for granted that root does.
+		r.set["TAR_OPTIONS"] = "--no-same-owner"
+	}
+	if p.Invocation.Terminal && p.Machine.Getenv("TERM") == "" && !isTerminal(p.Machine.Stdin) {
+		// Nobody looks at the terminal that the command gets.
+		r.set["TERM"] = "dumb"
+	}
+	handedDown := p.handedOn()
+	r.declared = append(r.declared, handedDown...)
+	env, withheld := scrub(p.Machine.Environ, r)
+	env.HandedDown, env.NestFD = handedDown, nestFD
+	if nestFD != 0 {
+		p.withhold(&env, withheld)
+	}
+	env.placeholder = p.returned(env.Entries)
+	return env
+}
+
+// gitEnvironment closes the ways in which git starts programs that a repository
+// chose. An empty diff.external would make `git diff` fail, so named drivers are
+// left to the check of .git/config.
+func gitEnvironment(set map[string]string, s *effects.Step) {
+	config := [][2]string{{"core.fsmonitor", "false"}, {"safe.bareRepository", "explicit"}, {"protocol.ext.allow", "never"}}
+	if s.Call.Effects[atip.Write].Value == atip.No {
+		config = append(config, [2]string{"core.hooksPath", "/dev/null"}, [2]string{"log.showSignature", "false"}, [2]string{"core.pager", "cat"})
+		set["GIT_OPTIONAL_LOCKS"], set["GIT_NO_LAZY_FETCH"] = "0", "1"
+	}
+	set["GIT_TERMINAL_PROMPT"] = "0"
+	addGitConfig(set, config)
+}

@@ -1,0 +1,288 @@
+package plan
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/audit"
+	"github.com/atip-dev/atip-exec/internal/authority"
+	"github.com/atip-dev/atip-exec/internal/caller"
+	"github.com/atip-dev/atip-exec/internal/effects"
+	"github.com/atip-dev/atip-exec/internal/errcode"
+	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/policy"
+	"github.com/atip-dev/atip-exec/sandbox"
+	"github.com/atip-dev/atip-exec/trust"
+)
+
+// Plan is everything that was decided before anything started. Making one starts
+// no process and writes nothing but caches. It consists of six values, each of which one
+// function returns and nothing writes again (TestValuesAreMadeOnce), beside what was asked for and
+// what is held open meanwhile.
+type Plan struct {
+	Run        string
+	Invocation Invocation
+	Machine    caller.Machine
+	Starts     bool // the plan is made to be run
+	Began      time.Time
+	Took       time.Duration
+
+	Place
+	Rules
+	Reading
+	Steps []*effects.Step // of the reading, in the form in which they were decided
+	Decision
+	Confinement
+	Env
+	Host     sandbox.Host // what this machine enforces
+	Warnings []string
+	pending  []string // what a run would still ask
+
+	Prepared    *sandbox.Prepared // the part of the confinement that no decision changes; nil if nothing will be started
+	files       sandbox.Files     // what was looked up of the file system
+	innerState  string            // directory of a run inside another, "" for none
+	hostCwdMade bool              // the file for the host was made for this run, which did not start yet
+	imagined    bool              // of the machine on which examples are judged
+
+	memo  *effects.Memo        // what a batch has looked up; nil otherwise
+	where *effects.Site        // for the reading, nil until asked for
+	known *authority.Authority // nil until asked for
+}
+
+// Make identifies, resolves and decides. The caller closes the plan.
+func Make(inv Invocation, m caller.Machine) (*Plan, error) {
+	p := New(inv, m)
+	if err := p.Complete(func() {}); err != nil {
+		p.Close()
+		return nil, err
+	}
+	return p, nil
+}
+
+// New is a plan of which nothing is known yet.
+func New(inv Invocation, m caller.Machine) *Plan {
+	return &Plan{Run: audit.NewID(), Invocation: inv, Machine: m, Began: time.Now(), Reading: Reading{Reading: &effects.Reading{}, Argv: inv.argv()}}
+}
+
+// Complete runs the stages; identified is called when it is known what would run and
+// while the rest is still being planned.
+func (p *Plan) Complete(identified func()) error {
+	defer func() { p.Took = time.Since(p.Began) }()
+	return stages(p.settle, p.probe, p.identify, func() error { identified(); return nil }, p.decide, p.enclose)
+}
+
+func stages(all ...func() error) error {
+	for _, stage := range all {
+		if err := stage(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Close releases the executables that the plan holds.
+func (p *Plan) Close() {
+	if p.Prepared != nil {
+		p.Prepared.Close()
+	}
+	for _, s := range p.Steps {
+		if s.Executable != nil {
+			s.Executable.Close()
+		}
+	}
+	if p.innerState != "" {
+		os.RemoveAll(p.innerState)
+	}
+	if p.hostCwdMade {
+		os.Remove(p.hostCwd) // a host would take the empty file for an answer
+	}
+}
+
+// settle finds out where the command would run and what holds there.
+func (p *Plan) settle() error {
+	dirs, err := p.Machine.Dirs()
+	if err != nil {
+		p.Place = setOut(p.Machine, dirs) // a directory of ours that is unsafe is recorded in one that is not
+		return err
+	}
+	if p.Starts {
+		p.Prepared = sandbox.Prepare(dirs.Home, filepath.SplitList(p.Machine.Getenv("PATH")))
+	} else {
+		p.files = sandbox.HostFiles()
+	}
+	p.Place, p.Rules, err = settled(p.Invocation, p.Machine, dirs)
+	if p.Policies != nil {
+		p.Warnings = append(p.Warnings, p.Policies.Warnings()...)
+	}
+	return err
+}
+
+// probe asks what this machine can enforce. To wake another thread for it would take
+// longer than the answer of an earlier run does.
+func (p *Plan) probe() (err error) {
+	p.Host, err = sandbox.Probe(p.ProbeCache())
+	return err
+}
+
+func (p *Plan) identify() (err error) {
+	var hidden bool
+	if p.Invocation, hidden, err = p.withScript(); err == nil {
+		p.Reading, err = p.read(hidden)
+	}
+	p.Steps, p.Warnings = p.Reading.Steps, append(p.Warnings, p.Reading.Warnings...)
+	p.raiseQuieted()
+	if err == effects.ErrTooMany && !p.Invocation.IsShell {
+		return fault.New(errcode.ShellText, "the command line holds more commands than are judged").WithFix(effects.ErrTooMany.Fix, "")
+	}
+	if err != nil {
+		return err
+	}
+	// Nothing is known about a command that is not there: it is missing, not unknown.
+	if s := p.Steps[0]; s.Missing != nil && s.Call.Provenance.Channel == "none" && p.Starts {
+		return s.Missing
+	}
+	return nil
+}
+
+// read finds out what the command line will do; hidden says that its script is not read.
+func (p *Plan) read(hidden bool) (r Reading, err error) {
+	inv := &p.Invocation
+	if !inv.IsShell {
+		r.Argv = inv.Argv
+		r.Reading, err = p.site().Words(inv.Argv)
+		return r, err
+	}
+	r.Reading, err = p.site().Text(effects.Text{Source: inv.Shell, File: inv.Script, Hidden: hidden, Set: inv.ShellSet, Args: inv.ShellArgs})
+	r.Argv = r.Reading.Argv
+	if err != nil || r.Text == "" {
+		return r, err
+	}
+	r.hostCwd = hostCwdFile(r.Script, p.tmpDirs())
+	r.handOver()
+	return r, nil
+}
+
+// apart reports whether a run has a loopback and a table of processes of its own, unless it is
+// granted more.
+func (p *Plan) apart() bool {
+	sp := p.Policies.Sandbox()
+	forced, _ := sandbox.TierByName(sp.Tier)
+	return sp.Confine != "none" && p.Host.HostLists(forced)
+}
+
+// site is where the commands of this plan would run.
+func (p *Plan) site() *effects.Site {
+	if p.where != nil {
+		return p.where
+	}
+	t := p.Policies.TrustPolicy()
+	opener := trust.Opener{CacheDir: p.digestDir(), Workspace: p.Workspace, Home: p.Dirs.Home, TmpDirs: p.World.TmpDirs, Getenv: p.Machine.Getenv, Scripts: trust.ScriptsByName(t.Scripts)}
+	if t.SystemPathsSet {
+		opener.SystemPaths = t.SystemPaths
+	}
+	p.where = &effects.Site{Dirs: p.Dirs, World: p.World, Workspace: p.Workspace, Cwd: p.Cwd, Private: p.Private, GitDirs: p.gitDirs, Environ: p.Machine.Environ, UID: p.Machine.UID,
+		Self: p.Machine.Self, Programs: p.Machine.Programs(), Env: p.Policies.Env(), Limits: p.Policies.Analysis(), Opener: opener, Shims: p.shimDirs, Authority: p.authority(), Memo: p.memo,
+		OwnProxy: func(url string) bool { return url == sandbox.ProxyURL() && p.Inside() }, Starts: p.Starts, Defers: p.Policies.Defers() && p.gateable(), Apart: p.apart()}
+	return p.where
+}
+
+// authority is what registries, signatures and locks know of what this plan starts.
+func (p *Plan) authority() *authority.Authority {
+	if p.known == nil {
+		p.known = &authority.Authority{Machine: p.Machine, Dirs: p.Dirs, Shims: p.shimDirs, Policy: p.Policies.TrustPolicy(), Locks: p.locks, Memo: p.memo, Began: p.Began, Starts: p.Starts, Refresh: p.Invocation.Refresh,
+			Warn: func(text string) { p.Warnings = append(p.Warnings, text) }, Pending: func(text string) { p.pending = append(p.pending, text) }}
+	}
+	return p.known
+}
+
+// Refusal is the error of a plan that may not run, nil if it may.
+func (p *Plan) Refusal() error {
+	if err := p.placeheld(); err != nil {
+		return err
+	}
+	switch p.Decision.Action {
+	case policy.Allow:
+		if s := p.Steps[0]; s.Missing != nil {
+			return s.Missing
+		}
+		return nil
+	case policy.Confirm:
+		return p.refuse(errcode.ApprovalRequired, "approval required")
+	}
+	if p.Decision.Trust {
+		return p.refuse(errcode.NotTrusted, "not trusted")
+	}
+	return p.refuse(errcode.Denied, "denied")
+}
+
+func (p *Plan) refuse(code, what string) error {
+	texts, rules := p.clauses()
+	suggest := p.suggestion()
+	if why, fix := p.Unregistered(); why != "" && slices.Contains(rules, "builtin/outside") {
+		texts, suggest = append(texts, why), fix
+	}
+	message := what + ": " + Quote(p.Invocation.Words())
+	if len(texts) > 0 {
+		message = what + ": " + strings.Join(texts, "; ")
+	}
+	named := strings.Join(rules, ", ")
+	if len(rules) > 3 {
+		named = strings.Join(rules[:2], ", ") + " and " + strconv.Itoa(len(rules)-2) + " more"
+	}
+	f := fault.New(code, message+" ("+named+")").With("decision", p.Decision.Action).With("rules", rules).With("steps", p.StepDetails())
+	f.With("alternatives", p.alternatives())
+	if i := slices.IndexFunc(p.Decision.Reasons, func(r policy.Reason) bool { return r.Action == p.Decision.Action }); i >= 0 && p.Decision.Reasons[i].Step < len(p.Steps) {
+		f.With("step", Quote(p.Steps[p.Decision.Reasons[i].Step].Argv))
+	}
+	if s := p.Steps[0]; code == errcode.NotTrusted {
+		reason := s.Verdict.Reason
+		if p.refused != "" {
+			reason = p.refused
+		}
+		f.With("level", s.Verdict.Level).With("reason", reason).With("digest", s.ID.Digest).With("place", s.ID.Place)
+	}
+	if s := p.Steps[0]; code == errcode.NotTrusted && suggest == "" {
+		suggest = s.Verdict.NextStep(s.ID.Place)
+	}
+	if suggest != "" {
+		f.WithFix(suggest, "")
+	}
+	return f
+}
+
+// digestDir keeps digests of executables; a run inside a run neither reads nor
+// stores there.
+func (p *Plan) digestDir() string {
+	if p.Machine.Getenv("ATIP_EXEC_SANDBOX") != "" {
+		return ""
+	}
+	return filepath.Join(p.Dirs.State, "digest")
+}
+
+// Agent is the label of the agent that asks, "unknown" for none. It gives no authority.
+func (p *Plan) Agent() string {
+	for _, name := range [...]string{"ATIP_AGENT_ID", "TOOLI_CALLER", "AI_AGENT"} {
+		if v := p.Machine.Getenv(name); v != "" {
+			return v
+		}
+	}
+	return "unknown"
+}
+
+// raiseQuieted marks the steps whose repository names programs, if nothing in the run is going
+// to tell git otherwise: a run that reaches other machines starts them no more.
+func (p *Plan) raiseQuieted() {
+	if slices.ContainsFunc(p.Steps, func(s *effects.Step) bool { return s.Call.Effects[atip.Network].Value != atip.No }) {
+		return
+	}
+	for _, s := range p.Steps {
+		if s.Quieted != "" {
+			s.RunsFile(".git/config", s.Quieted)
+		}
+	}
+}

@@ -1,0 +1,351 @@
+package plan
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/effects"
+	"github.com/atip-dev/atip-exec/internal/gitrepo"
+	"github.com/atip-dev/atip-exec/policy"
+	"github.com/atip-dev/atip-exec/sandbox"
+	"github.com/atip-dev/atip-exec/trust"
+)
+
+// Rights is what follows from a run that reaches other machines or holds a credential: it
+// executes only files that no confined run can write, with the settings that were judged.
+type Rights struct {
+	held     bool              // a host beyond loopback, or a credential
+	closed   *sandbox.Closed   // what may be started; nil for a run that runs code, which was asked about
+	path     string            // PATH of the children
+	account  *gitrepo.Config   // the account's settings of git
+	Settings *gitrepo.Settings // of the one repository of the run; nil if there is none, or more
+	Scratch  string            // where the copy of them is made
+	urls     []string          // where its remotes lead, and what the words name; nil if that is not known
+	Hooks    []string          // that the repository has, and that do not run
+	modes    bool              // git is going to set the mode of a file
+	refs     *gitrepo.Refs     // what git sees of the references instead of the repository's own; nil for those
+}
+
+// startsWritten reports a step whose words name a file to execute that a run can have written.
+func (p *Plan) startsWritten(s *effects.Step) bool {
+	return slices.ContainsFunc(s.Call.Resources, func(r atip.Resource) bool {
+		return r.Kind == "path" && r.Access&atip.AccessExec != 0 && r.Abs != "" && p.site().Written(r.Abs)
+	})
+}
+
+// entitled reports whether the tools of a run get the credentials that their metadata names.
+// All steps share one sandbox, so that one which runs code of the project would read them,
+// too: then a rule must grant secretRead to each such step, or a person must be asked about
+// a command that talks to its service and be shown what it gets.
+func (p *Plan) entitled() bool {
+	for i, s := range p.Steps {
+		if !s.Foreign() && !p.startsWritten(s) {
+			continue
+		}
+		granted := i < len(p.Decision.Steps) && p.Decision.Steps[i].Grants.Has(atip.SecretRead)
+		asked := p.Decision.Action == policy.Confirm && s.Call.Effects[atip.Network].Value == atip.Yes
+		if !granted && !asked {
+			return false
+		}
+	}
+	return true
+}
+
+// holds says what follows from what was granted. net is that of the run, files the credential
+// files it gets.
+func (p *confining) holds(net sandbox.NetMode, files []string) {
+	p.Rights = Rights{}
+	x := &p.Rights
+	x.held = net == sandbox.NetAllowlist || net == sandbox.NetFull || slices.ContainsFunc(files, func(f string) bool { _, err := os.Lstat(f); return err == nil })
+	if p.entitled() {
+		for _, s := range p.Steps {
+			for _, name := range s.Call.Secrets {
+				x.held = x.held || s.Call.Provenance.Rank >= atip.Org && p.Machine.Getenv(name) != ""
+			}
+		}
+	}
+	if !x.held {
+		return
+	}
+	var err error
+	if x.account, err = gitrepo.Account(p.Dirs.Home, filepath.Dir(p.Dirs.Config)); err != nil {
+		// A file of the account that cannot be read is git's to complain of.
+		x.account = &gitrepo.Config{}
+	}
+	x.path = p.unwrittenPath()
+	p.judgedSettings()
+	if !slices.ContainsFunc(p.Steps, func(s *effects.Step) bool { return s.Foreign() || s.Call.Provenance.Rank < atip.Org }) {
+		x.closed = p.closed()
+	}
+}
+
+// unwrittenPath is PATH without what a confined run can write: entries of the workspace and
+// of the directories for temporary files, and relative ones.
+func (p *Plan) unwrittenPath() string {
+	var out []string
+	for _, dir := range filepath.SplitList(p.Machine.Getenv("PATH")) {
+		if filepath.IsAbs(dir) && !p.site().Written(dir) {
+			out = append(out, dir)
+		}
+	}
+	return strings.Join(out, string(filepath.ListSeparator))
+}
+
+// closed is what a run without foreign code may start: what the documents list, if each that
+// starts something has a list and the account's own settings of git and ssh name nothing else.
+func (p *confining) closed() *sandbox.Closed {
+	out := &sandbox.Closed{Listed: true}
+	for _, s := range p.Steps {
+		if s.Call.ExecsKnown {
+			for _, name := range s.Call.Execs {
+				out.Files = append(out.Files, p.startFiles(name)...)
+			}
+			if slices.Contains(s.Call.Execs, "git") || s.Call.Tool == "git" {
+				out.Files = append(out.Files, p.helpers(out)...)
+			}
+			if slices.Contains(s.Call.Execs, "ssh") || s.Call.Tool == "ssh" {
+				out.Listed = out.Listed && !p.sshStarts()
+			}
+		} else if s.Call.Effects[atip.Subprocess].Value != atip.No {
+			out.Listed = false
+		}
+		// The program that a distribution or a version manager puts in front of a tool is
+		// known by its name only.
+		if s.ID.Manager != "" || s.Executable != nil && s.ID.Form != trust.FormELF {
+			out.Listed = false
+		}
+	}
+	if !out.Listed {
+		out.Files = nil
+	}
+	return out
+}
+
+// helpers are what git starts by itself because the account says so, and the shell through
+// which it does. A helper that is a script starts what only the account knows.
+func (p *confining) helpers(c *sandbox.Closed) []string {
+	programs, known := gitrepo.Starts(p.Rights.account, p.Rights.urls)
+	c.Listed = c.Listed && known
+	var out []string
+	for _, name := range programs {
+		path := name
+		if !filepath.IsAbs(name) {
+			path = p.findIn(name)
+		}
+		info, err := os.Stat(path)
+		if path == "" || err != nil || !info.Mode().IsRegular() {
+			continue // among git's own programs, or not there
+		}
+		c.Listed = c.Listed && !sandbox.Script(path)
+		out = append(out, path)
+	}
+	if len(programs) > 0 {
+		out = append(out, p.startFiles("sh")...)
+	}
+	return out
+}
+
+// findIn is the first executable file of that name on the PATH of the children.
+func (p *confining) findIn(name string) string {
+	for _, dir := range filepath.SplitList(p.Rights.path) {
+		path := filepath.Join(dir, name)
+		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
+			return path
+		}
+	}
+	return ""
+}
+
+// startFiles are the files of one entry of x-atip-execs, with what the kernel and env(1) open
+// to start them.
+func (p *confining) startFiles(entry string) []string {
+	if dir, ok := strings.CutSuffix(entry, "/**"); ok {
+		return []string{dir}
+	}
+	if !filepath.IsAbs(entry) {
+		if entry = p.findIn(entry); entry == "" {
+			return nil
+		}
+	}
+	out := []string{entry}
+	if name := sandbox.EnvTarget(entry); name != "" {
+		if path := p.findIn(name); path != "" {
+			out = append(out, path)
+		}
+	}
+	return out
+}
+
+// sshStarts reports that the account's configuration of ssh makes it start programs.
+func (p *Plan) sshStarts() bool {
+	return p.site().SshSetting(func(words []string) bool {
+		switch strings.ToLower(words[0]) {
+		case "proxycommand", "proxyjump", "localcommand", "knownhostscommand", "pkcs11provider", "securitykeyprovider", "xauthlocation":
+			return true
+		case "match":
+			return slices.ContainsFunc(words, func(w string) bool { return strings.EqualFold(w, "exec") || strings.EqualFold(w, "!exec") })
+		}
+		return false
+	})
+}
+
+// judgedSettings finds the one repository that the git of this run uses, and holds its settings
+// as a value.
+func (p *confining) judgedSettings() {
+	var one *gitrepo.Repository
+	approved := false
+	for _, s := range p.Steps {
+		git := s.Call.Tool == "git"
+		switch {
+		case !git && s.Foreign():
+			return // it may use git anywhere
+		case !git && s.Call.Effects[atip.Network].Value != atip.Yes:
+			continue
+		case slices.ContainsFunc(s.Call.Path, func(word string) bool {
+			return slices.Contains([]string{"clone", "fork", "create", "init", "submodule", "worktree"}, word)
+		}):
+			return // another repository comes into being
+		case !git && !slices.Contains(s.Call.Execs, "git"):
+			if s.Call.Effects[atip.Subprocess].Value != atip.No {
+				return
+			}
+			continue
+		}
+		r, named, err := repositoryOf(s)
+		if err != nil {
+			continue // git finds none, or the step is known to run code
+		}
+		if named || one != nil && one.Dir != r.Dir {
+			return
+		}
+		one, approved = &r, approved || s.Foreign()
+	}
+	if one == nil {
+		return
+	}
+	c, err := one.Config(p.Dirs.Home)
+	if err != nil {
+		return // judged to run code, and asked about
+	}
+	// The account may say where the hooks of all its repositories are.
+	if read, err := one.Config(p.Dirs.Home, gitrepo.UserSources(p.Dirs.Home, "")...); err == nil {
+		p.Rights.Hooks = slices.DeleteFunc(one.LiveHooks(read), func(name string) bool { return !p.meets(name) })
+	}
+	all := &gitrepo.Config{Settings: append(slices.Clone(p.Rights.account.Settings), c.Settings...)}
+	for _, name := range all.Remotes() {
+		r, _ := all.Remote(name)
+		p.Rights.urls = append(append(p.Rights.urls, r.Fetch...), r.Push...)
+	}
+	for _, s := range p.Steps {
+		p.Rights.urls = append(p.Rights.urls, s.Argv...)
+	}
+	settings, err := one.Settings(c, func(s gitrepo.Setting) bool { return approved || gitrepo.Inert(s.Key, s.Value) })
+	if err != nil {
+		return
+	}
+	if p.frozen(*one) {
+		if refs, err := one.Refs(); err == nil && refs.Named() {
+			settings, p.Rights.refs = settings.Frozen(refs), refs
+			p.Rights.modes = all.Bool("push.autosetupremote") || len(all.All("core.sharedrepository")) > 0 || slices.ContainsFunc(p.Steps, func(s *effects.Step) bool { return hasFlag(s, "--set-upstream", "-u") })
+		}
+	}
+	p.Rights.Settings = &settings
+	cache, err := filepath.EvalSymlinks(filepath.Dir(p.Dirs.Cache))
+	if err != nil {
+		cache = filepath.Dir(p.Dirs.Cache)
+	}
+	p.Rights.Scratch = filepath.Join(cache, filepath.Base(p.Dirs.Cache), "git", p.Run)
+}
+
+// meets reports whether the steps of this run would make git start a hook of that name.
+func (p *Plan) meets(hook string) bool {
+	for _, s := range p.Steps {
+		switch {
+		case pushes(s):
+			if hook == "pre-push" || hook == "reference-transaction" {
+				return true
+			}
+		case s.Call.Tool == "git" && len(s.Call.Path) == 1 && s.Call.Path[0] == "fetch":
+			if hook == "reference-transaction" || hook == "pre-auto-gc" {
+				return true
+			}
+		case s.Call.Tool == "git" && s.Call.Effects[atip.Write].Value == atip.No, s.Call.Effects[atip.Subprocess].Value == atip.No:
+		default:
+			return true
+		}
+	}
+	return false
+}
+
+// quiet puts into an environment what keeps git from running the programs of a repository.
+func (p *Plan) quiet(set map[string]string) {
+	x := p.Rights
+	if !x.held {
+		return
+	}
+	if x.closed != nil {
+		set["PATH"] = x.path
+	}
+	if p.Machine.Getenv("XDG_CONFIG_HOME") != "" {
+		set["XDG_CONFIG_HOME"] = filepath.Dir(p.Dirs.Config) // git reads settings there
+	}
+	addGitConfig(set, gitrepo.Quiet(x.account))
+	set["GIT_TERMINAL_PROMPT"] = "0"
+	if x.Settings != nil {
+		for _, kv := range x.Settings.Variables(x.Scratch) {
+			set[kv[0]] = kv[1]
+		}
+	}
+}
+
+// addGitConfig adds settings to those that the variables of an environment hold already. A
+// later one wins.
+func addGitConfig(set map[string]string, config [][2]string) {
+	n, _ := strconv.Atoi(set["GIT_CONFIG_COUNT"])
+	for _, kv := range config {
+		set[fmt.Sprintf("GIT_CONFIG_KEY_%d", n)], set[fmt.Sprintf("GIT_CONFIG_VALUE_%d", n)] = kv[0], kv[1]
+		n++
+	}
+	set["GIT_CONFIG_COUNT"] = strconv.Itoa(n)
+}
+
+// narrowing are the settings of git that a caller may set by variables: each takes something
+// away. A caller that has turned hooks off means it.
+func narrowing(key, value string) bool {
+	key = strings.ToLower(key)
+	section, _, name := gitrepo.Split(key)
+	switch {
+	case key == "core.hookspath":
+		return value == "/dev/null" || value == ""
+	case key == "core.fsmonitor", key == "submodule.recurse", key == "fetch.recursesubmodules", key == "core.symlinks", key == "gc.auto", key == "maintenance.auto":
+		return value == "false" || value == "0" || value == "no"
+	case section == "protocol" && name == "allow":
+		return value == "never"
+	case key == "credential.helper":
+		return value == ""
+	case strings.HasSuffix(key, ".fsckobjects"):
+		return value == "true"
+	}
+	return false
+}
+
+// callersGitConfig are the settings of the caller's variables that narrow.
+func (p *Plan) callersGitConfig() [][2]string {
+	n, err := strconv.Atoi(p.Machine.Getenv("GIT_CONFIG_COUNT"))
+	if err != nil || n > 64 {
+		return nil
+	}
+	var out [][2]string
+	for i := range n {
+		key, value := p.Machine.Getenv(fmt.Sprintf("GIT_CONFIG_KEY_%d", i)), p.Machine.Getenv(fmt.Sprintf("GIT_CONFIG_VALUE_%d", i))
+		if narrowing(key, value) {
+			out = append(out, [2]string{key, value})
+		}
+	}
+	return out
+}

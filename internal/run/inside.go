@@ -1,0 +1,273 @@
+package run
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"time"
+
+	"github.com/atip-dev/atip-exec/internal/approve"
+	"github.com/atip-dev/atip-exec/internal/caller"
+	"github.com/atip-dev/atip-exec/internal/delegation"
+	"github.com/atip-dev/atip-exec/internal/errcode"
+	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/internal/nest"
+	"github.com/atip-dev/atip-exec/internal/permit"
+	"github.com/atip-dev/atip-exec/internal/plan"
+	"github.com/atip-dev/atip-exec/internal/regular"
+	"github.com/atip-dev/atip-exec/internal/stdio"
+	"github.com/atip-dev/atip-exec/internal/subpath"
+	"github.com/atip-dev/atip-exec/policy"
+	"github.com/atip-dev/atip-exec/sandbox"
+)
+
+// recorder is where the records of a run go.
+type recorder interface {
+	Append(rec any) (id string, err error)
+	Reserve() error
+	Close() error
+}
+
+// bindNested gives the child one end of a socket on which runs inside send their records
+// and their questions.
+func (x *execution) bindNested() {
+	p := x.plan
+	if p.NestFD == 0 {
+		return
+	}
+	l, child, err := nest.Listen()
+	if err != nil {
+		return // the record of this run covers what it starts
+	}
+	x.binds.Hand(p.NestFD, child)
+	x.inner = l
+}
+
+// listen hears the runs inside from the start of the command on.
+func (x *execution) listen() {
+	if x.inner == nil {
+		return
+	}
+	up, _ := x.log.(*nest.Parent)
+	x.inner.Start(nest.Host{Up: up, Withheld: x.plan.Policies.Credentials() == policy.CredentialsWithheld, Order: x.order, Environ: x.plan.Machine.Environ, Grace: plan.DefaultGrace})
+}
+
+// order is what a process that answers a run inside is told of this run.
+func (x *execution) order() nest.Order {
+	p := x.plan
+	return nest.Order{Run: p.Run, Words: plan.Quote(x.cleanAll(p.Invocation.Words())), Workspace: p.Workspace, Cwd: p.Cwd, Policies: p.Invocation.Policies, Profiles: p.Invocation.Profiles, Ceiling: p.Invocation.Ceiling, CI: p.InCI(), Withheld: p.Withheld, Files: p.CredentialFiles,
+		ReadOnly: !slices.ContainsFunc(p.Profile.Write, func(g sandbox.Grant) bool {
+			return g.Dir && subpath.Within(p.Workspace, g.Path) && g.Rights&sandbox.Write != 0
+		})}
+}
+
+// recordInner writes the records of the runs inside. One that cannot be written now is one
+// that nobody vouches for.
+func (x *execution) recordInner() {
+	if x.inner == nil {
+		return
+	}
+	x.binds.CloseOpened()
+	for _, r := range x.inner.Close() {
+		_, _ = x.log.Append(r.Entry(x.plan.Run, x.clean))
+	}
+}
+
+// Behalf is what main does under nest.ProcessName. It plans the question as a command of its
+// own, in the environment, the directory and under the policies of the parent run, and
+// runs it in a sandbox of its own.
+func Behalf(m caller.Machine, out Output) *fault.Fault {
+	process, f := nest.Accept()
+	if f != nil {
+		return f
+	}
+	return process.Answer(answerInside(&process.Order, m, out))
+}
+
+func answerInside(b *nest.Order, m caller.Machine, out Output) nest.Outcome {
+	m, err := delegated(b.Question.Token, m)
+	if err != nil {
+		return nest.Failed(fault.From(err))
+	}
+	q := b.Question
+	r := Run(plan.Invocation{Argv: texts(q.Argv), IsShell: q.IsShell, Shell: string(q.Shell), ShellArgs: texts(q.ShellArgs), ShellSet: texts(q.ShellSet), Directory: q.Cwd,
+		Timeout: ms(q.TimeoutMS), KillAfter: ms(q.KillMS), Wait: min(ms(q.WaitMS), permit.MaxWait),
+		Policies: b.Policies, Profiles: b.Profiles, Ceiling: b.Ceiling, CI: b.CI, Behalf: b}, m, out)
+	if r.kept {
+		return nest.Keep()
+	}
+	return nest.Outcome{Kind: "end", ExitCode: r.ExitCode, Run: r.Status.Run, Child: r.Status.Child, Error: r.Fault}
+}
+
+// ms is a time that somebody else wrote down; nonsense is none.
+func ms(n int64) time.Duration {
+	if n <= 0 || n > int64(24*time.Hour/time.Millisecond) {
+		return 0
+	}
+	return time.Duration(n) * time.Millisecond
+}
+
+func texts(words [][]byte) []string {
+	out := make([]string, len(words))
+	for i, w := range words {
+		out[i] = string(w)
+	}
+	return out
+}
+
+// delegated puts the token of a question into the environment, if it has one. It must
+// be the token that the parent run is under, or more of it: any other would be a way out.
+func delegated(token string, m caller.Machine) (caller.Machine, error) {
+	own := m.Getenv(delegation.Variable)
+	if token == "" || token == own {
+		return m, nil
+	}
+	if own != "" && !approve.Extends(token, own) {
+		return m, &approve.TokenError{Why: "it is not derived from the token of the parent run"}
+	}
+	m.Environ = append([]string{delegation.Variable + "=" + token}, m.Environ...)
+	return m, nil
+}
+
+// unreadable reports a file or a directory that this run cannot open: it is outside of the sandbox, or,
+// with a private root, may be.
+func unreadable(file string, privateRoot bool) bool {
+	f, err := regular.Open(file)
+	if errors.Is(err, regular.ErrNot) {
+		f, err = regular.OpenDir(file)
+	}
+	if err == nil {
+		f.Close()
+		return false
+	}
+	return errors.Is(err, fs.ErrPermission) || privateRoot && errors.Is(err, fs.ErrNotExist)
+}
+
+// hand lets the parent run start what this run inside it cannot: a command that needs a
+// credential which the sandbox lacks, or a person, whom only the outside can ask. Handed
+// says that this is the end of it; else err is what was decided before.
+func (x *execution) hand(refusal error) (handed bool, err error) {
+	p := x.plan
+	if refusal != nil && fault.From(refusal).Code != errcode.ApprovalRequired || !p.Inside() {
+		return false, refusal
+	}
+	private := p.Host.Outer() != nil
+	lacks := p.Lacks(p.WithheldOutside(), func(file string) bool { return unreadable(file, private) })
+	if refusal == nil && (len(lacks) == 0 || p.Reading.Nestable) {
+		return false, nil // a command of ours inside asks for itself
+	}
+	unable := func(why string) (bool, error) {
+		if refusal != nil {
+			return false, refusal
+		}
+		return false, plan.Withheld(p, lacks, why)
+	}
+	up := nest.ToParent(p.Machine.Getenv)
+	x.log = up // one file for the one descriptor, whoever writes to it
+	switch {
+	case !up.Reachable() && refusal == nil && len(p.Lacks(p.WithheldOutside(), func(string) bool { return false })) == 0:
+		return false, nil // a file may be hidden, and may as well not be there
+	case !up.Reachable():
+		return unable("the parent run cannot be reached from here (ATIP_EXEC_PARENT)")
+	case len(p.Invocation.Policies) > 0 || len(p.Invocation.Profiles) > 0 || p.Invocation.Ceiling != nil:
+		return unable("the parent run does not have the policies given to this run by flag")
+	case p.Invocation.Terminal || p.Invocation.Script != "" || p.LongText != "":
+		return unable("the parent run only accepts a command or a short script, without a terminal")
+	}
+	a, err := x.put(up, refusal != nil)
+	switch {
+	case err != nil:
+		x.signals.Close()
+		return true, err
+	case a.Kept() && p.Invocation.Behalf != nil:
+		x.kept = true
+		return true, nil
+	case a.Kept(), a.Error != nil && a.Error.Code == errcode.CredentialWithheld && refusal != nil:
+		x.release()
+		return false, refusal
+	}
+	x.signals.Close()
+	x.byParent = a.Run
+	x.status.Child = a.Child
+	if a.Error != nil {
+		a.Error.Exit = a.ExitCode
+		return true, a.Error
+	}
+	if a.Child == nil {
+		return true, fault.New(errcode.LostChild, "the parent run did not report how the command ended")
+	}
+	return true, nil
+}
+
+// put sends the question with the descriptors of the command, and waits for the answer
+// while the output passes through this run's own filter.
+func (x *execution) put(up *nest.Parent, asks bool) (nest.Outcome, error) {
+	p, b := x.plan, stdio.New(x.plan)
+	x.takeSignals()
+	x.binds, x.status.IO = b, b.IO
+	if err := x.redaction(); err != nil {
+		return nest.Outcome{}, err
+	}
+	if err := b.BindDetached(); err != nil {
+		b.Close()
+		return nest.Outcome{}, err
+	}
+	asked, err := up.Ask(nest.Question{Argv: rawWords(p.Invocation.Argv), IsShell: p.Invocation.IsShell, Shell: []byte(p.Invocation.Shell), ShellArgs: rawWords(p.Invocation.ShellArgs), ShellSet: rawWords(p.Invocation.ShellSet),
+		Cwd: p.Cwd, Token: p.Machine.Getenv(delegation.Variable), Asks: asks, TimeoutMS: p.Limit().Milliseconds(), KillMS: p.Invocation.KillAfter.Milliseconds(), WaitMS: p.Invocation.Wait.Milliseconds()}, b.Stdin, b.Stdout, b.Stderr)
+	if err != nil {
+		b.Close()
+		return nest.Outcome{}, fault.New(errcode.CredentialWithheld, err.Error())
+	}
+	defer asked.Close()
+	x.began = time.Now()
+	x.copyOutput()
+	if early := x.signals.To(asked.Signal); early != nil {
+		asked.Signal(early)
+	}
+	x.signals.Started()
+	a, err := asked.Wait()
+	x.settleAnswer()
+	switch {
+	case err != nil:
+		return a, fault.New(errcode.LostChild, "the parent run ended without an answer")
+	case a.Kept():
+		return a, nil
+	}
+	for _, s := range x.streams {
+		if s.Panicked() != nil {
+			return a, fault.New(errcode.FilterFailed, fmt.Sprintf("%s was discarded: its filter failed: %v", s.Name, s.Panicked()))
+		}
+		if err := s.Failure(); err != nil {
+			return a, fault.New(errcode.OutputWrite, s.Name+": "+err.Error())
+		}
+	}
+	return a, nil
+}
+
+// settleAnswer waits for what is left of the output.
+func (x *execution) settleAnswer() {
+	x.ran = time.Since(x.began)
+	for _, s := range x.streams {
+		s.ChildEnded()
+	}
+	for _, s := range x.streams {
+		<-s.Done
+	}
+	x.signals.To(nil)
+	x.settleStreams()
+	x.binds.Close()
+}
+
+// release forgets a question that was given back: the run goes on by itself.
+func (x *execution) release() {
+	x.streams, x.reports, x.status.IO, x.status.Child, x.binds = nil, nil, nil, nil, nil
+}
+
+func rawWords(words []string) [][]byte {
+	out := make([][]byte, len(words))
+	for i, w := range words {
+		out[i] = []byte(w)
+	}
+	return out
+}

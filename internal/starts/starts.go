@@ -1,0 +1,262 @@
+// Package starts decides further starts of programs of one run when they happen.
+package starts
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/atip-dev/atip-exec/internal/errcode"
+	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/internal/gate"
+	"github.com/atip-dev/atip-exec/internal/marshal"
+	"github.com/atip-dev/atip-exec/internal/permit"
+	"github.com/atip-dev/atip-exec/internal/plan"
+	"github.com/atip-dev/atip-exec/internal/subpath"
+	"github.com/atip-dev/atip-exec/policy"
+)
+
+// maxAnswers bounds what a run remembers of its decisions at exec.
+const maxAnswers = 4096
+
+// maxRefusedStarts is how many refused starts are told one by one.
+const maxRefusedStarts = 20
+
+// Decider decides the starts of one run when they happen.
+type Decider struct {
+	plan  *plan.Plan
+	clean func(string) string
+	note  func(kind string, detail any) // tells of a start that was refused
+
+	mu      sync.Mutex // a decision at a time: they share what is remembered of files
+	answers map[[sha256.Size]byte]gate.Verdict
+	spent   bool // the start at hand was permitted by an approval
+
+	decided atomic.Int64 // starts that were decided, each time one happened
+
+	told     sync.Mutex
+	refused  int
+	refusals []refusedStart // the first maxRefusedStarts of them
+}
+
+// Record is what the audit keeps of the starts that were decided when they happened.
+type Record struct {
+	Decided  int64          `json:"decided"`
+	Refused  int            `json:"refused,omitempty"`
+	Refusals []refusedStart `json:"refusals,omitempty"`
+}
+
+type refusedStart struct {
+	Argv    []string `json:"argv"`
+	Code    string   `json:"code"`
+	Message string   `json:"message"`
+}
+
+// Record is what was decided so far.
+func (g *Decider) Record() Record {
+	g.told.Lock()
+	defer g.told.Unlock()
+	return Record{Decided: g.decided.Load(), Refused: g.refused, Refusals: slices.Clone(g.refusals)}
+}
+
+// New is what decides the starts of a plan, nil if nothing does.
+func New(p *plan.Plan, clean func(string) string, note func(kind string, detail any)) *Decider {
+	if !p.Gated() {
+		return nil
+	}
+	return &Decider{plan: p, clean: clean, note: note, answers: map[[sha256.Size]byte]gate.Verdict{}}
+}
+
+// Rules are what the gate holds starts to, nil without a decider.
+func (g *Decider) Rules() *gate.Rules {
+	if g == nil {
+		return nil
+	}
+	rules := &gate.Rules{Decide: g.decide, Refused: g.report}
+	if g.plan.Steps[0].RunsCode != policy.CodeNone && !g.plan.Invocation.IsShell {
+		rules.First = gate.Code
+	}
+	return rules
+}
+
+// Refused reports whether a start was refused, which was said.
+func (g *Decider) Refused() bool {
+	if g == nil {
+		return false
+	}
+	g.told.Lock()
+	defer g.told.Unlock()
+	return g.refused > 0
+}
+
+func (g *Decider) decide(s gate.Start) gate.Verdict {
+	g.decided.Add(1)
+	info, err := s.File.Stat()
+	if err != nil {
+		return gate.Verdict{}
+	}
+	h := sha256.New()
+	fmt.Fprintf(h, "%s\x00%d\x00%s\x00", s.Path, s.Zone, s.Cwd)
+	dev, ino := plan.FileID("/proc/self/fd/" + strconv.Itoa(int(s.File.Fd())))
+	fmt.Fprintf(h, "%d\x00%d\x00%d\x00", dev, ino, info.ModTime().UnixNano())
+	for _, list := range [...][]string{s.Argv, s.Env} {
+		fmt.Fprintf(h, "%d\x00", len(list))
+		for _, w := range list {
+			fmt.Fprintf(h, "%d\x00%s", len(w), w)
+		}
+	}
+	key := [sha256.Size]byte(h.Sum(nil))
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if v, ok := g.answers[key]; ok {
+		return v
+	}
+	g.spent = false
+	v, why := g.judge(s, info)
+	if why != nil {
+		v.Why = why
+	}
+	// An approval is for one start, and a question may have been answered when it is asked again.
+	if len(g.answers) < maxAnswers && !g.spent && (why == nil || why.Code != errcode.ApprovalRequired) {
+		g.answers[key] = v
+	}
+	return v
+}
+
+// judge decides one start as if its words had been typed there, with what the run was
+// granted as the most that it can be given.
+func (g *Decider) judge(s gate.Start, info os.FileInfo) (gate.Verdict, *fault.Fault) {
+	p := g.plan
+	if s.Zone == gate.Code && !p.Policies.Restricts() {
+		return gate.Verdict{Go: true}, nil
+	}
+	if s.Cwd == "" {
+		return gate.Verdict{}, fault.New(errcode.Denied, "denied: the directory of "+plan.Quote(s.Argv)+" was removed")
+	}
+	// Without deferred words the plan has judged all that is typed, and documents are what is
+	// left to hold.
+	typed := s.Zone == gate.Typed && p.Deferred
+	if typed {
+		for _, st := range p.Steps {
+			if !st.AtExec && slices.Equal(st.Argv, s.Argv) && st.Cwd == s.Cwd && sameFile(st.ID.Canonical, info) {
+				return gate.Verdict{Go: true, Words: true, Code: st.RunsCode != policy.CodeNone}, nil
+			}
+		}
+	}
+	words, f := wordsOf(s, p.Env.Entries, typed)
+	if f != nil {
+		return gate.Verdict{}, f
+	}
+	if !sameFile(s.Path, info) {
+		// A file of the run's own temporary directory, which has another name out here: whatever
+		// it is, the run wrote it.
+		if ownWrites(p, s.Path) {
+			return gate.Verdict{Go: true, Words: true, Code: true}, nil
+		}
+		return gate.Verdict{}, fault.New(errcode.Denied, "denied: "+plan.Quote(s.Argv)+": "+s.Path+" is another file outside of the run")
+	}
+	sub, err := p.Below(words, s.Cwd, s.Env, typed)
+	if err != nil {
+		return gate.Verdict{}, fault.From(err)
+	}
+	defer sub.Close()
+	if err := g.permitted(sub); err != nil {
+		return gate.Verdict{}, fault.From(err)
+	}
+	if typed {
+		if beyond := beyond(sub.Decision.Grants, p.Decision.Grants); beyond != "" {
+			return gate.Verdict{}, fault.New(errcode.Denied, "denied: "+plan.Quote(s.Argv)+" needs "+beyond+", which this run was not granted").WithFix("start it by itself", "atip-exec -- "+plan.Quote(s.Argv))
+		}
+	}
+	return gate.Verdict{Go: true, Words: true, Code: sub.Steps[0].RunsCode != policy.CodeNone}, nil
+}
+
+// permitted is nil if the decision allows the start, or an approval covers it.
+func (g *Decider) permitted(sub *plan.Plan) error {
+	refusal := sub.Refusal()
+	if refusal == nil {
+		return nil
+	}
+	own := permit.New(sub, func(string) {}, g.clean, nil)
+	if err := own.Permit(refusal); err != nil {
+		return own.Refuse(err)
+	}
+	g.spent = true
+	return own.Spend()
+}
+
+// wordsOf are the words of a start as they would be typed: by the path of the file, and with
+// the variables in front that differ from those of the run and change what programs do.
+func wordsOf(s gate.Start, env []string, typed bool) ([]string, *fault.Fault) {
+	if len(s.Argv) == 0 {
+		return nil, fault.New(errcode.Denied, "denied: "+s.Path+" was started without arguments")
+	}
+	name := strings.TrimPrefix(filepath.Base(s.Argv[0]), "-")
+	if typed && name != filepath.Base(s.Path) {
+		// Programs with several names look at this one.
+		if real, err := filepath.EvalSymlinks(s.Path); err != nil || filepath.Base(real) != name {
+			return nil, fault.New(errcode.Denied, "denied: "+plan.Quote(s.Argv)+": "+s.Path+" would be started under another name")
+		}
+	}
+	words := append([]string{s.Path}, s.Argv[1:]...)
+	var set []string
+	for _, entry := range s.Env {
+		switch name, _, _ := strings.Cut(entry, "="); {
+		case slices.Contains(env, entry), name == "PWD", name == "OLDPWD", name == "SHLVL", name == "_":
+		default:
+			set = append(set, entry)
+		}
+	}
+	if len(set) > 0 {
+		words = append(append([]string{"/usr/bin/env"}, set...), words...)
+	}
+	return words, nil
+}
+
+// ownWrites reports whether a path lies where only runs of this workspace write.
+func ownWrites(p *plan.Plan, path string) bool {
+	return subpath.Within(path, p.Workspace) || subpath.Within(path, p.Private) || slices.ContainsFunc(p.World.TmpDirs, func(dir string) bool { return subpath.Within(path, dir) })
+}
+
+// beyond names what a start would be granted that the run does not hold, "" for nothing.
+func beyond(start, run policy.Grants) string {
+	switch {
+	case start.Net > run.Net && start.Net > policy.NetLoopback:
+		return "the network"
+	case start.Effects&^run.Effects != 0:
+		return strings.Join(plan.DangersOf(start.Effects&^run.Effects), ", ")
+	}
+	return ""
+}
+
+func sameFile(path string, info os.FileInfo) bool {
+	other, err := os.Stat(path)
+	return err == nil && os.SameFile(other, info)
+}
+
+// report tells of a start that did not happen, once it is known that it did not.
+func (g *Decider) report(r gate.Report) {
+	g.told.Lock()
+	defer g.told.Unlock()
+	f, ok := r.Why.(*fault.Fault) // a remembered one is told again
+	if !ok && r.Why != nil {
+		f = fault.New(errcode.Denied, "denied: "+plan.Quote(r.Start.Argv)+": "+r.Why.Error())
+	}
+	if f == nil {
+		f = fault.New(errcode.Denied, "denied: "+plan.Quote(r.Start.Argv))
+	}
+	if g.refused++; g.refused > maxRefusedStarts {
+		return
+	}
+	argv := marshal.CleanAll(r.Start.Argv, g.clean)
+	f.With("at", "exec").With("argv", argv).With("zone", r.Start.Zone.String())
+	f.Redact(g.clean)
+	g.refusals = append(g.refusals, refusedStart{Argv: argv, Code: f.Code, Message: f.Message})
+	g.note("start_refused", f)
+}

@@ -1,0 +1,5 @@
+//go:build !linux
+
+package stdio
+
+func (b *Binding) guardStdin() error { return nil }

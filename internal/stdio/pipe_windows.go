@@ -1,0 +1,3 @@
+package stdio
+
+func readOnlyPipe(int) bool { return false }
