@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	"github.com/atip-dev/atip-exec/atip"
@@ -148,6 +149,8 @@ type deriver struct {
 	p     Profile
 	set   grantSet
 	hosts bool // some path beyond the private directory may be written
+	// programs says that ours lie in the workspace.
+	programs bool
 }
 
 // rights withholds EXECUTE from all but the identified files if the run may start
@@ -365,6 +368,7 @@ func (d *deriver) workspace() error {
 		case canonical != filepath.Clean(path) && d.in.WorkspaceNamed == "":
 			return &StepError{Step: "open workspace", Path: path, Code: errcode.PathChanged, Err: errors.New("it leads elsewhere now")}
 		default:
+			d.p.Workspace = canonical // our programs in it are protected names, no reason against it
 			path, why = canonical, d.tooWide(canonical)
 		}
 		if why != "" && d.in.WorkspaceNamed != "" {
@@ -372,11 +376,11 @@ func (d *deriver) workspace() error {
 		}
 	}
 	if path == "" || why != "" {
+		d.p.Workspace = ""
 		d.p.Temporary = d.in.Mirrored != nil && d.temporary(d.in.Cwd)
 		d.optional(d.in.Cwd, List, "cwd")
 		return nil
 	}
-	d.p.Workspace = path
 	r := Read | d.code(Exec)
 	if d.in.Granted.Has(atip.Write) {
 		r |= d.writing()
@@ -386,6 +390,7 @@ func (d *deriver) workspace() error {
 	for _, f := range d.in.Forbidden {
 		if f.Program && subpath.Within(f.Path, path) {
 			d.p.Protect = append(d.p.Protect, f.Path)
+			d.programs = true
 		}
 	}
 	for _, path := range d.in.OtherWorktrees {
@@ -591,6 +596,11 @@ func (d *deriver) finish() (Profile, error) {
 		return Profile{}, err
 	}
 	d.masks()
+	// Code that replaced our programs would judge the next command, before a comparison after the
+	// run puts them back. So no policy can accept that, as it can for other protected names.
+	if d.programs && d.p.workspaceWritable() {
+		d.p.Need = append(slices.Clip(d.p.Need), WSProtect)
+	}
 	return d.p, nil
 }
 

@@ -230,6 +230,9 @@ func (s *Setup) lacks(g Guarantee) (why, fix string) {
 		}
 	case WSProtect:
 		if !private && p.workspaceWritable() {
+			if slices.Contains(p.Need, WSProtect) {
+				fix += "; where our programs lie in the workspace, keep them elsewhere"
+			}
 			return "protected names can change during the run: " + namespaces, fix
 		}
 	case TreeEnd:

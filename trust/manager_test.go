@@ -58,7 +58,12 @@ func TestXenvShims(t *testing.T) {
 				}
 				return ""
 			}}
-			id := open(t, o, row.word, path, row.cwd).Identity()
+			f := open(t, o, row.word, path, row.cwd)
+			id := f.Identity()
+			// The shim finds its root and the tool by its own name, whatever the tool is.
+			if start, byDescriptor, _ := f.Start(); byDescriptor || start != id.Found {
+				t.Errorf("started by %s, by descriptor %v", start, byDescriptor)
+			}
 			if id.Manager != "pyenv" || !id.HasCap(CapManagerShim) || id.ManagerTarget != row.want {
 				t.Errorf("%q %q caps %q, want %q", id.Manager, id.ManagerTarget, id.Caps, row.want)
 			}

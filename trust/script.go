@@ -3,6 +3,7 @@ package trust
 import (
 	"bytes"
 	"path/filepath"
+	"slices"
 )
 
 // Scripts says how a script is started that somebody could swap between its
@@ -54,8 +55,12 @@ func (b *builder) scriptByDescriptor(script *held) bool {
 	case ScriptsDescriptor:
 		return true
 	}
-	last := b.parts[len(b.parts)-1]
-	names, known := ownNames()[interpreterName(filepath.Base(last.path))]
+	// What a version manager's shim will start has read nothing of the shim.
+	reader := slices.IndexFunc(b.parts, func(h *held) bool { return h.role == RoleTarget })
+	if reader < 0 {
+		reader = len(b.parts)
+	}
+	names, known := ownNames()[interpreterName(filepath.Base(b.parts[reader-1].path))]
 	if !known || script.st.size > maxScriptLook {
 		return false
 	}
