@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/atip-dev/atip-exec/internal/errcode"
+	"github.com/atip-dev/atip-exec/internal/owner"
 	"github.com/atip-dev/atip-exec/internal/regular"
 )
 
@@ -20,8 +21,6 @@ type Place struct {
 	Home   string
 	Global bool // ~/.runfile counts, below the other
 	UID    int
-	// Owner tells who owns a file; nil for systems that do not know.
-	Owner func(info fs.FileInfo) (uid int, ok bool)
 }
 
 // Names are the names of a Runfile in a directory, the first that is there counts.
@@ -144,12 +143,8 @@ func (l *loader) read(path string) ([]byte, error) {
 	if err != nil {
 		return nil, &Error{Code: errcode.NoRunfile, File: path, Message: reason(err)}
 	}
-	if l.at.Owner != nil {
-		if uid, ok := l.at.Owner(info); ok && uid != l.at.UID && uid != 0 {
-			return nil, unsafe(fmt.Sprintf("it belongs to user %d, neither to you nor to root", uid))
-		} else if ok && info.Mode().Perm()&0o022 != 0 {
-			return nil, unsafe("other users can write it")
-		}
+	if why := owner.ForeignWriter(path, info, l.at.UID); why != "" {
+		return nil, unsafe("it " + why)
 	}
 	raw, err := io.ReadAll(io.LimitReader(f, MaxFile+1))
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/atip-dev/atip-exec/internal/cli"
+	"github.com/atip-dev/atip-exec/internal/cli/completions"
 	"github.com/atip-dev/atip-exec/internal/effects"
 )
 
@@ -13,7 +14,7 @@ import (
 // made of it: parser, help, manual pages, completion, --agent, the skill of our own and the
 // schemas of our MCP tools.
 func TestFacesAgree(t *testing.T) {
-	bash, zsh, fish := bashCompletion(cli.Specs()), zshCompletion(cli.Specs()), fishCompletion(cli.Specs())
+	bash, zsh, fish := completions.BashCompletion(cli.Specs()), completions.ZshCompletion(cli.Specs()), completions.FishCompletion(cli.Specs())
 	pages := map[string]string{"atip-exec": manPage("atip-exec"), "atip": manPage("atip")}
 	skill := selfSkill()
 	commands, _ := cli.AgentDocument()["commands"].(map[string]any)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/internal/cli"
+	"github.com/atip-dev/atip-exec/internal/cli/answer"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/provider"
@@ -73,14 +74,14 @@ func planCalls(v *cli.Values, calls []provider.Call) ([]plannedCall, error) {
 	}
 	var tools []compiledTool
 	for _, word := range v.Rest {
-		s, err := subjectOf(word)
+		s, err := answer.SubjectOf(word)
 		if err == nil {
-			err = s.needDocument()
+			err = s.NeedDocument()
 		}
 		if err != nil {
 			return nil, err
 		}
-		compiled, err := s.document().Compile(s.Provenance, atip.CompileOptions{Provider: v.Get("provider"), Action: v.Get("flatten") == "action"})
+		compiled, err := s.Document().Compile(s.Provenance, atip.CompileOptions{Provider: v.Get("provider"), Action: v.Get("flatten") == "action"})
 		if err != nil {
 			return nil, err
 		}

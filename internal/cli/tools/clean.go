@@ -7,6 +7,7 @@ import (
 
 	"github.com/atip-dev/atip-exec/internal/caller"
 	"github.com/atip-dev/atip-exec/internal/cli"
+	"github.com/atip-dev/atip-exec/internal/cli/answer"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/scan"
@@ -33,8 +34,8 @@ func cleanVerb(c *cli.Console, v *cli.Values) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	line := newProgress(c)
-	o := sandbox.CleanOptions{Cache: dirs.Cache, DryRun: v.Has("dry-run"), Progress: line.show}
+	line := answer.NewProgress(c)
+	o := sandbox.CleanOptions{Cache: dirs.Cache, DryRun: v.Has("dry-run"), Progress: line.Show}
 	if v.Has("older-than") {
 		age, err := scan.Days(v.Get("older-than"))
 		if err != nil || age <= 0 {
@@ -43,7 +44,7 @@ func cleanVerb(c *cli.Console, v *cli.Values) (int, error) {
 		o.Before = time.Now().Add(-age)
 	}
 	removed, kept, err := sandbox.Clean(o)
-	line.clear()
+	line.Clear()
 	if err != nil {
 		return 0, fault.New(errcode.StatusWrite, err.Error())
 	}

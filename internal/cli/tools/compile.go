@@ -5,6 +5,7 @@ import (
 
 	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/internal/cli"
+	"github.com/atip-dev/atip-exec/internal/cli/answer"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 )
@@ -15,15 +16,15 @@ func compileVerb(c *cli.Console, v *cli.Values) (int, error) {
 	if len(v.Rest) != 1 {
 		return 0, fault.New(errcode.Arguments, "compile needs one document or tool").WithFix("name a file or a tool", "atip compile --provider openai gh.json")
 	}
-	s, err := subjectOf(v.Rest[0])
+	s, err := answer.SubjectOf(v.Rest[0])
 	if err == nil {
-		err = s.needDocument()
+		err = s.NeedDocument()
 	}
 	if err != nil {
 		return 0, err
 	}
 	if v.Has("system") {
-		return 0, c.Text(s.document().SafetyPrompt(s.Provenance))
+		return 0, c.Text(s.Document().SafetyPrompt(s.Provenance))
 	}
 	if !v.Has("provider") {
 		return 0, fault.New(errcode.FlagValue, "compile needs --provider").WithFix("choose a provider", "--provider openai")
@@ -32,7 +33,7 @@ func compileVerb(c *cli.Console, v *cli.Values) (int, error) {
 	for _, list := range v.All("commands") {
 		o.Commands = append(o.Commands, strings.Split(list, ",")...)
 	}
-	out, err := s.document().Compile(s.Provenance, o)
+	out, err := s.Document().Compile(s.Provenance, o)
 	if err != nil {
 		return 0, err
 	}
@@ -50,14 +51,14 @@ func safetyPromptVerb(c *cli.Console, v *cli.Values) (int, error) {
 		return 0, fault.New(errcode.Arguments, "safety-prompt needs a document or a tool").WithFix("name files or tools", "atip safety-prompt gh")
 	}
 	for i, word := range v.Rest {
-		s, err := subjectOf(word)
+		s, err := answer.SubjectOf(word)
 		if err == nil {
-			err = s.needDocument()
+			err = s.NeedDocument()
 		}
 		if err != nil {
 			return 0, err
 		}
-		text := s.document().SafetyPrompt(s.Provenance)
+		text := s.Document().SafetyPrompt(s.Provenance)
 		if i > 0 {
 			text = "\n" + text
 		}

@@ -7,12 +7,14 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/atip-dev/atip-exec/internal/audit"
 	"github.com/atip-dev/atip-exec/internal/caller"
 	"github.com/atip-dev/atip-exec/internal/cli"
+	"github.com/atip-dev/atip-exec/internal/cli/answer"
 	"github.com/atip-dev/atip-exec/internal/install"
 	"github.com/atip-dev/atip-exec/internal/place"
 	"github.com/atip-dev/atip-exec/internal/plan"
@@ -49,7 +51,7 @@ func doctorVerb(c *cli.Console, v *cli.Values) (int, error) {
 	if c.Documents() {
 		return status, c.Document(map[string]any{"kind": "atip-exec.doctor/1", "ok": status == 0, "checks": checks, "tiers": tiers})
 	}
-	checks, left := most(v, checks)
+	checks, left := answer.Most(v, checks)
 	for _, k := range checks {
 		mark := map[string]string{"ok": "✔", "warn": "!", "fail": "✘"}[k.Status]
 		text := mark + " " + k.ID + "  " + k.Summary + "\n"
@@ -60,7 +62,7 @@ func doctorVerb(c *cli.Console, v *cli.Values) (int, error) {
 			return status, err
 		}
 	}
-	return status, c.Text(leftOutLine(left) + tierText(tiers))
+	return status, c.Text(answer.LeftOutLine(left) + tierText(tiers))
 }
 
 // tierText says what each tier promises on this machine.
@@ -96,7 +98,7 @@ func kernelChecks(dirs place.Dirs, m caller.Machine) ([]check, []sandbox.TierRep
 		out = append(out, check{"sandbox", "fail", "this system cannot confine: " + host.Landlock, "use Linux 5.13 or newer with Landlock in the list of security modules (boot option lsm=)"})
 	}
 	if host.ABI > 0 {
-		k := check{"landlock", "ok", "ABI " + itoa(host.ABI), ""}
+		k := check{"landlock", "ok", "ABI " + strconv.Itoa(host.ABI), ""}
 		if host.ABI < 6 {
 			k.Status, k.Fix = "warn", "Linux 6.12 adds signal and abstract socket scopes"
 		}
@@ -175,7 +177,7 @@ func stateChecks(dirs place.Dirs, m caller.Machine) []check {
 	if set, err := plan.Policies(m); err != nil {
 		out = append(out, check{"policy", "fail", err.Error(), "correct the file; nothing runs until it parses"})
 	} else {
-		out = append(out, check{"policy", "ok", itoa(len(set.Sources())) + " documents, profile " + set.Profile(), ""})
+		out = append(out, check{"policy", "ok", strconv.Itoa(len(set.Sources())) + " documents, profile " + set.Profile(), ""})
 		if set.Credentials() == policy.CredentialsPassed {
 			out = append(out, check{"delegation", "warn", "a delegated run gets the credentials of the tools that its token names: what the kernel cannot see of them rests on those tools",
 				"remove delegation.credentials from the policy; the parent run then starts commands that need a credential"})
@@ -190,12 +192,12 @@ func stateChecks(dirs place.Dirs, m caller.Machine) []check {
 	} else if !sum.OK() {
 		out = append(out, check{"audit", "fail", "the chain is broken", "atip audit verify"})
 	} else {
-		out = append(out, check{"audit", "ok", itoa(sum.Records) + " records, the chain holds", ""})
+		out = append(out, check{"audit", "ok", strconv.Itoa(sum.Records) + " records, the chain holds", ""})
 	}
-	if entries, err := shims.List(shimDirs(dirs)); err != nil {
+	if entries, err := shims.List(answer.ShimDirs(dirs)); err != nil {
 		out = append(out, check{"metadata", "fail", err.Error(), "correct or remove the file"})
 	} else {
-		out = append(out, check{"metadata", "ok", itoa(len(entries)) + " tools", ""})
+		out = append(out, check{"metadata", "ok", strconv.Itoa(len(entries)) + " tools", ""})
 	}
 	out = append(out, trustChecks(m)...)
 	out = append(out, agentChecks(dirs, m)...)
@@ -228,7 +230,7 @@ func agentChecks(dirs place.Dirs, m caller.Machine) []check {
 			if len(faults) == 0 {
 				faults = j.tryOut(h, w.Mode)
 			}
-			k := check{"agent " + h.Name, "ok", "commands go through atip-exec (mode " + string(w.Mode) + ", " + visible(w.File) + "); not covered: " + strings.Join(h.Gaps, ", "), ""}
+			k := check{"agent " + h.Name, "ok", "commands go through atip-exec (mode " + string(w.Mode) + ", " + answer.Visible(w.File) + "); not covered: " + strings.Join(h.Gaps, ", "), ""}
 			if len(faults) > 0 {
 				k.Status, k.Summary, k.Fix = "fail", strings.Join(faults, "; "), "atip init "+h.Name
 			}
@@ -267,11 +269,11 @@ func approverCheck(m caller.Machine) check {
 	for _, a := range known {
 		low, high = min(low, a.Level), max(high, a.Level)
 	}
-	text := itoa(len(known)) + " registered, the weakest of level " + itoa(low) + " (" + levelText(low) + ")"
+	text := strconv.Itoa(len(known)) + " registered, the weakest of level " + strconv.Itoa(low) + " (" + levelText(low) + ")"
 	if set, err := plan.Policies(m); err == nil {
 		for name, level := range set.Approval().MinLevel {
 			if level > high {
-				return check{"approvers", "warn", text + "; policy demands level " + itoa(level) + " for " + name + ", and no key has it", "register a key of that level: atip approve --init --key FILE.pub"}
+				return check{"approvers", "warn", text + "; policy demands level " + strconv.Itoa(level) + " for " + name + ", and no key has it", "register a key of that level: atip approve --init --key FILE.pub"}
 			}
 		}
 	}
@@ -307,7 +309,7 @@ func trustChecks(m caller.Machine) []check {
 	}
 	out := []check{{"verifier", "ok", "atip-verify answers", ""}}
 	for _, r := range status.Roots {
-		k := check{"root", "ok", r.Name + " (" + r.Layer + "), " + itoa(r.AgeDays) + " days old", ""}
+		k := check{"root", "ok", r.Name + " (" + r.Layer + "), " + strconv.Itoa(r.AgeDays) + " days old", ""}
 		switch {
 		case r.Problem != "":
 			k.Status, k.Summary, k.Fix = "fail", r.Name+" ("+r.Layer+"): "+r.Problem, "atip trust update"

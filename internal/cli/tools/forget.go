@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/atip-dev/atip-exec/internal/cli"
+	"github.com/atip-dev/atip-exec/internal/cli/answer"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/shims"
@@ -15,7 +16,7 @@ func forgetVerb(c *cli.Console, v *cli.Values) (int, error) {
 	if len(v.Rest) == 0 {
 		return 0, fault.New(errcode.Arguments, "forget needs a tool or a digest").WithFix("name what to forget", "atip forget gh")
 	}
-	_, at, err := home()
+	_, at, err := answer.Home()
 	if err != nil {
 		return 0, err
 	}
@@ -26,14 +27,14 @@ func forgetVerb(c *cli.Console, v *cli.Values) (int, error) {
 	removed := []string{}
 	for _, word := range v.Rest {
 		digests := map[string]bool{}
-		if hex, ok := digestOf(word); ok {
+		if hex, ok := answer.DigestOf(word); ok {
 			digests[hex] = true
 		} else {
 			// Both what the last scan saw under this name and what is there now.
-			if hex, ok := digestOf(index.Tools[word].Hash); ok {
+			if hex, ok := answer.DigestOf(index.Tools[word].Hash); ok {
 				digests[hex] = true
 			}
-			if s, err := subjectOf(word); err != nil {
+			if s, err := answer.SubjectOf(word); err != nil {
 				return 0, err
 			} else if s.Digest != "" {
 				digests[s.Digest] = true
@@ -54,9 +55,9 @@ func forgetVerb(c *cli.Console, v *cli.Values) (int, error) {
 		return 0, c.Document(map[string]any{"kind": "atip-exec.forget/1", "removed": removed})
 	}
 	if len(removed) == 0 {
-		return 0, c.Text("nothing was fetched or probed for " + plain(strings.Join(v.Rest, ", ")) + "\n")
+		return 0, c.Text("nothing was fetched or probed for " + answer.Plain(strings.Join(v.Rest, ", ")) + "\n")
 	}
-	return 0, c.Text("removed " + plain(strings.Join(removed, "\nremoved ")) + "\n")
+	return 0, c.Text("removed " + answer.Plain(strings.Join(removed, "\nremoved ")) + "\n")
 }
 
 func forgetEntry(at shims.Dirs, hex string) error {

@@ -9,6 +9,8 @@ import (
 
 	"github.com/atip-dev/atip-exec/internal/caller"
 	"github.com/atip-dev/atip-exec/internal/cli"
+	"github.com/atip-dev/atip-exec/internal/cli/answer"
+	"github.com/atip-dev/atip-exec/internal/cli/approvals"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/install"
@@ -87,7 +89,7 @@ func (j *initJob) hosts(m caller.Machine) ([]wiring.Host, error) {
 	for _, name := range j.v.Rest {
 		h, ok := wiring.ByName(name)
 		if !ok {
-			return nil, fault.New(errcode.Arguments, "init: no agent "+visible(name)+" is known").WithFix("agents: "+strings.Join(wiring.Names(), ", "), "atip init claude")
+			return nil, fault.New(errcode.Arguments, "init: no agent "+answer.Visible(name)+" is known").WithFix("agents: "+strings.Join(wiring.Names(), ", "), "atip init claude")
 		}
 		out = append(out, h)
 	}
@@ -218,20 +220,20 @@ func (j *initJob) agree(state, purpose string) error {
 	if j.v.Has("yes") || !slices.ContainsFunc(j.out, func(w wired) bool { return w.State == state }) {
 		return nil
 	}
-	t, err := openTerminal()
+	t, err := approvals.OpenTerminal()
 	if err != nil {
-		return refused(err.Error())
+		return approvals.Refused(err.Error())
 	}
 	defer t.Close()
 	for _, w := range j.out {
-		if err := t.say(w.Title + ": " + w.State + " " + visible(w.File) + "\n"); err != nil {
+		if err := t.Say(w.Title + ": " + w.State + " " + answer.Visible(w.File) + "\n"); err != nil {
 			return err
 		}
 	}
-	answer, err := t.ask("Type yes to " + purpose + ": ")
+	answer, err := t.Ask("Type yes to " + purpose + ": ")
 	if err == nil && answer != "yes" {
 		j.out = nil
-		err = refused("nothing was changed")
+		err = approvals.Refused("nothing was changed")
 	}
 	return err
 }
@@ -350,7 +352,7 @@ func (j *initJob) report() error {
 			b.WriteString(", mode " + string(w.Mode))
 		}
 		b.WriteString("\n")
-		for _, line := range append([]string{"file: " + visible(w.File)}, prefixed("broken: ", w.Faults)...) {
+		for _, line := range append([]string{"file: " + answer.Visible(w.File)}, prefixed("broken: ", w.Faults)...) {
 			if line != "file: " {
 				b.WriteString("  " + line + "\n")
 			}

@@ -11,6 +11,12 @@ import (
 	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/internal/caller"
 	"github.com/atip-dev/atip-exec/internal/cli"
+	"github.com/atip-dev/atip-exec/internal/cli/answer"
+	"github.com/atip-dev/atip-exec/internal/cli/approvals"
+	"github.com/atip-dev/atip-exec/internal/cli/audits"
+	"github.com/atip-dev/atip-exec/internal/cli/completions"
+	"github.com/atip-dev/atip-exec/internal/cli/policies"
+	"github.com/atip-dev/atip-exec/internal/cli/registries"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/plan"
@@ -25,15 +31,15 @@ type verb func(c *cli.Console, v *cli.Values) (int, error)
 func verbs(name string) verb {
 	switch name {
 	case "audit":
-		return auditVerb
+		return audits.Verb
 	case "validate":
-		return validateVerb
+		return registries.ValidateVerb
 	case "list":
-		return listVerb
+		return registries.ListVerb
 	case "show":
-		return showVerb
+		return registries.ShowVerb
 	case "resolve":
-		return resolveVerb
+		return registries.ResolveVerb
 	case "undo":
 		return undoVerb
 	case "checkpoint":
@@ -41,33 +47,33 @@ func verbs(name string) verb {
 	case "forget":
 		return forgetVerb
 	case "scan":
-		return scanVerb
+		return registries.ScanVerb
 	case "sync":
-		return syncVerb
+		return registries.SyncVerb
 	case "fetch-shim":
-		return fetchShimVerb
+		return registries.FetchShimVerb
 	case "generate":
-		return generateVerb
+		return registries.GenerateVerb
 	case "publish":
-		return publishVerb
+		return registries.PublishVerb
 	case "lock":
-		return lockVerb
+		return registries.LockVerb
 	case "crawl":
-		return crawlVerb
+		return registries.CrawlVerb
 	case "lint":
-		return lintVerb
+		return registries.LintVerb
 	case "diff":
-		return diffVerb
+		return registries.DiffVerb
 	case "compile":
 		return compileVerb
 	case "completion":
-		return completionVerb
+		return completions.Verb
 	case "safety-prompt":
 		return safetyPromptVerb
 	case "pattern":
-		return patternVerb
+		return policies.PatternVerb
 	case "policy":
-		return policyVerb
+		return policies.Verb
 	case "doctor":
 		return doctorVerb
 	case "init":
@@ -75,13 +81,13 @@ func verbs(name string) verb {
 	case "sandbox":
 		return sandboxVerb
 	case "requests":
-		return requestsVerb
+		return approvals.RequestsVerb
 	case "approve":
-		return approveVerb
+		return approvals.ApproveVerb
 	case "deny":
-		return denyVerb
+		return approvals.DenyVerb
 	case "delegate":
-		return delegateVerb
+		return approvals.DelegateVerb
 	case "run":
 		return runfileVerb
 	case "workspace":
@@ -99,9 +105,9 @@ func verbs(name string) verb {
 	case "redact":
 		return redactVerb
 	case "verify", "sign", "attest":
-		return handToVerifier
+		return func(*cli.Console, *cli.Values) (int, error) { return 0, cli.HandOver("atip-verify", os.Args[1:]) }
 	case "trust":
-		return trustVerb
+		return registries.TrustVerb
 	}
 	return nil
 }
@@ -123,8 +129,8 @@ func Main(argv []string) (status int) {
 	if len(argv) > 1 && argv[1] == selftest.Verb {
 		return selftest.Main(argv[2:])
 	}
-	if len(argv) > 1 && argv[1] == completeVerb {
-		return complete(c, argv[2:])
+	if len(argv) > 1 && argv[1] == completions.CompleteVerb {
+		return completions.Complete(c, argv[2:])
 	}
 	if len(argv) > 2 && argv[1] == "help" {
 		return c.HelpOn(argv[2:])
@@ -147,8 +153,8 @@ func Main(argv []string) (status int) {
 		return c.Fail(err)
 	}
 	c.Apply(v)
-	if l := listingOf(c, v); l != nil {
-		c.Shorten, c.Columns = l.print, len(l.fields) > 0
+	if l := answer.ListingOf(c, v); l != nil {
+		c.Shorten, c.Columns = l.Print, len(l.Fields) > 0
 	}
 	if v.Has("help") {
 		return failed(c, c.Text(cli.Help(spec)), 0)
@@ -160,11 +166,6 @@ func Main(argv []string) (status int) {
 	return failed(c, err, code)
 }
 
-// handToVerifier goes on as the program that links the signature libraries.
-func handToVerifier(*cli.Console, *cli.Values) (int, error) {
-	return 0, cli.HandOver("atip-verify", os.Args[1:])
-}
-
 // permitted judges a verb that no person types at a terminal as a command would be judged that
 // did the same; one that widens what runs may do is not for anybody else.
 func permitted(spec cli.Spec, v *cli.Values, words []string) error {
@@ -173,11 +174,11 @@ func permitted(spec cli.Spec, v *cli.Values, words []string) error {
 		if spec.Machines != "" && v.Has(spec.Machines) && !insideRun() {
 			return nil
 		}
-		a, err := openAnswers()
+		a, err := approvals.Open()
 		if err != nil {
 			return err
 		}
-		t, err := a.ownTerminal()
+		t, err := a.OwnTerminal()
 		if err != nil {
 			fix, example := "type it on your own terminal, outside atip-exec", ""
 			if spec.Machines != "" && !insideRun() {
@@ -211,7 +212,7 @@ func atTerminal() bool {
 	if insideRun() {
 		return false
 	}
-	t, err := openTerminal()
+	t, err := approvals.OpenTerminal()
 	if err != nil {
 		return false
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/atip-dev/atip-exec/internal/approve"
 	"github.com/atip-dev/atip-exec/internal/cli"
+	"github.com/atip-dev/atip-exec/internal/cli/completions"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 )
@@ -103,7 +104,7 @@ func manFlags(b *strings.Builder, flags []cli.Flag) {
 		if f.Short != 0 {
 			head = "\\fB\\-" + string(f.Short) + "\\fR, " + head
 		}
-		if valued(f) {
+		if completions.Valued(f) {
 			value := f.Value
 			if f.Kind == cli.Enum {
 				value = strings.Join(f.Enum, "|")

@@ -17,6 +17,7 @@ import (
 
 	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/internal/cli"
+	"github.com/atip-dev/atip-exec/internal/cli/answer"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/mcp"
@@ -60,7 +61,7 @@ func serveRunfile(c *cli.Console, v *cli.Values) (int, error) {
 	default:
 		return 0, fault.New(errcode.FlagValue, "--serve-mcp: "+strconv.Quote(v.Rest[0])+" is not stdio or http").With("flag", "--serve-mcp").WithFix("choose one", "atip run --serve-mcp http")
 	}
-	f, err := loadRunfile(v.Get("runfile"))
+	f, err := answer.Runfile(v.Get("runfile"))
 	if err != nil {
 		return 0, err
 	}
@@ -153,7 +154,7 @@ func readToken(file string) (string, error) {
 	case !info.Mode().IsRegular() || info.Mode().Perm()&0o077 != 0:
 		return "", fault.New(errcode.FlagValue, "--token-file: "+file+" is no regular file that only you can read").With("flag", "--token-file").WithFix("restrict it", "chmod 600 "+file)
 	}
-	raw, err := readFile(file, 4096)
+	raw, err := answer.ReadFile(file, 4096)
 	if err != nil {
 		return "", err
 	}
@@ -167,7 +168,7 @@ func readToken(file string) (string, error) {
 // newToken makes a token and a file for it, in the state directory, which no confined run
 // can read.
 func newToken() (token, file string, err error) {
-	dirs, _, err := home()
+	dirs, _, err := answer.Home()
 	if err != nil {
 		return "", "", err
 	}
@@ -423,14 +424,14 @@ func withCall(schema any) property {
 
 // commandTools are the commands of a tool that has metadata.
 func commandTools(c *cli.Console, name string, pass []string, readonly bool) ([]mcp.Tool, error) {
-	s, err := subjectOf(name)
+	s, err := answer.SubjectOf(name)
 	if err == nil {
-		err = s.needDocument()
+		err = s.NeedDocument()
 	}
 	if err != nil {
 		return nil, err
 	}
-	compiled, err := s.document().Compile(s.Provenance, atip.CompileOptions{Provider: "mcp"})
+	compiled, err := s.Document().Compile(s.Provenance, atip.CompileOptions{Provider: "mcp"})
 	if err != nil {
 		return nil, err
 	}
@@ -466,7 +467,7 @@ func commandTools(c *cli.Console, name string, pass []string, readonly bool) ([]
 }
 
 func functionTools(c *cli.Console, file string, pass []string, readonly bool) ([]mcp.Tool, error) {
-	f, err := loadRunfile(file)
+	f, err := answer.Runfile(file)
 	if err != nil {
 		return nil, err
 	}

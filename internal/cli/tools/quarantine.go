@@ -10,6 +10,7 @@ import (
 
 	"github.com/atip-dev/atip-exec/internal/caller"
 	"github.com/atip-dev/atip-exec/internal/cli"
+	"github.com/atip-dev/atip-exec/internal/cli/answer"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/sandbox"
@@ -32,8 +33,8 @@ func quarantineVerb(c *cli.Console, v *cli.Values) (int, error) {
 		if c.Documents() {
 			return 0, c.Document(map[string]any{"kind": quarantineKind, "runs": all})
 		}
-		all, left := most(v, all)
-		return 0, c.Text(quarantineText(all) + leftOutLine(left))
+		all, left := answer.Most(v, all)
+		return 0, c.Text(quarantineText(all) + answer.LeftOutLine(left))
 	}
 	const fix, example = "name a run from `atip sandbox quarantine list`", "atip sandbox quarantine list"
 	switch words[0] {
@@ -70,7 +71,7 @@ func quarantineText(all []sandbox.Quarantine) string {
 	for _, q := range all {
 		out += q.Run + "\n"
 		for _, k := range q.Files {
-			out += "  " + visible(k.Path()) + "\n" // a run chose the name
+			out += "  " + answer.Visible(k.Path()) + "\n" // a run chose the name
 		}
 	}
 	return out
@@ -94,7 +95,7 @@ func restoreQuarantine(c *cli.Console, q sandbox.Quarantine, words []string, for
 	}
 	text := ""
 	for _, path := range done {
-		text += "restored " + visible(path) + "\n"
+		text += "restored " + answer.Visible(path) + "\n"
 	}
 	return c.Text(text)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/atip-dev/atip-exec/internal/caller"
 	"github.com/atip-dev/atip-exec/internal/cli"
+	"github.com/atip-dev/atip-exec/internal/cli/answer"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/runfile"
@@ -23,7 +24,7 @@ func runfileVerb(c *cli.Console, v *cli.Values) (int, error) {
 	if v.Has("serve-mcp") {
 		return serveRunfile(c, v)
 	}
-	f, err := loadRunfile(v.Get("runfile"))
+	f, err := answer.Runfile(v.Get("runfile"))
 	if err != nil {
 		return 0, err
 	}
@@ -98,19 +99,6 @@ func passedOn(v *cli.Values) []string {
 	return flags
 }
 
-// loadRunfile reads the Runfile that counts here; file is of --runfile, "" to look.
-func loadRunfile(file string) (*runfile.File, error) {
-	dirs, _, err := home()
-	if err != nil {
-		return nil, err
-	}
-	cwd, err := os.Getwd()
-	if err != nil {
-		return nil, fault.New(errcode.NoInputFile, err.Error())
-	}
-	return runfile.Load(runfile.Place{File: file, Dir: cwd, Home: dirs.Home, Global: os.Getenv("RUN_NO_GLOBAL_MERGE") != "1", UID: os.Geteuid(), Owner: ownerOf})
-}
-
 // defaultShell runs functions that name no interpreter: RUN_SHELL if that is one, bash, sh.
 func defaultShell() string {
 	if shell := os.Getenv("RUN_SHELL"); filepath.IsAbs(shell) {
@@ -140,8 +128,8 @@ type functionDocument struct {
 
 func listFunctions(c *cli.Console, v *cli.Values, f *runfile.File) error {
 	if !c.Documents() {
-		functions, left := most(v, f.Functions)
-		return c.Text(runfile.List(functions) + leftOutLine(left))
+		functions, left := answer.Most(v, f.Functions)
+		return c.Text(runfile.List(functions) + answer.LeftOutLine(left))
 	}
 	list := []functionDocument{}
 	for _, fn := range f.Functions {

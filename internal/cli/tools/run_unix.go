@@ -4,7 +4,6 @@ package tools
 
 import (
 	"io"
-	"io/fs"
 	"os"
 	"syscall"
 
@@ -14,14 +13,6 @@ import (
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/runfile"
 )
-
-func ownerOf(info fs.FileInfo) (uid int, ok bool) {
-	st, ok := info.Sys().(*syscall.Stat_t)
-	if !ok {
-		return 0, false
-	}
-	return int(st.Uid), true
-}
 
 // startFunction puts atip-exec in the place of this process, so that signals, terminal and
 // status are those of the function. The code lies in a file without a name.

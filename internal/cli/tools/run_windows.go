@@ -1,14 +1,10 @@
 package tools
 
 import (
-	"io/fs"
-
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/runfile"
 )
-
-func ownerOf(fs.FileInfo) (uid int, ok bool) { return 0, false }
 
 // startFunction needs a descriptor for the code, which Windows has no way to hand over.
 func startFunction(*runfile.Call, []string) error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strconv"
 
 	"github.com/atip-dev/atip-exec/internal/caller"
 	"github.com/atip-dev/atip-exec/internal/cli"
@@ -65,16 +66,16 @@ func sandboxTest(c *cli.Console, v *cli.Values) (int, error) {
 // testTable is the report for a person: a line for each guarantee, and for each probe that
 // was not simply refused.
 func testTable(r *selftest.Report, all bool) string {
-	out := "tier " + r.Tier + ", Landlock ABI " + itoa(r.ABI) + "\n\n"
+	out := "tier " + r.Tier + ", Landlock ABI " + strconv.Itoa(r.ABI) + "\n\n"
 	marks := map[string]string{"holds": "✔", "escaped": "✘", "unproven": "✘", "gap": "-", "n/a": "-"}
 	for _, g := range r.Guarantees {
-		line := marks[g.Status] + " " + pad(g.Guarantee, 13) + pad(g.Status, 9) + itoa(g.Denied) + " refused"
+		line := marks[g.Status] + " " + pad(g.Guarantee, 13) + pad(g.Status, 9) + strconv.Itoa(g.Denied) + " refused"
 		for _, n := range []struct {
 			count int
 			what  string
 		}{{g.Escaped, "got through"}, {g.NA, "n/a"}, {g.Unclear, "unclear"}} {
 			if n.count > 0 {
-				line += ", " + itoa(n.count) + " " + n.what
+				line += ", " + strconv.Itoa(n.count) + " " + n.what
 			}
 		}
 		out += line

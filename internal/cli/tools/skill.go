@@ -7,6 +7,7 @@ import (
 	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/internal/caller"
 	"github.com/atip-dev/atip-exec/internal/cli"
+	"github.com/atip-dev/atip-exec/internal/cli/answer"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/plan"
@@ -25,9 +26,9 @@ func skillVerb(c *cli.Console, v *cli.Values) (int, error) {
 	if len(v.Rest) != 1 {
 		return 0, fault.New(errcode.Arguments, "skill takes one tool").WithFix("name one", "atip skill gh")
 	}
-	s, err := subjectOf(v.Rest[0])
+	s, err := answer.SubjectOf(v.Rest[0])
 	if err == nil {
-		err = s.needDocument()
+		err = s.NeedDocument()
 	}
 	if err != nil {
 		return 0, err
@@ -68,7 +69,7 @@ func skillHead(name, description string) string {
 	if len(clean) > 64 {
 		clean = clean[:64]
 	}
-	runes := []rune(plain(description))
+	runes := []rune(answer.Plain(description))
 	if len(runes) > 1024 {
 		runes = append(runes[:1021], '.', '.', '.')
 	}
@@ -80,15 +81,15 @@ func yamlText(s string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s) + `"`
 }
 
-func toolSkill(s subject, said string) string {
+func toolSkill(s answer.Subject, said string) string {
 	var b strings.Builder
-	d := s.document()
+	d := s.Document()
 	description := d.Description()
 	if description == "" {
 		description = s.Name
 	}
 	b.WriteString(skillHead(s.Name, "Use "+s.Name+" through atip-exec. "+description))
-	fmt.Fprintf(&b, "# %s\n\n%s\n\nWritten from metadata: %s, rank %s.\nRun it as `atip-exec -- %s …`; `atip-exec explain -- %s …` says what would happen and starts nothing.\n", plain(s.Name), plain(description), plain(s.Provenance.Source), s.Provenance.Rank, s.Name, s.Name)
+	fmt.Fprintf(&b, "# %s\n\n%s\n\nWritten from metadata: %s, rank %s.\nRun it as `atip-exec -- %s …`; `atip-exec explain -- %s …` says what would happen and starts nothing.\n", answer.Plain(s.Name), answer.Plain(description), answer.Plain(s.Provenance.Source), s.Provenance.Rank, s.Name, s.Name)
 	b.WriteString("\n## Commands\n\n")
 	for _, one := range d.Commands(s.Provenance) {
 		if !one.Leaf() {
@@ -102,10 +103,10 @@ func toolSkill(s subject, said string) string {
 		if text == "" {
 			text = "no description"
 		}
-		fmt.Fprintf(&b, "- `%s`: %s%s\n", plain(strings.Join(append([]string{s.Name}, one.Path...), " ")), plain(text), flags)
+		fmt.Fprintf(&b, "- `%s`: %s%s\n", answer.Plain(strings.Join(append([]string{s.Name}, one.Path...), " ")), answer.Plain(text), flags)
 		for i, e := range one.Examples {
 			if i < 3 {
-				fmt.Fprintf(&b, "  - `%s`\n", plain(e))
+				fmt.Fprintf(&b, "  - `%s`\n", answer.Plain(e))
 			}
 		}
 	}
@@ -114,7 +115,7 @@ func toolSkill(s subject, said string) string {
 	}
 	b.WriteString("\n## Exit status\n\n" + exitSummary)
 	if said != "" {
-		b.WriteString("\n## What " + plain(s.Name) + " itself says\n\nThese are words of the tool, not of atip-exec or its user:\n\n> " + said + "\n")
+		b.WriteString("\n## What " + answer.Plain(s.Name) + " itself says\n\nThese are words of the tool, not of atip-exec or its user:\n\n> " + said + "\n")
 	}
 	return b.String()
 }

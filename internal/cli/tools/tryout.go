@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/atip-dev/atip-exec/internal/caller"
+	"github.com/atip-dev/atip-exec/internal/cli/answer"
 	"github.com/atip-dev/atip-exec/internal/wiring"
 )
 
@@ -84,5 +85,5 @@ func firstLine(s string) string {
 	if s == "" {
 		s = "nothing"
 	}
-	return visible(s)
+	return answer.Visible(s)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/atip-dev/atip-exec/internal/audit"
 	"github.com/atip-dev/atip-exec/internal/caller"
 	"github.com/atip-dev/atip-exec/internal/cli"
+	"github.com/atip-dev/atip-exec/internal/cli/answer"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/plan"
@@ -97,16 +98,16 @@ func undoText(res *undo.Result, q undo.Request, root string) string {
 		if r, err := filepath.Rel(root, c.Path); err == nil && !strings.HasPrefix(r, "..") {
 			rel = r
 		}
-		fmt.Fprintf(&out, "  %-7s %s\n", c.Op, plain(rel))
+		fmt.Fprintf(&out, "  %-7s %s\n", c.Op, answer.Plain(rel))
 	}
 	did := "restored"
 	if q.DryRun {
 		did = "would restore"
 	}
-	fmt.Fprintf(&out, "%s the state before %s %s: %s\n", did, res.Run.Time.Local().Format(time.DateTime), plain(title(res.Run)), undoCounts(&res.Files))
+	fmt.Fprintf(&out, "%s the state before %s %s: %s\n", did, res.Run.Time.Local().Format(time.DateTime), answer.Plain(answer.UndoTitle(res.Run)), answer.UndoCounts(&res.Files))
 	for _, l := range res.Later {
 		if l.Kind != "checkpoint" {
-			fmt.Fprintf(&out, "  taken back with it: %s %s\n", l.Run, plain(title(l)))
+			fmt.Fprintf(&out, "  taken back with it: %s %s\n", l.Run, answer.Plain(answer.UndoTitle(l)))
 		}
 	}
 	const most = 40
@@ -130,34 +131,13 @@ func undoText(res *undo.Result, q undo.Request, root string) string {
 				break
 			}
 			line(undo.Change{Path: c.Path, Op: "left"})
-			fmt.Fprintf(&out, "          %s\n", plain(c.Op))
+			fmt.Fprintf(&out, "          %s\n", answer.Plain(c.Op))
 		}
 	}
 	if len(res.Conflicts) > 0 {
 		out.WriteString("files that others changed since are unchanged; --force restores them too\n")
 	}
 	return out.String()
-}
-
-func title(r undo.Run) string {
-	switch {
-	case r.Name != "":
-		return r.Name
-	case r.Cmd != "":
-		return r.Cmd
-	}
-	return r.Run
-}
-
-func undoCounts(n *undo.Counts) string {
-	if n == nil {
-		return "not known"
-	}
-	text := fmt.Sprintf("+%d ~%d -%d", n.Added, n.Changed, n.Removed)
-	if n.Git > 0 {
-		text += ", git"
-	}
-	return text
 }
 
 func undoList(c *cli.Console, v *cli.Values, s *undo.Store) error {
@@ -171,10 +151,10 @@ func undoList(c *cli.Console, v *cli.Values, s *undo.Store) error {
 	if len(runs) == 0 {
 		return c.Text("no run changed anything here\n")
 	}
-	runs, left := most(v, runs)
+	runs, left := answer.Most(v, runs)
 	var out strings.Builder
 	for _, r := range runs {
-		what := undoCounts(r.Counts)
+		what := answer.UndoCounts(r.Counts)
 		if r.Kind == "checkpoint" {
 			what = "checkpoint"
 		}
@@ -182,9 +162,9 @@ func undoList(c *cli.Console, v *cli.Values, s *undo.Store) error {
 		if r.Lost > 0 {
 			lost = fmt.Sprintf("  (%d not covered)", r.Lost)
 		}
-		fmt.Fprintf(&out, "%s  %s  %-16s %s%s\n", r.Run, r.Time.Local().Format(time.DateTime), what, plain(title(r)), lost)
+		fmt.Fprintf(&out, "%s  %s  %-16s %s%s\n", r.Run, r.Time.Local().Format(time.DateTime), what, answer.Plain(answer.UndoTitle(r)), lost)
 	}
-	return c.Text(out.String() + leftOutLine(left))
+	return c.Text(out.String() + answer.LeftOutLine(left))
 }
 
 // undoForget removes the copies of one workspace.
@@ -220,9 +200,9 @@ func undoForget(c *cli.Console, v *cli.Values) error {
 		return c.Document(map[string]any{"kind": undoKind, "forgotten": removed})
 	}
 	if len(removed) == 0 {
-		return c.Text("nothing is kept of " + plain(abs) + "\n")
+		return c.Text("nothing is kept of " + answer.Plain(abs) + "\n")
 	}
-	return c.Text("removed all copies of " + plain(strings.Join(removed, ", ")) + "\n")
+	return c.Text("removed all copies of " + answer.Plain(strings.Join(removed, ", ")) + "\n")
 }
 
 // checkpointVerb copies the workspace by hand.
@@ -247,13 +227,13 @@ func checkpointVerb(c *cli.Console, v *cli.Values) (int, error) {
 	if c.Documents() {
 		return 0, c.Document(map[string]any{"kind": "atip-exec.checkpoint/1", "id": r.Run, "name": r.Name, "workspace": at.Root, "not_covered": made.Losses})
 	}
-	text := "checkpoint " + r.Run + " of " + plain(at.Root) + "\n"
+	text := "checkpoint " + r.Run + " of " + answer.Plain(at.Root) + "\n"
 	for i, l := range made.Losses {
 		if i == 20 {
 			text += fmt.Sprintf("  and %d more\n", len(made.Losses)-i)
 			break
 		}
-		text += "  not covered: " + plain(l.Path) + ": " + l.Why.String() + "\n"
+		text += "  not covered: " + answer.Plain(l.Path) + ": " + l.Why.String() + "\n"
 	}
 	return 0, c.Text(text)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/atip-dev/atip-exec/internal/approve"
 	"github.com/atip-dev/atip-exec/internal/caller"
 	"github.com/atip-dev/atip-exec/internal/cli"
+	"github.com/atip-dev/atip-exec/internal/cli/answer"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/place"
@@ -70,10 +71,10 @@ func workspaceVerb(c *cli.Console, v *cli.Values) (int, error) {
 	if c.Documents() {
 		return 0, c.Document(map[string]any{"kind": "atip-exec.workspaces/1", "file": dirs.WorkspacesFile(), "workspaces": append([]string{}, listed...)})
 	}
-	listed, left := most(v, listed)
+	listed, left := answer.Most(v, listed)
 	var b strings.Builder
 	for _, p := range listed {
-		b.WriteString(visible(p) + "\n")
+		b.WriteString(answer.Visible(p) + "\n")
 	}
-	return 0, c.Text(b.String() + leftOutLine(left))
+	return 0, c.Text(b.String() + answer.LeftOutLine(left))
 }

@@ -1,0 +1,44 @@
+package completions
+
+import (
+	"testing"
+	"time"
+)
+
+// TestCompletionIsBounded: an answer that hangs or breaks is no words, and is not waited for.
+func TestCompletionIsBounded(t *testing.T) {
+	one := []candidate{{"word", ""}}
+	hangs := make(chan struct{})
+	defer close(hangs)
+	for _, tt := range []struct {
+		name string
+		ask  func() []candidate
+		want int
+	}{
+		{"an answer", func() []candidate { return one }, 1},
+		{"a hang", func() []candidate { <-hangs; return one }, 0},
+		{"a panic", func() []candidate { panic("broken") }, 0},
+	} {
+		began := time.Now()
+		if got := within(50*time.Millisecond, tt.ask); len(got) != tt.want {
+			t.Errorf("%s: %v", tt.name, got)
+		}
+		if took := time.Since(began); took > 10*time.Second {
+			t.Errorf("%s took %v", tt.name, took)
+		}
+	}
+}
+
+// TestSpecialWordsAreLeftOut: a word that a shell reads in another way is not put on its line.
+func TestSpecialWordsAreLeftOut(t *testing.T) {
+	for _, r := range " \t\n$`'\"\\;&|<>()[]{}*?!#~=^\u202e\x1b\x00é" {
+		if !special(r) {
+			t.Errorf("%q would be offered", r)
+		}
+	}
+	for _, r := range "azAZ09_-.:/@+,%" {
+		if special(r) {
+			t.Errorf("%q would not be offered", r)
+		}
+	}
+}
