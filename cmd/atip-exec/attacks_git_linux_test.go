@@ -22,7 +22,7 @@ import (
 type attacked struct {
 	world
 	dir     string
-	port    int
+	port    string
 	uid     int
 	payload string   // in the workspace
 	extra   []string // of the environment under us
@@ -61,31 +61,26 @@ func newAttacked(t *testing.T, tier string, uid int) *attacked {
 	return a
 }
 
-func (a *attacked) url(name string) string { return fmt.Sprintf("git://127.0.0.1:%d/%s", a.port, name) }
+func (a *attacked) url(name string) string { return fmt.Sprintf("git://127.0.0.1:%s/%s", a.port, name) }
 
 // program says in files of the workspace that it ran, and with which rights.
 func (a *attacked) program() string {
-	return fmt.Sprintf("#!/bin/bash\nexec 2>/dev/null\necho ran >>%[1]s/ran\n(: </dev/tcp/127.0.0.1/%[2]d) && echo network >>%[1]s/rights\n: <%[3]s/.ssh/id_ed25519 && echo key >>%[1]s/rights\n"+
+	return fmt.Sprintf("#!/bin/bash\nexec 2>/dev/null\necho ran >>%[1]s/ran\n(: </dev/tcp/127.0.0.1/%[2]s) && echo network >>%[1]s/rights\n: <%[3]s/.ssh/id_ed25519 && echo key >>%[1]s/rights\n"+
 		"echo x >%[3]s/outside && echo outside >>%[1]s/rights\nexit 1\n", a.ws, a.port, a.home)
 }
 
 // serve is git's own server, on the loopback of this machine.
 func (a *attacked) serve() {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	a.port = l.Addr().(*net.TCPAddr).Port
-	l.Close()
-	cmd := exec.Command("git", "daemon", "--export-all", "--enable=receive-pack", "--reuseaddr", "--listen=127.0.0.1", "--port="+strconv.Itoa(a.port), "--base-path="+a.dir, a.dir)
+	a.port = freePort(a.t)
+	cmd := exec.Command("git", "daemon", "--export-all", "--enable=receive-pack", "--reuseaddr", "--listen=127.0.0.1", "--port="+a.port, "--base-path="+a.dir, a.dir)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: a.credential(), Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	cmd.Env = []string{"HOME=" + a.home, "PATH=/usr/bin:/bin"}
 	if err := cmd.Start(); err != nil {
 		a.t.Fatal(err)
 	}
 	a.t.Cleanup(func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL); _ = cmd.Wait() })
-	for range 100 {
-		if c, err := net.Dial("tcp", l.Addr().String()); err == nil {
+	for range 1500 {
+		if c, err := net.Dial("tcp", "127.0.0.1:"+a.port); err == nil {
 			c.Close()
 			return
 		}

@@ -6,7 +6,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -53,15 +55,22 @@ func (e example) at(port string) example {
 	return out
 }
 
+// lastPort counts the ports that tests of this process have asked for.
+var lastPort atomic.Int32
+
+// freePort is a port that a server started later can listen on. It lies below those that the kernel hands
+// out by itself, so that no other test gets it in between.
 func freePort(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 1000 {
+		port := strconv.Itoa(20000 + (os.Getpid()*61+int(lastPort.Add(1)))%12000)
+		if l, err := net.Listen("tcp", "127.0.0.1:"+port); err == nil {
+			l.Close()
+			return port
+		}
 	}
-	defer l.Close()
-	_, port, _ := net.SplitHostPort(l.Addr().String())
-	return port
+	t.Fatal("no port is free")
+	return ""
 }
 
 // serve starts a line that ends with " &", until the test ends, and waits for the port in it.

@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -19,6 +21,12 @@ var bin string
 const builtEnv = "ATIP_TEST_BIN"
 
 func TestMain(m *testing.M) {
+	// A script's background ignores these, and the programs would inherit that.
+	for _, s := range []os.Signal{os.Interrupt, syscall.SIGQUIT} {
+		if signal.Ignored(s) {
+			signal.Notify(make(chan os.Signal, 1), s)
+		}
+	}
 	os.Exit(func() int {
 		if bin = os.Getenv(builtEnv); bin != "" {
 			return m.Run()

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/atip-dev/atip-exec/internal/batch"
 	"github.com/atip-dev/atip-exec/internal/caller"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
@@ -318,7 +319,7 @@ func (c *Console) batch(v *Values) int {
 	// What lives on between two answers is small, so that the heap would be collected for
 	// every few dozen of them.
 	debug.SetGCPercent(400)
-	b := &plan.Batch{Policies: v.All("policy"), Profiles: v.All("profile"), Directory: v.Get("directory"), Machine: caller.Here(), Redactor: run.Redactor}
+	b := &batch.Batch{Policies: v.All("policy"), Profiles: v.All("profile"), Directory: v.Get("directory"), Machine: caller.Here(), Redactor: run.Redactor}
 	if err := b.Answer(os.Stdin, c.Out); err != nil {
 		return c.Fail(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"syscall"
 
 	"github.com/atip-dev/atip-exec/internal/regular"
+	"github.com/atip-dev/atip-exec/internal/subpath"
 )
 
 // Bounds of what is followed from one repository.
@@ -194,6 +195,21 @@ func (p *Pointers) worktrees(r Repository) {
 			p.Worktrees = append(p.Worktrees, path)
 		}
 	}
+}
+
+// OtherWorktrees are the names by which git finds the work trees of a workspace's repository that lie
+// elsewhere. Where they cannot be seen, git takes them for removed and forgets their index and
+// their branch: at once when it prunes, by itself some months later. gitDirs are the git
+// directories outside of the workspace.
+func OtherWorktrees(workspace string, gitDirs []string) []string {
+	if workspace == "" {
+		return nil
+	}
+	var p Pointers
+	for _, dir := range append([]string{filepath.Join(workspace, ".git")}, gitDirs...) {
+		p.worktrees(Repository{Common: dir})
+	}
+	return slices.DeleteFunc(p.Worktrees, func(path string) bool { return subpath.Within(path, workspace) })
 }
 
 func same(a, b string) bool {

@@ -106,7 +106,7 @@ func TestAllowedPathsAreGranted(t *testing.T) {
 		}
 		var p *Plan
 		if len(r.Env)+len(r.Files) == 0 {
-			p, err = b.make(w.invocation(r))
+			p, err = b.Plan(w.invocation(r))
 		} else {
 			m := w.machine()
 			for name, value := range r.Env {

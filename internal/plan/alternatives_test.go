@@ -12,20 +12,6 @@ import (
 	"github.com/atip-dev/atip-exec/policy"
 )
 
-// TestAlternativesAreNeverEmpty: each refusal says how to go on, and none how to approve.
-func TestAlternativesAreNeverEmpty(t *testing.T) {
-	for rule := range alternativeOf() {
-		p := &Plan{Decision: Decision{Decision: policy.Decision{Action: policy.Confirm, Reasons: []policy.Reason{{Rule: rule, Action: policy.Confirm}}}}}
-		if got := p.alternatives(); len(got) != 1 || strings.Contains(got[0], "approve") {
-			t.Errorf("%s: %q", rule, got)
-		}
-	}
-	p := &Plan{Decision: Decision{Decision: policy.Decision{Action: policy.Deny, Reasons: []policy.Reason{{Rule: "user/mine", Action: policy.Deny}}}}}
-	if got := p.alternatives(); len(got) != 1 {
-		t.Errorf("a rule of a policy: %q", got)
-	}
-}
-
 // TestReasonsAreSupported: each reason of a refusal of the corpus is a fact of its step, what is not known is
 // said to be unknown, and the refusal fits its bounds and says how to go on. It takes an eighth of the rows;
 // with CORPUS_ROWS=all every one.
@@ -43,7 +29,7 @@ func TestReasonsAreSupported(t *testing.T) {
 		if i%8 != 0 && os.Getenv("CORPUS_ROWS") != "all" || len(r.Env)+len(r.Files) > 0 || r.Decision == "allow" && len(r.Acceptable) == 1 {
 			continue
 		}
-		p, err := b.make(w.invocation(r))
+		p, err := b.Plan(w.invocation(r))
 		if err != nil {
 			continue
 		}

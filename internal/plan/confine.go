@@ -13,6 +13,7 @@ import (
 	"github.com/atip-dev/atip-exec/internal/effects"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/internal/gitrepo"
 	"github.com/atip-dev/atip-exec/internal/place"
 	"github.com/atip-dev/atip-exec/internal/subpath"
 	"github.com/atip-dev/atip-exec/policy"
@@ -70,8 +71,14 @@ func (p *confining) derive() (err error) {
 	}
 	in.Names = ProtectedNames()
 	in.Judge, in.Keeps, in.Patterns = p.judgeGrant, p.World.Keeps, p.Reading.Patterns
-	in.OtherWorktrees = p.otherWorktrees()
-	in.CargoSettings, in.SecretLinks = p.cargoSettings(in.Families), p.secretLinks()
+	in.OtherWorktrees = gitrepo.OtherWorktrees(p.Workspace, p.gitDirs)
+	if slices.Contains(in.Families, "cargo") {
+		in.CargoSettings = place.CargoSettings(p.Dirs.Home, p.Machine.Getenv)
+	}
+	var cut bool
+	if in.SecretLinks, cut = place.SecretLinks(p.Workspace, p.Dirs.Home); cut {
+		p.Warnings = append(p.Warnings, fmt.Sprintf("a credential file of yours has a second name, which was not found among the first %d names of the workspace; if it is further down, this run can read it", place.MaxLinkSearch))
+	}
 	if p.Prepared != nil {
 		in.Files = p.Prepared.Files()
 	}

@@ -124,7 +124,7 @@ func (w corpusWorld) ask(r *corpus.Row, b *Batch) answer {
 	var p *Plan
 	var err error
 	if len(r.Env) == 0 && len(r.Files) == 0 {
-		p, err = b.make(inv)
+		p, err = b.Plan(inv)
 	} else {
 		m := b.Machine
 		for name, value := range r.Env {

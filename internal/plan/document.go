@@ -122,7 +122,7 @@ type EnvDocument struct {
 
 // Document renders the plan for machines.
 func (p *Plan) Document() Document {
-	d := Document{Kind: planKind, Decision: p.Decision.Action, Argv: p.Invocation.Words(), Cwd: p.Cwd, Workspace: p.Workspace, NoWorkspace: p.NoWorkspace, Steps: []StepDocument{},
+	d := Document{Kind: Kind, Decision: p.Decision.Action, Argv: p.Invocation.Words(), Cwd: p.Cwd, Workspace: p.Workspace, NoWorkspace: p.NoWorkspace, Steps: []StepDocument{},
 		Reasons: p.Decision.Reasons, Alternatives: p.Decision.Alternatives, Lifted: p.Decision.Lifted, Grants: DangersOf(p.Decision.Grants.Effects), Sandbox: p.Receipt(), Pending: append([]string{}, p.pending...),
 		Environment: EnvDocument{Passed: p.Env.Passed, Dropped: p.Env.Dropped, Credentials: p.Env.Credentials}, Policy: p.Policies.Sources(), Profile: p.Policies.Profile(), Delegation: p.ChainNames()}
 	if d.Reasons == nil {

@@ -2,6 +2,3 @@ package plan
 
 // FileID has no inode to tell here; the path alone names the directory.
 func FileID(string) (dev, ino uint64) { return 0, 0 }
-
-// linkedFile cannot be told here.
-func linkedFile(string) (id [2]uint64, linked bool) { return id, false }

@@ -115,7 +115,7 @@ func (j *Judge) Decide(q Question) Verdict {
 	if err := j.settle(q.Cwd); err != nil {
 		return failed(err)
 	}
-	p, err := j.batch.make(inv)
+	p, err := j.batch.Plan(inv)
 	if err != nil {
 		return failed(err)
 	}

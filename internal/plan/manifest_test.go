@@ -16,7 +16,7 @@ func TestManifestsAreCode(t *testing.T) {
 	decide := func(dir string, argv ...string) policy.Action {
 		t.Helper()
 		b := &Batch{Machine: w.machine()}
-		p, err := b.make(Invocation{Argv: argv, Directory: dir})
+		p, err := b.Plan(Invocation{Argv: argv, Directory: dir})
 		if err != nil {
 			t.Fatalf("%q: %v", argv, err)
 		}
@@ -77,7 +77,7 @@ func TestManifestsAreCode(t *testing.T) {
 		}
 	}
 	b := &Batch{Machine: w.machine()}
-	p, err := b.make(Invocation{Shell: "echo x > mix.exs; mix hex.outdated", IsShell: true, Directory: w.Dir})
+	p, err := b.Plan(Invocation{Shell: "echo x > mix.exs; mix hex.outdated", IsShell: true, Directory: w.Dir})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -135,7 +135,7 @@ func (o *oracle) check(text string) (calls int, err error) {
 			return 0, errUnfit
 		}
 	}
-	p, err := o.batch.make(Invocation{Shell: text, IsShell: true, Directory: o.w.Dir})
+	p, err := o.batch.Plan(Invocation{Shell: text, IsShell: true, Directory: o.w.Dir})
 	if err != nil {
 		return 0, errUnfit
 	}
@@ -328,7 +328,7 @@ func TestOracleBound(t *testing.T) {
 		t.Fatalf("unbounded, %d of 200 processes were started", n)
 	}
 	os.Remove(count)
-	p, err := o.batch.make(Invocation{Shell: many, IsShell: true, Directory: o.w.Dir})
+	p, err := o.batch.Plan(Invocation{Shell: many, IsShell: true, Directory: o.w.Dir})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/advice"
 	"github.com/atip-dev/atip-exec/internal/caller"
 	"github.com/atip-dev/atip-exec/internal/effects"
 	"github.com/atip-dev/atip-exec/internal/errcode"
@@ -105,7 +106,7 @@ func JudgeVerb(m caller.Machine, words []string, paths []OwnPath, effects ...ati
 	if d.Action == policy.Deny {
 		code, what = errcode.Denied, "denied: "
 	}
-	return fault.New(code, what+sentence(Quote(words), strings.Join(why, "; "))+" ("+strings.Join(rules, ", ")+")").With("decision", d.Action).With("rules", rules).
+	return fault.New(code, what+advice.Sentence(Quote(words), strings.Join(why, "; "))+" ("+strings.Join(rules, ", ")+")").With("decision", d.Action).With("rules", rules).
 		WithFix("name paths of the workspace, or type it on your own terminal", "")
 }
 

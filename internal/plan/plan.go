@@ -221,8 +221,9 @@ func (p *Plan) Refusal() error {
 }
 
 func (p *Plan) refuse(code, what string) error {
-	texts, rules := p.clauses()
-	suggest := p.suggestion()
+	refusal := p.refusal()
+	texts, rules := refusal.Clauses()
+	suggest := refusal.Suggestion()
 	if why, fix := p.Unregistered(); why != "" && slices.Contains(rules, "builtin/outside") {
 		texts, suggest = append(texts, why), fix
 	}
@@ -235,7 +236,7 @@ func (p *Plan) refuse(code, what string) error {
 		named = strings.Join(rules[:2], ", ") + " and " + strconv.Itoa(len(rules)-2) + " more"
 	}
 	f := fault.New(code, message+" ("+named+")").With("decision", p.Decision.Action).With("rules", rules).With("steps", p.StepDetails())
-	f.With("alternatives", p.alternatives())
+	f.With("alternatives", refusal.Alternatives())
 	if i := slices.IndexFunc(p.Decision.Reasons, func(r policy.Reason) bool { return r.Action == p.Decision.Action }); i >= 0 && p.Decision.Reasons[i].Step < len(p.Steps) {
 		f.With("step", Quote(p.Steps[p.Decision.Reasons[i].Step].Argv))
 	}

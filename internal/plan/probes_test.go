@@ -76,7 +76,7 @@ func TestNonsenseWordIsNotAllowed(t *testing.T) {
 	b := &Batch{Machine: w.machine()}
 	asked, taking := 0, 0
 	allowed := func(argv []string) (atip.Set, bool) {
-		p, err := b.make(Invocation{Argv: argv, Directory: w.Dir})
+		p, err := b.Plan(Invocation{Argv: argv, Directory: w.Dir})
 		if err != nil {
 			return 0, false
 		}
@@ -142,7 +142,7 @@ func TestForeignHostIsNotAllowed(t *testing.T) {
 	b := &Batch{Machine: w.machine()}
 	asked, plain := 0, 0
 	reached := func(argv []string) bool {
-		p, err := b.make(Invocation{Argv: argv, Directory: w.Dir})
+		p, err := b.Plan(Invocation{Argv: argv, Directory: w.Dir})
 		if err != nil {
 			return false
 		}
@@ -219,7 +219,7 @@ func TestLookAlikesAreNoHosts(t *testing.T) {
 		{"aws", "logs", "tail", "/aws/lambda/f", "--since", "1h"}, {"aws", "ec2", "describe-instances", "--filters", "Name=tag:Name,Values=a"}, {"aws", "iam", "get-policy", "--policy-arn", "arn:aws:iam::1:policy/x"},
 		{"helm", "search", "repo", "x", "--version", "1.2.3"}, {"terraform", "init", "-backend-config", "key=a"}, {"git", "fetch", "origin", "main:main"}, {"git", "pull", "--rebase", "origin", "main"},
 	} {
-		p, err := b.make(Invocation{Argv: argv, Directory: w.Dir})
+		p, err := b.Plan(Invocation{Argv: argv, Directory: w.Dir})
 		if err != nil {
 			t.Errorf("%q: %v", argv, err)
 			continue

@@ -28,15 +28,15 @@ func remotePlan(t *testing.T, w corpusWorld, config, userPolicy string, argv ...
 			t.Fatal(err)
 		}
 	}
-	b := &Batch{Machine: w.machine()}
+	b, inv := &Batch{Machine: w.machine()}, Invocation{Argv: argv, Directory: dir}
 	if userPolicy != "" {
 		file := filepath.Join(t.TempDir(), "p.json")
 		if err := os.WriteFile(file, []byte(userPolicy), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		b.Policies = []string{file}
+		inv.Policies = []string{file}
 	}
-	p, err := b.make(Invocation{Argv: argv, Directory: dir, Policies: b.Policies})
+	p, err := b.Plan(inv)
 	if err != nil {
 		t.Fatalf("%q: %v", argv, err)
 	}
@@ -143,7 +143,7 @@ func TestClientsThatAreToldWhereToGo(t *testing.T) {
 		"ansible-playbook -i evil.example, p.yml": "evil.example:0",
 		"API_URL=https://evil.example gh pr list": "evil.example:0",
 	} {
-		p, err := b.make(Invocation{Shell: text, IsShell: true, Directory: w.Dir})
+		p, err := b.Plan(Invocation{Shell: text, IsShell: true, Directory: w.Dir})
 		if err != nil {
 			t.Fatal(err)
 		}

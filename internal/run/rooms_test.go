@@ -53,8 +53,8 @@ var rooms = map[string]map[string]string{
 		"shims/builtin/gen/":                "a generator",
 	},
 	"panic": {
-		"internal/run/planning.go":     "a panic of another goroutine goes on in this one",
-		"internal/plan/batchanswer.go": "the same",
+		"internal/run/planning.go": "a panic of another goroutine goes on in this one",
+		"internal/batch/answer.go": "the same",
 	},
 }
 

@@ -1,4 +1,4 @@
-package plan
+package batch
 
 import (
 	"bytes"
@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
+	"path/filepath"
 	"testing"
+
+	"github.com/atip-dev/atip-exec/internal/corpus"
 )
 
 // BenchmarkBatch answers a string of ten commands again and again, as
@@ -44,9 +47,12 @@ func BenchmarkBatchCorpus(b *testing.B) {
 	}
 	var in bytes.Buffer
 	enc := json.NewEncoder(&in)
-	rows := readCorpus(b)
+	rows, err := corpus.Read(filepath.Join("..", "..", "testdata", "commands"), "*")
+	if err != nil {
+		b.Fatal(err)
+	}
 	for _, r := range rows {
-		if err := enc.Encode(batchLine{Cmd: r.Cmd, Argv: r.Argv}); err != nil {
+		if err := enc.Encode(line{Cmd: r.Cmd, Argv: r.Argv}); err != nil {
 			b.Fatal(err)
 		}
 	}

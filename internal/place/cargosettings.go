@@ -1,9 +1,8 @@
-package plan
+package place
 
 import (
 	"bytes"
 	"path/filepath"
-	"slices"
 
 	"github.com/atip-dev/atip-exec/internal/regular"
 )
@@ -11,16 +10,13 @@ import (
 // maxCargoSettings bounds what is read of a file to see what it holds.
 const maxCargoSettings = 64 << 10
 
-// cargoSettings are the settings in the user's cargo home, which name mirrors, linkers and
+// CargoSettings are the settings in the user's cargo home, which name mirrors, linkers and
 // targets without which a build does not work. They belong beside the credentials, but
 // cargo takes a token here as well: a file that may hold one is left out.
-func (p *Plan) cargoSettings(families []string) []string {
-	if !slices.Contains(families, "cargo") {
-		return nil
-	}
-	home := p.Machine.Getenv("CARGO_HOME")
-	if home == "" && p.Dirs.Home != "" {
-		home = filepath.Join(p.Dirs.Home, ".cargo")
+func CargoSettings(userHome string, getenv func(string) string) []string {
+	home := getenv("CARGO_HOME")
+	if home == "" && userHome != "" {
+		home = filepath.Join(userHome, ".cargo")
 	}
 	if !filepath.IsAbs(home) {
 		return nil

@@ -1,4 +1,4 @@
-package plan
+package batch
 
 import (
 	"bufio"
@@ -9,12 +9,15 @@ import (
 	"io"
 	"strings"
 	"testing"
+
+	"github.com/atip-dev/atip-exec/internal/caller"
+	"github.com/atip-dev/atip-exec/internal/corpus"
 )
 
 // TestBatchOrder holds that answers come in the order of the lines, whatever each costs,
 // and are those that the line gets alone.
 func TestBatchOrder(t *testing.T) {
-	w := newCorpusWorld(t)
+	w := newWorld(t)
 	b := &Batch{Machine: w.machine(), Directory: w.Dir}
 	cmds := []string{"ls", "cat README.md | sort | uniq -c", "for i in a b c d; do git log --oneline $i | head; done", "rm -rf /", "gh pr list", "make -j8", "x", "echo $("}
 	var in bytes.Buffer
@@ -38,7 +41,7 @@ func TestBatchOrder(t *testing.T) {
 	for _, cmd := range cmds {
 		q := batched{done: make(chan struct{})}
 		q.line, _ = json.Marshal(map[string]any{"cmd": cmd})
-		(&Batch{Machine: w.machine(), Directory: w.Dir}).take(&q)
+		(&Batch{Machine: w.machine(), Directory: w.Dir}).worker().take(&q)
 		var a brief
 		if err := json.Unmarshal(q.answer, &a); err != nil {
 			t.Fatal(err)
@@ -73,7 +76,7 @@ func TestBatchOrder(t *testing.T) {
 
 // TestBatchWaits holds that a caller who asks only after the answer before gets it.
 func TestBatchWaits(t *testing.T) {
-	w := newCorpusWorld(t)
+	w := newWorld(t)
 	b := &Batch{Machine: w.machine(), Directory: w.Dir}
 	fromUs, toThem := io.Pipe()
 	fromThem, toUs := io.Pipe()
@@ -103,12 +106,12 @@ func (fullDisk) Write([]byte) (int, error) { return 0, errors.New("no space left
 // TestBatchCannotWrite holds that the end of the reader of answers ends the batch, and a
 // line that is too long as well.
 func TestBatchCannotWrite(t *testing.T) {
-	w := newCorpusWorld(t)
+	w := newWorld(t)
 	b := &Batch{Machine: w.machine(), Directory: w.Dir}
 	if err := b.Answer(strings.NewReader(strings.Repeat(`{"cmd":"ls"}`+"\n", 500)), fullDisk{}); err == nil || !strings.Contains(err.Error(), "no space left") {
 		t.Errorf("full disk: %v", err)
 	}
-	long := `{"cmd":"` + strings.Repeat("x", maxBatchLine) + `"}`
+	long := `{"cmd":"` + strings.Repeat("x", maxLine) + `"}`
 	var out bytes.Buffer
 	if err := b.Answer(strings.NewReader(`{"id":1,"cmd":"ls"}`+"\n"+long), &out); err == nil || !strings.Contains(err.Error(), "longer than 2 MiB") {
 		t.Errorf("long line: %v", err)
@@ -116,4 +119,29 @@ func TestBatchCannotWrite(t *testing.T) {
 	if !strings.Contains(out.String(), `"id":1,`) {
 		t.Errorf("what was batched before the long line: %q", out.String())
 	}
+}
+
+type world struct{ corpus.World }
+
+func newWorld(t testing.TB) world {
+	t.Helper()
+	w, err := corpus.NewWorld()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { w.Remove() })
+	return world{w}
+}
+
+func (w world) machine() caller.Machine {
+	m := here()
+	m.Environ = w.Environ()
+	return m
+}
+
+// here is this machine, where HOME may be any directory.
+func here() caller.Machine {
+	m := caller.Here()
+	m.Homes = []string{"/"}
+	return m
 }

@@ -1,4 +1,5 @@
-package plan
+// Package batch answers many commands with their plans, one JSON object a line, and starts none.
+package batch
 
 import (
 	"bufio"
@@ -9,14 +10,33 @@ import (
 	"runtime"
 	"slices"
 
+	"github.com/atip-dev/atip-exec/internal/caller"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/marshal"
+	"github.com/atip-dev/atip-exec/internal/plan"
 )
 
+// Batch says how the commands are planned.
+type Batch struct {
+	Policies  []string
+	Profiles  []string
+	Directory string
+	Machine   caller.Machine
+	Redactor  func(*plan.Plan) func(string) string // makes what takes secrets out of the answers; nil for none
+}
+
+// worker plans in its own places.
+type worker struct {
+	Batch
+	plans  plan.Batch
+	clean  func(string) string
+	answer marshal.Encoder
+}
+
 const (
-	maxBatchLine    = 2 << 20
-	maxBatchWorkers = 8 // each reads policy and files for itself
+	maxLine    = 2 << 20
+	maxWorkers = 8 // each reads policy and files for itself
 )
 
 // batched is one line of a batch on its way to its answer.
@@ -35,7 +55,7 @@ type batched struct {
 // they are answered are planned side by side. What cannot be planned is answered with
 // "deny" and its error; the first line that is no object is also the error of the whole.
 func (b *Batch) Answer(in io.Reader, out io.Writer) error {
-	order := make(chan *batched, 4*maxBatchWorkers)
+	order := make(chan *batched, 4*maxWorkers)
 	stop := make(chan struct{})
 	defer close(stop)
 	var broken error // of stdin; read when order is closed
@@ -60,7 +80,7 @@ func (b *Batch) Answer(in io.Reader, out io.Writer) error {
 	}
 	switch {
 	case errors.Is(broken, bufio.ErrTooLong):
-		return fault.New(errcode.Arguments, fmt.Sprintf("a line of stdin is longer than %d MiB", maxBatchLine>>20))
+		return fault.New(errcode.Arguments, fmt.Sprintf("a line of stdin is longer than %d MiB", maxLine>>20))
 	case broken != nil:
 		return fault.New(errcode.Arguments, "stdin: "+broken.Error())
 	}
@@ -72,9 +92,9 @@ func (b *Batch) Answer(in io.Reader, out io.Writer) error {
 func (b *Batch) hand(in io.Reader, order chan<- *batched, stop <-chan struct{}) error {
 	todo := make(chan *batched)
 	defer close(todo)
-	workers, most := 0, min(runtime.GOMAXPROCS(0), maxBatchWorkers)
+	workers, most := 0, min(runtime.GOMAXPROCS(0), maxWorkers)
 	lines := bufio.NewScanner(in)
-	lines.Buffer(make([]byte, 64<<10), maxBatchLine)
+	lines.Buffer(make([]byte, 64<<10), maxLine)
 	for n := 1; lines.Scan(); n++ {
 		if len(lines.Bytes()) == 0 {
 			continue
@@ -92,29 +112,40 @@ func (b *Batch) hand(in io.Reader, order chan<- *batched, stop <-chan struct{}) 
 		}
 		if workers < most {
 			workers++
-			own := Batch{Policies: b.Policies, Profiles: b.Profiles, Directory: b.Directory, Machine: b.Machine, Redactor: b.Redactor}
-			go own.work(todo)
+			go b.worker().work(todo)
 		}
 		todo <- q
 	}
 	return lines.Err()
 }
 
-func (b *Batch) work(todo <-chan *batched) {
+func (b *Batch) worker() *worker {
+	w := &worker{Batch: *b, plans: plan.Batch{Machine: b.Machine}}
+	if b.Redactor != nil {
+		w.plans.Settled = func(p *plan.Plan) {
+			if w.clean == nil {
+				w.clean = b.Redactor(p)
+			}
+		}
+	}
+	return w
+}
+
+func (b *worker) work(todo <-chan *batched) {
 	for q := range todo {
 		b.take(q)
 	}
 }
 
 // take answers one question.
-func (b *Batch) take(q *batched) {
+func (b *worker) take(q *batched) {
 	defer close(q.done)
 	defer func() { q.panic = recover() }()
-	var l batchLine
+	var l line
 	var answer any
 	if err := json.Unmarshal(q.line, &l); err != nil {
 		q.wrong = fault.New(errcode.Arguments, fmt.Sprintf("line %d of stdin is not a JSON object: %v", q.number, err)).WithFix("write {\"id\":1,\"argv\":[\"ls\"]}", "")
-		answer = batchError{Kind: planKind, Decision: "deny", Error: q.wrong}
+		answer = refusal{Kind: plan.Kind, Decision: "deny", Error: q.wrong}
 	} else {
 		answer = b.plan(l)
 	}
@@ -122,10 +153,50 @@ func (b *Batch) take(q *batched) {
 }
 
 // text is one answer without the secrets of the caller's environment and files.
-func (b *Batch) text(answer any) ([]byte, error) {
+func (b *worker) text(answer any) ([]byte, error) {
 	raw, err := b.answer.Again(answer)
 	if text := string(raw); err == nil && b.clean != nil && b.clean(text) != text {
 		raw, err = marshal.JSON(marshal.Clean(answer, b.clean))
 	}
 	return append(slices.Clone(raw), '\n'), err
+}
+
+// line is one question of a batch.
+type line struct {
+	ID   any      `json:"id"`
+	Cmd  *string  `json:"cmd"`
+	Argv []string `json:"argv"`
+	Cwd  string   `json:"cwd"`
+}
+
+// refusal is the answer to a line that has no plan.
+type refusal struct {
+	Kind     string       `json:"kind"`
+	ID       any          `json:"id,omitempty"`
+	Decision string       `json:"decision"`
+	Error    *fault.Fault `json:"error"`
+}
+
+func (b *worker) plan(q line) any {
+	inv := plan.Invocation{Argv: q.Argv, Policies: b.Policies, Profiles: b.Profiles, Directory: b.Directory}
+	if q.Cwd != "" {
+		inv.Directory = q.Cwd
+	}
+	if q.Cmd != nil {
+		inv.Shell, inv.IsShell = *q.Cmd, true
+	}
+	failed := func(err error) any {
+		return refusal{Kind: plan.Kind, ID: q.ID, Decision: "deny", Error: fault.From(err)}
+	}
+	if len(inv.Argv) == 0 && !inv.IsShell {
+		return failed(fault.New(errcode.NoCommand, "neither cmd nor argv"))
+	}
+	p, err := b.plans.Plan(inv)
+	if err != nil {
+		return failed(err)
+	}
+	defer p.Close()
+	d := p.Document()
+	d.ID = q.ID
+	return d
 }

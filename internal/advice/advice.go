@@ -1,4 +1,6 @@
-package plan
+// Package advice words a decision that stops a command: why, in the terms of its steps, and how to go
+// on without what was refused. It never says how to approve.
+package advice
 
 import (
 	"slices"
@@ -6,13 +8,22 @@ import (
 
 	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/internal/effects"
-	"github.com/atip-dev/atip-exec/internal/place"
+	"github.com/atip-dev/atip-exec/internal/shell"
 	"github.com/atip-dev/atip-exec/internal/subpath"
 	"github.com/atip-dev/atip-exec/policy"
 )
 
+// Refusal is what was decided, and what the wording of it rests on.
+type Refusal struct {
+	Decision  policy.Decision
+	Steps     []*effects.Step
+	Workspace string
+	Home      string
+	Moves     bool // a step changes what a later one pushes
+}
+
 // alternativeOf says, for each built-in rule that refuses, what a caller can do in place of the
-// command. It never says how to approve.
+// command.
 func alternativeOf() map[string]string {
 	return map[string]string{
 		"builtin/opaque":       "write the command out: text that is built at run time, piped in or decoded cannot be judged",
@@ -33,21 +44,21 @@ func alternativeOf() map[string]string {
 	}
 }
 
-// alternatives are ways to go on without the refused command: what the plan of it allows by
+// Alternatives are ways to go on without the refused command: what the decision allows by
 // itself, and what the deciding rules suggest.
-func (p *Plan) alternatives() []string {
-	out := slices.Clone(p.Decision.Alternatives)
+func (no *Refusal) Alternatives() []string {
+	out := slices.Clone(no.Decision.Alternatives)
 	var fine []string
-	for i, s := range p.Steps {
-		if i < len(p.Decision.Steps) && p.Decision.Steps[i].Action == policy.Allow && s.Call.Tool != ":" && len(s.Call.Nested) == 0 && !effects.IsShell(s.Call.Tool) && len(fine) < 3 {
-			fine = append(fine, Quote(s.Argv))
+	for i, s := range no.Steps {
+		if i < len(no.Decision.Steps) && no.Decision.Steps[i].Action == policy.Allow && s.Call.Tool != ":" && len(s.Call.Nested) == 0 && !effects.IsShell(s.Call.Tool) && len(fine) < 3 {
+			fine = append(fine, shell.Quote(s.Argv))
 		}
 	}
 	if len(fine) > 0 {
 		out = append(out, "allowed by themselves: "+strings.Join(fine, "; "))
 	}
-	for _, r := range p.Decision.Reasons {
-		if text := p.inPlaceOf(r); r.Action == p.Decision.Action && text != "" && !slices.Contains(out, text) {
+	for _, r := range no.Decision.Reasons {
+		if text := no.inPlaceOf(r); r.Action == no.Decision.Action && text != "" && !slices.Contains(out, text) {
 			out = append(out, text)
 		}
 	}
@@ -57,41 +68,29 @@ func (p *Plan) alternatives() []string {
 	return out
 }
 
-// Unregistered says what is missing where nothing in the current directory may be written
-// because there is no workspace, and what to do; both are "" if there is one.
-func (p *Plan) Unregistered() (why, fix string) {
-	switch {
-	case p.NoWorkspace == "":
-		return "", ""
-	case place.CanRegister(p.Cwd, p.Dirs, p.Machine.UID) != "":
-		return "there is no workspace here: " + p.NoWorkspace, "go to a directory of your project, or use $TMPDIR"
-	}
-	return "there is no workspace here: " + p.NoWorkspace, "have it registered: `atip workspace add .` on a terminal in this directory; or use $TMPDIR"
-}
-
-// clauses are the reasons of the decision as parts of its message, and their rules. What is not known
+// Clauses are the reasons of the decision as parts of its message, and their rules. What is not known
 // of a step is one clause: each effect by itself would fill the message.
-func (p *Plan) clauses() (texts, rules []string) {
+func (no *Refusal) Clauses() (texts, rules []string) {
 	doubts, last := map[int][]string{}, ""
-	for _, r := range p.Decision.Reasons {
-		if r.Action != p.Decision.Action || slices.Contains(rules, r.Rule) {
+	for _, r := range no.Decision.Reasons {
+		if r.Action != no.Decision.Action || slices.Contains(rules, r.Rule) {
 			continue
 		}
 		rules = append(rules, r.Rule)
-		if _, doubt, ok := strings.Cut(r.Text, ": "+policy.NotKnown); ok && r.Step < len(p.Steps) {
+		if _, doubt, ok := strings.Cut(r.Text, ": "+policy.NotKnown); ok && r.Step < len(no.Steps) {
 			doubts[r.Step] = append(doubts[r.Step], doubt)
 			continue
 		}
-		text, subject := p.clause(r, last)
+		text, subject := no.clause(r, last)
 		texts, last = append(texts, text), subject
 	}
-	for i, s := range p.Steps {
+	for i, s := range no.Steps {
 		if list := doubts[i]; len(list) > 0 {
 			what := list[len(list)-1]
 			if len(list) > 1 {
 				what = strings.Join(list[:len(list)-1], ", ") + " or " + what
 			}
-			texts = append(texts, Quote(s.Argv)+": "+policy.NotKnown+what)
+			texts = append(texts, shell.Quote(s.Argv)+": "+policy.NotKnown+what)
 		}
 	}
 	return texts, rules
@@ -100,19 +99,19 @@ func (p *Plan) clauses() (texts, rules []string) {
 // clause is a reason as a part of the message: the step's command and what it would do.
 // It returns the subject that the rule named too: a reason of the same subject as last does
 // not name the command again.
-func (p *Plan) clause(r policy.Reason, last string) (text, subject string) {
+func (no *Refusal) clause(r policy.Reason, last string) (text, subject string) {
 	subject, rest, ok := strings.Cut(r.Text, ": ")
-	if !ok || r.Step >= len(p.Steps) {
+	if !ok || r.Step >= len(no.Steps) {
 		return r.Text, ""
 	}
 	if subject == last {
 		return strings.TrimPrefix(rest, "it "), subject
 	}
 	words := subject
-	if len(p.Steps) == 1 || strings.HasPrefix(rest, "it ") {
-		words = Quote(p.Steps[r.Step].Argv)
+	if len(no.Steps) == 1 || strings.HasPrefix(rest, "it ") {
+		words = shell.Quote(no.Steps[r.Step].Argv)
 	}
-	return sentence(words, rest) + unnamedSecret(p.Steps[r.Step], r.Rule, p.Dirs.Home), subject
+	return Sentence(words, rest) + unnamedSecret(no.Steps[r.Step], r.Rule, no.Home), subject
 }
 
 // unnamedSecret is the file for which the rule on secrets holds, if the words of the command do not
@@ -139,29 +138,29 @@ func unnamedSecret(s *effects.Step, rule, home string) string {
 	return ""
 }
 
-// sentence is what a rule says of a command, with the command in the place of "it".
-func sentence(subject, text string) string {
+// Sentence is what a rule says of a command, with the command in the place of "it".
+func Sentence(subject, text string) string {
 	if rest, ok := strings.CutPrefix(text, "it "); ok {
 		return subject + " " + rest
 	}
 	return subject + ": " + text
 }
 
-// suggestion is how to go on after this decision: what a rule of a policy suggests, else what fits
+// Suggestion is how to go on after this decision: what a rule of a policy suggests, else what fits
 // the cause.
-func (p *Plan) suggestion() string {
+func (no *Refusal) Suggestion() string {
 	fallback := ""
-	if p.Decision.Action == policy.Confirm && len(p.movers()) > 0 {
+	if no.Decision.Action == policy.Confirm && no.Moves {
 		return "run what changes the repository first and the push by itself: the approval then names the commit that is sent"
 	}
-	for _, r := range p.Decision.Reasons {
-		if r.Action != p.Decision.Action {
+	for _, r := range no.Decision.Reasons {
+		if r.Action != no.Decision.Action {
 			continue
 		}
 		if r.Suggest != "" {
 			return r.Suggest
 		}
-		text := p.inPlaceOf(r)
+		text := no.inPlaceOf(r)
 		if text != "" && !strings.Contains(r.Text, ": "+policy.NotKnown) {
 			return text
 		}
@@ -173,17 +172,17 @@ func (p *Plan) suggestion() string {
 }
 
 // inPlaceOf is what alternativeOf says of the rule, as far as it fits the step.
-func (p *Plan) inPlaceOf(r policy.Reason) string {
+func (no *Refusal) inPlaceOf(r policy.Reason) string {
 	known := alternativeOf()
-	if r.Step >= len(p.Steps) || r.Rule != "builtin/opaque" && !strings.Contains(r.Text, ": "+policy.NotKnown) {
+	if r.Step >= len(no.Steps) || r.Rule != "builtin/opaque" && !strings.Contains(r.Text, ": "+policy.NotKnown) {
 		return known[r.Rule]
 	}
-	s := p.Steps[r.Step]
+	s := no.Steps[r.Step]
 	switch {
 	case s.Call.Provenance.Channel == "none" && s.RunsCode == policy.CodeNone:
 		return "use a tool that is known here, or a script in the workspace"
 	case slices.ContainsFunc(s.Call.Nested, func(n atip.Nested) bool {
-		return n.File != "" && n.File != "-" && !subpath.Within(subpath.Join(s.Cwd, n.File), p.Workspace)
+		return n.File != "" && n.File != "-" && !subpath.Within(subpath.Join(s.Cwd, n.File), no.Workspace)
 	}):
 		return "put the script into the workspace, where code runs without network"
 	case r.Rule != "builtin/opaque":
