@@ -280,6 +280,7 @@ for name in ('/registry/new', '/registry/cache/crate'):
 // TestPrivateDirectoryLeadsNowhere: what a run leaves in place of what the next start uses
 // there, links to somewhere outside, changes nothing outside and stops nothing.
 func TestPrivateDirectoryLeadsNowhere(t *testing.T) {
+	t.Parallel()
 	for _, tier := range []string{"T2", "T3"} {
 		w := newWorldAtHome(t)
 		w.policy(`{"version":1,"sandbox":{"tier":"` + tier + `"}}`)

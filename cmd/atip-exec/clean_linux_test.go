@@ -40,6 +40,7 @@ func (w world) clean(args ...string) (doc cleaned) {
 // TestClean: what runs leave in the cache directory is removed on request, with all that
 // they may have put there, and never under a run.
 func TestClean(t *testing.T) {
+	t.Parallel()
 	for _, tier := range []string{"T2", "T3"} {
 		w := newWorldAtHome(t)
 		w.policy(`{"version":1,"sandbox":{"tier":"` + tier + `"}}`)
@@ -118,6 +119,7 @@ os.chmod(t + b'/closed/\xff', 0)
 // TestCleanUnderRuns: runs that start while their directory is removed time and again all
 // have one.
 func TestCleanUnderRuns(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	stop, done := make(chan struct{}), make(chan struct{})
 	go func() {

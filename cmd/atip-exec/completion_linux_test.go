@@ -111,6 +111,7 @@ bindkey '^T' __shown
 
 // TestCompletion sources the scripts in real shells, on a terminal, and presses TAB.
 func TestCompletion(t *testing.T) {
+	t.Parallel()
 	const library = "/usr/share/bash-completion/bash_completion"
 	for _, tt := range []struct {
 		name, shell string
@@ -170,6 +171,7 @@ func TestCompletion(t *testing.T) {
 
 // TestCompletionOfFish asks fish for what it would offer.
 func TestCompletionOfFish(t *testing.T) {
+	t.Parallel()
 	needShell(t, "fish")
 	w, env := completing(t)
 	put(t, w.home, map[string]string{"settings.fish": "atip completion fish | source\ncomplete -c zzmytool -f -a beta\ncomplete -c zzdoc -f -a beta\n"})

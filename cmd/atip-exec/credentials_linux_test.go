@@ -51,6 +51,7 @@ func agentStandIn(t *testing.T, path string) {
 // the tool whose metadata names them or which policy grants them, each alone, and for no
 // other.
 func TestCredentialsOfATool(t *testing.T) {
+	t.Parallel()
 	w := newWorldAtHome(t)
 	socket := filepath.Join(w.home, "agent.sock")
 	agentStandIn(t, socket)

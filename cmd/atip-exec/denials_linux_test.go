@@ -97,6 +97,7 @@ threads = [threading.Thread(target=t, args=(open, "/etc/hostname")) for n in ran
 
 // TestExplainDenials: what was refused is named, and nothing else comes of being watched.
 func TestExplainDenials(t *testing.T) {
+	t.Parallel()
 	for _, tier := range []string{"T2", "T3"} {
 		for _, env := range [][]string{nil, {"GOMAXPROCS=1"}} {
 			w := newWorldAtHome(t)

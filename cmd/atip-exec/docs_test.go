@@ -16,6 +16,7 @@ import (
 // TestConsoleExamples runs every "$ …" line of the console blocks in README.md and
 // docs/, and looks for the lines printed below it. "…" stands for anything.
 func TestConsoleExamples(t *testing.T) {
+	t.Parallel()
 	files, err := filepath.Glob("../../docs/*.md")
 	if err != nil {
 		t.Fatal(err)

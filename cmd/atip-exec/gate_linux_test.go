@@ -71,6 +71,7 @@ func TestDeniedToolBelowCode(t *testing.T) {
 // TestDeferredWords: words that are not known when a command is planned are decided when
 // they start something, and the rest of the command runs.
 func TestDeferredWords(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	outside := filepath.Join(w.home, "kept")
 	if err := os.WriteFile(outside, []byte("kept\n"), 0o644); err != nil {

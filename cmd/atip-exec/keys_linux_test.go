@@ -185,6 +185,7 @@ func TestTemporaryOfARun(t *testing.T) {
 // TestObserve: whether denials are seen exactly is what policy says: always, never, or once
 // the same command has failed so.
 func TestObserve(t *testing.T) {
+	t.Parallel()
 	w := newWorldAtHome(t)
 	outside := filepath.Join(w.home, "outside")
 	text := "import os, sys\nif not os.path.exists('fixed'): open('" + outside + "', 'w')"

@@ -124,6 +124,7 @@ fails() {
 // TestRunfileLanguages runs the same functions in each language: words arrive as they are,
 // values have their types, @safe is held, and the status is the function's.
 func TestRunfileLanguages(t *testing.T) {
+	t.Parallel()
 	words := []string{"$(touch hacked)", "`touch hacked`; touch hacked", "a\"b'c", "x\ny", "--flag", "", "#{x} %s \\n"}
 	for _, l := range languages {
 		t.Run(l.name, func(t *testing.T) {

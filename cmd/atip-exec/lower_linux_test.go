@@ -11,6 +11,7 @@ import (
 // TestNothingLowersLaterRuns: a run that was started with too little, or where it is hard to
 // start one, fails or goes on with less. It never makes later ones do with less.
 func TestNothingLowersLaterRuns(t *testing.T) {
+	t.Parallel()
 	needTier3(t)
 	w := newWorldAtHome(t)
 	put(t, w.ws, map[string]string{"run.py": "print('ran')"})

@@ -46,6 +46,7 @@ func (w world) managed(policy string, cmd *exec.Cmd) *exec.Cmd {
 // TestManagedDeny: what an administrator denies no rule of a user lifts, unless the denial
 // gives a floor and the rule names it; then a person is asked.
 func TestManagedDeny(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	file := filepath.Join(w.ws, "a")
 	// In the user namespace of a user the programs of the system belong to nobody.

@@ -202,6 +202,7 @@ func (w world) decided(a act, s sample, free bool) {
 // TestNamesAreHeldAgainstCode: what code does to them is not known beforehand. It is refused
 // by the kernel or taken back.
 func TestNamesAreHeldAgainstCode(t *testing.T) {
+	t.Parallel()
 	for _, tier := range []string{"T2", "T3"} {
 		for _, a := range []act{
 			{"write", true, false, func(p, _ string) []string { return []string{"open(" + p + ", 'w').write('new')"} }},

@@ -21,6 +21,7 @@ func (w world) nestable(cmd *exec.Cmd) *exec.Cmd {
 // TestNestedIsNarrower: a run inside a run works, says so, and can no more than the outer
 // one, whatever its own policy grants.
 func TestNestedIsNarrower(t *testing.T) {
+	t.Parallel()
 	for _, tier := range []string{"T2", "T3"} {
 		w := newWorldAtHome(t)
 		w.policy(`{"version":1}`)
@@ -85,6 +86,7 @@ func (w world) nestedReceipt(file string) (r nestedReceipt) {
 // TestPrivateRootCountsInside: what a private root promises holds for the runs inside it,
 // so that a policy which demands it lets them run. Below T3 there is no such promise.
 func TestPrivateRootCountsInside(t *testing.T) {
+	t.Parallel()
 	const text = `import os, subprocess, sys
 here, policy, depth = sys.argv[1], sys.argv[2], int(sys.argv[3])
 args = [here, "--policy", policy, "--status-file", os.environ["TMPDIR"] + "/status%d.json" % depth, "--", "python3", "-c", "print('innermost')"]
@@ -146,6 +148,7 @@ sys.stderr.write(r.stderr)
 // TestOuterIsBelievedInAPrivateRootOnly: what looks like the word of an outer run counts on
 // a read-only file system of our name and in a confined process, and nowhere else.
 func TestOuterIsBelievedInAPrivateRootOnly(t *testing.T) {
+	t.Parallel()
 	for _, tc := range []struct {
 		name, source, remount, text string
 		filtered, believed          bool
@@ -250,6 +253,7 @@ func TestOuterIsNullOutside(t *testing.T) {
 
 // TestNestedTooDeep: the seventeenth layer is an error, not a run with one layer less.
 func TestNestedTooDeep(t *testing.T) {
+	t.Parallel()
 	for _, tier := range []string{"T2", "T3"} {
 		w := newWorldAtHome(t)
 		w.policy(`{"version":1,"sandbox":{"tier":"` + tier + `"}}`)

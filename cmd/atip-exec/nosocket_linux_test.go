@@ -17,6 +17,7 @@ import (
 // TestKnownDigestAsksNobody traces a run with a registry configured: a file that is
 // known opens no socket and reads no index; one that is not known is asked for, once.
 func TestKnownDigestAsksNobody(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	var asked atomic.Int32
 	s := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {

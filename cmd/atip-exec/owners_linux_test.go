@@ -12,6 +12,7 @@ import (
 // TestOwnersLookUnchanged: in a private root files belong to whom they belong outside, and
 // root, where a policy keeps the capability for it, unpacks them as they were packed.
 func TestOwnersLookUnchanged(t *testing.T) {
+	t.Parallel()
 	needTier3(t)
 	w := newWorldAtHome(t)
 	ids := []int{os.Getuid()}

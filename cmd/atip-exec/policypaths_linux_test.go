@@ -11,6 +11,7 @@ import (
 // TestPolicyPathsAreHeld: what paths.secret and paths.protected name is held by the kernel
 // against code and against commands that read all there is, and not by rules alone.
 func TestPolicyPathsAreHeld(t *testing.T) {
+	t.Parallel()
 	needTier3(t)
 	w := newWorldAtHome(t)
 	files := map[string]string{"vault/deep/a": "synthetic\n", "src/x.pass": "synthetic\n", "keys/one": "synthetic\n", "deploy/prod.yml": "mine\n", "src/b.lock": "mine\n", "plain": "plain\n"}

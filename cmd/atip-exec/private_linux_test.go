@@ -25,6 +25,7 @@ func (w world) python(text string, flags ...string) (status int, stdout, stderr 
 // TestNeedsPrivateRoot: what needs sockets, semaphores and terminals of its own works in a
 // private root; below it the receipt says what is missing.
 func TestNeedsPrivateRoot(t *testing.T) {
+	t.Parallel()
 	const sh = "import subprocess, sys\nsys.exit(subprocess.run(['bash', '-ec', %q]).returncode)"
 	for _, tc := range []struct{ name, tool, text, want string }{
 		{"multiprocessing", "python3", "import multiprocessing as m\nif __name__ == '__main__':\n    with m.Pool(2) as p: print(p.map(abs, [-1, -2]))", "[1, 2]"},

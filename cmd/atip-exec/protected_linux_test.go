@@ -90,6 +90,7 @@ time.sleep(60)
 // TestGitWithPinnedNames: in a private root the hooks stand fast, and so does what holds
 // them; ordinary work with git goes on.
 func TestGitWithPinnedNames(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.policy(`{"version":1,"sandbox":{"tier":"T3"}}`)
 	hook := filepath.Join(w.ws, ".git/hooks/pre-commit")

@@ -11,6 +11,7 @@ import (
 // TestRecipes: each recipe of docs/recipes.md decides as the rows below it say, and some row
 // would be decided in another way without it.
 func TestRecipes(t *testing.T) {
+	t.Parallel()
 	page, err := os.ReadFile("../../docs/recipes.md")
 	if err != nil {
 		t.Fatal(err)

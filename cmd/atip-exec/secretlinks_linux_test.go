@@ -10,6 +10,7 @@ import (
 // TestHardLinkToCredentials: a second name of a credential file that stood in the workspace
 // before the run shows nothing at T3, also to a command that only reads, and is told below.
 func TestHardLinkToCredentials(t *testing.T) {
+	t.Parallel()
 	needTier3(t)
 	w := newWorldAtHome(t)
 	put(t, w.home, map[string]string{".netrc": "synthetic netrc\n", ".ssh/id_ed25519": "synthetic key\n"})

@@ -106,6 +106,7 @@ func (w signing) explainedWith(variable string, args ...string) stepTrust {
 // A document is signed, served, required to be signed and VERIFIED; a flipped byte, a
 // missing or foreign bundle and a rollback are refused, on the way and at rest.
 func TestSignedRegistry(t *testing.T) {
+	t.Parallel()
 	w := newSigning(t, "")
 	doc := filepath.Join(w.ws, "dep.json")
 	w.put(doc, fmt.Sprintf(`{"atip":{"version":"0.6"},"binary":{"hash":"sha256:%s","name":"dep","version":"1"},"description":"Deployments","effects":{"network":false,"filesystem":{"write":false}}}`, w.digest), 0o644)
@@ -197,6 +198,7 @@ const toolPolicy = `{"version":1,"trust":{"allowedSigners":[{"type":"cosign","ke
 
 // The signature of a program: proven, corrupted, stripped, and other bytes in its place.
 func TestSignedTool(t *testing.T) {
+	t.Parallel()
 	w := newSigning(t, toolPolicy)
 	if step := w.explained("./dep"); step.Trust.Reason != "no_signature" {
 		t.Fatalf("unsigned: %+v", step.Trust)
@@ -248,6 +250,7 @@ func TestSignedTool(t *testing.T) {
 // A verifier that is missing, killed, slow, of another version or prints garbage never lets
 // anything pass that must be signed, and is never taken from PATH.
 func TestVerifierThatFails(t *testing.T) {
+	t.Parallel()
 	w := newSigning(t, `{"version":1,"trust":{"requireSignature":"tool","systemPaths":["/usr","/bin","/lib","/lib64"],"allowedSigners":[{"type":"cosign","key":"keys/release.pub","log":"none"}]}}`)
 	w.put(w.tool, "", 0o755)
 	raw, err := os.ReadFile(filepath.Join(bin, "probe"))

@@ -107,6 +107,7 @@ tell("truncate", lambda: os.ftruncate(0, 0))
 // directory is no way to the files in it, a file that is open for writing is not written
 // to. Without the wrapper each of it works.
 func TestStdinIsOnlyRead(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	dir := t.TempDir()
 	if err := os.WriteFile(dir+"/secret", []byte("synthetic"), 0o600); err != nil {

@@ -11,6 +11,7 @@ import (
 // TestOtherWorktreesStay: git inside a run does not take the other work trees of the
 // repository for removed, and a run cannot lead them to another repository.
 func TestOtherWorktreesStay(t *testing.T) {
+	t.Parallel()
 	for _, tier := range []string{"T2", "T3"} {
 		w := newWorldAtHome(t)
 		w.policy(`{"version":1,"sandbox":{"tier":"` + tier + `"}}`)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/internal/effects"
-	"github.com/atip-dev/atip-exec/internal/shell"
+	"github.com/atip-dev/atip-exec/internal/quote"
 	"github.com/atip-dev/atip-exec/internal/subpath"
 	"github.com/atip-dev/atip-exec/policy"
 )
@@ -51,7 +51,7 @@ func (no *Refusal) Alternatives() []string {
 	var fine []string
 	for i, s := range no.Steps {
 		if i < len(no.Decision.Steps) && no.Decision.Steps[i].Action == policy.Allow && s.Call.Tool != ":" && len(s.Call.Nested) == 0 && !effects.IsShell(s.Call.Tool) && len(fine) < 3 {
-			fine = append(fine, shell.Quote(s.Argv))
+			fine = append(fine, quote.Words(s.Argv))
 		}
 	}
 	if len(fine) > 0 {
@@ -90,7 +90,7 @@ func (no *Refusal) Clauses() (texts, rules []string) {
 			if len(list) > 1 {
 				what = strings.Join(list[:len(list)-1], ", ") + " or " + what
 			}
-			texts = append(texts, shell.Quote(s.Argv)+": "+policy.NotKnown+what)
+			texts = append(texts, quote.Words(s.Argv)+": "+policy.NotKnown+what)
 		}
 	}
 	return texts, rules
@@ -109,7 +109,7 @@ func (no *Refusal) clause(r policy.Reason, last string) (text, subject string) {
 	}
 	words := subject
 	if len(no.Steps) == 1 || strings.HasPrefix(rest, "it ") {
-		words = shell.Quote(no.Steps[r.Step].Argv)
+		words = quote.Words(no.Steps[r.Step].Argv)
 	}
 	return Sentence(words, rest) + unnamedSecret(no.Steps[r.Step], r.Rule, no.Home), subject
 }

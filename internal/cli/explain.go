@@ -14,6 +14,7 @@ import (
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/marshal"
 	"github.com/atip-dev/atip-exec/internal/plan"
+	"github.com/atip-dev/atip-exec/internal/quote"
 	"github.com/atip-dev/atip-exec/internal/run"
 	"github.com/atip-dev/atip-exec/trust"
 )
@@ -119,7 +120,7 @@ func howToAllow(d plan.Document) string {
 func PlanText(d plan.Document) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
-	line("%s  %s", strings.ToUpper(d.Decision.String()), plan.Quote(d.Argv))
+	line("%s  %s", strings.ToUpper(d.Decision.String()), quote.Words(d.Argv))
 	line("  in %s%s", d.Cwd, workspaceNote(d))
 	for i, s := range d.Steps {
 		if s.Tool == ":" {
@@ -128,7 +129,7 @@ func PlanText(d plan.Document) string {
 			continue
 		}
 		if len(d.Steps) > 1 {
-			line("step %d  %s%s", i+1, plan.Quote(s.Argv), via(s.Via))
+			line("step %d  %s%s", i+1, quote.Words(s.Argv), via(s.Via))
 		}
 		if s.Installed {
 			line("  executable  %s", s.Executable.Canonical)

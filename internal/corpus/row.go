@@ -14,7 +14,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/atip-dev/atip-exec/internal/shell"
+	"github.com/atip-dev/atip-exec/internal/quote"
 )
 
 // Row is one labelled command. The label says what the command really does
@@ -78,7 +78,7 @@ func (r *Row) Text() string {
 	if r.Cmd != nil {
 		return *r.Cmd
 	}
-	return shell.Quote(r.Argv)
+	return quote.Words(r.Argv)
 }
 
 // Tagged reports a tag of the row.

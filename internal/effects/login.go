@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/atip-dev/atip-exec/internal/shell"
+	"github.com/atip-dev/atip-exec/internal/quote"
 )
 
 // LoginArgv puts the PATH of the run in front of the text of a login shell. Its start-up files set
@@ -29,7 +29,7 @@ func LoginArgv(argv, env []string, starts ...[]string) []string {
 	}
 	for _, entry := range env {
 		path, ok := strings.CutPrefix(entry, "PATH=")
-		if prefix := "PATH=" + shell.Literal(path) + "; "; ok && len(prefix)+len(argv[at]) < MaxArg {
+		if prefix := "PATH=" + quote.Literal(path) + "; "; ok && len(prefix)+len(argv[at]) < MaxArg {
 			out := append([]string(nil), argv...)
 			out[at] = prefix + argv[at]
 			return out

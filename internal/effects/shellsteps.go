@@ -10,6 +10,7 @@ import (
 	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/filter"
 	"github.com/atip-dev/atip-exec/internal/place"
+	"github.com/atip-dev/atip-exec/internal/quote"
 	"github.com/atip-dev/atip-exec/internal/shell"
 	"github.com/atip-dev/atip-exec/internal/subpath"
 	"github.com/atip-dev/atip-exec/policy"
@@ -60,13 +61,13 @@ func (c *collector) pinned(script *shell.Script, d shell.Dialect) string {
 				path = s.id.Canonical
 			}
 		} else {
-			name := shell.Literal(cmd.Argv[0])
+			name := quote.Literal(cmd.Argv[0])
 			missing = append(missing, name)
 			if name == cmd.Argv[0] && !moves {
 				b.WriteString(name + `() { builtin echo "$0: line ${BASH_LINENO[0]}: ` + name + `: command not found" >&2; return 127; }; `)
 			}
 		}
-		b.WriteString("hash -p " + shell.Literal(path) + " " + shell.Literal(cmd.Argv[0]) + "; ")
+		b.WriteString("hash -p " + quote.Literal(path) + " " + quote.Literal(cmd.Argv[0]) + "; ")
 	}
 	// The shell finds a remembered name without looking whether the file is there, and
 	// scripts ask it before they use a tool.
@@ -443,7 +444,7 @@ func (c *collector) commandIn(sh *Step, cmd *shell.Command, via, cwds []string) 
 // describes and that is not there: pinned keeps the shell from finding one. The shell says so
 // when it comes to it, and goes on.
 func (c *collector) staysMissing(s *Step) {
-	if s.Missing == nil || len(s.Via) > 0 || !c.pins || s.Call.Provenance.Channel != "none" || strings.IndexByte(s.Argv[0], '/') >= 0 || shell.Literal(s.Argv[0]) != s.Argv[0] {
+	if s.Missing == nil || len(s.Via) > 0 || !c.pins || s.Call.Provenance.Channel != "none" || strings.IndexByte(s.Argv[0], '/') >= 0 || quote.Literal(s.Argv[0]) != s.Argv[0] {
 		return
 	}
 	for e := range s.Call.Effects {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/quote"
 	"github.com/atip-dev/atip-exec/internal/shell"
 	"github.com/atip-dev/atip-exec/internal/subpath"
 	"github.com/atip-dev/atip-exec/policy"
@@ -396,9 +397,9 @@ func parallelTexts(s *Step) []string {
 		case len(command) == 0:
 			out = append(out, a)
 		case bare != template:
-			out = append(out, strings.ReplaceAll(template, "{}", shell.Literal(a)))
+			out = append(out, strings.ReplaceAll(template, "{}", quote.Literal(a)))
 		default:
-			out = append(out, template+" "+shell.Literal(a))
+			out = append(out, template+" "+quote.Literal(a))
 		}
 	}
 	return out

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/atip-dev/atip-exec/internal/quote"
 	"github.com/atip-dev/atip-exec/internal/shell"
 	"github.com/atip-dev/atip-exec/internal/subpath"
 )
@@ -100,7 +101,7 @@ func (c *collector) packageScripts(s *Step, dir string) {
 				if i == 0 && len(args) > 0 {
 					quoted := make([]string, len(args))
 					for i, a := range args {
-						quoted[i] = shell.Literal(a)
+						quoted[i] = quote.Literal(a)
 					}
 					script += " " + strings.Join(quoted, " ")
 				}

@@ -13,6 +13,7 @@ import (
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/marshal"
 	"github.com/atip-dev/atip-exec/internal/plan"
+	"github.com/atip-dev/atip-exec/internal/quote"
 	"github.com/atip-dev/atip-exec/policy"
 )
 
@@ -61,7 +62,7 @@ func (x *Permission) Permit(refusal error) error {
 	digest, err := x.plan.BindingDigest()
 	var unbound *plan.UnboundError
 	if errors.As(err, &unbound) {
-		return fault.New(errcode.Denied, "denied: what "+plan.Quote(x.plan.Invocation.Words())+" sends cannot be told: "+err.Error()).WithFix("name the branches, tags or whole commit ids to send", "git push origin main").With("decision", policy.Deny)
+		return fault.New(errcode.Denied, "denied: what "+quote.Words(x.plan.Invocation.Words())+" sends cannot be told: "+err.Error()).WithFix("name the branches, tags or whole commit ids to send", "git push origin main").With("decision", policy.Deny)
 	}
 	if err != nil {
 		return refusal // what cannot be written down cannot be permitted
@@ -198,7 +199,7 @@ func (x *Permission) await(f *fault.Fault, digest string) error {
 			return x.unchanged(digest)
 		}
 	}
-	return withDetails(fault.New(errcode.NoAnswer, "approval required: "+plan.Quote(p.Invocation.Words())+" was not answered in "+p.Invocation.Wait.String()), f)
+	return withDetails(fault.New(errcode.NoAnswer, "approval required: "+quote.Words(p.Invocation.Words())+" was not answered in "+p.Invocation.Wait.String()), f)
 }
 
 // withDetails adds the details of another fault to those of f.
@@ -232,7 +233,7 @@ func (x *Permission) unchanged(digest string) error {
 }
 
 func (x *Permission) differs(changed []string) *fault.Fault {
-	return fault.New(errcode.DecisionChanged, plan.Quote(x.plan.Invocation.Words())+" is not the approved command any more: "+strings.Join(changed, ", ")+" changed").With("changed", changed)
+	return fault.New(errcode.DecisionChanged, quote.Words(x.plan.Invocation.Words())+" is not the approved command any more: "+strings.Join(changed, ", ")+" changed").With("changed", changed)
 }
 
 // Spend uses up the permission just before the start, if everything is still as it

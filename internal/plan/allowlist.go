@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/atip-dev/atip-exec/internal/effects"
+	"github.com/atip-dev/atip-exec/internal/quote"
 	"github.com/atip-dev/atip-exec/policy"
 	"github.com/atip-dev/atip-exec/trust"
 )
@@ -70,7 +71,7 @@ func (p *Plan) unapproved(list policy.Allowlist, s *effects.Step, known map[stri
 
 func (p *judging) denyUnapproved(list policy.Allowlist, i int, why string) {
 	s := p.Steps[i]
-	text := Quote(s.Argv) + ": " + why
+	text := quote.Words(s.Argv) + ": " + why
 	p.Decision.Action, p.Decision.Grants, p.Decision.Trust, p.refused = policy.Deny, policy.Grants{}, true, unapproved
 	rule := list.Layer.String() + "/approval.allowlist"
 	p.Decision.Reasons = append(p.Decision.Reasons, policy.Reason{Rule: rule, File: list.File, Action: policy.Deny, Text: text, Step: i,
@@ -98,7 +99,7 @@ func (p *judging) signedMetadata() {
 			suggest = "use a tool whose metadata is built in, or remove the document"
 		}
 		p.Decision.Reasons = append(p.Decision.Reasons, policy.Reason{Rule: "trust/metadata", Action: policy.Deny, Step: i,
-			Text:    Quote(s.Argv) + ": metadata_refused, signed metadata is required and that of " + s.ID.Effective + " is " + v.Level.String() + " (" + v.Reason + ")",
+			Text:    quote.Words(s.Argv) + ": metadata_refused, signed metadata is required and that of " + s.ID.Effective + " is " + v.Level.String() + " (" + v.Reason + ")",
 			Suggest: suggest})
 		if i < len(p.Decision.Steps) {
 			p.Decision.Steps[i].Action = policy.Deny

@@ -9,6 +9,7 @@ import (
 
 	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/internal/quote"
 	"github.com/atip-dev/atip-exec/policy"
 )
 
@@ -65,7 +66,7 @@ func TestReasonsAreSupported(t *testing.T) {
 			}
 			ways, _ := f.Details["alternatives"].([]string)
 			for _, way := range ways {
-				if strings.HasPrefix(way, "allowed by themselves: ") && strings.Contains(way, Quote(p.Invocation.Words())) {
+				if strings.HasPrefix(way, "allowed by themselves: ") && strings.Contains(way, quote.Words(p.Invocation.Words())) {
 					t.Errorf("%s: %q: the refused command is offered: %q", r.ID, r.Text(), way)
 				}
 			}

@@ -9,6 +9,7 @@ import (
 	"github.com/atip-dev/atip-exec/internal/effects"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/internal/quote"
 	"github.com/atip-dev/atip-exec/policy"
 )
 
@@ -69,7 +70,7 @@ func (p *Plan) Lacks(names []string, missing func(string) bool) []string {
 func (p *Plan) foreignPart(readOnly bool) string {
 	s := p.Steps[0]
 	e := s.Call.Effects
-	switch name := Quote(s.Argv[:1]); {
+	switch name := quote.Words(s.Argv[:1]); {
 	case len(p.Steps) != 1, !slices.Equal(p.Argv, s.Argv):
 		return "only a single command is started for a run inside"
 	case s.Missing != nil:
@@ -86,9 +87,9 @@ func (p *Plan) foreignPart(readOnly bool) string {
 
 // Withheld is the refusal of a run inside that lacks credentials.
 func Withheld(p *Plan, lacks []string, why string) error {
-	text := Quote(p.Invocation.Words()) + " needs a credential that this run does not have"
+	text := quote.Words(p.Invocation.Words()) + " needs a credential that this run does not have"
 	if len(lacks) > 0 {
-		text = Quote(p.Invocation.Words()) + " needs " + strings.Join(lacks, ", ") + ", which this run does not have"
+		text = quote.Words(p.Invocation.Words()) + " needs " + strings.Join(lacks, ", ") + ", which this run does not have"
 	}
 	return fault.New(errcode.CredentialWithheld, text+": "+why).With("credentials", lacks)
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/internal/quote"
 	"github.com/atip-dev/atip-exec/internal/subpath"
 	"github.com/atip-dev/atip-exec/trust"
 )
@@ -67,7 +68,7 @@ func (p *judging) mayStart() error {
 	for _, s := range p.Steps[1:] {
 		// A builtin of the shell has no file.
 		if why == "" && (s.Missing != nil || s.ID.Canonical != "" && s.ID.Canonical != main.ID.Canonical) {
-			why = "it starts " + Quote(s.Argv[:1])
+			why = "it starts " + quote.Words(s.Argv[:1])
 		}
 	}
 	switch {

@@ -3,7 +3,6 @@ package plan
 import (
 	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/internal/effects"
-	"github.com/atip-dev/atip-exec/internal/shell"
 	"github.com/atip-dev/atip-exec/policy"
 	"github.com/atip-dev/atip-exec/sandbox"
 	"github.com/atip-dev/atip-exec/trust"
@@ -184,6 +183,3 @@ func (p *Plan) StepDetails() []any {
 	}
 	return out
 }
-
-// Quote writes words as a shell line would show them.
-func Quote(words []string) string { return shell.Quote(words) }

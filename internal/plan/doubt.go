@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"github.com/atip-dev/atip-exec/internal/quote"
 	"github.com/atip-dev/atip-exec/policy"
 )
 
@@ -35,7 +36,7 @@ func (p *judging) judgeDoubt(req policy.Request) {
 			continue
 		}
 		if r.Step < len(steps) {
-			r.Text += " (" + Quote(steps[r.Step].Argv) + ", where a variable is not set)"
+			r.Text += " (" + quote.Words(steps[r.Step].Argv) + ", where a variable is not set)"
 		}
 		r.Step = 0
 		p.Decision.Reasons = append(p.Decision.Reasons, r)
@@ -63,7 +64,7 @@ func (p *judging) judgeHidden(req policy.Request) {
 			r.Text = "in a script it runs: " + r.Text
 			if at < len(p.Reading.Hidden.Steps) {
 				p.Reading.Hidden.Owners[at].ShowEffects(p.Reading.Hidden.Steps[at : at+1])
-				r.Text += " (" + Quote(p.Reading.Hidden.Steps[at].Argv) + ")"
+				r.Text += " (" + quote.Words(p.Reading.Hidden.Steps[at].Argv) + ")"
 			}
 			p.Decision.Reasons = append(p.Decision.Reasons, r)
 		}

@@ -3,6 +3,8 @@ package plan
 import (
 	"slices"
 	"testing"
+
+	"github.com/atip-dev/atip-exec/internal/quote"
 )
 
 func TestScrub(t *testing.T) {
@@ -34,7 +36,7 @@ func TestQuote(t *testing.T) {
 		{[]string{"echo", "it's\n\"x\" $HOME \\"}, `echo $'it\'s\n\"x\" $HOME \\'`},
 	}
 	for _, tt := range tests {
-		if got := Quote(tt.words); got != tt.want {
+		if got := quote.Words(tt.words); got != tt.want {
 			t.Errorf("%q: %s, want %s", tt.words, got, tt.want)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/place"
+	"github.com/atip-dev/atip-exec/internal/quote"
 	"github.com/atip-dev/atip-exec/policy"
 )
 
@@ -30,7 +31,7 @@ func (p *Plan) Startable() error {
 
 // SaidNo is the refusal of what an approver denied.
 func (p *Plan) SaidNo() error {
-	return fault.New(errcode.Denied, "denied: the user refused "+Quote(p.Invocation.Words())).With("decision", policy.Deny).With("steps", p.StepDetails())
+	return fault.New(errcode.Denied, "denied: the user refused "+quote.Words(p.Invocation.Words())).With("decision", policy.Deny).With("steps", p.StepDetails())
 }
 
 // GrantRules is what this plan demands of a grant. What the kernel withholds from the

@@ -9,6 +9,7 @@ import (
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/layers"
 	"github.com/atip-dev/atip-exec/internal/place"
+	"github.com/atip-dev/atip-exec/internal/quote"
 	"github.com/atip-dev/atip-exec/policy"
 	"github.com/atip-dev/atip-exec/sandbox"
 )
@@ -27,7 +28,7 @@ func (q Question) Words() string {
 	if q.Cmd != "" {
 		return q.Cmd
 	}
-	return Quote(q.Argv)
+	return quote.Words(q.Argv)
 }
 
 // Verdict is the answer to a question. What cannot be planned is denied.

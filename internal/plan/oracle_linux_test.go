@@ -19,6 +19,7 @@ import (
 
 	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/internal/effects"
+	"github.com/atip-dev/atip-exec/internal/quote"
 	"github.com/atip-dev/atip-exec/internal/subpath"
 	"github.com/atip-dev/atip-exec/policy"
 	"github.com/atip-dev/atip-exec/sandbox"
@@ -165,9 +166,9 @@ func (o *oracle) check(text string) (calls int, err error) {
 		if !slices.ContainsFunc(p.Steps, func(s *effects.Step) bool { return o.lists(s, call) }) {
 			var plan strings.Builder
 			for _, s := range p.Steps {
-				fmt.Fprintf(&plan, "\n\t%s", Quote(s.Argv))
+				fmt.Fprintf(&plan, "\n\t%s", quote.Words(s.Argv))
 			}
-			return len(recorded), fmt.Errorf("%q ran %s, which the plan does not list:%s", text, Quote(call), plan.String())
+			return len(recorded), fmt.Errorf("%q ran %s, which the plan does not list:%s", text, quote.Words(call), plan.String())
 		}
 	}
 	return len(recorded), nil

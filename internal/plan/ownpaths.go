@@ -12,6 +12,7 @@ import (
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/place"
+	"github.com/atip-dev/atip-exec/internal/quote"
 	"github.com/atip-dev/atip-exec/internal/status"
 	"github.com/atip-dev/atip-exec/policy"
 )
@@ -61,7 +62,7 @@ func (p *judging) judgeOwn(req policy.Request) {
 	p.Decision.Action, p.Decision.Grants = d.Action, policy.Grants{}
 	for _, r := range d.Reasons {
 		if r.Action == d.Action {
-			r.Text, r.Step = Quote(words[1:])+": "+r.Text, 0
+			r.Text, r.Step = quote.Words(words[1:])+": "+r.Text, 0
 			p.Decision.Reasons = append(p.Decision.Reasons, r)
 		}
 	}
@@ -106,7 +107,7 @@ func JudgeVerb(m caller.Machine, words []string, paths []OwnPath, effects ...ati
 	if d.Action == policy.Deny {
 		code, what = errcode.Denied, "denied: "
 	}
-	return fault.New(code, what+advice.Sentence(Quote(words), strings.Join(why, "; "))+" ("+strings.Join(rules, ", ")+")").With("decision", d.Action).With("rules", rules).
+	return fault.New(code, what+advice.Sentence(quote.Words(words), strings.Join(why, "; "))+" ("+strings.Join(rules, ", ")+")").With("decision", d.Action).With("rules", rules).
 		WithFix("name paths of the workspace, or type it on your own terminal", "")
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/atip-dev/atip-exec/internal/effects"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/internal/quote"
 	"github.com/atip-dev/atip-exec/policy"
 	"github.com/atip-dev/atip-exec/sandbox"
 	"github.com/atip-dev/atip-exec/trust"
@@ -227,7 +228,7 @@ func (p *Plan) refuse(code, what string) error {
 	if why, fix := p.Unregistered(); why != "" && slices.Contains(rules, "builtin/outside") {
 		texts, suggest = append(texts, why), fix
 	}
-	message := what + ": " + Quote(p.Invocation.Words())
+	message := what + ": " + quote.Words(p.Invocation.Words())
 	if len(texts) > 0 {
 		message = what + ": " + strings.Join(texts, "; ")
 	}
@@ -238,7 +239,7 @@ func (p *Plan) refuse(code, what string) error {
 	f := fault.New(code, message+" ("+named+")").With("decision", p.Decision.Action).With("rules", rules).With("steps", p.StepDetails())
 	f.With("alternatives", refusal.Alternatives())
 	if i := slices.IndexFunc(p.Decision.Reasons, func(r policy.Reason) bool { return r.Action == p.Decision.Action }); i >= 0 && p.Decision.Reasons[i].Step < len(p.Steps) {
-		f.With("step", Quote(p.Steps[p.Decision.Reasons[i].Step].Argv))
+		f.With("step", quote.Words(p.Steps[p.Decision.Reasons[i].Step].Argv))
 	}
 	if s := p.Steps[0]; code == errcode.NotTrusted {
 		reason := s.Verdict.Reason

@@ -12,6 +12,7 @@ import (
 	"github.com/atip-dev/atip-exec/internal/effects"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/internal/quote"
 	"github.com/atip-dev/atip-exec/internal/regular"
 	"github.com/atip-dev/atip-exec/internal/shell"
 	"github.com/atip-dev/atip-exec/internal/subpath"
@@ -44,7 +45,7 @@ func (p *Plan) withScript() (inv Invocation, hidden bool, err error) {
 	inv.Shell = string(raw)
 	inv.scriptRead = from == p.Machine.Stdin // it cannot be read a second time
 	if words := foreignInterpreter(inv.Shell); words != "" {
-		return inv, false, fault.New(errcode.Arguments, name+" is a script for "+words+", not for a shell").WithFix("run the file itself", "atip-exec -- "+shell.Literal(name)).With("interpreter", words)
+		return inv, false, fault.New(errcode.Arguments, name+" is a script for "+words+", not for a shell").WithFix("run the file itself", "atip-exec -- "+quote.Literal(name)).With("interpreter", words)
 	}
 	return inv, false, nil
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/gitrepo"
+	"github.com/atip-dev/atip-exec/internal/quote"
 	"github.com/atip-dev/atip-exec/internal/subpath"
 	"github.com/atip-dev/atip-exec/policy"
 	"github.com/atip-dev/atip-exec/sandbox"
@@ -193,7 +194,7 @@ func (p *Plan) movers() []string {
 			return r.Class == atip.ClassWorkspaceVCS && r.Access&(atip.AccessWrite|atip.AccessDelete) != 0
 		}))
 		if !sends(s) && (s.Foreign() || writes) {
-			out = append(out, Quote(s.Argv))
+			out = append(out, quote.Words(s.Argv))
 		}
 	}
 	if slices.ContainsFunc(p.Steps, sends) {
@@ -239,7 +240,7 @@ func (p *Plan) Reachable() error {
 	for _, s := range p.Steps {
 		for _, path := range localRemotes(s) {
 			refuse := func(why, fix string) error {
-				return fault.New(errcode.Denied, "denied: "+Quote(s.Argv)+" sends to "+path+", "+why).WithFix(fix, "").With("decision", policy.Deny)
+				return fault.New(errcode.Denied, "denied: "+quote.Words(s.Argv)+" sends to "+path+", "+why).WithFix(fix, "").With("decision", policy.Deny)
 			}
 			r, err := gitrepo.Find(path)
 			if err != nil || r.Dir != path && r.WorkTree != path {

@@ -9,6 +9,7 @@ import (
 	"github.com/atip-dev/atip-exec/internal/effects"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/internal/quote"
 	"github.com/atip-dev/atip-exec/internal/subpath"
 	"github.com/atip-dev/atip-exec/policy"
 	"github.com/atip-dev/atip-exec/sandbox"
@@ -38,7 +39,7 @@ func (p *Plan) TmpReachable() error {
 			case err != nil && filepath.Dir(path) == TemporaryDir && OpensFile(s):
 				continue // makeTmpNames makes it
 			}
-			return fault.New(errcode.Denied, "denied: "+Quote(s.Argv)+" would make something in "+TemporaryDir+" of the machine, where this run can write files of a known name only").
+			return fault.New(errcode.Denied, "denied: "+quote.Words(s.Argv)+" would make something in "+TemporaryDir+" of the machine, where this run can write files of a known name only").
 				WithFix("write in the workspace, or name one file that is not there: cp FILE "+TemporaryDir+"/FILE", "").With("decision", policy.Deny).With("path", path)
 		}
 	}

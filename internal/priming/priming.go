@@ -28,6 +28,7 @@ import (
 	"github.com/atip-dev/atip-exec/internal/ledger"
 	"github.com/atip-dev/atip-exec/internal/plan"
 	"github.com/atip-dev/atip-exec/internal/prime"
+	"github.com/atip-dev/atip-exec/internal/quote"
 	"github.com/atip-dev/atip-exec/internal/regular"
 	"github.com/atip-dev/atip-exec/shims"
 )
@@ -183,7 +184,7 @@ func (x *Priming) primeStep(s *effects.Step, config settings) error {
 		}
 	}
 	if entry := r.IsDeprecated(s.Call.Tool, s.Call.Path); entry != "" {
-		f := fault.New(errcode.Deprecated, plan.Quote(append([]string{s.Call.Tool}, s.Call.Path...))+" is deprecated by its tool")
+		f := fault.New(errcode.Deprecated, quote.Words(append([]string{s.Call.Tool}, s.Call.Path...))+" is deprecated by its tool")
 		if len(r.Preferred) > 0 {
 			f.WithFix("the tool prefers "+strings.Join(r.Preferred, ", "), s.Call.Tool+" "+r.Preferred[0])
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/atip-dev/atip-exec/internal/drive"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
-	"github.com/atip-dev/atip-exec/internal/plan"
+	"github.com/atip-dev/atip-exec/internal/quote"
 	"github.com/atip-dev/atip-exec/sandbox"
 )
 
@@ -130,7 +130,7 @@ func (x *execution) verdict(exit sandbox.Exit, werr error, fired bool, limit tim
 	}
 	switch {
 	case fired:
-		return fault.New(errcode.Timeout, fmt.Sprintf("timeout after %v: %s was ended", limit, plan.Quote(x.plan.Invocation.Words()))).With("limit_ms", limit.Milliseconds()).With("child_exit_code", exit.Code)
+		return fault.New(errcode.Timeout, fmt.Sprintf("timeout after %v: %s was ended", limit, quote.Words(x.plan.Invocation.Words()))).With("limit_ms", limit.Milliseconds()).With("child_exit_code", exit.Code)
 	case werr != nil:
 		return fault.New(errcode.LostChild, "lost track of the child: "+werr.Error())
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/atip-dev/atip-exec/internal/nest"
 	"github.com/atip-dev/atip-exec/internal/permit"
 	"github.com/atip-dev/atip-exec/internal/plan"
+	"github.com/atip-dev/atip-exec/internal/quote"
 	"github.com/atip-dev/atip-exec/internal/regular"
 	"github.com/atip-dev/atip-exec/internal/stdio"
 	"github.com/atip-dev/atip-exec/internal/subpath"
@@ -56,7 +57,7 @@ func (x *execution) listen() {
 // order is what a process that answers a run inside is told of this run.
 func (x *execution) order() nest.Order {
 	p := x.plan
-	return nest.Order{Run: p.Run, Words: plan.Quote(x.cleanAll(p.Invocation.Words())), Workspace: p.Workspace, Cwd: p.Cwd, Policies: p.Invocation.Policies, Profiles: p.Invocation.Profiles, Ceiling: p.Invocation.Ceiling, CI: p.InCI(), Withheld: p.Withheld, Files: p.CredentialFiles,
+	return nest.Order{Run: p.Run, Words: quote.Words(x.cleanAll(p.Invocation.Words())), Workspace: p.Workspace, Cwd: p.Cwd, Policies: p.Invocation.Policies, Profiles: p.Invocation.Profiles, Ceiling: p.Invocation.Ceiling, CI: p.InCI(), Withheld: p.Withheld, Files: p.CredentialFiles,
 		ReadOnly: !slices.ContainsFunc(p.Profile.Write, func(g sandbox.Grant) bool {
 			return g.Dir && subpath.Within(p.Workspace, g.Path) && g.Rights&sandbox.Write != 0
 		})}

@@ -4,6 +4,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/atip-dev/atip-exec/internal/quote"
+
 	"mvdan.cc/sh/v3/syntax"
 )
 
@@ -125,7 +127,7 @@ func (w *walker) part(part syntax.WordPart, st *state, q quoting, splits, first 
 	case *syntax.SglQuoted:
 		s := p.Value
 		if p.Dollar {
-			s = ansi(s)
+			s = quote.ANSI(s)
 		}
 		return []piece{{fields: fields{{s: s}}, quoted: true}}
 	case *syntax.DblQuoted:

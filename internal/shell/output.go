@@ -1,6 +1,10 @@
 package shell
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/atip-dev/atip-exec/internal/quote"
+)
 
 // writes lists a builtin whose output is known.
 func (w *walker) writes(r *run, st *state, t text) {
@@ -51,7 +55,7 @@ func escape(s string) (string, bool) {
 	if strings.Contains(s, `\c`) || strings.Contains(strings.ReplaceAll(s, `\033`, ""), `\0`) {
 		return "", false
 	}
-	return decode(s)
+	return quote.Decode(s)
 }
 
 func (w *walker) printf(r *run, args fields, st *state) {

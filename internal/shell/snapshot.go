@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/atip-dev/atip-exec/internal/quote"
+
 	"mvdan.cc/sh/v3/syntax"
 )
 
@@ -137,7 +139,7 @@ func (w *walker) alias(r *run, st *state) {
 	}
 	w.expanding[name] = true
 	side := st.clone()
-	w.text(value+" "+Quote(words), side, "the alias "+name)
+	w.text(value+" "+quote.Words(words), side, "the alias "+name)
 	w.join(st, side)
 	delete(w.expanding, name)
 }

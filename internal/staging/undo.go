@@ -8,7 +8,7 @@ import (
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/marshal"
-	"github.com/atip-dev/atip-exec/internal/plan"
+	"github.com/atip-dev/atip-exec/internal/quote"
 	"github.com/atip-dev/atip-exec/internal/undo"
 )
 
@@ -28,13 +28,13 @@ func (x *Staging) checkpoint() error {
 		return nil
 	}
 	refuse := func(why string) error {
-		return fault.New(errcode.CheckpointFailed, plan.Quote(marshal.CleanAll(p.Invocation.Words(), x.clean))+" was not started, because it was allowed only as it could be undone: "+why).WithFix("make room or name fewer files, and try again", "")
+		return fault.New(errcode.CheckpointFailed, quote.Words(marshal.CleanAll(p.Invocation.Words(), x.clean))+" was not started, because it was allowed only as it could be undone: "+why).WithFix("make room or name fewer files, and try again", "")
 	}
 	at := p.UndoPlace()
 	s, err := undo.Open(at, true)
 	if err == nil {
 		defer s.Close()
-		r := undo.Run{Run: p.Run, Cmd: x.clean(plan.Quote(p.Invocation.Words())), Cwd: p.Cwd}
+		r := undo.Run{Run: p.Run, Cmd: x.clean(quote.Words(p.Invocation.Words())), Cwd: p.Cwd}
 		lazy := mode != "always" && !p.Undo.Rests && !p.Destroys()
 		x.saved.before, err = s.Before(r, lazy)
 	}

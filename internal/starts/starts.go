@@ -18,6 +18,7 @@ import (
 	"github.com/atip-dev/atip-exec/internal/marshal"
 	"github.com/atip-dev/atip-exec/internal/permit"
 	"github.com/atip-dev/atip-exec/internal/plan"
+	"github.com/atip-dev/atip-exec/internal/quote"
 	"github.com/atip-dev/atip-exec/internal/subpath"
 	"github.com/atip-dev/atip-exec/policy"
 )
@@ -137,7 +138,7 @@ func (g *Decider) judge(s gate.Start, info os.FileInfo) (gate.Verdict, *fault.Fa
 		return gate.Verdict{Go: true}, nil
 	}
 	if s.Cwd == "" {
-		return gate.Verdict{}, fault.New(errcode.Denied, "denied: the directory of "+plan.Quote(s.Argv)+" was removed")
+		return gate.Verdict{}, fault.New(errcode.Denied, "denied: the directory of "+quote.Words(s.Argv)+" was removed")
 	}
 	// Without deferred words the plan has judged all that is typed, and documents are what is
 	// left to hold.
@@ -159,7 +160,7 @@ func (g *Decider) judge(s gate.Start, info os.FileInfo) (gate.Verdict, *fault.Fa
 		if ownWrites(p, s.Path) {
 			return gate.Verdict{Go: true, Words: true, Code: true}, nil
 		}
-		return gate.Verdict{}, fault.New(errcode.Denied, "denied: "+plan.Quote(s.Argv)+": "+s.Path+" is another file outside of the run")
+		return gate.Verdict{}, fault.New(errcode.Denied, "denied: "+quote.Words(s.Argv)+": "+s.Path+" is another file outside of the run")
 	}
 	sub, err := p.Below(words, s.Cwd, s.Env, typed)
 	if err != nil {
@@ -171,7 +172,7 @@ func (g *Decider) judge(s gate.Start, info os.FileInfo) (gate.Verdict, *fault.Fa
 	}
 	if typed {
 		if beyond := beyond(sub.Decision.Grants, p.Decision.Grants); beyond != "" {
-			return gate.Verdict{}, fault.New(errcode.Denied, "denied: "+plan.Quote(s.Argv)+" needs "+beyond+", which this run was not granted").WithFix("start it by itself", "atip-exec -- "+plan.Quote(s.Argv))
+			return gate.Verdict{}, fault.New(errcode.Denied, "denied: "+quote.Words(s.Argv)+" needs "+beyond+", which this run was not granted").WithFix("start it by itself", "atip-exec -- "+quote.Words(s.Argv))
 		}
 	}
 	return gate.Verdict{Go: true, Words: true, Code: sub.Steps[0].RunsCode != policy.CodeNone}, nil
@@ -201,7 +202,7 @@ func wordsOf(s gate.Start, env []string, typed bool) ([]string, *fault.Fault) {
 	if typed && name != filepath.Base(s.Path) {
 		// Programs with several names look at this one.
 		if real, err := filepath.EvalSymlinks(s.Path); err != nil || filepath.Base(real) != name {
-			return nil, fault.New(errcode.Denied, "denied: "+plan.Quote(s.Argv)+": "+s.Path+" would be started under another name")
+			return nil, fault.New(errcode.Denied, "denied: "+quote.Words(s.Argv)+": "+s.Path+" would be started under another name")
 		}
 	}
 	words := append([]string{s.Path}, s.Argv[1:]...)
@@ -246,10 +247,10 @@ func (g *Decider) report(r gate.Report) {
 	defer g.told.Unlock()
 	f, ok := r.Why.(*fault.Fault) // a remembered one is told again
 	if !ok && r.Why != nil {
-		f = fault.New(errcode.Denied, "denied: "+plan.Quote(r.Start.Argv)+": "+r.Why.Error())
+		f = fault.New(errcode.Denied, "denied: "+quote.Words(r.Start.Argv)+": "+r.Why.Error())
 	}
 	if f == nil {
-		f = fault.New(errcode.Denied, "denied: "+plan.Quote(r.Start.Argv))
+		f = fault.New(errcode.Denied, "denied: "+quote.Words(r.Start.Argv))
 	}
 	if g.refused++; g.refused > maxRefusedStarts {
 		return

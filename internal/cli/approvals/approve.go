@@ -17,6 +17,7 @@ import (
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/place"
 	"github.com/atip-dev/atip-exec/internal/plan"
+	"github.com/atip-dev/atip-exec/internal/quote"
 )
 
 // Answers is where requests and the answers to them are kept.
@@ -62,7 +63,7 @@ func (a Answers) list(c *cli.Console, v *cli.Values) error {
 	}
 	open, left := answer.Most(v, open)
 	for _, r := range open {
-		line := fmt.Sprintf("%s  %s ago  %s\n", r.ID, time.Since(r.Created).Round(time.Second), answer.Visible(plan.Quote(answer.Texts(r.Bound["argv"]))))
+		line := fmt.Sprintf("%s  %s ago  %s\n", r.ID, time.Since(r.Created).Round(time.Second), answer.Visible(quote.Words(answer.Texts(r.Bound["argv"]))))
 		if err := c.Text(line); err != nil {
 			return err
 		}

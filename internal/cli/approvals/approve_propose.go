@@ -13,6 +13,7 @@ import (
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/plan"
+	"github.com/atip-dev/atip-exec/internal/quote"
 	"github.com/atip-dev/atip-exec/policy"
 )
 
@@ -67,10 +68,10 @@ func proposal(r approve.Request) ([]proposedRule, error) {
 			continue
 		}
 		if tool == "" || answer.Text(step["metadata"]) == "" && len(answer.Texts(step["command"])) == 0 {
-			return nil, fault.New(errcode.Arguments, "no rule can be proposed: nothing is known about "+plan.Quote(answer.Texts(step["argv"]))).WithFix("write metadata for the tool first", "atip generate "+tool)
+			return nil, fault.New(errcode.Arguments, "no rule can be proposed: nothing is known about "+quote.Words(answer.Texts(step["argv"]))).WithFix("write metadata for the tool first", "atip generate "+tool)
 		}
 		command := strings.Join(answer.Texts(step["command"]), " ")
-		rule := proposedRule{Decision: "allow", When: map[string]any{"tool": tool}, Grants: danger, Match: []string{plan.Quote(answer.Texts(step["argv"]))}}
+		rule := proposedRule{Decision: "allow", When: map[string]any{"tool": tool}, Grants: danger, Match: []string{quote.Words(answer.Texts(step["argv"]))}}
 		if command != "" {
 			rule.When["command"] = []string{command}
 		}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/atip-dev/atip-exec/internal/approve"
 	"github.com/atip-dev/atip-exec/internal/cli/answer"
-	"github.com/atip-dev/atip-exec/internal/plan"
+	"github.com/atip-dev/atip-exec/internal/quote"
 )
 
 // render writes out everything that a grant of the request would bind. It reads the
@@ -23,7 +23,7 @@ func render(r approve.Request, times int) string {
 	words := answer.Texts(r.Bound["argv"])
 	line("Request", r.ID+", "+time.Since(r.Created).Round(time.Second).String()+" ago")
 	line("Asked by", fmt.Sprintf("agent %s, session %q, process %d, user %v on %s", answer.Text(r.Bound["agent"]), answer.Text(r.Bound["session"]), r.Requester.PID, r.Bound["uid"], answer.Text(r.Bound["host"])))
-	line("Command", plan.Quote(words))
+	line("Command", quote.Words(words))
 	if plain := strings.Join(words, " "); !ascii(plain) {
 		line("in ASCII", strings.Trim(fmt.Sprintf("%+q", plain), `"`))
 	}
@@ -37,7 +37,7 @@ func render(r approve.Request, times int) string {
 		step, _ := s.(map[string]any)
 		fmt.Fprintf(&b, "Step %d\n", i+1)
 		if len(steps) > 1 || strings.Join(answer.Texts(step["argv"]), "\x00") != strings.Join(words, "\x00") {
-			line("  argv", plan.Quote(answer.Texts(step["argv"])))
+			line("  argv", quote.Words(answer.Texts(step["argv"])))
 		}
 		if via := answer.Texts(step["via"]); len(via) > 0 {
 			line("  inside", strings.Join(via, ", "))

@@ -15,7 +15,7 @@ import (
 	"github.com/atip-dev/atip-exec/internal/cli/answer"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
-	"github.com/atip-dev/atip-exec/internal/plan"
+	"github.com/atip-dev/atip-exec/internal/quote"
 	"github.com/atip-dev/atip-exec/internal/undo"
 )
 
@@ -136,7 +136,7 @@ func auditLine(line []byte) string {
 	if r.Undo.Changed != nil {
 		outcome = append(outcome, "changed "+answer.UndoCounts(r.Undo.Changed))
 	}
-	text := fmt.Sprintf("%s  %s  %-7s  %s", r.T, r.ID, r.Kind, plan.Quote(r.Argv))
+	text := fmt.Sprintf("%s  %s  %-7s  %s", r.T, r.ID, r.Kind, quote.Words(r.Argv))
 	if len(outcome) > 0 {
 		text += "  (" + strings.Join(outcome, ", ") + ")"
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/atip-dev/atip-exec/internal/cli"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
-	"github.com/atip-dev/atip-exec/internal/plan"
+	"github.com/atip-dev/atip-exec/internal/quote"
 	"github.com/atip-dev/atip-exec/internal/report"
 )
 
@@ -34,7 +34,7 @@ func htmlReport(c *cli.Console, at audit.Snapshot, v *cli.Values) (audit.Summary
 		}
 		skip = max(0, total-last)
 	}
-	page, err := report.New(plan.Quote)
+	page, err := report.New(quote.Words)
 	if err != nil {
 		return audit.Summary{}, 0, unspooled(err)
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/atip-dev/atip-exec/internal/cli"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
-	"github.com/atip-dev/atip-exec/internal/plan"
+	"github.com/atip-dev/atip-exec/internal/quote"
 )
 
 // reported is what a report says of one run.
@@ -44,7 +44,7 @@ func (r *reported) refused() bool {
 // failed reports a run that did not end well, whoever's fault it was.
 func (r *reported) failed() bool { return r.code() != "" || r.Exit != nil && *r.Exit != 0 }
 
-func (r *reported) command() string { return plan.Quote(r.Argv) }
+func (r *reported) command() string { return quote.Words(r.Argv) }
 
 func (r *reported) message() string {
 	switch {

@@ -12,7 +12,7 @@ import (
 	"github.com/atip-dev/atip-exec/internal/cli/answer"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
-	"github.com/atip-dev/atip-exec/internal/plan"
+	"github.com/atip-dev/atip-exec/internal/quote"
 )
 
 // auditEntry is what of a record says how it was decided.
@@ -112,7 +112,7 @@ func (e auditEntry) line() string {
 	if e.Exit != nil {
 		exit = fmt.Sprintf(" exit %d", *e.Exit)
 	}
-	return fmt.Sprintf("%.19s  %s  %s%s  %s\n", e.T, e.ID, outcome, exit, answer.Visible(plan.Quote(e.Argv)))
+	return fmt.Sprintf("%.19s  %s  %s%s  %s\n", e.T, e.ID, outcome, exit, answer.Visible(quote.Words(e.Argv)))
 }
 
 // whyAudit explains one run from its record alone: what the policies say today may
@@ -147,7 +147,7 @@ func (e auditEntry) why() string {
 	}
 	fmt.Fprintf(&b, "  in %s\n", answer.Visible(e.Cwd))
 	for i, s := range e.Decision.Steps {
-		fmt.Fprintf(&b, "  step %d  %s\n", i+1, answer.Visible(plan.Quote(s.Argv)))
+		fmt.Fprintf(&b, "  step %d  %s\n", i+1, answer.Visible(quote.Words(s.Argv)))
 		if len(s.Via) > 0 {
 			fmt.Fprintf(&b, "    inside   %s\n", answer.Visible(strings.Join(s.Via, ", ")))
 		}

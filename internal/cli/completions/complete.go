@@ -12,7 +12,7 @@ import (
 	"github.com/atip-dev/atip-exec/internal/cli/answer"
 	"github.com/atip-dev/atip-exec/internal/cli/approvals"
 	"github.com/atip-dev/atip-exec/internal/place"
-	"github.com/atip-dev/atip-exec/internal/plan"
+	"github.com/atip-dev/atip-exec/internal/quote"
 	"github.com/atip-dev/atip-exec/internal/runfile"
 	"github.com/atip-dev/atip-exec/internal/undo"
 	"github.com/atip-dev/atip-exec/sandbox"
@@ -185,7 +185,7 @@ func openRequests() []candidate {
 	}
 	var list []candidate
 	for _, r := range open {
-		list = append(list, candidate{r.ID, plan.Quote(answer.Texts(r.Bound["argv"]))})
+		list = append(list, candidate{r.ID, quote.Words(answer.Texts(r.Bound["argv"]))})
 	}
 	return list
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/plan"
+	"github.com/atip-dev/atip-exec/internal/quote"
 	"github.com/atip-dev/atip-exec/internal/scan"
 	"github.com/atip-dev/atip-exec/internal/selftest"
 )
@@ -184,9 +185,9 @@ func permitted(spec cli.Spec, v *cli.Values, words []string) error {
 			if spec.Machines != "" && !insideRun() {
 				// One verb has such a flag, and its --dry-run lists what it found.
 				fix += "; --dry-run shows what it would do, and --" + spec.Machines + " does it without a terminal"
-				example = "atip " + plan.Quote(append(words, "--dry-run"))
+				example = "atip " + quote.Words(append(words, "--dry-run"))
 			}
-			return fault.New(errcode.Denied, "atip "+plan.Quote(words)+" changes what commands may do; it needs your own terminal: "+err.Error()).WithFix(fix, example)
+			return fault.New(errcode.Denied, "atip "+quote.Words(words)+" changes what commands may do; it needs your own terminal: "+err.Error()).WithFix(fix, example)
 		}
 		t.Close()
 		return nil

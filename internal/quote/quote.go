@@ -1,4 +1,5 @@
-package shell
+// Package quote writes and reads words as shells spell them.
+package quote
 
 import (
 	"strconv"
@@ -7,9 +8,9 @@ import (
 	"unicode/utf8"
 )
 
-// Quote writes words as a shell line would show them. What does not print is
+// Words writes words as a shell line would show them. What does not print is
 // escaped, so that a terminal shows what was meant.
-func Quote(words []string) string {
+func Words(words []string) string {
 	var b strings.Builder
 	for i, w := range words {
 		if i > 0 {

@@ -1,15 +1,15 @@
-package shell
+package quote
 
 import "strings"
 
-// ansi decodes the text of $'…' as bash does: a NUL byte ends it.
-func ansi(s string) string {
-	out, _ := decode(s)
+// ANSI decodes the text of $'…' as bash does: a NUL byte ends it.
+func ANSI(s string) string {
+	out, _ := Decode(s)
 	return out
 }
 
-// decode is ansi; whole is false if a NUL byte cut the text off.
-func decode(s string) (out string, whole bool) {
+// Decode is ansi; whole is false if a NUL byte cut the text off.
+func Decode(s string) (out string, whole bool) {
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {
 		if s[i] != '\\' || i+1 == len(s) {
