@@ -459,7 +459,7 @@ func (d *deriver) system() {
 }
 
 // pathEntry grants an entry of PATH and, where it is the bin directory of an own
-// prefix, the prefix: a toolchain needs its lib beside its bin.
+// prefix or the shims of a version manager, the prefix: a toolchain needs its lib beside its bin.
 func (d *deriver) pathEntry(dir string) {
 	if !filepath.IsAbs(dir) {
 		return
@@ -474,7 +474,7 @@ func (d *deriver) pathEntry(dir string) {
 		}
 	}
 	grant := dir
-	if prefix := filepath.Dir(dir); filepath.Base(dir) == "bin" && !d.privatePrefix(prefix) {
+	if prefix := filepath.Dir(dir); (filepath.Base(dir) == "bin" || filepath.Base(dir) == "shims") && !d.privatePrefix(prefix) {
 		if canonical := d.canonical(prefix); canonical == "" || d.stray(prefix, canonical, true, "PATH") == "" {
 			grant = prefix
 		}

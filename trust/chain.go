@@ -80,6 +80,7 @@ func (b *builder) add(found, role string) (*held, error) {
 	}
 	h.swappable = b.swappable(h.path)
 	h.system = !h.swappable && rootOnly(h.st, h.path) && below(h.path, b.systemPaths())
+	h.own = !h.system && b.ownPath(h)
 	return h, nil
 }
 
@@ -179,7 +180,7 @@ func (b *builder) finish(first *held) *File {
 }
 
 func (h *held) part() Part {
-	return Part{Role: h.role, Path: h.path, Digest: h.hexDigest(), Form: h.form, Class: h.class, SystemPath: h.system, Swappable: h.swappable}
+	return Part{Role: h.role, Path: h.path, Digest: h.hexDigest(), Form: h.form, Class: h.class, SystemPath: h.system, OwnPath: h.own, Swappable: h.swappable}
 }
 
 func (h *held) hexDigest() string {

@@ -182,6 +182,8 @@ func vouched(f Facts) string {
 		return "distro_db_match"
 	case f.SystemPath:
 		return "system_path"
+	case f.OwnPath:
+		return "own_path"
 	}
 	return ""
 }

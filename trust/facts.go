@@ -24,6 +24,7 @@ type Facts struct {
 	KnownDigest  bool
 	Distro       Distro
 	SystemPath   bool
+	OwnPath      bool
 	Caps         []string
 }
 

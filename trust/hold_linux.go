@@ -81,6 +81,7 @@ type held struct {
 	shebangArg string
 	swappable  bool
 	system     bool
+	own        bool
 }
 
 // euid is asked once: nothing here changes it, and a system call is a tenth of an
@@ -131,6 +132,21 @@ func replaceable(dir string) bool {
 		return true
 	}
 	return st.Mode&0o022 != 0 || !owner.IsRoot(st.Uid, dir)
+}
+
+// ownOnly reports a file or directory that only root and this user can change. The group may, if it is
+// the user's private one, which has the number of the user. Nobody replaces what another user has in a
+// sticky directory.
+func ownOnly(path string) bool {
+	var st unix.Stat_t
+	if err := unix.Stat(path, &st); err != nil {
+		return false
+	}
+	if int(st.Uid) != euid() && !owner.IsRoot(st.Uid, path) {
+		return false
+	}
+	sticky := st.Mode&unix.S_IFMT == unix.S_IFDIR && st.Mode&unix.S_ISVTX != 0
+	return sticky || st.Mode&0o002 == 0 && (st.Mode&0o020 == 0 || st.Gid == st.Uid)
 }
 
 // hold opens found, takes hold of it and identifies it, in this order: may it be

@@ -85,6 +85,7 @@ type Part struct {
 	Form       Form   `json:"form"`
 	Class      Class  `json:"class"`
 	SystemPath bool   `json:"system_path,omitempty"`
+	OwnPath    bool   `json:"own_path,omitempty"` // no run writes there, and only root and this user can
 	Swappable  bool   `json:"swappable,omitempty"`
 }
 

@@ -26,7 +26,7 @@ func Judge(id Identity, p Policy, settled ...Settled) Verdict {
 
 func evaluatePart(id Identity, i int, p Policy, s Settled) Facts {
 	part := id.Chain[i]
-	f := s.Facts(Facts{Unreadable: part.Digest == "", SystemPath: part.SystemPath})
+	f := s.Facts(Facts{Unreadable: part.Digest == "", SystemPath: part.SystemPath, OwnPath: part.OwnPath})
 	if i == 0 {
 		f.Caps = id.Caps
 	}

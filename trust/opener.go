@@ -15,6 +15,9 @@ type Opener struct {
 	Home          string   //
 	TmpDirs       []string //
 	SystemPaths   []string // nil: DefaultSystemPaths
+	// Kept reports a path where no confined run writes without a question. An executable there that
+	// only root and this user can change has own_path. nil: there is no such path.
+	Kept func(path string) bool
 	// Scripts says how a script that could be swapped is started.
 	Scripts Scripts
 	// Getenv reads the environment the child will have: version managers choose

@@ -42,9 +42,35 @@ func (b *builder) badDir(dir string) bool {
 	return bad
 }
 
+// ownPath reports a file that no confined run can have put there: only root and this user can change it
+// and the directories and links that lead to it, and no run writes in any of them. Whoever else can,
+// can replace the user's policy too.
+func (b *builder) ownPath(h *held) bool {
+	if b.o.Kept == nil {
+		return false
+	}
+	changed := func(p string) bool {
+		if !b.o.Kept(p) {
+			return true
+		}
+		for dir := filepath.Dir(p); ; dir = filepath.Dir(dir) {
+			if !ownOnly(dir) {
+				return true
+			}
+			if dir == filepath.Dir(dir) {
+				return false
+			}
+		}
+	}
+	return ownOnly(h.path) && !changed(h.path) && !b.linksChanged(h.found, changed)
+}
+
 // linksSwappable walks found as the kernel does and reports whether any
 // directory on the way can be changed by others.
-func (b *builder) linksSwappable(found string) bool {
+func (b *builder) linksSwappable(found string) bool { return b.linksChanged(found, b.swappable) }
+
+// linksChanged is linksSwappable for another meaning of a path that can be changed.
+func (b *builder) linksChanged(found string, changed func(string) bool) bool {
 	const maxLinks = 40 // the kernel's MAXSYMLINKS
 	for range maxLinks {
 		dir, err := filepath.EvalSymlinks(filepath.Dir(found))
@@ -52,7 +78,7 @@ func (b *builder) linksSwappable(found string) bool {
 			return true
 		}
 		p := filepath.Join(dir, filepath.Base(found))
-		if b.swappable(p) || b.linksInDirs(filepath.Dir(found)) {
+		if changed(p) || b.linksInDirs(filepath.Dir(found), changed) {
 			return true
 		}
 		target, ok := readLink(p)
@@ -65,9 +91,9 @@ func (b *builder) linksSwappable(found string) bool {
 }
 
 // linksInDirs checks the directories that hold the links leading to dir.
-func (b *builder) linksInDirs(dir string) bool {
+func (b *builder) linksInDirs(dir string, changed func(string) bool) bool {
 	for d := filepath.Clean(dir); d != filepath.Dir(d); d = filepath.Dir(d) {
-		if _, isLink := readLink(d); isLink && b.linksSwappable(d) {
+		if _, isLink := readLink(d); isLink && b.linksChanged(d, changed) {
 			return true
 		}
 	}

@@ -53,6 +53,7 @@ type held struct {
 	shebangArg  string
 	swappable   bool
 	system      bool
+	own         bool
 }
 
 type cache struct{}
@@ -75,6 +76,9 @@ func isMissing(err error) bool         { return errors.Is(err, fs.ErrNotExist) }
 func readLink(p string) (string, bool) { t, err := os.Readlink(p); return t, err == nil }
 
 func rootOnly(s stat, _ string) bool { return s.root }
+
+// ownOnly cannot be told here.
+func ownOnly(string) bool { return false }
 
 func replaceable(dir string) bool {
 	fi, err := os.Stat(dir)

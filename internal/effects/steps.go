@@ -225,7 +225,7 @@ func (c *collector) resolve(s *Step) error {
 		q.Borrow = filepath.Base(s.ID.Place)
 	}
 	if target, ok := s.ID.Target(); ok {
-		q.Believed = target.SystemPath
+		q.Believed = target.SystemPath || target.OwnPath && q.Believed
 	}
 	found, err := p.Authority.Document(s, q)
 	if err != nil {
@@ -426,7 +426,7 @@ func Believed(v trust.Verdict) bool {
 		return true
 	}
 	switch v.Reason {
-	case "pinned", "known_digest", "distro_db_match", "system_path":
+	case "pinned", "known_digest", "distro_db_match", "system_path", "own_path":
 		return v.Action == trust.Allow
 	}
 	return false

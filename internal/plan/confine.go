@@ -98,6 +98,10 @@ func (p *confining) derive() (err error) {
 		in.OrgBound = in.OrgBound && s.Call.Provenance.Rank >= atip.Org && s.RunsCode == policy.CodeNone
 		for _, part := range s.ID.Chain {
 			in.Exec = append(in.Exec, part.Path)
+			// A link on PATH into a prefix of its own, as pipx makes it, needs what an entry there needs.
+			if part.OwnPath && s.ID.Word == filepath.Base(s.ID.Word) {
+				in.PathDirs = append(in.PathDirs, filepath.Dir(part.Path))
+			}
 		}
 		in.Resources = append(in.Resources, s.Call.Resources...)
 		in.Repositories = append(in.Repositories, localRemotes(s)...)

@@ -15,7 +15,9 @@ import (
 	"github.com/atip-dev/atip-exec/internal/effects"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/internal/place"
 	"github.com/atip-dev/atip-exec/internal/quote"
+	"github.com/atip-dev/atip-exec/internal/subpath"
 	"github.com/atip-dev/atip-exec/policy"
 	"github.com/atip-dev/atip-exec/sandbox"
 	"github.com/atip-dev/atip-exec/trust"
@@ -182,7 +184,7 @@ func (p *Plan) site() *effects.Site {
 		return p.where
 	}
 	t := p.Policies.TrustPolicy()
-	opener := trust.Opener{CacheDir: p.digestDir(), Workspace: p.Workspace, Home: p.Dirs.Home, TmpDirs: p.World.TmpDirs, Getenv: p.Machine.Getenv, Scripts: trust.ScriptsByName(t.Scripts)}
+	opener := trust.Opener{CacheDir: p.digestDir(), Workspace: p.Workspace, Home: p.Dirs.Home, TmpDirs: p.World.TmpDirs, Getenv: p.Machine.Getenv, Scripts: trust.ScriptsByName(t.Scripts), Kept: p.kept}
 	if t.SystemPathsSet {
 		opener.SystemPaths = t.SystemPaths
 	}
@@ -190,6 +192,21 @@ func (p *Plan) site() *effects.Site {
 		Self: p.Machine.Self, Programs: p.Machine.Programs(), Env: p.Policies.Env(), Limits: p.Policies.Analysis(), Opener: opener, Shims: p.shimDirs, Authority: p.authority(), Memo: p.memo,
 		OwnProxy: func(url string) bool { return url == sandbox.ProxyURL() && p.Inside() }, Starts: p.Starts, Defers: p.Policies.Defers() && p.gateable(), Apart: p.apart()}
 	return p.where
+}
+
+// kept reports a path where no confined run writes without a question, whichever workspace it runs in:
+// an executable there is the user's own, like the policy.
+func (p *Plan) kept(path string) bool {
+	if p.imagined || p.World.Classify(path, atip.AccessWrite, false) != atip.ClassOutside {
+		return false
+	}
+	for _, rule := range p.Policies.Sandbox().Write {
+		if subpath.Within(path, p.Expand(rule.Path)) || subpath.Within(p.Expand(rule.Path), path) {
+			return false
+		}
+	}
+	root, _, _ := place.FindWorkspace(filepath.Dir(path), p.Dirs, p.Machine.UID)
+	return root == ""
 }
 
 // authority is what registries, signatures and locks know of what this plan starts.

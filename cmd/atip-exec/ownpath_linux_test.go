@@ -1,0 +1,89 @@
+package main_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestToolchainAtHome: a known tool in the user's own directories is believed as the system's is, and finds
+// what lies beside it, by a PATH entry, by a shim or by a link. Where a run could have put it, it is not
+// believed, and no run can put it there.
+func TestToolchainAtHome(t *testing.T) {
+	t.Parallel()
+	const tool = "#!/bin/sh\n. \"$(dirname \"$(readlink -f \"$0\")\")/../lib/tool\"\n"
+	for _, row := range []struct {
+		name string
+		dir  string // of the tool, below the home directory
+		path string // of the entry of PATH, "" for dir
+		with func(w world, dir string)
+		want bool
+	}{
+		{"prefix", ".tool/bin", "", nil, true},
+		{"clone of a version manager", ".nvm/bin", "", func(w world, _ string) { w.git(w.home + "/.nvm") }, true},
+		{"shims", ".manager/shims", "", nil, true},
+		{"link into a prefix", ".local/share/pipx/venvs/tool/bin", ".local/bin", nil, true},
+		{"work tree of another project", "project/bin", "", func(w world, _ string) { w.git(w.home + "/project") }, false},
+		{"below one", "project/deep/er/bin", "", func(w world, _ string) { w.git(w.home + "/project") }, false},
+		{"link into a work tree", "project/bin", ".local/bin", func(w world, _ string) { w.git(w.home + "/project") }, false},
+		{"others write it", ".tool/bin", "", func(_ world, dir string) { _ = os.Chmod(dir, 0o777) }, false},
+		{"a policy lets runs write it", ".tool/bin", "", func(w world, _ string) { w.policy(`{"version":1,"sandbox":{"write":["~/.tool"]}}`) }, false},
+		{"registered directory", ".tool/bin", "", func(w world, _ string) {
+			put(w.t, w.home+"/.config/agent-tools", map[string]string{"workspaces": w.home + "/.tool\n"})
+		}, false},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			w := newWorldAtHome(t)
+			dir := filepath.Join(w.home, row.dir)
+			put(t, filepath.Dir(dir)+"/lib", map[string]string{"tool": "echo formatted >formatted\n"})
+			put(t, dir, map[string]string{"black": tool})
+			entry := dir
+			err := os.Chmod(dir+"/black", 0o755)
+			if row.path != "" {
+				entry = filepath.Join(w.home, row.path)
+				if err = os.MkdirAll(entry, 0o755); err == nil {
+					err = os.Symlink(dir+"/black", entry+"/black")
+				}
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if row.with != nil {
+				row.with(w, dir)
+			}
+			run := func(args ...string) (string, error) {
+				cmd := w.command(args...)
+				cmd.Env = []string{"HOME=" + w.home, "PATH=" + entry + ":/usr/local/bin:/usr/bin:/bin:" + bin}
+				out, err := cmd.CombinedOutput()
+				return string(out), err
+			}
+			out, err := run("--", "black", ".")
+			if _, missing := os.Stat(w.ws + "/formatted"); (err == nil) != row.want || (missing == nil) != row.want {
+				t.Errorf("black: %v, want %v\n%s", err, row.want, out)
+			}
+			if row.want {
+				// The control: what a run has no right to, it does not do either.
+				text := "import os\nopen('" + dir + "/black', 'a').write('#')\n"
+				put(t, w.ws, map[string]string{"evil.py": text})
+				if out, err := run("--", "python3", "evil.py"); err == nil {
+					t.Errorf("a run wrote there\n%s", out)
+				}
+				if out, err := exec.Command("python3", w.ws+"/evil.py").CombinedOutput(); err != nil {
+					t.Errorf("unconfined it must work: %v\n%s", err, out)
+				}
+			} else if !strings.Contains(out, "no trusted source") && !strings.Contains(out, "approval required") {
+				t.Errorf("refused for another reason\n%s", out)
+			}
+		})
+	}
+}
+
+// git makes a repository that holds nothing.
+func (w world) git(dir string) {
+	w.t.Helper()
+	if out, err := exec.Command("git", "init", "-q", dir).CombinedOutput(); err != nil {
+		w.t.Fatalf("%v: %s", err, out)
+	}
+}
