@@ -20,6 +20,7 @@ const (
 	byCharacter            // a,b
 	byPosition             // aligned by spaces
 	byTabs                 // by one tab or more
+	byTuple                // (a, 'b'), of an INSERT in SQL
 )
 
 // maxHeader bounds the line that may be the header of a table.
@@ -215,6 +216,9 @@ func countBars(b []byte) int {
 
 // judgeRow judges the cell of a line below a header.
 func (e *engine) judgeRow(c *candidate, eof bool) verdict {
+	if c.row.kind == byTuple {
+		return e.judgeTuple(c, eof)
+	}
 	v, p := e.view.vis, c.at
 	end := bytes.IndexByte(v[p:min(len(v), p+maxValue)], '\n')
 	if end < 0 {
@@ -337,4 +341,103 @@ func nextBar(b []byte) (at, size int) {
 		}
 	}
 	return at, size
+}
+
+// linkColumns finds a name among the columns of an INSERT in SQL; the values stand in the tuples
+// behind VALUES.
+func linkColumns(s *scan, n *nameInfo) (c candidate, ok bool) {
+	if n.class != classStrong && n.class != classWeak && n.class != classKey || n.option(s.v) || s.line < 0 {
+		return c, false
+	}
+	left := s.v[s.line:n.start]
+	open := bytes.LastIndexByte(left, '(')
+	if open < 0 || !bytes.Contains(left[:open], []byte("INTO ")) && !bytes.Contains(left[:open], []byte("into ")) {
+		return c, false
+	}
+	limit := n.end + maxSibling
+	for s.more() && s.p < limit && s.v[s.p] != ')' {
+		if ch := s.v[s.p]; !isIdent(ch) && strings.IndexByte("`\"', []\n\r", ch) < 0 {
+			return c, false
+		}
+		s.p++
+	}
+	if !s.lit(")") {
+		return c, false
+	}
+	if s.space(); s.p+len("values") > len(s.v) {
+		s.short = !s.eof
+		return c, false
+	}
+	if !hasFold(s.v[s.p:], "values") {
+		return c, false
+	}
+	s.p += len("values")
+	if s.space(); !s.more() || s.v[s.p] != '(' {
+		return c, false
+	}
+	c.row = column{kind: byTuple, at: uint16(bytes.Count(left[open:], []byte(",")))}
+	c.at, c.form, c.doubt = s.p, formRow, likely
+	return c, true
+}
+
+// judgeTuple judges one value of a tuple.
+func (e *engine) judgeTuple(c *candidate, eof bool) verdict {
+	v := e.view.vis
+	s := scan{v: v, p: c.at, eof: eof}
+	for s.more() && s.p-c.at < maxSpace && strings.IndexByte(", \n\r\t", s.v[s.p]) >= 0 {
+		s.p++
+	}
+	limit := c.at + maxValue
+	if !s.lit("(") {
+		return undecided(!s.short, true)
+	}
+	from, to, n := 0, 0, uint16(0)
+	for start, quote := s.p, byte(0); ; s.p++ {
+		if !s.more() {
+			return undecided(eof, n != c.row.at || !unlikely(v[start:s.p]))
+		}
+		if s.p >= limit {
+			return verdict{}
+		}
+		ch := v[s.p]
+		if quote != 0 {
+			if ch == '\\' {
+				s.p++
+			} else if ch == quote {
+				quote = 0
+			}
+			continue
+		}
+		if ch == '\'' || ch == '"' {
+			quote = ch
+		}
+		if ch != ',' && ch != ')' {
+			continue
+		}
+		if n == c.row.at {
+			from, to = start, s.p
+		}
+		n++
+		for start = s.p + 1; start < len(v) && v[start] == ' '; start++ {
+		}
+		if ch == ')' {
+			break
+		}
+	}
+	if c.number++; c.number < maxRows {
+		c.then = s.p + 1
+	}
+	for from < to && (v[to-1] == ' ' || v[to-1] == '\n') {
+		to--
+	}
+	if to-from < 2 || v[from] != '\'' && v[from] != '"' || v[to-1] != v[from] {
+		return verdict{}
+	}
+	from, to = from+1, to-1
+	val := v[from:to]
+	if !e.set.passes(val, gate{class: c.class, doubt: c.doubt, rule: c.rule, quoted: true}) {
+		return verdict{}
+	}
+	return verdict{outcome: found, layer: layerContext, start: from, end: to, rule: c.rule, noTag: c.noTag,
+		learn: c.class == classStrong && len(val) >= 12 && mayLearn(val)}
 }

@@ -188,6 +188,7 @@ func (e *engine) judge(eof bool) bool {
 		tail = !inside && len(hits) == 0
 	}
 	if open.outcome == more {
+		open.loose = open.loose && len(hits) == 0 // a secret is here already, whatever else may be
 		e.open, e.holdAt = open, i
 		return false
 	}
@@ -227,7 +228,7 @@ func (e *engine) announceAll(i int, eof bool) bool {
 		switch {
 		case ent.kind < eName:
 			other = other || ent.mayStart(v, i)
-		case ent.off > 0 && (i < int(ent.off) || fold(v[i-int(ent.off)]) != ent.text[0]):
+		case ent.off > 0 && (i < int(ent.off) || fold(v[i-int(ent.off)]) != fold(ent.text[0])):
 		case e.region.open && i+3 > e.region.end:
 		default:
 			e.announce(i, ent, eof, false)

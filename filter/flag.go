@@ -21,8 +21,18 @@ var flags = [...]struct {
 }{
 	{" -p", "sshpass,mysql,mysqldump,mariadb,mariadb-dump,mysqladmin,7z,7za,7zr,zip,mongo,mongodump,mongorestore", true, false, 0},
 	{" -p", "sshpass,docker login,podman login,helm registry login,buildah login,skopeo login,az login,oc login,mongosh,mongo", false, true, 0},
-	{" -u", "curl,http,https", false, true, ':'},
-	{" --user", "curl", false, true, ':'},
+	{" -u", "curl", true, true, ':'},
+	{" -u", "http,https", false, true, ':'},
+	{" -a", "http,https,xh,curlie,hey,wrk,oha", false, true, ':'},
+	{" -A", "ab", false, true, ':'},
+	{" -auth", "jenkins-cli.jar", false, true, ':'},
+	{" -pw", "addprinc,change_password,cpw,plink,pscp,psftp,putty,ank", false, true, 0},
+	{" --base64", "virsh", false, true, 0},
+	{" -setcookie", "erl,iex,elixir,werl", false, true, 0},
+	{" -passwd", "x11vnc,vncviewer", false, true, 0},
+	{" -s", "ldappasswd", false, true, 0},
+	{" /p:", "xfreerdp,wfreerdp,mstsc", true, false, 0},
+	{" --user", "curl,etcdctl", false, true, ':'},
 	{" -U", "curl", false, true, ':'},
 	{" --proxy-user", "curl", false, true, ':'},
 	{" -U", "smbclient,rpcclient,net", false, true, '%'},
@@ -58,11 +68,11 @@ func (e *engine) readFlag(i int, flag string, eof bool) (candidate, outcome) {
 		return candidate{}, no
 	}
 	mask := e.commandsBefore(i)
-	if mask == 0 && flag == " -p" && v[p] == ' ' && userBefore(v, i) {
+	if mask == 0 && (flag == " -p" || flag == " -P") && v[p] == ' ' && userBefore(v, i) {
 		if p+1 >= len(v) && !eof {
 			return candidate{}, more
 		}
-		return candidate{at: p + 1, class: classStrong, doubt: likely, rule: "password", noTag: true}, found
+		return candidate{at: p + 1, class: classStrong, doubt: likely, rule: "password", noTag: true, word: true}, found
 	}
 	if mask == 0 {
 		return candidate{}, no
@@ -73,7 +83,7 @@ func (e *engine) readFlag(i int, flag string, eof bool) (candidate, outcome) {
 		if f.flag != flag || spaced && !f.spaced || !spaced && !f.attached || mask&(1<<k) == 0 {
 			continue
 		}
-		c := candidate{at: p, class: classStrong, rule: "password", noTag: true}
+		c := candidate{at: p, class: classStrong, rule: "password", noTag: true, word: true}
 		if f.user != 0 {
 			c.form, c.number = formUser, int(f.user)
 		}
@@ -91,7 +101,7 @@ func (e *engine) readFlag(i int, flag string, eof bool) (candidate, outcome) {
 // whatever the command.
 func userBefore(v []byte, i int) bool {
 	from := i
-	for from > 0 && i-from < maxName && (isIdent(v[from-1]) || v[from-1] == '@') {
+	for from > 0 && i-from < maxName && (isIdent(v[from-1]) || v[from-1] == '@' || v[from-1] == '\\') {
 		from--
 	}
 	left := v[max(0, from-12):from]

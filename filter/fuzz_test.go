@@ -46,6 +46,7 @@ func FuzzWriter(f *testing.F) {
 	f.Add([]byte("+a\n+"+armourHead+"OPENSSH PRIVATE KEY-----\n+"+tokens(f, "{base64:48}")+"\xff\x7f\xff"+tokens(f, "{base64:16}")+"\n+"), uint16(7), uint8(3))
 	f.Add([]byte("x "+secret+" y "+second), uint16(3), uint8(0))
 	f.Add([]byte("a\xf7\xf6\xf7b\xf8\xf7\xfaAPI_KEY=\xf9\xfb\xf7\n\xf5\xf7"), uint16(9), uint8(4))
+	f.Add([]byte("TOKEN=\xf7%"), uint16(114), uint8(3))
 	f.Add([]byte("password=\"ab\\\"cd"), uint16(1), uint8(0))
 	f.Add([]byte("a\x1b[3\x08\x08\x1b]8;;http://a:b@c\x07"), uint16(1), uint8(0))
 	known, err := Collect(Sources{Env: []string{"A_TOKEN=" + secret, "B_SECRET=" + second}})

@@ -82,6 +82,11 @@ func (s *Set) passes(val []byte, g gate) bool {
 		if digits < 2 || upper < 2 || lower < 2 || digits+upper+lower < len(val)-4 || len(val) < minNear || entropy(val) < 3.6 || readable(val) {
 			return false
 		}
+	case piped:
+		digits, upper, lower := tally(val)
+		if !chosenLike(val) || isCode(val) || digits < 2 || !(upper > 0 && lower > 0) && !bytes.ContainsAny(val, "!#?*%&^~") {
+			return false
+		}
 	case unsure, onlyLine:
 		if len(val) < 10 && !chosen || bytes.IndexByte(val, ' ') >= 0 || !likelySecret(val, chosen) || isCode(val) || !chosen && !unlikely(val) {
 			return false
@@ -102,7 +107,7 @@ func (s *Set) passes(val []byte, g gate) bool {
 		digits, _, _ := tally(val)
 		return len(val) >= 16 && digits >= 2 && !words && likelySecret(val, false) && !bytes.ContainsAny(val, "(){}[]<>;, :") && (g.quoted || !isCode(val))
 	case classWeak:
-		if len(val) < 12 && !chosen || len(val) < 8 || words || !g.quoted && (isCode(val) || bytes.ContainsAny(val, "(){}[]<>;,")) {
+		if len(val) < 12 && !chosen || len(val) < 8 || words || !g.quoted && (isCode(val) && !(chosen && numbered(val)) || bytes.ContainsAny(val, "(){}[]<>;,")) {
 			return false
 		}
 		digits, upper, lower := tally(val)
@@ -385,7 +390,7 @@ func isNumeric(val []byte) bool {
 			return false
 		}
 	}
-	return letters <= 1 || letters <= 3 && dots+digits >= len(val)-4
+	return letters <= 1 || letters == 2 && len(val) > 10 && val[10] == 'T' && val[len(val)-1] == 'Z' || letters <= 3 && dots+digits >= len(val)-4
 }
 
 // isPathOrHost reports paths of words, hosts and URLs; a URL with a password is

@@ -9,14 +9,15 @@ import (
 type entryKind uint8
 
 const (
-	ePrefix entryKind = iota // a rule's public prefix
-	eKnown                   // a known value
-	eArmour                  // the begin line of a private key
-	eName                    // a word that names a secret; the match may lie inside it
-	eVendor                  // a word that names a vendor, whose secrets have a known shape
-	eURL                     // "://"
-	eData                    // "data:" of a Kubernetes object
-	eFlag                    // " -p" and " -u" of the few tools that take secrets there
+	ePrefix   entryKind = iota // a rule's public prefix
+	eKnown                     // a known value
+	eArmour                    // the begin line of a private key
+	eName                      // a word that names a secret; the match may lie inside it
+	eVendor                    // a word that names a vendor, whose secrets have a known shape
+	eURL                       // "://"
+	eData                      // "data:" of a Kubernetes object
+	eFlag                      // " -p" and " -u" of the few tools that take secrets there
+	eArgument                  // a command or call of arguments
 )
 
 // entry is one needle. Candidates (prefix, known, armour) start where the needle

@@ -36,6 +36,7 @@ const (
 	literal        // unsure, and it must be quoted
 	onlyLine       // unsure, and alone on its line
 	random         // other words stand between: it must look like nothing but a secret
+	piped          // behind "user:" in a command that prints it: as people make passwords, with a mark or both cases
 )
 
 // candidate is a value that a name, an operator or "://" announced.
@@ -45,6 +46,7 @@ type candidate struct {
 	class  class
 	doubt  doubt
 	noTag  bool
+	word   bool // of a command line: code does not stand there
 	rule   string
 	shape  int32  // 1 + the names row whose shape it must have
 	row    column // formRow: which cell
@@ -91,6 +93,7 @@ var links = [...]struct {
 	{linkRemark, aRemark},                            // name (remark): value, name....."value"
 	{linkNear, aBlank | aQuote | aMark},              // name … value
 	{linkVendor, aBlank},                             // vendor secret key value
+	{linkColumns, aQuote | aMark | aParen},           // INSERT INTO t (name, …) VALUES ('value', …)
 	{linkHeader, aGap | aQuote | aBreak | aMark},     // a column below name
 }
 
@@ -108,6 +111,7 @@ const (
 	aTag     // the name of an element
 	aRemark  // a bracket or dots
 	aGap     // blanks before a sign, a bar or more blanks
+	aParen   // a closing bracket
 )
 
 // lead is what most links begin with: the end of the writing of a name, blanks, an operator,
@@ -145,7 +149,11 @@ func (s *scan) leadOf(n *nameInfo) follows {
 		case '\n', '\r':
 			f |= aBreak
 		case '"', '\'', '`', '\\', '&', '%':
-			f |= aQuote
+			if f |= aQuote; (c == '&' || c == '\\') && n.inTag(s.v) {
+				f |= aBracket
+			}
+		case ')':
+			f |= aParen
 		case '*': // bold, in Markdown
 			f |= aQuote
 		case ',', ';', '|', ':', '?', '!', '[', 0xe2, 0xc2:
@@ -192,9 +200,13 @@ func (s *scan) led() bool {
 // announce looks at a name or a "://" at i and schedules the values behind it.
 func (e *engine) announce(i int, ent *entry, eof, paid bool) {
 	v := e.view.vis
+	ks := i - int(ent.off)
+	if ks < 0 {
+		return
+	}
 	if ent.kind != eName && ent.kind != eVendor {
-		n := min(len(ent.text), len(v)-i)
-		if string(v[i:i+n]) != ent.text[:n] {
+		n := min(len(ent.text), len(v)-ks)
+		if string(v[ks:ks+n]) != ent.text[:n] {
 			return // only the hash is the same
 		}
 		if n < len(ent.text) {
@@ -224,9 +236,13 @@ func (e *engine) announce(i int, ent *entry, eof, paid bool) {
 			e.wait(i, ent, true)
 		}
 		return
-	}
-	ks := i - int(ent.off)
-	if ks < 0 {
+	case eArgument:
+		c, o := e.readArgument(int(ent.ref), ks, eof)
+		if o == found {
+			e.schedule(c)
+		} else if o == more {
+			e.wait(i, ent, true)
+		}
 		return
 	}
 	if n := min(len(ent.text), len(v)-ks); !hasFold(v[ks:], ent.text[:n]) {
@@ -239,7 +255,7 @@ func (e *engine) announce(i int, ent *entry, eof, paid bool) {
 		if n < len(ent.text) {
 			return
 		}
-	} else if ent.kind == eName && ent.text != "key" && isLower(v[ks+n]) {
+	} else if ent.kind == eName && isLower(v[ks+n]) && (ent.text != "key" || strings.IndexByte("bdm", v[ks+n]) < 0) {
 		return // inside a longer word
 	}
 	if !paid && e.dense[0].spent(e.base+int64(i), maxNames) {
@@ -528,9 +544,9 @@ func linkOperator(s *scan, n *nameInfo) (c candidate, ok bool) {
 	}
 	option := n.option(s.v)
 	switch {
-	case s.p < len(s.v) && s.v[s.p] == '>' && n.inTag(s.v):
-		s.p++
+	case s.p < len(s.v) && n.inTag(s.v) && s.tagEnd():
 		c.form = formXML
+		s.lit("<![CDATA[")
 	case option && n.end == tight && (s.p > tight || s.p < len(s.v) && s.v[s.p] == 0):
 		if s.p < len(s.v) && s.v[s.p] == 0 {
 			s.p++
@@ -587,6 +603,15 @@ func linkOperator(s *scan, n *nameInfo) (c candidate, ok bool) {
 	}
 	c.at = s.p
 	return c, true
+}
+
+// tagEnd skips the > of a tag, also an escaped one.
+func (s *scan) tagEnd() bool {
+	switch s.v[s.p] {
+	case '>', '&', '\\':
+		return s.lit(">") || s.lit("&gt;") || s.lit(`\u003e`) || s.lit(`\u003E`)
+	}
+	return false
 }
 
 func isBlank(c byte) bool { return c == ' ' || c == '\t' }
@@ -753,6 +778,13 @@ func linkRemark(s *scan, n *nameInfo) (c candidate, ok bool) {
 		}
 		c.at, c.doubt = s.p, likely
 		return c, true
+	}
+	if s.short {
+		return c, false
+	}
+	if from := s.p; s.lit(". ") { // Here is your token. Keep it:⏎  value
+		c.doubt = unsure
+		return s.behindPhrase(c, from)
 	}
 	if s.short || !s.lit(" (") {
 		return c, false
@@ -1039,7 +1071,7 @@ func linkTuple(s *scan, n *nameInfo) (c candidate, ok bool) {
 	if !s.led() {
 		return c, false
 	}
-	if !s.lit("(") && !s.lit("[") || !s.quote() {
+	if !s.lit("(") && (!s.lit("[") || s.at() == '(' && !s.lit("(")) || !s.quote() {
 		return c, false
 	}
 	for from := s.p; s.more() && s.p-from < maxName && (isIdent(s.v[s.p]) || s.v[s.p] == '@'); {
@@ -1135,7 +1167,7 @@ func linkBlank(s *scan, n *nameInfo) (c candidate, ok bool) {
 		if n.class != classStrong && n.class != classExtra {
 			c.doubt = unsure
 		}
-	case n.class != classStrong && n.class != classExtra && (n.rule != "password" || !first || n.end-n.start <= len("pass")): // requirepass
+	case n.class != classStrong && n.class != classExtra && (n.rule != "password" || !first && !definesBefore(s.v, n.start) || n.end-n.start <= len("pass")): // requirepass
 		return c, false
 	case n.start > 0 && s.v[n.start-1] == ':' && s.more() && s.v[s.p] == '"': // {:name "value"}
 		return s.literal(c)
@@ -1322,7 +1354,7 @@ func linkPhrase(s *scan, n *nameInfo) (c candidate, ok bool) {
 		if s.short {
 			return c, false
 		}
-		if s.lit(" for ") && s.p-c.at > len(" for ") { // is generated for …: value
+		if s.p-c.at > len("ed") && (s.lit(" for ") || isBlank(s.at()) || s.at() == ':') { // is generated for …: value
 			return s.behindPhrase(c, from)
 		}
 		return c, !s.short
@@ -1348,6 +1380,14 @@ func linkPhrase(s *scan, n *nameInfo) (c candidate, ok bool) {
 		return c, false
 	}
 	return s.behindPhrase(c, from)
+}
+
+// at returns the byte at p, or 0.
+func (s *scan) at() byte {
+	if s.p < len(s.v) {
+		return s.v[s.p]
+	}
+	return 0
 }
 
 // behindPhrase finds the value behind the words that say whose it is: a sign or "is" stands
@@ -1474,11 +1514,8 @@ func linkAttributes(s *scan, n *nameInfo) (c candidate, ok bool) {
 		return c, false
 	}
 	for limit := n.end + maxSibling; s.more() && s.p < limit && s.v[s.p] != '\n' && s.v[s.p] != '<'; s.p++ {
-		if s.v[s.p] == '>' {
-			if s.v[s.p-1] == '/' {
-				return c, false
-			}
-			if s.p++; !s.more() || s.v[s.p] == '<' || s.v[s.p] == '\n' {
+		if slash := s.v[s.p-1] == '/'; s.tagEnd() {
+			if slash || !s.more() || s.v[s.p] == '<' || s.v[s.p] == '\n' {
 				return c, false
 			}
 			c.at, c.form = s.p, formXML
@@ -1583,7 +1620,7 @@ func (n *nameInfo) inTag(v []byte) bool {
 			i--
 		}
 	}
-	return i > 0 && v[i-1] == '<'
+	return i > 0 && (v[i-1] == '<' || bytes.HasSuffix(v[:i], []byte("&lt;")) || bytes.HasSuffix(v[:i], []byte(`\u003c`)) || bytes.HasSuffix(v[:i], []byte(`\u003C`)))
 }
 
 // inQuery reports whether the name is a parameter of a URL or a form.

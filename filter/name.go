@@ -77,6 +77,7 @@ var keywords = [...]keyword{
 	{"jwt", 0, classWeak, false, false, "token"},
 	{"pass", 0, classWeak, true, true, "password"},
 	{"totp", 0, classWeak, false, false, "secret"},
+	{"device_code", 5, classWeak, false, false, "token"},
 	{"code", 0, classNone, false, false, "query-code"},
 }
 

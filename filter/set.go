@@ -63,7 +63,7 @@ func NewSet(cfg Config, known Known, key TagKey) (*Set, error) {
 			s.cfg.DisableRules = append(slices.Clone(s.cfg.DisableRules), a.Rule)
 		}
 	}
-	sn.entries = make([]entry, 0, len(builtinPrefixes)+len(keywords)+len(flags)+len(vendorNames)+len(cfg.Names)+8+len(known.values)*12)
+	sn.entries = make([]entry, 0, len(builtinPrefixes)+len(keywords)+len(flags)+len(arguments)+len(vendorNames)+len(cfg.Names)+8+len(known.values)*12)
 	for _, p := range &builtinPrefixes {
 		sn.entries = append(sn.entries, entry{text: p.text, ref: int32(p.rule)})
 	}
@@ -97,6 +97,9 @@ func NewSet(cfg Config, known Known, key TagKey) (*Set, error) {
 		entry{text: ":5432:", kind: eFlag}, entry{text: ":3306:", kind: eFlag}, entry{text: ":*:", kind: eFlag})
 	for k := range flags {
 		sn.entries = append(sn.entries, entry{text: flags[k].flag, kind: eFlag})
+	}
+	for k := range arguments {
+		sn.entries = append(sn.entries, entry{text: arguments[k].text, ref: int32(k), kind: eArgument, off: arguments[k].off})
 	}
 	slices.SortStableFunc(sn.vendors[len(vendorNames):], func(a, b vendorName) int { return strings.Compare(a.word, b.word) })
 	for k := 0; k < len(sn.vendors); { // one entry for all rows of a word

@@ -83,7 +83,7 @@ func (e *engine) judgeValue(c *candidate, eof bool) verdict {
 	if c.doubt == literal && quote == 0 && f != formEncoded {
 		return verdict{}
 	}
-	g := gate{class: c.class, quoted: quote != 0 || f == formEncoded, opened: quote != 0, doubt: c.doubt, rule: c.rule}
+	g := gate{class: c.class, quoted: quote != 0 || f == formEncoded || f == formXML || c.word, opened: quote != 0, doubt: c.doubt, rule: c.rule}
 	if f != formUser && f != formXML {
 		if o := e.namesValue(p, eof); o != no {
 			if o == more {
@@ -151,6 +151,9 @@ func (e *engine) judgeValue(c *candidate, eof bool) verdict {
 		if p+len(val) < len(v) && quote == 0 && strings.IndexByte("\n\r\"'", v[end]) < 0 || bytes.IndexByte(val, ' ') >= 0 {
 			return verdict{}
 		}
+	}
+	if k := bytes.IndexByte(val, '='); c.word && c.doubt == likely && k > 0 && letters(val[:k]) {
+		return verdict{} // name=value
 	}
 	r := verdict{outcome: found, layer: layerContext, start: p, end: p + len(val), rule: c.rule, noTag: c.noTag,
 		learn: len(val) >= 12 && (c.class == classHeader || c.class == classStrong)}
@@ -452,6 +455,8 @@ func valueEnd(v []byte, p, from int, f valueForm, eof bool) (int, byteSet, bool)
 	case formPlain:
 		watch = watch.without("&;,\\")
 	case formQuoted:
+	case formXML:
+		watch = watch.without("\\&]")
 	default:
 		watch = watch.without("\\&")
 	}
@@ -501,6 +506,11 @@ func valueEnd(v []byte, p, from int, f valueForm, eof bool) (int, byteSet, bool)
 			return q, until, true
 		}
 		if until.has(c) {
+			if c == ']' && f.form == formXML || c == '&' && f.form == formXML {
+				if o := closesXML(v, q, eof); o != no {
+					return q, until, o == found
+				}
+			}
 			if c == '&' {
 				if _, o := encodedQuote(v, q, eof); o != no {
 					return q, until, o == found
@@ -527,6 +537,21 @@ func valueEnd(v []byte, p, from int, f valueForm, eof bool) (int, byteSet, bool)
 		}
 	}
 	return len(v), until, eof
+}
+
+// closesXML reports an escaped < or the end of a CDATA section at q.
+func closesXML(v []byte, q int, eof bool) outcome {
+	for _, mark := range [...]string{"&lt;", "]]>"} {
+		n := min(len(mark), len(v)-q)
+		switch {
+		case string(v[q:q+n]) != mark[:n]:
+		case n == len(mark):
+			return found
+		case !eof:
+			return more
+		}
+	}
+	return no
 }
 
 // nextParam reports whether "&name=" or ";name=" stands at q.
