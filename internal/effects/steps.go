@@ -256,6 +256,11 @@ func (c *collector) resolve(s *Step) error {
 		s.Primes = &Primes{Metadata: d.PrimesMetadata()}
 	}
 	p.Authority.Locked(s)
+	if s.Verdict.Reason == "own_path" && s.Call.Effects[atip.Network].Value != atip.No {
+		// The kernel holds it to this machine, or a person is asked.
+		s.Verdict.Action, s.File.Believed = trust.Confirm, false
+		s.Trust = TrustFacts(s.Verdict)
+	}
 	if onlyHelp(s) {
 		harmlessHelp(&s.Call)
 	}
