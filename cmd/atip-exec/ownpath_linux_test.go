@@ -30,6 +30,7 @@ func TestToolchainAtHome(t *testing.T) {
 		{"link into a work tree", "project/bin", ".local/bin", func(w world, _ string) { w.git(w.home + "/project") }, false},
 		{"others write it", ".tool/bin", "", func(_ world, dir string) { _ = os.Chmod(dir, 0o777) }, false},
 		{"a policy lets runs write it", ".tool/bin", "", func(w world, _ string) { w.policy(`{"version":1,"sandbox":{"write":["~/.tool"]}}`) }, false},
+		{"a policy confines no run", ".tool/bin", "", func(w world, _ string) { w.policy(`{"version":1,"sandbox":{"confine":"none"}}`) }, false},
 		{"registered directory", ".tool/bin", "", func(w world, _ string) {
 			put(w.t, w.home+"/.config/agent-tools", map[string]string{"workspaces": w.home + "/.tool\n"})
 		}, false},

@@ -197,10 +197,11 @@ func (p *Plan) site() *effects.Site {
 // kept reports a path where no confined run writes without a question, whichever workspace it runs in:
 // an executable there is the user's own, like the policy.
 func (p *Plan) kept(path string) bool {
-	if p.imagined || p.World.Classify(path, atip.AccessWrite, false) != atip.ClassOutside {
+	sp := p.Policies.Sandbox()
+	if p.imagined || sp.Confine == "none" || p.World.Classify(path, atip.AccessWrite, false) != atip.ClassOutside {
 		return false
 	}
-	for _, rule := range p.Policies.Sandbox().Write {
+	for _, rule := range sp.Write {
 		if subpath.Within(path, p.Expand(rule.Path)) || subpath.Within(p.Expand(rule.Path), path) {
 			return false
 		}
