@@ -20,6 +20,15 @@ const (
 // DefaultRoot is the root that a signer without one is checked against.
 const DefaultRoot = "sigstore"
 
+// UpdateRoot is the command that renews the root of this name. Any but the default one comes from a
+// repository that only its user knows.
+func UpdateRoot(name string) string {
+	if name == DefaultRoot || name == "" {
+		return "atip trust update"
+	}
+	return "atip trust update --name " + name + " --mirror URL --tuf-root FILE"
+}
+
 // What a signer may vouch for.
 const (
 	Binary   = "binary"

@@ -326,6 +326,7 @@ func TestTrustUpdate(t *testing.T) {
 	}
 	u.atip(77, update...) // not on a terminal
 	u.typed(64, "trust", "update", "--name", "acme", "--mirror", repo.server.URL)
+	u.typed(64, "trust", "update", "--name", "acme") // or it would get the public root
 	u.typed(0, update...)
 	has(t, d.root)
 	if out := u.atip(0, "trust", "status"); !strings.Contains(out, "acme  user, private, 0 days old") || !strings.Contains(out, "https://"+logHost) {

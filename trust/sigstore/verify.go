@@ -379,7 +379,7 @@ func (in Input) aged(out *Outcome, r *Root) {
 	if in.MaxRootAge > 0 && age > in.MaxRootAge {
 		out.Verify, out.Detail = trust.VerifyRootStale, fmt.Sprintf("the root %s is %d days old, more than trust.maxRootAge", r.Name, int(age.Hours()/24))
 	} else if age > 90*24*time.Hour {
-		out.Evidence.Warnings = append(out.Evidence.Warnings, fmt.Sprintf("the root %s is %d days old: atip trust update", r.Name, int(age.Hours()/24)))
+		out.Evidence.Warnings = append(out.Evidence.Warnings, fmt.Sprintf("the root %s is %d days old: %s", r.Name, int(age.Hours()/24), signer.UpdateRoot(r.Name)))
 	}
 }
 

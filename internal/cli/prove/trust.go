@@ -108,7 +108,7 @@ func statusVerb(c *cli.Console) (int, error) {
 			fmt.Fprintf(&b, ", %d days old", s.AgeDays)
 		}
 		if s.Stale {
-			b.WriteString(" (stale: atip trust update)")
+			b.WriteString(" (stale: " + signer.UpdateRoot(s.Name) + ")")
 		}
 		fmt.Fprintf(&b, "\n  sha256 %s  %s\n", s.SHA256, s.Path)
 		if s.Problem != "" {
@@ -145,6 +145,9 @@ func updateVerb(c *cli.Console, v *cli.Values) (int, error) {
 	if !signer.IsName(name) {
 		return 0, fault.New(errcode.Arguments, name+" is no name of a root").WithFix("use letters, digits and . _ -", "")
 	}
+	if name != signer.DefaultRoot && !v.Has("mirror") {
+		return 0, fault.New(errcode.Arguments, "the root "+name+" needs --mirror: the public repository has the root "+signer.DefaultRoot+" only").WithFix("name the repository of that root", signer.UpdateRoot(name))
+	}
 	u := sigstore.Update{Mirror: v.Get("mirror"), Cache: filepath.Join(dirs.State, "tuf")}
 	if file := v.Get("tuf-root"); file != "" {
 		if u.TUFRoot, err = input(file, request.MaxRoot); err != nil {
@@ -175,7 +178,7 @@ func updateVerb(c *cli.Console, v *cli.Values) (int, error) {
 		ctx, cancel := context.WithTimeout(ctx, time.Minute)
 		defer cancel()
 		if raw, err = sigstore.Fetch(ctx, u); err != nil {
-			return fault.New(errcode.RegistryUnavailable, "the root was not fetched, the old one stays: "+err.Error()).WithFix("run it again when the network is there", "atip trust update")
+			return fault.New(errcode.RegistryUnavailable, "the root was not fetched, the old one stays: "+err.Error()).WithFix("run it again when the network is there", signer.UpdateRoot(v.Get("name")))
 		}
 		return replaceRoot(path, name, profile, raw, v.Has("force"))
 	})

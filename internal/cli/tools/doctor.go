@@ -23,6 +23,7 @@ import (
 	"github.com/atip-dev/atip-exec/sandbox"
 	"github.com/atip-dev/atip-exec/shims"
 	"github.com/atip-dev/atip-exec/trust/settle"
+	"github.com/atip-dev/atip-exec/trust/signer"
 )
 
 // check is one line of the doctor's report.
@@ -312,11 +313,11 @@ func trustChecks(m caller.Machine) []check {
 		k := check{"root", "ok", r.Name + " (" + r.Layer + "), " + strconv.Itoa(r.AgeDays) + " days old", ""}
 		switch {
 		case r.Problem != "":
-			k.Status, k.Summary, k.Fix = "fail", r.Name+" ("+r.Layer+"): "+r.Problem, "atip trust update"
+			k.Status, k.Summary, k.Fix = "fail", r.Name+" ("+r.Layer+"): "+r.Problem, signer.UpdateRoot(r.Name)
 		case !r.Used:
 			continue
 		case r.Stale:
-			k.Status, k.Fix = "warn", "atip trust update"
+			k.Status, k.Fix = "warn", signer.UpdateRoot(r.Name)
 		}
 		out = append(out, k)
 	}
