@@ -60,6 +60,7 @@ var elsewhere = map[string]string{
 	"pinned":                 "TestReasonsOfRuns",
 	"known_digest":           "TestReasonsOfRuns",
 	"system_path":            "TestReasonsOfRuns",
+	"own_path":               "TestToolchainAtHome",
 	"lock_mismatch":          "TestScripts", // lock.txt
 	"unreadable":             "TestReasonsOfRuns",
 	"changed_since_verified": "TestSignedTool",
