@@ -38,15 +38,7 @@ if PLACE != ".":
 				}
 				programs := filepath.Join(w.ws, place)
 				plant := func(ws string) {
-					put(t, ws, map[string]string{"README": "", "tool.py": "PLACE = '" + place + "'\n" + code})
-					if err := os.MkdirAll(filepath.Join(ws, place), 0o755); err != nil {
-						t.Fatal(err)
-					}
-					for _, name := range []string{"atip-exec", "atip"} {
-						if out, err := exec.Command("cp", filepath.Join(bin, name), filepath.Join(ws, place)).CombinedOutput(); err != nil {
-							t.Fatalf("%v: %s", err, out)
-						}
-					}
+					put(t, ws, map[string]string{"README": "", "tool.py": "PLACE = '" + place + "'\n" + code, place + "/atip-exec": "", place + "/atip": ""})
 				}
 				want, refused := allowed+"write refused\nreplace refused\nremove refused\n", allowed+"write did\nreplace did\nremove did\n"
 				if place != "." {
@@ -60,6 +52,9 @@ if PLACE != ".":
 					t.Fatalf("unconfined: %v\n%s", err, out)
 				}
 				plant(w.ws)
+				if out, err := exec.Command("cp", "--remove-destination", filepath.Join(bin, "atip-exec"), programs).CombinedOutput(); err != nil {
+					t.Fatalf("%v: %s", err, out)
+				}
 				run := func(args ...string) (string, error) {
 					cmd := exec.Command(filepath.Join(programs, "atip-exec"), append([]string{"--"}, args...)...)
 					cmd.Dir, cmd.Env = w.ws, w.command().Env
