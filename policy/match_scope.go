@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -55,6 +56,25 @@ func (f *facts) pathIs(p *pathCond, i int, r *atip.Resource) truth {
 		return isNo
 	}
 	return t
+}
+
+// LetsWrite reports whether an allow rule of a policy lets some call write at an absolute path outside
+// of the workspace, or change a directory above it. Built-in rules let none.
+func (s *Set) LetsWrite(path string) bool {
+	return slices.ContainsFunc(s.allow, func(r *rule) bool {
+		p := r.when.path
+		if r.layer == LayerBuiltin || p == nil || p.in != "" || p.access != 0 && p.access&aModify == 0 || p.class != 0 && !p.class.has(atip.ClassOutside) {
+			return false
+		}
+		for at := path; ; at = filepath.Dir(at) {
+			if len(p.glob) == 0 || slices.ContainsFunc(p.glob, func(g string) bool { return pathGlob(g, at) }) {
+				return true
+			}
+			if at == filepath.Dir(at) {
+				return false
+			}
+		}
+	})
 }
 
 // globBelow reports whether a pattern could match something beneath dir: an act on

@@ -30,6 +30,16 @@ func TestToolchainAtHome(t *testing.T) {
 		{"link into a work tree", "project/bin", ".local/bin", func(w world, _ string) { w.git(w.home + "/project") }, false},
 		{"others write it", ".tool/bin", "", func(_ world, dir string) { _ = os.Chmod(dir, 0o777) }, false},
 		{"a policy lets runs write it", ".tool/bin", "", func(w world, _ string) { w.policy(`{"version":1,"sandbox":{"write":["~/.tool"]}}`) }, false},
+		{"a policy lets runs write where a link leads to it", ".tool/bin", "", func(w world, _ string) {
+			_ = os.Symlink(".tool", w.home+"/tools")
+			w.policy(`{"version":1,"sandbox":{"write":["~/tools"]}}`)
+		}, false},
+		{"a rule lets a command write it", ".tool/bin", "", func(w world, _ string) {
+			w.policy(`{"version":1,"rules":[{"id":"tools","decision":"allow","when":{"tool":"install","path":{"glob":["` + w.home + `/.tool/**"],"access":["write"]}},"grants":["write"]}]}`)
+		}, false},
+		{"a rule lets a command read it", ".tool/bin", "", func(w world, _ string) {
+			w.policy(`{"version":1,"rules":[{"id":"tools","decision":"allow","when":{"tool":"ls","path":{"glob":["` + w.home + `/.tool/**"],"access":["read"]}},"grants":[]}]}`)
+		}, true},
 		{"a policy confines no run", ".tool/bin", "", func(w world, _ string) { w.policy(`{"version":1,"sandbox":{"confine":"none"}}`) }, false},
 		{"registered directory", ".tool/bin", "", func(w world, _ string) {
 			put(w.t, w.home+"/.config/agent-tools", map[string]string{"workspaces": w.home + "/.tool\n"})

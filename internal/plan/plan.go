@@ -202,9 +202,12 @@ func (p *Plan) kept(path string) bool {
 		return false
 	}
 	for _, rule := range sp.Write {
-		if subpath.Within(path, p.Expand(rule.Path)) || subpath.Within(p.Expand(rule.Path), path) {
+		if dir := place.Resolve(p.Expand(rule.Path)); subpath.Within(path, dir) || subpath.Within(dir, path) {
 			return false
 		}
+	}
+	if p.Policies.LetsWrite(path) {
+		return false
 	}
 	root, _, _ := place.FindWorkspace(filepath.Dir(path), p.Dirs, p.Machine.UID)
 	return root == ""
