@@ -5,6 +5,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/atip-dev/atip-exec/filter"
 )
 
 // Visible makes everything in a text seen: control characters, marks that change the
@@ -51,13 +53,8 @@ func Texts(v any) []string {
 	return out
 }
 
-// Plain shows text of a document on one line and without control characters, which
-// could rewrite what stands above it on a terminal.
+// Plain shows text of others on one line, without escapes and marks that could rewrite what stands
+// above it on a terminal.
 func Plain(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r < 0x20 || r >= 0x7f && r < 0xa0 || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 {
-			return ' '
-		}
-		return r
-	}, s)
+	return strings.NewReplacer("\n", " ", "\t", " ").Replace(filter.StripControl(s))
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/atip-dev/atip-exec/filter"
 	"github.com/atip-dev/atip-exec/internal/audit"
 	"github.com/atip-dev/atip-exec/internal/caller"
 	"github.com/atip-dev/atip-exec/internal/cli"
@@ -76,19 +77,9 @@ func undoVerb(c *cli.Console, v *cli.Values) (int, error) {
 		return status, c.Document(map[string]any{"kind": undoKind, "dry_run": q.DryRun, "id": q.ID, "result": res})
 	}
 	if q.Diff {
-		return 0, c.Text(printable(res.Diff))
+		return 0, c.Text(filter.StripControl(res.Diff))
 	}
 	return status, c.Text(undoText(res, q, at.Root))
-}
-
-// printable keeps what a file holds from steering the terminal.
-func printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' && r != '\n' && r != '\t' || r >= 0x7f && r < 0xa0 {
-			return '\ufffd'
-		}
-		return r
-	}, text)
 }
 
 func undoText(res *undo.Result, q undo.Request, root string) string {
