@@ -69,11 +69,11 @@ func main() {
 		"lib/hi/hi.js":        "#!/usr/bin/env node\nconsole.log('hi', ...process.argv.slice(2))\n",
 		"lib/hi/index.js":     "module.exports = name => 'hi ' + name\n",
 		"build.js":            "const fs = require('fs')\nfs.mkdirSync('dist', {recursive: true})\nfs.writeFileSync('dist/bundle.js', fs.readFileSync('server.js'))\nconsole.log('built dist/bundle.js')\n",
-		"server.js":           "const http = require('http')\nconst port = process.env.PORT || 38100\nhttp.createServer((req, res) => res.end('hello ' + req.url + '\\n')).listen(port, '127.0.0.1')\n",
+		"server.js":           "const http = require('http')\nconst port = process.env.PORT || 28100\nhttp.createServer((req, res) => res.end('hello ' + req.url + '\\n')).listen(port, '127.0.0.1')\n",
 		"test/hi.test.js":     "const test = require('node:test')\nconst assert = require('assert')\ntest('hi', () => assert.equal(require('hi')('you'), 'hi you'))\n",
 		".gitignore":          "node_modules/\ndist/\n.env\n*.log\n",
 		"README.md":           "# web\n",
-		".env.example":        "PORT=38100\nAPI_KEY=\n",
+		".env.example":        "PORT=28100\nAPI_KEY=\n",
 	},
 	"tool": {
 		"app/__init__.py":    "def double(n):\n    return 2 * n\n",
