@@ -290,7 +290,7 @@ func TestWriterIsLetIn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("the writer hangs")
 	}
 	if _, _, err := run(t, f); err == nil {

@@ -97,7 +97,7 @@ func finish(t *testing.T, cmd *exec.Cmd, g *Gate) int {
 	}
 	select {
 	case <-g.Ended():
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("the gate does not end")
 	}
 	return cmd.ProcessState.ExitCode()

@@ -152,7 +152,7 @@ func TestRelayBesideTerminal(t *testing.T) {
 	if err := unix.Kill(os.Getpid(), unix.SIGWINCH); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(10 * time.Second); Width(p.Slave.Fd()) != 44; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); Width(p.Slave.Fd()) != 44; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("width %d after a resize to 44", Width(p.Slave.Fd()))
 		}

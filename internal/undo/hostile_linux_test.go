@@ -118,7 +118,7 @@ func TestOddFiles(t *testing.T) {
 		if len(c.Losses) != 1 || c.Losses[0].Path != big || c.Losses[0].Why != TooLarge {
 			t.Errorf("losses: %v", c.Losses)
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("the checkpoint waits")
 	}
 	res := undo(t, p, Request{})

@@ -106,7 +106,7 @@ func newWorld(t *testing.T, registries ...Registry) *world {
 // fetch asks once; code is that of the error.
 func (w *world) fetch() (Result, string) {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	r, err := w.Fetch(ctx, hexA)
 	var e *Error
@@ -456,7 +456,7 @@ func TestSync(t *testing.T) {
 		t.Fatal(err)
 	}
 	steps := map[string]Synced{}
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	if err := w.Sync(ctx, func(s Synced) { steps[s.What] = s }); err != nil {
 		t.Fatal(err)

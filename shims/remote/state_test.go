@@ -45,7 +45,7 @@ func TestRegistryState(t *testing.T) {
 	corrected := strings.Replace(shim(hexA, "1"), `"network":true`, `"network":true,"destructive":true`, 1)
 	again := func(r *registry) (Result, string, error) {
 		r.now = r.now.Add(26 * time.Hour)
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		res, err := r.Fetch(ctx, hexA)
 		code := ""
