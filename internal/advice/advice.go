@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/atip-dev/atip-exec/atip"
-	"github.com/atip-dev/atip-exec/internal/effects"
 	"github.com/atip-dev/atip-exec/internal/quote"
+	"github.com/atip-dev/atip-exec/internal/step"
 	"github.com/atip-dev/atip-exec/internal/subpath"
 	"github.com/atip-dev/atip-exec/policy"
 )
@@ -16,7 +16,7 @@ import (
 // Refusal is what was decided, and what the wording of it rests on.
 type Refusal struct {
 	Decision  policy.Decision
-	Steps     []*effects.Step
+	Steps     []*step.Step
 	Workspace string
 	Home      string
 	Moves     bool // a step changes what a later one pushes
@@ -50,7 +50,7 @@ func (no *Refusal) Alternatives() []string {
 	out := slices.Clone(no.Decision.Alternatives)
 	var fine []string
 	for i, s := range no.Steps {
-		if i < len(no.Decision.Steps) && no.Decision.Steps[i].Action == policy.Allow && s.Call.Tool != ":" && len(s.Call.Nested) == 0 && !effects.IsShell(s.Call.Tool) && len(fine) < 3 {
+		if i < len(no.Decision.Steps) && no.Decision.Steps[i].Action == policy.Allow && s.Call.Tool != ":" && len(s.Call.Nested) == 0 && !step.IsShell(s.Call.Tool) && len(fine) < 3 {
 			fine = append(fine, quote.Words(s.Argv))
 		}
 	}
@@ -116,7 +116,7 @@ func (no *Refusal) clause(r policy.Reason, last string) (text, subject string) {
 
 // unnamedSecret is the file for which the rule on secrets holds, if the words of the command do not
 // spell it: a pattern matches it, or it lies below a directory.
-func unnamedSecret(s *effects.Step, rule, home string) string {
+func unnamedSecret(s *step.Step, rule, home string) string {
 	if rule != "builtin/secret_read" {
 		return ""
 	}

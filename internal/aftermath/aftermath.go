@@ -13,10 +13,10 @@ import (
 	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/internal/approve"
 	"github.com/atip-dev/atip-exec/internal/drive"
-	"github.com/atip-dev/atip-exec/internal/effects"
 	"github.com/atip-dev/atip-exec/internal/ledger"
 	"github.com/atip-dev/atip-exec/internal/plan"
 	"github.com/atip-dev/atip-exec/internal/regular"
+	"github.com/atip-dev/atip-exec/internal/step"
 	"github.com/atip-dev/atip-exec/internal/subpath"
 	"github.com/atip-dev/atip-exec/sandbox"
 )
@@ -120,7 +120,7 @@ func Protected(p *plan.Plan, s sandbox.Settlement, warn func(string)) {
 		warn(text)
 	}
 	// Who calls git knows that it makes repositories; the receipt names them all the same.
-	git := slices.ContainsFunc(p.Steps, func(s *effects.Step) bool { return s.Call.Tool == "git" })
+	git := slices.ContainsFunc(p.Steps, func(s *step.Step) bool { return s.Call.Tool == "git" })
 	for _, path := range s.Repositories {
 		if !git {
 			warn("the run made a git repository, " + path + "; it was left without hooks and without settings that run code")

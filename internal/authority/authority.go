@@ -8,6 +8,7 @@ import (
 	"github.com/atip-dev/atip-exec/internal/caller"
 	"github.com/atip-dev/atip-exec/internal/effects"
 	"github.com/atip-dev/atip-exec/internal/place"
+	"github.com/atip-dev/atip-exec/internal/step"
 	"github.com/atip-dev/atip-exec/internal/toollock"
 	"github.com/atip-dev/atip-exec/policy"
 	"github.com/atip-dev/atip-exec/shims"
@@ -35,7 +36,7 @@ type Authority struct {
 }
 
 // Document is what is known about a tool, if it may be believed.
-func (a *Authority) Document(s *effects.Step, q shims.Query) (shims.Found, error) {
+func (a *Authority) Document(s *step.Step, q shims.Query) (shims.Found, error) {
 	found, err := a.metadata(q)
 	if err == nil {
 		err = a.judgeDocument(s, &found)
@@ -44,10 +45,10 @@ func (a *Authority) Document(s *effects.Step, q shims.Query) (shims.Found, error
 }
 
 // Locked makes a step ask whose file or document is another than the lock says.
-func (a *Authority) Locked(s *effects.Step) {
+func (a *Authority) Locked(s *step.Step) {
 	if s.Missing == nil && s.Verdict.Action >= trust.Confirm && a.Locks.Differs(s.ID, s.Call.Provenance.Digest) {
 		s.Verdict.Action, s.Verdict.Reason, s.Verdict.Stage = trust.Confirm, "lock_mismatch", "policy"
-		s.Trust = effects.TrustFacts(s.Verdict)
+		s.Trust = step.TrustFacts(s.Verdict)
 	}
 }
 

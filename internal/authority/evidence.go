@@ -6,8 +6,8 @@ import (
 
 	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/internal/caller"
-	"github.com/atip-dev/atip-exec/internal/effects"
 	"github.com/atip-dev/atip-exec/internal/place"
+	"github.com/atip-dev/atip-exec/internal/step"
 	"github.com/atip-dev/atip-exec/policy"
 	"github.com/atip-dev/atip-exec/shims"
 	"github.com/atip-dev/atip-exec/trust"
@@ -63,7 +63,7 @@ func (a *Authority) Verdict(id trust.Identity) (trust.Verdict, error) {
 // judgeDocument decides about the document that was found, and what it makes of the verdict
 // on the executable: a checksum in it can condemn the file, a signer who vouches for binaries
 // can stand in for the file's own signature.
-func (a *Authority) judgeDocument(s *effects.Step, found *shims.Found) error {
+func (a *Authority) judgeDocument(s *step.Step, found *shims.Found) error {
 	if s.Missing != nil || found.Document == nil {
 		return nil
 	}
@@ -159,7 +159,7 @@ func (a *Authority) signedRank(found *shims.Found, e *trust.Evidence, registry, 
 }
 
 // claimed decides again about the executable if its document says something about it.
-func (a *Authority) claimed(s *effects.Step, found *shims.Found, document trust.Settled) error {
+func (a *Authority) claimed(s *step.Step, found *shims.Found, document trust.Settled) error {
 	claims := settle.ToolClaims(found.Document)
 	known := document.Proven() && a.vouches(document.Evidence, s.ID.Effective)
 	if claims.Checksum == "" && claims.Type == "" && !claims.Provenance && !known || len(s.ID.Chain) == 0 {
@@ -182,7 +182,7 @@ func (a *Authority) claimed(s *effects.Step, found *shims.Found, document trust.
 	settled[0].KnownDigest = settled[0].KnownDigest || known
 	a.Locks.Signers(s.ID, settled)
 	s.Verdict = trust.Judge(s.ID, a.TrustPolicy(), settled...)
-	s.File.Believed, s.Trust = effects.Believed(s.Verdict), effects.TrustFacts(s.Verdict)
+	s.File.Believed, s.Trust = step.Believed(s.Verdict), step.TrustFacts(s.Verdict)
 	c := found.Provenance
 	if c.Channel == "native" && s.Verdict.Level == trust.Verified {
 		found.Provenance.Rank = atip.Vendor

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/atip-dev/atip-exec/internal/effects"
 	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/internal/step"
 )
 
 func none(string) string { return "" }
@@ -135,17 +135,17 @@ func TestOwnLinesAreKnown(t *testing.T) {
 			names = append(names, "-"+string(f.Short))
 		}
 		for _, name := range names {
-			if value, known := effects.OwnFlag(name); !known || value != f.takesValue() {
+			if value, known := step.OwnFlag(name); !known || value != f.takesValue() {
 				t.Errorf("%s: known %v, takes a value %v", name, known, value)
 			}
 		}
 	}
 	for _, s := range verbs() {
-		if !effects.OwnVerb(s.Verb) {
+		if !step.OwnVerb(s.Verb) {
 			t.Errorf("%s is not known as a verb", s.Verb)
 		}
 	}
-	if len(verbs()) == 0 || effects.OwnVerb("git") || effects.OwnVerb("") || effects.OwnVerb("script.sh") {
+	if len(verbs()) == 0 || step.OwnVerb("git") || step.OwnVerb("") || step.OwnVerb("script.sh") {
 		t.Error("what is no verb is taken for one")
 	}
 }

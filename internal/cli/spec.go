@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/atip-dev/atip-exec/internal/effects"
+	"github.com/atip-dev/atip-exec/internal/step"
 )
 
 // Kind is how the value of a flag is read.
@@ -533,7 +533,7 @@ func SpecOf(verb string) (Spec, bool) {
 		return Root(), true
 	}
 	// Asked first: every command would pay for building the descriptions.
-	if !effects.OwnVerb(verb) {
+	if !step.OwnVerb(verb) {
 		return Spec{}, false
 	}
 	for _, s := range verbs() {

@@ -35,7 +35,7 @@ var banned = []struct {
 }
 
 // userFacing are the packages and files whose strings users read.
-var userFacing = []string{"internal/cli", "internal/aftermath", "internal/record", "internal/stdio", "internal/staging", "internal/starts", "internal/permit", "internal/priming", "internal/authority", "internal/caller", "internal/fault", "internal/plan", "internal/run", "internal/effects", "internal/mcp", "internal/prime", "internal/approve",
+var userFacing = []string{"internal/cli", "internal/aftermath", "internal/record", "internal/stdio", "internal/staging", "internal/starts", "internal/permit", "internal/priming", "internal/authority", "internal/caller", "internal/fault", "internal/plan", "internal/run", "internal/effects", "internal/step", "internal/recipe", "internal/mcp", "internal/prime", "internal/approve",
 	"policy", "sandbox", "shims", "trust", "cmd"}
 
 // TestPlainWords holds what users read, which is strings of the program and documents, to the

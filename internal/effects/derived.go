@@ -2,12 +2,13 @@ package effects
 
 import (
 	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/step"
 	"github.com/atip-dev/atip-exec/policy"
 )
 
 // derived reports a step that makes a file out of files of the workspace alone, none of which came
 // from elsewhere in this text: what it makes is code of the workspace, as they are.
-func (c *collector) derived(s *Step, depth int) bool {
+func (c *collector) derived(s *step.Step, depth int) bool {
 	switch s.Call.Tool {
 	case "strip", "ranlib", "cp", "mv", "install":
 	default:
@@ -33,5 +34,5 @@ func (c *collector) derived(s *Step, depth int) bool {
 
 // codeOfWorkspace reports a file that a step of the text made out of the workspace's own.
 func (c *collector) codeOfWorkspace(w written, depth int) bool {
-	return builds(w.by) && w.by.Call.Effects[atip.Network].Value != atip.Yes || c.derived(w.by, depth)
+	return step.Builds(w.by) && w.by.Call.Effects[atip.Network].Value != atip.Yes || c.derived(w.by, depth)
 }

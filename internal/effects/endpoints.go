@@ -6,18 +6,19 @@ import (
 	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/internal/hostword"
 	"github.com/atip-dev/atip-exec/internal/shell"
+	"github.com/atip-dev/atip-exec/internal/step"
 	"github.com/atip-dev/atip-exec/policy"
 )
 
 // redirected notes the hosts that variables of the command line make a tool talk to
 // instead of its own service: `GH_HOST=evil gh pr list`, and what the caller's own
 // environment does so.
-func (c *collector) redirected(s *Step) {
+func (c *collector) redirected(s *step.Step) {
 	if s.Call.Effects[atip.Network].Value == atip.No {
 		return
 	}
 	for _, a := range c.site.callerVariables() {
-		if host, ok := endpoint(s.Call.Endpoints, a); ok {
+		if host, ok := step.Endpoint(s.Call.Endpoints, a); ok {
 			s.Hosts = append(s.Hosts, host)
 		}
 	}
@@ -30,7 +31,7 @@ func (c *collector) redirected(s *Step) {
 	}
 	for x := c.ctx; x != nil; x = x.outer {
 		for _, a := range x.env {
-			if host, ok := endpoint(s.Call.Endpoints, a); ok {
+			if host, ok := step.Endpoint(s.Call.Endpoints, a); ok {
 				s.Hosts = append(s.Hosts, host)
 				continue
 			}
@@ -39,46 +40,6 @@ func (c *collector) redirected(s *Step) {
 			}
 		}
 	}
-}
-
-func endpoint(names []string, a shell.Assign) (policy.HostUse, bool) {
-	named := false
-	for _, n := range names {
-		prefix, wild := strings.CutSuffix(n, "*")
-		named = named || n == a.Name || wild && strings.HasPrefix(a.Name, prefix)
-	}
-	// GH_REPO is [HOST/]OWNER/NAME.
-	if !named || a.Value == "" || strings.HasSuffix(a.Name, "_REPO") && strings.Count(a.Value, "/") < 2 {
-		return policy.HostUse{}, false
-	}
-	if strings.IndexByte(a.Value, 0) >= 0 {
-		return policy.HostUse{}, true
-	}
-	host := a.Value
-	if _, rest, ok := strings.Cut(host, "://"); ok {
-		host = rest
-	}
-	host, _, _ = strings.Cut(host, "/")
-	if _, rest, ok := strings.Cut(host, "@"); ok {
-		host = rest
-	}
-	name, port := SplitPort(host)
-	return policy.HostUseOf(name, port), true
-}
-
-// assigned lists the variables that `env` sets for the command it runs.
-func assigned(s *Step, inner []string) []shell.Assign {
-	if s.Call.Tool != "env" && s.Call.Tool != "sudo" && s.Call.Tool != "doas" {
-		return nil
-	}
-	var out []shell.Assign
-	for _, w := range s.Argv[1:max(1, len(s.Argv)-len(inner))] {
-		name, value, ok := strings.Cut(w, "=")
-		if ok && name != "" && !strings.HasPrefix(w, "-") {
-			out = append(out, shell.Assign{Name: name, Value: value})
-		}
-	}
-	return out
 }
 
 // setting runs f with variables that a wrapper sets.

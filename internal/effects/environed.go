@@ -9,6 +9,7 @@ import (
 	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/internal/place"
 	"github.com/atip-dev/atip-exec/internal/shell"
+	"github.com/atip-dev/atip-exec/internal/step"
 	"github.com/atip-dev/atip-exec/internal/subpath"
 	"github.com/atip-dev/atip-exec/policy"
 )
@@ -17,40 +18,40 @@ import (
 // which files it writes, whose answers it believes, and where its configuration lies,
 // which names programs and hosts. The caller's own environment counts as well: an agent
 // chooses it with the command.
-func (c *collector) environed(s *Step) {
+func (c *collector) environed(s *step.Step) {
 	for x := c.ctx; x != nil; x = x.outer {
 		for _, a := range x.env {
 			if have, set := c.site.lookupEnv(a.Name); a.Value == "" || set && have == a.Value {
 				continue
 			}
-			if writesTo(s, a) {
+			if step.WritesTo(s, a) {
 				c.writesAt(s, a)
 			}
-			c.steers(s, a, certaintyVariable(a.Name))
+			c.steers(s, a, step.CertaintyVariable(a.Name))
 		}
 	}
 	for _, a := range c.site.callerVariables() {
-		if writesTo(s, a) {
+		if step.WritesTo(s, a) {
 			c.writesAt(s, a)
 		}
-		c.steers(s, a, certaintyVariable(a.Name) && c.doubtful(s, a))
+		c.steers(s, a, step.CertaintyVariable(a.Name) && c.doubtful(s, a))
 	}
 }
 
 // steers notes what a variable makes of a step with network: whom it believes, through whom
 // it talks, and which configuration it obeys.
-func (c *collector) steers(s *Step, a shell.Assign, uncertain bool) {
+func (c *collector) steers(s *step.Step, a shell.Assign, uncertain bool) {
 	if s.Call.Effects[atip.Network].Value != atip.Yes {
 		return // the kernel holds what it runs, and there is nobody to be led to
 	}
 	switch {
-	case proxyVariable(a.Name):
-		if host, ok := endpoint([]string{a.Name}, a); ok {
+	case step.ProxyVariable(a.Name):
+		if host, ok := step.Endpoint([]string{a.Name}, a); ok {
 			s.Hosts = append(s.Hosts, host)
 		}
 	case uncertain:
 		s.Hosts = append(s.Hosts, policy.HostUse{})
-	case certaintyVariable(a.Name):
+	case step.CertaintyVariable(a.Name):
 	case c.configures(s, a):
 		s.Call.Effects[atip.ExecOpaque] = atip.Fact{Value: atip.Yes, Source: "variable " + a.Name, Rank: atip.Vendor}
 	}
@@ -66,7 +67,7 @@ func (p *Site) callerVariables() []shell.Assign {
 	env := p.Env
 	for _, entry := range p.Environ {
 		name, value, _ := strings.Cut(entry, "=")
-		if value == "" || !slices.Contains(p.envNames(), name) || MatchesName(env.Pass, name) || MatchesName(env.Drop, name) || p.usual(name, value) {
+		if value == "" || !slices.Contains(p.envNames(), name) || step.MatchesName(env.Pass, name) || step.MatchesName(env.Drop, name) || p.usual(name, value) {
 			continue
 		}
 		if _, set := env.Set[name]; !set {
@@ -80,7 +81,7 @@ func (p *Site) callerVariables() []shell.Assign {
 // usual reports a variable that says what is so without it.
 func (p *Site) usual(name, value string) bool {
 	usual, named := map[string]string{"HOME": p.Dirs.Home, "XDG_CONFIG_HOME": filepath.Dir(p.Dirs.Config), "XDG_DATA_HOME": filepath.Dir(p.Dirs.Data), "XDG_CONFIG_DIRS": "/etc/xdg"}[name]
-	if proxyVariable(name) && p.OwnProxy(value) {
+	if step.ProxyVariable(name) && p.OwnProxy(value) {
 		return true // set by the run around this one, which has no other way out
 	}
 	return named && filepath.Clean(value) == usual
@@ -88,9 +89,9 @@ func (p *Site) usual(name, value string) bool {
 
 // doubtful reports a variable of the caller about certificates that names what a run can have
 // written, or that turns the check off.
-func (c *collector) doubtful(s *Step, a shell.Assign) bool {
+func (c *collector) doubtful(s *step.Step, a shell.Assign) bool {
 	if !filepath.IsAbs(a.Value) && strings.IndexByte(a.Value, '/') < 0 {
-		if namesPath(strings.ToUpper(a.Name)) {
+		if step.NamesPath(strings.ToUpper(a.Name)) {
 			return true // in the directory of the command
 		}
 		switch a.Name {
@@ -117,30 +118,10 @@ func (c *collector) writableByRuns(path string) bool {
 	return true
 }
 
-// proxyVariable names the variables by which nearly every program finds a proxy.
-func proxyVariable(name string) bool {
-	switch strings.ToLower(name) {
-	case "http_proxy", "https_proxy", "all_proxy", "ftp_proxy", "socks_proxy", "npm_config_proxy", "npm_config_https_proxy":
-		return true
-	}
-	return false
-}
-
-// certaintyVariable names those that decide whether the other end of a connection is
-// the host that was asked for.
-func certaintyVariable(name string) bool {
-	switch name {
-	case "SSL_CERT_FILE", "SSL_CERT_DIR", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "AWS_CA_BUNDLE", "GIT_SSL_CAINFO", "GIT_SSL_CAPATH", "GIT_SSL_NO_VERIFY",
-		"NODE_EXTRA_CA_CERTS", "NODE_TLS_REJECT_UNAUTHORIZED", "PYTHONHTTPSVERIFY", "CLOUDSDK_CORE_CUSTOM_CA_CERTS_FILE", "HOSTALIASES", "RES_OPTIONS", "LOCALDOMAIN":
-		return true
-	}
-	return false
-}
-
 // configures reports a variable that makes a tool read its configuration where the run
 // itself, or one before it, may have written it: a credential program, a plugin and
 // another server are named there.
-func (c *collector) configures(s *Step, a shell.Assign) bool {
+func (c *collector) configures(s *step.Step, a shell.Assign) bool {
 	named, wild := false, false
 	switch a.Name {
 	case "HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CONFIG_DIRS":
@@ -164,7 +145,7 @@ func (c *collector) configures(s *Step, a shell.Assign) bool {
 			value = Expand(value, c.site.Dirs.Home, c.site.Cwd)
 		}
 		abs := filepath.Clean(subpath.Join(subpath.Join(s.Cwd, s.Call.Chdir), value))
-		if strings.IndexByte(value, '/') < 0 && !namesPath(upper) {
+		if strings.IndexByte(value, '/') < 0 && !step.NamesPath(upper) {
 			if _, err := os.Lstat(abs); err != nil {
 				continue // a switch, not a file
 			}
@@ -176,35 +157,11 @@ func (c *collector) configures(s *Step, a shell.Assign) bool {
 	return false
 }
 
-// namesPath reports a name that stands for a file or a directory by custom.
-func namesPath(name string) bool {
-	for _, suffix := range [...]string{"FILE", "CONFIG", "DIR", "HOME", "RC", "PATH"} {
-		if strings.HasSuffix(name, suffix) {
-			return true
-		}
-	}
-	return false
-}
-
-// writesTo reports a variable that names a file which the call writes.
-func writesTo(s *Step, a shell.Assign) bool {
-	unknown := strings.IndexByte(a.Value, 0) >= 0
-	switch {
-	case a.Name == "SSLKEYLOGFILE":
-		return s.Call.Effects[atip.Network].Value != atip.No
-	case s.Call.Tool != "git":
-		return false
-	case a.Name == "GIT_INDEX_FILE":
-		return true
-	}
-	return strings.HasPrefix(a.Name, "GIT_TRACE") && (unknown || filepath.IsAbs(a.Value))
-}
-
-func (c *collector) writesAt(s *Step, a shell.Assign) {
+func (c *collector) writesAt(s *step.Step, a shell.Assign) {
 	r := atip.Resource{Kind: "path", Value: a.Value, Access: atip.AccessWrite, Why: a.Name}
 	c.place(c.site.World, &r, subpath.Join(s.Cwd, s.Call.Chdir))
-	r.Value = shown([]string{r.Value})[0]
+	r.Value = step.Shown([]string{r.Value})[0]
 	s.Call.Effects[atip.Write] = atip.Fact{Value: atip.Yes, Source: "variable " + a.Name, Rank: atip.Vendor}
-	s.raise(r)
+	s.Raise(r)
 	s.Call.Resources = append(s.Call.Resources, r)
 }

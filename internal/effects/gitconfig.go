@@ -9,15 +9,15 @@ import (
 
 	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/internal/gitrepo"
+	"github.com/atip-dev/atip-exec/internal/step"
 	"github.com/atip-dev/atip-exec/internal/subpath"
-	"github.com/atip-dev/atip-exec/policy"
 )
 
 const maxCodeFile = 256 << 10
 
 // checkCodeFile marks a step whose tool reads a file that can make it run code:
 // whoever can write .git/config makes `git status` run a program.
-func (p *Site) checkCodeFile(s *Step, f atip.CodeFile) {
+func (p *Site) checkCodeFile(s *step.Step, f atip.CodeFile) {
 	why := ""
 	switch {
 	case f.Format == "gitconfig":
@@ -45,17 +45,10 @@ func (p *Site) checkCodeFile(s *Step, f atip.CodeFile) {
 	}
 }
 
-// RunsFile marks a step that runs code which a file of the workspace names or holds.
-func (s *Step) RunsFile(path, why string) {
-	s.Call.Effects[atip.ExecOpaque] = atip.Fact{Value: atip.Yes, Source: "file", Pointer: path, Rank: atip.Vendor}
-	s.RunsCode = max(s.RunsCode, policy.CodeProject)
-	s.Call.Warnings = append(s.Call.Warnings, why)
-}
-
 // checkRepositories says what in the configuration of the repositories that a step uses can
 // make git run code, "" for nothing. quieted says that a run with rights turns all of it off
 // (gitrepo.Quiet).
-func (p *Site) checkRepositories(s *Step) (why string, quieted bool) {
+func (p *Site) checkRepositories(s *step.Step) (why string, quieted bool) {
 	list, err := p.repositoriesOf(s)
 	if err != nil {
 		return err.Error(), false
@@ -84,7 +77,7 @@ func (p *Site) checkRepositories(s *Step) (why string, quieted bool) {
 
 // withoutInert are the words of a call of git without the settings in front of its command (-c) by
 // which git runs nothing and reads nothing from elsewhere; nil if there are none.
-func withoutInert(s *Step, words []string) []string {
+func withoutInert(s *step.Step, words []string) []string {
 	if s.Call.Tool != "git" || s.Call.Effects[atip.ExecOpaque].Value != atip.Yes {
 		return nil
 	}
@@ -117,7 +110,7 @@ func withoutInert(s *Step, words []string) []string {
 
 // repositoriesOf are the repositories whose configuration a step of git obeys: the one that
 // git finds from the directory and the words of the step, and its submodules.
-func (p *Site) repositoriesOf(s *Step) ([]gitrepo.Repository, error) {
+func (p *Site) repositoriesOf(s *step.Step) ([]gitrepo.Repository, error) {
 	r, err := gitrepo.Find(subpath.Join(s.Cwd, s.Call.Chdir))
 	if errors.Is(err, gitrepo.ErrNone) || errors.Is(err, fs.ErrNotExist) {
 		return nil, nil // git ends, or makes one
@@ -126,7 +119,7 @@ func (p *Site) repositoriesOf(s *Step) ([]gitrepo.Repository, error) {
 		return nil, err
 	}
 	out := []gitrepo.Repository{r}
-	if s.Call.Effects[atip.Network].Value == atip.Yes && !Recurses(s) {
+	if s.Call.Effects[atip.Network].Value == atip.Yes && !step.Recurses(s) {
 		return out, nil // it is told not to go into submodules
 	}
 	for _, tree := range r.Pointers(p.Dirs.Home).Trees {
@@ -139,14 +132,7 @@ func (p *Site) repositoriesOf(s *Step) ([]gitrepo.Repository, error) {
 	return out, nil
 }
 
-// Recurses reports a call of git that goes into submodules whatever its settings say.
-func Recurses(s *Step) bool {
-	return slices.Contains(s.Call.Path, "submodule") || slices.ContainsFunc(s.Argv, func(w string) bool {
-		return strings.HasPrefix(w, "--recurs") || strings.HasPrefix(w, "--remote-sub") || strings.IndexByte(w, 0) >= 0
-	})
-}
-
-func (p *Site) CodeFilePaths(s *Step, f atip.CodeFile) []string {
+func (p *Site) CodeFilePaths(s *step.Step, f atip.CodeFile) []string {
 	base := subpath.Join(s.Cwd, s.Call.Chdir)
 	switch {
 	case f.Format == "gitconfig":

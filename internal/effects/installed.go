@@ -6,13 +6,14 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/atip-dev/atip-exec/internal/step"
 	"github.com/atip-dev/atip-exec/internal/subpath"
 )
 
 // installed are the words of an npx or npm exec whose command is installed in the project: it runs
 // that and fetches nothing (libnpmexec, localFileExists), as --no says in so many words. Where the
 // file goes meanwhile, the run has no network to fetch another.
-func (c *collector) installed(s *Step, words []string) []string {
+func (c *collector) installed(s *step.Step, words []string) []string {
 	at := 1
 	switch call := &s.Call; {
 	case call.Tool == "npx":

@@ -8,6 +8,7 @@ import (
 
 	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/internal/regular"
+	"github.com/atip-dev/atip-exec/internal/step"
 	"github.com/atip-dev/atip-exec/internal/subpath"
 )
 
@@ -16,7 +17,7 @@ const maxInto = 256
 
 // into adds the protected names that a command changes by writing into a directory: "cp
 // /x/.mise.toml ." writes ./.mise.toml, and "cp -r skel/. ." what lies in skel.
-func (c *collector) into(s *Step) {
+func (c *collector) into(s *step.Step) {
 	base := subpath.Join(s.Cwd, s.Call.Chdir)
 	for _, r := range slices.Clone(s.Call.Resources) {
 		if r.Kind != "path" || r.Abs == "" || r.Recursive || r.Access&atip.AccessWrite == 0 {
@@ -39,19 +40,19 @@ func (c *collector) into(s *Step) {
 }
 
 // protected adds a resource if it is a protected name.
-func (c *collector) protected(s *Step, r atip.Resource, base string) {
+func (c *collector) protected(s *step.Step, r atip.Resource, base string) {
 	if c.place(c.site.World, &r, base); r.Class == atip.ClassStartup || r.Class == atip.ClassPolicySelf {
 		if !slices.ContainsFunc(s.Call.Resources, func(have atip.Resource) bool {
 			return have.Abs == r.Abs && have.Class == r.Class && have.Access == r.Access
 		}) {
-			s.raise(r)
+			s.Raise(r)
 			s.Call.Resources = append(s.Call.Resources, r)
 		}
 	}
 }
 
 // bringsTree reports whether the command takes a directory to a path that is not there.
-func (c *collector) bringsTree(s *Step, to string) bool {
+func (c *collector) bringsTree(s *step.Step, to string) bool {
 	return slices.ContainsFunc(s.Call.Resources, func(r atip.Resource) bool {
 		if r.Kind != "path" || r.Abs == to || r.Access&(atip.AccessRead|atip.AccessDelete) == 0 || r.Access&atip.AccessDelete == 0 && !r.Recursive {
 			return false
@@ -63,7 +64,7 @@ func (c *collector) bringsTree(s *Step, to string) bool {
 
 // brought are the paths that a command may put into the directory to: its words, and what lies
 // in a directory whose content it takes. all is false if such a directory is not there yet.
-func (c *collector) brought(s *Step, to, base string) (out []string, all bool) {
+func (c *collector) brought(s *step.Step, to, base string) (out []string, all bool) {
 	all = true
 	for _, w := range s.Argv[1:] {
 		path := filepath.Clean(c.site.absolute(base, w))

@@ -5,23 +5,24 @@ import (
 	"strings"
 
 	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/step"
 	"github.com/atip-dev/atip-exec/policy"
 )
 
 // knownPart is the step of a command without the words that are not known, for a plan that
 // leaves them to the gate: nil if the program would not be started by an execve of its own.
-func (c *collector) knownPart(s *Step, argv []string) (*Step, error) {
+func (c *collector) knownPart(s *step.Step, argv []string) (*step.Step, error) {
 	if !c.site.Defers || c.peeking {
 		return nil, nil
 	}
-	t := &Step{Executable: s.Executable, ID: s.ID, Verdict: s.Verdict, Missing: s.Missing}
+	t := &step.Step{Executable: s.Executable, ID: s.ID, Verdict: s.Verdict, Missing: s.Missing}
 	t.Step = s.Step
 	t.Call, t.Hosts, t.ServiceHosts, t.Entitled, t.RunsCode = atip.Call{}, nil, nil, nil, policy.CodeNone
 	t.Confidence = policy.Exact
 	t.Argv = slices.DeleteFunc(slices.Clone(argv), func(w string) bool { return strings.IndexByte(w, 0) >= 0 })
 	if strings.IndexByte(argv[0], 0) >= 0 {
 		// As a builtin of the shell: it starts nothing that is not asked about.
-		t.Argv = shown(argv)
+		t.Argv = step.Shown(argv)
 		t.Call = c.nothingYet(t.Argv)
 		t.File = policy.FileFacts{Believed: true, SystemPath: true, Names: t.Argv[:1]}
 		return t, nil
@@ -34,11 +35,11 @@ func (c *collector) knownPart(s *Step, argv []string) (*Step, error) {
 		t.RunsCode = policy.CodeNone
 		for e := range t.Call.Effects {
 			if t.Call.Effects[e].Value == atip.Unknown || atip.Effect(e) == atip.ExecOpaque {
-				t.Call.Effects[e] = harmless(atip.Effect(e), "decided at exec")
+				t.Call.Effects[e] = step.Harmless(atip.Effect(e), "decided at exec")
 			}
 		}
 	}
-	t.Argv = shown(argv)
+	t.Argv = step.Shown(argv)
 	return t, nil
 }
 
@@ -48,32 +49,7 @@ func (c *collector) nothingYet(argv []string) atip.Call {
 		Positionals: []atip.Positional{}, Resources: []atip.Resource{}, Nested: []atip.Nested{}, Secrets: []string{},
 		Provenance: atip.Provenance{Channel: "builtin", Rank: atip.Vendor, Binding: "none", Source: "decided at exec"}}
 	for e := range call.Effects {
-		call.Effects[e] = harmless(atip.Effect(e), "decided at exec")
+		call.Effects[e] = step.Harmless(atip.Effect(e), "decided at exec")
 	}
 	return call
-}
-
-// RedirectedAs gives the known part of a step what the shell itself opens for it, which no
-// start is asked about.
-func (s *Step) RedirectedAs(t *Step) {
-	for _, r := range s.Call.Resources {
-		if r.Why == "redirection" {
-			t.Call.Resources = append(t.Call.Resources, r)
-			t.raise(r)
-		}
-	}
-	for e, fact := range s.Call.Effects {
-		if fact.Source == "redirection" {
-			t.Call.Effects[e] = fact
-			t.Hosts = s.Hosts
-		}
-	}
-}
-
-// DecidedAt says when the words of a step are decided: "plan" or "exec".
-func (s *Step) DecidedAt() string {
-	if s.AtExec {
-		return "exec"
-	}
-	return "plan"
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/step"
 	"github.com/atip-dev/atip-exec/internal/subpath"
 	"github.com/atip-dev/atip-exec/policy"
 )
@@ -13,7 +14,7 @@ import (
 // led notes what leads a tool that reads from its own service to somebody else: an
 // option that names another host or believes any, a package that is a URL, and files of
 // the workspace that the tool takes its servers from.
-func (c *collector) led(s *Step) {
+func (c *collector) led(s *step.Step) {
 	if s.Call.Effects[atip.Network].Value != atip.Yes || s.Call.Provenance.Rank < atip.Org {
 		return
 	}
@@ -22,7 +23,7 @@ func (c *collector) led(s *Step) {
 		if !attached && i+2 < len(s.Argv) {
 			value = s.Argv[i+2]
 		}
-		if leads(s.Call.Tool, name, value) {
+		if step.Leads(s.Call.Tool, name, value) {
 			s.Hosts = append(s.Hosts, policy.HostUse{})
 		}
 	}
@@ -33,7 +34,7 @@ func (c *collector) led(s *Step) {
 	switch s.Call.Tool {
 	case "npm", "pnpm", "yarn":
 		for _, p := range s.Call.Positionals {
-			if fromElsewhere(p.Value) {
+			if step.FromElsewhere(p.Value) {
 				s.Hosts = append(s.Hosts, policy.HostUse{})
 			}
 		}
@@ -41,7 +42,7 @@ func (c *collector) led(s *Step) {
 		if verb == "pull" || verb == "manifest" || verb == "buildx" {
 			for _, p := range s.Call.Positionals {
 				if host, _, ok := strings.Cut(p.Value, "/"); ok && (strings.ContainsAny(host, ".:") || host == "localhost") && host != "docker.io" {
-					name, port := SplitPort(host)
+					name, port := step.SplitPort(host)
 					s.Hosts = append(s.Hosts, policy.HostUseOf(name, port))
 				}
 			}
@@ -56,40 +57,9 @@ func (c *collector) led(s *Step) {
 	}
 }
 
-// leads reports an option that makes the other end somebody else, or anybody.
-func leads(tool, name, value string) bool {
-	switch tool {
-	case "curl", "wget", "httpie", "git":
-		return false // they name their hosts, and their metadata knows these options
-	}
-	switch name {
-	case "--no-verify-ssl", "--insecure-skip-tls-verify", "--insecure-skip-verify", "--no-check-certificate", "--tls-skip-verify", "-tls-skip-verify":
-		return value != "false"
-	case "--ca-bundle", "--cafile", "--certificate-authority", "--ca-cert", "-ca-cert", "--proxy", "--https-proxy", "--http-proxy", "--noproxy", "--trusted-host":
-		return true
-	case "--strict-ssl":
-		return value == "false"
-	case "--no-strict-ssl":
-		return true
-	case "--hostname":
-		return tool == "gh" || tool == "glab"
-	}
-	return false
-}
-
-// fromElsewhere reports a package that is named by where it lies: a URL, a repository.
-func fromElsewhere(spec string) bool {
-	for _, prefix := range [...]string{"git+", "git:", "github:", "gitlab:", "bitbucket:", "gist:"} {
-		if strings.HasPrefix(spec, prefix) {
-			return true
-		}
-	}
-	return strings.Contains(spec, "://") || strings.IndexByte(spec, '/') > 0 && spec[0] != '@' && spec[0] != '.'
-}
-
 // serversOfWorkspace reports a file between the directory at hand and the workspace that
 // names the servers, or a program, of a tool. Whoever writes code may write it.
-func (c *collector) serversOfWorkspace(s *Step) bool {
+func (c *collector) serversOfWorkspace(s *step.Step) bool {
 	var names, signs []string
 	switch s.Call.Tool {
 	case "npm", "pnpm":

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/step"
 	"github.com/atip-dev/atip-exec/internal/subpath"
 )
 
@@ -21,7 +22,7 @@ type madeLink struct {
 // linked remembers what calls of ln and mv make, so that a later part of the text is
 // judged by what it reaches through the new name: `mv src dist && rm -rf dist` does not
 // delete what can be built again.
-func (c *collector) linked(s *Step) {
+func (c *collector) linked(s *step.Step) {
 	moves := s.Call.Tool == "mv" || s.Call.Tool == "git" && len(s.Call.Path) == 1 && s.Call.Path[0] == "mv"
 	if !moves && s.Call.Tool != "ln" || c.ctx == nil || c.ctx.cwdUnknown || len(c.made) >= maxMadeLinks {
 		return
@@ -32,7 +33,7 @@ func (c *collector) linked(s *Step) {
 		words = append(words, p.Value)
 	}
 	into := ""
-	if named := optionValues(s, "target-directory"); len(named) > 0 {
+	if named := step.OptionValues(s, "target-directory"); len(named) > 0 {
 		into = named[0]
 	} else if len(words) > 1 {
 		into, words = words[len(words)-1], words[:len(words)-1]
@@ -40,9 +41,9 @@ func (c *collector) linked(s *Step) {
 		into = "."
 	}
 	into = c.absolutePath(into, dir)
-	aside := usesOption(s, "no-target-directory", "no-dereference")
+	aside := step.UsesOption(s, "no-target-directory", "no-dereference")
 	for _, target := range words {
-		if hasHole([]string{target, into}) || strings.Contains(target, "…") {
+		if step.HasHole([]string{target, into}) || strings.Contains(target, "…") {
 			continue
 		}
 		at := into
@@ -50,7 +51,7 @@ func (c *collector) linked(s *Step) {
 			at = filepath.Join(into, filepath.Base(target))
 		}
 		from := dir
-		if usesOption(s, "symbolic") {
+		if step.UsesOption(s, "symbolic") {
 			from = filepath.Dir(at)
 		}
 		c.made = append(c.made, madeLink{at, c.throughLinks(c.absolutePath(target, from)), moves})

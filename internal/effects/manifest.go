@@ -8,6 +8,7 @@ import (
 
 	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/internal/regular"
+	"github.com/atip-dev/atip-exec/internal/step"
 	"github.com/atip-dev/atip-exec/internal/subpath"
 	"github.com/atip-dev/atip-exec/policy"
 )
@@ -20,7 +21,7 @@ const maxNames = 20000
 // program: mix.exs, Podfile, serverless.ts. Which those are its document says (files,
 // relativeTo project); for every tool there are the names that frameworks give them after
 // the tool. Such a call runs what a build before it may have written.
-func (c *collector) manifests(s *Step) {
+func (c *collector) manifests(s *step.Step) {
 	if s.Call.Effects[atip.Network].Value == atip.No || s.RunsCode != policy.CodeNone && s.Call.Effects[atip.ExecOpaque].Value == atip.Yes {
 		return
 	}

@@ -3,6 +3,7 @@ package effects
 import (
 	"strings"
 
+	"github.com/atip-dev/atip-exec/internal/step"
 	"github.com/atip-dev/atip-exec/policy"
 	"github.com/atip-dev/atip-exec/shims"
 	"github.com/atip-dev/atip-exec/trust"
@@ -19,7 +20,7 @@ type identified struct {
 
 // recall takes over what an earlier step found out about the same word in the same
 // directory. It is the same file, which that step holds.
-func (c *collector) recall(s *Step) bool {
+func (c *collector) recall(s *step.Step) bool {
 	have := c.found[s.Argv[0]+"\x00"+s.Cwd+"\x00"+c.moved]
 	if have == nil || len(s.Argv) > 1 && strings.HasPrefix(s.Argv[1], "+") {
 		return false
@@ -29,7 +30,7 @@ func (c *collector) recall(s *Step) bool {
 	return true
 }
 
-func (c *collector) remember(s *Step) {
+func (c *collector) remember(s *step.Step) {
 	if c.found == nil {
 		c.found = map[string]*identified{}
 	}

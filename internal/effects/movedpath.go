@@ -8,6 +8,7 @@ import (
 	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/internal/place"
 	"github.com/atip-dev/atip-exec/internal/shell"
+	"github.com/atip-dev/atip-exec/internal/step"
 	"github.com/atip-dev/atip-exec/internal/subpath"
 )
 
@@ -53,7 +54,7 @@ func (c *collector) believedDirectory(dir string) bool {
 // writesBelow reports whether an earlier part of the text makes files in a directory of the
 // workspace.
 func (c *collector) writesBelow(dir string) bool {
-	return slices.ContainsFunc(c.steps, func(s *Step) bool {
+	return slices.ContainsFunc(c.steps, func(s *step.Step) bool {
 		return slices.ContainsFunc(s.Call.Resources, func(r atip.Resource) bool {
 			return r.Access&atip.AccessWrite != 0 && r.Abs != dir && subpath.Within(r.Abs, dir)
 		})
@@ -77,7 +78,7 @@ func (c *collector) lookedUpIn(values []string, f func() error) error {
 
 // foundByMovedPath reports a command that is looked up in a PATH of the text's own with
 // directories of the workspace in it.
-func (c *collector) foundByMovedPath(s *Step) bool {
+func (c *collector) foundByMovedPath(s *step.Step) bool {
 	return c.moved != "" && !strings.ContainsRune(s.Argv[0], '/') && c.searchesWorkspace()
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/step"
 	"github.com/atip-dev/atip-exec/internal/subpath"
 	"github.com/atip-dev/atip-exec/policy"
 )
@@ -13,8 +14,8 @@ import (
 // given looks at the words of tools that hand files over or take them in and whose
 // metadata does not say which of their words are local files: naming a secret gives
 // it out, naming a file that runs by itself replaces it. A word can only raise.
-func (c *collector) given(s *Step) {
-	if s.Call.Tool == "socat" && bridges(s.Argv) {
+func (c *collector) given(s *step.Step) {
+	if s.Call.Tool == "socat" && step.Bridges(s.Argv) {
 		c.edge(c.index(s), c.index(s), policy.SocketShell)
 	}
 	if s.Call.Tool == "find" {
@@ -55,10 +56,10 @@ func (c *collector) given(s *Step) {
 	case "awk":
 		c.awkFiles(s)
 	case "cpio":
-		if c.ctx != nil && c.ctx.stdin != nil && hasOption(s, "create", "pass-through") {
-			for _, name := range words(*c.ctx.stdin) {
+		if c.ctx != nil && c.ctx.stdin != nil && step.HasOption(s, "create", "pass-through") {
+			for _, name := range step.Words(*c.ctx.stdin) {
 				if r, ok := c.guarded(s, name); ok {
-					s.raise(r)
+					s.Raise(r)
 					s.Call.Resources = append(s.Call.Resources, r)
 				}
 			}
@@ -68,20 +69,20 @@ func (c *collector) given(s *Step) {
 	case "git":
 		c.gitObjects(s)
 	}
-	kind := handing(s)
-	if kind == handsNothing || len(s.Argv) < 2 {
+	kind := step.Handing(s)
+	if kind == step.HandsNothing || len(s.Argv) < 2 {
 		return
 	}
 	for i, w := range s.Argv[1:] {
 		before := s.Argv[i]
-		path, ok := handed(kind, w, before)
+		path, ok := step.Handed(kind, w, before)
 		if !ok || path == "" || strings.IndexByte(path, 0) >= 0 {
 			continue
 		}
 		if s.Call.Tool == "openssl" && strings.HasSuffix(before, "out") && strings.HasPrefix(before, "-") {
 			r := atip.Resource{Kind: "path", Value: path, Access: atip.AccessWrite, Why: before}
 			c.place(c.site.World, &r, subpath.Join(s.Cwd, s.Call.Chdir))
-			s.raise(r)
+			s.Raise(r)
 			s.Call.Resources = append(s.Call.Resources, r)
 			continue
 		}
@@ -89,9 +90,9 @@ func (c *collector) given(s *Step) {
 		c.place(c.site.World, &r, subpath.Join(s.Cwd, s.Call.Chdir))
 		switch r.Class {
 		case atip.ClassSecret:
-			s.raise(r)
+			s.Raise(r)
 			s.Call.Resources = append(s.Call.Resources, r)
-			if kind != handsLocally && s.Call.Effects[atip.Network].Value != atip.No {
+			if kind != step.HandsLocally && s.Call.Effects[atip.Network].Value != atip.No {
 				// The tool may use its credentials, not give them away.
 				at := c.index(s)
 				c.edge(at, at, policy.SecretToNetwork)
@@ -104,14 +105,14 @@ func (c *collector) given(s *Step) {
 				continue
 			}
 			r.Access |= atip.AccessWrite
-			s.raise(r)
+			s.Raise(r)
 			s.Call.Resources = append(s.Call.Resources, r)
 		}
 	}
 }
 
 // includedSecrets adds the secrets that a search takes up by a pattern: `grep -r . --include=.env`.
-func (c *collector) includedSecrets(s *Step) {
+func (c *collector) includedSecrets(s *step.Step) {
 	for i, w := range s.Argv[1:] {
 		pattern, ok := strings.CutPrefix(w, "--include=")
 		if before := s.Argv[i]; !ok && (before == "--include" || s.Call.Tool == "rg" && (before == "-g" || before == "--glob" || before == "--iglob")) {
@@ -129,18 +130,18 @@ func (c *collector) includedSecrets(s *Step) {
 		}
 		r := atip.Resource{Kind: "path", Value: name, Access: atip.AccessRead, Why: w}
 		if c.place(c.site.World, &r, subpath.Join(s.Cwd, s.Call.Chdir)); r.Class == atip.ClassSecret {
-			s.raise(r)
+			s.Raise(r)
 			s.Call.Resources = append(s.Call.Resources, r)
 		}
 	}
 }
 
 // namedInText adds the secrets that an expression names between quotes: `load_str(…)`.
-func (c *collector) namedInText(s *Step) {
+func (c *collector) namedInText(s *step.Step) {
 	for _, w := range s.Argv[1:] {
-		for _, lit := range literals(w) {
+		for _, lit := range step.Literals(w) {
 			if r, ok := c.guarded(s, lit); ok && strings.Contains(w, "load") {
-				s.raise(r)
+				s.Raise(r)
 				s.Call.Resources = append(s.Call.Resources, r)
 			}
 		}
@@ -148,7 +149,7 @@ func (c *collector) namedInText(s *Step) {
 }
 
 // gitObjects adds the secrets that are named as files of a revision: `git show HEAD:.env`.
-func (c *collector) gitObjects(s *Step) {
+func (c *collector) gitObjects(s *step.Step) {
 	if len(s.Call.Path) == 0 {
 		return
 	}
@@ -174,80 +175,16 @@ func (c *collector) gitObjects(s *Step) {
 		}
 		r := atip.Resource{Kind: "path", Value: path, Access: atip.AccessRead, Why: w}
 		if c.place(c.site.World, &r, subpath.Join(s.Cwd, s.Call.Chdir)); r.Class == atip.ClassSecret {
-			s.raise(r)
+			s.Raise(r)
 			s.Call.Resources = append(s.Call.Resources, r)
 		}
 	}
 }
 
-type handKind uint8
-
-const (
-	handsNothing handKind = iota
-	handsLocally          // any word may be a file it reads
-	handsWords            // any positional word may be a local file
-	handsMarked           // a file is marked: @FILE
-)
-
-// handing says how a call names local files.
-func handing(s *Step) handKind {
-	switch s.Call.Tool {
-	case "openssl", "ar":
-		return handsLocally
-	case "git":
-		if len(s.Call.Path) > 0 && s.Call.Path[0] == "hash-object" || slices.Contains(s.Argv, "--no-index") {
-			return handsLocally
-		}
-	case "aws", "gsutil", "gcloud", "rclone", "az", "scp", "sftp", "rsync", "docker", "podman", "kubectl", "helm":
-		return handsWords
-	case "curl", "httpie", "http", "xh", "stripe", "nm", "readelf", "objdump", "objcopy", "strip", "size", "ranlib", "java", "javac":
-		return handsMarked
-	}
-	if s.Call.Provenance.Channel == "none" {
-		return handsLocally // nobody knows what it does with its words
-	}
-	return handsNothing
-}
-
-// handed is the path in a word, "" if it cannot be one.
-func handed(kind handKind, w, before string) (string, bool) {
-	switch kind {
-	case handsMarked:
-		if (before == "-b" || before == "--cookie") && !strings.Contains(w, "=") {
-			return w, true // a file of cookies
-		}
-		at := strings.IndexByte(w, '@')
-		if form := strings.Index(w, "=<"); form >= 0 && (before == "-F" || before == "--form" || strings.HasPrefix(w, "-F") || strings.HasPrefix(w, "--form")) {
-			path, _, _ := strings.Cut(w[form+2:], ";")
-			return path, true
-		}
-		if encoded, value := encodedFile(w, before); encoded {
-			return value, value != ""
-		}
-		if at < 0 || at > 0 && w[at-1] != '=' || at == 0 && before == "-u" {
-			return "", false
-		}
-		path, _, _ := strings.Cut(w[at+1:], ";")
-		return path, true
-	case handsWords:
-		if name, rest, ok := strings.Cut(w, "="); ok && (strings.HasSuffix(name, "-file") || before == "--set-file") {
-			return rest, true // kubectl get -o custom-columns-file=FILE
-		}
-		if strings.HasPrefix(before, "-") && len(before) == 2 {
-			return "", false // an identity, a configuration: the metadata knows options
-		}
-	}
-	if rest, ok := strings.CutPrefix(w, "fileb://"); ok {
-		return rest, true
-	}
-	w = strings.TrimPrefix(w, "file://")
-	return w, !strings.HasPrefix(w, "-") && !strings.Contains(w, "://")
-}
-
 // prefixed adds the files that stand behind the name of a format or protocol, where the
 // metadata says that the word is a file: `convert text:/etc/hosts x.png`, `ffmpeg -i file:/a`.
-func (c *collector) prefixed(s *Step) {
-	if handing(s) == handsWords {
+func (c *collector) prefixed(s *step.Step) {
+	if step.Handing(s) == step.HandsWords {
 		return // another machine's path
 	}
 	for _, r := range slices.Clone(s.Call.Resources) {
@@ -257,45 +194,15 @@ func (c *collector) prefixed(s *Step) {
 		}
 		r.Value, r.Abs = rest, ""
 		c.place(c.site.World, &r, subpath.Join(s.Cwd, s.Call.Chdir))
-		s.raise(r)
+		s.Raise(r)
 		s.Call.Resources = append(s.Call.Resources, r)
 	}
-}
-
-// encodedFile is the file of curl's NAME@FILE, which stands for its encoded content.
-func encodedFile(w, before string) (bool, string) {
-	for _, option := range [...]string{"--data-urlencode", "--url-query"} {
-		value, attached := strings.CutPrefix(w, option+"=")
-		if before != option && !attached {
-			continue
-		}
-		name, path, ok := strings.Cut(value, "@")
-		return ok && !strings.Contains(name, "="), path
-	}
-	return false, ""
-}
-
-// bridges reports a socat that puts a shell on a connection.
-func bridges(argv []string) bool {
-	program, connection := false, false
-	for _, w := range argv[1:] {
-		kind, rest, _ := strings.Cut(strings.ToLower(w), ":")
-		switch {
-		case kind == "exec" || kind == "system" || kind == "shell":
-			command, _, _ := strings.Cut(strings.Trim(rest, "'\""), ",")
-			first, _, _ := strings.Cut(command, " ")
-			program = program || IsShell(filepath.Base(first))
-		case strings.HasPrefix(kind, "tcp"), strings.HasPrefix(kind, "udp"), strings.HasPrefix(kind, "openssl"), strings.HasPrefix(kind, "ssl"), strings.HasPrefix(kind, "sctp"), strings.HasPrefix(kind, "socks"), kind == "proxy":
-			connection = true
-		}
-	}
-	return program && connection
 }
 
 // sedFiles adds the paths that a sed script writes with its w command and those of secrets
 // that it reads with r. A script is not read as one: whatever stands behind the letter
 // and is such a path counts.
-func (c *collector) sedFiles(s *Step) {
+func (c *collector) sedFiles(s *step.Step) {
 	for _, word := range s.Argv[1:] {
 		if strings.HasPrefix(word, "/") || strings.IndexByte(word, 0) >= 0 {
 			continue
@@ -309,7 +216,7 @@ func (c *collector) sedFiles(s *Step) {
 					}
 				case 'r', 'R':
 					if r, ok := c.guarded(s, path); ok && !strings.HasPrefix(path, "~") {
-						s.raise(r)
+						s.Raise(r)
 						s.Call.Resources = append(s.Call.Resources, r)
 					}
 				}
@@ -319,25 +226,25 @@ func (c *collector) sedFiles(s *Step) {
 }
 
 // writesInText adds a path that the text of a program writes, unless it is a common file.
-func (c *collector) writesInText(s *Step, path, why string) {
-	if path == "" || strings.HasPrefix(path, "~") || harmlessFile(path) || len(path) > 4096 {
+func (c *collector) writesInText(s *step.Step, path, why string) {
+	if path == "" || strings.HasPrefix(path, "~") || step.HarmlessFile(path) || len(path) > 4096 {
 		return
 	}
 	r := atip.Resource{Kind: "path", Value: path, Access: atip.AccessWrite, Why: why}
 	switch c.place(c.site.World, &r, subpath.Join(s.Cwd, s.Call.Chdir)); r.Class {
 	case atip.ClassStartup, atip.ClassDevice, atip.ClassPolicySelf, atip.ClassSecret, atip.ClassOutside, atip.ClassSystem, atip.ClassRoot:
-		s.raise(r)
+		s.Raise(r)
 		s.Call.Resources = append(s.Call.Resources, r)
 	}
 }
 
 // awkFiles adds what an awk program names that runs by itself or is no common file, if
 // it writes: which of its texts is the file is not read.
-func (c *collector) awkFiles(s *Step) {
+func (c *collector) awkFiles(s *step.Step) {
 	for _, w := range s.Argv[1:] {
-		for _, lit := range literals(w) {
+		for _, lit := range step.Literals(w) {
 			if r, ok := c.guarded(s, lit); ok && r.Class == atip.ClassSecret && strings.IndexByte(w, 0) < 0 {
-				s.raise(r)
+				s.Raise(r)
 				s.Call.Resources = append(s.Call.Resources, r)
 			}
 		}
@@ -355,16 +262,16 @@ func (c *collector) awkFiles(s *Step) {
 				c.writesInText(s, lit, "print >")
 			}
 		}
-		for _, lit := range literals(w) {
+		for _, lit := range step.Literals(w) {
 			r := atip.Resource{Kind: "path", Value: lit, Access: atip.AccessWrite, Why: "print >"}
-			if harmlessFile(lit) {
+			if step.HarmlessFile(lit) {
 				continue
 			}
 			if strings.HasPrefix(lit, "/") && strings.Contains(w, "ENVIRON") {
 				r.Value = c.site.Dirs.Home + lit // where nearly all of the variables with a path lead
 			}
 			if c.place(c.site.World, &r, subpath.Join(s.Cwd, s.Call.Chdir)); r.Class == atip.ClassStartup || r.Class == atip.ClassDevice || r.Class == atip.ClassPolicySelf || r.Class == atip.ClassSecret {
-				s.raise(r)
+				s.Raise(r)
 				s.Call.Resources = append(s.Call.Resources, r)
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/step"
 	"github.com/atip-dev/atip-exec/internal/subpath"
 	"github.com/atip-dev/atip-exec/policy"
 )
@@ -12,7 +13,7 @@ import (
 // ownFile lets a file of the workspace that is called like a secret be one like others where the
 // text itself makes it of what is none: it holds no secret from elsewhere. content is what a
 // redirection writes, if that is constant.
-func (c *collector) ownFile(s *Step, r *atip.Resource, content *string) {
+func (c *collector) ownFile(s *step.Step, r *atip.Resource, content *string) {
 	if r.Kind != "path" || r.Class != atip.ClassSecret || r.Recursive || c.peeking || !subpath.Within(r.Abs, c.site.Workspace) {
 		return
 	}
@@ -33,7 +34,7 @@ func (c *collector) madeOwn(abs string) bool {
 		return false
 	}
 	for _, w := range list {
-		if w.content == nil && !c.copiesPlain(w.by, abs) && !editsPlain(w.by) {
+		if w.content == nil && !c.copiesPlain(w.by, abs) && !step.EditsPlain(w.by) {
 			return false
 		}
 	}
@@ -57,7 +58,7 @@ func (c *collector) madeOwn(abs string) bool {
 }
 
 // copiesPlain reports a cp or touch of files of the workspace that are no secrets.
-func (c *collector) copiesPlain(s *Step, to string) bool {
+func (c *collector) copiesPlain(s *step.Step, to string) bool {
 	if s.Call.Tool != "cp" && s.Call.Tool != "touch" || s.Confidence != policy.Exact || s.Call.Exactness != atip.Exact {
 		return false
 	}
@@ -77,12 +78,4 @@ func (c *collector) copiesPlain(s *Step, to string) bool {
 		}
 	}
 	return others > 0 == (s.Call.Tool == "cp")
-}
-
-// editsPlain reports a sed that brings in no other file.
-func editsPlain(s *Step) bool {
-	return s.Call.Tool == "sed" && s.Confidence == policy.Exact && s.Call.Exactness == atip.Exact && s.RunsCode == policy.CodeNone &&
-		s.Call.Effects[atip.ExecOpaque].Value == atip.No && !slices.ContainsFunc(s.Call.Resources, func(r atip.Resource) bool {
-		return r.Class != atip.ClassWorkspace && r.Class != atip.ClassWorkspaceTracked
-	})
 }

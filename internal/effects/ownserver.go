@@ -6,20 +6,16 @@ import (
 
 	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/internal/shell"
+	"github.com/atip-dev/atip-exec/internal/step"
 	"github.com/atip-dev/atip-exec/policy"
 )
 
 // leftBehind notes a command that runs code in the background, as servers do: what follows in
 // the text may talk to it.
-func (c *collector) leftBehind(cmd *shell.Command, steps []*Step) {
-	c.serves = c.serves || cmd.Background && c.site.Apart && slices.ContainsFunc(steps, func(s *Step) bool {
-		return s.strange() && s.Call.Effects[atip.Network].Value != atip.No
+func (c *collector) leftBehind(cmd *shell.Command, steps []*step.Step) {
+	c.serves = c.serves || cmd.Background && c.site.Apart && slices.ContainsFunc(steps, func(s *step.Step) bool {
+		return s.Strange() && s.Call.Effects[atip.Network].Value != atip.No
 	})
-}
-
-// strange reports a step that policy grants a loopback of the run's own at most.
-func (s *Step) strange() bool {
-	return s.RunsCode != policy.CodeNone || s.Call.Provenance.Channel == "none"
 }
 
 // meet takes connections to a server of the text's own for what they are: they stay in the run,
@@ -28,26 +24,26 @@ func (c *collector) meet() {
 	if !c.serves {
 		return
 	}
-	var clients []*Step
+	var clients []*step.Step
 	for _, s := range c.steps {
 		local := len(s.Hosts) > 0 && !slices.ContainsFunc(s.Hosts, func(h policy.HostUse) bool { return h.Kind != policy.HostLoopback })
 		switch network := s.Call.Effects[atip.Network].Value; {
 		case network == atip.No:
 		case local && (s.RunsCode == policy.CodeNone || network == atip.Unknown):
 			clients = append(clients, s)
-		case network == atip.Yes || !s.strange():
+		case network == atip.Yes || !s.Strange():
 			return
 		}
 	}
 	for _, s := range clients {
-		for _, t := range [...]*Step{s, s.Known} {
+		for _, t := range [...]*step.Step{s, s.Known} {
 			if t == nil {
 				continue
 			}
 			t.Hosts = nil
 			for _, e := range [...]atip.Effect{atip.Network, atip.RemoteMutation} {
 				if t.Call.Effects[e].Value == atip.Yes {
-					t.Call.Effects[e] = harmless(e, "loopback of the run")
+					t.Call.Effects[e] = step.Harmless(e, "loopback of the run")
 				}
 			}
 		}

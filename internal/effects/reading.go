@@ -5,13 +5,14 @@ import (
 
 	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/internal/shell"
+	"github.com/atip-dev/atip-exec/internal/step"
 	"github.com/atip-dev/atip-exec/policy"
 )
 
 // Reading is what was found out about a command line.
 type Reading struct {
 	Argv     []string      // the words that start it: of the command, or of a shell with the text
-	Steps    []*Step       // the command itself first; for a text the shell
+	Steps    []*step.Step  // the command itself first; for a text the shell
 	Edges    []policy.Edge // flows between steps that are dangerous as a whole
 	Hidden   hiddenSteps   // what scripts of the workspace would run
 	Patterns []string      // directories outside the workspace in which a shell looks up words
@@ -72,9 +73,9 @@ func (r *Reading) collector() *collector {
 
 // Doubted reads the same once more, with every variable that is not set standing for
 // anything. Its steps hold no files.
-func (r *Reading) Doubted() (steps []*Step, edges []policy.Edge, err error) {
+func (r *Reading) Doubted() (steps []*step.Step, edges []policy.Edge, err error) {
 	c := r.collector()
-	c.steps, c.unsetUnknown = []*Step{r.Steps[0]}, true
+	c.steps, c.unsetUnknown = []*step.Step{r.Steps[0]}, true
 	err = c.again(r)
 	c.meet()
 	for _, s := range c.steps[1:] {
@@ -117,8 +118,8 @@ func (c *collector) text(t Text) error {
 		c.out.Argv = script.Commands[0].Argv
 		return c.add(c.out.Argv, nil, c.site.Cwd, policy.Exact)
 	}
-	c.out.Argv = append(shellArgv(path, dialect, script.Text), t.Args...)
-	s := &Step{Argv: c.out.Argv}
+	c.out.Argv = append(step.ShellArgv(path, dialect, script.Text), t.Args...)
+	s := &step.Step{Argv: c.out.Argv}
 	s.Cwd, s.Confidence = c.site.Cwd, policy.Exact
 	if err := c.identify(s); err != nil {
 		return err
@@ -139,7 +140,7 @@ func (c *collector) text(t Text) error {
 		return t.named(err)
 	}
 	c.out.Text = c.pinned(script, dialect) + script.Text
-	c.out.Argv = append(shellArgv(path, dialect, c.out.Text), t.Args...)
+	c.out.Argv = append(step.ShellArgv(path, dialect, c.out.Text), t.Args...)
 	s.Argv = c.out.Argv
 	return nil
 }
@@ -166,10 +167,10 @@ func (c *collector) mainOptions(path string, d shell.Dialect, t Text) shell.Opti
 
 // readsScript adds to the shell's step that it reads a file. One that must not be read
 // stands for anything.
-func (c *collector) readsScript(s *Step, t Text) {
+func (c *collector) readsScript(s *step.Step, t Text) {
 	r := atip.Resource{Kind: "path", Value: t.File, Access: atip.AccessRead, Why: "script"}
 	c.site.World.Fill(&r, c.site.Cwd)
-	s.raise(r)
+	s.Raise(r)
 	s.Call.Resources = append(s.Call.Resources, r)
 	if t.Hidden {
 		c.steps = append(c.steps, c.opaqueStep(s, []string{t.File}, nil, s.Cwd, "the script is not a file to be read"))
@@ -180,7 +181,7 @@ func (c *collector) readsScript(s *Step, t Text) {
 // of at least this rank; ok is false otherwise.
 func (site *Site) KnownTool(tool string, rank atip.Rank) (call atip.Call, ok bool) {
 	c := site.reading().collector()
-	s := &Step{Argv: []string{tool}}
+	s := &step.Step{Argv: []string{tool}}
 	s.Cwd, s.Confidence = site.Cwd, policy.Exact
 	if tool == "" || strings.ContainsAny(tool, "/\x00") || c.identify(s) != nil {
 		return call, false
@@ -195,20 +196,20 @@ func (site *Site) KnownTool(tool string, rank atip.Rank) (call atip.Call, ok boo
 }
 
 // OwnStep is what a program of ours itself does for a call: it reads and writes paths.
-func (site *Site) OwnStep(words []string, paths []atip.Resource) *Step {
-	s := &Step{Argv: words}
+func (site *Site) OwnStep(words []string, paths []atip.Resource) *step.Step {
+	s := &step.Step{Argv: words}
 	s.Cwd, s.Confidence, s.RunsCode = site.Cwd, policy.Exact, policy.CodeNone
 	s.Trust = policy.TrustFacts{Level: "verified", Reason: "own_program", Action: policy.Allow}
 	s.File.Believed = true
 	s.Call = atip.Call{Tool: "atip-exec", InvokedAs: "atip-exec", Argv: words, Path: []string{}, Exactness: atip.Exact, Readings: 1, Options: []atip.OptionUse{}, UnknownOptions: []string{},
-		Positionals: []atip.Positional{}, Secrets: []string{}, Provenance: atip.Provenance{Channel: "builtin", Rank: atip.Vendor, Binding: "digest", Source: ownSource}}
+		Positionals: []atip.Positional{}, Secrets: []string{}, Provenance: atip.Provenance{Channel: "builtin", Rank: atip.Vendor, Binding: "digest", Source: step.OwnSource}}
 	for e := range s.Call.Effects {
-		s.Call.Effects[e] = harmless(atip.Effect(e), ownSource)
+		s.Call.Effects[e] = step.Harmless(atip.Effect(e), step.OwnSource)
 	}
 	c := site.reading().collector()
 	for _, r := range paths {
 		c.place(site.World, &r, site.Cwd)
-		s.raise(r)
+		s.Raise(r)
 		if r.Access&atip.AccessWrite != 0 {
 			s.Call.Effects[atip.Write].Value = atip.Yes
 		}

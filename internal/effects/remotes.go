@@ -10,6 +10,7 @@ import (
 	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/internal/gitrepo"
 	"github.com/atip-dev/atip-exec/internal/hostword"
+	"github.com/atip-dev/atip-exec/internal/step"
 	"github.com/atip-dev/atip-exec/internal/subpath"
 	"github.com/atip-dev/atip-exec/policy"
 )
@@ -18,11 +19,11 @@ import (
 // configuration, to URLs: rules, budgets, the list of hosts and the person who approves see
 // where it goes. It puts them into the place of the name among the resources and returns their
 // hosts; known is false where the step has no remote of a configuration.
-func (c *collector) remotes(s *Step) (hosts []policy.HostUse, known bool) {
+func (c *collector) remotes(s *step.Step) (hosts []policy.HostUse, known bool) {
 	if s.Call.Tool != "git" || s.Call.Effects[atip.Network].Value != atip.Yes || c.ctx != nil && (c.ctx.cwdUnknown || c.remoteSet()) {
 		return nil, false
 	}
-	names, push, ok := remoteWords(s)
+	names, push, ok := step.RemoteWords(s)
 	if !ok {
 		return nil, false
 	}
@@ -55,7 +56,7 @@ func (c *collector) remotes(s *Step) (hosts []policy.HostUse, known bool) {
 		if push {
 			urls = r.Push
 		}
-		if !configured && len(urls) == 1 && urls[0] == name && !localPath(name) {
+		if !configured && len(urls) == 1 && urls[0] == name && !step.LocalPath(name) {
 			continue // a URL in the words, which the document has seen
 		}
 		known = true
@@ -63,7 +64,7 @@ func (c *collector) remotes(s *Step) (hosts []policy.HostUse, known bool) {
 		for _, url := range urls {
 			hosts = append(hosts, c.remote(s, url, name, access, configured)...)
 		}
-		if !configured && localPath(name) {
+		if !configured && step.LocalPath(name) {
 			for _, h := range hostword.In("", name) {
 				hosts = append(hosts, policy.HostUseOf(h.Name, h.Port)) // a path, if there is one of that name
 			}
@@ -84,16 +85,16 @@ func (c *collector) remotes(s *Step) (hosts []policy.HostUse, known bool) {
 }
 
 // remote adds one URL of a remote to the resources of a step and returns its host, if it has one.
-func (c *collector) remote(s *Step, url, name string, access atip.Access, configured bool) []policy.HostUse {
-	shown := atip.Resource{Kind: "url", Value: withoutUser(url), Access: access, Why: "remote " + name}
-	if localPath(url) {
+func (c *collector) remote(s *step.Step, url, name string, access atip.Access, configured bool) []policy.HostUse {
+	shown := atip.Resource{Kind: "url", Value: step.WithoutUser(url), Access: access, Why: "remote " + name}
+	if step.LocalPath(url) {
 		shown.Kind, shown.Value, shown.Recursive = "path", strings.TrimPrefix(url, "file://"), true
 		if access == atip.AccessWrite {
 			shown.Access |= atip.AccessRead
 			s.Call.Effects[atip.Write] = atip.Fact{Value: atip.Yes, Source: "remote " + name, Rank: atip.Vendor}
 		}
 		c.place(c.site.World, &shown, subpath.Join(s.Cwd, s.Call.Chdir))
-		s.raise(shown)
+		s.Raise(shown)
 		s.Call.Resources = append(s.Call.Resources, shown)
 		return nil
 	}
@@ -113,7 +114,7 @@ func (c *collector) remote(s *Step, url, name string, access atip.Access, config
 		host, shown.Scheme = host[strings.LastIndexByte(host, '@')+1:], "ssh"
 	}
 	if port == 0 {
-		port = schemePort(shown.Scheme)
+		port = step.SchemePort(shown.Scheme)
 	}
 	use := policy.HostUseOf(host, port)
 	shown.Host = use.Host
@@ -144,7 +145,7 @@ func (p *Site) redirects(scheme string) bool {
 		})
 	}
 	for _, entry := range p.Environ {
-		if name, value, _ := strings.Cut(entry, "="); proxyVariable(name) && value != "" {
+		if name, value, _ := strings.Cut(entry, "="); step.ProxyVariable(name) && value != "" {
 			return true
 		}
 	}
@@ -152,52 +153,8 @@ func (p *Site) redirects(scheme string) bool {
 	return err != nil || slices.ContainsFunc(account.Settings, func(s gitrepo.Setting) bool { return strings.HasSuffix(s.Key, "proxy") })
 }
 
-// remoteWords are the words of a step that name remotes; ok is false for a command that talks to
-// none, or to the URL in its words only.
-func remoteWords(s *Step) (names []string, push, ok bool) {
-	path := s.Call.Path
-	if len(path) == 0 {
-		return nil, false, false
-	}
-	words := s.Call.Positionals
-	verb := path[len(path)-1]
-	switch path[0] {
-	case "fetch", "pull", "push", "ls-remote":
-		if len(path) > 1 {
-			return nil, false, false
-		}
-		push = verb == "push"
-		for _, o := range s.Call.Options {
-			if o.Flag == "--repo" && o.Value != "" {
-				names = append(names, o.Value)
-			}
-			if o.Flag == "--multiple" {
-				for _, w := range words {
-					names = append(names, w.Value)
-				}
-				return names, push, true
-			}
-		}
-	case "remote":
-		if !slices.Contains([]string{"show", "prune", "update", "set-head"}, verb) {
-			return nil, false, false
-		}
-	case "lfs":
-		if !slices.Contains([]string{"fetch", "pull", "push"}, verb) {
-			return nil, false, false
-		}
-		push = verb == "push"
-	default:
-		return nil, false, false
-	}
-	if len(words) > 0 {
-		names = []string{words[0].Value}
-	}
-	return names, push, true
-}
-
 // GitConfigOf is what git reads for a step: the account's settings, then the repository's.
-func (p *Site) GitConfigOf(s *Step) (c *gitrepo.Config, branch string, err error) {
+func (p *Site) GitConfigOf(s *step.Step) (c *gitrepo.Config, branch string, err error) {
 	account, err := gitrepo.Account(p.Dirs.Home, "")
 	if err != nil {
 		return nil, "", err
@@ -214,28 +171,4 @@ func (p *Site) GitConfigOf(s *Step) (c *gitrepo.Config, branch string, err error
 		return nil, "", err
 	}
 	return &gitrepo.Config{Settings: append(slices.Clone(account.Settings), own.Settings...)}, r.Head(), nil
-}
-
-// localPath reports a repository of this machine: no scheme but file, and no host in front of a
-// colon (connect.c, url_is_local_not_ssh).
-func localPath(url string) bool {
-	if strings.HasPrefix(url, "file://") {
-		return true
-	}
-	colon, slash := strings.IndexByte(url, ':'), strings.IndexByte(url, '/')
-	return colon < 0 || slash >= 0 && slash < colon
-}
-
-// withoutUser leaves out user and password of a URL, which people are not shown.
-func withoutUser(url string) string {
-	scheme, rest, ok := strings.Cut(url, "://")
-	if !ok {
-		return url
-	}
-	authority, path, slash := strings.Cut(rest, "/")
-	authority = authority[strings.LastIndexByte(authority, '@')+1:]
-	if slash {
-		authority += "/"
-	}
-	return scheme + "://" + authority + path
 }

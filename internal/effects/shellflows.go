@@ -8,6 +8,7 @@ import (
 
 	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/internal/shell"
+	"github.com/atip-dev/atip-exec/internal/step"
 	"github.com/atip-dev/atip-exec/internal/subpath"
 	"github.com/atip-dev/atip-exec/policy"
 )
@@ -22,21 +23,21 @@ const (
 )
 
 // note marks a step as one that runs what flows into it.
-func (c *collector) note(s *Step, k sink) {
+func (c *collector) note(s *step.Step, k sink) {
 	if c.sinks == nil {
-		c.sinks = map[*Step]sink{}
+		c.sinks = map[*step.Step]sink{}
 	}
 	c.sinks[s] |= k
 }
 
 // written is a file that a step writes, with its content if that is constant.
 type written struct {
-	by      *Step
+	by      *step.Step
 	content *string
 }
 
 // wrote remembers who writes a file, for whoever runs it later.
-func (c *collector) wrote(s *Step, abs string, content *string) {
+func (c *collector) wrote(s *step.Step, abs string, content *string) {
 	if abs == "" {
 		return
 	}
@@ -61,8 +62,8 @@ func constantText(list []written) (string, bool) {
 }
 
 // wroteAll remembers the files that a call itself writes.
-func (c *collector) wroteAll(s *Step) {
-	if c.ctx == nil || keepsContent(s) {
+func (c *collector) wroteAll(s *step.Step) {
+	if c.ctx == nil || step.KeepsContent(s) {
 		return
 	}
 	c.wroteFetched(s)
@@ -78,14 +79,14 @@ func (c *collector) wroteAll(s *Step) {
 }
 
 // wroteFetched remembers the files that a download names after what it fetches.
-func (c *collector) wroteFetched(s *Step) {
+func (c *collector) wroteFetched(s *step.Step) {
 	switch s.Call.Tool {
 	case "wget":
-		if usesOption(s, "output-document", "spider") {
+		if step.UsesOption(s, "output-document", "spider") {
 			return
 		}
 	case "curl":
-		if !usesOption(s, "remote-name", "remote-name-all") {
+		if !step.UsesOption(s, "remote-name", "remote-name-all") {
 			return
 		}
 	default:
@@ -107,7 +108,7 @@ func (c *collector) wroteFetched(s *Step) {
 }
 
 // runsFile judges a file that a step runs and that the text itself wrote before.
-func (c *collector) runsFile(s *Step, file string, isShell bool, via []string) (handled bool, err error) {
+func (c *collector) runsFile(s *step.Step, file string, isShell bool, via []string) (handled bool, err error) {
 	r := atip.Resource{Kind: "path", Value: file, Access: atip.AccessRead}
 	c.place(c.site.World, &r, subpath.Join(s.Cwd, s.Call.Chdir))
 	list := c.writers[r.Abs]
@@ -148,16 +149,8 @@ func (c *collector) runsFile(s *Step, file string, isShell bool, via []string) (
 	return true, nil
 }
 
-// otherLanguage reports a text whose "#!" names another interpreter than a shell.
-func otherLanguage(text string) bool {
-	line, _, _ := strings.Cut(text, "\n")
-	program, ok := strings.CutPrefix(line, "#!")
-	words := strings.Fields(program)
-	return ok && len(words) > 0 && !slices.ContainsFunc(words, func(w string) bool { return IsShell(filepath.Base(w)) })
-}
-
 // runsWritten judges a program that the text itself wrote before.
-func (c *collector) runsWritten(s *Step) error {
+func (c *collector) runsWritten(s *step.Step) error {
 	abs := s.ID.Canonical
 	if s.Missing != nil && strings.IndexByte(s.Argv[0], '/') >= 0 {
 		abs = filepath.Clean(subpath.Join(s.Cwd, s.Argv[0]))
@@ -178,7 +171,7 @@ func (c *collector) runsWritten(s *Step) error {
 	_, err := os.Lstat(abs) // what lay there may stay a part of it
 	if text, ok := constantText(list); ok && err != nil && strings.IndexByte(text, 0) < 0 && c.ofWorkspace(abs) {
 		s.RunsCode = max(s.RunsCode, policy.CodeProject)
-		if otherLanguage(text) {
+		if step.OtherLanguage(text) {
 			return nil // writtenCode reads it
 		}
 		// A text without "#!" is run by the shell; what it would do counts.
@@ -195,8 +188,8 @@ func (c *collector) runsWritten(s *Step) error {
 	return nil
 }
 
-func (c *collector) fileEdge(from, to *Step) {
-	c.fileEdges = append(c.fileEdges, [2]*Step{from, to})
+func (c *collector) fileEdge(from, to *step.Step) {
+	c.fileEdges = append(c.fileEdges, [2]*step.Step{from, to})
 }
 
 // stepRange is the steps of one command.
@@ -219,7 +212,7 @@ func (l *links) fed(i int) bool {
 	return false
 }
 
-func (l *links) steps(i int) []*Step { return l.c.steps[l.ranges[i].from:l.ranges[i].to] }
+func (l *links) steps(i int) []*step.Step { return l.c.steps[l.ranges[i].from:l.ranges[i].to] }
 
 // connect turns flows that are dangerous as a whole into edges.
 func (l *links) connect() {
@@ -263,7 +256,7 @@ func (l *links) into(i int) {
 	for n, s := range l.steps(i) {
 		to := l.ranges[i].from + n
 		k := c.sinks[s]
-		if k&sinkSocket != 0 && (IsShell(s.ID.Effective) || IsShell(s.Call.Tool)) {
+		if k&sinkSocket != 0 && (step.IsShell(s.ID.Effective) || step.IsShell(s.Call.Tool)) {
 			c.edge(to, to, policy.SocketShell)
 		}
 		var kinds []shell.FlowKind
@@ -291,7 +284,7 @@ func (l *links) code(from []int, to int) {
 			if s.Call.Effects[atip.Network].Value == atip.Yes {
 				l.c.edge(at, to, policy.NetworkToCode)
 			}
-			if decodes(s) {
+			if step.Decodes(s) {
 				l.c.edge(at, to, policy.DecodedToCode)
 			}
 		}
@@ -300,44 +293,14 @@ func (l *links) code(from []int, to int) {
 
 func (l *links) secret(from, to int) {
 	for n, s := range l.steps(from) {
-		if reads(s) {
+		if step.Reads(s) {
 			l.c.edge(l.ranges[from].from+n, to, policy.SecretToNetwork)
 		}
 	}
 }
 
-// reads reports whether a step gives out the content of a secret.
-func reads(s *Step) bool {
-	if s.Call.Effects[atip.SecretRead].Value == atip.Yes {
-		return true
-	}
-	for _, r := range s.Call.Resources {
-		if r.Class == atip.ClassSecret && r.Access&(atip.AccessRead|atip.AccessSecret) != 0 {
-			return true
-		}
-	}
-	return false
-}
-
-// decodes reports tools whose output is their input in another form.
-func decodes(s *Step) bool {
-	name := s.Call.Tool
-	switch name {
-	case "base64", "base32", "basenc":
-		for _, w := range s.Argv[1:] {
-			if w == "--decode" || len(w) > 1 && w[0] == '-' && w[1] != '-' && strings.ContainsAny(w, "dD") {
-				return true
-			}
-		}
-		return false
-	case "xxd", "openssl", "gzip", "gunzip", "zcat", "bzip2", "bunzip2", "bzcat", "xz", "unxz", "xzcat", "zstd", "uudecode", "tr", "rev", "base58", "lz4", "ascii2uni":
-		return true
-	}
-	return false
-}
-
 // fileEdge is a file that one step wrote and another runs.
-func (l *links) fileEdge(from, to *Step) {
+func (l *links) fileEdge(from, to *step.Step) {
 	a, b := slices.Index(l.c.steps, from), slices.Index(l.c.steps, to)
 	if a < 0 || b < 0 {
 		return
@@ -345,7 +308,7 @@ func (l *links) fileEdge(from, to *Step) {
 	kind := policy.WrittenToCode
 	if from.Call.Effects[atip.Network].Value == atip.Yes {
 		kind = policy.NetworkToCode
-	} else if decodes(from) {
+	} else if step.Decodes(from) {
 		kind = policy.DecodedToCode
 	}
 	l.c.edge(a, b, kind)

@@ -7,24 +7,25 @@ import (
 	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/internal/place"
 	"github.com/atip-dev/atip-exec/internal/shell"
+	"github.com/atip-dev/atip-exec/internal/step"
 	"github.com/atip-dev/atip-exec/internal/subpath"
 	"github.com/atip-dev/atip-exec/policy"
 )
 
 // builtinStep is a builtin of the shell: harmless, but for what its metadata says
 // of those that also exist as programs.
-func (c *collector) builtinStep(sh *Step, argv, via []string, cwd string) (*Step, error) {
+func (c *collector) builtinStep(sh *step.Step, argv, via []string, cwd string) (*step.Step, error) {
 	name := ":"
 	if len(argv) > 0 {
 		name = argv[0]
 	} else {
 		argv = []string{":"}
 	}
-	s := &Step{Argv: shown(argv), Verdict: sh.Verdict}
+	s := &step.Step{Argv: step.Shown(argv), Verdict: sh.Verdict}
 	s.Via, s.Cwd, s.Confidence, s.Trust = via, cwd, policy.Exact, sh.Trust
 	s.File = policy.FileFacts{Believed: true, SystemPath: true, Names: []string{name}}
 	switch {
-	case name == "test", name == "[", name == "kill" && !ownProcesses(argv) && !c.ownJobs(argv):
+	case name == "test", name == "[", name == "kill" && !step.OwnProcesses(argv) && !c.ownJobs(argv):
 		found, err := c.lookup(name)
 		if err != nil {
 			return nil, err
@@ -42,15 +43,15 @@ func (c *collector) builtinStep(sh *Step, argv, via []string, cwd string) (*Step
 		Positionals: []atip.Positional{}, Resources: []atip.Resource{}, Nested: []atip.Nested{}, Secrets: []string{},
 		Provenance: atip.Provenance{Channel: "builtin", Rank: atip.Vendor, Binding: "none", Source: "shell:builtin"}}
 	for e := range s.Call.Effects {
-		s.Call.Effects[e] = harmless(atip.Effect(e), "shell:builtin")
+		s.Call.Effects[e] = step.Harmless(atip.Effect(e), "shell:builtin")
 	}
-	if (name == "." || name == "source") && len(argv) > 1 && !harmlessFile(argv[1]) {
+	if (name == "." || name == "source") && len(argv) > 1 && !step.HarmlessFile(argv[1]) {
 		r := atip.Resource{Kind: "path", Value: argv[1], Access: atip.AccessRead, Why: "argv[1]"}
 		c.place(c.site.World, &r, cwd)
-		r.Value = shown(argv[1:2])[0]
+		r.Value = step.Shown(argv[1:2])[0]
 		c.ownFile(s, &r, nil)
 		s.Call.Resources = append(s.Call.Resources, r)
-		s.raise(r)
+		s.Raise(r)
 	}
 	return s, nil
 }
@@ -68,38 +69,19 @@ func asked(argv []string) []atip.Resource {
 
 // asked lets a file of secrets in the workspace be one like others for who only asks whether
 // it is there: listing its directory says so, too.
-func (c *collector) asked(s *Step, r *atip.Resource) {
+func (c *collector) asked(s *step.Step, r *atip.Resource) {
 	if r.Class == atip.ClassSecret && r.Access == atip.AccessRead && !r.Recursive && (s.Call.Tool == "test" || s.Call.Tool == "[") && subpath.Within(r.Abs, c.site.Workspace) {
 		r.Class = atip.ClassWorkspace
 	}
 }
 
-// ownProcesses reports whether kill names jobs and processes of its own shell only.
-func ownProcesses(argv []string) bool {
-	words := argv[1:]
-	if len(words) > 0 && (words[0] == "-s" || words[0] == "-n") {
-		words = words[min(2, len(words)):]
-	} else if len(words) > 1 && strings.HasPrefix(words[0], "-") && words[0] != "--" {
-		words = words[1:] // the signal; what follows with a dash is a group, or everybody
-		if strings.HasPrefix(argv[1], "-l") || strings.HasPrefix(argv[1], "-L") {
-			return true
-		}
-	}
-	for i, w := range words {
-		if !strings.HasPrefix(w, "%") && !(i == 0 && (w == "--" || len(argv) == 2 && strings.HasPrefix(w, "-"))) {
-			return false
-		}
-	}
-	return true
-}
-
 // opaqueStep is a part of a text that cannot be read: the worst is assumed.
-func (c *collector) opaqueStep(sh *Step, argv, via []string, cwd, why string) *Step {
+func (c *collector) opaqueStep(sh *step.Step, argv, via []string, cwd, why string) *step.Step {
 	if len(argv) == 0 {
 		argv = []string{"…"}
 	}
-	argv = shown(argv)
-	s := &Step{Argv: argv, Verdict: sh.Verdict}
+	argv = step.Shown(argv)
+	s := &step.Step{Argv: argv, Verdict: sh.Verdict}
 	s.Via, s.Cwd, s.Confidence, s.Trust, s.RunsCode = via, cwd, policy.Opaque, sh.Trust, policy.CodeOpaque
 	s.Call = atip.UnknownCall(argv, "")
 	if why != "" {
@@ -108,25 +90,16 @@ func (c *collector) opaqueStep(sh *Step, argv, via []string, cwd, why string) *S
 	return s
 }
 
-// shown replaces what is not known in words by a sign for it.
-func shown(argv []string) []string {
-	out := make([]string, len(argv))
-	for i, w := range argv {
-		out[i] = strings.ReplaceAll(strings.ReplaceAll(w, shell.HoleSplit, "…"), shell.Hole, "…")
-	}
-	return out
-}
-
 // redirections adds the files that the shell opens for a command.
-func (c *collector) redirections(s *Step, cmd *shell.Command, cwd string) {
+func (c *collector) redirections(s *step.Step, cmd *shell.Command, cwd string) {
 	for _, r := range cmd.Redirects {
-		if host, ok := socket(r.Path); ok {
+		if host, ok := step.Socket(r.Path); ok {
 			s.Call.Effects[atip.Network] = atip.Fact{Value: atip.Yes, Source: "redirection", Rank: atip.Vendor}
 			s.Hosts = append(s.Hosts, host)
 			c.note(s, sinkSocket)
 			continue
 		}
-		if harmlessFile(r.Path) {
+		if step.HarmlessFile(r.Path) {
 			continue
 		}
 		res := atip.Resource{Kind: "path", Value: r.Path, Why: "redirection"}
@@ -139,7 +112,7 @@ func (c *collector) redirections(s *Step, cmd *shell.Command, cwd string) {
 		}
 		c.place(c.site.World, &res, cwd)
 		c.ownFile(s, &res, r.Content)
-		s.raise(res)
+		s.Raise(res)
 		c.secretTail(s, &res)
 		s.Call.Resources = append(s.Call.Resources, res)
 		if at := c.index(s); r.Read && res.Class == atip.ClassSecret && s.Call.Effects[atip.Network].Value == atip.Yes && at >= 0 {
@@ -150,29 +123,6 @@ func (c *collector) redirections(s *Step, cmd *shell.Command, cwd string) {
 			c.wrote(s, res.Abs, r.Content)
 		}
 	}
-}
-
-func harmlessFile(path string) bool {
-	switch path {
-	case "/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/tty", "/dev/zero":
-		return true
-	}
-	return strings.HasPrefix(path, "/dev/fd/")
-}
-
-// socket is the host of bash's /dev/tcp/HOST/PORT.
-func socket(path string) (policy.HostUse, bool) {
-	for _, prefix := range [...]string{"/dev/tcp/", "/dev/udp/"} {
-		if rest, ok := strings.CutPrefix(path, prefix); ok {
-			host, port, _ := strings.Cut(rest, "/")
-			if strings.IndexByte(host, 0) >= 0 {
-				return policy.HostUse{}, true
-			}
-			_, n := SplitPort("h:" + port)
-			return policy.HostUseOf(host, n), true
-		}
-	}
-	return policy.HostUse{}, false
 }
 
 // place fills a resource as far as it is known where it is.

@@ -12,6 +12,7 @@ import (
 	"github.com/atip-dev/atip-exec/internal/place"
 	"github.com/atip-dev/atip-exec/internal/quote"
 	"github.com/atip-dev/atip-exec/internal/shell"
+	"github.com/atip-dev/atip-exec/internal/step"
 	"github.com/atip-dev/atip-exec/internal/subpath"
 	"github.com/atip-dev/atip-exec/policy"
 	"github.com/atip-dev/atip-exec/trust"
@@ -27,15 +28,6 @@ type surroundings struct {
 	cwdUnknown bool
 	flows      bool     // something is piped in, or written into its words
 	listed     []string // stand for the names of files that are piped in, if nothing else is
-}
-
-// shellArgv starts a shell that reads no start-up file and ignores what the
-// environment would have it do (-p: ENV, BASH_ENV, SHELLOPTS, exported functions).
-func shellArgv(path string, d shell.Dialect, text string) []string {
-	if d == shell.Bash {
-		return []string{path, "--noprofile", "--norc", "-p", "-c", text}
-	}
-	return []string{path, "-c", text}
 }
 
 // pinned makes the shell start the identified files, whatever PATH holds by then.
@@ -84,13 +76,13 @@ func (c *collector) pinned(script *shell.Script, d shell.Dialect) string {
 
 // readable takes from a shell's step what its metadata assumes of a text nobody
 // read: it does what the steps of the text do.
-func (c *collector) readable(s *Step) {
+func (c *collector) readable(s *step.Step) {
 	for e := range s.Call.Effects {
 		f := &s.Call.Effects[e]
-		if f.Clause == "startup" && !onlyLogin(s) || f.Clause == "plus-option" {
+		if f.Clause == "startup" && !step.OnlyLogin(s) || f.Clause == "plus-option" {
 			continue
 		}
-		*f = harmless(atip.Effect(e), "shell:text")
+		*f = step.Harmless(atip.Effect(e), "shell:text")
 	}
 	s.Call.Effects[atip.Subprocess].Value = atip.Yes
 	if s.Call.Exactness == atip.Unresolved {
@@ -98,22 +90,14 @@ func (c *collector) readable(s *Step) {
 	}
 }
 
-func harmless(e atip.Effect, source string) atip.Fact {
-	v := atip.No
-	if e.Dangerous() == atip.No {
-		v = atip.Yes
-	}
-	return atip.Fact{Value: v, Source: source, Rank: atip.Vendor}
-}
-
 // shell looks into a shell string that a step runs.
-func (c *collector) shell(s *Step, text string, via []string) error {
+func (c *collector) shell(s *step.Step, text string, via []string) error {
 	if strings.IndexByte(text, 0) >= 0 {
 		s.RunsCode = policy.CodeOpaque
 		c.note(s, sinkWord)
 		return nil
 	}
-	dialect, ok := dialectOf(s)
+	dialect, ok := step.DialectOf(s)
 	if !ok {
 		s.RunsCode = policy.CodeOpaque
 		return nil
@@ -127,7 +111,7 @@ func (c *collector) shell(s *Step, text string, via []string) error {
 			o.ArgsUnknown = false
 		}
 	}
-	if o.ArgsUnknown && IsShell(s.Call.Tool) && hasOption(s, "s") && !slices.Contains(s.Argv, text) {
+	if o.ArgsUnknown && step.IsShell(s.Call.Tool) && step.HasOption(s, "s") && !slices.Contains(s.Argv, text) {
 		o.ArgsUnknown = false // bash -s WORDS, with the text as its input
 		for _, p := range s.Call.Positionals {
 			o.Args = append(o.Args, p.Value)
@@ -140,83 +124,13 @@ func (c *collector) shell(s *Step, text string, via []string) error {
 	if err != nil {
 		return err
 	}
-	if IsShell(s.ID.Effective) || IsShell(s.ID.Invoked) {
+	if step.IsShell(s.ID.Effective) || step.IsShell(s.ID.Invoked) {
 		c.readable(s)
-		if changesReading(s) {
+		if step.ChangesReading(s) {
 			s.RunsCode = policy.CodeOpaque
 		}
 	}
 	return c.script(s, script, via)
-}
-
-// onlyLogin reports that of the start-up files a shell reads only those of a login,
-// which no child can write.
-func onlyLogin(s *Step) bool {
-	for _, o := range s.Call.Options {
-		switch o.Name {
-		case "i", "rcfile", "init-file":
-			return false
-		}
-	}
-	return true
-}
-
-// changesReading reports options of a shell under which words mean something else.
-func changesReading(s *Step) bool {
-	for _, o := range s.Call.Options {
-		switch o.Name {
-		case "O":
-			switch o.Value {
-			case "extglob", "globstar", "nullglob", "failglob", "dotglob", "nocaseglob", "inherit_errexit":
-			default:
-				return true
-			}
-		case "o":
-			switch o.Value {
-			case "errexit", "nounset", "pipefail", "xtrace", "verbose", "noglob", "noclobber":
-			default:
-				return true
-			}
-		case "k", "T", "P", "a", "D", "debugger", "posix":
-			return true
-		}
-	}
-	return false
-}
-
-func IsShell(name string) bool {
-	switch name {
-	case "sh", "bash", "dash", "ash", "ksh", "mksh", "rbash":
-		return true
-	}
-	return false
-}
-
-// dialectOf is the language of the shell that a step starts. One that reads other
-// languages is opaque.
-func dialectOf(s *Step) (shell.Dialect, bool) {
-	name := filepath.Base(s.ID.Canonical)
-	if s.Call.Provenance.Source == ownSource {
-		return shell.Bash, true
-	}
-	if s.Missing != nil || s.ID.Canonical == "" || !IsShell(name) {
-		name = s.ID.Effective
-	}
-	switch name {
-	case "bash", "rbash":
-		return shell.Bash, true
-	case "sh", "dash", "ash", "busybox":
-		return shell.POSIX, true
-	case "ksh", "mksh":
-		return shell.Mksh, true
-	case "zsh", "fish", "csh", "tcsh", "pwsh", "nu", "xonsh", "elvish":
-		return 0, false
-	}
-	// A program that hands a text to the system's shell.
-	if real, err := filepath.EvalSymlinks("/bin/sh"); err == nil && filepath.Base(real) == "bash" {
-		return shell.Bash, true
-	}
-	return shell.POSIX, true
 }
 
 // options is what the reader may know of this machine.
@@ -263,17 +177,17 @@ func (c *collector) shellVariable(name string) (value string, set, known bool) {
 			}
 		}
 	}
-	if filter.CredentialName(name) || name == "SSH_AUTH_SOCK" || strings.HasPrefix(name, "ATIP_EXEC_") || strings.HasPrefix(name, "GIT_CONFIG") || sandboxVariable(name) {
+	if filter.CredentialName(name) || name == "SSH_AUTH_SOCK" || strings.HasPrefix(name, "ATIP_EXEC_") || strings.HasPrefix(name, "GIT_CONFIG") || step.SandboxVariable(name) {
 		return "", false, false
 	}
 	if _, set := c.site.Env.Set[name]; set {
 		return "", false, false
 	}
 	value, set = c.site.lookupEnv(name)
-	if LoadsCode(name) || set && HasUserinfo(value) {
+	if step.LoadsCode(name) || set && step.HasUserinfo(value) {
 		return "", false, false
 	}
-	if !set && !c.peeking && ordinary(name) {
+	if !set && !c.peeking && step.Ordinary(name) {
 		c.out.Unset = true
 		return "", false, !c.unsetUnknown
 	}
@@ -296,20 +210,11 @@ func (c *collector) absent(name string) bool {
 	case "SHELLOPTS", "RANDOM", "SRANDOM", "PATH", "_":
 		return false
 	}
-	if _, set := c.site.Env.Set[name]; set || !ordinary(name) || sandboxVariable(name) || proxyVariable(name) || filter.CredentialName(name) || name == "SSH_AUTH_SOCK" {
+	if _, set := c.site.Env.Set[name]; set || !step.Ordinary(name) || step.SandboxVariable(name) || step.ProxyVariable(name) || filter.CredentialName(name) || name == "SSH_AUTH_SOCK" {
 		return false
 	}
 	_, set := c.site.lookupEnv(name)
 	return !set
-}
-
-// sandboxVariable names what the sandbox sets or moves for a child.
-func sandboxVariable(name string) bool {
-	switch name {
-	case "TMPDIR", "CARGO_HOME", "GRADLE_USER_HOME", "GOPATH", "GOFLAGS", "HISTFILE", "PYTHONUSERBASE":
-		return true
-	}
-	return strings.Contains(strings.ToUpper(name), "CACHE") || strings.HasPrefix(name, "GIT_") || strings.HasPrefix(name, "XDG_")
 }
 
 // lookupEnv is the environment of the command at hand, for its metadata.
@@ -328,12 +233,12 @@ func (c *collector) lookupEnv(name string) (string, bool) {
 func (c *collector) environment() atip.ResolveOptions {
 	set := func(name string) (string, bool) {
 		value, ok := c.lookupEnv(name)
-		return value, ok && !offProgram(name, value)
+		return value, ok && !step.OffProgram(name, value)
 	}
 	o := atip.ResolveOptions{Env: set, EnvNames: c.site.envNames()}
 	for x := c.ctx; x != nil; x = x.outer {
 		for _, a := range x.env {
-			if !slices.Contains(o.EnvNames, a.Name) && !offProgram(a.Name, a.Value) {
+			if !slices.Contains(o.EnvNames, a.Name) && !step.OffProgram(a.Name, a.Value) {
 				o.EnvNames = append(o.EnvNames[:len(o.EnvNames):len(o.EnvNames)], a.Name)
 			}
 		}
@@ -342,7 +247,7 @@ func (c *collector) environment() atip.ResolveOptions {
 }
 
 // script appends the steps of a text and finds the flows between them.
-func (c *collector) script(sh *Step, script *shell.Script, via []string) error {
+func (c *collector) script(sh *step.Step, script *shell.Script, via []string) error {
 	for path, text := range script.Pipes {
 		c.wrote(sh, path, &text)
 	}
@@ -369,7 +274,7 @@ func (c *collector) script(sh *Step, script *shell.Script, via []string) error {
 
 // command appends the steps of one command of a text: one for every directory it
 // may run in.
-func (c *collector) command(sh *Step, cmd *shell.Command, via []string, fed bool, listed []string) error {
+func (c *collector) command(sh *step.Step, cmd *shell.Command, via []string, fed bool, listed []string) error {
 	outer := c.ctx
 	c.ctx = &surroundings{outer: outer, env: cmd.Env, globs: cmd.Globs, stdin: cmd.Stdin, cwdUnknown: cmd.CwdUnknown, flows: fed, listed: listed}
 	defer func() { c.ctx = outer }()
@@ -383,7 +288,7 @@ func (c *collector) command(sh *Step, cmd *shell.Command, via []string, fed bool
 	return c.commandIn(sh, cmd, via, cwds)
 }
 
-func (c *collector) commandIn(sh *Step, cmd *shell.Command, via, cwds []string) error {
+func (c *collector) commandIn(sh *step.Step, cmd *shell.Command, via, cwds []string) error {
 	for _, cwd := range cwds {
 		at := len(c.steps)
 		if cwd == cwds[0] {
@@ -429,11 +334,11 @@ func (c *collector) commandIn(sh *Step, cmd *shell.Command, via, cwds []string) 
 			}
 		}
 		c.redirections(c.steps[at], cmd, cwd)
-		if len(c.steps) > MaxSteps {
+		if len(c.steps) > step.MaxSteps {
 			c.steps = append(c.steps, c.opaqueStep(sh, nil, via, cwd, "there are more commands than are judged"))
-			return ErrTooMany
+			return step.ErrTooMany
 		}
-		if !relative(c.steps[at:]) {
+		if !step.Relative(c.steps[at:]) {
 			break
 		}
 	}
@@ -443,12 +348,12 @@ func (c *collector) commandIn(sh *Step, cmd *shell.Command, via, cwds []string) 
 // staysMissing makes the step of a command of the run's own text harmless that no document
 // describes and that is not there: pinned keeps the shell from finding one. The shell says so
 // when it comes to it, and goes on.
-func (c *collector) staysMissing(s *Step) {
+func (c *collector) staysMissing(s *step.Step) {
 	if s.Missing == nil || len(s.Via) > 0 || !c.pins || s.Call.Provenance.Channel != "none" || strings.IndexByte(s.Argv[0], '/') >= 0 || quote.Literal(s.Argv[0]) != s.Argv[0] {
 		return
 	}
 	for e := range s.Call.Effects {
-		s.Call.Effects[e] = harmless(atip.Effect(e), "not found")
+		s.Call.Effects[e] = step.Harmless(atip.Effect(e), "not found")
 	}
 	s.Call.Exactness, s.Call.Nested, s.RunsCode = atip.Exact, []atip.Nested{}, policy.CodeNone
 }
@@ -458,35 +363,4 @@ func keepsPins(script *shell.Script) bool {
 	return !movesPath(script) && !slices.ContainsFunc(script.Commands, func(cmd shell.Command) bool {
 		return cmd.Kind == shell.Builtin && len(cmd.Argv) > 0 && (cmd.Argv[0] == "hash" || cmd.Argv[0] == "unset")
 	})
-}
-
-// MaxSteps bounds the commands of one run, whatever runs inside what.
-const MaxSteps = 600
-
-var ErrTooMany = &shell.SyntaxError{Msg: "it holds more commands than are judged", Fix: "split it into several commands"}
-
-// relative reports whether a directory matters to any of these steps.
-func relative(steps []*Step) bool {
-	for _, s := range steps {
-		if len(s.Call.CodeFiles) > 0 || strings.IndexByte(s.Argv[0], '/') > 0 || len(s.Call.Nested) > 0 {
-			return true
-		}
-		for _, r := range s.Call.Resources {
-			if r.Kind == "path" && !filepath.IsAbs(r.Value) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// ordinary reports whether a variable is one that people set. What the shell itself
-// keeps is not in doubt.
-func ordinary(name string) bool {
-	switch name {
-	case "IFS", "OLDPWD", "OPTARG", "OPTIND", "REPLY", "LINENO", "SECONDS", "COLUMNS", "LINES", "GLOBIGNORE", "CDPATH", "HISTFILE", "FUNCNAME", "PIPESTATUS",
-		"MAPFILE", "COPROC", "DIRSTACK", "GROUPS", "HOSTNAME", "HOSTTYPE", "MACHTYPE", "OSTYPE", "PPID", "UID", "EUID", "SHLVL", "TERM", "LANG", "USER", "LOGNAME", "SHELL", "PWD", "HOME":
-		return false
-	}
-	return len(name) < 5 || name[:5] != "BASH_"
 }

@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/atip-dev/atip-exec/atip"
-	"github.com/atip-dev/atip-exec/internal/quote"
 	"github.com/atip-dev/atip-exec/internal/shell"
+	"github.com/atip-dev/atip-exec/internal/step"
 	"github.com/atip-dev/atip-exec/internal/subpath"
 	"github.com/atip-dev/atip-exec/policy"
 	"github.com/atip-dev/atip-exec/shims"
@@ -21,13 +21,13 @@ func (c *collector) lookup(name string) (shims.Found, error) {
 
 // settle completes a call with what its words leave open: options that a word may
 // turn out to be, paths that are not known, variables in front of the command.
-func (c *collector) settle(s *Step) {
+func (c *collector) settle(s *step.Step) {
 	if c.ctx == nil {
 		return
 	}
 	c.matches(s)
 	c.wroteAll(s)
-	if hasHole(s.Call.Argv) {
+	if step.HasHole(s.Call.Argv) {
 		s.Confidence = min(s.Confidence, policy.Bounded)
 		c.hideHoles(s)
 	}
@@ -42,7 +42,7 @@ func (c *collector) settle(s *Step) {
 
 // upper is the call at its upper bound if a word may be an option, or may not be
 // there at all.
-func (c *collector) upper(found shims.Found, s *Step) {
+func (c *collector) upper(found shims.Found, s *step.Step) {
 	if c.ctx == nil {
 		return
 	}
@@ -98,23 +98,14 @@ func (c *collector) dashes(dir string) bool {
 	return found
 }
 
-func hasHole(argv []string) bool {
-	for _, w := range argv {
-		if strings.IndexByte(w, 0) >= 0 {
-			return true
-		}
-	}
-	return false
-}
-
 // hideHoles puts a sign in place of what is not known, for people to read.
-func (c *collector) hideHoles(s *Step) {
+func (c *collector) hideHoles(s *step.Step) {
 	one := func(w *string) {
 		if strings.IndexByte(*w, 0) >= 0 {
-			*w = shown([]string{*w})[0]
+			*w = step.Shown([]string{*w})[0]
 		}
 	}
-	s.Argv = shown(s.Argv)
+	s.Argv = step.Shown(s.Argv)
 	s.Call.Argv = s.Argv
 	for i := range s.Call.Resources {
 		one(&s.Call.Resources[i].Value)
@@ -130,8 +121,8 @@ func (c *collector) hideHoles(s *Step) {
 	for i := range s.Call.Positionals {
 		one(&s.Call.Positionals[i].Value)
 	}
-	s.Call.UnknownOptions = shown(s.Call.UnknownOptions)
-	if p := s.Call.Path; hasHole(p) {
+	s.Call.UnknownOptions = step.Shown(s.Call.UnknownOptions)
+	if p := s.Call.Path; step.HasHole(p) {
 		s.Call.Path = []string{}
 		s.Call.Exactness = atip.Unresolved
 	}
@@ -139,8 +130,8 @@ func (c *collector) hideHoles(s *Step) {
 
 // steered weighs a variable that the text sets for a command: some decide what code
 // the command runs.
-func (c *collector) steered(s *Step, a shell.Assign) {
-	if !LoadsCode(a.Name) && !programVariable(a.Name) && !bringsProgram(a) || harmlessProgram(a.Value) {
+func (c *collector) steered(s *step.Step, a shell.Assign) {
+	if !step.LoadsCode(a.Name) && !step.ProgramVariable(a.Name) && !step.BringsProgram(a) || step.HarmlessProgram(a.Value) {
 		return
 	}
 	kind := policy.CodeOpaque
@@ -150,56 +141,12 @@ func (c *collector) steered(s *Step, a shell.Assign) {
 			kind = policy.CodeProject
 		}
 	case "NODE_OPTIONS", "GOFLAGS", "MAKEFLAGS", "RUSTFLAGS", "PYTHONWARNINGS", "JAVA_TOOL_OPTIONS", "RUBYOPT", "MFLAGS", "GNUMAKEFLAGS", "GRADLE_OPTS", "SBT_OPTS", "ANT_OPTS", "MAVEN_ARGS", "MAVEN_OPTS", "JAVA_OPTS", "PYTEST_ADDOPTS":
-		if a.Name == "PYTHONWARNINGS" || !hasHole([]string{a.Value}) && !strings.ContainsAny(a.Value, "/$`") && !containsAny(a.Value, "exec", "eval", "agent", "-p ", "Bootclasspath") {
+		if a.Name == "PYTHONWARNINGS" || !step.HasHole([]string{a.Value}) && !strings.ContainsAny(a.Value, "/$`") && !step.ContainsAny(a.Value, "exec", "eval", "agent", "-p ", "Bootclasspath") {
 			kind = policy.CodeProject
 		}
 	}
 	s.Call.Effects[atip.ExecOpaque] = atip.Fact{Value: atip.Yes, Source: "assignment:" + a.Name, Rank: atip.Vendor}
 	s.RunsCode = max(s.RunsCode, kind)
-}
-
-// bringsProgram reports a variable that may hold many things, and here names a program.
-func bringsProgram(a shell.Assign) bool {
-	switch {
-	case a.Name == "LESS":
-		return strings.ContainsAny(a.Value, "+!|\x00")
-	case strings.HasSuffix(a.Name, "FLAGS"):
-		return containsAny(a.Value, "-fplugin", "-wrapper", "-specs", "-load", "-B/", "-fuse-ld=/", "linker=/", "$(", "`")
-	}
-	return false
-}
-
-// programVariable names variables that tools start as a program.
-func programVariable(name string) bool {
-	switch name {
-	case "EDITOR", "VISUAL", "PAGER", "MANPAGER", "SHELL", "CC", "CXX", "TAR_OPTIONS", "RSYNC_RSH", "GIT_DIR", "GIT_WORK_TREE",
-		"CPP", "LD", "AR", "FC", "F77", "YACC", "LEX", "RUSTC", "RUSTDOC", "CMAKE_TOOLCHAIN_FILE", "GOTOOLDIR", "GOPACKAGESDRIVER", "MAKEFILES", "MAVEN_ARGS", "MAVEN_OPTS", "JAVA_OPTS", "GRADLE_OPTS", "SBT_OPTS", "ANT_OPTS", "PYTEST_ADDOPTS", "PYTEST_PLUGINS",
-		"OPENSSL_CONF", "OPENSSL_ENGINES", "OPENSSL_MODULES", "HGRCPATH", "HG", "HGMERGE", "VIMINIT", "EXINIT", "GVIMINIT", "MYVIMRC", "VIMRUNTIME", "EMACSLOADPATH", "LESSKEY", "LESSKEYIN", "LESSKEY_CONTENT",
-		"PSQLRC", "SVN_SSH", "SVN_EDITOR", "CVS_RSH", "RSYNC_CONNECT_PROG", "GS_OPTIONS", "MAILER", "ZIPOPT", "UNZIP", "ZIP", "GZIP_OPT", "XZ_OPT", "QUILT_PC", "TERRAFORM_CONFIG", "TF_CLI_ARGS",
-		"npm_config_script_shell", "npm_config_shell", "npm_config_git", "npm_config_editor", "npm_config_viewer", "npm_config_userconfig", "npm_config_globalconfig", "npm_config_init_module", "npm_config_prefix":
-		return true
-	}
-	for _, suffix := range [...]string{"PAGER", "EDITOR", "ASKPASS", "_WRAPPER", "_LINKER", "_LAUNCHER"} {
-		if strings.HasSuffix(name, suffix) {
-			return true
-		}
-	}
-	return strings.HasPrefix(name, "GIT_CONFIG") || strings.HasPrefix(name, "TF_CLI_ARGS_") || strings.HasPrefix(name, "CARGO_TARGET_") && strings.HasSuffix(name, "_RUNNER") ||
-		strings.HasPrefix(name, "NPM_CONFIG_") && programVariable(strings.ToLower(name))
-}
-
-// harmlessProgram is the value people set to switch a helper off.
-func harmlessProgram(v string) bool {
-	switch v {
-	case "", "cat", "true", ":", "false", "less", "more", "gcc", "clang", "g++", "clang++", "cc", "/bin/true", "/bin/cat":
-		return true
-	}
-	return false
-}
-
-// offProgram reports a pager or an editor that is switched off by a variable.
-func offProgram(name, value string) bool {
-	return harmlessProgram(value) && (strings.HasSuffix(name, "PAGER") || strings.HasSuffix(name, "EDITOR"))
 }
 
 // inWorkspace reports whether every entry of a path list lies in the workspace.
@@ -219,14 +166,14 @@ func (c *collector) inWorkspace(list string) bool {
 
 // fed gives the commands inside a step the words or the program text that it reads
 // on its input. handled is false if the metadata's own reading stands.
-func (c *collector) fed(s *Step, n atip.Nested, via []string) (handled bool, err error) {
+func (c *collector) fed(s *step.Step, n atip.Nested, via []string) (handled bool, err error) {
 	first, _, _ := strings.Cut(strings.Join(n.Argv, " ")+n.Text, " ")
-	if opensSockets(s.Call.Tool) && IsShell(filepath.Base(first)) {
+	if step.OpensSockets(s.Call.Tool) && step.IsShell(filepath.Base(first)) {
 		c.edge(c.index(s), c.index(s), policy.SocketShell)
 	}
 	if s.Call.Tool == "parallel" && n.Kind == "shell" {
-		if texts := parallelTexts(s); texts != nil {
-			s.Call.Effects[atip.ExecOpaque] = harmless(atip.ExecOpaque, "shell:text")
+		if texts := step.ParallelTexts(s); texts != nil {
+			s.Call.Effects[atip.ExecOpaque] = step.Harmless(atip.ExecOpaque, "shell:text")
 			for _, text := range texts {
 				if err := c.shell(s, text, via); err != nil {
 					return true, err
@@ -235,31 +182,31 @@ func (c *collector) fed(s *Step, n atip.Nested, via []string) (handled bool, err
 			return true, nil
 		}
 	}
-	if reader(s.Call.Tool) && n.Placeholder == "" {
-		n.Placeholder = placeholder(s)
+	if step.Reader(s.Call.Tool) && n.Placeholder == "" {
+		n.Placeholder = step.Placeholder(s)
 	}
-	if n.Kind == "argv" && len(n.Argv) > 0 && reader(s.Call.Tool) && c.ctx != nil && len(c.ctx.listed) > 0 {
+	if n.Kind == "argv" && len(n.Argv) > 0 && step.Reader(s.Call.Tool) && c.ctx != nil && len(c.ctx.listed) > 0 {
 		if done, err := c.namesFile(s, n, via); done || err != nil {
 			return done, err
 		}
 	}
 	switch {
-	case n.Kind == "argv" && n.Placeholder == "" && reader(s.Call.Tool) && len(n.Argv) > 0:
-		argv, ok := append([]string(nil), n.Argv...), c.ctx != nil && c.ctx.stdin != nil && plainReader(s)
+	case n.Kind == "argv" && n.Placeholder == "" && step.Reader(s.Call.Tool) && len(n.Argv) > 0:
+		argv, ok := append([]string(nil), n.Argv...), c.ctx != nil && c.ctx.stdin != nil && step.PlainReader(s)
 		if ok {
-			argv = append(argv, words(*c.ctx.stdin)...)
+			argv = append(argv, step.Words(*c.ctx.stdin)...)
 		} else {
 			argv = append(argv, shell.HoleSplit)
 		}
 		return true, c.inner(argv, via, s, ok)
-	case n.Kind == "argv" && n.Placeholder != "" && reader(s.Call.Tool) && len(n.Argv) > 0:
+	case n.Kind == "argv" && n.Placeholder != "" && step.Reader(s.Call.Tool) && len(n.Argv) > 0:
 		lines := []string{shell.HoleSplit}
-		known := c.ctx != nil && c.ctx.stdin != nil && plainReader(s) && strings.Count(*c.ctx.stdin, "\n") <= 16
+		known := c.ctx != nil && c.ctx.stdin != nil && step.PlainReader(s) && strings.Count(*c.ctx.stdin, "\n") <= 16
 		if known {
 			lines = lines[:0]
 			for line := range strings.SplitSeq(strings.TrimRight(*c.ctx.stdin, "\n"), "\n") {
 				// A whole line stands for the placeholder, its quotes removed.
-				lines = append(lines, strings.Join(words(strings.ReplaceAll(line, " ", "\\ ")), ""))
+				lines = append(lines, strings.Join(step.Words(strings.ReplaceAll(line, " ", "\\ ")), ""))
 			}
 		}
 		for _, line := range lines {
@@ -317,15 +264,15 @@ const maxListed = 8
 
 // namesFile adds the command that gets names of files, unless it would read a name as
 // a text or a program.
-func (c *collector) namesFile(s *Step, n atip.Nested, via []string) (done bool, err error) {
-	if s.Call.Tool != "xargs" || usesOption(s, "delimiter", "E", "eof", "arg-file") {
+func (c *collector) namesFile(s *step.Step, n atip.Nested, via []string) (done bool, err error) {
+	if s.Call.Tool != "xargs" || step.UsesOption(s, "delimiter", "E", "eof", "arg-file") {
 		return false, nil
 	}
 	inside := c.listedInside(s)
-	if !inside && IsShell(filepath.Base(n.Argv[0])) {
+	if !inside && step.IsShell(filepath.Base(n.Argv[0])) {
 		return false, nil
 	}
-	argv, made := n.Argv[:1:1], IsShell(filepath.Base(n.Argv[0]))
+	argv, made := n.Argv[:1:1], step.IsShell(filepath.Base(n.Argv[0]))
 	for _, w := range n.Argv[1:] {
 		switch {
 		case n.Placeholder != "" && w == n.Placeholder:
@@ -352,11 +299,11 @@ func (c *collector) namesFile(s *Step, n atip.Nested, via []string) (done bool, 
 		return false, err
 	}
 	for _, in := range c.steps[steps:] {
-		taken := slices.ContainsFunc(in.Call.Nested, takesName)
+		taken := slices.ContainsFunc(in.Call.Nested, step.TakesName)
 		made = made || taken
 		e := &in.Call.Effects
 		switch {
-		case strings.Contains(in.Argv[0], SomeName), made && in.Missing != nil, taken && (!inside || slices.ContainsFunc(in.Call.Nested, startsName)),
+		case strings.Contains(in.Argv[0], step.SomeName), made && in.Missing != nil, taken && (!inside || slices.ContainsFunc(in.Call.Nested, step.StartsName)),
 			made && (e[atip.Delete].Value == atip.Yes || e[atip.Destructive].Value == atip.Yes && in.Call.Tool != "cp"): // a name in a name, or in a text, may lead elsewhere
 			c.steps, c.edges, c.fileEdges = c.steps[:steps], c.edges[:edges], c.fileEdges[:files]
 			return false, nil
@@ -368,101 +315,17 @@ func (c *collector) namesFile(s *Step, n atip.Nested, via []string) (done bool, 
 	return true, nil
 }
 
-// parallelTexts are the commands that parallel makes of its own words, as in
-// "parallel gzip {} ::: a b": one for each. It is nil if there may be others.
-func parallelTexts(s *Step) []string {
-	at := slices.Index(s.Argv, ":::")
-	if at < 0 || hasHole(s.Argv) || len(s.Call.UnknownOptions) > 0 || s.Call.Exactness != atip.Exact || len(s.Call.Positionals) == 0 {
-		return nil
-	}
-	for _, o := range s.Call.Options {
-		switch o.Name {
-		case "jobs", "keep-order", "bar", "eta", "halt", "dry-run", "tag", "ungroup", "group", "no-run-if-empty", "retries", "progress", "verbose":
-		default:
-			return nil
-		}
-	}
-	command, args := s.Argv[len(s.Argv)-len(s.Call.Positionals):at:at], s.Argv[at+1:]
-	template := strings.Join(command, " ")
-	if len(args) == 0 || len(args) > 16 || slices.Contains(args, ":::") || slices.ContainsFunc(args, func(w string) bool { return strings.HasPrefix(w, "::::") || w == ":::+" }) {
-		return nil
-	}
-	bare := strings.ReplaceAll(template, "{}", "")
-	if strings.Contains(bare, "{") && len(command) > 0 {
-		return nil // {.}, {/}, {1}
-	}
-	var out []string
-	for _, a := range args {
-		switch {
-		case len(command) == 0:
-			out = append(out, a)
-		case bare != template:
-			out = append(out, strings.ReplaceAll(template, "{}", quote.Literal(a)))
-		default:
-			out = append(out, template+" "+quote.Literal(a))
-		}
-	}
-	return out
-}
-
-// takesName reports a program text, or a command, in which a name that is not known
-// stands: "xargs sh -c", "xargs env".
-func takesName(n atip.Nested) bool {
-	return strings.Contains(n.Text, SomeName) || strings.Contains(n.File, SomeName) || slices.ContainsFunc(n.Argv, func(w string) bool { return strings.Contains(w, SomeName) })
-}
-
-// startsName reports a program, or a command, that is named by a name that is not known.
-func startsName(n atip.Nested) bool {
-	return strings.Contains(n.File, SomeName) || slices.ContainsFunc(n.Argv, func(w string) bool { return strings.Contains(w, SomeName) })
-}
-
 // listedInside reports that all names that are piped in are those of files of the workspace.
-func (c *collector) listedInside(s *Step) bool {
+func (c *collector) listedInside(s *step.Step) bool {
 	return !c.ctx.cwdUnknown && !slices.ContainsFunc(c.ctx.listed, func(name string) bool {
 		return strings.Contains(name, "..") || !subpath.Within(c.absolutePath(name, subpath.Join(s.Cwd, s.Call.Chdir)), c.site.Workspace)
 	})
 }
 
-// reader reports tools that append the words they read to the command they run.
-func reader(tool string) bool { return tool == "xargs" || tool == "parallel" }
-
-// placeholder is what xargs -I replaces, "" if it appends.
-func placeholder(s *Step) string {
-	for _, o := range s.Call.Options {
-		if o.Name == "I" || o.Name == "replace" {
-			if o.Value == "" {
-				return "{}"
-			}
-			return o.Value
-		}
-	}
-	return ""
-}
-
-// plainReader reports that xargs reads words as it does without options.
-func plainReader(s *Step) bool {
-	for _, o := range s.Call.Options {
-		switch o.Name {
-		case "null", "delimiter", "E", "eof", "arg-file":
-			return false
-		}
-	}
-	return s.Call.Tool == "xargs"
-}
-
-// opensSockets reports tools that connect a program to a socket.
-func opensSockets(tool string) bool {
-	switch tool {
-	case "nc", "ncat", "netcat", "socat":
-		return true
-	}
-	return false
-}
-
-func (c *collector) index(s *Step) int { return slices.Index(c.steps, s) }
+func (c *collector) index(s *step.Step) int { return slices.Index(c.steps, s) }
 
 // inner appends a command that gets words from elsewhere. Its own input is empty.
-func (c *collector) inner(argv, via []string, s *Step, known bool) error {
+func (c *collector) inner(argv, via []string, s *step.Step, known bool) error {
 	outer := c.ctx
 	c.ctx = &surroundings{outer: outer}
 	if outer != nil {
@@ -474,43 +337,6 @@ func (c *collector) inner(argv, via []string, s *Step, known bool) error {
 		confidence = s.Confidence
 	}
 	return c.add(argv, via, subpath.Join(s.Cwd, s.Call.Chdir), confidence)
-}
-
-// words splits text as xargs does: at white space, but for quotes.
-func words(s string) []string {
-	var out []string
-	var b strings.Builder
-	open, quote := false, byte(0)
-	for i := 0; i < len(s); i++ {
-		ch := s[i]
-		switch {
-		case quote != 0:
-			if ch == quote {
-				quote = 0
-			} else {
-				b.WriteByte(ch)
-			}
-		case ch == '\'' || ch == '"':
-			quote, open = ch, true
-		case ch == '\\' && i+1 < len(s):
-			i++
-			b.WriteByte(s[i])
-			open = true
-		case ch == ' ' || ch == '\t' || ch == '\n' || ch == 0:
-			if open {
-				out = append(out, b.String())
-				b.Reset()
-				open = false
-			}
-		default:
-			b.WriteByte(ch)
-			open = true
-		}
-	}
-	if open {
-		out = append(out, b.String())
-	}
-	return out
 }
 
 // searchesWorkspace reports whether a wrapper that looks for its command by itself
@@ -529,7 +355,7 @@ const MaxMatches = 64
 
 // matches replaces the directory that a pattern stands for by what the pattern
 // matches now and one name like it: "rm *.o" does not remove the directory.
-func (c *collector) matches(s *Step) {
+func (c *collector) matches(s *step.Step) {
 	list := s.Call.Resources
 	world := c.site.World
 	world.Detail = s.Call.Effects[atip.Delete].Value != atip.No || s.Call.Effects[atip.Destructive].Value != atip.No
@@ -549,13 +375,13 @@ func (c *collector) matches(s *Step) {
 		if named {
 			if dir := filepath.Dir(c.site.absolute(base, r.Value)); len(found) > MaxMatches && r.Access == atip.AccessRead {
 				// More than are named one by one are read through the directory.
-				all := atip.Resource{Kind: "path", Value: dir, Access: r.Access, Recursive: recursive(s), Why: r.Why}
+				all := atip.Resource{Kind: "path", Value: dir, Access: r.Access, Recursive: step.Recursive(s), Why: r.Why}
 				c.place(world, &all, base)
 				s.Call.Resources = append(s.Call.Resources, all)
 			}
 			found = found[:min(len(found), MaxMatches)]
 			one := strings.NewReplacer("*", "x", "?", "x", "[", "", "]", "").Replace(last)
-			s.Call.Resources[i] = atip.Resource{Kind: "path", Value: dir + one, Access: r.Access, Recursive: recursive(s), Why: r.Why}
+			s.Call.Resources[i] = atip.Resource{Kind: "path", Value: dir + one, Access: r.Access, Recursive: step.Recursive(s), Why: r.Why}
 			c.place(world, &s.Call.Resources[i], base)
 			s.Call.Resources[i].Value = r.Value
 		}
@@ -563,12 +389,12 @@ func (c *collector) matches(s *Step) {
 			if strings.HasPrefix(filepath.Base(name), ".") && !strings.HasPrefix(last, ".") {
 				continue
 			}
-			m := atip.Resource{Kind: "path", Value: name, Access: r.Access, Recursive: recursive(s), Why: r.Why}
+			m := atip.Resource{Kind: "path", Value: name, Access: r.Access, Recursive: step.Recursive(s), Why: r.Why}
 			c.place(world, &m, base)
-			if m.Class == atip.ClassSecret && m.Access == atip.AccessRead && asksOnly(s.Call.Tool) && subpath.Within(m.Abs, c.site.Workspace) {
+			if m.Class == atip.ClassSecret && m.Access == atip.AccessRead && step.AsksOnly(s.Call.Tool) && subpath.Within(m.Abs, c.site.Workspace) {
 				continue // that it is there is what listing the directory says
 			}
-			s.raise(m)
+			s.Raise(m)
 			s.Call.Resources = append(s.Call.Resources, m)
 		}
 	}
@@ -602,8 +428,8 @@ func (c *collector) lookedUp(cmd *shell.Command, cwd string) {
 
 // secretTail makes a path that is read a secret if what is known of it says so, whatever
 // stands in place of the rest: `$(…)/.env`, `/proc/*/environ`.
-func (c *collector) secretTail(s *Step, r *atip.Resource) {
-	if r.Kind != "path" || r.Access&atip.AccessRead == 0 || r.Class == atip.ClassSecret || asksOnly(s.Call.Tool) {
+func (c *collector) secretTail(s *step.Step, r *atip.Resource) {
+	if r.Kind != "path" || r.Access&atip.AccessRead == 0 || r.Class == atip.ClassSecret || step.AsksOnly(s.Call.Tool) {
 		return
 	}
 	var paths []string
@@ -628,19 +454,8 @@ func (c *collector) secretTail(s *Step, r *atip.Resource) {
 		sample := filepath.Clean(strings.NewReplacer("*", "x", "?", "x", "[", "", "]", "").Replace(path))
 		if c.site.World.Classify(sample, atip.AccessRead, false) == atip.ClassSecret {
 			r.Abs, r.Class = sample, atip.ClassSecret
-			s.raise(*r)
+			s.Raise(*r)
 			return
 		}
 	}
-}
-
-// recursive reports whether a call says that it goes into directories.
-func recursive(s *Step) bool {
-	for _, o := range s.Call.Options {
-		switch o.Name {
-		case "recursive", "R", "r", "archive":
-			return true
-		}
-	}
-	return false
 }

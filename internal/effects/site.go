@@ -17,6 +17,7 @@ import (
 	"github.com/atip-dev/atip-exec/internal/place"
 	"github.com/atip-dev/atip-exec/internal/regular"
 	"github.com/atip-dev/atip-exec/internal/shell"
+	"github.com/atip-dev/atip-exec/internal/step"
 	"github.com/atip-dev/atip-exec/internal/subpath"
 	"github.com/atip-dev/atip-exec/policy"
 	"github.com/atip-dev/atip-exec/shims"
@@ -56,9 +57,9 @@ type Authority interface {
 	// Verdict decides about an identified file.
 	Verdict(trust.Identity) (trust.Verdict, error)
 	// Document finds the metadata of a step's tool, and sets what the step says of it.
-	Document(*Step, shims.Query) (shims.Found, error)
+	Document(*step.Step, shims.Query) (shims.Found, error)
 	// Locked asks about a step whose metadata is another than when its tool was locked.
-	Locked(*Step)
+	Locked(*step.Step)
 }
 
 // path is the list in which command words are looked up.
@@ -99,7 +100,7 @@ func (s *Site) envNames() []string {
 	if s.names == nil {
 		for _, entry := range s.Environ {
 			name, _, ok := strings.Cut(entry, "=")
-			if ok && (!LoadsCode(name) || MatchesName(s.Env.Pass, name)) {
+			if ok && (!step.LoadsCode(name) || step.MatchesName(s.Env.Pass, name)) {
 				s.names = append(s.names, name)
 			}
 		}
@@ -115,7 +116,7 @@ func (s *Site) passedLoaders() []string {
 	}
 	var out []string
 	for _, entry := range s.Environ {
-		if name, _, ok := strings.Cut(entry, "="); ok && LoadsCode(name) && MatchesName(s.Env.Pass, name) {
+		if name, _, ok := strings.Cut(entry, "="); ok && step.LoadsCode(name) && step.MatchesName(s.Env.Pass, name) {
 			out = append(out, entry)
 		}
 	}

@@ -3,36 +3,12 @@ package effects
 import (
 	"io/fs"
 	"path/filepath"
-	"regexp"
 	"strings"
 
 	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/step"
 	"github.com/atip-dev/atip-exec/internal/subpath"
 )
-
-// SomeName stands for a name that only the run will know, in a path whose directory is
-// known: "./…" is anything in or below the working directory.
-const SomeName = "…"
-
-// KnownDir is the directory of a path with SomeName up to where it is known, the path itself if
-// all of it is.
-func KnownDir(path string) string {
-	before, _, hole := strings.Cut(path, SomeName)
-	if !hole {
-		return path
-	}
-	return filepath.Dir(before + "x")
-}
-
-// Means returns what tells the paths for which one with SomeName may stand. Letters of
-// either case are the same, as `find -iname` takes them.
-func Means(path string) func(string) bool {
-	shape, err := regexp.Compile("(?is)^" + strings.ReplaceAll(regexp.QuoteMeta(path), SomeName, ".*") + "$")
-	if err != nil {
-		return func(string) bool { return true } // a name that is no UTF-8
-	}
-	return shape.MatchString
-}
 
 // maxMeant bounds how many names are looked at: such a command walks the tree itself.
 const maxMeant = 20_000
@@ -46,15 +22,15 @@ var repositoryNames = []string{"", "HEAD", "config", "index", "packed-refs", "re
 // meant adds to a step that removes what only the run will name the worst that is there under
 // such a name: `find . -name HEAD -delete` takes the HEAD of the repository, and `*.pyc` nothing
 // that a person would miss. What may not be written is for the kernel, by whatever name.
-func (c *collector) meant(s *Step) {
+func (c *collector) meant(s *step.Step) {
 	for _, r := range s.Call.Resources {
-		if r.Kind != "path" || r.Access&atip.AccessDelete == 0 || !strings.Contains(r.Abs, SomeName) || !subpath.Within(r.Abs, c.site.Workspace) {
+		if r.Kind != "path" || r.Access&atip.AccessDelete == 0 || !strings.Contains(r.Abs, step.SomeName) || !subpath.Within(r.Abs, c.site.Workspace) {
 			continue
 		}
 		// git never lists what lies in a repository, and rm takes no directory unless it is told to.
-		tracked := c.tracked && s.Call.Tool == "rm" && !r.Recursive && r.Value == SomeName
+		tracked := c.tracked && s.Call.Tool == "rm" && !r.Recursive && r.Value == step.SomeName
 		if worst := c.worst(r, tracked); worst.Class != atip.ClassUnknown {
-			s.raise(worst)
+			s.Raise(worst)
 			s.Call.Resources = append(s.Call.Resources, worst)
 		}
 	}
@@ -64,7 +40,7 @@ func (c *collector) meant(s *Step) {
 // are ordinary files of the workspace. Of a tree that is too large it is the directory itself.
 func (c *collector) worst(r atip.Resource, tracked bool) atip.Resource {
 	worst := atip.Resource{Kind: "path", Access: r.Access, Recursive: r.Recursive, Why: "may be named"}
-	means, top := Means(r.Abs), KnownDir(r.Abs)
+	means, top := step.Means(r.Abs), step.KnownDir(r.Abs)
 	look := func(path string) {
 		if !means(path) || tracked && repository(path) {
 			return

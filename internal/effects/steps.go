@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/step"
 	"github.com/atip-dev/atip-exec/internal/subpath"
 	"github.com/atip-dev/atip-exec/policy"
 	"github.com/atip-dev/atip-exec/shims"
@@ -18,31 +19,6 @@ import (
 // deeper is opaque.
 const maxDepth = 8
 
-// Step is one command of the run with everything that was found out about it.
-type Step struct {
-	policy.Step
-	Argv       []string
-	Executable *trust.File // nil for a command that is not installed
-	ID         trust.Identity
-	Verdict    trust.Verdict
-	Missing    error
-	// DocumentVerdict is the verdict on the document about it; without a reason there is none, or
-	// it is one of our own.
-	DocumentVerdict trust.Verdict
-
-	Known  *Step // without the words that are not known, nil if all are
-	AtExec bool  // its unknown words are decided when it starts
-
-	Quieted     string   // a setting of its repository that runs a program, unless the run turns it off
-	TargetFiles []string // files that name what it runs, such as a Makefile
-	Primes      *Primes  // what its tool says of prime, nil if it says nothing
-}
-
-// Primes is what a document says of the prime of its tool.
-type Primes struct {
-	Metadata bool // it takes --metadata
-}
-
 // collector turns commands into steps: identify, look up, resolve, recurse.
 type collector struct {
 	site   *Site
@@ -50,14 +26,14 @@ type collector struct {
 	path   []string // PATH of the child
 	serves bool     // something of the text's own runs in the background by now
 	moved  string   // the PATH that the text itself set, "" for the one of the child
-	steps  []*Step
+	steps  []*step.Step
 	edges  []policy.Edge // flows between steps that are dangerous as a whole
 
 	ctx       *surroundings // of the command at hand, if a shell string has it
 	found     map[string]*identified
-	sinks     map[*Step]sink
+	sinks     map[*step.Step]sink
 	writers   map[string][]written
-	fileEdges [][2]*Step
+	fileEdges [][2]*step.Step
 	dashed    map[string]bool
 	made      []madeLink // by ln, in the text
 	tracked   bool       // what reads names at hand reads those of files that git tracks
@@ -70,8 +46,8 @@ type collector struct {
 
 // add appends the step of argv and the steps of the commands inside it.
 func (c *collector) add(argv, via []string, cwd string, confidence policy.Confidence) error {
-	if len(c.steps) > MaxSteps {
-		return ErrTooMany
+	if len(c.steps) > step.MaxSteps {
+		return step.ErrTooMany
 	}
 	if strings.IndexByte(argv[0], 0) >= 0 {
 		s := c.opaqueStep(c.steps[0], argv, via, cwd, "the command word is not known")
@@ -89,7 +65,7 @@ func (c *collector) add(argv, via []string, cwd string, confidence policy.Confid
 		c.steps = append(c.steps, s)
 		return nil
 	}
-	s := &Step{Argv: argv}
+	s := &step.Step{Argv: argv}
 	s.Via, s.Cwd, s.Confidence = via, cwd, confidence
 	if err := c.identify(s); err != nil {
 		return err
@@ -107,14 +83,14 @@ func (c *collector) add(argv, via []string, cwd string, confidence policy.Confid
 		return err
 	}
 	c.targets(s)
-	if e := s.Call.Effects[atip.ExecOpaque]; e.Value == atip.Yes && (s.RunsCode == policy.CodeProject || s.RunsCode == policy.CodeInline) && (s.Certainty() == "exact" || namesOption(s)) && e.Clause != "" && e.Clause != "base" && !strings.HasPrefix(e.Clause, "env:") {
+	if e := s.Call.Effects[atip.ExecOpaque]; e.Value == atip.Yes && (s.RunsCode == policy.CodeProject || s.RunsCode == policy.CodeInline) && (s.Certainty() == "exact" || step.NamesOption(s)) && e.Clause != "" && e.Clause != "base" && !strings.HasPrefix(e.Clause, "env:") {
 		// Besides code of the workspace it runs what its words name. Variables are weighed
 		// by themselves; those of the caller are configuration.
 		s.RunsCode = policy.CodeOpaque
 	}
 	c.writtenCode(s)
 	c.tails(s)
-	if hasHole(argv) || s.RunsCode == policy.CodeOpaque && IsShell(s.ID.Effective) {
+	if step.HasHole(argv) || s.RunsCode == policy.CodeOpaque && step.IsShell(s.ID.Effective) {
 		// Words that are not known, or a shell whose commands are not.
 		var err error
 		if s.Known, err = c.knownPart(s, argv); err != nil {
@@ -126,33 +102,22 @@ func (c *collector) add(argv, via []string, cwd string, confidence policy.Confid
 
 // writtenCode reads what the text itself has put into files of the workspace before it runs
 // their code: pytest loads a conftest.py that nobody names.
-func (c *collector) writtenCode(s *Step) {
+func (c *collector) writtenCode(s *step.Step) {
 	if s.RunsCode != policy.CodeProject || c.peeking {
 		return
 	}
 	for _, path := range slices.Sorted(maps.Keys(c.writers)) {
 		if text, ok := constantText(c.writers[path]); ok && c.ofWorkspace(path) && filepath.Ext(path) != ".md" && filepath.Ext(path) != ".txt" {
 			c.peekCode(s, text)
-			if raises(text) {
-				s.showRemoval(text)
+			if step.Raises(text) {
+				s.ShowRemoval(text)
 				s.RunsCode = policy.CodeOpaque
 			}
 		}
 	}
 }
 
-// namesOption reports an option that a call surely has; where there is none, a clause
-// about one fires because of a word that is not known.
-func namesOption(s *Step) bool {
-	for _, o := range s.Call.Options {
-		if !o.Maybe {
-			return true
-		}
-	}
-	return false
-}
-
-func (c *collector) identify(s *Step) error {
+func (c *collector) identify(s *step.Step) error {
 	if c.recall(s) {
 		return nil
 	}
@@ -187,7 +152,7 @@ func (c *collector) identify(s *Step) error {
 		}
 	}
 	s.File = policy.FileFacts{Canonical: s.ID.Canonical, Place: s.ID.Place, Digest: s.ID.Digest, InWorkspace: subpath.Within(s.ID.Canonical, p.Workspace),
-		Believed: Believed(s.Verdict), SystemPath: s.ID.SystemPath, Names: []string{s.ID.Effective, s.ID.Invoked}}
+		Believed: step.Believed(s.Verdict), SystemPath: s.ID.SystemPath, Names: []string{s.ID.Effective, s.ID.Invoked}}
 	if s.Missing != nil && c.ctx != nil && strings.IndexByte(s.Argv[0], '/') >= 0 {
 		// A part of the text may build it first; judged by its place.
 		s.File.InWorkspace = subpath.Within(filepath.Clean(subpath.Join(s.Cwd, s.Argv[0])), p.Workspace)
@@ -196,21 +161,17 @@ func (c *collector) identify(s *Step) error {
 		// By the time it runs, the name may lead to a file of the workspace.
 		s.File.InWorkspace, s.File.Believed = true, false
 	}
-	s.Trust = TrustFacts(s.Verdict)
+	s.Trust = step.TrustFacts(s.Verdict)
 	c.remember(s)
 	return nil
 }
 
-func TrustFacts(v trust.Verdict) policy.TrustFacts {
-	return policy.TrustFacts{Level: v.Level.String(), Reason: v.Reason, Action: policy.Action(v.Action)}
-}
-
-func (c *collector) resolve(s *Step) error {
+func (c *collector) resolve(s *step.Step) error {
 	p := c.site
 	if c.ownCall(s) {
 		return nil
 	}
-	q := shims.Query{Digest: s.ID.Digest, Effective: s.ID.Effective, Invoked: s.ID.Invoked, Believed: Believed(s.Verdict),
+	q := shims.Query{Digest: s.ID.Digest, Effective: s.ID.Effective, Invoked: s.ID.Invoked, Believed: step.Believed(s.Verdict),
 		Verified: s.Verdict.Level == trust.Verified, NameOnly: s.ID.Manager != ""}
 	if q.NameOnly {
 		// All shims of a manager are one program; the name says which tool is meant.
@@ -233,16 +194,16 @@ func (c *collector) resolve(s *Step) error {
 	}
 	words := s.Argv
 	switch {
-	case IsShell(s.ID.Effective) || IsShell(s.ID.Invoked):
-		words = shellWords(words)
+	case step.IsShell(s.ID.Effective) || step.IsShell(s.ID.Invoked):
+		words = step.ShellWords(words)
 	case s.ID.Effective == "env":
-		words = envWords(words)
+		words = step.EnvWords(words)
 	case s.ID.Effective == "zip":
-		words = zipWords(words)
-	case len(words) > 1 && strings.HasPrefix(words[1], "+") && rustup(s.ID.Effective):
+		words = step.ZipWords(words)
+	case len(words) > 1 && strings.HasPrefix(words[1], "+") && step.Rustup(s.ID.Effective):
 		words = append(words[:1:1], words[2:]...)
 	case strings.HasPrefix(s.ID.Effective, "perl"):
-		words = perlWords(words)
+		words = step.PerlWords(words)
 	}
 	s.Call = found.Resolve(words, c.environment())
 	if rest := withoutInert(s, words); rest != nil {
@@ -253,16 +214,16 @@ func (c *collector) resolve(s *Step) error {
 		s.Call.Options = []atip.OptionUse{} // --no was not typed
 	}
 	if d := found.Document; d != nil && d.Primes() {
-		s.Primes = &Primes{Metadata: d.PrimesMetadata()}
+		s.Primes = &step.Primes{Metadata: d.PrimesMetadata()}
 	}
 	p.Authority.Locked(s)
 	if s.Verdict.Reason == "own_path" && s.Call.Effects[atip.Network].Value != atip.No {
 		// The kernel holds it to this machine, or a person is asked.
 		s.Verdict.Action, s.File.Believed = trust.Confirm, false
-		s.Trust = TrustFacts(s.Verdict)
+		s.Trust = step.TrustFacts(s.Verdict)
 	}
-	if onlyHelp(s) {
-		harmlessHelp(&s.Call)
+	if step.OnlyHelp(s) {
+		step.HarmlessHelp(&s.Call)
 	}
 	c.upper(found, s)
 	if name := s.Call.Tool; name != "" && !slices.Contains(s.File.Names, name) {
@@ -280,22 +241,22 @@ func (c *collector) resolve(s *Step) error {
 		c.place(world, &s.Call.Resources[i], subpath.Join(s.Cwd, s.Call.Chdir))
 		c.asked(s, &s.Call.Resources[i])
 		c.ownFile(s, &s.Call.Resources[i], nil)
-		s.raise(s.Call.Resources[i])
+		s.Raise(s.Call.Resources[i])
 	}
 	c.meant(s)
 	c.into(s)
 	c.prefixed(s)
 	c.below(s)
-	manages(s)
+	step.Manages(s)
 	c.worksOutside(s)
 	c.settle(s)
 	for _, f := range s.Call.CodeFiles {
 		p.checkCodeFile(s, f)
 	}
 	c.manifests(s)
-	localURLs(s)
+	step.LocalURLs(s)
 	remotes, configured := c.remotes(s)
-	s.Hosts = append(remotes, hosts(s, configured)...)
+	s.Hosts = append(remotes, step.Hosts(s, configured)...)
 	s.ServiceHosts = c.serviceHosts(s)
 	c.redirected(s)
 	c.environed(s)
@@ -310,33 +271,8 @@ func (c *collector) resolve(s *Step) error {
 	return nil
 }
 
-// rustup reports the names under which the programs of a Rust toolchain take another
-// toolchain in front: "cargo +nightly fmt". One that is missing is not fetched without a network.
-func rustup(name string) bool {
-	switch name {
-	case "cargo", "rustc", "rustfmt", "rustdoc", "rustup", "clippy-driver":
-		return true
-	}
-	return false
-}
-
-// raise adds the effects that follow from what a path is: metadata knows the
-// option, not where the file lies.
-func (s *Step) raise(r atip.Resource) {
-	fact := atip.Fact{Value: atip.Yes, Source: "path " + r.Abs, Rank: atip.Vendor}
-	if r.Class == atip.ClassSecret && r.Access&(atip.AccessRead|atip.AccessSecret|atip.AccessExec) != 0 {
-		s.Call.Effects[atip.SecretRead] = fact
-	}
-	if (r.Class == atip.ClassStartup || strings.HasPrefix(filepath.Base(r.Abs), "authorized_keys")) && r.Access&atip.AccessWrite != 0 {
-		s.Call.Effects[atip.Persistence] = fact
-	}
-	if r.Class == atip.ClassDevice && r.Access&atip.AccessWrite != 0 {
-		s.Call.Effects[atip.Destructive] = fact
-	}
-}
-
 // nested looks into the commands inside a step.
-func (c *collector) nested(s *Step) error {
+func (c *collector) nested(s *step.Step) error {
 	for _, n := range s.Call.Nested {
 		switch n.File {
 		case "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0":
@@ -354,7 +290,7 @@ func (c *collector) nested(s *Step) error {
 			add := func() error {
 				return c.add(c.searched(s, n.Argv), via, subpath.Join(s.Cwd, s.Call.Chdir), policy.Exact)
 			}
-			if err := c.setting(assigned(s, n.Argv), add); err != nil {
+			if err := c.setting(step.Assigned(s, n.Argv), add); err != nil {
 				return err
 			}
 			c.throughout(s, c.steps[first:])
@@ -370,7 +306,7 @@ func (c *collector) nested(s *Step) error {
 			}
 		default:
 			s.RunsCode = max(s.RunsCode, c.codeKind(s, n))
-			if argv := pythonModule(s, n); argv != nil && len(s.Via) < maxDepth {
+			if argv := step.PythonModule(s, n); argv != nil && len(s.Via) < maxDepth {
 				if err := c.add(argv, append(append([]string{}, s.Via...), s.ID.Invoked), subpath.Join(s.Cwd, s.Call.Chdir), policy.Exact); err != nil {
 					return err
 				}
@@ -381,26 +317,26 @@ func (c *collector) nested(s *Step) error {
 }
 
 // codeKind says whose code a nested program text is.
-func (c *collector) codeKind(s *Step, n atip.Nested) policy.CodeKind {
+func (c *collector) codeKind(s *step.Step, n atip.Nested) policy.CodeKind {
 	switch {
 	case n.Kind == "argv" && len(n.Argv) == 0:
 		return policy.CodeNone
 	case n.Kind == "argv":
 		return policy.CodeOpaque
-	case n.Language == "project" && runsModule(s), fetchedCode(s, n):
+	case n.Language == "project" && step.RunsModule(s), step.FetchedCode(s, n):
 		return policy.CodeOpaque
 	case n.Language == "python-module" && c.moduleRaises(s, n.Text):
 		return policy.CodeOpaque
 	case n.Language == "project":
 		return policy.CodeProject
-	case n.Text != "" && raises(n.Text):
-		s.showRemoval(n.Text)
+	case n.Text != "" && step.Raises(n.Text):
+		s.ShowRemoval(n.Text)
 		return policy.CodeOpaque
-	case n.Text != "" && c.ctx != nil && c.ctx.stdin != nil && raises(*c.ctx.stdin):
-		s.showRemoval(*c.ctx.stdin) // python3 -ic …, code.interact()
+	case n.Text != "" && c.ctx != nil && c.ctx.stdin != nil && step.Raises(*c.ctx.stdin):
+		s.ShowRemoval(*c.ctx.stdin) // python3 -ic …, code.interact()
 		return policy.CodeOpaque
-	case n.File == "-" && c.ctx != nil && c.ctx.stdin != nil && raises(*c.ctx.stdin):
-		s.showRemoval(*c.ctx.stdin)
+	case n.File == "-" && c.ctx != nil && c.ctx.stdin != nil && step.Raises(*c.ctx.stdin):
+		s.ShowRemoval(*c.ctx.stdin)
 		return policy.CodeOpaque
 	case n.Text != "" || n.File == "-":
 		return policy.CodeInline
@@ -417,62 +353,4 @@ func (c *collector) codeKind(s *Step, n atip.Nested) policy.CodeKind {
 		}
 	}
 	return policy.CodeOpaque
-}
-
-// runsModule reports "go run MODULE@VERSION": what is run is not in the workspace.
-func runsModule(s *Step) bool {
-	return s.Call.Tool == "go" && len(s.Call.Path) == 1 && s.Call.Path[0] == "run" && len(s.Call.Positionals) > 0 && strings.Contains(s.Call.Positionals[0].Value, "@")
-}
-
-// Believed reports whether the bytes of a tool are vouched for by something else
-// than a signature: trust.Decide names these reasons.
-func Believed(v trust.Verdict) bool {
-	if v.Level == trust.Verified {
-		return true
-	}
-	switch v.Reason {
-	case "pinned", "known_digest", "distro_db_match", "system_path", "own_path":
-		return v.Action == trust.Allow
-	}
-	return false
-}
-
-// Value is an effect under its danger name: irreversible is the opposite of
-// reversible.
-func (s *Step) Value(e atip.Effect) atip.Value {
-	v := s.Call.Effects[e].Value
-	if e == atip.Reversible {
-		switch v {
-		case atip.Yes:
-			return atip.No
-		case atip.No:
-			return atip.Yes
-		}
-		return v
-	}
-	if v == atip.No && (s.RunsCode != policy.CodeNone || s.Call.Effects[atip.ExecOpaque].Value == atip.Yes) {
-		switch e {
-		case atip.Write, atip.Delete, atip.Network, atip.Destructive, atip.Billable, atip.SecretRead, atip.Persistence, atip.RemoteMutation:
-			// The tool's "no" speaks for the tool, not for the code it is handed.
-			return atip.Unknown
-		}
-	}
-	return v
-}
-
-// Certainty joins how well the words of a step are known with how exactly they
-// resolved.
-func (s *Step) Certainty() string {
-	switch {
-	case s.Confidence == policy.Opaque || s.Call.Exactness == atip.Unresolved:
-		return "opaque"
-	case s.Confidence == policy.Bounded || s.Call.Exactness == atip.Bounded:
-		return "bounded"
-	}
-	return "exact"
-}
-
-// Foreign reports a step whose code is the project's, the caller's or unknown.
-func (s *Step) Foreign() bool {
-	return s.RunsCode != policy.CodeNone || s.Call.Effects[atip.ExecOpaque].Value == atip.Yes
 }

@@ -7,9 +7,13 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/internal/quote"
+	"github.com/atip-dev/atip-exec/internal/recipe"
 	"github.com/atip-dev/atip-exec/internal/shell"
+	"github.com/atip-dev/atip-exec/internal/step"
 	"github.com/atip-dev/atip-exec/internal/subpath"
+	"github.com/atip-dev/atip-exec/policy"
 )
 
 // Bounds on what is read of scripts that run scripts.
@@ -21,7 +25,7 @@ const (
 // targets reads the commands that a step takes from a file by a name: the scripts of
 // package.json, the recipes of a Makefile or a justfile. They are code of the
 // workspace, which the sandbox holds; but what is denied in them stays denied.
-func (c *collector) targets(s *Step) {
+func (c *collector) targets(s *step.Step) {
 	if c.depth >= maxPeekDepth || s.Call.Tool == "" || strings.IndexByte(s.Call.Chdir, 0) >= 0 || c.ctx != nil && c.ctx.cwdUnknown {
 		return
 	}
@@ -37,7 +41,7 @@ func (c *collector) targets(s *Step) {
 }
 
 // target judges one named text, once in a plan.
-func (c *collector) target(s *Step, dir, key string, texts []string) {
+func (c *collector) target(s *step.Step, dir, key string, texts []string) {
 	p := c.out
 	if p.targets == nil {
 		p.targets = map[string]bool{}
@@ -46,7 +50,7 @@ func (c *collector) target(s *Step, dir, key string, texts []string) {
 		return
 	}
 	p.targets[key] = true
-	sub := &collector{site: c.site, out: c.out, path: c.path, found: c.found, steps: []*Step{s}, peeking: true, depth: c.depth + 1}
+	sub := &collector{site: c.site, out: c.out, path: c.path, found: c.found, steps: []*step.Step{s}, peeking: true, depth: c.depth + 1}
 	via := append(slices.Clone(s.Via), s.ID.Invoked)
 	for _, text := range texts {
 		o := sub.options(dir)
@@ -64,7 +68,7 @@ func (c *collector) target(s *Step, dir, key string, texts []string) {
 }
 
 // targetFile reads a file that names what a step runs; an approval binds its digest.
-func (c *collector) targetFile(s *Step, path string) (string, bool) {
+func (c *collector) targetFile(s *step.Step, path string) (string, bool) {
 	if !c.ofWorkspace(path) {
 		return "", false
 	}
@@ -79,9 +83,9 @@ func (c *collector) targetFile(s *Step, path string) (string, bool) {
 }
 
 // packageScripts judges the scripts of the nearest package.json that a call runs.
-func (c *collector) packageScripts(s *Step, dir string) {
+func (c *collector) packageScripts(s *step.Step, dir string) {
 	c.packageSet(s, dir)
-	names, args := packageNames(s)
+	names, args := step.PackageNames(s)
 	if len(names) == 0 {
 		return
 	}
@@ -116,7 +120,7 @@ func (c *collector) packageScripts(s *Step, dir string) {
 }
 
 // packageSet judges scripts that a call writes into package.json.
-func (c *collector) packageSet(s *Step, dir string) {
+func (c *collector) packageSet(s *step.Step, dir string) {
 	if len(s.Call.Path) == 0 || s.Call.Path[0] != "pkg" {
 		return
 	}
@@ -128,75 +132,131 @@ func (c *collector) packageSet(s *Step, dir string) {
 	}
 }
 
-// packageNames lists the scripts a call runs, the one it names first, and the words
-// that are appended to that one.
-func packageNames(s *Step) (names, args []string) {
-	var words []string
-	for _, p := range s.Call.Positionals {
-		words = append(words, p.Value)
-	}
-	verb := ""
-	if len(s.Call.Path) > 0 {
-		verb = s.Call.Path[0]
-	}
-	switch verb {
-	case "run":
-	case "test", "start", "stop", "restart":
-		words = append([]string{verb}, words...)
-	case "install", "ci", "add":
-		return []string{"install", "preinstall", "postinstall", "preprepare", "prepare", "postprepare", "prepublish"}, nil
-	case "publish", "pack":
-		return []string{"prepack", "prepare", "prepublishOnly", "postpack", "publish", "postpublish"}, nil
-	case "":
-		if s.Call.Tool == "npm" {
-			return nil, nil // of the others `yarn build` is `yarn run build`
-		}
-	default:
-		return nil, nil
-	}
-	if len(words) == 0 || strings.IndexByte(words[0], 0) >= 0 {
-		return nil, nil
-	}
-	for _, w := range words[1:] {
-		if strings.IndexByte(w, 0) < 0 {
-			args = append(args, w)
+// makeTargets judges the recipes that a call of make runs. The file is read as far as
+// rules, recipes and plain variables go; both sides of its conditionals count.
+func (c *collector) makeTargets(s *step.Step, dir string) {
+	m := recipe.NewMakefile(dir, c.site.Dirs.Home)
+	m.Included = func(path string) (string, bool) { return c.targetFile(s, path) }
+	m.IsSet = func(name string) bool { _, set := c.site.lookupEnv(name); return set }
+	for _, word := range s.Argv[1:] {
+		if name, value, ok := strings.Cut(word, "="); ok && recipe.MakeName(name) && strings.IndexByte(word, 0) < 0 && m.Fix(name, value) {
+			s.RunsCode = max(s.RunsCode, policy.CodeInline) // it stands in no file
 		}
 	}
-	return []string{words[0], "pre" + words[0], "post" + words[0]}, args
-}
-
-// recipe is a named list of commands that runs after others.
-type recipe struct {
-	deps  []string
-	lines []string
-}
-
-// reachable lists the recipes that running the named ones runs; a pattern such as %.o
-// serves a name that has no recipe of its own.
-func reachable(names []string, all map[string]*recipe) []string {
-	var out []string
-	seen := map[string]bool{}
-	for len(names) > 0 {
-		name := names[0]
-		names = names[1:]
-		if seen[name] {
+	found := false
+	for _, text := range step.OptionValues(s, "eval", "E") {
+		s.RunsCode = max(s.RunsCode, policy.CodeInline)
+		m.Read(text)
+		found = true
+	}
+	files := step.OptionValues(s, "file", "makefile")
+	if len(files) == 0 {
+		files = []string{"GNUmakefile", "makefile", "Makefile"}
+	}
+	for _, file := range files {
+		switch file {
+		case "-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0":
+			// What is fed to it is a program.
+			c.note(s, sinkStdin)
+			s.RunsCode = max(s.RunsCode, policy.CodeOpaque)
+			if c.ctx != nil && c.ctx.stdin != nil {
+				s.RunsCode = policy.CodeInline
+				m.Read(*c.ctx.stdin)
+				found = true
+			}
 			continue
 		}
-		seen[name] = true
-		r := all[name]
-		if r != nil {
-			out, names = append(out, name), append(names, r.deps...)
+		// The text may have written it itself.
+		list := c.writers[subpath.Join(dir, file)]
+		if text, ok := constantText(list); ok && len(list) > 0 {
+			s.RunsCode = max(s.RunsCode, policy.CodeInline)
+			m.Read(text)
+			found = true
 		}
-		if r != nil && len(r.lines) > 0 {
-			continue
-		}
-		for pattern := range all {
-			before, after, ok := strings.Cut(pattern, "%")
-			if ok && !seen[pattern] && len(name) > len(before)+len(after) && strings.HasPrefix(name, before) && strings.HasSuffix(name, after) {
-				names = append(names, pattern)
+		for _, w := range list {
+			if w.by.Call.Effects[atip.Network].Value == atip.Yes || step.Decodes(w.by) {
+				c.fileEdge(w.by, s)
 			}
 		}
+		text, ok := c.targetFile(s, subpath.Join(dir, file))
+		if !ok {
+			continue
+		}
+		m.Read(text)
+		if found = true; len(step.OptionValues(s, "file", "makefile")) == 0 {
+			break
+		}
 	}
-	slices.Sort(out)
-	return out
+	if !found {
+		return
+	}
+	var goals []string
+	for _, p := range s.Call.Positionals {
+		if name, _, ok := strings.Cut(p.Value, "="); strings.IndexByte(p.Value, 0) < 0 && !(ok && recipe.MakeName(name)) {
+			goals = append(goals, p.Value)
+		}
+	}
+	before := len(c.out.Hidden.Steps)
+	defer func() {
+		if s.RunsCode == policy.CodeInline && step.Removes(c.out.Hidden.Steps[before:]) {
+			s.RunsCode = policy.CodeOpaque // it stands in no file of the workspace
+		}
+	}()
+	// What $(shell …) holds runs while the file is read, whatever the goal is.
+	c.target(s, dir, "make\x00"+dir+"\x00"+strings.Join(files, "\x00"), m.Shells)
+	if step.HasOption(s, "just-print", "question", "touch", "help", "version") {
+		return
+	}
+	for _, name := range m.Goals(goals) {
+		c.target(s, dir, "make\x00"+dir+"\x00"+strings.Join(files, "\x00")+"\x00"+name+"\x00"+strings.Join(s.Argv[1:], "\x00"), m.LinesOf(name))
+	}
+}
+
+// justTargets judges the recipes that a call of just runs.
+func (c *collector) justTargets(s *step.Step, dir string) {
+	text, path, ok := c.justfile(s, dir)
+	if !ok {
+		return
+	}
+	rules, first := recipe.ReadJustfile(text)
+	var goals []string
+	for _, p := range s.Call.Positionals {
+		goals = append(goals, p.Value)
+	}
+	if len(goals) == 0 && first != "" {
+		goals = []string{first}
+	}
+	for _, name := range recipe.Reachable(goals, rules) {
+		r := rules[name]
+		lines := r.Lines
+		if len(lines) > 0 && strings.HasPrefix(lines[0], "#!") {
+			// One script in its own language.
+			script := strings.Join(lines, "\n")
+			if !step.ShellScript(script) {
+				continue
+			}
+			lines = []string{script}
+		}
+		c.target(s, filepath.Dir(path), "just\x00"+path+"\x00"+name, lines)
+	}
+}
+
+// justfile finds the file as just does: the one named, else the nearest above.
+func (c *collector) justfile(s *step.Step, dir string) (text, path string, ok bool) {
+	if named := step.OptionValues(s, "justfile"); len(named) > 0 {
+		path = subpath.Join(dir, named[len(named)-1])
+		text, ok = c.targetFile(s, path)
+		return text, path, ok
+	}
+	for ; ; dir = filepath.Dir(dir) {
+		for _, name := range [...]string{"justfile", "Justfile", ".justfile"} {
+			path = filepath.Join(dir, name)
+			if text, ok = c.targetFile(s, path); ok {
+				return text, path, true
+			}
+		}
+		if dir == c.site.Workspace || filepath.Dir(dir) == dir {
+			return "", "", false
+		}
+	}
 }

@@ -8,52 +8,34 @@ import (
 
 	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/internal/place"
+	"github.com/atip-dev/atip-exec/internal/step"
 	"github.com/atip-dev/atip-exec/internal/subpath"
 )
 
 // below adds what lies in a tree that a step gives out whole: `grep -r x ~` reads
 // ~/.ssh, though what it names is the home.
-func (c *collector) below(s *Step) {
-	if listsOnly(s.Call.Tool) {
+func (c *collector) below(s *step.Step) {
+	if step.ListsOnly(s.Call.Tool) {
 		return
 	}
 	for _, r := range s.Call.Resources {
-		if r.Kind != "path" || r.Class != atip.ClassRoot || r.Access&atip.AccessRead == 0 || !r.Recursive && !descends(s) || !subpath.Within(c.site.Dirs.Home, r.Abs) {
+		if r.Kind != "path" || r.Class != atip.ClassRoot || r.Access&atip.AccessRead == 0 || !r.Recursive && !step.Descends(s) || !subpath.Within(c.site.Dirs.Home, r.Abs) {
 			continue
 		}
-		if c.ctx != nil && strings.ContainsAny(filepath.Base(r.Value), "*?[") && !strings.ContainsAny(filepath.Dir(r.Value), "*?[") && !recursive(s) && !descends(s) && s.Call.Provenance.Rank >= atip.Org {
+		if c.ctx != nil && strings.ContainsAny(filepath.Base(r.Value), "*?[") && !strings.ContainsAny(filepath.Dir(r.Value), "*?[") && !step.Recursive(s) && !step.Descends(s) && s.Call.Provenance.Rank >= atip.Org {
 			continue // the names in one directory, which are looked at one by one
 		}
 		in := atip.Resource{Kind: "path", Value: filepath.Join(c.site.Dirs.Home, ".ssh"), Access: atip.AccessRead, Recursive: true, Why: "below " + r.Value}
 		c.place(c.site.World, &in, s.Cwd)
-		s.raise(in)
+		s.Raise(in)
 		s.Call.Resources = append(s.Call.Resources, in)
 		return
 	}
 }
 
-// listsOnly reports tools that show what exists, not what is in it.
-func listsOnly(tool string) bool {
-	switch tool {
-	case "ls", "stat", "tree", "du", "test", "[", "realpath", "readlink", "dirname", "basename", "find", "fd", "eza", "exa", "lsd", "df", "chmod", "chown", "chgrp", "rm", "mv",
-		"git", "cd", "locate", "file", "mount", "findmnt", "lsof", "fuser", "getfacl", "lsattr", "chattr", "setfacl", "bash", "sh", "dash", ":":
-		return true
-	}
-	return false
-}
-
-// asksOnly reports those of them that tell no more of a file than its directory does.
-func asksOnly(tool string) bool {
-	switch tool {
-	case "ls", "stat", "tree", "du", "test", "[", "realpath", "readlink", "dirname", "basename", "eza", "exa", "lsd":
-		return true
-	}
-	return false
-}
-
 // worksOutside adds the directory of a call that writes, says of no file that it does,
 // and was started outside the workspace: a commit in another repository.
-func (c *collector) worksOutside(s *Step) {
+func (c *collector) worksOutside(s *step.Step) {
 	if s.Call.Effects[atip.Write].Value != atip.Yes || c.ctx != nil && c.ctx.cwdUnknown ||
 		slices.ContainsFunc(s.Call.Resources, func(r atip.Resource) bool { return r.Access&(atip.AccessWrite|atip.AccessDelete) != 0 }) {
 		return
@@ -65,17 +47,8 @@ func (c *collector) worksOutside(s *Step) {
 	s.Call.Resources = append(s.Call.Resources, r)
 }
 
-// descends reports tools that read directories without being told to.
-func descends(s *Step) bool {
-	switch s.Call.Tool {
-	case "rg", "tar", "zip", "rsync", "rclone", "grep", "cp", "scp":
-		return recursive(s) || s.Call.Tool != "grep" && s.Call.Tool != "cp" && s.Call.Tool != "scp"
-	}
-	return false
-}
-
 // sought is the secret that find looks for by name; "" if it looks for none.
-func (c *collector) sought(s *Step) (start, path string) {
+func (c *collector) sought(s *step.Step) (start, path string) {
 	name := ""
 	start = "."
 	for i, w := range s.Argv {
@@ -98,7 +71,7 @@ func (c *collector) sought(s *Step) (start, path string) {
 
 // searched puts the file that find looks for into the command it starts, if the
 // name says that it is a secret: the starting point alone does not.
-func (c *collector) searched(s *Step, argv []string) []string {
+func (c *collector) searched(s *step.Step, argv []string) []string {
 	start, path := c.sought(s)
 	if path == "" || !slices.ContainsFunc(s.Argv, func(w string) bool { return strings.Contains(w, "{}") }) {
 		return c.sifted(s, argv)
@@ -115,11 +88,11 @@ func (c *collector) searched(s *Step, argv []string) []string {
 
 // throughout marks what find starts for everything that it finds: `find ~ -exec rm {} +`
 // names the home, and takes all that lies in it.
-func (c *collector) throughout(s *Step, started []*Step) {
+func (c *collector) throughout(s *step.Step, started []*step.Step) {
 	if s.Call.Tool != "find" {
 		return
 	}
-	starts, _, _ := sieve(s.Argv)
+	starts, _, _ := step.Sieve(s.Argv)
 	for _, in := range started {
 		for i := range in.Call.Resources {
 			r := &in.Call.Resources[i]
@@ -132,11 +105,11 @@ func (c *collector) throughout(s *Step, started []*Step) {
 
 // foundCredentials are files with credentials that a find below the home directory, or
 // above it, comes upon: each that its names do not rule out, one is enough.
-func (c *collector) foundCredentials(s *Step) []string {
-	if s.Call.Tool != "find" || hasHole(s.Argv) {
+func (c *collector) foundCredentials(s *step.Step) []string {
+	if s.Call.Tool != "find" || step.HasHole(s.Argv) {
 		return nil
 	}
-	starts, _, _ := sieve(s.Argv)
+	starts, _, _ := step.Sieve(s.Argv)
 	var patterns []string
 	depth := -1
 	for i := 1; i+1 < len(s.Argv); i++ {
@@ -178,7 +151,7 @@ func (c *collector) foundCredentials(s *Step) []string {
 
 // onCredentials is the command that find starts, with such a file in it; nil if it comes
 // upon none.
-func (c *collector) onCredentials(s *Step, argv []string) []string {
+func (c *collector) onCredentials(s *step.Step, argv []string) []string {
 	found := c.foundCredentials(s)
 	at := slices.IndexFunc(s.Argv, func(w string) bool { return strings.HasPrefix(w, "-exec") || strings.HasPrefix(w, "-ok") })
 	if len(found) == 0 || at < 0 || len(s.Argv) < at+1+len(argv) {

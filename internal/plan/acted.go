@@ -6,15 +6,15 @@ import (
 	"strings"
 
 	"github.com/atip-dev/atip-exec/atip"
-	"github.com/atip-dev/atip-exec/internal/effects"
 	"github.com/atip-dev/atip-exec/internal/place"
+	"github.com/atip-dev/atip-exec/internal/step"
 	"github.com/atip-dev/atip-exec/internal/subpath"
 )
 
 // actedOn lists the files whose content a step that reaches other machines may send or apply:
 // each word, or what follows one of "@<=," in it, that names a regular file, and the files that
 // its tool reads by itself. What a push sends is no file; see sent.
-func (p *Plan) actedOn(s *effects.Step) []string {
+func (p *Plan) actedOn(s *step.Step) []string {
 	if s.Call.Effects[atip.Network].Value == atip.No {
 		return nil
 	}

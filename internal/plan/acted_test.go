@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/atip-dev/atip-exec/atip"
-	"github.com/atip-dev/atip-exec/internal/effects"
+	"github.com/atip-dev/atip-exec/internal/step"
 )
 
 func TestActedOn(t *testing.T) {
@@ -32,7 +32,7 @@ func TestActedOn(t *testing.T) {
 		{"docker", "build", []string{"docker", "build", "--push", "app"}, []string{"app/Dockerfile"}},
 		{"terraform", "apply", []string{"terraform", "apply"}, []string{"main.tf"}},
 	} {
-		s := &effects.Step{Argv: tt.argv}
+		s := &step.Step{Argv: tt.argv}
 		s.Cwd, s.Call.Tool, s.Call.Path = dir, tt.tool, []string{tt.path}
 		s.Call.Effects[atip.Network] = atip.Fact{Value: atip.Yes}
 		got := (&Plan{}).actedOn(s)

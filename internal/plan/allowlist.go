@@ -3,8 +3,8 @@ package plan
 import (
 	"slices"
 
-	"github.com/atip-dev/atip-exec/internal/effects"
 	"github.com/atip-dev/atip-exec/internal/quote"
+	"github.com/atip-dev/atip-exec/internal/step"
 	"github.com/atip-dev/atip-exec/policy"
 	"github.com/atip-dev/atip-exec/trust"
 )
@@ -40,10 +40,10 @@ func (p *judging) onlyApproved() error {
 	return nil
 }
 
-func shellBuiltin(s *effects.Step) bool { return s.Call.Provenance.Source == "shell:builtin" }
+func shellBuiltin(s *step.Step) bool { return s.Call.Provenance.Source == "shell:builtin" }
 
 // unapproved says why a step may not run, "" if it may.
-func (p *Plan) unapproved(list policy.Allowlist, s *effects.Step, known map[string]string) (string, error) {
+func (p *Plan) unapproved(list policy.Allowlist, s *step.Step, known map[string]string) (string, error) {
 	if len(s.ID.Chain) == 0 {
 		return "it is not known which file would run", nil
 	}

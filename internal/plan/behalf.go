@@ -6,10 +6,10 @@ import (
 	"strings"
 
 	"github.com/atip-dev/atip-exec/atip"
-	"github.com/atip-dev/atip-exec/internal/effects"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/quote"
+	"github.com/atip-dev/atip-exec/internal/step"
 	"github.com/atip-dev/atip-exec/policy"
 )
 
@@ -116,7 +116,7 @@ func (p *Plan) handedOn() []string {
 		p.Warnings = append(p.Warnings, "delegation.credentials is pass, but the token names no tools: none is handed on")
 	}
 	var out []string
-	for _, tool := range tools[:min(len(tools), effects.MaxSteps)] {
+	for _, tool := range tools[:min(len(tools), step.MaxSteps)] {
 		for _, name := range p.secretsOf(tool) {
 			if !slices.Contains(out, name) {
 				out = append(out, name)

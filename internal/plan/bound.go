@@ -14,9 +14,9 @@ import (
 
 	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/internal/approve"
-	"github.com/atip-dev/atip-exec/internal/effects"
 	"github.com/atip-dev/atip-exec/internal/nest"
 	"github.com/atip-dev/atip-exec/internal/regular"
+	"github.com/atip-dev/atip-exec/internal/step"
 	"github.com/atip-dev/atip-exec/internal/subpath"
 	"github.com/atip-dev/atip-exec/sandbox"
 )
@@ -120,7 +120,7 @@ func (p *Plan) boundEnvironment() map[string]any {
 // boundFiles adds the files whose content the step runs or reads: a script, a
 // Makefile, a manifest. What lies in a directory is not read here; the sandbox and
 // the effects bound it.
-func (p *Plan) boundFiles(s *effects.Step, into map[string]any) {
+func (p *Plan) boundFiles(s *step.Step, into map[string]any) {
 	add := func(path string) {
 		name := strings.ToValidUTF8(path, "\ufffd")
 		if _, ok := into[name]; ok || path == "" {

@@ -10,11 +10,11 @@ import (
 
 	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/internal/delegation"
-	"github.com/atip-dev/atip-exec/internal/effects"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/gitrepo"
 	"github.com/atip-dev/atip-exec/internal/place"
+	"github.com/atip-dev/atip-exec/internal/step"
 	"github.com/atip-dev/atip-exec/internal/subpath"
 	"github.com/atip-dev/atip-exec/policy"
 	"github.com/atip-dev/atip-exec/sandbox"
@@ -24,7 +24,7 @@ import (
 // like that of -c, but a shell is one of the programs for which a private root is worth its
 // price.
 func (p *Plan) namesShell() bool {
-	return !p.Invocation.IsShell && len(p.Invocation.Argv) > 0 && effects.IsShell(filepath.Base(p.Invocation.Argv[0]))
+	return !p.Invocation.IsShell && len(p.Invocation.Argv) > 0 && step.IsShell(filepath.Base(p.Invocation.Argv[0]))
 }
 
 // confining is a confinement that is being made. What it holds itself is not yet the plan's.
@@ -192,7 +192,7 @@ func (p *Plan) Started() { p.hostCwdMade = false }
 
 // changes are the places where a command changes protected names by itself: git its settings and
 // submodules, a removal what lies below the directory that it names.
-func (p *Plan) changes(s *effects.Step) (out []string) {
+func (p *Plan) changes(s *step.Step) (out []string) {
 	if (s.Call.Tool == "git" || slices.Contains(s.Call.Execs, "git")) && s.Call.Effects[atip.Write].Value != atip.No && p.Workspace != "" {
 		out = append(out, p.Workspace)
 	}
@@ -467,7 +467,7 @@ func (p *Plan) environment() Env {
 // gitEnvironment closes the ways in which git starts programs that a repository
 // chose. An empty diff.external would make `git diff` fail, so named drivers are
 // left to the check of .git/config.
-func gitEnvironment(set map[string]string, s *effects.Step) {
+func gitEnvironment(set map[string]string, s *step.Step) {
 	config := [][2]string{{"core.fsmonitor", "false"}, {"safe.bareRepository", "explicit"}, {"protocol.ext.allow", "never"}}
 	if s.Call.Effects[atip.Write].Value == atip.No {
 		config = append(config, [2]string{"core.hooksPath", "/dev/null"}, [2]string{"log.showSignature", "false"}, [2]string{"core.pager", "cat"})

@@ -1,7 +1,7 @@
 package plan
 
 import (
-	"github.com/atip-dev/atip-exec/internal/effects"
+	"github.com/atip-dev/atip-exec/internal/step"
 	"github.com/atip-dev/atip-exec/policy"
 	"github.com/atip-dev/atip-exec/sandbox"
 )
@@ -9,7 +9,7 @@ import (
 // judging is a decision that is being made about a plan. What it holds itself is not yet the plan's.
 type judging struct {
 	*Plan
-	Steps []*effects.Step
+	Steps []*step.Step
 	Decision
 }
 
@@ -22,7 +22,7 @@ func (p *Plan) decide() (err error) {
 
 // decision is what policy says of the steps, and the steps as they were judged. With an error it is
 // what was decided until then.
-func (p *Plan) decision() (Decision, []*effects.Step, error) {
+func (p *Plan) decision() (Decision, []*step.Step, error) {
 	j := &judging{Plan: p, Steps: p.Steps}
 	req := policy.Request{Agent: p.Agent(), Session: p.Machine.Getenv("ATIP_SESSION_ID"), CI: p.InCI(), Workspace: p.Workspace, Cwd: p.Cwd, Now: p.Began, BillableLeft: p.billableBudget(),
 		Edges: p.Edges, Ceiling: p.Invocation.Ceiling}

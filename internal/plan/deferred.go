@@ -4,8 +4,8 @@ import (
 	"slices"
 
 	"github.com/atip-dev/atip-exec/atip"
-	"github.com/atip-dev/atip-exec/internal/effects"
 	"github.com/atip-dev/atip-exec/internal/gate"
+	"github.com/atip-dev/atip-exec/internal/step"
 	"github.com/atip-dev/atip-exec/policy"
 )
 
@@ -19,7 +19,7 @@ func (p *Plan) gateable() bool {
 // deferUnknown decides once more without the words that are not known, where they alone
 // keep the plan from being allowed. Each program that they start is decided when it starts.
 func (p *judging) deferUnknown(req policy.Request) {
-	if p.Decision.Action == policy.Allow || !slices.ContainsFunc(p.Steps, func(s *effects.Step) bool { return s.Known != nil }) {
+	if p.Decision.Action == policy.Allow || !slices.ContainsFunc(p.Steps, func(s *step.Step) bool { return s.Known != nil }) {
 		return
 	}
 	whole, steps := p.Decision, p.Steps
@@ -50,5 +50,5 @@ func (p *Plan) Gated() bool {
 
 // forks reports whether something of the run may start programs.
 func (p *Plan) forks() bool {
-	return slices.ContainsFunc(p.Steps, func(s *effects.Step) bool { return s.Call.Effects[atip.Subprocess].Value != atip.No })
+	return slices.ContainsFunc(p.Steps, func(s *step.Step) bool { return s.Call.Effects[atip.Subprocess].Value != atip.No })
 }

@@ -2,7 +2,7 @@ package plan
 
 import (
 	"github.com/atip-dev/atip-exec/atip"
-	"github.com/atip-dev/atip-exec/internal/effects"
+	"github.com/atip-dev/atip-exec/internal/step"
 	"github.com/atip-dev/atip-exec/policy"
 	"github.com/atip-dev/atip-exec/sandbox"
 	"github.com/atip-dev/atip-exec/trust"
@@ -35,7 +35,7 @@ func DangersOf(set atip.Set) []string {
 }
 
 // dangers lists the effects of a step under their names in plans.
-func dangers(s *effects.Step) map[string]any {
+func dangers(s *step.Step) map[string]any {
 	out := map[string]any{}
 	for _, e := range DangerKeys() {
 		out[DangerName(e)] = s.Value(e).String()
@@ -44,7 +44,7 @@ func dangers(s *effects.Step) map[string]any {
 }
 
 // ProvenanceOf lists the stated effects with where they come from.
-func ProvenanceOf(s *effects.Step) map[string]atip.Fact {
+func ProvenanceOf(s *step.Step) map[string]atip.Fact {
 	out := map[string]atip.Fact{}
 	for _, e := range DangerKeys() {
 		if f := s.Call.Effects[e]; f.Value != atip.Unknown {

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/atip-dev/atip-exec/filter"
-	"github.com/atip-dev/atip-exec/internal/effects"
+	"github.com/atip-dev/atip-exec/internal/step"
 )
 
 // environRules is what the plan knows when the environment is built.
@@ -30,13 +30,13 @@ func scrub(environ []string, r environRules) (out Env, withheld []string) {
 		if _, replaced := r.set[name]; replaced {
 			continue
 		}
-		credential := filter.CredentialName(name) || name == "SSH_AUTH_SOCK" || effects.HasUserinfo(value)
+		credential := filter.CredentialName(name) || name == "SSH_AUTH_SOCK" || step.HasUserinfo(value)
 		switch {
-		case effects.MatchesName(r.drop, name):
+		case step.MatchesName(r.drop, name):
 			out.Dropped = append(out.Dropped, name)
 			continue
-		case effects.MatchesName(r.pass, name):
-		case effects.LoadsCode(name), strings.HasPrefix(name, "ATIP_EXEC_"), name == "ATIP_DELEGATION":
+		case step.MatchesName(r.pass, name):
+		case step.LoadsCode(name), strings.HasPrefix(name, "ATIP_EXEC_"), name == "ATIP_DELEGATION":
 			out.Dropped = append(out.Dropped, name)
 			continue
 		case credential && !slices.Contains(r.declared, name):

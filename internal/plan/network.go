@@ -4,10 +4,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/atip-dev/atip-exec/internal/effects"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/ip"
 	"github.com/atip-dev/atip-exec/internal/proxy"
+	"github.com/atip-dev/atip-exec/internal/step"
 	"github.com/atip-dev/atip-exec/policy"
 	"github.com/atip-dev/atip-exec/sandbox"
 )
@@ -58,13 +58,13 @@ func (p *confining) network() (sandbox.Net, error) {
 	config := proxy.Config{Deny: np.Deny, Private: np.Private, Upstream: np.Upstream}
 	p.HostList.Forward = map[int]string{}
 	for _, service := range np.Forward {
-		if _, port := effects.SplitPort(service); port != 0 {
+		if _, port := step.SplitPort(service); port != 0 {
 			p.HostList.Forward[port] = service
 		}
 	}
 	for _, h := range g.Hosts {
 		for _, host := range withPorts(h) {
-			if name, port := effects.SplitPort(host); ownLoopback(name) {
+			if name, port := step.SplitPort(host); ownLoopback(name) {
 				// The run has a loopback of its own; the service lies on the machine's.
 				p.HostList.Forward[port] = host
 				continue
@@ -105,7 +105,7 @@ func unknownWord(host string) bool { return strings.IndexByte(host, 0) >= 0 }
 func direct(hosts []string) []sandbox.Direct {
 	var out []sandbox.Direct
 	for _, h := range hosts {
-		name, port := effects.SplitPort(strings.ToLower(h))
+		name, port := step.SplitPort(strings.ToLower(h))
 		if port == 0 {
 			port = 443 // of network.allow
 		}
@@ -125,7 +125,7 @@ func (p *Plan) hostsDelegated() bool {
 
 // withPorts completes a granted host. One whose words leave the port open is a web server.
 func withPorts(host string) []string {
-	if _, port := effects.SplitPort(host); port != 0 {
+	if _, port := step.SplitPort(host); port != 0 {
 		return []string{host}
 	}
 	if strings.Count(host, ":") > 1 && !strings.HasPrefix(host, "[") {

@@ -18,8 +18,8 @@ import (
 	"time"
 
 	"github.com/atip-dev/atip-exec/atip"
-	"github.com/atip-dev/atip-exec/internal/effects"
 	"github.com/atip-dev/atip-exec/internal/quote"
+	"github.com/atip-dev/atip-exec/internal/step"
 	"github.com/atip-dev/atip-exec/internal/subpath"
 	"github.com/atip-dev/atip-exec/policy"
 	"github.com/atip-dev/atip-exec/sandbox"
@@ -147,7 +147,7 @@ func (o *oracle) check(text string) (calls int, err error) {
 	}
 	for _, s := range p.Steps {
 		switch {
-		case s.Certainty() == "opaque", s.RunsCode == policy.CodeOpaque, effects.IsShell(s.Call.Tool) && s.Value(atip.ExecOpaque) == atip.Yes:
+		case s.Certainty() == "opaque", s.RunsCode == policy.CodeOpaque, step.IsShell(s.Call.Tool) && s.Value(atip.ExecOpaque) == atip.Yes:
 			return 0, errUnfit // it says that it does not know
 		case s != main && strings.Contains(s.Argv[0], "/") && !subpath.Within(filepath.Clean(subpath.Join(s.Cwd, s.Argv[0])), o.w.Dir):
 			return 0, errUnfit // not found through PATH, so no stub
@@ -163,7 +163,7 @@ func (o *oracle) check(text string) (calls int, err error) {
 		return 0, err
 	}
 	for _, call := range recorded {
-		if !slices.ContainsFunc(p.Steps, func(s *effects.Step) bool { return o.lists(s, call) }) {
+		if !slices.ContainsFunc(p.Steps, func(s *step.Step) bool { return o.lists(s, call) }) {
 			var plan strings.Builder
 			for _, s := range p.Steps {
 				fmt.Fprintf(&plan, "\n\t%s", quote.Words(s.Argv))
@@ -175,7 +175,7 @@ func (o *oracle) check(text string) (calls int, err error) {
 }
 
 // run starts a plan confined and returns the calls of stubs.
-func (o *oracle) run(p *Plan, main *effects.Step) ([][]string, error) {
+func (o *oracle) run(p *Plan, main *step.Step) ([][]string, error) {
 	if err := os.WriteFile(o.log, nil, 0o644); err != nil {
 		return nil, err
 	}
@@ -219,7 +219,7 @@ func parseCalls(raw []byte) [][]string {
 // lists reports whether a step stands for a call. A word that is not known, a
 // pattern and a placeholder stand for any words; so does the starting point of find,
 // below which all lies that it found.
-func (o *oracle) lists(s *effects.Step, call []string) bool {
+func (o *oracle) lists(s *step.Step, call []string) bool {
 	argv, found := s.Argv, slices.Contains(s.Via, "find") || slices.Contains(s.Via, "fd")
 	if call[0] == "echo" && s.Call.Tool == "xargs" {
 		return true // what xargs runs if it is told nothing
@@ -233,7 +233,7 @@ func (o *oracle) lists(s *effects.Step, call []string) bool {
 	b.WriteString(`(?s)^`)
 	for i, w := range argv[1:] {
 		// A name that was found may lie at any depth: the next word says so.
-		found := found || i+2 < len(argv) && argv[i+2] == filepath.Dir(w)+"/"+effects.SomeName+"/"+filepath.Base(w)
+		found := found || i+2 < len(argv) && argv[i+2] == filepath.Dir(w)+"/"+step.SomeName+"/"+filepath.Base(w)
 		if strings.ContainsAny(w, "*?[") || strings.Contains(w, "…") || strings.Contains(w, "{}") || strings.HasPrefix(w, "/dev/fd/") || found && !strings.HasPrefix(w, "-") {
 			b.WriteString(`(?:[^\x00]*\x00)*?`)
 			continue

@@ -8,12 +8,12 @@ import (
 	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/internal/advice"
 	"github.com/atip-dev/atip-exec/internal/caller"
-	"github.com/atip-dev/atip-exec/internal/effects"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/place"
 	"github.com/atip-dev/atip-exec/internal/quote"
 	"github.com/atip-dev/atip-exec/internal/status"
+	"github.com/atip-dev/atip-exec/internal/step"
 	"github.com/atip-dev/atip-exec/policy"
 )
 
@@ -26,7 +26,7 @@ type OwnPath struct {
 }
 
 // ownStep is what this program itself does for a call: it reads and writes paths.
-func (p *Plan) ownStep(words []string, paths []OwnPath) *effects.Step {
+func (p *Plan) ownStep(words []string, paths []OwnPath) *step.Step {
 	resources := make([]atip.Resource, len(paths))
 	for i, path := range paths {
 		resources[i] = atip.Resource{Kind: "path", Value: path.Value, Access: path.Access, Why: path.Name}

@@ -17,6 +17,7 @@ import (
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/place"
 	"github.com/atip-dev/atip-exec/internal/quote"
+	"github.com/atip-dev/atip-exec/internal/step"
 	"github.com/atip-dev/atip-exec/internal/subpath"
 	"github.com/atip-dev/atip-exec/policy"
 	"github.com/atip-dev/atip-exec/sandbox"
@@ -38,7 +39,7 @@ type Plan struct {
 	Place
 	Rules
 	Reading
-	Steps []*effects.Step // of the reading, in the form in which they were decided
+	Steps []*step.Step // of the reading, in the form in which they were decided
 	Decision
 	Confinement
 	Env
@@ -139,8 +140,8 @@ func (p *Plan) identify() (err error) {
 	}
 	p.Steps, p.Warnings = p.Reading.Steps, append(p.Warnings, p.Reading.Warnings...)
 	p.raiseQuieted()
-	if err == effects.ErrTooMany && !p.Invocation.IsShell {
-		return fault.New(errcode.ShellText, "the command line holds more commands than are judged").WithFix(effects.ErrTooMany.Fix, "")
+	if err == step.ErrTooMany && !p.Invocation.IsShell {
+		return fault.New(errcode.ShellText, "the command line holds more commands than are judged").WithFix(step.ErrTooMany.Fix, "")
 	}
 	if err != nil {
 		return err
@@ -300,7 +301,7 @@ func (p *Plan) Agent() string {
 // raiseQuieted marks the steps whose repository names programs, if nothing in the run is going
 // to tell git otherwise: a run that reaches other machines starts them no more.
 func (p *Plan) raiseQuieted() {
-	if slices.ContainsFunc(p.Steps, func(s *effects.Step) bool { return s.Call.Effects[atip.Network].Value != atip.No }) {
+	if slices.ContainsFunc(p.Steps, func(s *step.Step) bool { return s.Call.Effects[atip.Network].Value != atip.No }) {
 		return
 	}
 	for _, s := range p.Steps {

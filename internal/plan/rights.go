@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"github.com/atip-dev/atip-exec/atip"
-	"github.com/atip-dev/atip-exec/internal/effects"
 	"github.com/atip-dev/atip-exec/internal/gitrepo"
+	"github.com/atip-dev/atip-exec/internal/step"
 	"github.com/atip-dev/atip-exec/policy"
 	"github.com/atip-dev/atip-exec/sandbox"
 	"github.com/atip-dev/atip-exec/trust"
@@ -32,7 +32,7 @@ type Rights struct {
 }
 
 // startsWritten reports a step whose words name a file to execute that a run can have written.
-func (p *Plan) startsWritten(s *effects.Step) bool {
+func (p *Plan) startsWritten(s *step.Step) bool {
 	return slices.ContainsFunc(s.Call.Resources, func(r atip.Resource) bool {
 		return r.Kind == "path" && r.Access&atip.AccessExec != 0 && r.Abs != "" && p.site().Written(r.Abs)
 	})
@@ -79,7 +79,7 @@ func (p *confining) holds(net sandbox.NetMode, files []string) {
 	}
 	x.path = p.unwrittenPath()
 	p.judgedSettings()
-	if !slices.ContainsFunc(p.Steps, func(s *effects.Step) bool { return s.Foreign() || s.Call.Provenance.Rank < atip.Org }) {
+	if !slices.ContainsFunc(p.Steps, func(s *step.Step) bool { return s.Foreign() || s.Call.Provenance.Rank < atip.Org }) {
 		x.closed = p.closed()
 	}
 }
@@ -251,7 +251,7 @@ func (p *confining) judgedSettings() {
 	if p.frozen(*one) {
 		if refs, err := one.Refs(); err == nil && refs.Named() {
 			settings, p.Rights.refs = settings.Frozen(refs), refs
-			p.Rights.modes = all.Bool("push.autosetupremote") || len(all.All("core.sharedrepository")) > 0 || slices.ContainsFunc(p.Steps, func(s *effects.Step) bool { return hasFlag(s, "--set-upstream", "-u") })
+			p.Rights.modes = all.Bool("push.autosetupremote") || len(all.All("core.sharedrepository")) > 0 || slices.ContainsFunc(p.Steps, func(s *step.Step) bool { return hasFlag(s, "--set-upstream", "-u") })
 		}
 	}
 	p.Rights.Settings = &settings

@@ -9,12 +9,12 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/atip-dev/atip-exec/internal/effects"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/quote"
 	"github.com/atip-dev/atip-exec/internal/regular"
 	"github.com/atip-dev/atip-exec/internal/shell"
+	"github.com/atip-dev/atip-exec/internal/step"
 	"github.com/atip-dev/atip-exec/internal/subpath"
 )
 
@@ -100,7 +100,7 @@ func descriptorPath(name string) bool {
 // foreignInterpreter is the interpreter that the first line of a script names, "" if
 // that is a shell whose language is read here.
 func foreignInterpreter(text string) string {
-	if effects.ShellScript(text) {
+	if step.ShellScript(text) {
 		return ""
 	}
 	line, _, _ := strings.Cut(text, "\n")
@@ -110,7 +110,7 @@ func foreignInterpreter(text string) string {
 // handOver makes the shell read a text that is longer than a word may be from a descriptor.
 func (r *Reading) handOver() {
 	text := r.Text
-	if len(text) <= effects.MaxArg {
+	if len(text) <= step.MaxArg {
 		return
 	}
 	r.TextFD = FreeDescriptor(0)

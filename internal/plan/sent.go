@@ -12,11 +12,11 @@ import (
 	"strings"
 
 	"github.com/atip-dev/atip-exec/atip"
-	"github.com/atip-dev/atip-exec/internal/effects"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/gitrepo"
 	"github.com/atip-dev/atip-exec/internal/quote"
+	"github.com/atip-dev/atip-exec/internal/step"
 	"github.com/atip-dev/atip-exec/internal/subpath"
 	"github.com/atip-dev/atip-exec/policy"
 	"github.com/atip-dev/atip-exec/sandbox"
@@ -26,7 +26,7 @@ import (
 const maxSent = 64
 
 // sends reports a step that sends references of a repository to another one.
-func sends(s *effects.Step) bool {
+func sends(s *step.Step) bool {
 	path := s.Call.Path
 	switch {
 	case len(path) == 0:
@@ -40,12 +40,12 @@ func sends(s *effects.Step) bool {
 }
 
 // pushes is sends of what names its references in words.
-func pushes(s *effects.Step) bool {
+func pushes(s *step.Step) bool {
 	return s.Call.Tool == "git" && len(s.Call.Path) == 1 && s.Call.Path[0] == "push"
 }
 
 // repositoryOf is the one that a step of git uses. own says that its words name it.
-func repositoryOf(s *effects.Step) (r gitrepo.Repository, own bool, err error) {
+func repositoryOf(s *step.Step) (r gitrepo.Repository, own bool, err error) {
 	base := subpath.Join(s.Cwd, s.Call.Chdir)
 	for _, o := range s.Call.Options {
 		if o.Flag == "--git-dir" {
@@ -84,7 +84,7 @@ func (p *Plan) sent() (map[string]any, error) {
 		if err := refs.Sent(p.push(s), into); err != nil {
 			return nil, err
 		}
-		if effects.Recurses(s) {
+		if step.Recurses(s) {
 			for _, tree := range r.Pointers(p.Dirs.Home).Trees {
 				sub, err := gitrepo.At(tree)
 				if err != nil {
@@ -120,7 +120,7 @@ func (p *Plan) sent() (map[string]any, error) {
 }
 
 // push says what the words of a step send, and the settings where the words leave it to them.
-func (p *Plan) push(s *effects.Step) gitrepo.Push {
+func (p *Plan) push(s *step.Step) gitrepo.Push {
 	if s.Call.Tool == "gh" {
 		return gitrepo.Push{Specs: []string{"HEAD"}}
 	}
@@ -159,7 +159,7 @@ func (p *Plan) push(s *effects.Step) gitrepo.Push {
 }
 
 // hasFlag reports an option, by the first letters of its name, too.
-func hasFlag(s *effects.Step, long string, short ...string) bool {
+func hasFlag(s *step.Step, long string, short ...string) bool {
 	return slices.ContainsFunc(s.Call.Options, func(o atip.OptionUse) bool {
 		return len(o.Flag) > 3 && strings.HasPrefix(long, o.Flag) || slices.Contains(short, o.Flag)
 	})
@@ -223,7 +223,7 @@ func (p *Plan) Subjects() map[string]string {
 }
 
 // localRemotes are the repositories of this machine to which a step sends.
-func localRemotes(s *effects.Step) []string {
+func localRemotes(s *step.Step) []string {
 	var out []string
 	for _, r := range s.Call.Resources {
 		// A name that no remote has is a path to git, too, and none to a person.

@@ -6,7 +6,7 @@ import (
 
 	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/internal/approve"
-	"github.com/atip-dev/atip-exec/internal/effects"
+	"github.com/atip-dev/atip-exec/internal/step"
 	"github.com/atip-dev/atip-exec/policy"
 )
 
@@ -40,7 +40,7 @@ func (p *Plan) sessionScope() *approve.Scope {
 }
 
 // scopeOf is the step as a part of a session's scope.
-func scopeOf(s *effects.Step, danger atip.Set) (approve.ScopeStep, bool) {
+func scopeOf(s *step.Step, danger atip.Set) (approve.ScopeStep, bool) {
 	out := approve.ScopeStep{Tool: s.Call.Tool, SHA256: s.ID.Digest, Command: s.Call.Path}
 	if s.Missing != nil || s.ID.Digest == "" || s.Certainty() != "exact" || s.RunsCode != policy.CodeNone {
 		return out, false

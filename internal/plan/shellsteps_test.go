@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/atip-dev/atip-exec/internal/caller"
-	"github.com/atip-dev/atip-exec/internal/effects"
 	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/internal/step"
 	"github.com/atip-dev/atip-exec/policy"
 )
 
@@ -133,7 +133,7 @@ func TestWhatAStringStarts(t *testing.T) {
 	if n := len(p.Argv); p.Argv[n-2] != "name" || p.Argv[n-1] != "one" {
 		t.Errorf("starts %q", p.Argv)
 	}
-	long, err := Make(Invocation{Shell: "ls; echo " + strings.Repeat("x", effects.MaxArg), IsShell: true}, m)
+	long, err := Make(Invocation{Shell: "ls; echo " + strings.Repeat("x", step.MaxArg), IsShell: true}, m)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -231,7 +231,7 @@ func TestHostSnapshot(t *testing.T) {
 func TestPortsOfURLs(t *testing.T) {
 	m := shellWorld(t)
 	for value, want := range map[string]int{"http://127.0.0.1:2375/x": 2375, "127.0.0.1:2375/x": 2375, "http://a:b@h:99?x": 99, "http://[::1]:8001/": 8001, "http://h/a:1": 0, "h": 0, "http://h:x/": 0} {
-		if got := effects.UrlPort(value); got != want {
+		if got := step.UrlPort(value); got != want {
 			t.Errorf("%s: %d, want %d", value, got, want)
 		}
 	}

@@ -6,10 +6,10 @@ import (
 	"slices"
 
 	"github.com/atip-dev/atip-exec/atip"
-	"github.com/atip-dev/atip-exec/internal/effects"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/quote"
+	"github.com/atip-dev/atip-exec/internal/step"
 	"github.com/atip-dev/atip-exec/internal/subpath"
 	"github.com/atip-dev/atip-exec/policy"
 	"github.com/atip-dev/atip-exec/sandbox"
@@ -54,7 +54,7 @@ func (p *Plan) NamesInTmp() bool {
 
 // OpensFile reports a command that writes a name by opening it as a file. One that makes a
 // directory or a link, or renames something to it, finds a file in its way.
-func OpensFile(s *effects.Step) bool {
+func OpensFile(s *step.Step) bool {
 	switch s.Call.Tool {
 	case "mkdir", "ln", "link", "mkfifo", "mknod", "mktemp", "mv", "install", "rsync", "unzip", "git":
 		return false

@@ -8,10 +8,10 @@ import (
 
 	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/internal/caller"
-	"github.com/atip-dev/atip-exec/internal/effects"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/place"
+	"github.com/atip-dev/atip-exec/internal/step"
 	"github.com/atip-dev/atip-exec/internal/subpath"
 	"github.com/atip-dev/atip-exec/internal/undo"
 	"github.com/atip-dev/atip-exec/policy"
@@ -124,13 +124,13 @@ func (p *Plan) UndoOf(s *policy.Step, c undo.Coverage) (policy.Undo, []string) {
 		}
 		switch r.Class {
 		case atip.ClassWorkspace, atip.ClassWorkspaceTracked, atip.ClassWorkspaceRegenerable, atip.ClassWorkspaceVCS:
-			if !strings.Contains(r.Abs, effects.SomeName) {
+			if !strings.Contains(r.Abs, step.SomeName) {
 				touched = append(touched, undo.Touched{Path: r.Abs})
 				continue
 			}
 			// What is lost of all that it may name.
-			top, means := effects.KnownDir(r.Abs), effects.Means(r.Abs)
-			touched = append(touched, undo.Touched{Path: top + "/" + effects.SomeName})
+			top, means := step.KnownDir(r.Abs), step.Means(r.Abs)
+			touched = append(touched, undo.Touched{Path: top + "/" + step.SomeName})
 			for _, l := range c.Losses {
 				if mayTake(top, means, l.Path) {
 					touched = append(touched, undo.Touched{Path: l.Path})

@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"github.com/atip-dev/atip-exec/atip"
-	"github.com/atip-dev/atip-exec/internal/effects"
 	"github.com/atip-dev/atip-exec/internal/place"
+	"github.com/atip-dev/atip-exec/internal/step"
 	"github.com/atip-dev/atip-exec/internal/subpath"
 	"github.com/atip-dev/atip-exec/policy"
 	"github.com/atip-dev/atip-exec/sandbox"
@@ -61,7 +61,7 @@ func (p *Plan) hiddenSecrets(mode sandbox.EnvFiles, networked bool) []string {
 // namesSecret reports whether a step names the file itself, so that it was judged, or removes a
 // directory above it, where a cover would stay in the way.
 func (p *Plan) namesSecret(path string) bool {
-	return slices.ContainsFunc(p.Steps, func(s *effects.Step) bool {
+	return slices.ContainsFunc(p.Steps, func(s *step.Step) bool {
 		return slices.ContainsFunc(s.Call.Resources, func(r atip.Resource) bool {
 			if r.Kind != "path" || r.Abs == "" {
 				return false

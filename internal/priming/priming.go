@@ -21,7 +21,6 @@ import (
 
 	"github.com/atip-dev/atip-exec/internal/approve"
 	"github.com/atip-dev/atip-exec/internal/caller"
-	"github.com/atip-dev/atip-exec/internal/effects"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/flock"
@@ -30,6 +29,7 @@ import (
 	"github.com/atip-dev/atip-exec/internal/prime"
 	"github.com/atip-dev/atip-exec/internal/quote"
 	"github.com/atip-dev/atip-exec/internal/regular"
+	"github.com/atip-dev/atip-exec/internal/step"
 	"github.com/atip-dev/atip-exec/shims"
 )
 
@@ -127,7 +127,7 @@ func (x *Priming) Ask() error {
 	var seen []string
 	for _, s := range p.Steps {
 		if s.Primes == nil && slices.Contains(config.Tools, s.Call.Tool) {
-			s.Primes = &effects.Primes{}
+			s.Primes = &step.Primes{}
 		}
 		if s.Missing != nil || s.Primes == nil || s.ID.Digest == "" || slices.Contains(seen, s.ID.Digest) || p.Inside() {
 			continue
@@ -143,7 +143,7 @@ func (x *Priming) Ask() error {
 	return nil
 }
 
-func (x *Priming) primeStep(s *effects.Step, config settings) error {
+func (x *Priming) primeStep(s *step.Step, config settings) error {
 	p := x.plan
 	asked, _ := prime.ModeByName(p.Invocation.Prime)
 	mode := asked.AtLeast(config.Minimum)
@@ -207,7 +207,7 @@ func (x *Priming) primeStep(s *effects.Step, config settings) error {
 
 // primed returns what is kept for a tool, or asks it under a lock, so that eight first
 // calls at once ask once.
-func primed(p *plan.Plan, s *effects.Step, q prime.Request, timeout time.Duration) (entry *primeEntry, fresh bool, changed []string, err error) {
+func primed(p *plan.Plan, s *step.Step, q prime.Request, timeout time.Duration) (entry *primeEntry, fresh bool, changed []string, err error) {
 	file := primeFile(p, s, q)
 	if e := readPrime(file); e != nil {
 		return e, false, nil, nil
@@ -264,7 +264,7 @@ func (x *Priming) notePrime(t Tool) {
 
 // ownPrime keeps what a tool answers its caller, who asks it by the words of the RFC.
 type ownPrime struct {
-	step    *effects.Step
+	step    *step.Step
 	request prime.Request
 	to      io.Writer
 	kept    []byte
@@ -328,7 +328,7 @@ func (x *Priming) Keep() {
 	x.notePrime(Tool{Tool: o.step.Call.Tool, Asked: true, Changed: changed})
 }
 
-func primeFile(p *plan.Plan, s *effects.Step, q prime.Request) string {
+func primeFile(p *plan.Plan, s *step.Step, q prime.Request) string {
 	sum := sha256.Sum256([]byte(q.AgentID + "\x00" + q.SessionID))
 	return filepath.Join(p.Dirs.State, "prime", s.ID.Digest, hex.EncodeToString(sum[:])+".json")
 }
@@ -369,7 +369,7 @@ func writePrime(file string, e *primeEntry) error {
 
 // askPrime starts the tool with prime, through the whole of atip-exec: policy and sandbox
 // are those of that command.
-func askPrime(p *plan.Plan, s *effects.Step, q prime.Request, timeout time.Duration) *primeEntry {
+func askPrime(p *plan.Plan, s *step.Step, q prime.Request, timeout time.Duration) *primeEntry {
 	now := time.Now()
 	raw, f := runPrime(p, q.Words(s.Argv[0], s.Primes.Metadata), timeout)
 	if f == nil {
@@ -443,7 +443,7 @@ func runPrime(p *plan.Plan, words []string, timeout time.Duration) ([]byte, *fau
 }
 
 // takePrimeToken takes one token from the bucket of the tool's own limit.
-func takePrimeToken(p *plan.Plan, s *effects.Step, r *prime.Response) (wait time.Duration, err error) {
+func takePrimeToken(p *plan.Plan, s *step.Step, r *prime.Response) (wait time.Duration, err error) {
 	wait, err = ledger.Draw(p.LedgerDir(), "prime:"+s.ID.Digest, r.Capacity(), r.PerSecond())
 	if errors.Is(err, fs.ErrPermission) {
 		return 0, nil // inside another run, which took its own
@@ -465,7 +465,7 @@ func Of(tool string, q prime.Request, m caller.Machine) (json.RawMessage, error)
 	}
 	s := p.Steps[0]
 	if s.Primes == nil && slices.Contains(config.Tools, s.Call.Tool) {
-		s.Primes = &effects.Primes{}
+		s.Primes = &step.Primes{}
 	}
 	switch {
 	case s.Missing != nil:

@@ -8,10 +8,10 @@ import (
 
 	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/internal/caller"
-	"github.com/atip-dev/atip-exec/internal/effects"
 	"github.com/atip-dev/atip-exec/internal/place"
 	"github.com/atip-dev/atip-exec/internal/plan"
 	"github.com/atip-dev/atip-exec/internal/prime"
+	"github.com/atip-dev/atip-exec/internal/step"
 	"github.com/atip-dev/atip-exec/trust"
 )
 
@@ -28,9 +28,9 @@ func BenchmarkPrimeCached(b *testing.B) {
 func benchmarkPrimed(b *testing.B, more string) {
 	dir := b.TempDir()
 	p := &plan.Plan{Place: plan.Place{Dirs: place.Dirs{State: dir, Config: dir}}, Machine: caller.Machine{UID: os.Getuid(), Environ: []string{"ATIP_SESSION_ID=s", "ATIP_AGENT_ID=a"}}}
-	s := &effects.Step{ID: trust.Identity{Digest: "d"}, Primes: &effects.Primes{}}
+	s := &step.Step{ID: trust.Identity{Digest: "d"}, Primes: &step.Primes{}}
 	s.Call = atip.Call{Tool: "t", Path: []string{"work"}}
-	p.Steps = []*effects.Step{s}
+	p.Steps = []*step.Step{s}
 	raw := []byte(primedAnswer + more + "}")
 	file := primeFile(p, s, prime.Request{AgentID: p.Agent(), SessionID: p.PrimeSession()})
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {

@@ -7,10 +7,10 @@ import (
 	"syscall"
 
 	"github.com/atip-dev/atip-exec/internal/drive"
-	"github.com/atip-dev/atip-exec/internal/effects"
 	"github.com/atip-dev/atip-exec/internal/plan"
 	"github.com/atip-dev/atip-exec/internal/starts"
 	"github.com/atip-dev/atip-exec/internal/status"
+	"github.com/atip-dev/atip-exec/internal/step"
 	"github.com/atip-dev/atip-exec/internal/subpath"
 	"github.com/atip-dev/atip-exec/sandbox"
 )
@@ -20,7 +20,7 @@ func (x *execution) launch() (*sandbox.Proc, error) {
 	p, main := x.plan, x.plan.Steps[0]
 	x.starts = starts.New(p, x.clean, x.note)
 	path, byDescriptor, file := main.Executable.Start()
-	cmd := sandbox.Cmd{Path: path, ByDescriptor: byDescriptor, File: file, Argv: effects.LoginArgv(p.Argv, p.Env.Entries, p.Commands()...), Env: p.Env.Entries, Stdin: x.binds.Stdin, Stdout: x.binds.Stdout, Stderr: x.binds.Stderr,
+	cmd := sandbox.Cmd{Path: path, ByDescriptor: byDescriptor, File: file, Argv: step.LoginArgv(p.Argv, p.Env.Entries, p.Commands()...), Env: p.Env.Entries, Stdin: x.binds.Stdin, Stdout: x.binds.Stdout, Stderr: x.binds.Stderr,
 		Pass: x.binds.Pass, Umask: p.Policies.Process().Umask, Check: main.Executable.CheckStarted, Stopped: x.stopped}
 	if main.Executable.Inherit() {
 		// The interpreter opens the script by the name that the kernel hands it, so the

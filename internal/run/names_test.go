@@ -28,7 +28,7 @@ var spelled = []struct{ file, names, why string }{
 	{"internal/cli/policies/policy_corpus.go", ".git/config", "a repository that is made for a judgement"},
 	{"internal/effects/led.go", ".npmrc", "that of a project, for the servers it names"},
 	{"internal/effects/sshconfig.go", ".ssh", "where ssh reads its settings"},
-	{"internal/effects/steps.go", "authorized_keys", "a secret of a home, which lets others in as well"},
+	{"internal/step/step.go", "authorized_keys", "a secret of a home, which lets others in as well"},
 	{"internal/effects/trees.go", ".ssh", "what a search of a home comes upon, for one"},
 	{"internal/gitrepo/config.go", ".gitconfig", "where git reads its settings"},
 	{"internal/plan/plan.go", ".git/config", "the name of a file in a plan"},

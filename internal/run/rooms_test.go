@@ -59,7 +59,7 @@ var rooms = map[string]map[string]string{
 }
 
 // pure are the packages that decide from what they are handed: no clock.
-var pure = []string{"atip", "internal/effects", "policy", "internal/shell", "internal/prime", "internal/hostword", "internal/gitrepo", "internal/runfile", "internal/fault", "internal/ip", "trust/signer"}
+var pure = []string{"atip", "internal/effects", "internal/step", "internal/recipe", "policy", "internal/shell", "internal/prime", "internal/hostword", "internal/gitrepo", "internal/runfile", "internal/fault", "internal/ip", "trust/signer"}
 
 // sources hands the parsed files of the programs to f, without tests and scripts.
 func sources(t *testing.T, f func(name string, set *token.FileSet, file *ast.File)) {

@@ -1,4 +1,4 @@
-// Command readers says how many rows of the corpus each reader of internal/effects buys: it leaves
+// Command readers says how many rows of the corpus each reader of internal/effects and internal/step buys: it leaves
 // one function after the other empty and counts the rows that are then decided otherwise than
 // their label accepts. With names as arguments it tries only those.
 package main
@@ -24,7 +24,7 @@ import (
 	"github.com/atip-dev/atip-exec/internal/plan"
 )
 
-const read = "internal/effects"
+var read = [...]string{"internal/effects", "internal/step"}
 
 func main() {
 	var err error
@@ -95,9 +95,13 @@ type reader struct {
 // readers are the methods and functions that are given a step and answer with nothing, or with
 // what their zero value says: nothing was found.
 func readers(only []string) ([]reader, error) {
-	files, err := filepath.Glob(filepath.Join(read, "*.go"))
-	if err != nil {
-		return nil, err
+	var files []string
+	for _, dir := range read {
+		in, err := filepath.Glob(filepath.Join(dir, "*.go"))
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, in...)
 	}
 	var out []reader
 	for _, file := range files {
@@ -122,7 +126,7 @@ func readers(only []string) ([]reader, error) {
 				return string(raw[fset.Position(n.Pos()).Offset:fset.Position(n.End()).Offset])
 			}
 			signature := text(fn.Type)
-			if !strings.Contains(signature, "*Step") && (fn.Recv == nil || !strings.Contains(text(fn.Recv), "links")) {
+			if !strings.Contains(signature, "*Step") && !strings.Contains(signature, "*step.Step") && (fn.Recv == nil || !strings.Contains(text(fn.Recv), "links")) {
 				continue
 			}
 			body, zero := "", []string{}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/atip-dev/atip-exec/internal/cli"
 	"github.com/atip-dev/atip-exec/internal/cli/completions"
-	"github.com/atip-dev/atip-exec/internal/effects"
+	"github.com/atip-dev/atip-exec/internal/step"
 )
 
 // TestFacesAgree holds that every verb and flag of the one table is in each face that is
@@ -19,7 +19,7 @@ func TestFacesAgree(t *testing.T) {
 	skill := selfSkill()
 	commands, _ := cli.AgentDocument()["commands"].(map[string]any)
 	for _, s := range cli.Specs() {
-		if s.Verb != "" && !effects.OwnVerb(s.Verb) {
+		if s.Verb != "" && !step.OwnVerb(s.Verb) {
 			t.Errorf("%s is no verb of the command line", s.Verb)
 		}
 		if s.Verb != "" && s.Program == "atip" && verbs(s.Verb) == nil {

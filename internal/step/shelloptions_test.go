@@ -1,4 +1,4 @@
-package effects
+package step
 
 import (
 	"slices"
@@ -33,7 +33,7 @@ func TestShellWords(t *testing.T) {
 	} {
 		in := strings.Fields(row.in)
 		kept := slices.Clone(in)
-		if got := strings.Join(shellWords(in), " "); got != row.want {
+		if got := strings.Join(ShellWords(in), " "); got != row.want {
 			t.Errorf("%s: read as %q, want %q", row.in, got, row.want)
 		}
 		if !slices.Equal(in, kept) {
@@ -50,7 +50,7 @@ func TestEnvWords(t *testing.T) {
 		{"env a -", "env a -"},
 		{"env", "env"},
 	} {
-		if got := strings.Join(envWords(strings.Fields(row.in)), " "); got != row.want {
+		if got := strings.Join(EnvWords(strings.Fields(row.in)), " "); got != row.want {
 			t.Errorf("%s: read as %q, want %q", row.in, got, row.want)
 		}
 	}

@@ -1,4 +1,4 @@
-package effects
+package step
 
 import (
 	"reflect"
@@ -35,7 +35,7 @@ func TestSieve(t *testing.T) {
 		{[]string{"find", ".", "-iname", "A", "-mtime", "+3", "-delete"}, []string{"."}, []string{"A…", "…/A…"}, true},
 		{[]string{"find", ".", "-name", "a", ",", "-exec", "rm", "{}", "+"}, []string{"."}, nil, false},
 	} {
-		starts, names, ok := sieve(c.argv)
+		starts, names, ok := Sieve(c.argv)
 		if !reflect.DeepEqual(starts, c.starts) || !reflect.DeepEqual(names, c.names) || ok != c.ok {
 			t.Errorf("%q: %q %q %v", c.argv, starts, names, ok)
 		}

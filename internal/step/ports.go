@@ -1,4 +1,4 @@
-package effects
+package step
 
 import (
 	"fmt"
@@ -13,14 +13,14 @@ func portOf(tool string, r atip.Resource) int {
 	if port := UrlPort(r.Value); !scp && port > 0 && port < 1<<16 {
 		return port
 	}
-	if port := schemePort(r.Scheme); port != 0 || !scp {
+	if port := SchemePort(r.Scheme); port != 0 || !scp {
 		return port
 	}
 	return 22
 }
 
-// schemePort is the port that a scheme means, 0 if none is known.
-func schemePort(scheme string) int {
+// SchemePort is the port that a scheme means, 0 if none is known.
+func SchemePort(scheme string) int {
 	switch scheme {
 	case "https", "wss", "git+https":
 		return 443

@@ -1,12 +1,12 @@
-package effects
+package step
 
 import "strings"
 
-// shellWords puts the command line of a shell into the form that its metadata reads:
+// ShellWords puts the command line of a shell into the form that its metadata reads:
 // one letter an option, its value behind it, none that begins with a plus. Shells take
 // the value of a letter from the words behind the whole word (`bash -oc errexit CMD`), go
 // on reading options behind -c, and know each letter with a plus as well, +c like -c.
-func shellWords(argv []string) []string {
+func ShellWords(argv []string) []string {
 	out := argv[:1:1]
 	i := 1
 	// Long options, with one dash or two, stand before all others.
@@ -70,8 +70,8 @@ func LongOption(w string) bool {
 	return false
 }
 
-// envWords writes out what env takes a single dash for: -i.
-func envWords(argv []string) []string {
+// EnvWords writes out what env takes a single dash for: -i.
+func EnvWords(argv []string) []string {
 	for i := 1; i < len(argv); i++ {
 		switch w := argv[i]; {
 		case w == "-":
@@ -87,9 +87,9 @@ func envWords(argv []string) []string {
 	return argv
 }
 
-// zipWords leaves out the lists of patterns that say what zip passes over or takes of its
+// ZipWords leaves out the lists of patterns that say what zip passes over or takes of its
 // files: they name no files, and what they end at is no fixed number of words.
-func zipWords(argv []string) []string {
+func ZipWords(argv []string) []string {
 	var out []string
 	for i := 0; i < len(argv); i++ {
 		switch argv[i] {
@@ -106,9 +106,9 @@ func zipWords(argv []string) []string {
 	return out
 }
 
-// perlWords takes options of perl apart that stand in one word: of `-lne CODE` only the last
+// PerlWords takes options of perl apart that stand in one word: of `-lne CODE` only the last
 // takes the next one, as -l has a value only if digits follow.
-func perlWords(argv []string) []string {
+func PerlWords(argv []string) []string {
 	out := argv[:1:1]
 	for i := 1; i < len(argv); i++ {
 		w := argv[i]
@@ -136,3 +136,7 @@ func perlWords(argv []string) []string {
 	}
 	return out
 }
+
+// MaxArg is the longest text that is handed to a shell as one word: the kernel
+// takes 128 KiB, MAX_ARG_STRLEN.
+const MaxArg = 120000

@@ -1,4 +1,4 @@
-package effects
+package step
 
 import "testing"
 
@@ -12,7 +12,7 @@ func TestEscape(t *testing.T) {
 		{"gdb", "source x", "", false}, {"gdb", "target remote :1", "", false}, {"gdb", "pipe bt | sh", "", false}, {"gdb", "attach 1", "", false}, {"gdb", "make all", "", false},
 		{"tcl", "exec rm -rf ~", "rm -rf ~", true}, {"tcl", "puts [exec id]", "id", true}, {"tcl", "puts hi", "", true},
 	} {
-		if got, ok := escape(row.language, row.line); got != row.want || ok != row.ok {
+		if got, ok := Escape(row.language, row.line); got != row.want || ok != row.ok {
 			t.Errorf("%s: %q: %q, %v", row.language, row.line, got, ok)
 		}
 	}

@@ -1,4 +1,4 @@
-package effects
+package step
 
 import (
 	"path/filepath"
@@ -8,10 +8,10 @@ import (
 	"github.com/atip-dev/atip-exec/atip"
 )
 
-// manages adds what the scripts do that a framework puts into each project, as far as
+// Manages adds what the scripts do that a framework puts into each project, as far as
 // their words are the same everywhere: they run as code of the workspace, but they are
 // also the short way to an empty database.
-func manages(s *Step) {
+func Manages(s *Step) {
 	for i := 0; i+1 < len(s.Argv); i++ {
 		if i > 0 && s.Call.Tool != "python" && s.Call.Tool != "php" {
 			return

@@ -1,4 +1,4 @@
-package effects
+package step
 
 import (
 	"path/filepath"

@@ -1,0 +1,274 @@
+package step
+
+import (
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/quote"
+)
+
+// SomeName stands for a name that only the run will know, in a path whose directory is
+// known: "./…" is anything in or below the working directory.
+const SomeName = "…"
+
+// KnownDir is the directory of a path with SomeName up to where it is known, the path itself if
+// all of it is.
+func KnownDir(path string) string {
+	before, _, hole := strings.Cut(path, SomeName)
+	if !hole {
+		return path
+	}
+	return filepath.Dir(before + "x")
+}
+
+// Means returns what tells the paths for which one with SomeName may stand. Letters of
+// either case are the same, as `find -iname` takes them.
+func Means(path string) func(string) bool {
+	shape, err := regexp.Compile("(?is)^" + strings.ReplaceAll(regexp.QuoteMeta(path), SomeName, ".*") + "$")
+	if err != nil {
+		return func(string) bool { return true } // a name that is no UTF-8
+	}
+	return shape.MatchString
+}
+
+func HasHole(argv []string) bool {
+	for _, w := range argv {
+		if strings.IndexByte(w, 0) >= 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// ParallelTexts are the commands that parallel makes of its own words, as in
+// "parallel gzip {} ::: a b": one for each. It is nil if there may be others.
+func ParallelTexts(s *Step) []string {
+	at := slices.Index(s.Argv, ":::")
+	if at < 0 || HasHole(s.Argv) || len(s.Call.UnknownOptions) > 0 || s.Call.Exactness != atip.Exact || len(s.Call.Positionals) == 0 {
+		return nil
+	}
+	for _, o := range s.Call.Options {
+		switch o.Name {
+		case "jobs", "keep-order", "bar", "eta", "halt", "dry-run", "tag", "ungroup", "group", "no-run-if-empty", "retries", "progress", "verbose":
+		default:
+			return nil
+		}
+	}
+	command, args := s.Argv[len(s.Argv)-len(s.Call.Positionals):at:at], s.Argv[at+1:]
+	template := strings.Join(command, " ")
+	if len(args) == 0 || len(args) > 16 || slices.Contains(args, ":::") || slices.ContainsFunc(args, func(w string) bool { return strings.HasPrefix(w, "::::") || w == ":::+" }) {
+		return nil
+	}
+	bare := strings.ReplaceAll(template, "{}", "")
+	if strings.Contains(bare, "{") && len(command) > 0 {
+		return nil // {.}, {/}, {1}
+	}
+	var out []string
+	for _, a := range args {
+		switch {
+		case len(command) == 0:
+			out = append(out, a)
+		case bare != template:
+			out = append(out, strings.ReplaceAll(template, "{}", quote.Literal(a)))
+		default:
+			out = append(out, template+" "+quote.Literal(a))
+		}
+	}
+	return out
+}
+
+// TakesName reports a program text, or a command, in which a name that is not known
+// stands: "xargs sh -c", "xargs env".
+func TakesName(n atip.Nested) bool {
+	return strings.Contains(n.Text, SomeName) || strings.Contains(n.File, SomeName) || slices.ContainsFunc(n.Argv, func(w string) bool { return strings.Contains(w, SomeName) })
+}
+
+// StartsName reports a program, or a command, that is named by a name that is not known.
+func StartsName(n atip.Nested) bool {
+	return strings.Contains(n.File, SomeName) || slices.ContainsFunc(n.Argv, func(w string) bool { return strings.Contains(w, SomeName) })
+}
+
+// Reader reports tools that append the words they read to the command they run.
+func Reader(tool string) bool { return tool == "xargs" || tool == "parallel" }
+
+// Placeholder is what xargs -I replaces, "" if it appends.
+func Placeholder(s *Step) string {
+	for _, o := range s.Call.Options {
+		if o.Name == "I" || o.Name == "replace" {
+			if o.Value == "" {
+				return "{}"
+			}
+			return o.Value
+		}
+	}
+	return ""
+}
+
+// PlainReader reports that xargs reads words as it does without options.
+func PlainReader(s *Step) bool {
+	for _, o := range s.Call.Options {
+		switch o.Name {
+		case "null", "delimiter", "E", "eof", "arg-file":
+			return false
+		}
+	}
+	return s.Call.Tool == "xargs"
+}
+
+// OpensSockets reports tools that connect a program to a socket.
+func OpensSockets(tool string) bool {
+	switch tool {
+	case "nc", "ncat", "netcat", "socat":
+		return true
+	}
+	return false
+}
+
+// Words splits text as xargs does: at white space, but for quotes.
+func Words(s string) []string {
+	var out []string
+	var b strings.Builder
+	open, quote := false, byte(0)
+	for i := 0; i < len(s); i++ {
+		ch := s[i]
+		switch {
+		case quote != 0:
+			if ch == quote {
+				quote = 0
+			} else {
+				b.WriteByte(ch)
+			}
+		case ch == '\'' || ch == '"':
+			quote, open = ch, true
+		case ch == '\\' && i+1 < len(s):
+			i++
+			b.WriteByte(s[i])
+			open = true
+		case ch == ' ' || ch == '\t' || ch == '\n' || ch == 0:
+			if open {
+				out = append(out, b.String())
+				b.Reset()
+				open = false
+			}
+		default:
+			b.WriteByte(ch)
+			open = true
+		}
+	}
+	if open {
+		out = append(out, b.String())
+	}
+	return out
+}
+
+// MaxSpaced bounds how many names are looked at: such a command walks the tree itself.
+const MaxSpaced = 4096
+
+// Splits reports a name of which one part could be an option.
+func Splits(name string) bool {
+	for i := 1; i < len(name); i++ {
+		if name[i] == '-' && strings.IndexByte(" \t\n\r\v\f", name[i-1]) >= 0 {
+			return true
+		}
+	}
+	return strings.ContainsAny(name, "'\"\\")
+}
+
+// findTest reports the words of find that only choose among what is found, and how many words
+// each takes.
+func findTest(word string) (words int, ok bool) {
+	switch word {
+	case "-daystart", "-depth", "-d", "-follow", "-nowarn", "-warn", "-mount", "-noleaf", "-xdev", "-ignore_readdir_race", "-noignore_readdir_race",
+		"-empty", "-false", "-nouser", "-nogroup", "-readable", "-writable", "-executable", "-true", "-print", "-print0", "-ls", "-prune", "-quit",
+		"-a", "-and", "(", ")":
+		return 0, true
+	case "-amin", "-anewer", "-atime", "-cmin", "-cnewer", "-context", "-ctime", "-fstype", "-gid", "-group", "-ilname", "-inum", "-ipath",
+		"-iregex", "-iwholename", "-links", "-lname", "-maxdepth", "-mindepth", "-mmin", "-mtime", "-newer", "-newermt", "-newerct", "-newerat",
+		"-path", "-perm", "-printf", "-regex", "-regextype", "-samefile", "-size", "-type", "-uid", "-used", "-user", "-wholename", "-xtype",
+		"-fprint", "-fprint0", "-fls":
+		return 1, true
+	case "-fprintf":
+		return 2, true
+	}
+	return 0, false
+}
+
+// Sieve reads the expression of find as far as it says what everything that is found
+// is called: names stand for that, nil if it may be called anything. Where find would
+// also hand over the starting point itself, nothing is said.
+func Sieve(argv []string) (starts, names []string, ok bool) {
+	i := 1
+	for ; i < len(argv) && (argv[i] == "-H" || argv[i] == "-L" || argv[i] == "-P"); i++ {
+	}
+	for ; i < len(argv) && !strings.HasPrefix(argv[i], "-") && argv[i] != "(" && argv[i] != "!"; i++ {
+		starts = append(starts, argv[i])
+	}
+	if len(starts) == 0 {
+		starts = []string{"."}
+	}
+	named := false // in this part, between two -o
+	for ; i < len(argv); i++ {
+		w := argv[i]
+		words, test := findTest(w)
+		not := w == "!" || w == "-not"
+		if not && i+1 < len(argv) {
+			i++
+			w = argv[i]
+			// The opposite of a group, or of an opposite, may be anything.
+			if words, test = findTest(w); w == "(" {
+				return starts, nil, true
+			}
+		}
+		switch {
+		case w == ",":
+			return starts, nil, false
+		case test:
+			i += words
+		case w == "-o" || w == "-or":
+			if !named {
+				return starts, nil, true
+			}
+			named = false
+		case w == "-name" || w == "-iname":
+			if i++; not || i == len(argv) {
+				continue
+			}
+			pattern := argv[i]
+			one := strings.NewReplacer("*", SomeName, "?", SomeName).Replace(pattern)
+			if strings.ContainsAny(pattern, "[\\/\x00") || one == "" {
+				return starts, nil, true
+			}
+			for _, start := range starts {
+				if hit, err := filepath.Match(strings.ToLower(pattern), strings.ToLower(filepath.Base(start))); hit || err != nil {
+					return starts, nil, true
+				}
+			}
+			if w == "-iname" && !strings.Contains(one, SomeName) {
+				one += SomeName // not this name alone
+			}
+			named, names = true, append(names, one, SomeName+"/"+one)
+		case strings.HasPrefix(w, "-exec") || strings.HasPrefix(w, "-ok"):
+			if !named {
+				return starts, nil, true
+			}
+			for i++; i < len(argv) && argv[i] != ";" && (argv[i] != "+" || argv[i-1] != "{}"); i++ {
+			}
+		case w == "-delete":
+			if !named {
+				return starts, nil, true
+			}
+		default:
+			return starts, nil, true
+		}
+	}
+	if !named {
+		return starts, nil, true
+	}
+	return starts, names, true
+}
+
+// FoundAs is what find calls a name below one of its starting points.
+func FoundAs(start, name string) string { return strings.TrimSuffix(start, "/") + "/" + name }
