@@ -82,7 +82,9 @@ func (c *collector) foundByMovedPath(s *step.Step) bool {
 	return c.moved != "" && !strings.ContainsRune(s.Argv[0], '/') && c.searchesWorkspace()
 }
 
-// movesPath reports a text that changes PATH. The shell then forgets the files it was told of.
+// movesPath reports a text that changes PATH, or reads commands from a file that is not there yet
+// and may do so, as the activate script of a new virtual environment does. The shell then forgets
+// the files it was told of.
 func movesPath(script *shell.Script) bool {
-	return slices.ContainsFunc(script.Commands, func(cmd shell.Command) bool { return len(cmd.Path) > 0 })
+	return slices.ContainsFunc(script.Commands, func(cmd shell.Command) bool { return len(cmd.Path) > 0 || cmd.CodeFile != "" })
 }
