@@ -39,6 +39,7 @@ func NamesHome(text string) bool {
 
 // StartsPrograms reports whether a program text seems to start other programs.
 func StartsPrograms(text string) bool {
+	text = strings.NewReplacer("os.execute", "os.execute", ".execute", "").Replace(text) // statements for a database
 	for _, sign := range [...]string{"system", "exec", "popen", "spawn", "subprocess", "child_process", "os.execute", "passthru", "proc_open", "Open3", "capture2", "capture3", "\"|", "'|", "|\"", "|'", "\"-|", "'-|", "Deno.Command", "Bun.$", "os:cmd", "open_port", "System.cmd", "Command::new", "ProcessBuilder", "qx", "%x", "`"} {
 		if strings.Contains(text, sign) {
 			return true

@@ -3,8 +3,8 @@
 package builtin
 
 var globs = [...]alias{
-	{"*-none-eabi-size", 584}, {"*-linux-*-size", 584}, {"clang-format-*", 89}, {"autoconf-2.*", 37}, {"automake-1.*", 37}, {"clang-tidy-*", 90},
-	{"aclocal-1.*", 37}, {"*-elf-size", 584}, {"coverage-*", 110}, {"clang++-*", 220}, {"python2.*", 510}, {"python3.*", 510}, {"pydoc3.*", 506},
-	{"clang-*", 220}, {"emacs-*", 175}, {"ghc-8.*", 228}, {"ghc-9.*", 228}, {"ruby2.*", 542}, {"ruby3.*", 542}, {"gawk-*", 38}, {"lua5.*", 353},
-	{"mkfs.*", 374}, {"perl5*", 462}, {"php7.*", 468}, {"php8.*", 468}, {"pip3.*", 475}, {"g++-*", 220}, {"gcc-*", 220}, {"vim.*", 713},
+	{"*-none-eabi-size", 588}, {"*-linux-*-size", 588}, {"clang-format-*", 89}, {"autoconf-2.*", 37}, {"automake-1.*", 37}, {"clang-tidy-*", 90},
+	{"aclocal-1.*", 37}, {"*-elf-size", 588}, {"coverage-*", 110}, {"clang++-*", 220}, {"python2.*", 514}, {"python3.*", 514}, {"pydoc3.*", 510},
+	{"clang-*", 220}, {"emacs-*", 175}, {"ghc-8.*", 228}, {"ghc-9.*", 228}, {"ruby2.*", 546}, {"ruby3.*", 546}, {"gawk-*", 38}, {"lua5.*", 357},
+	{"mkfs.*", 378}, {"perl5*", 466}, {"php7.*", 472}, {"php8.*", 472}, {"pip3.*", 479}, {"g++-*", 220}, {"gcc-*", 220}, {"vim.*", 717},
 }
