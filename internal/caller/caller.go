@@ -6,6 +6,8 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/atip-dev/atip-exec/internal/delegation"
 	"github.com/atip-dev/atip-exec/internal/errcode"
@@ -33,7 +35,29 @@ func Here() Machine {
 		self, _ = os.Executable()
 	}
 	delegation.Inherit()
-	return Machine{Environ: os.Environ(), UID: os.Geteuid(), Self: self, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
+	return Machine{Environ: withoutWrappers(os.Environ()), UID: os.Geteuid(), Self: self, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
+}
+
+// withoutWrappers is an environment whose PATH leads to tools and not back to us: the wrappers of
+// `atip shim` stand before the tools that they start.
+func withoutWrappers(environ []string) []string {
+	const path = "PATH="
+	at := slices.IndexFunc(environ, func(e string) bool { return strings.HasPrefix(e, path) })
+	if at < 0 || !strings.Contains(environ[at], filepath.Base(place.WrappersOf(""))) {
+		return environ
+	}
+	dirs, err := place.DirsFromEnv((Machine{Environ: environ}).Getenv, "")
+	if err != nil {
+		return environ
+	}
+	list := filepath.SplitList(environ[at][len(path):])
+	kept := slices.DeleteFunc(slices.Clone(list), func(dir string) bool { return filepath.Clean(dir) == dirs.Wrappers() })
+	if len(kept) == len(list) {
+		return environ
+	}
+	out := slices.Clone(environ)
+	out[at] = path + strings.Join(kept, string(filepath.ListSeparator))
+	return out
 }
 
 // Dirs are our own directories and the home directory of the caller's account.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/jsonedit"
+	"github.com/atip-dev/atip-exec/internal/place"
 	"github.com/atip-dev/atip-exec/internal/regular"
 	"github.com/atip-dev/atip-exec/internal/wiring"
 )
@@ -65,7 +66,11 @@ type journal struct {
 	Program string   `json:"program"`
 	Made    []string `json:"made,omitempty"` // directories made for the shared files
 	Wired   []Wired  `json:"wired"`
+	Shims   []string `json:"shims,omitempty"` // tools with a wrapper
 }
+
+// empty is a journal in which nothing is installed.
+func (j journal) empty() bool { return len(j.Wired)+len(j.Shims) == 0 }
 
 // Store is our data directory, held against a second installation.
 type Store struct {
@@ -119,7 +124,7 @@ func Open(data, program string, change bool) (*Store, error) {
 			unlock()
 			return nil, err
 		}
-		if s.journal.Made = append(s.journal.Made, made...); len(made) > 0 && len(s.journal.Wired) > 0 {
+		if s.journal.Made = append(s.journal.Made, made...); len(made) > 0 && !s.journal.empty() {
 			// Another installation used what this one made before it had the lock.
 			if err := s.write(); err != nil {
 				unlock()
@@ -133,9 +138,7 @@ func Open(data, program string, change bool) (*Store, error) {
 
 // Close lets others install again. Directories that were made for nothing are removed.
 func (s *Store) Close() {
-	if len(s.journal.Wired) == 0 {
-		s.clear()
-	}
+	s.clear()
 	s.unlock()
 }
 
@@ -319,14 +322,8 @@ func (s *Store) share() error {
 		if (file{f}).wrong() == "" {
 			continue
 		}
-		_, err := mkdirs(filepath.Dir(f.Path))
-		if err == nil && f.Link != "" {
-			err = replaceLink(f.Path, f.Link)
-		} else if err == nil {
-			err = replace(f.Path, []byte(f.Text), 0o755)
-		}
-		if err != nil {
-			return &Error{Path: f.Path, Why: "cannot be written: " + reason(err), Fix: "make your home directory writable"}
+		if err := writeFile(f); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -370,16 +367,21 @@ func (s *Store) Remove(w Wired) error {
 	return nil
 }
 
-// clear removes what all agents share, once none uses it.
+// clear removes what all agents share, once none uses it, and what all wrappers share.
 func (s *Store) clear() {
-	if s.journal.V != 0 {
+	if s.journal.V != 0 && len(s.journal.Wired) == 0 {
 		for _, f := range wiring.Files(s.data, s.program, "", "") {
 			os.Remove(f.Path)
 		}
-		os.Remove(s.file())
 	}
-	for _, dir := range []string{"backup", "as", "bin", "libexec"} {
+	for _, dir := range []string{"backup", "as", "bin", "libexec", filepath.Base(place.WrappersOf(""))} {
 		os.Remove(filepath.Join(s.data, dir)) // if it is empty
+	}
+	if !s.journal.empty() {
+		return
+	}
+	if s.journal.V != 0 {
+		os.Remove(s.file())
 	}
 	rmdirs(s.journal.Made)
 }

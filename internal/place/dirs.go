@@ -26,6 +26,12 @@ type Dirs struct {
 // Managed is the directory of the machine's administrator.
 const Managed = "/etc/agent-tools"
 
+// Wrappers is where `atip shim` puts the names of tools, for a place in PATH.
+func (d Dirs) Wrappers() string { return WrappersOf(d.Data) }
+
+// WrappersOf is the same below a data directory.
+func WrappersOf(data string) string { return filepath.Join(data, "wrappers") }
+
 // Undo is where the copies of workspaces lie: ~/.local/share/atip-exec/undo.
 func (d Dirs) Undo() string {
 	if d.Data == "" {

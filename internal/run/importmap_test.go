@@ -114,7 +114,7 @@ var arrows = map[string][]string{
 
 	"internal/jsonedit": {},
 	"internal/wiring":   {"atip", "internal/errcode"},
-	"internal/install":  {"internal/errcode", "internal/jsonedit", "internal/regular", "internal/wiring"},
+	"internal/install":  {"internal/errcode", "internal/jsonedit", "internal/place", "internal/regular", "internal/wiring"},
 	"internal/undo":     {"internal/errcode", "internal/subpath"},
 
 	"scripts/arm64init":           {},

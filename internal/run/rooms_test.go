@@ -29,7 +29,6 @@ var rooms = map[string]map[string]string{
 		"internal/require/":                  "tests",
 		"internal/cli/main.go":               "atip instead of this process",
 		"internal/cli/prove/trust.go":        "ATIP_EXEC_SANDBOX and ATIP_OFFLINE only refuse",
-		"internal/cli/prove/verify.go":       "PATH of a tool that is verified, not started",
 		"internal/cli/approvals/approve.go":  "variables of CI and of sandboxes only refuse",
 		"internal/cli/tools/main.go":         "variables of sandboxes only refuse",
 		"internal/cli/approvals/delegate.go": "atip-exec instead of this process",
@@ -38,8 +37,7 @@ var rooms = map[string]map[string]string{
 		"internal/cli/answer/loadrunfile.go": "RUN_NO_GLOBAL_MERGE of a Runfile that atip-exec judges",
 		"internal/cli/tools/run.go":          "RUN_SHELL of a Runfile that atip-exec judges",
 		"internal/cli/tools/run_unix.go":     "atip-exec instead of this process",
-		"internal/cli/registries/scan.go":    "PATH of the tools that are scanned",
-		"internal/cli/answer/subject.go":     "PATH of a tool that is looked at, not started",
+		"internal/cli/tools/shim.go":         "PATH as the user has it: whether the wrappers stand first",
 	},
 	"os.Create":                                  {}, // it follows links and empties what is there
 	"fmt.Print fmt.Printf fmt.Println":           {},

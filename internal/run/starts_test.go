@@ -25,7 +25,7 @@ var starters = map[string]string{
 	"internal/cli/tools/call.go":         "atip-exec, which judges a call",
 	"internal/cli/tools/doctor.go":       "our verifier beside this program",
 	"internal/cli/registries/publish.go": "our verifier beside this program",
-	"internal/cli/tools/tryout.go":       "the hook file and the shell file that init has written, for its self-test",
+	"internal/cli/tools/tryout.go":       "files that init and shim have written, for their self-tests",
 	"internal/mcp/job.go":                "atip-exec, which judges a call",
 	"internal/priming/priming.go":        "atip-exec, which judges the question",
 	"internal/nest/broker.go":            "this program again, with an environment that the parent run made",

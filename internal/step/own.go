@@ -172,7 +172,7 @@ func OwnVerb(word string) bool {
 	}
 	switch word {
 	case "approve", "attest", "audit", "checkpoint", "compile", "completion", "crawl", "delegate", "deny", "diff", "doctor", "explain", "fetch-shim", "forget", "generate", "help", "hook", "init", "lint", "list", "lock", "pattern", "policy", "publish", "redact", "requests", "resolve",
-		"call", "man", "mcp", "prime", "run", "safety-prompt", "sandbox", "scan", "skill", "script", "show", "sign", "sync", "trust", "undo", "validate", "verify", "version", "workspace":
+		"call", "man", "mcp", "prime", "run", "safety-prompt", "sandbox", "scan", "self-check", "shim", "skill", "script", "show", "sign", "sync", "trust", "undo", "validate", "verify", "version", "workspace":
 		return true
 	}
 	return false

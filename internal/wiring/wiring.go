@@ -3,7 +3,10 @@
 // of them leaves open. It is one table; a new agent is a row.
 package wiring
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // Scope is whose settings are changed.
 type Scope string
@@ -101,6 +104,26 @@ func (h Host) Modes() []Mode {
 		out = append(out, Hook)
 	}
 	return out
+}
+
+// Fails says what becomes of a command if our files are gone or give no answer: "closed" if it is
+// blocked in any case, else "open"; how says when. The shell counts only in its mode.
+func (h Host) Fails(mode Mode) (fails, how string) {
+	fails = "closed"
+	var parts []string
+	add := func(part, dies string) {
+		parts = append(parts, part+": "+dies)
+		if dies != diesClosed {
+			fails = "open"
+		}
+	}
+	if h.Ask != nil {
+		add("hook", h.Ask.Dies)
+	}
+	if h.Shell != nil && (mode == Shell || h.Ask == nil) {
+		add("shell", h.Shell.Dies)
+	}
+	return fails, strings.Join(parts, "; ")
 }
 
 // Edits are the changes of the settings file for a mode.

@@ -79,7 +79,7 @@ func SubjectOf(word string) (Subject, error) {
 	if stated.SystemPathsSet {
 		opener.SystemPaths = stated.SystemPaths
 	}
-	file, err := opener.Open(word, filepath.SplitList(os.Getenv("PATH")), cwd)
+	file, err := opener.Open(word, filepath.SplitList(caller.Here().Getenv("PATH")), cwd)
 	var missing *trust.NotFoundError
 	switch {
 	case errors.As(err, &missing):

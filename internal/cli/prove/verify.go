@@ -455,7 +455,7 @@ func tool(v *cli.Values, s *settle.Session, t trust.Policy, word string, sigs, p
 	at := shims.DirsOf(dirs.Config, dirs.Data, dirs.State, os.Getenv)
 	cwd, _ := os.Getwd()
 	opener := trust.Opener{CacheDir: filepath.Join(dirs.State, "digest"), Home: dirs.Home, TmpDirs: []string{os.TempDir()}, Getenv: os.Getenv}
-	file, err := opener.Open(word, filepath.SplitList(os.Getenv("PATH")), cwd)
+	file, err := opener.Open(word, filepath.SplitList(caller.Here().Getenv("PATH")), cwd)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -111,7 +111,7 @@ func scanOptions(v *cli.Values, dirs place.Dirs, at shims.Dirs) (o scan.Options,
 		Query:   func(id trust.Identity) shims.Query { return answer.QueryOf(id, trust.Judge(id, judged)) },
 		Refused: func(id trust.Identity) string { return refusal(trust.Judge(id, judged)) },
 	}
-	path := filepath.SplitList(os.Getenv("PATH"))
+	path := filepath.SplitList(caller.Here().Getenv("PATH"))
 	var named []string
 	for _, word := range v.Rest {
 		if info, err := os.Stat(word); strings.Contains(word, "/") || err == nil && info.IsDir() {

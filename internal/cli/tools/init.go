@@ -125,14 +125,7 @@ func found(h wiring.Host, home, path string) bool {
 // row is what is said of an agent in any case.
 func (j *initJob) row(h wiring.Host, mode wiring.Mode) wired {
 	w := wired{Agent: h.Name, Title: h.Title, Scope: j.scope, Mode: mode, Gaps: h.Gaps, Steps: h.Steps, Tried: h.Seen}
-	var fails []string
-	if h.Ask != nil {
-		fails = append(fails, "hook: "+h.Ask.Dies)
-	}
-	if h.Shell != nil && (mode == wiring.Shell || h.Ask == nil) {
-		fails = append(fails, "shell: "+h.Shell.Dies)
-	}
-	w.Fails = strings.Join(fails, "; ")
+	_, w.Fails = h.Fails(mode)
 	return w
 }
 
@@ -217,7 +210,22 @@ func (j *initJob) install(hosts []wiring.Host) (int, error) {
 
 // agree asks before settings in that state change, unless it was said.
 func (j *initJob) agree(state, purpose string) error {
-	if j.v.Has("yes") || !slices.ContainsFunc(j.out, func(w wired) bool { return w.State == state }) {
+	var lines []string
+	for _, w := range j.out {
+		if w.State == state {
+			lines = append(lines, w.Title+": "+w.State+" "+answer.Visible(w.File))
+		}
+	}
+	err := agree(j.v, lines, purpose)
+	if err != nil {
+		j.out = nil
+	}
+	return err
+}
+
+// agree shows what will change and asks the user at the terminal, unless --yes was given.
+func agree(v *cli.Values, lines []string, purpose string) error {
+	if v.Has("yes") || len(lines) == 0 {
 		return nil
 	}
 	t, err := approvals.OpenTerminal()
@@ -225,14 +233,11 @@ func (j *initJob) agree(state, purpose string) error {
 		return approvals.Refused(err.Error())
 	}
 	defer t.Close()
-	for _, w := range j.out {
-		if err := t.Say(w.Title + ": " + w.State + " " + answer.Visible(w.File) + "\n"); err != nil {
-			return err
-		}
+	if err := t.Say(strings.Join(lines, "\n") + "\n"); err != nil {
+		return err
 	}
 	answer, err := t.Ask("Type yes to " + purpose + ": ")
 	if err == nil && answer != "yes" {
-		j.out = nil
 		err = approvals.Refused("nothing was changed")
 	}
 	return err

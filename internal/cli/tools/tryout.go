@@ -5,6 +5,7 @@ import (
 	"context"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -53,20 +54,25 @@ func (j *initJob) tryHook(h wiring.Host, mode wiring.Mode) []string {
 
 // start runs one of the files that init wrote.
 func (j *initJob) start(stdin []byte, words ...string) (stdout, stderr string, status int) {
+	dir := j.dirs.Home
+	if j.project != "" {
+		dir = j.project
+	}
+	env := slices.Clone(caller.Here().Environ)
+	for _, h := range wiring.Hosts() {
+		if h.Shell != nil && h.Shell.Variable != "" {
+			env = append(env, h.Shell.Variable+"="+wiring.ShellFile(j.dirs.Data))
+		}
+	}
+	return startFile(dir, env, stdin, words...)
+}
+
+// startFile runs a file of an installation, no longer than its agent would wait.
+func startFile(dir string, env []string, stdin []byte, words ...string) (stdout, stderr string, status int) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*wiring.Limit*time.Second)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, words[0], words[1:]...)
-	cmd.Dir = j.dirs.Home
-	if j.project != "" {
-		cmd.Dir = j.project
-	}
-	for _, h := range wiring.Hosts() {
-		if h.Shell != nil && h.Shell.Variable != "" {
-			cmd.Env = append(cmd.Env, h.Shell.Variable+"="+wiring.ShellFile(j.dirs.Data))
-		}
-	}
-	cmd.Env = append(caller.Here().Environ, cmd.Env...)
-	cmd.Stdin = bytes.NewReader(stdin)
+	cmd.Dir, cmd.Env, cmd.Stdin = dir, env, bytes.NewReader(stdin)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	if err := cmd.Run(); err != nil {
