@@ -139,6 +139,29 @@ func (c *collector) peekCode(s *step.Step, text string) {
 	c.hide(sub)
 }
 
+// removesInside reports a text that only removes, and only what it names in the workspace: a copy of
+// the workspace brings that back, in whatever language it is written. What removes everything, a
+// protected name or a name that is put together asks as before.
+func (c *collector) removesInside(s *step.Step, text string) bool {
+	if !step.OnlyRemoves(text) || c.ctx != nil && c.ctx.cwdUnknown {
+		return false
+	}
+	named := false
+	for _, lit := range step.Literals(text) {
+		r := atip.Resource{Kind: "path", Value: lit, Access: atip.AccessWrite}
+		if strings.Trim(lit, "*/.") == "" || strings.ContainsAny(lit, "$\x00{}\\") {
+			return false
+		}
+		switch c.site.World.Fill(&r, subpath.Join(s.Cwd, s.Call.Chdir)); r.Class {
+		case atip.ClassWorkspace, atip.ClassWorkspaceTracked, atip.ClassWorkspaceRegenerable:
+			named = true
+		default:
+			return false
+		}
+	}
+	return named
+}
+
 // guarded is the secret, or the file of our own policy, that a text in a program names.
 // Such names are also plain words of programs (".key", "*.pem"), so a file must be there
 // or be called as only such a file is.

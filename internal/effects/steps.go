@@ -110,8 +110,7 @@ func (c *collector) writtenCode(s *step.Step) {
 		if text, ok := constantText(c.writers[path]); ok && c.ofWorkspace(path) && filepath.Ext(path) != ".md" && filepath.Ext(path) != ".txt" {
 			c.peekCode(s, text)
 			if step.Raises(text) {
-				s.ShowRemoval(text)
-				s.RunsCode = policy.CodeOpaque
+				s.RunsCode = max(s.RunsCode, c.raised(s, text))
 			}
 		}
 	}
@@ -316,6 +315,15 @@ func (c *collector) nested(s *step.Step) error {
 	return nil
 }
 
+// raised shows the effect that a program text raises by, and says what code it is then.
+func (c *collector) raised(s *step.Step, text string) policy.CodeKind {
+	s.ShowRemoval(text)
+	if c.removesInside(s, text) {
+		return policy.CodeInline
+	}
+	return policy.CodeOpaque
+}
+
 // codeKind says whose code a nested program text is.
 func (c *collector) codeKind(s *step.Step, n atip.Nested) policy.CodeKind {
 	switch {
@@ -330,14 +338,12 @@ func (c *collector) codeKind(s *step.Step, n atip.Nested) policy.CodeKind {
 	case n.Language == "project":
 		return policy.CodeProject
 	case n.Text != "" && step.Raises(n.Text):
-		s.ShowRemoval(n.Text)
-		return policy.CodeOpaque
+		return c.raised(s, n.Text)
 	case n.Text != "" && c.ctx != nil && c.ctx.stdin != nil && step.Raises(*c.ctx.stdin):
 		s.ShowRemoval(*c.ctx.stdin) // python3 -ic …, code.interact()
 		return policy.CodeOpaque
 	case n.File == "-" && c.ctx != nil && c.ctx.stdin != nil && step.Raises(*c.ctx.stdin):
-		s.ShowRemoval(*c.ctx.stdin)
-		return policy.CodeOpaque
+		return c.raised(s, *c.ctx.stdin)
 	case n.Text != "" || n.File == "-":
 		return policy.CodeInline
 	case n.Kind == "shell" && c.searchedScript(s, n.File):

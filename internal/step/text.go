@@ -118,6 +118,13 @@ func Raises(text string) bool {
 	return StartsPrograms(text) && (ContainsAny(text, "rm -r", "rm -f") || strings.Contains(text, "connect") || strings.Contains(text, "Socket") || strings.Contains(text, "fsockopen"))
 }
 
+// OnlyRemoves reports a text that raises by removing files alone, and takes their names from
+// nowhere but itself.
+func OnlyRemoves(text string) bool {
+	return removesFiles(text) && !decodesCode(text) && !evaluates(text) && !forks(text) && !changesOutside(text) && !connects(text) && !StartsPrograms(text) && JoinedText(text) == text &&
+		!NamesHome(text) && !ContainsAny(text, "environ", "getenv", "ENV", ".env", "argv", "ARGV", "argc", "@_", "stdin", "STDIN", "input(", "readline", "gets", "chdir", "__file__", "__dirname", "tmpdir", "gettempdir", "root", "chr(", "CharCode", "[::", "join", "reverse", "replace", "format", "+", "%")
+}
+
 // removesFiles reports a text that calls what removes files.
 func removesFiles(text string) bool {
 	for _, sign := range [...]string{"rmtree", "os.remove", "os.unlink", "removedirs", ".unlink(", "rmdir", "rmSync", "rm_rf", "rm_r", "unlinkSync", "unlink ", "unlink(", "unlink;", "unlink}", "remove_tree", "File.delete",
