@@ -23,6 +23,7 @@ import (
 type contestant struct {
 	name   string
 	argv   []string
+	stdin  string
 	wall   []float64 // ms, one a round
 	cpu    []float64
 	maxRSS int64
@@ -84,11 +85,29 @@ func contestants(bin string, child []string) []*contestant {
 			all = append(all, c)
 		}
 	}
-	return all
+	return append(all, hooks(filepath.Join(bin, "atip-exec"), child)...)
+}
+
+// hooks are what an agent waits for before a command, and the plan alone, which is most of it: the
+// program's answer, and the same through the file that the agent starts. None if that is not installed.
+func hooks(program string, child []string) []*contestant {
+	file := filepath.Join(os.Getenv("HOME"), ".local/share/agent-tools/libexec/hook")
+	if _, err := os.Stat(file); err != nil {
+		return nil
+	}
+	cwd, _ := os.Getwd()
+	command := strings.Join(child, " ")
+	event := fmt.Sprintf(`{"session_id":"bench","cwd":%q,"hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{"command":%q},"tool_use_id":"1"}`, cwd, command)
+	return []*contestant{
+		{name: "plan", argv: []string{program, "--dry-run", "-o", "json", "-c", command}},
+		{name: "hook", argv: []string{program, "hook", "claude"}, stdin: event},
+		{name: "hook file", argv: []string{file, "claude"}, stdin: event},
+	}
 }
 
 func (c *contestant) once(count bool) error {
 	cmd := exec.Command(c.argv[0], c.argv[1:]...)
+	cmd.Stdin = strings.NewReader(c.stdin)
 	began := time.Now()
 	if err := cmd.Run(); err != nil {
 		return err
@@ -124,6 +143,15 @@ func report(all []*contestant) {
 	for _, pair := range [][2]string{{"atip-exec", "goexec"}, {"atip-exec", "floor"}, {"atip-exec", "bwrap"}, {"T3", "bwrap"}, {"composed", "goexec"}} {
 		if a, b := byName[pair[0]], byName[pair[1]]; a != nil && b != nil {
 			printRatio(a, b)
+		}
+	}
+	for _, pair := range [][2]string{{"hook", "plan"}, {"hook file", "hook"}} {
+		if a, b := byName[pair[0]], byName[pair[1]]; a != nil && b != nil {
+			more := make([]float64, len(a.wall))
+			for i := range more {
+				more[i] = a.wall[i] - b.wall[i]
+			}
+			fmt.Printf("%-9s - %-7s %.3f ms\n", a.name, b.name, quantile(more, .5))
 		}
 	}
 }

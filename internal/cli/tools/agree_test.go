@@ -119,3 +119,51 @@ func TestSchemasAgree(t *testing.T) {
 		t.Errorf("prime has %d arguments and %d flags", len(tools["prime"]), flags)
 	}
 }
+
+// TestFormatPages: each page of section 5 has the text of its document and requests of man(7) only.
+func TestFormatPages(t *testing.T) {
+	for _, p := range formatPages() {
+		text, err := manFormat(p)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if len(text) < 500 || !strings.Contains(text, ".SH DESCRIPTION\n") {
+			t.Errorf("%s: %d bytes, or no description", p.name, len(text))
+		}
+		for i, line := range strings.Split(text, "\n") {
+			request, _, _ := strings.Cut(line, " ")
+			if strings.HasPrefix(line, "'") || strings.HasPrefix(line, ".") && !slices.Contains([]string{".TH", ".SH", ".SS", ".PP", ".TP", ".IP", ".RS", ".RE", ".nf", ".fi", ".br"}, request) {
+				t.Errorf("%s:%d: %q is a request by accident", p.name, i+1, line)
+			}
+			if strings.Contains(line, "](") || strings.Contains(line, " **") || strings.HasPrefix(line, "|") {
+				t.Errorf("%s:%d: %q is still Markdown", p.name, i+1, line)
+			}
+		}
+	}
+}
+
+// TestMarkdown holds each form that the documents use.
+func TestMarkdown(t *testing.T) {
+	for text, want := range map[string]string{
+		"A `b-c` and **d** of [e](f.md#g).":         ".PP\nA \\fBb\\-c\\fR and \\fBd\\fR of e.\n",
+		"[x](https://a.example/b)":                  ".PP\nx <https://a.example/b>\n",
+		"'quoted'\n.dot \\ slash":                   ".PP\n\\(aqquoted\\(aq\n\\&.dot \\e slash\n",
+		"- one\n  more\n- two":                      ".IP \\(bu 4\none\nmore\n.IP \\(bu 4\ntwo\n",
+		"10. ten":                                   ".IP 10. 4\nten\n",
+		"| h | i |\n|---|---|\n| `a\\|b` | c | d |": ".TP\n\\fBa|b\\fR\nc\n.br\nd\n",
+		"```json\n.a\n# b\n```":                     ".PP\n.RS 4\n.nf\n\\&.a\n# b\n.fi\n.RE\n",
+		"# T\nx\n## S `t`\n### u":                   ".SH DESCRIPTION\n.PP\nx\n.SH S T\n.SS u\n",
+	} {
+		r := roffWriter{level: 1}
+		if r.markdown(text); r.out.String() != want {
+			t.Errorf("%q: %q, want %q", text, r.out.String(), want)
+		}
+	}
+	if text, level := section("# a\n## b\nx\n```\n## c\n```\ny\n### d\nz\n## c\nw", "b"); level != 2 || text != "x\n```\n## c\n```\ny\n### d\nz" {
+		t.Errorf("%d %q", level, text)
+	}
+	if _, level := section("# a", "b"); level != 0 {
+		t.Error("a heading that is not there was found")
+	}
+}

@@ -365,16 +365,20 @@ func approverCheck(m caller.Machine) check {
 	return line("approvers", "ok", text, "")
 }
 
+// askVerifier runs our verifier and returns what it prints, also if its verdict is no.
+func askVerifier(ctx context.Context, words ...string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	return exec.CommandContext(ctx, settle.HelperBeside(caller.Here().Self), words...).Output()
+}
+
 // trustChecks say whether signatures can be verified here, and how old the roots are.
 func trustChecks(m caller.Machine) []check {
 	helper := settle.HelperBeside(m.Self)
 	if why := settle.HelperMissing(helper); why != "" {
 		return []check{line("verifier", "warn", "signatures cannot be verified: "+why, "install atip-verify beside atip and atip-exec")}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, helper, "trust", "status", "-o", "json")
-	raw, err := cmd.Output()
+	raw, err := askVerifier(context.Background(), "trust", "status", "-o", "json")
 	var status struct {
 		Roots []struct {
 			Name, Layer, Problem string

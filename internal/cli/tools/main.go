@@ -79,6 +79,8 @@ func verbs(name string) verb {
 		return doctorVerb
 	case "init":
 		return initVerb
+	case "self-check":
+		return selfCheckVerb
 	case "shim":
 		return shimVerb
 	case "sandbox":

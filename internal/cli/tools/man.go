@@ -1,8 +1,10 @@
 package tools
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/atip-dev/atip-exec/internal/approve"
@@ -12,7 +14,8 @@ import (
 	"github.com/atip-dev/atip-exec/internal/fault"
 )
 
-// manVerb writes one page for each program, from the table of verbs and flags.
+// manVerb writes one page for each program, from the table of verbs and flags, and one for each
+// file format, from the documents.
 func manVerb(c *cli.Console, v *cli.Values) (int, error) {
 	if len(v.Rest) != 1 {
 		return 0, fault.New(errcode.Arguments, "man needs a directory").WithFix("name one", "atip man man1")
@@ -22,9 +25,21 @@ func manVerb(c *cli.Console, v *cli.Values) (int, error) {
 		return 0, fault.New(errcode.NoInputFile, err.Error()).With("directory", dir)
 	}
 	var files []string
-	for _, program := range []string{"atip-exec", "atip"} {
-		file := filepath.Join(dir, program+".1")
-		err := approve.Replace(file, []byte(manPage(program)))
+	pages := map[string]string{"atip-exec.1": manPage("atip-exec"), "atip.1": manPage("atip")}
+	for _, p := range formatPages() {
+		text, err := manFormat(p)
+		if err != nil {
+			return 0, err
+		}
+		pages[p.name+".5"] = text
+	}
+	for _, name := range slices.Sorted(maps.Keys(pages)) {
+		// A directory of one section, such as man1, gets that section.
+		if of, ok := strings.CutPrefix(filepath.Base(dir), "man"); ok && (of == "1" || of == "5") && !strings.HasSuffix(name, "."+of) {
+			continue
+		}
+		file := filepath.Join(dir, name)
+		err := approve.Replace(file, []byte(pages[name]))
 		if err == nil {
 			err = os.Chmod(file, 0o644)
 		}
