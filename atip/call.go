@@ -107,6 +107,7 @@ type Call struct {
 	Service        []string      `json:"-"`                    // x-atip-service: hosts that are its own service where words name them
 	Execs          []string      `json:"execs,omitempty"`      // x-atip-execs: what the tool starts; see ExecsKnown
 	ExecsKnown     bool          `json:"execsKnown,omitempty"` // it is listed, so that an empty list means nothing
+	Fetch          *Fetch        `json:"-"`                    // x-atip-fetch; see Splits
 	Paths          []string      `json:"paths,omitempty"`
 	Interactive    Interactive   `json:"interactive"`
 	Timeout        time.Duration `json:"-"` // declared duration.timeout, 0 if none

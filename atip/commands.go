@@ -18,6 +18,8 @@ type Command struct {
 	Examples  []string   `json:"examples,omitempty"`
 	// Execs is what it starts, of its own list and of those above; nil if there is none.
 	Execs []string `json:"execs,omitempty"`
+	// Fetch is how it is split into fetching and running; nil if it is not.
+	Fetch *Fetch `json:"fetch,omitempty"`
 
 	node *node
 }
@@ -66,6 +68,7 @@ func (r *resolver) command(n *node) Command {
 	plain.all()
 	c.Effects, c.Plain = bound.result, plain.result
 	c.Arguments, c.Options = declaredArguments(n), declaredOptions(n)
+	c.Fetch = readFetch(n.v.get("x-atip-fetch"), nil)
 	for a := n; a != nil; a = a.parent {
 		for _, name := range goodExecs(a.v.get("x-atip-execs")) {
 			c.Execs = appendOnce(c.Execs, name)

@@ -125,6 +125,7 @@ func (r *resolver) addFields(call *Call, best *reading) {
 				}
 			}
 		})
+		call.Fetch = readFetch(w.leaf.n.v.get("x-atip-fetch"), nil)
 		// The nearest list counts; without one nobody knows whom the tool talks to.
 		w.chain(func(l *level) {
 			if len(call.Hosts) == 0 {

@@ -255,7 +255,7 @@ func isLowerField(key string) bool {
 		"path", "interspersed", "dashdash", "abbrev", "negation", "arity",
 		"chdir", "match", "equals", "in", "prefix", "suffix", "contains", "glob", "re", "ci", "min", "max",
 		"all", "any", "not", "x-atip-effects", "x-atip-aliases", "x-atip-names", "x-atip-multicall",
-		"x-atip-tested", "x-atip-hosts", "x-atip-service", "x-atip-operands", "x-atip-execs":
+		"x-atip-tested", "x-atip-hosts", "x-atip-service", "x-atip-operands", "x-atip-execs", "x-atip-fetch":
 		return true
 	}
 	return false

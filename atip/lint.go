@@ -69,6 +69,17 @@ func (l *linter) command(c Command) {
 	if n.v.get("x-atip-execs").len() > 0 && c.Effects[Subprocess].Value == No {
 		l.warn(n.v.get("x-atip-execs"), n.pointer+"/x-atip-execs", "L12", name+" lists what it starts, yet subprocess is no")
 	}
+	if f := c.Fetch; f != nil {
+		at := n.v.get("x-atip-fetch")
+		if c.Effects[Network].Value == No {
+			l.warn(at, n.pointer+"/x-atip-fetch", "L13", name+" says how it fetches, yet network is no")
+		}
+		for _, flag := range append(append([]string{}, f.Require...), f.Options...) {
+			if n.inScope(flag) == nil {
+				l.warn(at, n.pointer+"/x-atip-fetch", "L13", name+" has no option "+flag+", which x-atip-fetch names")
+			}
+		}
+	}
 	l.operands(n)
 	l.flags(n)
 	if n.ext != nil {

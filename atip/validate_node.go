@@ -30,6 +30,9 @@ func (c *validator) node(n *node) {
 	if x := v.get("x-atip-execs"); x.ok() {
 		c.execs(x, n.pointer+"/x-atip-execs")
 	}
+	if x := v.get("x-atip-fetch"); x.ok() {
+		readFetch(x, func(v val, at, msg string) { c.note(tolerated(), v, n.pointer+"/x-atip-fetch"+at, "fetch", msg) })
+	}
 	for _, field := range [...]string{"aliases", "x-atip-aliases", "examples"} {
 		if m := v.get(field); m.ok() {
 			if _, ok := m.strings(); !ok {

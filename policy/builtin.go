@@ -150,6 +150,10 @@ var builtinAllow = [...]rule{
 		when: when{known: &yes, code: []CodeKind{CodeNone}, effects: []effectCond{{atip.RemoteMutation, false}},
 			host: []hostPattern{{kind: HostPublic, isKind: true}}, path: &pathCond{class: scratchClasses}},
 		reason: "fetches from a public host"},
+	{id: "declared_dependencies", decision: Allow, sw: []string{"declared_dependencies"}, grants: fNetwork | fWrite | fDelete | fDestructive | fIrrevocable,
+		when: when{declared: &yes, known: &yes, confined: &yes, code: []CodeKind{CodeNone}, effects: []effectCond{{atip.RemoteMutation, false}},
+			host: ownService, path: &pathCond{class: scratchClasses}},
+		reason: "fetches what the project declares, beside the project"},
 	{id: "package_install", decision: Allow, sw: []string{"package_install"}, grants: fNetwork | fCode, notDeclared: 0,
 		when: when{known: &yes, confined: &yes, tool: installers, command: installs,
 			host: ownService,
@@ -291,7 +295,7 @@ var builtinDeny = [...]rule{
 
 // builtinDigest is the sha256 of BuiltinText. It is written here so that no command
 // computes it, and because a change of these tables should be seen: a test holds it.
-const builtinDigest = "463ea3068ffa558d810854ea2448817f5c04584819786afe9bdf012829babfc3"
+const builtinDigest = "3544d68fb0809c1068873157d973fd96767d9277e66ef8c6ba910752cefdbb04"
 
 // Builtin is the built-in policy, a document of the same language.
 func Builtin() *Document {

@@ -453,14 +453,14 @@ func TestProfileOfAFlag(t *testing.T) {
 	}{
 		{"none", nil, "workspace", profileSwitches("workspace").names(), false},
 		{"a narrower one", []*Document{ProfileChoice("read-only")}, "read-only", []string{"network_read"}, false},
-		{"one that is neither", []*Document{ProfileChoice("ops")}, "workspace+ops", []string{"workspace_write", "git_local", "regenerable_delete", "network_read"}, false},
+		{"one that is neither", []*Document{ProfileChoice("ops")}, "workspace+ops", []string{"workspace_write", "git_local", "regenerable_delete", "network_read", "declared_dependencies"}, false},
 		{"two", []*Document{ProfileChoice("ci"), ProfileChoice("read-only")}, "ci+read-only", []string{"network_read"}, true},
 		{"a looser one than the user's", []*Document{user(`{"version":1,"profile":"read-only"}`), ProfileChoice("workspace")}, "read-only+workspace", []string{"network_read"}, false},
 		{"one beside the user's switches", []*Document{user(`{"version":1,"switches":{"loopback":true,"remote_change":true}}`), ProfileChoice("ops")}, "workspace+ops",
-			[]string{"workspace_write", "git_local", "regenerable_delete", "network_read", "loopback"}, false},
+			[]string{"workspace_write", "git_local", "regenerable_delete", "network_read", "declared_dependencies", "loopback"}, false},
 		{"the user's in place of the managed one", []*Document{mustParse(t, LayerManaged, `{"version":1,"profile":"read-only"}`), user(`{"version":1,"profile":"ci"}`), ProfileChoice("ci")}, "ci", profileSwitches("ci").names(), true},
 		{"one that the user defines", []*Document{user(`{"version":1,` + quiet + `}`), ProfileChoice("quiet")}, "workspace+quiet",
-			[]string{"workspace_write", "git_local", "regenerable_delete", "undoable", "project_code", "network_read"}, true},
+			[]string{"workspace_write", "git_local", "regenerable_delete", "undoable", "project_code", "network_read", "declared_dependencies"}, true},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			s, err := Compile(row.docs)

@@ -61,6 +61,7 @@ func (f *facts) run(w *when, proven bool) truth {
 		w.known != nil && *w.known != f.known,
 		w.confined != nil && *w.confined != f.req.Enforce.Full(),
 		w.trackedClean != nil && *w.trackedClean != st.TrackedClean,
+		w.declared != nil && *w.declared != st.Declared,
 		w.undo != nil && !undoIs(*w.undo, st.Undo, proven):
 		return isNo
 	}

@@ -157,6 +157,8 @@ func (r *reader) whenFacts(w *when, key string, e *atip.Node, proven bool) bool 
 		}
 	case "trackedClean":
 		w.trackedClean = flag()
+	case "declared":
+		w.declared = flag()
 	case "undo":
 		w.undo = r.undoCond(e, proven)
 	default:

@@ -28,3 +28,7 @@ func (s *Set) Written() *Set {
 // Defers reports whether planning may leave words that are not known to the decision at
 // execve.
 func (s *Set) Defers() bool { return s.switches&switchBit("defer") != 0 }
+
+// FetchesDeclared reports whether what a project declares may be fetched in a run of its own
+// before a command that would ask for the network.
+func (s *Set) FetchesDeclared() bool { return s.switches&switchBit("declared_dependencies") != 0 }

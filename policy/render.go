@@ -169,6 +169,7 @@ func (w *writer) when(c *when) {
 		w.flag("known", c.known)
 		w.flag("confined", c.confined)
 		w.flag("trackedClean", c.trackedClean)
+		w.flag("declared", c.declared)
 		if c.undo != nil {
 			w.text("undo", c.undo.String())
 		}

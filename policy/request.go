@@ -93,6 +93,9 @@ type Step struct {
 	ServiceHosts []string
 	// TrackedClean: every tracked file the step deletes is as in the index.
 	TrackedClean bool
+	// Declared: the step fetches what the project declares, in a directory of its own, from the
+	// registry of its tool, and neither starts nor sees code of the project.
+	Declared bool
 	// Undo says how far what it does can be taken back; Lost names what would not come
 	// back, a few of them.
 	Undo Undo

@@ -93,6 +93,7 @@ type when struct {
 	confined       *bool
 	trackedClean   *bool
 	undo           *Undo
+	declared       *bool
 }
 
 type optionCond struct {

@@ -31,6 +31,7 @@ var switchTable = [...]switchRow{
 	{"project_code", [4]bool{true, false, true, false}},
 	{"network_read", [4]bool{true, true, true, true}},
 	{"inline_code", [4]bool{true, false, false, false}},
+	{"declared_dependencies", [4]bool{true, false, true, true}},
 	{"tracked_delete", [4]bool{}},
 	{"loopback", [4]bool{3: true}},
 	{"url_fetch", [4]bool{3: true}},

@@ -47,9 +47,10 @@ type PolicyProfile struct {
 // programs.
 type Forbidden struct {
 	Path, Why  string
-	Unreadable bool // state and runtime files are not to be read either
-	Shared     bool // each workspace has a part of it, which its runs write
-	Program    bool // our programs may lie in a workspace: there they are protected names
+	Unreadable bool   // state and runtime files are not to be read either
+	Except     string // a directory below it that belongs to this run, "" for none
+	Shared     bool   // each workspace has a part of it, which its runs write
+	Program    bool   // our programs may lie in a workspace: there they are protected names
 }
 
 // Input is all that Derive looks at.
@@ -329,6 +330,9 @@ func (d *deriver) unwritable(path string) (Forbidden, bool) {
 	for _, f := range d.in.Forbidden {
 		if f.Shared && d.p.Private != "" && subpath.Within(path, d.p.Private) {
 			continue // this run's own part
+		}
+		if f.Except != "" && subpath.Within(path, f.Except) {
+			continue
 		}
 		if subpath.Within(path, f.Path) || subpath.Within(f.Path, path) && !f.Program {
 			return f, true

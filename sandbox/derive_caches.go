@@ -29,6 +29,9 @@ func (d *deriver) caches() {
 				// It notes there what it found out about the commit at hand, and warns if it cannot.
 				d.p.Layered = len(d.p.Overlays) > layers
 				d.optional(host, Read, "cache")
+				if _, dir, err := d.in.Files.Resolve(host); err != nil || !dir {
+					d.env("GOMODCACHE", w+"/gomod") // where an earlier run with network left what it fetched
+				}
 				continue
 			}
 			d.env("GOMODCACHE", w+"/gomod")

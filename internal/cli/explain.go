@@ -294,6 +294,9 @@ func explainCode(word string) (string, bool) {
 
 func sandboxText(b *strings.Builder, d plan.Document) {
 	receipt := d.Sandbox
+	for _, w := range d.Fetches {
+		fmt.Fprintf(b, "fetches first  %s\n  in a run of its own, from %s, without the project\n", quote.Words(w.Argv), strings.Join(w.Hosts, " "))
+	}
 	fmt.Fprintf(b, "sandbox  tier %s, network %s\n", receipt.Tier, receipt.Net.Mode)
 	fmt.Fprintf(b, "  this tier  %s\n", receipt.Why)
 	for _, host := range receipt.Net.Allow {

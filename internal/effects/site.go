@@ -46,6 +46,7 @@ type Site struct {
 	OwnProxy func(url string) bool // whether a proxy is the one of the run that this program is in
 	Starts   bool                  // the plan is made to be run
 	Defers   bool                  // words that are not known may be left to the gate
+	Splits   bool                  // what a project declares may be fetched beside it
 	Apart    bool                  // a run has a loopback and a table of processes of its own
 
 	names    []string        // variables of the child, nil until asked for

@@ -90,6 +90,9 @@ func (c *collector) add(argv, via []string, cwd string, confidence policy.Confid
 	}
 	c.writtenCode(s)
 	c.tails(s)
+	if err := c.split(s); err != nil {
+		return err
+	}
 	if step.HasHole(argv) || s.RunsCode == policy.CodeOpaque && step.IsShell(s.ID.Effective) {
 		// Words that are not known, or a shell whose commands are not.
 		var err error

@@ -256,8 +256,12 @@ func (p *Plan) approvedNames() []string {
 
 // Forbidden lists what no run may write: whoever writes there decides later runs.
 func (p *Plan) Forbidden() []sandbox.Forbidden {
+	apart := ""
+	if f := p.Invocation.Fetching; f != nil {
+		apart = f.Dir
+	}
 	out := []sandbox.Forbidden{{Path: p.Dirs.Config, Why: "configuration"}, {Path: p.Dirs.Data, Why: "metadata"}, {Path: p.Dirs.State, Why: "state", Unreadable: true},
-		{Path: p.Dirs.Cache, Why: "temporary files and caches of other workspaces", Shared: true},
+		{Path: p.Dirs.Cache, Why: "temporary files and caches of other workspaces", Shared: true, Except: apart},
 		{Path: filepath.Dir(p.Dirs.Undo()), Why: "copies of workspaces", Unreadable: true},
 		{Path: place.Managed, Why: "managed policy"}}
 	for _, program := range p.Machine.Programs()[1:] {
@@ -436,6 +440,10 @@ func (p *Plan) environment() Env {
 		if real, err := filepath.EvalSymlinks(path); err == nil && slices.Contains(p.Setup.Sockets(), real) {
 			r.declared = append(r.declared, "SSH_AUTH_SOCK")
 		}
+	}
+	for _, kv := range p.fetchVariables() {
+		// A variable in it is one that the sandbox sets: where a cache of the workspace lies.
+		r.set[kv[0]] = os.Expand(kv[1], func(name string) string { return r.set[name] })
 	}
 	if token := p.Machine.Getenv(delegation.Variable); token != "" {
 		r.set[delegation.Variable] = token // verified when the run was decided

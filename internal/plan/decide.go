@@ -40,6 +40,9 @@ func (p *Plan) decision() (Decision, []*step.Step, error) {
 	j.Decision.Decision = j.judged(req)
 	j.judgeHidden(req)
 	j.judgeDoubt(req)
+	if err := j.fetchApart(req); err != nil {
+		return j.Decision, j.Steps, err
+	}
 	j.deferUnknown(req)
 	j.judgeOwn(req)
 	j.signedMetadata()

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/fetch"
 	"github.com/atip-dev/atip-exec/internal/step"
 	"github.com/atip-dev/atip-exec/policy"
 	"github.com/atip-dev/atip-exec/sandbox"
@@ -101,6 +102,7 @@ type Document struct {
 	TimeoutMS    int64           `json:"timeout_ms"`
 	Policy       any             `json:"policy"`
 	Profile      string          `json:"profile"`
+	Fetches      []*fetch.Work   `json:"fetches,omitempty"` // what a run of its own fetches before
 	Pending      []string        `json:"pending"`
 	Warnings     []string        `json:"warnings"`
 }
@@ -122,7 +124,7 @@ type EnvDocument struct {
 // Document renders the plan for machines.
 func (p *Plan) Document() Document {
 	d := Document{Kind: Kind, Decision: p.Decision.Action, Argv: p.Invocation.Words(), Cwd: p.Cwd, Workspace: p.Workspace, NoWorkspace: p.NoWorkspace, Steps: []StepDocument{},
-		Reasons: p.Decision.Reasons, Alternatives: p.Decision.Alternatives, Lifted: p.Decision.Lifted, Grants: DangersOf(p.Decision.Grants.Effects), Sandbox: p.Receipt(), Pending: append([]string{}, p.pending...),
+		Reasons: p.Decision.Reasons, Alternatives: p.Decision.Alternatives, Lifted: p.Decision.Lifted, Grants: DangersOf(p.Decision.Grants.Effects), Sandbox: p.Receipt(), Fetches: p.Fetches, Pending: append([]string{}, p.pending...),
 		Environment: EnvDocument{Passed: p.Env.Passed, Dropped: p.Env.Dropped, Credentials: p.Env.Credentials}, Policy: p.Policies.Sources(), Profile: p.Policies.Profile(), Delegation: p.ChainNames()}
 	if d.Reasons == nil {
 		d.Reasons = []policy.Reason{}

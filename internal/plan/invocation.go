@@ -42,6 +42,7 @@ type Invocation struct {
 	RefuseOnly      bool   // what may run is not started: only a refusal counts
 	Version         string // ours, which a tool may ask for
 
+	Fetching   *Fetching   // what the project declares is fetched for this run; nil for a command of the caller
 	scriptRead bool        // Shell was read from standard input
 	Behalf     *nest.Order // for whom the run is, nil for the caller
 }

@@ -119,6 +119,10 @@ func (p *Plan) settle() error {
 	} else {
 		p.files = sandbox.HostFiles()
 	}
+	if f := p.Invocation.Fetching; f != nil {
+		p.Place, p.Rules = f.place(p.Machine), f.rules
+		return nil
+	}
 	p.Place, p.Rules, err = settled(p.Invocation, p.Machine, dirs)
 	if p.Policies != nil {
 		p.Warnings = append(p.Warnings, p.Policies.Warnings()...)
@@ -137,6 +141,9 @@ func (p *Plan) identify() (err error) {
 	var hidden bool
 	if p.Invocation, hidden, err = p.withScript(); err == nil {
 		p.Reading, err = p.read(hidden)
+	}
+	if p.Invocation.Fetching != nil && err == nil {
+		p.Invocation.Fetching.meant(p.Reading.Steps)
 	}
 	p.Steps, p.Warnings = p.Reading.Steps, append(p.Warnings, p.Reading.Warnings...)
 	p.raiseQuieted()
@@ -191,7 +198,7 @@ func (p *Plan) site() *effects.Site {
 	}
 	p.where = &effects.Site{Dirs: p.Dirs, World: p.World, Workspace: p.Workspace, Cwd: p.Cwd, Private: p.Private, GitDirs: p.gitDirs, Environ: p.Machine.Environ, UID: p.Machine.UID,
 		Self: p.Machine.Self, Programs: p.Machine.Programs(), Env: p.Policies.Env(), Limits: p.Policies.Analysis(), Opener: opener, Shims: p.shimDirs, Authority: p.authority(), Memo: p.memo,
-		OwnProxy: func(url string) bool { return url == sandbox.ProxyURL() && p.Inside() }, Starts: p.Starts, Defers: p.Policies.Defers() && p.gateable(), Apart: p.apart()}
+		OwnProxy: func(url string) bool { return url == sandbox.ProxyURL() && p.Inside() }, Starts: p.Starts, Splits: p.splits(), Defers: p.Policies.Defers() && p.gateable(), Apart: p.apart()}
 	return p.where
 }
 

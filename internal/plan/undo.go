@@ -61,7 +61,7 @@ func (p *Plan) UndoPlace() undo.Place {
 // one is part of what that one's checkpoint covers, and reaches no store.
 func (p *Plan) UndoMode() string {
 	switch mode := p.Policies.Undo().Mode; {
-	case p.Workspace == "" || p.Inside() || p.Machine.Getenv("ATIP_EXEC_SANDBOX") != "" && !p.imagined:
+	case p.Workspace == "" || p.Invocation.Fetching != nil || p.Inside() || p.Machine.Getenv("ATIP_EXEC_SANDBOX") != "" && !p.imagined:
 		return "off"
 	case mode != "":
 		return mode

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"github.com/atip-dev/atip-exec/internal/effects"
+	"github.com/atip-dev/atip-exec/internal/fetch"
 	"github.com/atip-dev/atip-exec/internal/place"
 	"github.com/atip-dev/atip-exec/internal/toollock"
 	"github.com/atip-dev/atip-exec/policy"
@@ -45,6 +46,7 @@ type Reading struct {
 type Decision struct {
 	policy.Decision
 	CanEnforce policy.Enforce // what the decision took the kernel to hold
+	Fetches    []*fetch.Work  // what is fetched before the run
 	Deferred   bool           // some starts are decided when they happen
 	OwnJudged  bool           // the paths of our own flags were judged
 	OwnRefused bool           // and not allowed

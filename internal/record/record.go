@@ -29,6 +29,9 @@ func Of(p *plan.Plan, kind string, clean func(string) string, budget map[string]
 		}
 		rec["env"] = env
 	}
+	if f := p.Invocation.Fetching; f != nil {
+		rec["fetches_for"] = f.For
+	}
 	if b := p.Invocation.Behalf; b != nil {
 		rec["asked_by"] = b.Run
 	}

@@ -153,6 +153,9 @@ func (x *execution) carryOut(sink *status.Sink, refusal error) error {
 		}
 		x.out.Stdout = x.primes.Watch(x.out.Stdout)
 		if err == nil {
+			err = x.fetchApart()
+		}
+		if err == nil {
 			err = x.run()
 		}
 		if c := x.status.Child; c != nil && c.ExitCode == 0 && !x.killed {

@@ -27,6 +27,9 @@ type Step struct {
 	Known  *Step // without the words that are not known, nil if all are
 	AtExec bool  // its unknown words are decided when it starts
 
+	Split *atip.Fetch // how it is split into fetching and running without network, nil if it is not
+	Apart *Step       // the second part, nil without the first
+
 	Quieted     string   // a setting of its repository that runs a program, unless the run turns it off
 	TargetFiles []string // files that name what it runs, such as a Makefile
 	Primes      *Primes  // what its tool says of prime, nil if it says nothing

@@ -106,6 +106,9 @@ func showText(s answer.Subject, commands []shownCommand, warnings []string) stri
 		if len(one.Execs) > 0 {
 			b.WriteString("    starts: " + answer.Plain(strings.Join(one.Execs, " ")) + "\n")
 		}
+		if f := one.Fetch; f != nil {
+			b.WriteString("    fetches first: " + answer.Plain(strings.Join(f.Words, " ")+", from "+strings.Join(f.Hosts, " ")+", with "+strings.Join(f.Inputs, " ")) + "\n")
+		}
 	}
 	return b.String()
 }
