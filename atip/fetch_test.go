@@ -19,7 +19,7 @@ func TestFetch(t *testing.T) {
 	}
 	for _, bad := range []string{`[]`, `{}`, `{` + good + `,"words":"ci"}`, `{` + good + `,"env":{"a b":"c"}}`, `{` + good + `,"env":{"A":1}}`, `{` + good + `,"names":["../x"]}`, `{` + good + `,"names":["/x"]}`,
 		`{` + good + `,"names":["a/**"]}`, `{` + good + `,"names":["**/a/b"]}`, `{` + good + `,"mirror":"a-b"}`, `{` + good + `,"file":".rc"}`, `{` + good + `,"mirror":"M","file":".rc"}`, `{"words":["ci"]}`} {
-		d, err := Parse([]byte(`{"atip":"0.6","name":"t","version":"1","description":"d","commands":{"ci":{"description":"d","effects":{"network":true},"x-atip-fetch":` + bad + `}}}`), ParseOptions{})
+		d, err := Parse([]byte(`{"atip":"0.6","name":"t","version":"1","description":"d","commands":{"ci":{"description":"d","effects":{"network":true},"x-atip-fetch":`+bad+`}}}`), ParseOptions{})
 		if err != nil {
 			continue // a key twice
 		}
