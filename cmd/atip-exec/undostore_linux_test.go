@@ -1,0 +1,67 @@
+package main_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestUndoStoreIsClosed: code of the workspace neither lists, reads, changes nor adds to the copies
+// that undo keeps, and what a run deleted comes back afterwards. Unconfined the same code does it all.
+func TestUndoStoreIsClosed(t *testing.T) {
+	t.Parallel()
+	const code = `
+import os, sys
+top, done = sys.argv[1], []
+def attempt(name, act):
+    try:
+        act()
+        done.append(name)
+    except OSError:
+        pass
+files = [os.path.join(d, f) for d, _, names in os.walk(top) for f in names]
+if files: done.append("listed")
+known = sys.argv[2]
+attempt("read", lambda: open(known, "rb").read())
+attempt("added", lambda: open(os.path.join(top, "planted"), "w").close())
+attempt("linked", lambda: os.symlink("/etc/passwd", os.path.join(os.path.dirname(known), "link")))
+attempt("piped", lambda: os.mkfifo(os.path.join(os.path.dirname(known), "pipe")))
+attempt("moved", lambda: os.rename(known, known + ".moved"))
+attempt("emptied", lambda: open(known, "r+b").truncate(0))
+print(" ".join(done) or "nothing")
+`
+	for _, tier := range []string{"T2", "T3"} {
+		w := newWorldAtHome(t)
+		w.policy(`{"version":1,"sandbox":{"tier":"` + tier + `"}}`)
+		put(t, w.ws, map[string]string{"kept": "kept\n", "reach.py": code})
+		if out, err := w.command("--", "rm", "kept").CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v %s", tier, err, out)
+		}
+		top := filepath.Join(w.home, ".local/share/atip-exec/undo")
+		known := ""
+		for path := range files(t, top) {
+			if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Size() > 0 {
+				known = path
+			}
+		}
+		if known == "" {
+			t.Fatalf("%s: there are no copies", tier)
+		}
+		out, err := w.command("--", "python3", "reach.py", top, known).Output()
+		if err != nil || strings.TrimSpace(string(out)) != "nothing" {
+			t.Errorf("%s: %v: %s", tier, err, out)
+		}
+		undo := w.command()
+		undo.Path, undo.Args = filepath.Join(bin, "atip"), []string{"atip", "undo", "--force"}
+		if out, err := undo.CombinedOutput(); err != nil {
+			t.Errorf("%s: undo: %v %s", tier, err, out)
+		}
+		cmd := exec.Command("python3", "reach.py", top, known)
+		cmd.Dir = w.ws
+		if out, err := cmd.Output(); err != nil || strings.TrimSpace(string(out)) != "listed read added linked piped moved" {
+			t.Errorf("%s: unconfined: %v: %s", tier, err, out)
+		}
+	}
+}
