@@ -165,7 +165,8 @@ func (w world) example(file string, e example) {
 	}
 }
 
-// TestThreatModelNamesItsTests holds docs/threat-model.md, docs/seeds.md and docs/must-hold.md to their word: each
+// TestThreatModelNamesItsTests holds docs/threat-model.md, docs/seeds.md, docs/must-hold.md
+// and docs/wiring-tests.md to their word: each
 // test and script that they name must be there.
 func TestThreatModelNamesItsTests(t *testing.T) {
 	var sources strings.Builder
@@ -182,7 +183,7 @@ func TestThreatModelNamesItsTests(t *testing.T) {
 			sources.Write(raw)
 		}
 	}
-	for _, page := range []string{"threat-model.md", "seeds.md", "must-hold.md"} {
+	for _, page := range []string{"threat-model.md", "seeds.md", "must-hold.md", "wiring-tests.md"} {
 		text, err := os.ReadFile(filepath.Join("../../docs", page))
 		if err != nil {
 			t.Fatal(err)
