@@ -202,6 +202,10 @@ func TestFetchApartNpm(t *testing.T) {
 	for _, rec := range w.records() {
 		if rec["fetches_for"] != nil {
 			kinds = append(kinds, "fetch")
+			held, err := json.Marshal(rec["sandbox"])
+			if err != nil || strings.Contains(string(held), w.ws) || !strings.Contains(string(held), "/fetch/") {
+				t.Errorf("the fetching run has the project: %v %s", err, held)
+			}
 		} else if rec["kind"] == "run" {
 			kinds = append(kinds, "run")
 		}
