@@ -66,7 +66,7 @@ func TestVerifiedButLed(t *testing.T) {
 	w.atip(0, "verify", "--keep", w.tool)
 	explained := func(env ...string) stepTrust {
 		t.Helper()
-		cmd := w.command("explain", "-o", "json", "--", w.tool)
+		cmd := w.command("explain", "-o", "json", "--", w.tool, "--version")
 		cmd.Env = append(cmd.Env, env...)
 		out, err := cmd.Output()
 		var d struct{ Steps []stepTrust }
@@ -84,6 +84,56 @@ func TestVerifiedButLed(t *testing.T) {
 	w.put(filepath.Join(w.home, ".config/agent-tools/policy.json"), strings.Replace(toolPolicy, `{"version":1,"trust":{`, `{"version":1,"trust":{"systemPaths":["/usr","/bin","/lib","/lib64"],`, 1), 0o600)
 	if v := explained("NODE_OPTIONS=--require=./x.js").Trust; v.Level != "VERIFIED" {
 		t.Errorf("dropped: %+v", v)
+	}
+}
+
+// TestSignatureOfInterpreter: the signature of a program that runs what its words say covers none of
+// that. Where signatures are required, such a call is refused.
+func TestSignatureOfInterpreter(t *testing.T) {
+	t.Parallel()
+	w := newSigning(t, toolPolicy)
+	raw, err := os.ReadFile(filepath.Join(bin, "probe"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"node", "npx", "env"} {
+		w.tool = filepath.Join(w.home, "opt", name)
+		w.write(string(raw) + name) // bytes of its own
+		w.atip(0, "sign", "--key", w.key, w.tool)
+		w.atip(0, "verify", "--keep", w.tool)
+	}
+	opt := filepath.Join(w.home, "opt")
+	put(t, w.ws, map[string]string{"a.js": "1\n"})
+	require := strings.Replace(toolPolicy, `"trust":{`, `"trust":{"requireSignature":"tool",`, 1)
+	for _, row := range []struct {
+		reason string // of the last step, "" for VERIFIED
+		args   []string
+	}{
+		{"", []string{opt + "/node", "--version"}},
+		{"executes_code_argument", []string{opt + "/node", "a.js"}},
+		{"executes_code_argument", []string{opt + "/node", "-e", "1"}},
+		{"executes_code_argument", []string{opt + "/node", "-"}},
+		{"executes_code_argument", []string{opt + "/node", "--require", "./a.js", "--version"}},
+		{"indirect_start", []string{opt + "/env", opt + "/node", "--version"}},
+		{"fetches_code", []string{opt + "/npx", "-y", "cowsay"}},
+	} {
+		cmd := w.command(append([]string{"explain", "-o", "json", "--"}, row.args...)...)
+		out, _ := cmd.Output()
+		var d struct{ Steps []stepTrust }
+		if json.Unmarshal(out, &d) != nil || len(d.Steps) == 0 {
+			t.Fatalf("%q: %s", row.args, out)
+		}
+		v := d.Steps[len(d.Steps)-1].Trust
+		if got := v.Reason; (v.Level == "VERIFIED") != (row.reason == "") || row.reason != "" && (v.Level != "UNVERIFIED" || got != row.reason) {
+			t.Errorf("%q: %s %s", row.args, v.Level, got)
+		}
+	}
+	w.put(filepath.Join(w.home, ".config/agent-tools/policy.json"), require, 0o600)
+	if v := w.explained(opt+"/node", "--version").Trust; v.Action != "allow" {
+		t.Errorf("required, and it runs nothing: %+v", v)
+	}
+	if code, out := w.exec("--", opt+"/node", "a.js"); code != 77 || !strings.Contains(out, "executes_code_argument") {
+		t.Errorf("required, and it runs a file: %d %s", code, out)
 	}
 }
 

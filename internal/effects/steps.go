@@ -275,6 +275,11 @@ func (c *collector) resolve(s *step.Step) error {
 
 // nested looks into the commands inside a step.
 func (c *collector) nested(s *step.Step) error {
+	if why := step.LimitOf(s); why != "" {
+		if err := c.limit(s, why); err != nil {
+			return err
+		}
+	}
 	for _, n := range s.Call.Nested {
 		switch n.File {
 		case "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0":
@@ -294,6 +299,11 @@ func (c *collector) nested(s *step.Step) error {
 			}
 			if err := c.setting(step.Assigned(s, n.Argv), add); err != nil {
 				return err
+			}
+			if len(c.steps) > first {
+				if err := c.limit(c.steps[first], trust.CapIndirectStart); err != nil {
+					return err
+				}
 			}
 			c.throughout(s, c.steps[first:])
 			if argv := c.onCredentials(s, n.Argv); argv != nil {
@@ -315,6 +325,24 @@ func (c *collector) nested(s *step.Step) error {
 			}
 		}
 	}
+	return nil
+}
+
+// limit keeps a step from counting as verified: its signature covers the program and not what the
+// program runs. What a policy demands of verified programs is decided again without it.
+func (c *collector) limit(s *step.Step, why string) error {
+	if s.Missing != nil || s.ID.HasCap(why) {
+		return nil
+	}
+	s.ID = s.ID.WithCaps(why)
+	if s.Verdict.Level != trust.Verified {
+		return nil
+	}
+	v, err := c.site.Authority.Verdict(s.ID)
+	if err != nil {
+		return err
+	}
+	s.Verdict, s.Trust, s.File.Believed = v, step.TrustFacts(v), s.File.Believed && step.Believed(v)
 	return nil
 }
 

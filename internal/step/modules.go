@@ -7,6 +7,7 @@ import (
 
 	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/internal/subpath"
+	"github.com/atip-dev/atip-exec/trust"
 )
 
 // PackageNames lists the scripts a call runs, the one it names first, and the words
@@ -104,6 +105,26 @@ func FetchedCode(s *Step, n atip.Nested) bool {
 		}
 	}
 	return false
+}
+
+// LimitOf says why a signature of the step's program says nothing of what it runs, "" if its words
+// name no code: that of a project is weighed by itself.
+func LimitOf(s *Step) string {
+	for _, n := range s.Call.Nested {
+		switch {
+		case FetchedCode(s, n):
+			return trust.CapFetchesCode
+		case n.Kind == "code" && n.Language != "project" && (n.Text != "" || n.File != ""):
+			return trust.CapCodeArgument
+		}
+	}
+	switch s.Call.Tool {
+	case "npx", "bunx", "uvx", "pipx":
+		if s.Call.Effects[atip.ExecOpaque].Value == atip.Yes {
+			return trust.CapFetchesCode
+		}
+	}
+	return ""
 }
 
 // OnlyHelp reports a curated tool that is asked for its help or version, or for the help
