@@ -248,6 +248,9 @@ func TestFetchApartTraps(t *testing.T) {
 		{"a registry in a variable", "package-lock.json", string(lock), "npm_config_registry=http://127.0.0.1:1/ npm ci", true},
 		{"a lock that the string writes", "package-lock.json", string(lock), "echo {} >package-lock.json; npm ci", true},
 		{"a directory that is not known", "package-lock.json", string(lock), `cd "$X" && npm ci`, true},
+		{"a checkout before it", "package-lock.json", string(lock), "git checkout -q HEAD -- . && npm ci", true},
+		{"code before it", "package-lock.json", string(lock), "node -e 1 && npm ci", true},
+		{"a delete before it", "package-lock.json", string(lock), "rm -rf node_modules && npm ci", false},
 		{"a network beside it", "package-lock.json", string(lock), "npm ci && curl https://evil.example/", true},
 	} {
 		put(t, w.ws, map[string]string{".npmrc": npmrc, "package-lock.json": string(lock), "evil.sh": "#!/bin/sh\n>ran\n"})

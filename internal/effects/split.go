@@ -31,6 +31,13 @@ func (c *collector) split(s *step.Step) error {
 			return nil // by then another project may be declared
 		}
 	}
+	for _, before := range c.steps {
+		switch {
+		case before == s, before.Split != nil:
+		case before.Call.Effects[atip.Network].Value == atip.Yes, before.RunsCode != policy.CodeNone, before.Call.Tool == "git" && before.Call.Effects[atip.Write].Value == atip.Yes:
+			return nil // so may a pull, a checkout or code that runs before it
+		}
+	}
 	t := &step.Step{Argv: append(slices.Clone(s.Argv), f.OfflineWords...), Executable: s.Executable, ID: s.ID, Verdict: s.Verdict, Missing: s.Missing}
 	t.Step = s.Step
 	t.Call, t.Hosts, t.ServiceHosts, t.Entitled, t.RunsCode = atip.Call{}, nil, nil, nil, policy.CodeNone

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
@@ -34,6 +35,7 @@ func (x *execution) fetchApart() error {
 
 func (x *execution) fetch(w *fetch.Work, dir string) error {
 	defer os.RemoveAll(x.plan.FetchDir())
+	forsaken(filepath.Dir(x.plan.FetchDir()))
 	err := os.MkdirAll(dir, 0o700)
 	if err == nil {
 		err = w.Lay(dir)
@@ -50,6 +52,16 @@ func (x *execution) fetch(w *fetch.Work, dir string) error {
 		x.warn("what the project declares was not fetched (" + strings.Join(w.Argv, " ") + ", exit status " + strconv.Itoa(r.ExitCode) + "): " + strings.TrimSpace(said.String()))
 	}
 	return nil
+}
+
+// forsaken removes the directories of fetching runs that were killed.
+func forsaken(dir string) {
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil && time.Since(info.ModTime()) > 24*time.Hour {
+			_ = os.RemoveAll(filepath.Join(dir, e.Name()))
+		}
+	}
 }
 
 // last keeps the end of what is written.
