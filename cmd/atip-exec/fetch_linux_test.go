@@ -250,6 +250,7 @@ func TestFetchApartTraps(t *testing.T) {
 		{"a directory that is not known", "package-lock.json", string(lock), `cd "$X" && npm ci`, true},
 		{"a checkout before it", "package-lock.json", string(lock), "git checkout -q HEAD -- . && npm ci", true},
 		{"code before it", "package-lock.json", string(lock), "node -e 1 && npm ci", true},
+		{"options that change nothing", "package-lock.json", string(lock), "npm ci --no-audit --no-fund --no-progress", false},
 		{"a delete before it", "package-lock.json", string(lock), "rm -rf node_modules && npm ci", false},
 		{"a network beside it", "package-lock.json", string(lock), "npm ci && curl https://evil.example/", true},
 	} {
