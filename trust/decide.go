@@ -162,13 +162,28 @@ func tool(v Verdict, f Facts, required bool) Verdict {
 			v.Action, v.Reason, v.Stage = Allow, reason, stagePolicy
 		}
 	}
-	if v.Level == Verified && len(f.Caps) > 0 {
-		v.Level, v.Reason = Unverified, f.Caps[0]
+	if len(f.Caps) > 0 {
+		v = v.capped(f.Caps[0], required)
+	}
+	return v
+}
+
+// capped is v of an executable that can never count as verified.
+func (v Verdict) capped(why string, required bool) Verdict {
+	if v.Level == Verified {
+		v.Level, v.Reason = Unverified, why
 		if required {
 			v.Action = Deny
 		}
 	}
 	return v
+}
+
+// Limited is the verdict on an executable of which its command line tells that it runs what no
+// signature of it covers: one of the caps.
+func (v Verdict) Limited(why string, p Policy) Verdict {
+	v.Caps = append(v.Caps[:len(v.Caps):len(v.Caps)], why)
+	return v.capped(why, p.RequireTool)
 }
 
 // vouched names what stands in for a signature. None of them raises the level.

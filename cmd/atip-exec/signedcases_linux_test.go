@@ -1,6 +1,7 @@
 package main_test
 
 import (
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -84,6 +85,51 @@ func TestVerifiedButLed(t *testing.T) {
 	w.put(filepath.Join(w.home, ".config/agent-tools/policy.json"), strings.Replace(toolPolicy, `{"version":1,"trust":{`, `{"version":1,"trust":{"systemPaths":["/usr","/bin","/lib","/lib64"],`, 1), 0o600)
 	if v := explained("NODE_OPTIONS=--require=./x.js").Trust; v.Level != "VERIFIED" {
 		t.Errorf("dropped: %+v", v)
+	}
+}
+
+// TestStatedChecksum: what a document states of its file's bytes condemns a file that differs, also
+// where a rule allows it. A statement alone proves nothing.
+func TestStatedChecksum(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		name, checksum, reason string
+		sign                   bool
+	}{
+		{"none", "", "no_signature", false},
+		{"right", "sha256:%x", "no_signature", false},
+		{"right, in capitals", "sha256:%X", "no_signature", false},
+		{"wrong", "sha256:" + strings.Repeat("ab", 32), "hash_mismatch", false},
+		{"wrong, of a signed file", "sha256:" + strings.Repeat("ab", 32), "hash_mismatch", true},
+		{"right, of a signed file", "sha256:%x", "signature", true},
+	} {
+		w := newSigning(t, strings.Replace(toolPolicy, `{"version":1,`, `{"version":1,"rules":[{"id":"go","decision":"allow","grants":["write","execOpaque","destructive"],"when":{"tool":"dep"}}],`, 1))
+		raw, err := os.ReadFile(filepath.Join(bin, "probe"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.tool = filepath.Join(w.home, "opt", "dep")
+		w.write(string(raw) + "dep")
+		if row.sign {
+			w.atip(0, "sign", "--key", w.key, w.tool)
+			w.atip(0, "verify", "--keep", w.tool)
+		}
+		checksum := row.checksum
+		if strings.Contains(checksum, "%") {
+			sum, err := hex.DecodeString(w.digest)
+			if err != nil {
+				t.Fatal(err)
+			}
+			checksum = fmt.Sprintf(checksum, sum)
+		}
+		if checksum != "" {
+			checksum = `,"integrity":{"checksum":"` + checksum + `"}`
+		}
+		w.put(filepath.Join(w.home, ".local/share/agent-tools/shims/sha256", w.digest+".json"), `{"atip":{"version":"0.6"},"binary":{"hash":"sha256:`+w.digest+`","name":"dep","version":"1"},"description":"Deployments",
+			"trust":{"source":"native","verified":true`+checksum+`},"effects":{"network":false}}`, 0o600)
+		if v := w.explained(w.tool).Trust; v.Reason != row.reason || (v.Action == "deny") != (row.reason == "hash_mismatch") {
+			t.Errorf("%s: %s %s %s, want %s", row.name, v.Level, v.Action, v.Reason, row.reason)
+		}
 	}
 }
 

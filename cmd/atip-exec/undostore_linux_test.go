@@ -8,11 +8,8 @@ import (
 	"testing"
 )
 
-// TestUndoStoreIsClosed: code of the workspace neither lists, reads, changes nor adds to the copies
-// that undo keeps, and what a run deleted comes back afterwards. Unconfined the same code does it all.
-func TestUndoStoreIsClosed(t *testing.T) {
-	t.Parallel()
-	const code = `
+// reachingCode tries what a program can do to a directory and a file in it, and says what it did.
+const reachingCode = `
 import os, sys
 top, done = sys.argv[1], []
 def attempt(name, act):
@@ -32,10 +29,15 @@ attempt("moved", lambda: os.rename(known, known + ".moved"))
 attempt("emptied", lambda: open(known, "r+b").truncate(0))
 print(" ".join(done) or "nothing")
 `
+
+// TestUndoStoreIsClosed: code of the workspace neither lists, reads, changes nor adds to the copies
+// that undo keeps, and what a run deleted comes back afterwards. Unconfined the same code does it all.
+func TestUndoStoreIsClosed(t *testing.T) {
+	t.Parallel()
 	for _, tier := range []string{"T2", "T3"} {
 		w := newWorldAtHome(t)
 		w.policy(`{"version":1,"sandbox":{"tier":"` + tier + `"}}`)
-		put(t, w.ws, map[string]string{"kept": "kept\n", "reach.py": code})
+		put(t, w.ws, map[string]string{"kept": "kept\n", "reach.py": reachingCode})
 		if out, err := w.command("--", "rm", "kept").CombinedOutput(); err != nil {
 			t.Fatalf("%s: %v %s", tier, err, out)
 		}
@@ -62,6 +64,34 @@ print(" ".join(done) or "nothing")
 		cmd.Dir = w.ws
 		if out, err := cmd.Output(); err != nil || strings.TrimSpace(string(out)) != "listed read added linked piped moved" {
 			t.Errorf("%s: unconfined: %v: %s", tier, err, out)
+		}
+	}
+}
+
+// TestTrustIsClosed: no run changes what is remembered of executables and signers, nor the user's
+// own signers and overrides.
+func TestTrustIsClosed(t *testing.T) {
+	t.Parallel()
+	for _, tier := range []string{"T2", "T3"} {
+		w := newWorldAtHome(t)
+		w.policy(`{"version":1,"sandbox":{"tier":"` + tier + `"}}`)
+		put(t, w.ws, map[string]string{"reach.py": reachingCode})
+		for _, dir := range []string{".local/state/atip-exec/digest", ".local/state/atip-exec/verdict", ".config/agent-tools/trust", ".config/agent-tools/overrides", ".local/share/agent-tools/shims"} {
+			top := filepath.Join(w.home, dir)
+			known := filepath.Join(top, "ab", "known")
+			put(t, top, map[string]string{"ab/known": "x"})
+			out, err := w.command("--", "python3", "reach.py", top, known).Output()
+			for _, did := range []string{"added", "linked", "piped", "moved", "emptied"} {
+				if err != nil || strings.Contains(string(out), did) {
+					t.Errorf("%s: %s: %v: %s", tier, dir, err, out)
+					break
+				}
+			}
+			cmd := exec.Command("python3", "reach.py", top, known)
+			cmd.Dir = w.ws
+			if out, err := cmd.Output(); err != nil || strings.TrimSpace(string(out)) != "listed read added linked piped moved" {
+				t.Errorf("%s: %s unconfined: %v: %s", tier, dir, err, out)
+			}
 		}
 	}
 }

@@ -60,6 +60,11 @@ func (a *Authority) Verdict(id trust.Identity) (trust.Verdict, error) {
 	return trust.Judge(id, a.TrustPolicy(), settled...), nil
 }
 
+// Limited applies what policy demands of verified programs to one whose signature is not enough.
+func (a *Authority) Limited(v trust.Verdict, why string) trust.Verdict {
+	return v.Limited(why, a.TrustPolicy())
+}
+
 // judgeDocument decides about the document that was found, and what it makes of the verdict
 // on the executable: a checksum in it can condemn the file, a signer who vouches for binaries
 // can stand in for the file's own signature.

@@ -57,6 +57,8 @@ type Site struct {
 type Authority interface {
 	// Verdict decides about an identified file.
 	Verdict(trust.Identity) (trust.Verdict, error)
+	// Limited is a verdict on a program whose signature does not cover what it runs, for a reason of trust.
+	Limited(v trust.Verdict, why string) trust.Verdict
 	// Document finds the metadata of a step's tool, and sets what the step says of it.
 	Document(*step.Step, shims.Query) (shims.Found, error)
 	// Locked asks about a step whose metadata is another than when its tool was locked.

@@ -276,9 +276,7 @@ func (c *collector) resolve(s *step.Step) error {
 // nested looks into the commands inside a step.
 func (c *collector) nested(s *step.Step) error {
 	if why := step.LimitOf(s); why != "" {
-		if err := c.limit(s, why); err != nil {
-			return err
-		}
+		c.limit(s, why)
 	}
 	for _, n := range s.Call.Nested {
 		switch n.File {
@@ -301,9 +299,7 @@ func (c *collector) nested(s *step.Step) error {
 				return err
 			}
 			if len(c.steps) > first {
-				if err := c.limit(c.steps[first], trust.CapIndirectStart); err != nil {
-					return err
-				}
+				c.limit(c.steps[first], trust.CapIndirectStart)
 			}
 			c.throughout(s, c.steps[first:])
 			if argv := c.onCredentials(s, n.Argv); argv != nil {
@@ -329,21 +325,14 @@ func (c *collector) nested(s *step.Step) error {
 }
 
 // limit keeps a step from counting as verified: its signature covers the program and not what the
-// program runs. What a policy demands of verified programs is decided again without it.
-func (c *collector) limit(s *step.Step, why string) error {
+// program runs.
+func (c *collector) limit(s *step.Step, why string) {
 	if s.Missing != nil || s.ID.HasCap(why) {
-		return nil
+		return
 	}
 	s.ID = s.ID.WithCaps(why)
-	if s.Verdict.Level != trust.Verified {
-		return nil
-	}
-	v, err := c.site.Authority.Verdict(s.ID)
-	if err != nil {
-		return err
-	}
-	s.Verdict, s.Trust, s.File.Believed = v, step.TrustFacts(v), s.File.Believed && step.Believed(v)
-	return nil
+	s.Verdict = c.site.Authority.Limited(s.Verdict, why)
+	s.Trust, s.File.Believed = step.TrustFacts(s.Verdict), s.File.Believed && step.Believed(s.Verdict)
 }
 
 // raised shows the effect that a program text raises by, and says what code it is then.
