@@ -229,6 +229,28 @@ func (s *Set) Digest() string {
 	return "sha256:" + hex.EncodeToString(h.Sum(nil))
 }
 
+// NamedFiles are the executables that rules ask about or deny by their paths. Under another name of the
+// same file they count too; which those are, the caller of Decide finds out.
+func (s *Set) NamedFiles() []string {
+	var out []string
+	add := func(w *when) {
+		for _, t := range w.tool {
+			if t[0] == '/' {
+				out = append(out, t)
+			}
+		}
+	}
+	for _, r := range s.restrict {
+		add(&r.when)
+	}
+	for _, r := range s.allow {
+		for i := range r.unless {
+			add(&r.unless[i])
+		}
+	}
+	return out
+}
+
 // Warnings says what of the documents was ignored, and why.
 func (s *Set) Warnings() []string { return s.warnings }
 

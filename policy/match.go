@@ -113,7 +113,7 @@ func (f *facts) toolIs(tools []string, proven bool) truth {
 				return isYes
 			}
 		case t[0] == '/':
-			if st.File.Canonical == t || !proven && st.File.Place == t {
+			if st.File.Canonical == t || !proven && (st.File.Place == t || slices.Contains(st.File.Names, t)) {
 				return isYes
 			}
 		case proven:

@@ -113,8 +113,8 @@ type FileFacts struct {
 	InWorkspace bool
 	Believed    bool
 	SystemPath  bool
-	// Names holds further names of the same file: other links to its inode, the
-	// name its metadata gives it.
+	// Names holds further names of the same file: those of [Set.NamedFiles] that lead to its
+	// inode, the name its metadata gives it.
 	Names []string
 }
 

@@ -24,6 +24,19 @@ func Judge(id Identity, p Policy, settled ...Settled) Verdict {
 	return v
 }
 
+// WithArgument adds the last part of the chain, a file that the program was told to run. Nobody signs
+// those, so that it counts only if it is condemned: revoked, or other bytes than a pin or a lock says.
+func (v Verdict) WithArgument(id Identity, p Policy) Verdict {
+	last := len(id.Chain) - 1
+	f := evaluatePart(id, last, p, Settled{})
+	if !f.Revoked && !f.LockMismatch && f.Checksum != ChecksumMismatch {
+		return v
+	}
+	w := Decide(f, p)
+	w.Part = id.Chain[last].Path
+	return Combine(v, w)
+}
+
 func evaluatePart(id Identity, i int, p Policy, s Settled) Facts {
 	part := id.Chain[i]
 	f := s.Facts(Facts{Unreadable: part.Digest == "", SystemPath: part.SystemPath, OwnPath: part.OwnPath})

@@ -1,6 +1,7 @@
 package main_test
 
 import (
+	"crypto/sha512"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
@@ -102,6 +103,13 @@ func TestStatedChecksum(t *testing.T) {
 		{"wrong", "sha256:" + strings.Repeat("ab", 32), "hash_mismatch", false},
 		{"wrong, of a signed file", "sha256:" + strings.Repeat("ab", 32), "hash_mismatch", true},
 		{"right, of a signed file", "sha256:%x", "signature", true},
+		{"right, by SHA-512", "sha512:%x", "no_signature", false},
+		{"right, by SHA-512 in capitals", "sha512:%X", "no_signature", false},
+		{"wrong, by SHA-512", "sha512:" + strings.Repeat("ab", 64), "hash_mismatch", false},
+		{"wrong, by SHA-512, of a signed file", "sha512:" + strings.Repeat("ab", 64), "hash_mismatch", true},
+		{"right, by SHA-512, of a signed file", "sha512:%x", "signature", true},
+		{"by an unknown algorithm", "crc32:%x", "no_signature", false},
+		{"by an unknown algorithm, of a signed file", "crc32:%x", "verifier_failed", true},
 	} {
 		w := newSigning(t, strings.Replace(toolPolicy, `{"version":1,`, `{"version":1,"rules":[{"id":"go","decision":"allow","grants":["write","execOpaque","destructive"],"when":{"tool":"dep"}}],`, 1))
 		raw, err := os.ReadFile(filepath.Join(bin, "probe"))
@@ -119,6 +127,10 @@ func TestStatedChecksum(t *testing.T) {
 			sum, err := hex.DecodeString(w.digest)
 			if err != nil {
 				t.Fatal(err)
+			}
+			if strings.HasPrefix(checksum, "sha512") {
+				long := sha512.Sum512([]byte(string(raw) + "dep"))
+				sum = long[:]
 			}
 			checksum = fmt.Sprintf(checksum, sum)
 		}

@@ -65,6 +65,11 @@ func (a *Authority) Limited(v trust.Verdict, why string) trust.Verdict {
 	return v.Limited(why, a.TrustPolicy())
 }
 
+// Argument adds what is known against the file that an interpreter was told to run, the last of the chain.
+func (a *Authority) Argument(v trust.Verdict, id trust.Identity) trust.Verdict {
+	return v.WithArgument(id, a.TrustPolicy())
+}
+
 // judgeDocument decides about the document that was found, and what it makes of the verdict
 // on the executable: a checksum in it can condemn the file, a signer who vouches for binaries
 // can stand in for the file's own signature.

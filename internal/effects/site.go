@@ -41,7 +41,8 @@ type Site struct {
 	Opener    trust.Opener // without Args
 	Shims     shims.Dirs
 	Authority Authority
-	Memo      *Memo // what a batch has looked up; nil otherwise
+	Memo      *Memo   // what a batch has looked up; nil otherwise
+	Named     []Named // what rules name by path
 
 	OwnProxy func(url string) bool // whether a proxy is the one of the run that this program is in
 	Starts   bool                  // the plan is made to be run
@@ -53,12 +54,20 @@ type Site struct {
 	steering *[]shell.Assign // of the caller's environment, nil until asked for
 }
 
+// Named is an executable that a rule names by its path.
+type Named struct {
+	Path     string
+	Dev, Ino uint64
+}
+
 // Authority answers what only a policy and its evidence can.
 type Authority interface {
 	// Verdict decides about an identified file.
 	Verdict(trust.Identity) (trust.Verdict, error)
 	// Limited is a verdict on a program whose signature does not cover what it runs, for a reason of trust.
 	Limited(v trust.Verdict, why string) trust.Verdict
+	// Argument adds what is known against a program text that the file is told to run.
+	Argument(v trust.Verdict, id trust.Identity) trust.Verdict
 	// Document finds the metadata of a step's tool, and sets what the step says of it.
 	Document(*step.Step, shims.Query) (shims.Found, error)
 	// Locked asks about a step whose metadata is another than when its tool was locked.

@@ -155,6 +155,11 @@ func (c *collector) identify(s *step.Step) error {
 	}
 	s.File = policy.FileFacts{Canonical: s.ID.Canonical, Place: s.ID.Place, Digest: s.ID.Digest, InWorkspace: subpath.Within(s.ID.Canonical, p.Workspace),
 		Believed: step.Believed(s.Verdict), SystemPath: s.ID.SystemPath, Names: []string{s.ID.Effective, s.ID.Invoked}}
+	for _, n := range p.Named {
+		if n.Ino != 0 && n.Ino == s.ID.Ino && n.Dev == s.ID.Dev {
+			s.File.Names = append(s.File.Names, n.Path)
+		}
+	}
 	if s.Missing != nil && c.ctx != nil && strings.IndexByte(s.Argv[0], '/') >= 0 {
 		// A part of the text may build it first; judged by its place.
 		s.File.InWorkspace = subpath.Within(filepath.Clean(subpath.Join(s.Cwd, s.Argv[0])), p.Workspace)
@@ -283,6 +288,9 @@ func (c *collector) nested(s *step.Step) error {
 		case "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0":
 			n.File = "-"
 		}
+		if err := c.holdCode(s, n.File); err != nil {
+			return err
+		}
 		if handled, err := c.fed(s, n, append(append([]string{}, s.Via...), s.ID.Invoked)); err != nil {
 			return err
 		} else if handled {
@@ -333,6 +341,28 @@ func (c *collector) limit(s *step.Step, why string) {
 	s.ID = s.ID.WithCaps(why)
 	s.Verdict = c.site.Authority.Limited(s.Verdict, why)
 	s.Trust, s.File.Believed = step.TrustFacts(s.Verdict), s.File.Believed && step.Believed(s.Verdict)
+}
+
+// holdCode holds the program text that the command itself is told to run, as the command is held:
+// the start compares it with what was read here. What a text starts is not held, since an earlier
+// part may write it first, and neither is a name that leads to no file yet.
+func (c *collector) holdCode(s *step.Step, file string) error {
+	if file == "" || file == "-" || len(s.Via) > 0 || s.Executable == nil {
+		return nil
+	}
+	err := c.site.Opener.HoldArgument(s.Executable, file, subpath.Join(s.Cwd, s.Call.Chdir))
+	var none *trust.NotFoundError
+	var no *trust.NotExecutableError
+	if errors.As(err, &none) || errors.As(err, &no) {
+		return nil // the program itself says why it cannot read it
+	}
+	if err != nil {
+		return err
+	}
+	s.ID.Chain = s.Executable.Identity().Chain
+	s.Verdict = c.site.Authority.Argument(s.Verdict, s.ID)
+	s.Trust, s.File.Believed = step.TrustFacts(s.Verdict), s.File.Believed && step.Believed(s.Verdict)
+	return nil
 }
 
 // raised shows the effect that a program text raises by, and says what code it is then.

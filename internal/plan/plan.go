@@ -198,8 +198,21 @@ func (p *Plan) site() *effects.Site {
 	}
 	p.where = &effects.Site{Dirs: p.Dirs, World: p.World, Workspace: p.Workspace, Cwd: p.Cwd, Private: p.Private, GitDirs: p.gitDirs, Environ: p.Machine.Environ, UID: p.Machine.UID,
 		Self: p.Machine.Self, Programs: p.Machine.Programs(), Env: p.Policies.Env(), Limits: p.Policies.Analysis(), Opener: opener, Shims: p.shimDirs, Authority: p.authority(), Memo: p.memo,
-		OwnProxy: func(url string) bool { return url == sandbox.ProxyURL() && p.Inside() }, Starts: p.Starts, Splits: p.splits(), Defers: p.Policies.Defers() && p.gateable(), Apart: p.apart()}
+		OwnProxy: func(url string) bool { return url == sandbox.ProxyURL() && p.Inside() }, Starts: p.Starts, Splits: p.splits(), Named: p.namedFiles(), Defers: p.Policies.Defers() && p.gateable(), Apart: p.apart()}
 	return p.where
+}
+
+// namedFiles are the files that rules ask about or deny by their paths. A link names no file of its own:
+// a rule on one of many names of a multi-call program is not about the others.
+func (p *Plan) namedFiles() []effects.Named {
+	var out []effects.Named
+	for _, path := range p.Policies.NamedFiles() {
+		if info, err := os.Lstat(path); err == nil && info.Mode().IsRegular() {
+			dev, ino := FileID(path)
+			out = append(out, effects.Named{Path: path, Dev: dev, Ino: ino})
+		}
+	}
+	return out
 }
 
 // kept reports a path where no confined run writes without a question, whichever workspace it runs in:

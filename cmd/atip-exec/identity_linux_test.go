@@ -1,0 +1,130 @@
+package main_test
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestDeniedFileBySpelling: a rule on a file denies it under each name that leads to it. Without the
+// rule every spelling runs.
+func TestDeniedFileBySpelling(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	dir := filepath.Join(w.ws, "bin")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	raw, err := os.ReadFile("/usr/bin/id")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tool := filepath.Join(dir, "tool")
+	if err := os.WriteFile(tool, raw, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	link := func(make func(old, new string) error, old, name string) string {
+		path := filepath.Join(dir, name)
+		if err := make(old, path); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	elsewhere := filepath.Join(w.ws, "elsewhere")
+	if err := os.Symlink(dir, elsewhere); err != nil {
+		t.Fatal(err)
+	}
+	id, err := filepath.EvalSymlinks("/usr/bin/id")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, spelled := range []struct{ file, word string }{
+		{id, "id"},
+		{id, "/usr/bin/id"},
+		{id, "/proc/self/root/usr/bin/id"},
+		{id, "/usr/bin/../bin//id"},
+		{id, link(os.Symlink, "/usr/bin/id", "ls")},
+		{tool, tool},
+		{tool, "/proc/self/root" + tool},
+		{tool, link(os.Symlink, tool, "link")},
+		{tool, link(os.Symlink, "link", "link-of-link")},
+		{tool, link(os.Link, tool, "hard")},
+		{tool, filepath.Join(elsewhere, "tool")},
+		{tool, filepath.Join(elsewhere, "hard")},
+	} {
+		w.policy(`{"version":1}`)
+		if r := w.runs("", nil, "atip-exec", "--", spelled.word, "-u"); r.status != 0 {
+			t.Errorf("%s, without the rule: %d %s", spelled.word, r.status, r.stderr)
+		}
+		w.policy(`{"version":1,"rules":[{"id":"no","decision":"deny","when":{"tool":"` + spelled.file + `"}}]}`)
+		if r := w.runs("", nil, "atip-exec", "--", spelled.word, "-u"); r.status != 77 || r.stdout != "" {
+			t.Errorf("%s: %d %q %s", spelled.word, r.status, r.stdout, r.stderr)
+		}
+	}
+}
+
+// TestProgramTextIsIdentified: the text that an interpreter is told to run is a part of what was
+// identified. It is evidence by its bytes, condemned by them, and not read while somebody writes it.
+func TestProgramTextIsIdentified(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name, text string
+		argv       []string
+	}{
+		{"a.sh", "echo ran\n", []string{"bash", "a.sh"}},
+		{"sub/b.sh", "echo ran\n", []string{"sh", "-e", "sub/b.sh"}},
+		{"c.py", "print('ran')\n", []string{"/usr/bin/python3", "-u", "./c.py", "word"}},
+		{"d.js", "console.log('ran')\n", []string{"node", "d.js"}},
+		{"e.rb", "puts 'ran'\n", []string{"ruby", "e.rb"}},
+		{"f.pl", "print \"ran\\n\";\n", []string{"perl", "f.pl"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			if _, err := exec.LookPath(tc.argv[0]); err != nil {
+				t.Fatal(err)
+			}
+			w := newWorld(t)
+			put(t, w.ws, map[string]string{tc.name: tc.text, "other": "something else\n"})
+			path := filepath.Join(w.ws, tc.name)
+			sum := fmt.Sprintf("%x", sha256.Sum256([]byte(tc.text)))
+			run := func(trust string) outcome {
+				w.policy(`{"version":1,"trust":{` + trust + `}}`)
+				return w.runs("", nil, "atip-exec", append([]string{"--"}, tc.argv...)...)
+			}
+			ran := func(trust string) {
+				t.Helper()
+				if r := run(trust); r.status != 0 || r.stdout != "ran\n" {
+					t.Errorf("%s: %d %q %s", trust, r.status, r.stdout, r.stderr)
+				}
+			}
+			refused := func(trust, reason string) {
+				t.Helper()
+				if r := run(trust); r.status != 77 || r.stdout != "" || !strings.Contains(r.stderr, reason) {
+					t.Errorf("%s: %d %q %s", trust, r.status, r.stdout, r.stderr)
+				}
+			}
+			ran(``)
+			if out := w.runs("", nil, "atip-exec", append([]string{"explain", "--output", "json", "--"}, tc.argv...)...).stdout; !strings.Contains(out, sum) {
+				t.Errorf("the evidence does not name the text: %s", out)
+			}
+			ran(`"revoked":{"sha256":["` + strings.Repeat("ab", 32) + `"]}`)
+			refused(`"revoked":{"sha256":["`+sum+`"]}`, "revoked")
+			ran(`"pins":{"` + path + `":["sha256:` + sum + `"]}`)
+			refused(`"pins":{"`+path+`":["sha256:`+strings.Repeat("ab", 32)+`"]}`, "hash_mismatch")
+
+			writer, err := os.OpenFile(path, os.O_WRONLY, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r := run(``); r.status != 75 || r.stdout != "" || !strings.Contains(r.stderr, "E3301") {
+				t.Errorf("open for writing: %d %q %s", r.status, r.stdout, r.stderr)
+			}
+			writer.Close()
+			ran(``)
+		})
+	}
+}
