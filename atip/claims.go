@@ -16,6 +16,9 @@ type TrustClaims struct {
 	Conflict   bool           // two blocks about the document disagree
 	Checksum   string         // of the executable, ALGORITHM:HEX
 	Provenance bool           // a provenance of the executable is named
+
+	// Where the evidence is said to lie: the first block of each kind that names a place.
+	DocumentURL, ToolURL, ProvenanceURL string
 }
 
 // TrustClaims reads the places that ATIP 0.6 has for them: trust.shimIntegrity.signature,
@@ -34,9 +37,13 @@ func (d *Document) TrustClaims() TrustClaims {
 		places = append(places, integrity.get("signature"))
 	} else {
 		c.Tool = signatureClaim(integrity.get("signature"))
+		c.ToolURL = integrity.get("signature").get("bundle").str()
 	}
 	for _, v := range places {
 		s := signatureClaim(v)
+		if c.DocumentURL == "" {
+			c.DocumentURL = v.get("bundle").str()
+		}
 		switch {
 		case s.Type == "":
 		case c.Document.Type == "":
@@ -49,6 +56,7 @@ func (d *Document) TrustClaims() TrustClaims {
 		c.Checksum = sum
 	}
 	c.Provenance = t.get("provenance").is(KindObject)
+	c.ProvenanceURL = t.get("provenance").get("url").str()
 	return c
 }
 

@@ -328,16 +328,11 @@ func TestUnreadable(t *testing.T) {
 func TestExecCheckNeverKillsWrappers(t *testing.T) {
 	dir := t.TempDir()
 	o := Opener{CacheDir: filepath.Join(dir, "digest")}
-	done := make(chan struct{})
-	defer close(done)
+	var done atomic.Bool
+	defer done.Store(true)
 	for range 2 * runtime.NumCPU() {
 		go func() {
-			for {
-				select {
-				case <-done:
-					return
-				default:
-				}
+			for !done.Load() {
 			}
 		}()
 	}

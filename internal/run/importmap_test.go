@@ -21,7 +21,7 @@ var arrows = map[string][]string{
 	"atip":          {"internal/errcode"},
 	"shims":         {"atip", "shims/builtin", "internal/owner", "internal/errcode"},
 	"shims/builtin": {"atip"},
-	"shims/remote":  {"atip", "shims", "trust", "trust/request", "trust/settle", "trust/signer", "internal/errcode"},
+	"shims/remote":  {"atip", "shims", "trust", "trust/request", "trust/settle", "trust/signer", "internal/errcode", "internal/ip", "internal/regular"},
 	"trust":         {"internal/owner", "internal/errcode"},
 	"trust/signer":  {"atip"},
 	"trust/request": {"trust", "trust/signer", "internal/errcode"},

@@ -3,6 +3,7 @@ package remote
 import (
 	"bytes"
 	"context"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -35,6 +36,9 @@ type Client struct {
 	once  sync.Once
 	https *http.Transport
 	http  *http.Transport
+
+	special func(address string) string // why evidence is not fetched from an address; nil: as the registries of addresses say
+	roots   *x509.CertPool              // nil: those of the system
 }
 
 // How long negative answers are kept.

@@ -86,7 +86,11 @@ func (c *Client) get(ctx context.Context, r *Registry, path string, limit int64,
 	if token != "" {
 		req.Header.Set("Authorization", "Bearer "+token)
 	}
-	client := &http.Client{Transport: c.transport(strings.HasPrefix(r.URL, "http://")), CheckRedirect: redirects(req.URL, token != "")}
+	return r.take(&http.Client{Transport: c.transport(strings.HasPrefix(r.URL, "http://")), CheckRedirect: redirects(req.URL, token != "")}, req, limit)
+}
+
+// take sends a request and reads the answer whole.
+func (r *Registry) take(client *http.Client, req *http.Request, limit int64) (answer, error) {
 	res, err := client.Do(req)
 	if err != nil {
 		var ours *redirectError
@@ -99,7 +103,7 @@ func (c *Client) get(ctx context.Context, r *Registry, path string, limit int64,
 	switch res.StatusCode {
 	case http.StatusOK:
 	case http.StatusNotModified:
-		if len(conditions) == 0 {
+		if req.Header.Get("If-None-Match") == "" && req.Header.Get("If-Modified-Since") == "" {
 			// Taken for "there is none", it would lose what the file demands.
 			return answer{}, r.refused("says that nothing has changed, though nothing is at hand")
 		}

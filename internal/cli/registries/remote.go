@@ -68,6 +68,9 @@ func registryClient() (*remote.Client, error) {
 		}
 		t := authority.TrustPolicyOf(stated)
 		t.RequireMetadata = t.RequireMetadata || required
+		if q.Kind == "tool" {
+			return trust.Decide(settled[0].Facts(trust.Facts{Subject: trust.Tool}), t), session.Why(q.SHA256), nil
+		}
 		return trust.JudgeMetadata(settled[0], t), session.Why(q.SHA256), nil
 	}
 	return client, nil
@@ -139,6 +142,9 @@ func SyncVerb(c *cli.Console, v *cli.Values) (int, error) {
 	defer client.Close()
 	ctx, done := limited(syncLimit)
 	defer done()
+	if v.Has("evidence") {
+		return syncEvidence(ctx, c, client, v.Rest)
+	}
 	if len(v.Rest) > 0 {
 		return syncTools(ctx, c, client, v.Rest)
 	}
@@ -222,6 +228,68 @@ func syncTools(ctx context.Context, c *cli.Console, client *remote.Client, words
 		}
 	}
 	return 0, nil
+}
+
+// syncEvidence fetches what documents name as evidence, of everything at hand or of the tools named.
+func syncEvidence(ctx context.Context, c *cli.Console, client *remote.Client, words []string) (int, error) {
+	claims, err := client.Claims()
+	if err != nil {
+		return 0, err
+	}
+	if len(words) > 0 {
+		all := claims
+		claims = nil
+		for _, word := range words {
+			s, err := answer.SubjectOf(word)
+			if err != nil {
+				return 0, err
+			}
+			for _, claim := range append(all, remote.ClaimsOf(s.Document(), s.Digest, "")...) {
+				if claim.Digest == s.Digest && !slices.ContainsFunc(claims, func(have remote.Claimed) bool {
+					return have.Digest == claim.Digest && have.Ending == claim.Ending
+				}) {
+					claim.Path = s.Path
+					claims = append(claims, claim)
+				}
+			}
+		}
+	}
+	type line struct {
+		Tool    string         `json:"tool"`
+		SHA256  string         `json:"sha256"`
+		URL     string         `json:"url"`
+		File    string         `json:"file"`
+		Outcome remote.Outcome `json:"outcome,omitempty"`
+		Error   string         `json:"error,omitempty"`
+	}
+	lines, status := []line{}, 0
+	for _, claim := range claims {
+		if c.ErrTTY && !c.Documents() {
+			c.Note(answer.Plain(claim.URL))
+		}
+		l := line{Tool: claim.Document.Name(), SHA256: claim.Digest, URL: claim.URL, File: claim.Digest + claim.Ending}
+		if l.Outcome, err = client.Evidence(ctx, claim); err != nil {
+			l.Error, status = err.Error(), max(status, fault.From(err).Exit)
+		}
+		lines = append(lines, l)
+	}
+	if c.Documents() {
+		return status, c.Document(map[string]any{"kind": "atip-exec.sync/1", "ok": status == 0, "registries": len(client.Config.Registries), "evidence": lines})
+	}
+	counts := map[remote.Outcome]int{}
+	for _, l := range lines {
+		if l.Error != "" {
+			c.Warn(answer.Plain(l.Error))
+			continue
+		}
+		counts[l.Outcome]++
+		if err := c.Text(answer.Plain(l.Tool+": "+string(l.Outcome)+", "+l.File+" from "+l.URL) + "\n"); err != nil {
+			return 0, err
+		}
+	}
+	failed := len(lines) - counts[remote.Stored] - counts[remote.Fresh] - counts[remote.Missing]
+	return status, c.Text(strconv.Itoa(len(lines)) + " named, " + strconv.Itoa(counts[remote.Stored]) + " stored, " + strconv.Itoa(counts[remote.Fresh]) + " at hand, " +
+		strconv.Itoa(counts[remote.Missing]) + " not there, " + strconv.Itoa(failed) + " failures\n")
 }
 
 // approveChain asks again whether what a command starts is approved.
