@@ -116,6 +116,13 @@ func TestProgramTextIsIdentified(t *testing.T) {
 			ran(`"pins":{"` + path + `":["sha256:` + sum + `"]}`)
 			refused(`"pins":{"`+path+`":["sha256:`+strings.Repeat("ab", 32)+`"]}`, "hash_mismatch")
 
+			// What is too large to be read in time has no digest, and no pin on it holds.
+			if err := os.Truncate(path, 65<<20); err != nil {
+				t.Fatal(err)
+			}
+			refused(`"pins":{"`+path+`":["sha256:`+sum+`"]}`, "hash_mismatch")
+			put(t, w.ws, map[string]string{tc.name: tc.text})
+
 			writer, err := os.OpenFile(path, os.O_WRONLY, 0)
 			if err != nil {
 				t.Fatal(err)
