@@ -176,6 +176,12 @@ func (d *Document) Names() []string {
 // Multicall reports x-atip-multicall: the invoked name selects the command.
 func (d *Document) Multicall() bool { return d.root().get("x-atip-multicall").isTrue() }
 
+// OneTool reports a document that is read in full, of a single tool, and says of no words that they
+// are a command or a program.
+func (d *Document) OneTool() bool {
+	return d.index == nil && !d.Multicall() && !strings.Contains(d.src, `"exec"`) && !strings.Contains(d.src, `\u`)
+}
+
 // BinaryHash is the lower-case hex SHA-256 of the one binary a shim describes, "" if none.
 func (d *Document) BinaryHash() string { return d.hash }
 

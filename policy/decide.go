@@ -559,6 +559,18 @@ func (s *Set) Written() *Set {
 	return &out
 }
 
+// Names reports whether a rule that restricts may be about the tool of a step, whatever its words and effects:
+// one that names the tool, or none at all.
+func (s *Set) Names(step *Step) bool {
+	f := newFacts(s, &Request{}, step)
+	for _, r := range s.restrict {
+		if r.when.tool == nil || f.toolIs(r.when.tool, false) != isNo {
+			return true
+		}
+	}
+	return s.dflt != Allow
+}
+
 // Defers reports whether planning may leave words that are not known to the decision at
 // execve.
 func (s *Set) Defers() bool { return s.switches&switchBit("defer") != 0 }

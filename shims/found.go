@@ -39,6 +39,12 @@ type Found struct {
 	name      string // effective name to resolve by
 }
 
+// OneTool reports whether no words of the tool name another one. Nothing is read from the words of a tool
+// without a document.
+func (f Found) OneTool() bool {
+	return (f.Document == nil || f.Document.OneTool()) && (f.Raise == nil || f.Raise.OneTool())
+}
+
 // Resolve says what argv does according to the document found, joined with what
 // the raising document adds. argv[0] is the word that was typed.
 func (f Found) Resolve(argv []string, o atip.ResolveOptions) atip.Call {

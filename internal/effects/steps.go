@@ -213,7 +213,7 @@ func (c *collector) resolve(s *step.Step) error {
 	case strings.HasPrefix(s.ID.Effective, "perl"):
 		words = step.PerlWords(words)
 	}
-	s.Call = found.Resolve(words, c.environment())
+	s.Call, s.OneTool = found.Resolve(words, c.environment()), found.OneTool()
 	if rest := withoutInert(s, words); rest != nil {
 		s.Call.Effects[atip.ExecOpaque] = found.Resolve(rest, c.environment()).Effects[atip.ExecOpaque]
 	}

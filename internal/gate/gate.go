@@ -35,15 +35,23 @@ type Start struct {
 	Zone Zone     // of the calling process
 	Path string   // what would be executed, absolute inside the root of the process
 	Cwd  string   // of the process, inside its root
-	File *os.File // what Path names, opened below that root; closed when Decide returns
+	File *os.File // what Path names below that root, a path descriptor; closed when Decide returns
+	ID   FileID   // of File
 	Argv []string
 	Env  []string
+}
+
+// FileID tells a file and its content from others, as far as fstat(2) does.
+type FileID struct {
+	Dev, Ino           uint64
+	Size, Mtime, Ctime int64 // times in nanoseconds
 }
 
 // Verdict is what becomes of a start. The zero value refuses it.
 type Verdict struct {
 	Go    bool  // the program may start
 	Words bool  // the verdict hung on words or environment: they are compared after the exec
+	File  bool  // it hung on the file alone, which is no script: only that is compared
 	Code  bool  // what was started runs code of the workspace
 	Why   error // of a refusal, for its Report
 }
@@ -56,6 +64,9 @@ type Report struct {
 
 // Rules are how the starts of a run are decided.
 type Rules struct {
+	// Known is what is remembered of earlier decisions about the same start; nil for nothing. Like
+	// Decide it may be called by several goroutines at once, but it must not wait.
+	Known func(Start) (Verdict, bool)
 	// Decide judges one start. It may be called by several goroutines at once.
 	Decide func(Start) Verdict
 	// Refused is told of each start that did not happen.
@@ -75,6 +86,3 @@ const Patience = 5 * time.Second
 
 // atOnce bounds the decisions in work; the kernel queues the rest.
 const atOnce = 4
-
-// maxQueue bounds the starts that wait here for their turn.
-const maxQueue = 1024

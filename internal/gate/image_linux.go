@@ -3,6 +3,7 @@ package gate
 import (
 	"bytes"
 	"os"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -13,6 +14,7 @@ type image struct {
 	dev, ino uint64
 	argv     []string
 	env      []string
+	fileOnly bool // words and environment may be any
 }
 
 // Limits of scripts (fs/binfmt_script.c, fs/exec.c).
@@ -26,22 +28,13 @@ func expect(n named, argv, env []string, root int) (image, unix.Errno) {
 	if len(argv) == 0 {
 		argv = []string{""} // since Linux 5.18
 	}
-	file, text := n.file, n.text
 	for depth := 0; ; depth++ {
-		interpreter, arg, script := scriptLine(file)
-		if !script {
-			var st unix.Stat_t
-			err := unix.Fstat(int(file.Fd()), &st)
-			if file != n.file {
-				file.Close()
-			}
-			if err != nil {
-				return image{}, unix.EACCES
-			}
-			return image{uint64(st.Dev), st.Ino, argv, env}, 0
+		interpreter, arg, script := scriptLine(n.file)
+		if depth > 0 {
+			n.file.Close()
 		}
-		if file != n.file {
-			file.Close()
+		if !script {
+			return image{dev: n.id.Dev, ino: n.id.Ino, argv: argv, env: env}, 0
 		}
 		if depth == maxScript {
 			return image{}, unix.ELOOP
@@ -50,7 +43,7 @@ func expect(n named, argv, env []string, root int) (image, unix.Errno) {
 		if arg != "" {
 			words = append(words, arg)
 		}
-		argv = append(append(words, text), argv[1:]...)
+		argv = append(append(words, n.text), argv[1:]...)
 		if !strings.HasPrefix(interpreter, "/") {
 			return image{}, unix.ENOENT // relative to a directory that another thread can change
 		}
@@ -58,19 +51,22 @@ func expect(n named, argv, env []string, root int) (image, unix.Errno) {
 		if err != nil {
 			return image{}, unix.ENOENT
 		}
-		next, errno := reopen(fd, interpreter, interpreter)
-		unix.Close(fd)
-		if errno != 0 {
+		var errno unix.Errno
+		if n, errno = regular(fd, interpreter, interpreter); errno != 0 {
 			return image{}, errno
 		}
-		file, text = next.file, interpreter
 	}
 }
 
-// scriptLine reads the first line of a script as the kernel does.
+// scriptLine reads the first line of a script as the kernel does. A file that may be executed and
+// not read counts as none: a script of this kind cannot be read by its interpreter either.
 func scriptLine(f *os.File) (interpreter, arg string, script bool) {
 	var buf [lineSize]byte
-	n, _ := f.ReadAt(buf[:], 0)
+	n := 0
+	if fd, err := unix.Open("/proc/self/fd/"+strconv.Itoa(int(f.Fd())), unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK|unix.O_NOCTTY, 0); err == nil {
+		n, _ = unix.Pread(fd, buf[:], 0)
+		unix.Close(fd)
+	}
 	if n < 2 || buf[0] != '#' || buf[1] != '!' {
 		return "", "", false
 	}

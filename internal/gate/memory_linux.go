@@ -20,6 +20,9 @@ type memory struct {
 	buf  [window]byte
 }
 
+// forget makes it the memory of another process, or of the same one at another time.
+func (m *memory) forget(pid int) { m.pid, m.from, m.have = pid, 0, nil }
+
 // at returns what can be read from address on, nil if nothing can.
 func (m *memory) at(address uint64) []byte {
 	if address >= m.from && address < m.from+uint64(len(m.have)) {

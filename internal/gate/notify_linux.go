@@ -65,22 +65,29 @@ func (l Listener) ioctl(request uintptr, arg unsafe.Pointer) unix.Errno {
 // Serve hands each notification to handle, one after the other, until no process is left
 // under the filter. It does not close the listener: handlers may still answer.
 func (l Listener) Serve(handle func(*Notification)) {
-	poll := []unix.PollFd{{Fd: int32(l), Events: unix.POLLIN}}
+	for n := new(Notification); l.receive(n); n = new(Notification) {
+		handle(n)
+	}
+}
+
+// receive waits for the next notification. It is false once no process is left. Two must not wait
+// at once: the one that comes second would not hear of the end.
+func (l Listener) receive(n *Notification) bool {
+	poll := [...]unix.PollFd{{Fd: int32(l), Events: unix.POLLIN}}
 	for {
-		if _, err := unix.Poll(poll, -1); err != nil && !errors.Is(err, unix.EINTR) {
-			return
+		if _, err := unix.Poll(poll[:], -1); err != nil && !errors.Is(err, unix.EINTR) {
+			return false
 		}
 		if poll[0].Revents&unix.POLLIN == 0 {
 			if poll[0].Revents&(unix.POLLHUP|unix.POLLERR|unix.POLLNVAL) != 0 {
-				return
+				return false
 			}
 			continue
 		}
-		n := new(Notification)
-		if l.ioctl(unix.SECCOMP_IOCTL_NOTIF_RECV, unsafe.Pointer(n)) != 0 {
-			continue // ENOENT: the caller was killed meanwhile
-		}
-		handle(n)
+		*n = Notification{}
+		if l.ioctl(unix.SECCOMP_IOCTL_NOTIF_RECV, unsafe.Pointer(n)) == 0 {
+			return true
+		} // ENOENT: the caller was killed meanwhile
 	}
 }
 

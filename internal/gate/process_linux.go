@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"bytes"
 	"os"
 	"strconv"
 	"strings"
@@ -24,27 +25,59 @@ func statOf(tid int) (process, bool) {
 	if !ok {
 		return process{}, false
 	}
-	s, err := procstat.Of(leader)
-	if err != nil {
+	var buf [1024]byte
+	line := readSmall("/proc/"+strconv.Itoa(leader)+"/stat", buf[:])
+	// The name in parentheses may hold anything; the last one ends it.
+	end := bytes.LastIndexByte(line, ')')
+	if end < 0 {
 		return process{}, false
 	}
-	parent, err1 := strconv.Atoi(s.Fields[procstat.Parent])
-	since, err2 := strconv.ParseUint(s.Fields[procstat.Start], 10, 64)
-	return process{leader, parent, since}, err1 == nil && err2 == nil
+	p := process{pid: leader}
+	var err1, err2 error
+	field := 0
+	for word := range bytes.FieldsSeq(line[end+1:]) {
+		switch field {
+		case procstat.Parent:
+			p.parent, err1 = strconv.Atoi(string(word))
+		case procstat.Start:
+			p.since, err2 = strconv.ParseUint(string(word), 10, 64)
+		}
+		field++
+	}
+	return p, field > procstat.Start && err1 == nil && err2 == nil
 }
 
+// leaderOf is the number of the process of a thread. Most that execute have one thread: then the
+// kernel gives a descriptor of a process for the number, and nothing needs to be read.
 func leaderOf(tid int) (int, bool) {
-	data, err := os.ReadFile("/proc/" + strconv.Itoa(tid) + "/status")
-	if err != nil {
-		return 0, false
+	if fd, err := unix.PidfdOpen(tid, 0); err == nil {
+		unix.Close(fd)
+		return tid, true
 	}
-	_, rest, ok := strings.Cut(string(data), "\nTgid:")
+	var buf [4096]byte
+	_, rest, ok := bytes.Cut(readSmall("/proc/"+strconv.Itoa(tid)+"/status", buf[:]), []byte("\nTgid:"))
 	if !ok {
 		return 0, false
 	}
-	line, _, _ := strings.Cut(rest, "\n")
-	pid, err := strconv.Atoi(strings.TrimSpace(line))
+	line, _, _ := bytes.Cut(rest, []byte("\n"))
+	pid, err := strconv.Atoi(string(bytes.TrimSpace(line)))
 	return pid, err == nil
+}
+
+// readSmall reads a file of /proc that fits into a buffer, nil if it cannot be read.
+func readSmall(path string, buf []byte) []byte {
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil
+	}
+	defer unix.Close(fd)
+	for {
+		n, err := unix.Read(fd, buf)
+		if err == unix.EINTR {
+			continue
+		}
+		return buf[:max(n, 0)]
+	}
 }
 
 // zones remembers on whose behalf processes act. Children inherit by having no entry.
@@ -105,9 +138,10 @@ func (z *zones) set(tid int, zone Zone) {
 
 // named is a file that an execve names.
 type named struct {
-	path string // absolute, inside the root of the process
-	text string // how the kernel would call it towards the interpreter of a script
-	file *os.File
+	path string   // absolute, inside the root of the process
+	text string   // how the kernel would call it towards the interpreter of a script
+	file *os.File // a path descriptor
+	id   FileID
 }
 
 // openNamed opens what the call of tid executes, as the process would find it.
@@ -158,8 +192,7 @@ func openNamed(tid int, dirfd int32, path string, flags uint64, root int) (named
 		}
 		return named{}, unix.EACCES
 	}
-	defer unix.Close(fd)
-	return reopen(fd, full, text)
+	return regular(fd, full, text)
 }
 
 func openDirect(link, text string) (named, unix.Errno) {
@@ -167,8 +200,7 @@ func openDirect(link, text string) (named, unix.Errno) {
 	if err != nil {
 		return named{}, unix.ENOENT
 	}
-	defer unix.Close(fd)
-	n, errno := reopen(fd, text, text)
+	n, errno := regular(fd, text, text)
 	if errno != 0 {
 		return n, errno
 	}
@@ -178,21 +210,15 @@ func openDirect(link, text string) (named, unix.Errno) {
 	return n, 0
 }
 
-// reopen makes a readable file of a path descriptor that names a regular one. A file that
-// may be executed and not read stays a path descriptor.
-func reopen(fd int, path, text string) (named, unix.Errno) {
+// regular takes over a path descriptor of what must be a regular file.
+func regular(fd int, path, text string) (named, unix.Errno) {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
+		unix.Close(fd)
 		return named{}, unix.EACCES
 	}
-	link := "/proc/self/fd/" + strconv.Itoa(fd)
-	again, err := unix.Open(link, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
-	if err != nil {
-		if again, err = unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0); err != nil {
-			return named{}, unix.EACCES
-		}
-	}
-	return named{path, text, os.NewFile(uintptr(again), path)}, 0
+	id := FileID{uint64(st.Dev), st.Ino, st.Size, unix.TimespecToNsec(st.Mtim), unix.TimespecToNsec(st.Ctim)}
+	return named{path, text, os.NewFile(uintptr(fd), path), id}, 0
 }
 
 func readLink(path string) (string, error) {

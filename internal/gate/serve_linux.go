@@ -3,6 +3,7 @@ package gate
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"strconv"
 	"sync"
 	"time"
@@ -26,27 +27,52 @@ type Gate struct {
 	listener Listener
 	c        Config
 	reaped   bool
-	turn     chan struct{} // decisions in work
 
 	mu        sync.Mutex
 	zones     zones
 	followers map[int]chan Stop
 	begun     bool // the first program has started
-	queued    int
-	count     int // starts that went on
-	work      sync.WaitGroup
+	count     int  // starts that went on
 	ended     chan struct{}
 }
 
 // Serve answers for the listener until no process is left under its filter, then closes
 // it. Ended tells.
 func Serve(l Listener, c Config) *Gate {
-	g := &Gate{listener: l, c: c, reaped: c.Reaped, turn: make(chan struct{}, atOnce), followers: map[int]chan Stop{}, ended: make(chan struct{})}
+	g := &Gate{listener: l, c: c, reaped: c.Reaped, followers: map[int]chan Stop{}, ended: make(chan struct{})}
+	var turn, other sync.Mutex // who receives; who handles what is no start
+	var work sync.WaitGroup
+	for range atOnce {
+		work.Go(func() {
+			// A tracer is a thread, not a process; and a thread that is there needs not be woken by
+			// another one.
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			m := &memory{} // the words of one start after the other
+			for {
+				n := &Notification{}
+				turn.Lock()
+				more := l.receive(n)
+				turn.Unlock()
+				switch {
+				case !more:
+					return
+				case n.Call.Nr == unix.SYS_EXECVE || n.Call.Nr == unix.SYS_EXECVEAT:
+					g.handle(n, m)
+				case c.Other == nil:
+					l.Answer(Refuse(n, unix.EPERM))
+				default:
+					other.Lock()
+					l.Answer(c.Other(n))
+					other.Unlock()
+				}
+			}
+		})
+	}
 	go func() {
-		defer close(g.ended)
-		l.Serve(g.handle)
-		g.work.Wait()
+		work.Wait()
 		unix.Close(int(l))
+		close(g.ended)
 	}()
 	return g
 }
@@ -61,55 +87,29 @@ func (g *Gate) Starts() int {
 	return g.count
 }
 
-func (g *Gate) handle(n *Notification) {
-	if n.Call.Nr != unix.SYS_EXECVE && n.Call.Nr != unix.SYS_EXECVEAT {
-		if g.c.Other == nil {
-			g.listener.Answer(Refuse(n, unix.EPERM))
-		} else {
-			g.listener.Answer(g.c.Other(n))
-		}
-		return
-	}
+func (g *Gate) handle(n *Notification, m *memory) {
+	g.mu.Lock()
 	if g.c.Seen != nil {
 		g.c.Seen(n)
 	}
-	if !g.begun {
+	first := !g.begun
+	if first {
 		// The program of the run itself, which was identified and is checked by its starter. Nothing else
 		// can run before it.
 		g.begun = true
-		g.mu.Lock()
 		g.count++
 		g.zones.set(int(n.PID), g.c.First)
-		g.mu.Unlock()
+	}
+	g.mu.Unlock()
+	if first {
 		g.listener.Answer(Continue(n))
 		return
 	}
-	g.mu.Lock()
-	full := g.queued >= maxQueue
-	if !full {
-		g.queued++
-	}
-	g.mu.Unlock()
-	if full {
-		g.listener.Answer(Refuse(n, unix.EAGAIN))
-		return
-	}
-	g.work.Add(1)
-	go func() {
-		defer g.work.Done()
-		g.turn <- struct{}{}
-		defer func() {
-			<-g.turn
-			g.mu.Lock()
-			g.queued--
-			g.mu.Unlock()
-		}()
-		g.start(n)
-	}()
+	g.start(n, m)
 }
 
 // start decides one call. Whatever goes wrong on the way refuses it.
-func (g *Gate) start(n *Notification) {
+func (g *Gate) start(n *Notification, m *memory) {
 	answered := false
 	defer func() {
 		if r := recover(); r != nil {
@@ -119,7 +119,7 @@ func (g *Gate) start(n *Notification) {
 			g.refused(Start{PID: int(n.PID)}, fmt.Errorf("internal error: %v", r))
 		}
 	}()
-	s, file, root, errno := g.read(n)
+	s, file, root, errno := g.read(n, m)
 	if errno != 0 {
 		answered = true
 		g.listener.Answer(Refuse(n, errno))
@@ -127,7 +127,15 @@ func (g *Gate) start(n *Notification) {
 	}
 	defer file.file.Close()
 	defer unix.Close(root)
-	verdict, err := g.decide(s)
+	var verdict Verdict
+	var err error
+	known := false
+	if g.c.Known != nil {
+		verdict, known = g.c.Known(s)
+	}
+	if !known {
+		verdict, err = g.decide(s)
+	}
 	switch {
 	case err != nil:
 		answered = true
@@ -140,7 +148,7 @@ func (g *Gate) start(n *Notification) {
 		g.refused(s, verdict.Why)
 		return
 	}
-	var want image
+	want := image{dev: s.ID.Dev, ino: s.ID.Ino, fileOnly: true}
 	if verdict.Words {
 		if want, errno = expect(file, s.Argv, s.Env, root); errno != 0 {
 			answered = true
@@ -159,7 +167,7 @@ func (g *Gate) start(n *Notification) {
 	}
 	g.mu.Unlock()
 	answered = true
-	if !verdict.Words {
+	if !verdict.Words && !verdict.File {
 		g.listener.Answer(Continue(n))
 		return
 	}
@@ -169,7 +177,7 @@ func (g *Gate) start(n *Notification) {
 }
 
 // read takes the words of a call from the memory of the process.
-func (g *Gate) read(n *Notification) (Start, named, int, unix.Errno) {
+func (g *Gate) read(n *Notification, m *memory) (Start, named, int, unix.Errno) {
 	tid := int(n.PID)
 	a := n.Call.Args
 	dirfd, flags := int32(unix.AT_FDCWD), uint64(0)
@@ -177,7 +185,7 @@ func (g *Gate) read(n *Notification) (Start, named, int, unix.Errno) {
 	if n.Call.Nr == unix.SYS_EXECVEAT {
 		dirfd, path, argv, env, flags = int32(a[0]), a[1], a[2], a[3], a[4]
 	}
-	m := &memory{pid: tid}
+	m.forget(tid)
 	budget := maxWords
 	word, errno := m.text(path)
 	if errno != 0 {
@@ -199,7 +207,7 @@ func (g *Gate) read(n *Notification) (Start, named, int, unix.Errno) {
 		unix.Close(root)
 		return Start{}, named{}, -1, errno
 	}
-	s.Path, s.File = file.path, file.file
+	s.Path, s.File, s.ID = file.path, file.file, file.id
 	if s.Cwd, err = readLink("/proc/" + strconv.Itoa(tid) + "/cwd"); err != nil {
 		s.Cwd = "" // a directory that was removed
 	}

@@ -2,10 +2,7 @@ package gate
 
 import (
 	"errors"
-	"os"
-	"runtime"
 	"strconv"
-	"strings"
 	"time"
 	"unsafe"
 
@@ -30,10 +27,7 @@ const cldTrapped = 4
 // change them between (seccomp_unotify(2)). A program that differs is killed. No tracer
 // remains, so that debuggers inside work.
 func (g *Gate) verified(n *Notification, want image) error {
-	// A tracer is a thread, not a process.
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	tid := int(n.PID)
+	tid := int(n.PID) // traced by this thread, which is locked
 	leader, ok := leaderOf(tid)
 	if !ok {
 		return unix.ESRCH
@@ -81,17 +75,43 @@ func isImage(pid int, want image) bool {
 	if err := unix.Stat(at+"/exe", &st); err != nil || uint64(st.Dev) != want.dev || st.Ino != want.ino {
 		return false
 	}
+	if want.fileOnly {
+		return true
+	}
 	return isList(at+"/cmdline", want.argv) && isList(at+"/environ", want.env)
 }
 
 func isList(file string, want []string) bool {
-	var b strings.Builder
+	size := 0
 	for _, word := range want {
-		b.WriteString(word)
-		b.WriteByte(0)
+		size += len(word) + 1
 	}
-	got, err := os.ReadFile(file)
-	return err == nil && string(got) == b.String()
+	fd, err := unix.Open(file, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return false
+	}
+	defer unix.Close(fd)
+	got := make([]byte, 0, size+1) // one more would be another list
+	for len(got) <= size {
+		n, err := unix.Read(fd, got[len(got):size+1])
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil || n <= 0 {
+			break
+		}
+		got = got[:len(got)+n]
+	}
+	if len(got) != size {
+		return false
+	}
+	for _, word := range want {
+		if string(got[:len(word)]) != word || got[len(word)] != 0 {
+			return false
+		}
+		got = got[len(word)+1:]
+	}
+	return true
 }
 
 func ptrace(request uintptr, pid int, address, data uintptr) error {

@@ -17,6 +17,7 @@ import (
 	"github.com/atip-dev/atip-exec/internal/step"
 	"github.com/atip-dev/atip-exec/policy"
 	"github.com/atip-dev/atip-exec/sandbox"
+	"github.com/atip-dev/atip-exec/trust"
 )
 
 // Inside reports that this run is inside another, whose sandbox keeps it from the state
@@ -270,6 +271,22 @@ func (p *Plan) Below(words []string, cwd string, env []string, typed bool) (*Pla
 		return nil, err
 	}
 	return sub, nil
+}
+
+// ByFile reports whether the start of a program by code of the workspace, which this plan allows, hung on its
+// file alone: no rule is about its tool, and its words name no other one. A command that the program
+// executes is a start of its own.
+func (p *Plan) ByFile(path string) bool {
+	s := p.Steps[len(p.Steps)-1]
+	before := 0
+	if len(p.Steps) == 2 && p.Steps[0].ID.Effective == "env" {
+		before = 1 // in front for the variables of the process
+	}
+	id := &s.ID
+	return len(p.Steps) == before+1 && s.Argv[0] == path && s.Missing == nil && s.OneTool && len(p.Edges) == 0 &&
+		id.Form == trust.FormELF && len(id.Chain) == 1 && id.Manager == "" && !strings.Contains(id.Effective, ".so") && s.Verdict.Reason != "own_path" && s.Trust.Action == policy.Allow &&
+		p.Invocation.Ceiling == nil && len(p.chain) == 0 && len(p.Policies.Allowlists()) == 0 && !p.authority().TrustPolicy().RequireMetadata && len(p.Policies.Env().Pass) == 0 &&
+		!p.Policies.Names(&s.Step)
 }
 
 // from is the place as a process sees it that works in another directory.

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/gate"
 	"github.com/atip-dev/atip-exec/internal/quote"
 	"github.com/atip-dev/atip-exec/internal/step"
 	"github.com/atip-dev/atip-exec/internal/subpath"
@@ -129,12 +130,15 @@ func newOracle(t testing.TB) *oracle {
 
 var errUnfit = errors.New("not for the oracle")
 
+// unfit reports a text that leaves the world of stubs, or ends what counts its calls.
+func unfit(text string) bool {
+	return slices.ContainsFunc([]string{"kill", "command -p", "env -i", "env - ", "-iS", "exec -c", "/dev/", "ulimit", "-delete", "-lc", "-c -l", "--login", "$$", "$!", "${!}"}, func(no string) bool { return strings.Contains(text, no) })
+}
+
 // check runs one text and compares; errUnfit if it cannot be run here.
 func (o *oracle) check(text string) (calls int, err error) {
-	for _, no := range []string{"kill", "command -p", "env -i", "env - ", "-iS", "exec -c", "/dev/", "ulimit", "-delete", "-lc", "-c -l", "--login", "$$", "$!", "${!}"} {
-		if strings.Contains(text, no) {
-			return 0, errUnfit
-		}
+	if unfit(text) {
+		return 0, errUnfit
 	}
 	p, err := o.batch.Plan(Invocation{Shell: text, IsShell: true, Directory: o.w.Dir})
 	if err != nil {
@@ -142,45 +146,57 @@ func (o *oracle) check(text string) (calls int, err error) {
 	}
 	defer p.Close()
 	main := p.Steps[0]
-	if main.Missing != nil || main.ID.Place == "" {
+	if !o.runs(p) || unread(p) {
 		return 0, errUnfit
-	}
-	for _, s := range p.Steps {
-		switch {
-		case s.Certainty() == "opaque", s.RunsCode == policy.CodeOpaque, step.IsShell(s.Call.Tool) && s.Value(atip.ExecOpaque) == atip.Yes:
-			return 0, errUnfit // it says that it does not know
-		case s != main && strings.Contains(s.Argv[0], "/") && !subpath.Within(filepath.Clean(subpath.Join(s.Cwd, s.Argv[0])), o.w.Dir):
-			return 0, errUnfit // not found through PATH, so no stub
-		}
-	}
-	for _, e := range p.Edges {
-		if e.Kind == policy.ForkBomb || e.Kind == policy.SocketShell {
-			return 0, errUnfit
-		}
 	}
 	recorded, err := o.run(p, main)
 	if err != nil {
 		return 0, err
 	}
+	return len(recorded), o.listed(p, text, recorded)
+}
+
+// runs reports whether a plan can be carried out here: with stubs for what it starts, and an end.
+func (o *oracle) runs(p *Plan) bool {
+	main := p.Steps[0]
+	return main.Missing == nil && main.ID.Place != "" &&
+		!slices.ContainsFunc(p.Steps, func(s *step.Step) bool {
+			return s != main && strings.Contains(s.Argv[0], "/") && !subpath.Within(filepath.Clean(subpath.Join(s.Cwd, s.Argv[0])), o.w.Dir) // not found through PATH, so no stub
+		}) &&
+		!slices.ContainsFunc(p.Edges, func(e policy.Edge) bool { return e.Kind == policy.ForkBomb || e.Kind == policy.SocketShell })
+}
+
+// unread reports a plan that says that it does not know what it will start.
+func unread(p *Plan) bool {
+	return slices.ContainsFunc(p.Steps, func(s *step.Step) bool {
+		return s.Certainty() == "opaque" || s.RunsCode == policy.CodeOpaque || step.IsShell(s.Call.Tool) && s.Value(atip.ExecOpaque) == atip.Yes
+	})
+}
+
+// listed is the error of a call that the plan does not list.
+func (o *oracle) listed(p *Plan, text string, recorded [][]string) error {
 	for _, call := range recorded {
 		if !slices.ContainsFunc(p.Steps, func(s *step.Step) bool { return o.lists(s, call) }) {
 			var plan strings.Builder
 			for _, s := range p.Steps {
 				fmt.Fprintf(&plan, "\n\t%s", quote.Words(s.Argv))
 			}
-			return len(recorded), fmt.Errorf("%q ran %s, which the plan does not list:%s", text, quote.Words(call), plan.String())
+			return fmt.Errorf("%q ran %s, which the plan does not list:%s", text, quote.Words(call), plan.String())
 		}
 	}
-	return len(recorded), nil
+	return nil
 }
 
 // run starts a plan confined and returns the calls of stubs.
-func (o *oracle) run(p *Plan, main *step.Step) ([][]string, error) {
+func (o *oracle) run(p *Plan, main *step.Step) ([][]string, error) { return o.gated(p, main, nil) }
+
+// gated is run with starts that are decided when they happen, nil for none.
+func (o *oracle) gated(p *Plan, main *step.Step, rules *gate.Rules) ([][]string, error) {
 	if err := os.WriteFile(o.log, nil, 0o644); err != nil {
 		return nil, err
 	}
 	proc, err := sandbox.Start(context.Background(), o.profile, o.setup, sandbox.Cmd{Path: main.ID.Place, Argv: p.Argv, Env: o.batch.Machine.Environ, Dir: o.w.Dir,
-		Stdin: o.null, Stdout: o.null, Stderr: o.null})
+		Stdin: o.null, Stdout: o.null, Stderr: o.null, Gate: rules})
 	if err != nil {
 		return nil, fmt.Errorf("start: %w", err)
 	}

@@ -3,11 +3,10 @@ package starts
 
 import (
 	"crypto/sha256"
-	"fmt"
+	"encoding/binary"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -35,9 +34,13 @@ type Decider struct {
 	clean func(string) string
 	note  func(kind string, detail any) // tells of a start that was refused
 
-	mu      sync.Mutex // a decision at a time: they share what is remembered of files
+	restricts bool // documents restrict what code of the workspace may start
+
+	deciding sync.Mutex // a decision at a time: they share what is remembered of files
+	spent    bool       // the start at hand was permitted by an approval
+
+	mu      sync.Mutex
 	answers map[[sha256.Size]byte]gate.Verdict
-	spent   bool // the start at hand was permitted by an approval
 
 	decided atomic.Int64 // starts that were decided, each time one happened
 
@@ -71,7 +74,7 @@ func New(p *plan.Plan, clean func(string) string, note func(kind string, detail 
 	if !p.Gated() {
 		return nil
 	}
-	return &Decider{plan: p, clean: clean, note: note, answers: map[[sha256.Size]byte]gate.Verdict{}}
+	return &Decider{plan: p, clean: clean, note: note, restricts: p.Policies.Restricts(), answers: map[[sha256.Size]byte]gate.Verdict{}}
 }
 
 // Rules are what the gate holds starts to, nil without a decider.
@@ -79,7 +82,7 @@ func (g *Decider) Rules() *gate.Rules {
 	if g == nil {
 		return nil
 	}
-	rules := &gate.Rules{Decide: g.decide, Refused: g.report}
+	rules := &gate.Rules{Known: g.known, Decide: g.decide, Refused: g.report}
 	if g.plan.Steps[0].RunsCode != policy.CodeNone && !g.plan.Invocation.IsShell {
 		rules.First = gate.Code
 	}
@@ -96,36 +99,67 @@ func (g *Decider) Refused() bool {
 	return g.refused > 0
 }
 
-func (g *Decider) decide(s gate.Start) gate.Verdict {
+// known is what was decided before about the same start: about the same file where the answer hung
+// on that alone, else about the same words.
+func (g *Decider) known(s gate.Start) (gate.Verdict, bool) {
 	g.decided.Add(1)
+	if g.free(s) {
+		return gate.Verdict{Go: true}, true
+	}
+	file, whole := keyOf(s, false), keyOf(s, true)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if s.Zone == gate.Code && s.Cwd != "" {
+		if v, ok := g.answers[file]; ok {
+			return v, true
+		}
+	}
+	v, ok := g.answers[whole]
+	return v, ok
+}
+
+// keyOf is what an answer hung on: the file, or also words, directory and environment.
+func keyOf(s gate.Start, whole bool) [sha256.Size]byte {
+	data := make([]byte, 0, 4096)
+	add := func(word string) {
+		data = append(binary.LittleEndian.AppendUint64(data, uint64(len(word))), word...)
+	}
+	for _, n := range [...]uint64{s.ID.Dev, s.ID.Ino, uint64(s.ID.Size), uint64(s.ID.Mtime), uint64(s.ID.Ctime), uint64(s.Zone)} {
+		data = binary.LittleEndian.AppendUint64(data, n)
+	}
+	add(s.Path)
+	if whole {
+		add(s.Cwd)
+		for _, list := range [...][]string{s.Argv, s.Env} {
+			data = binary.LittleEndian.AppendUint64(data, uint64(len(list)))
+			for _, w := range list {
+				add(w)
+			}
+		}
+	}
+	return sha256.Sum256(data)
+}
+
+// free reports whether a start needs no decision: code of the workspace could do itself what it starts.
+func (g *Decider) free(s gate.Start) bool { return s.Zone == gate.Code && !g.restricts }
+
+func (g *Decider) decide(s gate.Start) gate.Verdict {
 	info, err := s.File.Stat()
 	if err != nil {
 		return gate.Verdict{}
 	}
-	h := sha256.New()
-	fmt.Fprintf(h, "%s\x00%d\x00%s\x00", s.Path, s.Zone, s.Cwd)
-	dev, ino := plan.FileID("/proc/self/fd/" + strconv.Itoa(int(s.File.Fd())))
-	fmt.Fprintf(h, "%d\x00%d\x00%d\x00", dev, ino, info.ModTime().UnixNano())
-	for _, list := range [...][]string{s.Argv, s.Env} {
-		fmt.Fprintf(h, "%d\x00", len(list))
-		for _, w := range list {
-			fmt.Fprintf(h, "%d\x00%s", len(w), w)
-		}
-	}
-	key := [sha256.Size]byte(h.Sum(nil))
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if v, ok := g.answers[key]; ok {
-		return v
-	}
+	g.deciding.Lock()
+	defer g.deciding.Unlock()
 	g.spent = false
 	v, why := g.judge(s, info)
 	if why != nil {
 		v.Why = why
 	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	// An approval is for one start, and a question may have been answered when it is asked again.
 	if len(g.answers) < maxAnswers && !g.spent && (why == nil || why.Code != errcode.ApprovalRequired) {
-		g.answers[key] = v
+		g.answers[keyOf(s, !v.File)] = v
 	}
 	return v
 }
@@ -134,7 +168,7 @@ func (g *Decider) decide(s gate.Start) gate.Verdict {
 // granted as the most that it can be given.
 func (g *Decider) judge(s gate.Start, info os.FileInfo) (gate.Verdict, *fault.Fault) {
 	p := g.plan
-	if s.Zone == gate.Code && !p.Policies.Restricts() {
+	if g.free(s) {
 		return gate.Verdict{Go: true}, nil
 	}
 	if s.Cwd == "" {
@@ -174,6 +208,9 @@ func (g *Decider) judge(s gate.Start, info os.FileInfo) (gate.Verdict, *fault.Fa
 		if beyond := beyond(sub.Decision.Grants, p.Decision.Grants); beyond != "" {
 			return gate.Verdict{}, fault.New(errcode.Denied, "denied: "+quote.Words(s.Argv)+" needs "+beyond+", which this run was not granted").WithFix("start it by itself", "atip-exec -- "+quote.Words(s.Argv))
 		}
+	}
+	if !typed && s.Zone == gate.Code && !g.spent && sub.ByFile(s.Path) {
+		return gate.Verdict{Go: true, File: true}, nil
 	}
 	return gate.Verdict{Go: true, Words: true, Code: sub.Steps[0].RunsCode != policy.CodeNone}, nil
 }

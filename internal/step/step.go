@@ -31,6 +31,10 @@ type Step struct {
 	Split *atip.Fetch // how it is split into fetching and running without network, nil if it is not
 	Apart *Step       // the second part, nil without the first
 
+	// OneTool says that no words of the tool name another one, as those of an interpreter or of a
+	// multi-call program do.
+	OneTool bool
+
 	Quieted     string   // a setting of its repository that runs a program, unless the run turns it off
 	TargetFiles []string // files that name what it runs, such as a Makefile
 	Primes      *Primes  // what its tool says of prime, nil if it says nothing
