@@ -65,7 +65,7 @@ func age(t testing.TB, p Place) {
 func TestLosses(t *testing.T) {
 	rows := []struct {
 		cmd  string
-		keep bool // the repository is still one afterwards, so that gc can run in it
+		keep bool // the repository is still one afterwards; if not, it is made one again for gc to run in it
 	}{
 		{`rm -rf src`, true},
 		{`git reset -q --hard HEAD~3`, true},
@@ -95,9 +95,6 @@ for d, _, fs in os.walk('.'):
 	}
 	for _, row := range rows {
 		for _, pruned := range []bool{false, true} {
-			if pruned && !row.keep {
-				continue
-			}
 			name := row.cmd
 			if pruned {
 				name += " and gc"
@@ -114,8 +111,13 @@ for d, _, fs in os.walk('.'):
 				if len(c.Losses) > 0 {
 					t.Fatalf("not covered: %v", c.Losses)
 				}
-				if pruned {
+				request := Request{}
+				switch {
+				case pruned && row.keep:
 					shell(t, p, `git gc -q; git prune --expire=2.weeks.ago`)
+				case pruned:
+					shell(t, p, `find .git/objects -type f -size 0 -exec chmod u+w {} + 2>/dev/null; git init -q -b main . && { git gc -q; git prune --expire=2.weeks.ago; git gc -q --prune=now; } 2>/dev/null || :`)
+					request.Force = true // git has written there after the run
 				}
 				lost := snapshot(t, p.Root)
 				if same := len(lost) == len(tree); same {
@@ -126,8 +128,8 @@ for d, _, fs in os.walk('.'):
 						t.Fatal("the command changed nothing: the test proves nothing")
 					}
 				}
-				res := undo(t, p, Request{})
-				if len(res.Conflicts)+len(res.Left) > 0 {
+				res := undo(t, p, request)
+				if len(res.Conflicts)+len(res.Left) > 0 && !request.Force {
 					t.Errorf("conflicts %v, left %v", res.Conflicts, res.Left)
 				}
 				if after := state(t, p); after != before {

@@ -3,9 +3,12 @@ package undo
 import (
 	"errors"
 	"path"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 	"unsafe"
 
@@ -36,7 +39,27 @@ type walker struct {
 	dents  []byte
 	dev    uint64
 	err    error
+	shared *shared
+	parts  []part
 }
+
+// shared is what the walkers of a place have in common.
+type shared struct {
+	entries atomic.Int64
+	free    chan []byte // a buffer for names for each further walker that may begin
+	mu      sync.Mutex  // what asks the caller
+}
+
+// part is a directory that a walker of its own looks at meanwhile.
+type part struct {
+	at   int // index of its entry
+	w    *walker
+	done chan error
+}
+
+// maxWalkers bounds the walkers of a place. More than one would only wait for the disk together, if
+// that is what they wait for.
+const maxWalkers = 4
 
 // lockedDir is a directory that had to be opened up, with the mode it had.
 type lockedDir struct {
@@ -49,7 +72,11 @@ func (p *Place) roots() []string { return append([]string{p.Root}, p.GitDirs...)
 // walk looks at every name of a place. It reads no content.
 func walk(p *Place, last *manifest, unlock bool) (*manifest, *walker, error) {
 	began := time.Now()
-	w := &walker{place: p, last: last, racy: began.Add(-tick).UnixNano(), unlock: unlock, dents: make([]byte, 64<<10)}
+	more := min(runtime.GOMAXPROCS(0), maxWalkers) - 1
+	w := &walker{place: p, last: last, racy: began.Add(-tick).UnixNano(), unlock: unlock, dents: make([]byte, 64<<10), shared: &shared{free: make(chan []byte, more)}}
+	for range more {
+		w.shared.free <- make([]byte, 64<<10)
+	}
 	if last != nil {
 		w.out = make([]entry, 0, len(last.entries)+64)
 	}
@@ -61,6 +88,9 @@ func walk(p *Place, last *manifest, unlock bool) (*manifest, *walker, error) {
 		}
 		err = w.root(fd, strconv.Itoa(i))
 		unix.Close(fd)
+		if partErr := w.join(); err == nil {
+			err = partErr
+		}
 		if err == nil {
 			err = w.err
 		}
@@ -102,6 +132,7 @@ func (w *walker) root(fd int, name string) error {
 	w.dev = uint64(st.Dev)
 	e := w.enter(name, &st)
 	w.out = append(w.out, e)
+	w.shared.entries.Add(1)
 	return w.dir(fd, name, "", 0)
 }
 
@@ -143,6 +174,9 @@ func (w *walker) known(p string) *entry {
 		return nil
 	}
 	list := w.last.entries
+	if w.at < 0 { // the first one of a part
+		w.at, _ = slices.BinarySearchFunc(list, p, func(e entry, p string) int { return compare(e.path, p) })
+	}
 	for w.at < len(list) {
 		c := compare(list[w.at].path, p)
 		if c == 0 {
@@ -170,7 +204,7 @@ func (w *walker) dir(fd int, p, rel string, depth int) error {
 			}
 			return err
 		}
-		if len(w.out) >= w.place.Limits.Entries {
+		if w.shared.entries.Add(1) > int64(w.place.Limits.Entries) {
 			return errTooMany
 		}
 		sub := name
@@ -179,6 +213,7 @@ func (w *walker) dir(fd int, p, rel string, depth int) error {
 		}
 		e := w.enter(p+"/"+name, &st)
 		if w.place.skip != nil && slices.Contains(w.place.skip, e.path) {
+			w.shared.entries.Add(-1)
 			continue
 		}
 		switch {
@@ -192,7 +227,7 @@ func (w *walker) dir(fd int, p, rel string, depth int) error {
 			e.why = OtherFilesystem
 		case e.kind == dir && depth >= maxDepth:
 			e.why = Unreadable
-		case e.kind == dir && w.place.Recreatable != nil && strings.HasPrefix(e.path, "0/") && w.place.Recreatable(w.place.Root+"/"+sub):
+		case e.kind == dir && w.place.Recreatable != nil && strings.HasPrefix(e.path, "0/") && w.recreatable(sub):
 			e.why = Recreatable
 		}
 		if e.kind != dir || e.why != Covered {
@@ -209,6 +244,10 @@ func (w *walker) dir(fd int, p, rel string, depth int) error {
 				return err
 			}
 			if err == unix.ENOENT || err == unix.ENOTDIR || err == unix.ELOOP {
+				for len(w.parts) > 0 && w.parts[len(w.parts)-1].at >= at {
+					<-w.parts[len(w.parts)-1].done
+					w.parts = w.parts[:len(w.parts)-1]
+				}
 				w.out = w.out[:at] // replaced meanwhile
 				continue
 			}
@@ -238,8 +277,70 @@ func (w *walker) below(fd int, name, p, rel string, depth int, st *unix.Stat_t) 
 	if err != nil {
 		return err
 	}
+	if !w.unlock {
+		select {
+		case dents := <-w.shared.free:
+			w.apart(in, p, rel, depth+1, dents)
+			return nil
+		default:
+		}
+	}
 	defer unix.Close(in)
 	return w.dir(in, p, rel, depth+1)
+}
+
+// apart has another walker look at an open directory, the entry of which was the last one.
+func (w *walker) apart(in int, p, rel string, depth int, dents []byte) {
+	sub := &walker{place: w.place, last: w.last, at: -1, racy: w.racy, dents: dents, dev: w.dev, shared: w.shared}
+	done := make(chan error, 1)
+	w.parts = append(w.parts, part{len(w.out) - 1, sub, done})
+	go func() {
+		err := sub.dir(in, p, rel, depth)
+		unix.Close(in)
+		w.shared.free <- dents
+		if partErr := sub.join(); err == nil || partErr == errTooMany {
+			err = partErr
+		}
+		done <- err
+	}()
+}
+
+// join puts what the parts found behind the entries of their directories.
+func (w *walker) join() (err error) {
+	if len(w.parts) == 0 {
+		return nil
+	}
+	size := len(w.out)
+	failed := make([]error, len(w.parts))
+	for i, p := range w.parts {
+		failed[i] = <-p.done
+		size += len(p.w.out)
+	}
+	out := make([]entry, 0, size)
+	from := 0
+	for i, p := range w.parts {
+		out = append(out, w.out[from:p.at+1]...)
+		from = p.at + 1
+		switch failed[i] {
+		case errTooMany, unix.EMFILE, unix.ENFILE:
+			err = failed[i]
+			out = append(out, p.w.out...)
+		case nil:
+			out = append(out, p.w.out...)
+		case unix.ENOENT, unix.ENOTDIR, unix.ELOOP:
+			out = out[:len(out)-1] // replaced meanwhile
+		default:
+			out[len(out)-1].why = Unreadable
+		}
+	}
+	w.out, w.parts = append(out, w.out[from:]...), nil
+	return err
+}
+
+func (w *walker) recreatable(rel string) bool {
+	w.shared.mu.Lock()
+	defer w.shared.mu.Unlock()
+	return w.place.Recreatable(w.place.Root + "/" + rel)
 }
 
 // objects takes over what the last manifest has of a directory of git's objects that is
@@ -262,6 +363,7 @@ func (w *walker) objects(e *entry) bool {
 	}
 	w.out = append(w.out, *e)
 	w.out = append(w.out, list[w.at+1:i]...)
+	w.shared.entries.Add(int64(i - w.at - 1))
 	w.at = i
 	return true
 }
