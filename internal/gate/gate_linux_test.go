@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -302,28 +303,179 @@ func TestWordsThatFlip(t *testing.T) {
 	}
 }
 
+// many is a program that starts argv[2] argv[1] times at once; argv[3] as its word.
+const many = `
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(int argc, char **argv) {
+  int n = atoi(argv[1]), failed = 0, status, go[2];
+  if (pipe(go)) return 1;
+  for (int i = 0; i < n; i++) {
+    pid_t pid = fork();
+    if (pid == 0) { char c; close(go[1]); read(go[0], &c, 1); execl(argv[2], argv[2], argv[3], (char *)0); _exit(99); }
+    if (pid < 0) { n = i; break; }
+  }
+  close(go[1]); close(go[0]);
+  while (wait(&status) > 0) failed += status != 0;
+  printf("%d of %d failed\n", failed, n);
+  return 0;
+}`
+
+// everything reports whether whole counts are run, which take minutes, instead of a sample.
+func everything() bool { return os.Getenv("ATIP_TEST_WHOLE") != "" }
+
+// TestManyAtOnce: starts that all wait at the same moment are all answered, with one processor too, and
+// while this process gets signals all the time.
 func TestManyAtOnce(t *testing.T) {
-	for _, procs := range []int{1, 2} {
-		old := runtime.GOMAXPROCS(procs)
-		script := `i=0; while [ $i -lt 300 ]; do /bin/true & i=$((i+1)); done; wait; /bin/echo done`
-		storm := make(chan struct{})
-		go func() {
-			for {
-				select {
-				case <-storm:
-					return
-				case <-time.After(50 * time.Microsecond):
-					_ = unix.Kill(os.Getpid(), unix.SIGURG)
+	bin := compile(t, many)
+	counts := map[int][]int{1: {1000}, 2: {300}}
+	if everything() {
+		counts[2] = append(counts[2], 1000, 10_000)
+	}
+	for procs, list := range counts {
+		for _, n := range list {
+			old := runtime.GOMAXPROCS(procs)
+			storm := make(chan struct{})
+			go func() {
+				for {
+					select {
+					case <-storm:
+						return
+					case <-time.After(50 * time.Microsecond):
+						_ = unix.Kill(os.Getpid(), unix.SIGURG)
+					}
 				}
+			}()
+			cmd, out, g := gated(t, Rules{Decide: goOn}, "", bin, fmt.Sprint(n), "/bin/true", "x")
+			code := finish(t, cmd, g)
+			close(storm)
+			runtime.GOMAXPROCS(old)
+			if want := fmt.Sprintf("0 of %d failed\n", n); code != 0 || out.String() != want || g.Starts() != n+1 {
+				t.Errorf("%d processors: exit %d, %q, want %q, %d starts", procs, code, out, want, g.Starts())
 			}
-		}()
-		cmd, out, g := gated(t, Rules{Decide: goOn}, "", "/bin/sh", "-c", script)
-		code := finish(t, cmd, g)
-		close(storm)
-		if code != 0 || out.String() != "done\n" || g.Starts() != 302 {
-			t.Errorf("%d processors: exit %d, %q, %d starts", procs, code, out, g.Starts())
 		}
-		runtime.GOMAXPROCS(old)
+	}
+}
+
+// TestVanishing: processes that exit, are killed or are stopped while they wait for their answer keep
+// nothing else from its own.
+func TestVanishing(t *testing.T) {
+	decide := func(s Start) Verdict {
+		if len(s.Argv) > 1 && s.Argv[1] == "slow" {
+			time.Sleep(20 * time.Millisecond)
+		}
+		return Verdict{Go: true, Words: true}
+	}
+	script := `i=0; while [ $i -lt 60 ]; do /bin/echo slow & p=$!; kill -KILL $p; i=$((i+1)); done
+i=0; while [ $i -lt 20 ]; do /bin/echo slow & p=$!; kill -STOP $p; kill -CONT $p; i=$((i+1)); done; wait; /bin/echo end`
+	cmd, out, g := gated(t, Rules{Decide: decide}, "", "/bin/sh", "-c", script)
+	if code := finish(t, cmd, g); code != 0 || !strings.HasSuffix(out.String(), "end\n") {
+		t.Errorf("exit %d: %s", code, out)
+	}
+	if n := strings.Count(out.String(), "slow\n"); n < 20 {
+		t.Errorf("%d of 20 that were only stopped ran: %s", n, out)
+	}
+}
+
+// storms executes what is not there and what is, while another thread sends it signals without SA_RESTART.
+const storms = `
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static void nothing(int s) {}
+static pthread_t first;
+static volatile int stop;
+static void *storm(void *p) { while (!stop) { pthread_kill(first, SIGUSR1); usleep(20); } return 0; }
+int main(int argc, char **argv_) {
+  int restart = argc > 1;
+  struct sigaction a = {.sa_handler = nothing, .sa_flags = restart ? SA_RESTART : 0};
+  sigaction(SIGUSR1, &a, 0);
+  first = pthread_self();
+  pthread_t t;
+  pthread_create(&t, 0, storm, 0);
+  char *argv[] = {"true", 0}, *env[] = {0};
+  int wrong = 0, failed = 0;
+  for (int i = 0; i < 300; i++)
+    if (execve("/nowhere/at/all", argv, env) != -1 || errno != ENOENT && (restart || errno != EINTR)) wrong++;
+  for (int i = 0; i < 50; i++) {
+    pid_t pid = vfork();
+    if (pid == 0) { execve("/nowhere/at/all", argv, env); execve("/bin/true", argv, env); _exit(9); }
+    int status;
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {}
+    failed += status != 0;
+  }
+  stop = 1;
+  printf("%d wrong, %d failed\n", wrong, failed);
+  return 0;
+}`
+
+// TestStorms: starts of what is missing, under signals that interrupt calls, get the errno of the kernel.
+// A handler without SA_RESTART that runs before the question is received makes the kernel give EINTR,
+// whoever listens.
+func TestStorms(t *testing.T) {
+	bin := compile(t, storms)
+	for _, words := range [][]string{{bin}, {bin, "restart"}} {
+		cmd, out, g := gated(t, Rules{Decide: goOn}, "", words...)
+		if code := finish(t, cmd, g); code != 0 || out.String() != "0 wrong, 0 failed\n" {
+			t.Errorf("%q: exit %d: %s", words[1:], code, out)
+		}
+	}
+}
+
+// TestChains: a chain of "#!" lines is followed as far as the kernel does.
+func TestChains(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := "/bin/echo"
+	for i := range 7 {
+		file := filepath.Join(dir, fmt.Sprint("s", i))
+		if err := os.WriteFile(file, []byte("#!"+before+" o\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		before = file
+	}
+	for i := range 7 {
+		file := filepath.Join(dir, fmt.Sprint("s", i))
+		words := []string{"/usr/bin/python3", "-c", "import os, sys\ntry: os.execv(sys.argv[1], ['x', 'word'])\nexcept OSError as e: print(e.errno)", file}
+		cmd, out, g := gated(t, Rules{Decide: goOn}, dir, words...)
+		code := finish(t, cmd, g)
+		want, err := exec.Command(words[0], words[1:]...).CombinedOutput()
+		if err != nil || code != 0 || out.String() != string(want) {
+			t.Errorf("depth %d: exit %d %q, without a gate %q %v", i+1, code, out, want, err)
+		}
+	}
+}
+
+// TestDebuggers: strace and gdb work on programs that were compared when they started, and trace what
+// starts below them.
+func TestDebuggers(t *testing.T) {
+	rows := map[string][]string{
+		"/usr/bin/strace": {"-f", "-e", "trace=write", "/bin/sh", "-c", "/bin/echo traced; :"},
+		"/usr/bin/gdb":    {"-nx", "-batch", "-ex", "set startup-with-shell off", "-ex", "run", "-ex", "quit", "--args", "/bin/echo", "traced"},
+	}
+	for tool, args := range rows {
+		if _, err := os.Stat(tool); err != nil {
+			t.Log(err)
+			continue
+		}
+		want := "traced\n"
+		// One that is traced already cannot be compared, and is refused.
+		free := func(s Start) Verdict { return Verdict{Go: true, Words: s.Path == tool} }
+		cmd, out, g := gated(t, Rules{Decide: free}, "", append([]string{tool}, args...)...)
+		if code := finish(t, cmd, g); code != 0 || !strings.Contains(out.String(), want) {
+			t.Errorf("%s: exit %d: %s", tool, code, out)
+		}
+		cmd, out, g = gated(t, Rules{Decide: goOn}, "", "/bin/sh", "-c", "exec "+tool+" --version")
+		if code := finish(t, cmd, g); code != 0 {
+			t.Errorf("%s, compared: exit %d: %s", tool, code, out)
+		}
 	}
 }
 
@@ -354,6 +506,59 @@ func TestGateThatEnds(t *testing.T) {
 		time.Sleep(20 * time.Millisecond)
 	}
 	t.Error("the run hangs without its wrapper")
+}
+
+// TestKilledAnyTime: the process that answers is killed at a moment that it does not choose. What was not
+// let go on until then never starts.
+func TestKilledAnyTime(t *testing.T) {
+	if os.Getenv(diesEnv) != "" {
+		var n atomic.Int64
+		decide := func(s Start) Verdict {
+			// The word of a start is its number: what starts is written down before it may.
+			fmt.Fprintln(os.Stdout, n.Add(1))
+			return Verdict{Go: true, Words: true}
+		}
+		cmd, _, g := gated(t, Rules{Decide: decide}, "", "/bin/sh", "-c", os.Getenv(diesEnv))
+		finish(t, cmd, g)
+		return
+	}
+	kills := 8
+	if everything() {
+		kills = 200
+	}
+	for k := range kills {
+		dir := t.TempDir()
+		file := filepath.Join(dir, "out")
+		cmd := exec.Command(os.Args[0], "-test.run", "^TestKilledAnyTime$")
+		cmd.Env = append(os.Environ(), diesEnv+"=exec >"+file+" 2>/dev/null; i=0; while [ $i -lt 400 ]; do /bin/echo ran; i=$((i+1)); done; echo end")
+		var said bytes.Buffer
+		cmd.Stdout = &said
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		for started := time.Now(); time.Since(started) < 10*time.Second; time.Sleep(time.Millisecond) {
+			if text, err := os.ReadFile(file); err == nil && len(text) > 0 {
+				break
+			}
+		}
+		time.Sleep(time.Duration(k*7%50) * time.Millisecond)
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		ended := false
+		for range 500 {
+			text, err := os.ReadFile(file)
+			if ended = err == nil && strings.Contains(string(text), "end\n"); ended {
+				if ran, let := strings.Count(string(text), "ran\n"), strings.Count(said.String(), "\n"); ran > let {
+					t.Errorf("kill %d: %d programs started, %d were let", k, ran, let)
+				}
+				break
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+		if !ended {
+			t.Errorf("kill %d: the run hangs without its wrapper", k)
+		}
+	}
 }
 
 // TestFailingDecisions: a panic and a decision without end refuse the start.
