@@ -242,6 +242,44 @@ func TestBusy(t *testing.T) {
 	}
 }
 
+// TestOwnLockLeft: a lock that an undo which was killed left in a repository is taken over by the next
+// one, one of another store is not.
+func TestOwnLockLeft(t *testing.T) {
+	p := world(t)
+	repository(t, p)
+	run(t, p, "r1", func() { shell(t, p, "git branch -q -D x") })
+	leave := func(dir string) {
+		t.Helper()
+		at, err := unix.Open(filepath.Join(p.Root, ".git"), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer unix.Close(at)
+		s := open(t, p)
+		defer s.Close()
+		if dir != "" {
+			s.dir = dir
+		}
+		if err := s.lockAt(at, "index.lock"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	leave("/another/store")
+	s := open(t, p)
+	_, err := s.Undo(Request{ID: "u"})
+	s.Close()
+	var e *Error
+	if !errors.As(err, &e) || e.FaultCode() != codeBusy {
+		t.Fatalf("%v", err)
+	}
+	os.Remove(filepath.Join(p.Root, ".git", "index.lock"))
+	leave("")
+	undo(t, p, Request{})
+	if out := shell(t, p, "git branch --list x; ls .git"); !bytes.Contains([]byte(out), []byte("  x\n")) || bytes.Contains([]byte(out), []byte(".lock")) {
+		t.Error(out)
+	}
+}
+
 // TestMoved: a workspace that was moved keeps its runs.
 func TestMoved(t *testing.T) {
 	p := world(t)

@@ -242,18 +242,48 @@ func (r *restorer) lockGit() error {
 			if err != nil {
 				continue // there is no such repository now
 			}
-			fd, err := unix.Openat(at, base, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+			err = r.store.lockAt(at, base)
 			unix.Close(at)
 			if err == unix.EEXIST {
 				return &Error{Op: "lock", Path: r.target.abs(d) + "/" + name, Err: errors.New("the repository is in use, or a lock of git was left there"), code: codeBusy}
 			}
 			if err == nil {
-				unix.Close(fd)
 				r.locks = append(r.locks, d+"/"+name)
 			}
 		}
 	}
 	return nil
+}
+
+// lockAt makes a lock of git that says whose it is: the store is held by one process at a time, so
+// that a lock of this store belongs to an undo that was killed, and is taken over. It appears
+// under its name with that in it, or not at all.
+func (s *Store) lockAt(at int, name string) error {
+	sum := sha256.Sum256([]byte(s.dir))
+	mark := "undo " + hex.EncodeToString(sum[:]) + "\n"
+	temp := name + "." + hex.EncodeToString(sum[:8])
+	const flags = unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_CLOEXEC
+	_ = unix.Unlinkat(at, temp, 0)
+	fd, err := unix.Openat(at, temp, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|flags, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = unix.Write(fd, []byte(mark))
+	unix.Close(fd)
+	if err == nil {
+		err = unix.Linkat(at, temp, at, name, 0)
+	}
+	if err == unix.EEXIST {
+		if fd, openErr := unix.Openat(at, name, unix.O_RDONLY|flags, 0); openErr == nil {
+			buf := make([]byte, len(mark)+1)
+			if n, _ := unix.Read(fd, buf); string(buf[:max(n, 0)]) == mark {
+				err = nil
+			}
+			unix.Close(fd)
+		}
+	}
+	_ = unix.Unlinkat(at, temp, 0)
+	return err
 }
 
 // others finds what was changed outside of our runs since the state before run number at.
