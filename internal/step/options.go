@@ -284,7 +284,9 @@ func LongOption(w string) bool {
 	return false
 }
 
-// EnvWords writes out what env takes a single dash for: -i.
+// EnvWords writes out what env takes a single dash for, -i, and the words that -S takes apart where more
+// words follow, which belong to the same command. A text that is not taken apart here is a command
+// that is not known.
 func EnvWords(argv []string) []string {
 	for i := 1; i < len(argv); i++ {
 		switch w := argv[i]; {
@@ -292,13 +294,88 @@ func EnvWords(argv []string) []string {
 			out := append([]string(nil), argv...)
 			out[i] = "-i"
 			return out
+		case valued(argv[i-1]):
+		case splitString(w) >= 0:
+			value, rest := w[splitString(w):], argv[i+1:]
+			if value == "" {
+				if len(rest) == 0 {
+					return argv
+				}
+				value, rest = rest[0], rest[1:]
+			}
+			if len(rest) == 0 {
+				return argv // the text is all there is
+			}
+			words, ok := splitWords(value)
+			if !ok {
+				words = []string{"\x00"}
+			}
+			before := slices.Clone(argv[:i])
+			if n := strings.IndexByte(w, 'S'); w[1] != '-' && n > 1 {
+				before = append(before, w[:n])
+			}
+			return EnvWords(append(append(before, words...), rest...))
 		case strings.HasPrefix(w, "-") || strings.Contains(w, "="):
-		case argv[i-1] == "-u" || argv[i-1] == "-C" || argv[i-1] == "--unset" || argv[i-1] == "--chdir" || argv[i-1] == "-a" || argv[i-1] == "--argv0":
 		default:
 			return argv
 		}
 	}
 	return argv
+}
+
+// valued reports options of env that take the next word.
+func valued(w string) bool {
+	return w == "-u" || w == "-C" || w == "--unset" || w == "--chdir" || w == "-a" || w == "--argv0"
+}
+
+// splitString is where the value begins in a word that is the option -S of env, len(w) if it is the next
+// word, -1 if it is another word.
+func splitString(w string) int {
+	if name, _, ok := strings.Cut(w, "="); strings.HasPrefix("--split-string", name) && len(name) > 2 {
+		if ok {
+			return len(name) + 1
+		}
+		return len(w)
+	}
+	if len(w) < 2 || w[0] != '-' {
+		return -1
+	}
+	n := 1
+	for n < len(w) && strings.IndexByte("i0v", w[n]) >= 0 {
+		n++
+	}
+	if n < len(w) && w[n] == 'S' {
+		return n + 1
+	}
+	return -1
+}
+
+// splitWords takes a text apart as env -S does, false if it holds an escape, a variable or a comment.
+func splitWords(text string) (words []string, ok bool) {
+	if strings.ContainsAny(text, "\\$#\x00") {
+		return nil, false
+	}
+	var quote byte
+	word, open := "", false
+	for i := range len(text) {
+		switch c := text[i]; {
+		case quote != 0 && c == quote:
+			quote = 0
+		case quote == 0 && (c == '\'' || c == '"'):
+			quote, open = c, true
+		case quote == 0 && strings.IndexByte(" \t\n\v\f\r", c) >= 0:
+			if open {
+				words = append(words, word)
+			}
+			word, open = "", false
+		default:
+			word, open = word+string(c), true
+		}
+	}
+	if open {
+		words = append(words, word)
+	}
+	return words, quote == 0
 }
 
 // ZipWords leaves out the lists of patterns that say what zip passes over or takes of its

@@ -55,3 +55,28 @@ func TestEnvWords(t *testing.T) {
 		}
 	}
 }
+// TestEnvSplits: what env -S takes apart and what follows it are one command.
+func TestEnvSplits(t *testing.T) {
+	for _, row := range []struct{ in, out []string }{
+		{[]string{"env", "-", "ls"}, []string{"env", "-i", "ls"}},
+		{[]string{"env", "-S", "rm -rf", "~"}, []string{"env", "rm", "-rf", "~"}},
+		{[]string{"env", "-S", "sh -c", "rm -rf ~"}, []string{"env", "sh", "-c", "rm -rf ~"}},
+		{[]string{"env", "-Ssh -c", "ls"}, []string{"env", "sh", "-c", "ls"}},
+		{[]string{"env", "-ivSsh  -c", "ls"}, []string{"env", "-iv", "sh", "-c", "ls"}},
+		{[]string{"env", "-iS", "A=b 'x y' \"z\"q", "ls"}, []string{"env", "-i", "A=b", "x y", "zq", "ls"}},
+		{[]string{"env", "--split-string=sh -c", "ls"}, []string{"env", "sh", "-c", "ls"}},
+		{[]string{"env", "--split-s", "sh -c", "ls"}, []string{"env", "sh", "-c", "ls"}},
+		{[]string{"env", "-u", "-S", "A=b", "-S", "sh -S", "x"}, []string{"env", "-u", "-S", "A=b", "sh", "-S", "x"}},
+		{[]string{"env", "-S", "-S sh", "-c", "x"}, []string{"env", "sh", "-c", "x"}},
+		{[]string{"env", "-S", "a\\_b", "x"}, []string{"env", "\x00", "x"}},
+		{[]string{"env", "-S", "${A}", "x"}, []string{"env", "\x00", "x"}},
+		{[]string{"env", "-S", "'a", "x"}, []string{"env", "\x00", "x"}},
+		{[]string{"env", "-S", "a b"}, []string{"env", "-S", "a b"}},
+		{[]string{"env", "ls", "-S", "a b", "c"}, []string{"env", "ls", "-S", "a b", "c"}},
+		{[]string{"env", "-S"}, []string{"env", "-S"}},
+	} {
+		if got := EnvWords(row.in); !slices.Equal(got, row.out) {
+			t.Errorf("%q: %q, want %q", row.in, got, row.out)
+		}
+	}
+}
