@@ -55,6 +55,7 @@ func TestEnvWords(t *testing.T) {
 		}
 	}
 }
+
 // TestEnvSplits: what env -S takes apart and what follows it are one command.
 func TestEnvSplits(t *testing.T) {
 	for _, row := range []struct{ in, out []string }{
