@@ -41,6 +41,9 @@ func Main(argv []string) (status int) {
 		if name, ok := isShellName(argv[0]); ok {
 			return c.asShell(name, argv[1:])
 		}
+		if nest.StandsIn(os.Getenv) && filepath.Base(argv[0]) != "atip-exec" {
+			return c.standIn()
+		}
 		argv = argv[1:]
 	}
 	return c.root(argv)

@@ -37,7 +37,8 @@ type Decider struct {
 
 	mu      sync.Mutex // a decision at a time: they share what is remembered of files
 	answers map[[sha256.Size]byte]gate.Verdict
-	spent   bool // the start at hand was permitted by an approval
+	stands  map[int]gate.Zone // the processes that became stand-ins, and on whose behalf
+	spent   bool              // the start at hand was permitted by an approval
 
 	decided atomic.Int64 // starts that were decided, each time one happened
 
@@ -115,6 +116,9 @@ func (g *Decider) decide(s gate.Start) gate.Verdict {
 	key := [sha256.Size]byte(h.Sum(nil))
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if v, ok := g.stand(s, info); ok {
+		return v
+	}
 	if v, ok := g.answers[key]; ok {
 		return v
 	}
@@ -130,6 +134,37 @@ func (g *Decider) decide(s gate.Start) gate.Verdict {
 	return v
 }
 
+// stand notes which process becomes a stand-in. It gains nothing by that: what it hands on is judged
+// by whoever answers it.
+func (g *Decider) stand(s gate.Start, info os.FileInfo) (gate.Verdict, bool) {
+	if len(g.plan.Own) == 0 {
+		return gate.Verdict{}, false
+	}
+	delete(g.stands, s.PID)
+	if !sameFile(g.plan.Machine.Self, info) || len(s.Argv) == 0 || !slices.ContainsFunc(g.plan.Own, func(o plan.OwnStep) bool { return o.Argv[0] == s.Argv[0] }) {
+		return gate.Verdict{}, false
+	}
+	if g.stands == nil {
+		g.stands = map[int]gate.Zone{}
+	}
+	if len(g.stands) >= maxAnswers {
+		clear(g.stands) // those that still ask are then nobody's
+	}
+	g.stands[s.PID] = s.Zone
+	return gate.Verdict{Go: true}, true
+}
+
+// Typed reports a stand-in that the shell of the run has started, and no code of the workspace.
+func (g *Decider) Typed(pid int) bool {
+	if g == nil {
+		return false
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	zone, ok := g.stands[pid]
+	return ok && zone == gate.Typed
+}
+
 // judge decides one start as if its words had been typed there, with what the run was
 // granted as the most that it can be given.
 func (g *Decider) judge(s gate.Start, info os.FileInfo) (gate.Verdict, *fault.Fault) {
@@ -142,7 +177,17 @@ func (g *Decider) judge(s gate.Start, info os.FileInfo) (gate.Verdict, *fault.Fa
 	}
 	// Without deferred words the plan has judged all that is typed, and documents are what is
 	// left to hold.
-	typed := s.Zone == gate.Typed && p.Deferred
+	typed := s.Zone == gate.Typed && p.JudgesTyped()
+	if !typed && s.Zone == gate.Typed && len(p.Own) > 0 && !p.Policies.Restricts() {
+		// The gate only tells whom the shell has started from whom its code has.
+		code := true
+		for _, st := range p.Steps {
+			if slices.Equal(st.Argv, s.Argv) && st.Cwd == s.Cwd && sameFile(st.ID.Canonical, info) {
+				code = st.RunsCode != policy.CodeNone
+			}
+		}
+		return gate.Verdict{Go: true, Code: code}, nil
+	}
 	if typed {
 		for _, st := range p.Steps {
 			if !st.AtExec && slices.Equal(st.Argv, s.Argv) && st.Cwd == s.Cwd && sameFile(st.ID.Canonical, info) {
