@@ -210,8 +210,8 @@ func TestAttackEntitledTools(t *testing.T) {
 			t.Errorf("gh by itself: %v\n%s", err, out)
 		}
 		for _, text := range []string{"gh pr list; python3 look.py", "gh pr list | python3 look.py", "python3 look.py & gh pr list; wait"} {
-			if out, _ := a.run(a.ws, "-c", text); strings.Contains(out, "code has GH_TOKEN") {
-				t.Errorf("%s:\n%s", text, out)
+			if out, err := a.run(a.ws, "-c", text); err != nil || strings.Contains(out, "code has GH_TOKEN") || strings.HasPrefix(out, "has GH_TOKEN") == strings.Contains(text, "|") {
+				t.Errorf("%s: %v\n%s", text, err, out)
 			}
 		}
 	})
