@@ -59,9 +59,9 @@ func (p *judging) separate(req policy.Request) error {
 		p.Decision, p.Steps = whole, steps
 		return err
 	}
-	own, reasons, err := p.ownSteps(req)
-	if err != nil || len(own) == 0 {
-		return err
+	own, reasons := p.ownSteps(req)
+	if len(own) == 0 {
+		return nil
 	}
 	p.Own = own
 	flows := p.Policies.Flows(req)
@@ -114,14 +114,24 @@ func (p *judging) apartOf(req policy.Request, steps []*step.Step) policy.Request
 	return req
 }
 
-// fedByCode reports an own step that gets what code of the text prints: it could send what that code
-// has read.
+// fedByCode reports an own step that gets what code of the text prints, through whatever is between
+// them: it could send what that code has read.
 func (p *judging) fedByCode() bool {
-	of := func(command int, is func(*step.Step) bool) bool {
-		return slices.ContainsFunc(p.Steps, func(s *step.Step) bool { return s.Command == command+1 && is(s) })
+	is := func(command int, what func(*step.Step) bool) bool {
+		return slices.ContainsFunc(p.Steps, func(s *step.Step) bool { return s.Command == command+1 && what(s) })
 	}
-	return slices.ContainsFunc(p.Reading.Script.Flows, func(f shell.Flow) bool {
-		return of(f.To, func(s *step.Step) bool { return s.Own }) && of(f.From, p.foreignHere)
+	flows := p.Reading.Script.Flows
+	from := map[int]bool{} // what code prints, and what is made of it
+	for _, f := range flows {
+		from[f.From] = from[f.From] || is(f.From, p.foreignHere)
+	}
+	for range flows {
+		for _, f := range flows {
+			from[f.To] = from[f.To] || from[f.From]
+		}
+	}
+	return slices.ContainsFunc(flows, func(f shell.Flow) bool {
+		return from[f.From] && is(f.To, func(s *step.Step) bool { return s.Own })
 	})
 }
 
@@ -140,7 +150,7 @@ func (p *Plan) OwnStep(argv []string, cwd string) *OwnStep { return p.Decision.o
 
 // ownSteps are the commands of a text that can be runs of their own, each judged as one, with the
 // reasons for it. One that needs approval is none.
-func (p *judging) ownSteps(req policy.Request) (own []OwnStep, reasons []policy.Reason, err error) {
+func (p *judging) ownSteps(req policy.Request) (own []OwnStep, reasons []policy.Reason) {
 	for i, s := range p.Steps {
 		if !s.Typed || len(s.Via) > 0 || s.Certainty() == "opaque" {
 			continue
@@ -161,15 +171,11 @@ func (p *judging) ownSteps(req policy.Request) (own []OwnStep, reasons []policy.
 		if p.judged(here).Action != policy.Allow {
 			continue
 		}
-		one, why, err := p.alone(i, s)
-		if err != nil {
-			return nil, nil, err
-		}
-		if one != nil {
+		if one, why := p.alone(i, s); one != nil {
 			own, reasons = append(own, *one), append(reasons, why...)
 		}
 	}
-	return own, reasons, nil
+	return own, reasons
 }
 
 // foreignHere reports a step that runs code which is not a known tool's, and a shell: what it is told
@@ -180,9 +186,9 @@ func (p *judging) foreignHere(s *step.Step) bool {
 
 // alone judges one command of a text as a run of its own, nil if it is none: because it asks, or
 // because it needs no more than the text has.
-func (p *judging) alone(i int, s *step.Step) (*OwnStep, []policy.Reason, error) {
+func (p *judging) alone(i int, s *step.Step) (*OwnStep, []policy.Reason) {
 	if StdinKind(p.Machine.Stdin) == "tty" && p.Invocation.Stdin != "null" && s.Call.Interactive.Stdin != "none" {
-		return nil, nil, nil // it would read the terminal, which the text has
+		return nil, nil // it would read the terminal, which the text has
 	}
 	sub := New(p.OwnInvocation(s.Argv, s.Cwd), p.Machine)
 	defer sub.Close()
@@ -191,13 +197,13 @@ func (p *judging) alone(i int, s *step.Step) (*OwnStep, []policy.Reason, error) 
 		sub.files = sandbox.HostFiles()
 	}
 	if err := stages(sub.identify, sub.decide); err != nil || sub.Decision.Action != policy.Allow || s.Missing == nil && sub.Refusal() != nil || slices.ContainsFunc(sub.Steps, (&judging{Plan: sub}).foreignHere) {
-		return nil, nil, nil
+		return nil, nil
 	}
 	if err := sub.enclose(); err != nil {
-		return nil, nil, nil
+		return nil, nil
 	}
 	if !sub.Rights.held || sub.Rights.closed == nil {
-		return nil, nil, nil
+		return nil, nil
 	}
 	one := &OwnStep{Step: i, Argv: s.Argv, Cwd: s.Cwd, File: s.ID.Canonical, Net: sub.Decision.Grants.Net.String(), Hosts: sub.Decision.Grants.Hosts, Credentials: sub.Env.Credentials, Files: sub.CredentialFiles, Exec: "closed", Rules: sub.RuleNames()}
 	if s.ID.Place != "" {
@@ -210,7 +216,7 @@ func (p *judging) alone(i int, s *step.Step) (*OwnStep, []policy.Reason, error) 
 	for k := range why {
 		why[k].Step = i
 	}
-	return one, why, nil
+	return one, why
 }
 
 // OwnInvocation is the invocation of an own step.
