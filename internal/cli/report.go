@@ -291,6 +291,10 @@ func (c *Console) standIn() int {
 		f = a.Error
 		f.Exit = a.ExitCode
 	}
+	if f == nil && a.Kept() {
+		err := replaceProcess(a.Path, os.Args, os.Environ())
+		f = fault.New(errcode.NotExecutable, a.Path+": "+err.Error())
+	}
 	if f != nil {
 		return c.Fail(f)
 	}

@@ -2,12 +2,10 @@ package nest
 
 import (
 	"encoding/json"
-	"errors"
 	"os"
 	"os/signal"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/atip-dev/atip-exec/internal/drive"
@@ -147,8 +145,8 @@ func (l *Listener) OwnRuns() []OwnRun {
 // StandsIn reports whether this process was started as a stand-in.
 func StandsIn(getenv func(string) string) bool { return getenv(StandVariable) != "" }
 
-// StandIn hands the command of this process on and waits for its end. It does not return where the
-// run leaves the command to this process.
+// StandIn hands the command of this process on and waits for its end. An outcome that is kept leaves
+// the command to this process, which is to become the program at its path.
 func StandIn(getenv func(string) string) (Outcome, *fault.Fault) {
 	lost := func(why string) (Outcome, *fault.Fault) {
 		return Outcome{}, fault.New(errcode.LostChild, "the run of this command line cannot be reached: "+why).WithFix("start the command by itself", "")
@@ -201,12 +199,7 @@ func StandIn(getenv func(string) string) (Outcome, *fault.Fault) {
 		case out.Kind == "keep":
 			signal.Reset()
 			to.Close()
-			err := syscall.Exec(out.Path, os.Args, os.Environ())
-			f := fault.New(errcode.NotExecutable, out.Path+": "+err.Error())
-			if errors.Is(err, syscall.ENOENT) {
-				f = fault.New(errcode.CommandNotFound, out.Path+": "+err.Error())
-			}
-			return Outcome{}, f
+			return out, nil
 		case out.Kind == "end":
 			return out, nil
 		}
