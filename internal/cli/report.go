@@ -292,8 +292,7 @@ func (c *Console) standIn() int {
 		f.Exit = a.ExitCode
 	}
 	if f == nil && a.Kept() {
-		err := replaceProcess(a.Path, os.Args, os.Environ())
-		f = fault.New(errcode.NotExecutable, a.Path+": "+err.Error())
+		f = become(a.Path)
 	}
 	if f != nil {
 		return c.Fail(f)
