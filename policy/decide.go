@@ -33,16 +33,63 @@ func (s *Set) Decide(req Request) Decision {
 	if s == nil || len(req.Steps) == 0 {
 		return Decision{Reasons: []Reason{{Rule: "builtin/default", Text: "there is nothing to judge"}}}
 	}
-	var chainErr string
+	s, chainErr := s.bounded(&req)
+	steps, d, union := s.together(&req)
+	for _, e := range req.Edges {
+		d.Action = min(d.Action, s.edge(steps, e, union, &d.Reasons))
+	}
+	if chainErr != "" {
+		d.Action = Deny
+		d.Reasons = append(d.Reasons, Reason{Rule: "delegated/delegation", Text: chainErr})
+	}
+	sortReasons(d.Reasons)
+	if d.Action != Deny {
+		d.Grants = grantsOf(steps, d.Steps, union)
+	}
+	if d.Action == Confirm && len(req.Steps) > 1 && s.eachAlone(req) {
+		d.Alternatives = []string{"run the commands separately: together they would share one another's grants"}
+	}
+	return d
+}
+
+// Flows judges the flows of data between the steps of a request and nothing else, under what
+// Decide would grant the steps together.
+func (s *Set) Flows(req Request) Action {
+	if s == nil {
+		return Deny
+	}
+	if len(req.Edges) == 0 {
+		return Allow
+	}
+	s, chainErr := s.bounded(&req)
+	if chainErr != "" {
+		return Deny
+	}
+	steps, _, union := s.together(&req)
+	action, reasons := Allow, []Reason{}
+	for _, e := range req.Edges {
+		action = min(action, s.edge(steps, e, union, &reasons))
+	}
+	return action
+}
+
+// bounded is the set below the delegation and the ceiling of a request; why says what is wrong with
+// the delegation.
+func (s *Set) bounded(req *Request) (_ *Set, why string) {
 	if len(req.Chain) > 0 {
-		s, chainErr = s.narrowed(req.Chain)
+		s, why = s.narrowed(req.Chain)
 	}
 	if req.Ceiling != nil {
 		s = s.below(req.Ceiling)
 	}
+	return s, why
+}
+
+// together judges the steps of a request under what all of them are granted, apart from its flows.
+func (s *Set) together(req *Request) ([]judged, Decision, atip.Set) {
 	steps := make([]judged, len(req.Steps))
 	for i := range steps {
-		steps[i] = s.prepare(&req, &req.Steps[i])
+		steps[i] = s.prepare(req, &req.Steps[i])
 	}
 	d := Decision{Action: Allow, Steps: make([]StepDecision, len(steps))}
 	union, settled := atip.Set(0), false
@@ -70,21 +117,7 @@ func (s *Set) Decide(req Request) Decision {
 		d.Lifted = append(d.Lifted, d.Steps[i].Lifted...)
 		d.Trust = d.Trust || req.Steps[i].Trust.Action == Deny
 	}
-	for _, e := range req.Edges {
-		d.Action = min(d.Action, s.edge(steps, e, union, &d.Reasons))
-	}
-	if chainErr != "" {
-		d.Action = Deny
-		d.Reasons = append(d.Reasons, Reason{Rule: "delegated/delegation", Text: chainErr})
-	}
-	sortReasons(d.Reasons)
-	if d.Action != Deny {
-		d.Grants = grantsOf(steps, d.Steps, union)
-	}
-	if d.Action == Confirm && len(req.Steps) > 1 && s.eachAlone(req) {
-		d.Alternatives = []string{"run the commands separately: together they would share one another's grants"}
-	}
-	return d
+	return steps, d, union
 }
 
 // shareOut tells each step what the others are granted.

@@ -68,6 +68,7 @@ type Input struct {
 	Mirrored        func(path string) bool
 	Granted         atip.Set
 	Subprocess      atip.Value
+	Untraced        bool // no process of the run may trace another one
 	OrgBound        bool // every executable is bound to metadata of rank org or better
 	Resources       []atip.Resource
 	Patterns        []string // directories in which a shell looks up the words of the call
@@ -124,7 +125,7 @@ func Derive(in Input) (Profile, error) {
 		in.Getenv = func(string) string { return "" }
 	}
 	d := deriver{in: in, p: Profile{
-		Confine: in.Policy.Confine, Net: in.Net, Private: in.Private, Layers: in.Layers, SubprocessNo: in.Subprocess == atip.No,
+		Confine: in.Policy.Confine, Net: in.Net, Private: in.Private, Layers: in.Layers, SubprocessNo: in.Subprocess == atip.No, Untraced: in.Untraced,
 		Limits: in.Policy.Limits, Need: in.Policy.Require, Accept: in.Policy.Accept, Forced: in.Policy.Tier,
 		Loose: in.Changes, Caps: in.Policy.Caps, KeepLeftovers: in.Policy.KeepLeftovers, Tmp: in.Policy.Tmp,
 	}}

@@ -329,7 +329,7 @@ func (s *Setup) filter() seccomp.Choice {
 	if s.tier == T3 {
 		// Sockets are bounded by the network namespace and the private root, metadata by
 		// read-only mounts, and other processes are not there.
-		return seccomp.Choice{Inet: p.Net.Mode != NetNone, Unix: true, Metadata: true, Truncate: true, Fork: !p.SubprocessNo, Private: true}
+		return seccomp.Choice{Inet: p.Net.Mode != NetNone, Unix: true, Metadata: true, Truncate: true, Fork: !p.SubprocessNo, Private: true, Untraced: p.Untraced}
 	}
 	return seccomp.Choice{
 		Inet:     p.Net.Mode == NetFull,
@@ -337,6 +337,7 @@ func (s *Setup) filter() seccomp.Choice {
 		Metadata: p.HostWrite,
 		Truncate: s.host.ABI >= truncateABI,
 		Fork:     !p.SubprocessNo,
+		Untraced: p.Untraced,
 	}
 }
 

@@ -307,6 +307,7 @@ type Profile struct {
 	Net               Net
 	Unix              []string // outside pathname sockets
 	SubprocessNo      bool
+	Untraced          bool     // no process of the run may trace another one
 	Ceiling           Ceiling  // derived: what may be started
 	Scratch           []string // directories of this run alone, which it may write and nothing may be started from
 	Caps              []string // that the run keeps if the caller has them

@@ -67,6 +67,12 @@ func (h Host) HostLists(forced Tier) bool {
 	return h.tier() == T3 && (forced == T0 || forced == T3)
 }
 
+// Parts reports whether a run on this machine keeps its signals and sockets apart from those of
+// others, under the tier that a policy forces; T0 is none.
+func (h Host) Parts(forced Tier) bool {
+	return h.tier() >= T2 && (forced == T0 || forced >= T2)
+}
+
 // tier is the highest tier this machine can give.
 func (h Host) tier() Tier {
 	switch {

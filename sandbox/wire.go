@@ -111,6 +111,7 @@ func (p *Profile) wire(c *coder) {
 	}
 	p.Net.wire(c)
 	c.flag(&p.SubprocessNo)
+	c.flag(&p.Untraced)
 	number(c, &p.Ceiling)
 	series(c, &p.Scratch, (*coder).text)
 	c.flag(&p.KeepLeftovers)

@@ -201,7 +201,7 @@ func TestAttackEntitledTools(t *testing.T) {
 			}
 		}
 		// What is entitled and runs no code of the project has what it needs, and shares it with no code.
-		a.write("look.py", "import os\nif os.environ.get('GH_TOKEN'): print('has GH_TOKEN')\n")
+		a.write("look.py", "import os\nif os.environ.get('GH_TOKEN'): print('code has GH_TOKEN')\n")
 		text := "#!/bin/bash\n[ -z \"$GH_TOKEN\" ] || echo has GH_TOKEN\n"
 		put(t, stubs, map[string]string{"gh": text})
 		put(t, a.home, map[string]string{".config/agent-tools/policy.json": fmt.Sprintf(`{"version":1,"sandbox":{"tier":"%s"},"trust":{"pins":{"gh":["sha256:%x"]}}}`, tier, sha256.Sum256([]byte(text)))})
@@ -210,8 +210,8 @@ func TestAttackEntitledTools(t *testing.T) {
 			t.Errorf("gh by itself: %v\n%s", err, out)
 		}
 		for _, text := range []string{"gh pr list; python3 look.py", "gh pr list | python3 look.py", "python3 look.py & gh pr list; wait"} {
-			if out, _ := a.run(a.ws, "-c", text); strings.Contains(out, "has GH_TOKEN") {
-				t.Errorf("%s:\n%s", text, out)
+			if out, err := a.run(a.ws, "-c", text); err != nil || strings.Contains(out, "code has GH_TOKEN") || strings.HasPrefix(out, "has GH_TOKEN") == strings.Contains(text, "|") {
+				t.Errorf("%s: %v\n%s", text, err, out)
 			}
 		}
 	})

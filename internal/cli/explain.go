@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -294,6 +295,15 @@ func explainCode(word string) (string, bool) {
 
 func sandboxText(b *strings.Builder, d plan.Document) {
 	receipt := d.Sandbox
+	for _, o := range d.OwnSteps {
+		fmt.Fprintf(b, "own step %d  %s\n  in a run of its own, network %s, may start what is %s\n", o.Step+1, quote.Words(o.Argv), o.Net, o.Exec)
+		for _, host := range o.Hosts {
+			fmt.Fprintf(b, "  it alone may reach  %s\n", host)
+		}
+		for _, name := range slices.Concat(o.Credentials, o.Files) {
+			fmt.Fprintf(b, "  it alone has        %s\n", name)
+		}
+	}
 	for _, w := range d.Fetches {
 		fmt.Fprintf(b, "fetches first  %s\n  in a run of its own, from %s, without the project\n", quote.Words(w.Argv), strings.Join(w.Hosts, " "))
 	}

@@ -41,6 +41,9 @@ func Main(argv []string) (status int) {
 		if name, ok := isShellName(argv[0]); ok {
 			return c.asShell(name, argv[1:])
 		}
+		if nest.StandsIn(os.Getenv) && filepath.Base(argv[0]) != "atip-exec" {
+			return c.standIn()
+		}
 		argv = argv[1:]
 	}
 	return c.root(argv)
@@ -273,6 +276,12 @@ func HandOver(program string, args []string) error {
 	sibling := filepath.Join(filepath.Dir(self), program+exeSuffix)
 	err = replaceProcess(sibling, append([]string{program}, args...), os.Environ())
 	return fault.New(errcode.NoCompanion, sibling+": "+err.Error()).WithFix("install `"+program+"` beside `atip-exec`", "go install github.com/atip-dev/atip-exec/cmd/...")
+}
+
+// become makes this process the program at a path, with the words and the environment that it has.
+func become(path string) *fault.Fault {
+	err := replaceProcess(path, os.Args, os.Environ())
+	return fault.New(errcode.NotExecutable, path+": "+err.Error())
 }
 
 // typedValue finds the value of a flag in words that could not be parsed, so that

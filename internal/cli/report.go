@@ -12,6 +12,7 @@ import (
 	"github.com/atip-dev/atip-exec/internal/caller"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/internal/nest"
 	"github.com/atip-dev/atip-exec/internal/run"
 	"github.com/atip-dev/atip-exec/internal/tty"
 )
@@ -281,6 +282,22 @@ func Printable(s string) string {
 
 func obeyed(r rune) bool {
 	return unicode.IsControl(r) && r != '\n' && r != '\t' || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069
+}
+
+// standIn is the process of a command that a run of its own does.
+func (c *Console) standIn() int {
+	a, f := nest.StandIn(os.Getenv)
+	if f == nil && a.Error != nil {
+		f = a.Error
+		f.Exit = a.ExitCode
+	}
+	if f == nil && a.Kept() {
+		f = become(a.Path)
+	}
+	if f != nil {
+		return c.Fail(f)
+	}
+	return a.ExitCode
 }
 
 // onBehalf runs a command for a run inside of another. What went wrong goes to the one

@@ -50,8 +50,8 @@ func signalGroup(group int, sig os.Signal) bool {
 // Stops reports the signal of the key that stops a job.
 func Stops(sig os.Signal) bool { return sig == syscall.SIGTSTP }
 
-// stopSelf stops this process as the caller asked; it returns when continued.
-func stopSelf() { syscall.Kill(os.Getpid(), syscall.SIGSTOP) }
+// StopSelf stops this process as the caller asked; it returns when continued.
+func StopSelf() { syscall.Kill(os.Getpid(), syscall.SIGSTOP) }
 
 func stopSignal() os.Signal { return syscall.SIGSTOP }
 

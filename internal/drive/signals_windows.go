@@ -12,7 +12,7 @@ func ends(sig os.Signal) bool       { return sig == os.Interrupt }
 func SignalNumber(os.Signal) int    { return 2 }
 func Interrupts(sig os.Signal) bool { return sig == os.Interrupt }
 func Stops(os.Signal) bool          { return false }
-func stopSelf()                     {}
+func StopSelf()                     {}
 func stopSignal() os.Signal         { return os.Interrupt }
 
 func continues(os.Signal) bool        { return false }

@@ -216,7 +216,7 @@ func (t *Terminal) Forward(sig os.Signal, child interface{ Signal(os.Signal) err
 			t.Pair.Pause()
 		}
 		child.Signal(stopSignal())
-		stopSelf()
+		StopSelf()
 	case continues(sig):
 		if t.Pair != nil {
 			t.Pair.Resume()

@@ -265,6 +265,11 @@ func (c *collector) script(sh *step.Step, script *shell.Script, via []string) er
 			}
 		}
 		l.ranges[i].to = len(c.steps)
+		if script == c.out.Script && !c.peeking {
+			for _, s := range c.steps[l.ranges[i].from:] {
+				s.Command = i + 1
+			}
+		}
 		c.leftBehind(&script.Commands[i], c.steps[l.ranges[i].from:])
 		l.everything(i)
 	}
@@ -309,6 +314,7 @@ func (c *collector) commandIn(sh *step.Step, cmd *shell.Command, via, cwds []str
 				c.steps = append(c.steps[:at], c.opaqueStep(sh, cmd.Argv, via, cwd, err.Error()))
 			}
 			c.staysMissing(c.steps[at])
+			c.steps[at].Typed = len(via) == 0 && c.unchanged(cmd)
 		case shell.Builtin:
 			s, err := c.builtinStep(sh, cmd.Argv, via, cwd)
 			if err != nil {
@@ -343,6 +349,19 @@ func (c *collector) commandIn(sh *step.Step, cmd *shell.Command, via, cwds []str
 		}
 	}
 	return nil
+}
+
+// unchanged reports a command that the shell of the run's own text starts by its name, with words
+// that are known to the letter and with the variables of the shell.
+func (c *collector) unchanged(cmd *shell.Command) bool {
+	if c.peeking || c.depth > 0 || c.out.Script == nil || cmd.CwdUnknown || len(cmd.Path) > 0 || len(cmd.Globs) > 0 || len(cmd.Argv) == 0 || strings.IndexByte(cmd.Argv[0], '/') >= 0 ||
+		slices.ContainsFunc(cmd.Argv, func(w string) bool { return strings.IndexByte(w, 0) >= 0 }) {
+		return false
+	}
+	return !slices.ContainsFunc(cmd.Env, func(a shell.Assign) bool {
+		have, set := c.site.lookupEnv(a.Name)
+		return !set || have != a.Value
+	})
 }
 
 // staysMissing makes the step of a command of the run's own text harmless that no document

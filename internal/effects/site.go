@@ -225,6 +225,8 @@ type Reading struct {
 	Warnings []string
 
 	Text    string        // what the shell of Argv is to run, "" if there is no shell
+	Pinned  int           // how much of it stands before what was read: it names the files of commands
+	Pins    bool          // nothing in the text changes which files those are
 	Script  *shell.Script // what was read, nil for words
 	Dialect shell.Dialect
 
@@ -343,7 +345,8 @@ func (c *collector) text(t Text) error {
 	if err := c.script(s, script, nil); err != nil {
 		return t.named(err)
 	}
-	c.out.Text = c.pinned(script, dialect) + script.Text
+	pins := c.pinned(script, dialect)
+	c.out.Text, c.out.Pinned, c.out.Pins = pins+script.Text, len(pins), dialect == shell.Bash && keepsPins(script)
 	c.out.Argv = append(step.ShellArgv(path, dialect, c.out.Text), t.Args...)
 	s.Argv = c.out.Argv
 	return nil

@@ -29,16 +29,20 @@ const (
 // one child only, whose signals and end are those of the process; and what plans there
 // cannot take this run with it.
 type broker struct {
-	mu      sync.Mutex
-	closed  bool
-	total   int
-	running map[*helper]bool
-	ended   sync.WaitGroup
+	mu       sync.Mutex
+	closed   bool
+	total    int
+	own      []OwnRun
+	owned    int // stand-ins in all
+	standing int // at work
+	running  map[*helper]bool
+	ended    sync.WaitGroup
 }
 
 // helper is one such process.
 type helper struct {
 	grace time.Duration
+	stops bool // it is stopped and continued as well
 	mu    sync.Mutex
 	proc  *os.Process
 	over  bool // its result is here: it is signalled no more
@@ -46,14 +50,18 @@ type helper struct {
 
 // question starts the answer to a message that came with descriptors: where to answer, and
 // the three of the command.
-func (l *Listener) question(raw []byte, files []*os.File) {
+func (l *Listener) question(raw []byte, files []*os.File, pid int) {
 	drop := func() {
 		for _, f := range files {
 			f.Close()
 		}
 	}
 	var q Question
-	if len(files) != 4 || !answerSocket(files[0]) || json.Unmarshal(raw, &q) != nil || q.Kind != "start" || len(q.Cwd) == 0 || q.Cwd[0] != '/' || !q.IsShell && len(q.Argv) == 0 {
+	if len(files) == 4 && answerSocket(files[0]) && l.host.Stands != nil && json.Unmarshal(raw, &q) == nil && q.Kind == "own" {
+		l.stand(files, pid)
+		return
+	}
+	if !l.host.Nests || len(files) != 4 || !answerSocket(files[0]) || json.Unmarshal(raw, &q) != nil || q.Kind != "start" || len(q.Cwd) == 0 || q.Cwd[0] != '/' || !q.IsShell && len(q.Argv) == 0 {
 		drop()
 		return
 	}
@@ -83,7 +91,9 @@ func (l *Listener) question(raw []byte, files []*os.File) {
 	b.total++
 	b.running[h] = true
 	b.ended.Go(func() {
-		l.host.help(h, q, files)
+		order := l.host.Order()
+		order.Question = q
+		l.host.help(h, order, files)
 		drop()
 		b.mu.Lock()
 		delete(b.running, h)
@@ -102,33 +112,31 @@ func (b *broker) stop() {
 }
 
 // help starts the process, passes signals and the result on, and ends it when nobody
-// waits any longer.
-func (host *Host) help(h *helper, q Question, files []*os.File) {
+// waits any longer. It returns the result.
+func (host *Host) help(h *helper, order Order, files []*os.File) (result []byte) {
 	// The process dies with the thread that started it, and so with this run.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	reply := files[0]
-	lost := func(why string) {
-		sendNow(reply, Failed(fault.New(errcode.LostChild, why)).encode())
+	lost := func(why string) []byte {
+		raw := Failed(fault.New(errcode.LostChild, why)).encode()
+		sendNow(reply, raw)
+		return raw
 	}
-	order := host.Order()
-	order.V, order.Question = 1, q
+	order.V = 1
 	raw, err := json.Marshal(order)
 	if err != nil || len(raw) > maxOrder {
-		lost("the question does not fit into an order")
-		return
+		return lost("the question does not fit into an order")
 	}
 	control, theirs, err := pair()
 	if err != nil {
-		lost("no process can be started: " + err.Error())
-		return
+		return lost("no process can be started: " + err.Error())
 	}
 	defer control.Close()
 	proc, err := host.start(files[1:], theirs)
 	theirs.Close()
 	if err != nil {
-		lost("no process can be started: " + err.Error())
-		return
+		return lost("no process can be started: " + err.Error())
 	}
 	for _, f := range files[1:] {
 		f.Close() // the command has them, and nobody else
@@ -137,7 +145,7 @@ func (host *Host) help(h *helper, q Question, files []*os.File) {
 	h.proc = proc
 	h.mu.Unlock()
 	go h.watch(reply)
-	result := make([]byte, maxAnswer)
+	result = make([]byte, maxAnswer)
 	n := 0
 	if _, err = control.Write(raw); err == nil {
 		n, err = control.Read(result)
@@ -150,10 +158,10 @@ func (host *Host) help(h *helper, q Question, files []*os.File) {
 	h.mu.Unlock()
 	_, _ = proc.Wait() // whoever reaps the orphans of this run may have been first
 	if err != nil || n == 0 {
-		lost("the command was lost: its run ended without a result")
-		return
+		return lost("the command was lost: its run ended without a result")
 	}
 	sendNow(reply, result[:n])
+	return result[:n]
 }
 
 // start starts our own program once more, unconfined as this process is, with the
@@ -182,7 +190,7 @@ func (h *helper) watch(reply *os.File) {
 			continue
 		}
 		for _, sig := range append(drive.Endings(), drive.Forwarded()...) {
-			if drive.SignalNumber(sig) == a.Signal && !drive.Stops(sig) {
+			if drive.SignalNumber(sig) == a.Signal && (h.stops || !drive.Stops(sig)) {
 				h.signal(sig)
 			}
 		}
@@ -200,6 +208,9 @@ func (h *helper) signal(sig os.Signal) {
 // end ends the process as a run is ended: politely, so that it can leave its record.
 func (h *helper) end() {
 	h.signal(syscall.SIGTERM)
+	if h.stops {
+		h.signal(syscall.SIGCONT) // one that is stopped hears nothing else
+	}
 	time.AfterFunc(h.grace, func() { h.signal(syscall.SIGTERM); h.signal(syscall.SIGTERM) }) // the third one does not wait
 	time.AfterFunc(lastResort, func() { h.signal(syscall.SIGKILL) })
 }

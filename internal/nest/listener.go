@@ -14,7 +14,11 @@ type Host struct {
 	Withheld bool         // policy withholds credentials from runs inside: no question is accepted
 	Order    func() Order // what a process that answers is told of this run; the question is added
 	Environ  []string     // of that process
-	Grace    time.Duration
+	Nests    bool         // runs inside are heard; else only stand-ins are
+
+	Typed  func(pid int) bool  // whether the shell itself started a process, nil for none
+	Stands func(Stand) Settled // what becomes of a stand-in, nil if there are none
+	Grace  time.Duration
 }
 
 // Listener hears the runs inside one run. Each run has its own, also inside another: what
@@ -48,12 +52,12 @@ func (l *Listener) read() {
 	defer close(l.done)
 	buf := make([]byte, maxQuestion+1)
 	for {
-		n, files, err := receive(l.from, buf, true)
+		n, files, pid, err := receive(l.from, buf, true)
 		if err != nil {
 			return
 		}
 		if len(files) > 0 {
-			l.question(buf[:min(n, maxQuestion)], files)
+			l.question(buf[:min(n, maxQuestion)], files, pid)
 			continue
 		}
 		l.record(buf[:n])
@@ -62,7 +66,7 @@ func (l *Listener) read() {
 
 func (l *Listener) record(raw []byte) {
 	var r Record
-	if len(raw) > maxRecord || l.count == maxRecords || json.Unmarshal(raw, &r) != nil {
+	if !l.host.Nests || len(raw) > maxRecord || l.count == maxRecords || json.Unmarshal(raw, &r) != nil {
 		return
 	}
 	l.count++
@@ -77,7 +81,7 @@ func (l *Listener) record(raw []byte) {
 func (l *Listener) rest() {
 	buf := make([]byte, maxRecord+1)
 	for {
-		n, files, err := receive(l.from, buf, false)
+		n, files, _, err := receive(l.from, buf, false)
 		if err != nil {
 			return
 		}

@@ -36,6 +36,7 @@ import (
 const (
 	ParentVariable   = "ATIP_EXEC_PARENT"   // fd:N, a socket to the run right outside
 	RunVariable      = "ATIP_EXEC_RUN"      // the id of the run right outside
+	StandVariable    = "ATIP_EXEC_STANDS"   // fd:N, the same socket, for stand-ins
 	WithheldVariable = "ATIP_EXEC_WITHHELD" // names of the credentials that its sandbox lacks, colons between
 )
 
@@ -117,9 +118,10 @@ type Question struct {
 type Order struct {
 	V         int             `json:"v"`
 	Question  Question        `json:"question"`
-	Run       string          `json:"run"`       // the parent run
-	Words     string          `json:"words"`     // its command, redacted
-	Workspace string          `json:"workspace"` // of it
+	Own       *Own            `json:"own,omitempty"` // in place of the question
+	Run       string          `json:"run"`           // the parent run
+	Words     string          `json:"words"`         // its command, redacted
+	Workspace string          `json:"workspace"`     // of it
 	Cwd       string          `json:"cwd"`
 	Policies  []string        `json:"policies"` // its --policy files
 	Profiles  []string        `json:"profiles"` // its --profile names
@@ -134,6 +136,7 @@ type Order struct {
 type Outcome struct {
 	Kind     string        `json:"kind"` // keep, end; signal
 	Signal   int           `json:"signal,omitempty"`
+	Path     string        `json:"path,omitempty"` // of keep: what a stand-in becomes
 	ExitCode int           `json:"exitCode"`
 	Run      string        `json:"run,omitempty"`
 	Child    *status.Child `json:"child,omitempty"`

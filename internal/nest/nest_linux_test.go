@@ -106,7 +106,7 @@ func ask(t *testing.T, up *Parent, word string) (*Asked, *os.File, *os.File) {
 }
 
 func TestRecordsArrive(t *testing.T) {
-	l, up := nested(t, Host{})
+	l, up := nested(t, Host{Nests: true})
 	for i := range maxRecords + 3 {
 		if _, err := up.Append(map[string]any{"id": strconv.Itoa(i), "kind": "run", "argv": []string{"a", "secret"}, "error": map[string]any{"code": "E", "message": "secret"}}); err != nil {
 			t.Fatal(err)
@@ -126,7 +126,7 @@ func TestRecordsArrive(t *testing.T) {
 
 // TestLongRecordIsCut: a record that does not fit into a message loses words, not itself.
 func TestLongRecordIsCut(t *testing.T) {
-	l, up := nested(t, Host{})
+	l, up := nested(t, Host{Nests: true})
 	up.Append(map[string]any{"id": "long", "argv": []string{"a", strings.Repeat("b", maxRecord)}})
 	up.Close()
 	if got := l.Close(); len(got) != 1 || !reflect.DeepEqual(got[0].Argv, []string{"a"}) {
@@ -135,8 +135,8 @@ func TestLongRecordIsCut(t *testing.T) {
 }
 
 func TestRecordsGoFurtherOut(t *testing.T) {
-	outer, middle := nested(t, Host{})
-	inner, up := nested(t, Host{Up: middle})
+	outer, middle := nested(t, Host{Nests: true})
+	inner, up := nested(t, Host{Nests: true, Up: middle})
 	up.Append(map[string]any{"id": "innermost"})
 	up.Close()
 	if kept := inner.Close(); len(kept) != 0 {
@@ -162,7 +162,7 @@ func TestNothingIsHeardBeforeTheStart(t *testing.T) {
 }
 
 func TestAnswers(t *testing.T) {
-	l, up := nested(t, Host{Environ: os.Environ()})
+	l, up := nested(t, Host{Nests: true, Environ: os.Environ()})
 	a, stdout, stderr := ask(t, up, "copy")
 	got, err := a.Wait()
 	if err != nil || got.Kept() || got.Run != "outer" || got.Child == nil || got.Child.Pid == os.Getpid() {
@@ -191,7 +191,7 @@ func TestAnswers(t *testing.T) {
 }
 
 func TestSignalsAndEnd(t *testing.T) {
-	l, up := nested(t, Host{Environ: os.Environ()})
+	l, up := nested(t, Host{Nests: true, Environ: os.Environ()})
 	ready := func(f *os.File) {
 		buf := make([]byte, 5)
 		if _, err := io.ReadFull(f, buf); err != nil {
@@ -216,8 +216,8 @@ func TestSignalsAndEnd(t *testing.T) {
 
 // TestProcessRecordsFurtherOut: the process hands its own record to the run outside its run.
 func TestProcessRecordsFurtherOut(t *testing.T) {
-	outer, middle := nested(t, Host{})
-	inner, up := nested(t, Host{Up: middle, Environ: os.Environ()})
+	outer, middle := nested(t, Host{Nests: true})
+	inner, up := nested(t, Host{Nests: true, Up: middle, Environ: os.Environ()})
 	a, _, _ := ask(t, up, "record")
 	if got, err := a.Wait(); err != nil || got.Error != nil {
 		t.Errorf("%+v, %v", got, err)
@@ -232,7 +232,7 @@ func TestProcessRecordsFurtherOut(t *testing.T) {
 }
 
 func TestRefusals(t *testing.T) {
-	l, up := nested(t, Host{Withheld: true})
+	l, up := nested(t, Host{Nests: true, Withheld: true})
 	a, _, _ := ask(t, up, "copy")
 	if got, err := a.Wait(); err != nil || got.Error == nil || got.Error.Code != errcode.CredentialWithheld || got.ExitCode != fault.New(errcode.CredentialWithheld, "").Exit {
 		t.Errorf("%+v, %v", got, err)

@@ -14,6 +14,12 @@ func pair() (from, to *os.File, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	// The kernel says of each message which process sent it.
+	if err := unix.SetsockoptInt(fds[0], unix.SOL_SOCKET, unix.SO_PASSCRED, 1); err != nil {
+		unix.Close(fds[0])
+		unix.Close(fds[1])
+		return nil, nil, err
+	}
 	return os.NewFile(uintptr(fds[0]), "records"), os.NewFile(uintptr(fds[1]), "records"), nil
 }
 
@@ -95,31 +101,34 @@ func send(to *os.File, raw []byte, files ...*os.File) error {
 
 // receive receives a message and the descriptors that came with it, the first under a
 // name that says whether it is a socket of our kind. Of a message that was cut short the
-// descriptors are closed. If it is not to wait, an empty queue is an error.
-func receive(from *os.File, buf []byte, wait bool) (n int, files []*os.File, err error) {
+// descriptors are closed. If it is not to wait, an empty queue is an error. pid is that of the
+// process that sent it, 0 if that is not known.
+func receive(from *os.File, buf []byte, wait bool) (n int, files []*os.File, pid int, err error) {
 	conn, err := from.SyscallConn()
 	if err != nil {
-		return 0, nil, err
+		return 0, nil, 0, err
 	}
-	oob := make([]byte, unix.CmsgSpace(4*maxFiles))
+	oob := make([]byte, unix.CmsgSpace(4*maxFiles)+unix.CmsgSpace(unix.SizeofUcred))
 	var oobn, flags int
 	var rerr error
 	if err := conn.Read(func(fd uintptr) bool {
 		n, oobn, flags, _, rerr = unix.Recvmsg(int(fd), buf, oob, unix.MSG_CMSG_CLOEXEC)
 		return rerr != unix.EINTR && (rerr != unix.EAGAIN || !wait)
 	}); err != nil {
-		return 0, nil, err
+		return 0, nil, 0, err
 	}
 	if rerr != nil {
-		return 0, nil, rerr
+		return 0, nil, 0, rerr
 	}
 	if n == 0 && oobn == 0 {
-		return 0, nil, os.ErrClosed
+		return 0, nil, 0, os.ErrClosed
 	}
 	var fds []int
 	messages, _ := unix.ParseSocketControlMessage(oob[:oobn])
 	for i := range messages {
-		if got, err := unix.ParseUnixRights(&messages[i]); err == nil {
+		if cred, err := unix.ParseUnixCredentials(&messages[i]); err == nil {
+			pid = int(cred.Pid)
+		} else if got, err := unix.ParseUnixRights(&messages[i]); err == nil {
 			fds = append(fds, got...)
 		}
 	}
@@ -133,7 +142,7 @@ func receive(from *os.File, buf []byte, wait bool) (n int, files []*os.File, err
 			files = append(files, os.NewFile(uintptr(fd), "passed"))
 		}
 	}
-	return n, files, nil
+	return n, files, pid, nil
 }
 
 // helperAttributes keep a helper off our terminal and let it die with us.

@@ -69,6 +69,13 @@ func (p *Plan) Binding() map[string]any {
 		"files": files, "sandbox": p.BoundSandbox(), "policy": p.Policies.Digest(), "uid": p.Machine.UID, "host": host, "session": p.SessionLabel(), "agent": p.Agent(), "chain": anys(p.ChainNames()),
 		"needs":    map[string]any{"level": needs.MinLevel, "onceOnly": needs.OnceOnly, "idempotent": needs.Idempotent},
 		"terminal": p.Invocation.Terminal, "timeout": int64(p.Limit() / time.Millisecond)}
+	if len(p.Own) > 0 {
+		var own []any
+		for _, o := range p.Own {
+			own = append(own, map[string]any{"argv": anys(o.Argv), "cwd": o.Cwd, "file": o.File, "net": o.Net, "hosts": anys(o.Hosts), "credentials": anys(o.Credentials), "files": anys(o.Files), "exec": o.Exec, "rules": anys(o.Rules)})
+		}
+		out["ownSteps"] = own
+	}
 	if refs, err := p.sent(); err == nil && len(refs) > 0 {
 		out["refs"] = refs
 		if by := p.movers(); len(by) > 0 {
@@ -208,7 +215,7 @@ func (p *Plan) BoundSandbox() string {
 		return out
 	}
 	raw, err := json.Marshal([]any{p.Setup.Tier(), f.Confine, f.Workspace, f.Private, grants(f.Read), grants(f.Write), grants(f.Exec), f.Mask, f.Protect, f.Lifted, f.GitDirs, f.Net, f.Unix,
-		f.SubprocessNo, f.Ceiling, f.Env, f.Limits, f.Need, f.Accept, f.Forced, f.Caps, f.KeepLeftovers, f.Tmp})
+		f.SubprocessNo, f.Untraced, f.Ceiling, f.Env, f.Limits, f.Need, f.Accept, f.Forced, f.Caps, f.KeepLeftovers, f.Tmp})
 	if err != nil {
 		return "" // the parts are plain values
 	}

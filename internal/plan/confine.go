@@ -97,7 +97,10 @@ func (p *confining) derive() (err error) {
 	if err := p.namedByPolicy(&in); err != nil {
 		return err
 	}
-	in.Subprocess = p.Subprocess()
+	in.Subprocess, in.Untraced = p.Subprocess(), len(p.Own) > 0
+	if in.Untraced {
+		in.Exec = append(in.Exec, p.Machine.Self)
+	}
 	entitled := p.entitled()
 	for _, s := range p.Steps {
 		in.OrgBound = in.OrgBound && s.Call.Provenance.Rank >= atip.Org && s.RunsCode == policy.CodeNone
@@ -128,6 +131,9 @@ func (p *confining) derive() (err error) {
 	}
 	in.ProtectAllow = append(in.ProtectAllow, p.approvedNames()...)
 	for _, f := range sp.SecretFiles {
+		if len(p.Own) > 0 {
+			break
+		}
 		in.CredentialFiles = append(in.CredentialFiles, p.Expand(f.Path))
 	}
 	p.CredentialFiles = in.CredentialFiles
@@ -470,7 +476,7 @@ func (p *Plan) environment() Env {
 	r.declared = append(r.declared, handedDown...)
 	env, withheld := scrub(p.Machine.Environ, r)
 	env.HandedDown, env.NestFD = handedDown, nestFD
-	if nestFD != 0 {
+	if nestFD != 0 && p.mayNest() {
 		p.withhold(&env, withheld)
 	}
 	env.placeholder = p.returned(env.Entries)

@@ -58,6 +58,9 @@ func (p *Plan) decision() (Decision, []*step.Step, error) {
 	if err := j.fetchApart(req); err != nil {
 		return j.Decision, j.Steps, err
 	}
+	if err := j.separate(req); err != nil {
+		return j.Decision, j.Steps, err
+	}
 	j.deferUnknown(req)
 	j.judgeOwn(req)
 	j.signedMetadata()
@@ -340,8 +343,17 @@ func (p *judging) deferUnknown(req policy.Request) {
 // Gated reports whether the starts of this run are decided when they happen: some were left
 // for that, or documents restrict what code of the workspace may start.
 func (p *Plan) Gated() bool {
-	return p.Deferred || p.Policies.Restricts() && p.Starts && p.forks() && p.gateable()
+	return p.Deferred || len(p.Own) > 0 || p.gatedAlone() || p.Policies.Restricts() && p.Starts && p.forks() && p.gateable()
 }
+
+// gatedAlone reports an own step of which no list says what it may start.
+func (p *Plan) gatedAlone() bool {
+	return p.Invocation.Standing != nil && p.Rights.closed != nil && !p.Rights.closed.Listed
+}
+
+// JudgesTyped reports whether starts that a person or an agent typed are judged when they happen, as
+// if they had been typed there.
+func (p *Plan) JudgesTyped() bool { return p.Deferred || p.gatedAlone() }
 
 // forks reports whether something of the run may start programs.
 func (p *Plan) forks() bool {

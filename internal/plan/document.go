@@ -85,7 +85,7 @@ type StepDocument struct {
 	Executable trust.Identity       `json:"executable"`
 	Trust      trust.Verdict        `json:"trust"`
 	Installed  bool                 `json:"installed"`
-	Decided    string               `json:"decided"` // plan, or exec where words are decided when it starts
+	Decided    string               `json:"decided"` // plan, exec where words are decided when it starts, own for a run of its own
 	// MetadataTrust is the verdict on the document; nil for none, and for one of our own.
 	MetadataTrust *trust.Verdict `json:"metadataTrust,omitempty"`
 }
@@ -111,7 +111,8 @@ type Document struct {
 	TimeoutMS    int64           `json:"timeout_ms"`
 	Policy       any             `json:"policy"`
 	Profile      string          `json:"profile"`
-	Fetches      []*fetch.Work   `json:"fetches,omitempty"` // what a run of its own fetches before
+	OwnSteps     []OwnStep       `json:"ownSteps,omitempty"` // commands that are runs of their own
+	Fetches      []*fetch.Work   `json:"fetches,omitempty"`  // what a run of its own fetches before
 	Pending      []string        `json:"pending"`
 	Warnings     []string        `json:"warnings"`
 }
@@ -133,7 +134,7 @@ type EnvDocument struct {
 // Document renders the plan for machines.
 func (p *Plan) Document() Document {
 	d := Document{Kind: Kind, Decision: p.Decision.Action, Argv: p.Invocation.Words(), Cwd: p.Cwd, Workspace: p.Workspace, NoWorkspace: p.NoWorkspace, Steps: []StepDocument{},
-		Reasons: p.Decision.Reasons, Alternatives: p.Decision.Alternatives, Lifted: p.Decision.Lifted, Grants: DangersOf(p.Decision.Grants.Effects), Sandbox: p.Receipt(), Fetches: p.Fetches, Pending: append([]string{}, p.pending...),
+		Reasons: p.Decision.Reasons, Alternatives: p.Decision.Alternatives, Lifted: p.Decision.Lifted, Grants: DangersOf(p.Decision.Grants.Effects), Sandbox: p.Receipt(), Fetches: p.Fetches, OwnSteps: p.Own, Pending: append([]string{}, p.pending...),
 		Environment: EnvDocument{Passed: p.Env.Passed, Dropped: p.Env.Dropped, Credentials: p.Env.Credentials}, Policy: p.Policies.Sources(), Profile: p.Policies.Profile(), Delegation: p.ChainNames()}
 	if d.Reasons == nil {
 		d.Reasons = []policy.Reason{}
@@ -151,9 +152,13 @@ func (p *Plan) Document() Document {
 		d.Trust = TrustDocument{Verdict: main.Verdict, Digest: main.ID.Digest, Path: main.ID.Canonical}
 	}
 	for i, s := range p.Steps {
+		decided := s.DecidedAt()
+		if s.Own {
+			s = p.Reading.Steps[i] // what its own run does, which the text is not granted
+		}
 		doc := StepDocument{Argv: s.Argv, Via: s.Via, Cwd: s.Cwd, Tool: s.Call.Tool, Command: s.Call.Path, Effects: dangers(s), Provenance: ProvenanceOf(s),
 			Resources: s.Call.Resources, Confidence: s.Certainty(), RunsCode: s.RunsCode, Why: []string{}, Options: s.Call.Options, Unknown: s.Call.UnknownOptions, Arguments: s.Call.Positionals,
-			Metadata: s.Call.Provenance, Executable: s.ID, Trust: s.Verdict, Installed: s.Missing == nil, Decided: s.DecidedAt()}
+			Metadata: s.Call.Provenance, Executable: s.ID, Trust: s.Verdict, Installed: s.Missing == nil, Decided: decided}
 		if s.DocumentVerdict.Reason != "" {
 			doc.MetadataTrust = &s.DocumentVerdict
 		}

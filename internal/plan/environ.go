@@ -134,6 +134,9 @@ func (p *Plan) Grace() time.Duration {
 func (p *Plan) Cost() ledger.Cost {
 	c := ledger.Cost{Calls: map[string]int{}}
 	for i, s := range p.Steps {
+		if s.Own {
+			continue // its own run counts
+		}
 		c.Calls[s.Call.Tool]++
 		if i >= len(p.Decision.Steps) {
 			continue

@@ -43,7 +43,7 @@ func (f *Fetching) meant(steps []*step.Step) {
 
 // splits reports whether a fetching run can be had: it needs a list of hosts and a root of its own.
 func (p *Plan) splits() bool {
-	return p.Policies.FetchesDeclared() && p.Invocation.Fetching == nil && p.Invocation.Behalf == nil && p.apart() && !p.Inside() && p.Workspace != "" && p.Machine.Getenv("ATIP_EXEC_SANDBOX") == ""
+	return p.Policies.FetchesDeclared() && p.Invocation.Fetching == nil && p.Invocation.Standing == nil && p.Invocation.Behalf == nil && p.apart() && !p.Inside() && p.Workspace != "" && p.Machine.Getenv("ATIP_EXEC_SANDBOX") == ""
 }
 
 // fetchApart decides once more for a run before which is fetched what its commands would fetch

@@ -59,6 +59,9 @@ func (p *Plan) ProbeCache() sandbox.Cache {
 	return c
 }
 
+// Nests reports whether runs inside this one are heard.
+func (p *Plan) Nests() bool { return p.mayNest() }
+
 // mayNest reports whether something of the run may start us again: a command of ours in
 // it, or the directory in PATH that puts us in front of the shells.
 func (p *Plan) mayNest() bool {
@@ -86,10 +89,14 @@ func (p *Plan) grantNested(in *sandbox.Input) {
 // nestVariables tells a run inside where to send its record. It returns the descriptor for that, 0 for
 // none.
 func (p *Plan) nestVariables(set map[string]string) int {
-	if !p.Starts || p.Invocation.Behalf != nil || !p.mayNest() {
+	if !p.Starts || p.Invocation.Behalf != nil || p.Invocation.Standing != nil || !p.mayNest() && len(p.Own) == 0 {
 		return 0
 	}
 	fd := FreeDescriptor(p.TextFD)
+	p.standVariables(set, fd)
+	if !p.mayNest() {
+		return fd
+	}
 	set[nest.ParentVariable], set[nest.RunVariable] = "fd:"+strconv.Itoa(fd), p.Run
 	return fd
 }
@@ -214,7 +221,7 @@ func Withheld(p *Plan, lacks []string, why string) error {
 // of keeping them with the parent run: those that their metadata names. A token that
 // names no tools hands on none.
 func (p *Plan) handedOn() []string {
-	if p.Policies.Credentials() != policy.CredentialsPassed || p.ChainNames() == nil {
+	if len(p.Own) > 0 || p.Policies.Credentials() != policy.CredentialsPassed || p.ChainNames() == nil {
 		return nil
 	}
 	var tools []string

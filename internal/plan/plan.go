@@ -376,6 +376,7 @@ type Decision struct {
 	policy.Decision
 	CanEnforce policy.Enforce // what the decision took the kernel to hold
 	Fetches    []*fetch.Work  // what is fetched before the run
+	Own        []OwnStep      // commands that are runs of their own
 	Deferred   bool           // some starts are decided when they happen
 	OwnJudged  bool           // the paths of our own flags were judged
 	OwnRefused bool           // and not allowed
@@ -478,6 +479,7 @@ type Invocation struct {
 	Version         string // ours, which a tool may ask for
 
 	Fetching   *Fetching   // what the project declares is fetched for this run; nil for a command of the caller
+	Standing   *Standing   // it is an own step of another run; nil for a command of the caller
 	scriptRead bool        // Shell was read from standard input
 	Behalf     *nest.Order // for whom the run is, nil for the caller
 }

@@ -47,6 +47,9 @@ func (p *Plan) startsWritten(s *step.Step) bool {
 // too: then a rule must grant secretRead to each such step, or a person must be asked about
 // a command that talks to its service and be shown what it gets.
 func (p *Plan) entitled() bool {
+	if len(p.Own) > 0 {
+		return false // those that need one are runs of their own
+	}
 	for i, s := range p.Steps {
 		if !s.Foreign() && !p.startsWritten(s) {
 			continue
@@ -438,6 +441,18 @@ func (p *judging) judgeDoubt(req policy.Request) {
 		return // what runs was read; only the doubt was not
 	}
 	req.Steps, req.Edges = nil, edges
+	if len(p.Own) > 0 {
+		for _, s := range steps {
+			req.Steps = append(req.Steps, s.Step)
+		}
+		flows := p.Policies.Flows(req)
+		if steps = p.standIns(steps); flows != policy.Allow {
+			p.Decision.Action, p.Decision.Grants = flows, policy.Grants{}
+			return
+		}
+		req = p.apartOf(req, steps)
+		req.Steps = nil
+	}
 	for _, s := range steps {
 		if p.Deferred && s.Known != nil {
 			s.RedirectedAs(s.Known)

@@ -24,6 +24,7 @@ var makers = map[string]string{
 	"Plan.decide":         "Decision",
 	"Plan.enclose":        "Confinement Env",
 	"Plan.Below":          "Place Rules",
+	"judging.alone":       "Place Rules",
 	"Batch.Plan":          "Place Rules",
 	"Judge.settle":        "Place Rules",
 	"NewImagination":      "Place Rules",

@@ -32,6 +32,9 @@ func Of(p *plan.Plan, kind string, clean func(string) string, budget map[string]
 	if f := p.Invocation.Fetching; f != nil {
 		rec["fetches_for"] = f.For
 	}
+	if s := p.Invocation.Standing; s != nil {
+		rec["own_step_of"] = s.For
+	}
 	if b := p.Invocation.Behalf; b != nil {
 		rec["asked_by"] = b.Run
 	}
@@ -42,7 +45,7 @@ func decision(p *plan.Plan, clean func(string) string, budget map[string]any) ma
 	var steps []map[string]any
 	for i, s := range p.Steps {
 		step := map[string]any{"argv": marshal.CleanAll(s.Argv, clean), "via": s.Via, "tool": s.Call.Tool, "sha256": s.ID.Digest, "path": s.Call.Path, "exact": s.Call.Exactness, "effects": plan.ProvenanceOf(s), "resources": s.Call.Resources}
-		if s.AtExec {
+		if s.AtExec || s.Own {
 			step["decided"] = s.DecidedAt()
 		}
 		if i < len(p.Decision.Steps) {
@@ -52,6 +55,13 @@ func decision(p *plan.Plan, clean func(string) string, budget map[string]any) ma
 	}
 	rec := map[string]any{"action": p.Decision.Action, "rules": p.RuleNames(), "steps": steps, "policy": p.Policies.Sources(), "profile": p.Policies.Profile(), "switches": p.Policies.Switches(),
 		"enforce": map[string]bool{"files": p.CanEnforce.Files, "net": p.CanEnforce.Net, "secrets": p.CanEnforce.Secrets, "delete": p.CanEnforce.DeleteStrict}, "us": p.Took.Microseconds()}
+	if len(p.Own) > 0 {
+		var own []map[string]any
+		for _, o := range p.Own {
+			own = append(own, map[string]any{"argv": marshal.CleanAll(o.Argv, clean), "cwd": o.Cwd, "net": o.Net, "hosts": o.Hosts, "credentials": o.Credentials, "files": o.Files, "exec": o.Exec, "rules": o.Rules})
+		}
+		rec["own_steps"] = own
+	}
 	var edges []map[string]any
 	for _, e := range p.Edges {
 		edges = append(edges, map[string]any{"from": e.From, "to": e.To, "kind": e.Kind})

@@ -298,9 +298,13 @@ func (x *execution) sayShortfall() {
 func (x *execution) launch() (*sandbox.Proc, error) {
 	p, main := x.plan, x.plan.Steps[0]
 	x.starts = starts.New(p, x.clean, x.note)
+	umask := p.Policies.Process().Umask
+	if s := p.Invocation.Standing; s != nil {
+		umask |= s.Umask
+	}
 	path, byDescriptor, file := main.Executable.Start()
-	cmd := sandbox.Cmd{Path: path, ByDescriptor: byDescriptor, File: file, Argv: step.LoginArgv(p.Argv, p.Env.Entries, p.Commands()...), Env: p.Env.Entries, Stdin: x.binds.Stdin, Stdout: x.binds.Stdout, Stderr: x.binds.Stderr,
-		Pass: x.binds.Pass, Umask: p.Policies.Process().Umask, Check: main.Executable.CheckStarted, Stopped: x.stopped}
+	cmd := sandbox.Cmd{Path: path, ByDescriptor: byDescriptor, File: file, Argv: step.LoginArgv(p.StartedArgv(), p.Env.Entries, p.Commands()...), Env: p.Env.Entries, Stdin: x.binds.Stdin, Stdout: x.binds.Stdout, Stderr: x.binds.Stderr,
+		Pass: x.binds.Pass, Umask: umask, Check: main.Executable.CheckStarted, Stopped: x.stopped}
 	if main.Executable.Inherit() {
 		// The interpreter opens the script by the name that the kernel hands it, so the
 		// number of the descriptor has to be one that the child keeps.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/atip-dev/atip-exec/internal/approve"
@@ -51,7 +52,11 @@ func (x *execution) listen() {
 		return
 	}
 	up, _ := x.log.(*nest.Parent)
-	x.inner.Start(nest.Host{Up: up, Withheld: x.plan.Policies.Credentials() == policy.CredentialsWithheld, Order: x.order, Environ: x.plan.Machine.Environ, Grace: plan.DefaultGrace})
+	host := nest.Host{Up: up, Withheld: x.plan.Policies.Credentials() == policy.CredentialsWithheld, Order: x.order, Environ: x.plan.Machine.Environ, Grace: plan.DefaultGrace, Nests: x.plan.Nests()}
+	if len(x.plan.Own) > 0 {
+		host.Typed, host.Stands = x.starts.Typed, x.stands
+	}
+	x.inner.Start(host)
 }
 
 // order is what a process that answers a run inside is told of this run.
@@ -61,6 +66,47 @@ func (x *execution) order() nest.Order {
 		ReadOnly: !slices.ContainsFunc(p.Profile.Write, func(g sandbox.Grant) bool {
 			return g.Dir && subpath.Within(p.Workspace, g.Path) && g.Rights&sandbox.Write != 0
 		})}
+}
+
+// stands says what becomes of a stand-in. What the plan has for these words is done as it was
+// planned; any other command gets what the text has, and so does what code starts.
+func (x *execution) stands(s nest.Stand) nest.Settled {
+	p := x.plan
+	if len(s.Argv) == 0 {
+		return nest.Settled{}
+	}
+	file := ""
+	for _, o := range p.Own {
+		if o.Argv[0] == s.Argv[0] {
+			file = o.File
+		}
+	}
+	own := p.OwnStep(s.Argv, s.Cwd)
+	if own == nil || !s.Typed {
+		return nest.Settled{Keep: file}
+	}
+	if name := changed(p.Env.Entries, s.Env); name != "" {
+		return nest.Settled{Why: fault.New(errcode.Denied, "denied: "+quote.Words(s.Argv)+" reaches other machines, and the variable "+name+" is not what it was planned with").
+			WithFix("start it by itself", "atip-exec -- "+quote.Words(s.Argv)).With("at", "exec").Redact(x.clean)}
+	}
+	return nest.Settled{Own: &nest.Own{Argv: rawWords(own.Argv), Cwd: own.Cwd, Umask: s.Umask}}
+}
+
+// changed names a variable that a process does not have as it was handed to its shell, "" for none
+// but those that a shell sets by itself.
+func changed(handed, has []string) string {
+	for _, lists := range [...][2][]string{{handed, has}, {has, handed}} {
+		for _, entry := range lists[0] {
+			switch name, _, _ := strings.Cut(entry, "="); name {
+			case "PWD", "OLDPWD", "SHLVL", "_":
+			default:
+				if !slices.Contains(lists[1], entry) {
+					return name
+				}
+			}
+		}
+	}
+	return ""
 }
 
 // recordInner writes the records of the runs inside. One that cannot be written now is one
@@ -87,6 +133,11 @@ func Behalf(m caller.Machine, out Output) *fault.Fault {
 }
 
 func answerInside(b *nest.Order, m caller.Machine, out Output) nest.Outcome {
+	if o := b.Own; o != nil {
+		o.Adopt()
+		r := Run(plan.Invocation{Argv: texts(o.Argv), Directory: o.Cwd, Policies: b.Policies, Profiles: b.Profiles, CI: b.CI, Standing: &plan.Standing{For: b.Run, Umask: o.Umask}}, m, out)
+		return nest.Outcome{Kind: "end", ExitCode: r.ExitCode, Run: r.Status.Run, Child: r.Status.Child, Error: r.Fault}
+	}
 	m, err := delegated(b.Question.Token, m)
 	if err != nil {
 		return nest.Failed(fault.From(err))

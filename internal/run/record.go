@@ -50,6 +50,14 @@ func (x *execution) record(r *Result) error {
 	if x.byParent != "" {
 		rec["started_by_parent"] = x.byParent
 	}
+	if x.inner != nil {
+		if own := x.inner.OwnRuns(); len(own) > 0 {
+			for i := range own {
+				own[i].Argv = x.cleanAll(own[i].Argv)
+			}
+			rec["own_runs"] = own
+		}
+	}
 	if x.primes != nil && len(x.primes.Tools) > 0 {
 		rec["prime"] = x.primes.Tools
 	}

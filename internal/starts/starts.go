@@ -41,6 +41,7 @@ type Decider struct {
 
 	mu      sync.Mutex
 	answers map[[sha256.Size]byte]gate.Verdict
+	stands  map[int]gate.Zone // the processes that became stand-ins, and on whose behalf
 
 	decided atomic.Int64 // starts that were decided, each time one happened
 
@@ -103,6 +104,11 @@ func (g *Decider) Refused() bool {
 // on that alone, else about the same words.
 func (g *Decider) known(s gate.Start) (gate.Verdict, bool) {
 	g.decided.Add(1)
+	if len(g.plan.Own) > 0 { // of every start, as a process may become something else
+		if v, ok := g.stand(s); ok {
+			return v, true
+		}
+	}
 	if g.free(s) {
 		return gate.Verdict{Go: true}, true
 	}
@@ -164,6 +170,37 @@ func (g *Decider) decide(s gate.Start) gate.Verdict {
 	return v
 }
 
+// stand notes which process becomes a stand-in. It gains nothing by that: what it hands on is judged
+// by whoever answers it.
+func (g *Decider) stand(s gate.Start) (gate.Verdict, bool) {
+	dev, ino := plan.FileID(g.plan.Machine.Self)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.stands, s.PID)
+	if ino == 0 || s.ID.Dev != dev || s.ID.Ino != ino || len(s.Argv) == 0 || !slices.ContainsFunc(g.plan.Own, func(o plan.OwnStep) bool { return o.Argv[0] == s.Argv[0] }) {
+		return gate.Verdict{}, false
+	}
+	if g.stands == nil {
+		g.stands = map[int]gate.Zone{}
+	}
+	if len(g.stands) >= maxAnswers {
+		clear(g.stands) // those that still ask are then nobody's
+	}
+	g.stands[s.PID] = s.Zone
+	return gate.Verdict{Go: true}, true
+}
+
+// Typed reports a stand-in that the shell of the run has started, and no code of the workspace.
+func (g *Decider) Typed(pid int) bool {
+	if g == nil {
+		return false
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	zone, ok := g.stands[pid]
+	return ok && zone == gate.Typed
+}
+
 // judge decides one start as if its words had been typed there, with what the run was
 // granted as the most that it can be given.
 func (g *Decider) judge(s gate.Start, info os.FileInfo) (gate.Verdict, *fault.Fault) {
@@ -176,7 +213,17 @@ func (g *Decider) judge(s gate.Start, info os.FileInfo) (gate.Verdict, *fault.Fa
 	}
 	// Without deferred words the plan has judged all that is typed, and documents are what is
 	// left to hold.
-	typed := s.Zone == gate.Typed && p.Deferred
+	typed := s.Zone == gate.Typed && p.JudgesTyped()
+	if !typed && s.Zone == gate.Typed && len(p.Own) > 0 && !p.Policies.Restricts() {
+		// The gate only tells whom the shell has started from whom its code has.
+		code := true
+		for _, st := range p.Steps {
+			if slices.Equal(st.Argv, s.Argv) && st.Cwd == s.Cwd && sameFile(st.ID.Canonical, info) {
+				code = st.RunsCode != policy.CodeNone
+			}
+		}
+		return gate.Verdict{Go: true, Code: code}, nil
+	}
 	if typed {
 		for _, st := range p.Steps {
 			if !st.AtExec && slices.Equal(st.Argv, s.Argv) && st.Cwd == s.Cwd && sameFile(st.ID.Canonical, info) {

@@ -34,6 +34,9 @@ type Step struct {
 	// OneTool says that no words of the tool name another one, as those of an interpreter or of a
 	// multi-call program do.
 	OneTool bool
+	Typed   bool // the text's own shell starts it by a name, with these very words and its own variables
+	Command int  // of the text, counted from 1, that it is or that starts it; 0 for none
+	Own     bool // a run of its own does it, and the shell finds a stand-in in its place
 
 	Quieted     string   // a setting of its repository that runs a program, unless the run turns it off
 	TargetFiles []string // files that name what it runs, such as a Makefile
@@ -209,12 +212,31 @@ func (s *Step) RedirectedAs(t *Step) {
 	}
 }
 
-// DecidedAt says when the words of a step are decided: "plan" or "exec".
+// DecidedAt says when the words of a step are decided: "plan", "exec", or "own" for those that a run of
+// its own is planned for once more.
 func (s *Step) DecidedAt() string {
-	if s.AtExec {
+	switch {
+	case s.AtExec:
 		return "exec"
+	case s.Own:
+		return "own"
 	}
 	return "plan"
+}
+
+// StandIn is what the sandbox of a text does for a step that a run of its own does: it opens what the
+// shell redirects, and hands the words on.
+func (s *Step) StandIn() *Step {
+	t := *s
+	t.Own, t.Apart, t.Known, t.Split, t.Quieted, t.TargetFiles, t.Primes = true, nil, nil, nil, "", nil, nil
+	t.Hosts, t.ServiceHosts, t.Entitled, t.RunsCode = nil, nil, nil, policy.CodeNone
+	t.Call = atip.Call{Tool: s.Call.Tool, InvokedAs: s.Call.InvokedAs, Argv: s.Call.Argv, Path: s.Call.Path, Exactness: atip.Exact, Readings: 1, Options: []atip.OptionUse{}, UnknownOptions: []string{},
+		Positionals: []atip.Positional{}, Resources: []atip.Resource{}, Nested: []atip.Nested{}, Secrets: []string{}, Provenance: s.Call.Provenance}
+	for e := range t.Call.Effects {
+		t.Call.Effects[e] = Harmless(atip.Effect(e), "in a run of its own")
+	}
+	s.RedirectedAs(&t)
+	return &t
 }
 
 // ShowRemoval lets a step that asks because of its text have the effect that is in it.

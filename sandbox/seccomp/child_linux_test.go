@@ -16,13 +16,13 @@ import (
 
 // filterJob is what the child of a kernel test does.
 type filterJob struct {
-	Unix, Inet, Metadata, Truncate, Fork, Private bool
-	Unconfined                                    bool
-	Wrapper, Worker                               int
-	Calls                                         []kernelCall
-	Exec                                          []string // instead of Calls
-	Ticket                                        uint64   // presented by a fork
-	Probe                                         string   // "threads", "fork"
+	Unix, Inet, Metadata, Truncate, Fork, Private, Untraced bool
+	Unconfined                                              bool
+	Wrapper, Worker                                         int
+	Calls                                                   []kernelCall
+	Exec                                                    []string // instead of Calls
+	Ticket                                                  uint64   // presented by a fork
+	Probe                                                   string   // "threads", "fork"
 }
 
 type kernelCall struct {
@@ -33,7 +33,7 @@ type kernelCall struct {
 
 func jobFor(c Choice) filterJob {
 	return filterJob{Inet: c.Inet, Unix: c.Unix, Metadata: c.Metadata, Truncate: c.Truncate, Fork: c.Fork,
-		Private: c.Private, Wrapper: os.Getpid(), Worker: unix.Gettid()}
+		Private: c.Private, Untraced: c.Untraced, Wrapper: os.Getpid(), Worker: unix.Gettid()}
 }
 
 const (
@@ -78,7 +78,7 @@ func TestFilterChild(t *testing.T) {
 }
 
 func installJob(job filterJob) error {
-	c := Choice{Inet: job.Inet, Unix: job.Unix, Metadata: job.Metadata, Truncate: job.Truncate, Fork: job.Fork, Private: job.Private}
+	c := Choice{Inet: job.Inet, Unix: job.Unix, Metadata: job.Metadata, Truncate: job.Truncate, Fork: job.Fork, Private: job.Private, Untraced: job.Untraced}
 	progs, _, _, err := Load(c, job.Wrapper, job.Worker, testTicket)
 	if err != nil {
 		return err

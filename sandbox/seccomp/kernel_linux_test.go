@@ -140,6 +140,7 @@ func TestKernelRefusesEveryRow(t *testing.T) {
 		{Private: true, Truncate: true, Fork: true, Unix: true, Metadata: true},
 		{Private: true, Truncate: true, Fork: true, Unix: true, Metadata: true, Inet: true},
 		{},
+		{Truncate: true, Fork: true, Untraced: true},
 	} {
 		names := c.programs()
 		t.Run(strings.Join(names, "+"), func(t *testing.T) {

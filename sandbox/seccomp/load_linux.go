@@ -29,6 +29,9 @@ type Choice struct {
 	// settings of other processes need no filter, and the worker needs no guard.
 	// It requires Unix, Metadata and Truncate.
 	Private bool
+	// Untraced adds a restriction that most runs do without, as debuggers need it lifted: no
+	// process of the run may trace another one or write its memory.
+	Untraced bool
 }
 
 // Load returns the filters for c in the order in which they must be
@@ -155,6 +158,9 @@ func (c Choice) programs() []string {
 	}
 	if !c.Truncate {
 		names = append(names, "truncate")
+	}
+	if c.Untraced {
+		names = append(names, "untraced")
 	}
 	return append(names, c.name())
 }

@@ -17,8 +17,8 @@ import (
 // everyChoice lists all combinations that have a program.
 func everyChoice() []Choice {
 	var all []Choice
-	for i := range 64 {
-		c := Choice{Inet: i&1 != 0, Unix: i&2 != 0, Metadata: i&4 != 0, Truncate: i&8 != 0, Fork: i&16 != 0, Private: i&32 != 0}
+	for i := range 128 {
+		c := Choice{Inet: i&1 != 0, Unix: i&2 != 0, Metadata: i&4 != 0, Truncate: i&8 != 0, Fork: i&16 != 0, Private: i&32 != 0, Untraced: i&64 != 0}
 		if !c.Private || c.Unix && c.Metadata && c.Truncate {
 			all = append(all, c)
 		}

@@ -167,6 +167,10 @@ var table = []Rule{
 	{Group: "N", Answer: AnswerKill, Calls: []string{"clone"}, Tests: []ArgTest{
 		{Arg: 0, Op: OpMasked, Mask: cloneThread}, {Arg: 0, Op: OpHighOther, Value: PatchTicket}}},
 
+	// No process of a run leads another one: in a run with own steps the kernel tells the
+	// shell, which may ask for one, from code that it started.
+	{Group: "P", Answer: answerEPERM, Calls: []string{"ptrace", "process_vm_writev"}},
+
 	// The guard of the wrapper, whose worker thread is in the command's Landlock
 	// domain and could be signalled by it.
 	{Group: "guard", Answer: answerEPERM, Calls: []string{

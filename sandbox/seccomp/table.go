@@ -77,7 +77,7 @@ type Program struct {
 }
 
 // Programs returns every program there is. Those named t2 or t3 are complete
-// filters; ticket and truncate are stacked on one where it needs them, because
+// filters; ticket, truncate and untraced are stacked on one where it needs them, because
 // each filter more costs every start of a process 15 µs.
 func Programs() []Program {
 	programs := []Program{
@@ -85,6 +85,7 @@ func Programs() []Program {
 		{"t3-net", []string{"A", "B", "C", "D", "E", "F", "G", "G-inet-unix", "G-type", "G-inet-type"}},
 		{"ticket", []string{"N"}},
 		{"truncate", []string{"M"}},
+		{"untraced", []string{"P"}},
 	}
 	for _, net := range []Program{
 		{"t2", []string{"G-none"}},
