@@ -22,8 +22,8 @@ var bounds = [...]struct {
 	recall, precision, leaked float64
 }{
 	{"earlier sets", func(r *redactcorpus.Record) bool { return !r.Unseen && !isNew(r) }, 0.95, 0.995, 0.03},
-	{"open", func(r *redactcorpus.Record) bool { return !r.Unseen && isNew(r) }, 0, 0, 1},
-	{"held out", func(r *redactcorpus.Record) bool { return r.Unseen }, 0, 0, 1},
+	{"open", func(r *redactcorpus.Record) bool { return !r.Unseen && isNew(r) }, 0.865, 0.996, 0.11},
+	{"held out", func(r *redactcorpus.Record) bool { return r.Unseen }, 0.87, 0.985, 0.112},
 }
 
 func isNew(r *redactcorpus.Record) bool { return r.File != "benign.txt" && r.Family != "earlier sets" }
@@ -42,6 +42,7 @@ func corpus(t *testing.T, seed uint64) []redactcorpus.Record {
 }
 
 func TestCorpora(t *testing.T) {
+	t.Parallel()
 	scores := make([]redactcorpus.Score, len(bounds))
 	kinds := map[bool]map[string]bool{false: {}, true: {}}
 	secrets, negatives, unseen := 0, 0, 0
@@ -78,6 +79,7 @@ func TestCorpora(t *testing.T) {
 // TestCorporaKeepStructure: a record that is a JSON document, or lines of them, is one after
 // filtering, with the same keys, numbers and literals; only strings change.
 func TestCorporaKeepStructure(t *testing.T) {
+	t.Parallel()
 	documents, late := 0, expected(t, notJSON)
 	for _, r := range corpus(t, 3) {
 		got := pieces(t, r.Text, func() int { return len(r.Text) })
@@ -177,6 +179,7 @@ func expected(t *testing.T, names []string) func(string) bool {
 
 // TestCorporaTwice: what went through the filter once passes it unchanged.
 func TestCorporaTwice(t *testing.T) {
+	t.Parallel()
 	late := expected(t, notTwice)
 	for _, r := range corpus(t, 4) {
 		once := pieces(t, r.Text, func() int { return len(r.Text) })
@@ -188,6 +191,7 @@ func TestCorporaTwice(t *testing.T) {
 
 // TestCorporaAtCuts sends each record in pieces: the output does not depend on them.
 func TestCorporaAtCuts(t *testing.T) {
+	t.Parallel()
 	rng := rand.New(rand.NewSource(1))
 	for _, r := range corpus(t, 2) {
 		want := pieces(t, r.Text, func() int { return len(r.Text) })

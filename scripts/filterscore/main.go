@@ -29,7 +29,7 @@ func main() {
 }
 
 func score(dir string, verbose, unseen, families bool, seeds uint64) error {
-	fmt.Printf("%-40s %7s %7s %7s %7s %8s %9s\n", "corpus", "records", "secrets", "recall", "leaked", "over", "precision")
+	fmt.Printf("%-40s %7s %7s %7s %7s %8s %6s %9s\n", "corpus", "records", "secrets", "recall", "leaked", "over", "false", "precision")
 	all := map[bool]*redactcorpus.Score{false: {}, true: {}}
 	for _, c := range []struct {
 		name string
@@ -90,9 +90,10 @@ func score(dir string, verbose, unseen, families bool, seeds uint64) error {
 }
 
 func row(name string, s *redactcorpus.Score) {
-	recall, leaked := "-", "-"
+	recall, leaked, precision := "-", "-", "-"
 	if s.Secrets > 0 {
 		recall, leaked = fmt.Sprintf("%.4f", s.Recall()), fmt.Sprintf("%.2f%%", 100*s.LeakedShare())
+		precision = fmt.Sprintf("%.4f", s.Precision())
 	}
-	fmt.Printf("%-40s %7d %7d %7s %7s %7dB %9.4f\n", name, s.Records, s.Secrets, recall, leaked, s.Over, s.Precision())
+	fmt.Printf("%-40s %7d %7d %7s %7s %7dB %6d %9s\n", name, s.Records, s.Secrets, recall, leaked, s.Over, s.FalseFindings, precision)
 }
