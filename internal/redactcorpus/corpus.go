@@ -30,6 +30,28 @@ type Record struct {
 	Unseen  bool   // held out: from a file that nobody who changes the filter looks at
 }
 
+// Part is the part of the corpora that a record belongs to, by how much the filter was worked
+// on with it: earlier sets, open, held out.
+func (r *Record) Part() string {
+	switch {
+	case r.Unseen:
+		return HeldOut
+	case r.File == "benign.txt" || r.Family == earlier:
+		return Earlier
+	}
+	return Open
+}
+
+// The parts of the corpora.
+const (
+	Earlier = "earlier sets" // read again and again while the filter was changed
+	Open    = "open"         // written before it was known what the filter does with it
+	HeldOut = "held out"     // so too, and not read since
+)
+
+// earlier is the family of outputs whose heads name none.
+const earlier = "earlier sets"
+
 // Span is a half-open range of bytes.
 type Span struct{ From, To int }
 
@@ -51,7 +73,7 @@ func Outputs(dir string, seed uint64) ([]Record, error) {
 			}
 			family, _, ok := strings.Cut(head, ": ")
 			if !ok {
-				family = "earlier sets"
+				family = earlier
 			}
 			if err := add(family, head, body); err != nil {
 				return fmt.Errorf("%s: %w", head, err)
@@ -314,6 +336,12 @@ type Score struct {
 	Missed, Excess          []string // for the one who works on the filter
 }
 
+// Taken is a range of bytes that a filter took, and the rule it named.
+type Taken struct {
+	Span
+	Rule string
+}
+
 // Add scores one record. Known values play no part: only rules, armour and context are
 // measured.
 func (s *Score) Add(set *filter.Set, r *Record) error {
@@ -325,19 +353,29 @@ func (s *Score) Add(set *filter.Set, r *Record) error {
 	if err := w.Close(); err != nil {
 		return err
 	}
+	var taken []Taken
+	for _, f := range w.Report().Findings {
+		taken = append(taken, Taken{Span{int(f.Start), int(f.End)}, f.Rule})
+	}
+	s.Count(r, taken)
+	return nil
+}
+
+// Count scores what any filter took from a record.
+func (s *Score) Count(r *Record, taken []Taken) {
 	gone := make([]bool, len(r.Text))
 	s.Records++
-	for _, f := range w.Report().Findings {
+	for _, f := range taken {
 		s.Findings++
 		hit := false
 		for _, sp := range r.Secrets {
-			hit = hit || int(f.Start) < sp.To && int(f.End) > sp.From
+			hit = hit || f.From < sp.To && f.To > sp.From
 		}
 		if !hit {
 			s.FalseFindings++
-			s.Excess = append(s.Excess, fmt.Sprintf("%s: %s %q in %.160q", r.Name, f.Rule, r.Text[f.Start:f.End], around(r.Text, int(f.Start))))
+			s.Excess = append(s.Excess, fmt.Sprintf("%s: %s %q in %.160q", r.Name, f.Rule, r.Text[f.From:f.To], around(r.Text, f.From)))
 		}
-		for i := f.Start; i < f.End; i++ {
+		for i := f.From; i < f.To; i++ {
 			gone[i] = true
 		}
 	}
@@ -364,7 +402,6 @@ func (s *Score) Add(set *filter.Set, r *Record) error {
 			s.Over++
 		}
 	}
-	return nil
 }
 
 func around(text []byte, at int) []byte { return text[max(0, at-70):min(len(text), at+60)] }
