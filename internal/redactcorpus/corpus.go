@@ -230,17 +230,11 @@ func (r *Record) widen(bom bool) error {
 // here: passwords and what tools make of them.
 func fill(m []string, state uint64) (string, error) {
 	seed := state >> 8
-	set := func(t string) string {
-		s, err := filter.ExpandTemplate(t, seed)
-		if err != nil {
-			panic(err) // the templates below are constant
-		}
-		return s
-	}
 	n, err := strconv.Atoi(m[2])
 	if err != nil {
 		return "", err
 	}
+	b64 := base64.StdEncoding.EncodeToString
 	switch m[1] {
 	case "pw":
 		return password(state >> 20), nil
@@ -255,29 +249,35 @@ func fill(m []string, state uint64) (string, error) {
 	case "phrase":
 		return phrase(state >> 12), nil
 	case "basic":
-		return base64.StdEncoding.EncodeToString([]byte("deploy:" + password(state>>20))), nil
+		return b64([]byte("deploy:" + password(state>>20))), nil
 	case "b64pw":
-		return base64.StdEncoding.EncodeToString([]byte(password(state >> 20))), nil
+		return b64([]byte(password(state >> 20))), nil
 	case "b64tok":
-		return base64.StdEncoding.EncodeToString([]byte(set("{alnum:32}"))), nil
+		token, err := filter.ExpandTemplate("{alnum:32}", seed)
+		return b64([]byte(token)), err
 	case "jwt":
-		header := base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"RS256","kid":"` + set("{alnum:12}") + `","typ":"JWT"}`))
-		claims := base64.RawURLEncoding.EncodeToString([]byte(`{"iss":"https://sso.example.org","sub":"` + set("{alnum:20}") + `","exp":1746180000}`))
-		return header + "." + claims + "." + set("{base64url:171}"), nil
+		parts, err := filter.ExpandTemplate("{alnum:12} {alnum:20} {base64url:171}", seed)
+		kid, rest, _ := strings.Cut(parts, " ")
+		sub, signature, _ := strings.Cut(rest, " ")
+		header := base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"RS256","kid":"` + kid + `","typ":"JWT"}`))
+		claims := base64.RawURLEncoding.EncodeToString([]byte(`{"iss":"https://sso.example.org","sub":"` + sub + `","exp":1746180000}`))
+		return header + "." + claims + "." + signature, err
 	case "hexpairs":
-		return strings.Join(strings.Fields(spaced(set("{hex:"+strconv.Itoa(2*n)+"}"))), ":"), nil
+		digits, err := filter.ExpandTemplate("{hex:"+strconv.Itoa(2*n)+"}", seed)
+		return paired(digits), err
 	case "uuid":
 		return filter.ExpandTemplate("{hex:8}-{hex:4}-4{hex:3}-a{hex:3}-{hex:12}", seed+uint64(n))
 	}
 	return filter.ExpandTemplate(m[0], seed)
 }
 
-func spaced(s string) string {
-	var b strings.Builder
-	for i := 0; i+1 < len(s); i += 2 {
-		b.WriteString(s[i:i+2] + " ")
+// paired puts a colon between bytes in hexadecimal.
+func paired(digits string) string {
+	var pairs []string
+	for i := 0; i+1 < len(digits); i += 2 {
+		pairs = append(pairs, digits[i:i+2])
 	}
-	return b.String()
+	return strings.Join(pairs, ":")
 }
 
 // hard makes a password that no format carries as it is.

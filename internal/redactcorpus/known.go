@@ -60,9 +60,7 @@ var Forms = [...]Form{
 	{"CSV", false, func(v string) string { return `"` + strings.ReplaceAll(v, `"`, `""`) + `"` }},
 	{"XML text", true, func(v string) string {
 		var b bytes.Buffer
-		if err := xml.EscapeText(&b, []byte(v)); err != nil {
-			panic(err)
-		}
+		_ = xml.EscapeText(&b, []byte(v)) // a buffer takes all
 		return b.String()
 	}},
 	{"HTML", true, html.EscapeString},
@@ -110,7 +108,7 @@ const utf16Form = "UTF-16"
 // NotSecret are values of variables with secret names that have to stay where they are printed.
 var NotSecret = [...]string{
 	"true", "none", "disabled", "12345678", "31536000", "eu-central-1", "us-east-1a", "v1.24.3", "production", "development", "default", "localhost",
-	"/run/secrets/token", "~/.ssh/id_ed25519", "usr/share/doc", "application-name", "password", "changeme", "postgres",
+	"/run/secrets/token", "~/src/shop/build", "usr/share/doc", "application-name", "password", "changeme", "postgres",
 	"aaaaaaaaaaaa", "0000000000", "2025-05-02", "username12",
 }
 
@@ -125,23 +123,20 @@ type KnownScore struct {
 
 // Known prints known values in each form, and values that are no secrets, through the filter.
 func Known(seed uint64) (*KnownScore, error) {
-	expand := func(t string) string {
-		s, err := filter.ExpandTemplate(t, seed)
-		if err != nil {
-			panic(err) // the templates are constant
-		}
-		return s
-	}
-	values := [...]string{
-		expand("{alnum:24}"),
-		expand("{alnum:6}/{alnum:5}+{alnum:7}=="),
-		expand(`{alnum:5}"&<{alnum:4}'{alnum:4}\{alnum:3} {alnum:4}%{alnum:3}$`),
-		expand("{alnum:5}é{alnum:6}漢{alnum:6}"),
-		expand("-----BEGIN EC PRIVATE KEY-----\n{base64:64}\n{base64:64}\n{base64:32}==\n-----END EC PRIVATE KEY-----\n"),
-		expand("q{token:1500}"),
+	templates := [...]string{
+		"{alnum:24}",
+		"{alnum:6}/{alnum:5}+{alnum:7}==",
+		`{alnum:5}"&<{alnum:4}'{alnum:4}\{alnum:3} {alnum:4}%{alnum:3}$`,
+		"{alnum:5}é{alnum:6}漢{alnum:6}",
+		"-----BEGIN EC PRIVATE KEY-----\n{base64:64}\n{base64:64}\n{base64:32}==\n-----END EC PRIVATE KEY-----\n",
+		"q{token:1500}",
 	}
 	score := &KnownScore{}
-	for i, v := range values {
+	for i, template := range &templates {
+		v, err := filter.ExpandTemplate(template, seed)
+		if err != nil {
+			return nil, err
+		}
 		set, err := knowing("DEPLOY_TOKEN=" + v)
 		if err != nil {
 			return nil, err
@@ -235,10 +230,7 @@ func shares(out, text, value string) bool {
 }
 
 func marshal(v string) string {
-	out, err := json.Marshal(v)
-	if err != nil {
-		panic(err) // strings can be marshalled
-	}
+	out, _ := json.Marshal(v) // of a string there is no error
 	return string(out)
 }
 
@@ -246,9 +238,7 @@ func plainJSON(v string) string {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		panic(err) // strings can be marshalled
-	}
+	_ = e.Encode(v) // of a string there is no error
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
