@@ -312,7 +312,7 @@ func nameEnd(v []byte, ks int, kw string, vendor, eof bool) (int, string, outcom
 			}
 		}
 	}
-	if base == "" && !eof && kw == "key" && len(v)-end < len("_base64") && (end == len(v) || strings.IndexByte("_-bBdDmM", v[end]) >= 0) {
+	if base == "" && !eof && kw == "key" && len(v)-end < len("_base64") && !hasBreak(v[end:]) && (end == len(v) || strings.IndexByte("_-bBdDmM", v[end]) >= 0) {
 		return 0, "", more
 	}
 	if base == "" && end < len(v) && (v[end] == '_' || isUpper(v[end])) {
