@@ -547,6 +547,12 @@ func linkOperator(s *scan, n *nameInfo) (c candidate, ok bool) {
 	case s.p < len(s.v) && n.inTag(s.v) && s.tagEnd():
 		c.form = formXML
 		s.lit("<![CDATA[")
+		if !s.short && s.p < len(s.v) && (s.v[s.p] == '\n' || s.v[s.p] == '\r') { // indented, on a line of its own
+			if s.space() != 1 {
+				return c, false
+			}
+			c.doubt = likely
+		}
 	case option && n.end == tight && (s.p > tight || s.p < len(s.v) && s.v[s.p] == 0):
 		if s.p < len(s.v) && s.v[s.p] == 0 {
 			s.p++
