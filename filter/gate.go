@@ -269,6 +269,9 @@ func isReference(val []byte) bool {
 		if k := bytes.IndexByte(val[1:min(len(val), 12)], '$'); k > 0 && len(val) > 20 {
 			return false // a hash, such as $y$j9T$…
 		}
+		if digits, upper, lower := tally(val); len(val) >= 16 && digits >= 2 && upper >= 2 && lower >= 2 && isAlnum(val[1]) && unlikely(val[1:]) && !readable(val[1:]) {
+			return false // no name of a variable is so random
+		}
 		return len(val) > 1 && (isAlpha(val[1]) || val[1] == '{' || val[1] == '(' || val[1] == '_' || val[1] == '$')
 	case '%':
 		if len(val) > 1 && strings.IndexByte("svdqwxXTpc+#%", val[1]) >= 0 {

@@ -47,6 +47,7 @@ type candidate struct {
 	doubt  doubt
 	noTag  bool
 	word   bool // of a command line: code does not stand there
+	bare   bool // nothing but the vendor's word says what it is
 	rule   string
 	shape  int32  // 1 + the names row whose shape it must have
 	row    column // formRow: which cell
@@ -1096,6 +1097,7 @@ func linkVendor(s *scan, n *nameInfo) (c candidate, ok bool) {
 	if n.shape == 0 {
 		return c, false
 	}
+	said := !n.bare
 	for range 4 {
 		from := s.p
 		for s.more() && s.p-from < 3 && strings.IndexByte(" \t:=-_", s.v[s.p]) >= 0 {
@@ -1112,6 +1114,7 @@ func linkVendor(s *scan, n *nameInfo) (c candidate, ok bool) {
 			s.p = word
 			break
 		}
+		said = true
 	}
 	if s.short {
 		return c, false
@@ -1119,7 +1122,9 @@ func linkVendor(s *scan, n *nameInfo) (c candidate, ok bool) {
 	s.blanks()
 	if s.operator() != opNone || s.short {
 		s.blanks()
+		said = true
 	}
+	c.bare = !said
 	if s.short || !s.more() || s.v[s.p] == '\n' || s.p-n.end > 2*maxDistance {
 		return c, false
 	}

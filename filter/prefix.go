@@ -175,6 +175,14 @@ func (m *runMemo) match(v []byte, i, plen int, r *rule, eof bool) verdict {
 	if r.check == checkPEMBase64 && !isPEMBase64(v[i:minEnd]) {
 		return verdict{}
 	}
+	if r.check == checkJWTBase64 {
+		if p == len(v) && !eof && p-i < maxRun { // the header may be longer than min
+			return verdict{outcome: more, loose: p-body < loosePrefix}
+		}
+		if !isJWTBase64(v[i:p]) {
+			return verdict{}
+		}
+	}
 	out := verdict{outcome: found, layer: layerPrefix, start: i, rule: r.id, learn: true}
 	if lastSet == setNone {
 		out.end = p
@@ -188,8 +196,7 @@ func (m *runMemo) match(v []byte, i, plen int, r *rule, eof bool) verdict {
 		if p < len(v) && (set.has(v[p]) || isAlnum(v[p])) {
 			return verdict{}
 		}
-		out.end = p
-		return out
+		return m.withTail(out, v, p, eof)
 	}
 	if p-i < maxRun {
 		p = m.end(v, p, i+maxRun-p, lastSet)
@@ -201,9 +208,61 @@ func (m *runMemo) match(v []byte, i, plen int, r *rule, eof bool) verdict {
 	if p == len(v) && !eof {
 		return verdict{outcome: more}
 	}
+	return m.withTail(out, v, p, eof)
+}
+
+// withTail ends a token at p, or behind what follows if that belongs to it: issuers lengthen
+// their tokens and join parts of random characters, and half a token is not masked. A part is a
+// run of letters and digits behind a mark; words and numbers, as in names of files, are none.
+func (m *runMemo) withTail(out verdict, v []byte, p int, eof bool) verdict {
+	for p < len(v) {
+		c := v[p]
+		if c == '=' { // the padding of base64
+			q := p + 1
+			for q < len(v) && v[q] == '=' && q-p < 3 {
+				q++
+			}
+			if q == len(v) && !eof {
+				return verdict{outcome: more}
+			}
+			if q-p < 3 && (q == len(v) || !isAlnum(v[q])) {
+				p = q
+			}
+			break
+		}
+		if strings.IndexByte("-_.~+", c) < 0 {
+			break
+		}
+		q := p + 1
+		for q < len(v) && q-p <= maxTailWord && isAlnum(v[q]) {
+			q++
+		}
+		if q == len(v) && q-p <= maxTailWord && !eof {
+			return verdict{outcome: more}
+		}
+		part := v[p+1 : q]
+		if digits, upper, lower := tally(part); len(part) < minTail || digits == 0 || upper+lower == 0 || !unlikely(part) || readable(part) {
+			break
+		}
+		p = m.end(v, q, maxRun, setAlnum)
+		if p-q >= maxRun {
+			out.outcome, out.end, out.until = swallow, p, sets[setAlnum]
+			return out
+		}
+		if p == len(v) && !eof {
+			return verdict{outcome: more}
+		}
+	}
 	out.end = p
 	return out
 }
+
+// minTail is how long a part that belongs to a token is at least; maxTailWord, how much of it is
+// judged.
+const (
+	minTail     = 6
+	maxTailWord = 24
+)
 
 // matchAny returns the length of the longest alternative.
 func matchAny(v []byte, any []part, eof bool) (int, outcome) {
@@ -286,7 +345,7 @@ func plausible(body []byte, r *rule) bool {
 	if distinct < need || digits < int(r.digits) {
 		return false
 	}
-	return !isExample(body) && !(len(body) >= 12 && readable(body))
+	return !isExample(body) && !(len(body) >= 12 && digits < 3 && readable(body))
 }
 
 // isExample reports whether the text says that it stands for a secret.
@@ -350,6 +409,12 @@ func matchJWT(v []byte, i int, r *rule, eof bool) verdict {
 	if dots < 2 || out.end-first < 8 {
 		return verdict{}
 	}
+	for n := 0; n < 2 && out.end < len(v) && v[out.end] == '='; n++ { // some libraries pad
+		out.end++
+	}
+	if out.end == len(v) && !eof {
+		return verdict{outcome: more}
+	}
 	return out
 }
 
@@ -364,6 +429,15 @@ func isJOSEHeader(b []byte) bool {
 	}
 	s := string(dec[:n])
 	return strings.HasPrefix(s, "{") && (strings.Contains(s, `"alg"`) || strings.Contains(s, `"enc"`))
+}
+
+// isJWTBase64 reports the base64 of a JWT: of "eyJ…", whose header says alg or enc.
+func isJWTBase64(b []byte) bool {
+	n := len(b) &^ 3
+	dec := make([]byte, base64.StdEncoding.DecodedLen(n))
+	m, err := base64.StdEncoding.Decode(dec, b[:n])
+	header, _, ok := bytes.Cut(dec[:m], []byte("."))
+	return err == nil && ok && isJOSEHeader(header)
 }
 
 func isPEMBase64(b []byte) bool {

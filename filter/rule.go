@@ -100,6 +100,7 @@ const (
 	checkNone checkID = iota
 	checkJWT
 	checkPEMBase64
+	checkJWTBase64
 )
 
 func checkByName(name string) (checkID, bool) {
@@ -110,6 +111,8 @@ func checkByName(name string) (checkID, bool) {
 		return checkJWT, true
 	case "pem-base64":
 		return checkPEMBase64, true
+	case "jwt-base64":
+		return checkJWTBase64, true
 	}
 	return checkNone, false
 }
@@ -307,9 +310,10 @@ var vendorMarks = sync.OnceValue(func() *wordMarks {
 	return m
 })
 
-// vendorAt returns 1 + the first row of vendorNames for one of the words of a name, or 0.
+// vendorAt returns 1 + the first row of vendorNames for one of the words of a name, or for two
+// of them side by side, as in message_bird and newRelic, or 0.
 func (m *wordMarks) vendorAt(name []byte) int32 {
-	rows := vendorNames[:]
+	from, end := -1, 0 // the word before
 	for i := 0; i < len(name); {
 		if !isAlnum(name[i]) {
 			i++
@@ -319,21 +323,42 @@ func (m *wordMarks) vendorAt(name []byte) int32 {
 		for j < len(name) && isAlnum(name[j]) && !(isUpper(name[j]) && isLower(name[j-1])) {
 			j++
 		}
-		if j-i >= 4 && m.has(name[i:j]) {
-			lo, hi := 0, len(rows)
-			for lo < hi {
-				m := int(uint(lo+hi) >> 1)
-				if compareFold(name[i:j], rows[m].word) > 0 {
-					lo = m + 1
-				} else {
-					hi = m
-				}
-			}
-			if lo < len(rows) && compareFold(name[i:j], rows[lo].word) == 0 {
-				return int32(lo + 1)
+		if row := m.vendor(name[i:j]); row > 0 {
+			return row
+		}
+		if from >= 0 && i-end <= 1 && j-from < maxVendor {
+			var both [maxVendor]byte
+			n := copy(both[:], name[from:end])
+			n += copy(both[n:], name[i:j])
+			if row := m.vendor(both[:n]); row > 0 {
+				return row
 			}
 		}
+		from, end = i, j
 		i = j
+	}
+	return 0
+}
+
+// maxVendor is longer than any vendor's word.
+const maxVendor = 41
+
+// vendor returns 1 + the first row of vendorNames for a word, or 0.
+func (m *wordMarks) vendor(word []byte) int32 {
+	if len(word) < 4 || !m.has(word) {
+		return 0
+	}
+	lo, hi := 0, len(vendorNames)
+	for lo < hi {
+		m := int(uint(lo+hi) >> 1)
+		if compareFold(word, vendorNames[m].word) > 0 {
+			lo = m + 1
+		} else {
+			hi = m
+		}
+	}
+	if lo < len(vendorNames) && compareFold(word, vendorNames[lo].word) == 0 {
+		return int32(lo + 1)
 	}
 	return 0
 }

@@ -51,6 +51,8 @@ const (
 	setTokenTilde
 	setPath
 	setAny64 // both base64 alphabets and the padding
+	setTokenEq
+	setTokenDotEq
 	setCount
 )
 
@@ -74,6 +76,8 @@ var sets = [setCount]byteSet{
 	setTokenTilde: {bitsDigit | bitsDash | bitsDot, bitsLetter | bitsScore | 1<<('~'-64)},
 	setPath:       {bitsDigit | bitsDash | bitsDot | bitsSlash, bitsLetter | bitsScore},
 	setAny64:      {bitsDigit | bitsPlus | bitsSlash | bitsEqual | bitsDash, bitsLetter | bitsScore},
+	setTokenEq:    {bitsDigit | bitsDash | bitsEqual, bitsLetter | bitsScore},
+	setTokenDotEq: {bitsDigit | bitsDash | bitsDot | bitsEqual, bitsLetter | bitsScore},
 }
 
 // setByName is the inverse of the names in rules/*.jsonc.
@@ -115,6 +119,12 @@ func setByName(name string) (setID, bool) {
 		return setTokenTilde, true
 	case "path":
 		return setPath, true
+	case "any64":
+		return setAny64, true
+	case "tokeneq":
+		return setTokenEq, true
+	case "tokendoteq":
+		return setTokenDotEq, true
 	}
 	return setNone, false
 }

@@ -152,6 +152,10 @@ func setConst(name string) string {
 		return "setTokenTilde"
 	case "base64pad":
 		return "setBase64Pad"
+	case "tokeneq":
+		return "setTokenEq"
+	case "tokendoteq":
+		return "setTokenDotEq"
 	}
 	return "set" + strings.ToUpper(name[:1]) + name[1:]
 }
@@ -234,6 +238,8 @@ func rulesSource(rules []filter.Rule, words []byte) []byte {
 			b.WriteString(", check: checkJWT")
 		case "pem-base64":
 			b.WriteString(", check: checkPEMBase64")
+		case "jwt-base64":
+			b.WriteString(", check: checkJWTBase64")
 		}
 		b.WriteString("},\n")
 		for _, p := range r.Prefix {
@@ -255,8 +261,9 @@ func rulesSource(rules []filter.Rule, words []byte) []byte {
 	}
 	b.WriteString("}\n\nvar vendorNames = [...]vendorName{\n")
 	slices.SortStableFunc(names, func(x, y prefix) int { return strings.Compare(x.text, y.text) })
+	list := strings.Fields(string(words))
 	for _, n := range names {
-		fmt.Fprintf(&b, "{%q, %d, %d, %v},\n", n.text, rarest(n.text, words), n.rule, rules[n.rule].Confidence == "high")
+		fmt.Fprintf(&b, "{%q, %d, %d, %v},\n", n.text, rarest(n.text, words), n.rule, rules[n.rule].Confidence == "high" || rules[n.rule].Confidence != "low" && !slices.Contains(list, n.text))
 	}
 	fmt.Fprintf(&b, "}\n\n// longestLookback is how much of a run is held back for a tell-tale.\nconst longestLookback = %d\n", longest)
 	return b.Bytes()
