@@ -264,7 +264,7 @@ func (e *engine) readName(ks int, ent *entry, eof bool) nameInfo {
 func vendorSays(rest []byte, word string) bool {
 	rest = bytes.TrimRight(rest, "0123456789")
 	return len(rest) <= len(word) || endsInAny(rest, "key keys token tokens secret api auth access pat pass password pwd apikey credential "+
-		"credentials private com signature dsn sdk initialize license value")
+		"credentials private com signature dsn sdk initialize license value login")
 }
 
 // unescapedStart skips what is no part of a name: the letter of an escape, as in

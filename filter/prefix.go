@@ -382,8 +382,13 @@ func matchJWT(v []byte, i int, r *rule, eof bool) verdict {
 		if v[p] == '.' {
 			if dots++; dots == 1 {
 				first = p
-				if !isJOSEHeader(v[i:first]) {
-					return verdict{}
+				if !isJOSEHeader(v[i:first]) { // what claims follow say as much
+					const claims = "eyJ"
+					if n := min(len(claims), len(v)-p-1); string(v[p+1:p+1+n]) != claims[:n] {
+						return verdict{}
+					} else if n < len(claims) && eof {
+						return verdict{}
+					}
 				}
 			}
 		}
@@ -436,8 +441,8 @@ func isJWTBase64(b []byte) bool {
 	n := len(b) &^ 3
 	dec := make([]byte, base64.StdEncoding.DecodedLen(n))
 	m, err := base64.StdEncoding.Decode(dec, b[:n])
-	header, _, ok := bytes.Cut(dec[:m], []byte("."))
-	return err == nil && ok && isJOSEHeader(header)
+	header, claims, ok := bytes.Cut(dec[:m], []byte("."))
+	return err == nil && ok && (isJOSEHeader(header) || bytes.HasPrefix(claims, []byte("eyJ")) && bytes.IndexByte(claims, '.') > 0)
 }
 
 func isPEMBase64(b []byte) bool {

@@ -53,6 +53,7 @@ const (
 	setAny64 // both base64 alphabets and the padding
 	setTokenEq
 	setTokenDotEq
+	setAny64List // joined by commas
 	setCount
 )
 
@@ -77,6 +78,7 @@ var sets = [setCount]byteSet{
 	setPath:       {bitsDigit | bitsDash | bitsDot | bitsSlash, bitsLetter | bitsScore},
 	setAny64:      {bitsDigit | bitsPlus | bitsSlash | bitsEqual | bitsDash, bitsLetter | bitsScore},
 	setTokenEq:    {bitsDigit | bitsDash | bitsEqual, bitsLetter | bitsScore},
+	setAny64List:  {bitsDigit | bitsPlus | bitsSlash | bitsEqual | bitsDash | 1<<',', bitsLetter | bitsScore},
 	setTokenDotEq: {bitsDigit | bitsDash | bitsDot | bitsEqual, bitsLetter | bitsScore},
 }
 
@@ -121,6 +123,8 @@ func setByName(name string) (setID, bool) {
 		return setPath, true
 	case "any64":
 		return setAny64, true
+	case "any64list":
+		return setAny64List, true
 	case "tokeneq":
 		return setTokenEq, true
 	case "tokendoteq":

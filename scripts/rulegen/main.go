@@ -152,6 +152,8 @@ func setConst(name string) string {
 		return "setTokenTilde"
 	case "base64pad":
 		return "setBase64Pad"
+	case "any64list":
+		return "setAny64List"
 	case "tokeneq":
 		return "setTokenEq"
 	case "tokendoteq":
