@@ -55,6 +55,7 @@ type Rule struct {
 	Regex      string   `json:"regex,omitempty"`    // in place of Body: RE2 for prefix and body
 	Left       string   `json:"left,omitempty"`     // word (default), digits, any
 	Body       []Shape  `json:"body,omitempty"`
+	Alphabet   string   `json:"alphabet,omitempty"` // the marks that the issuer's form has in the last run of the body
 	End        string   `json:"end,omitempty"`
 	Need       Need     `json:"need,omitzero"`
 	Check      string   `json:"check,omitempty"`

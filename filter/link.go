@@ -48,6 +48,7 @@ type candidate struct {
 	noTag  bool
 	word   bool // of a command line: code does not stand there
 	bare   bool // nothing but the vendor's word says what it is
+	early  bool // the value may also stand behind this
 	rule   string
 	shape  int32  // 1 + the names row whose shape it must have
 	row    column // formRow: which cell
@@ -294,7 +295,7 @@ func (e *engine) announce(i int, ent *entry, eof, paid bool) {
 		s.p, s.short = n.end, false
 		c, ok := links[k].read(s, n)
 		waits = waits || s.short
-		if ok && (!s.short || c.form == formNear) {
+		if ok && (!s.short || c.form == formNear || c.early) {
 			if c.rule == "" {
 				c.rule = info.rule
 			}
@@ -814,7 +815,7 @@ const maxNear = 64
 // linkNear finds the first long run behind a name on its line: "using token value for". The
 // judgement is left to the value. A run that the buffer cuts may be it, or the next.
 func linkNear(s *scan, n *nameInfo) (c candidate, ok bool) {
-	if n.class != classStrong && n.class != classWeak || n.option(s.v) || bytes.IndexByte(s.v[n.start:n.end], '/') >= 0 {
+	if n.class != classStrong && n.class != classWeak || n.option(s.v) || bytes.IndexByte(s.v[n.start:n.end], '/') >= 0 || n.end < len(s.v) && s.v[n.end] == '%' {
 		return c, false
 	}
 	line := s.v[n.end:min(len(s.v), n.end+maxNear+minNear)]
@@ -1104,13 +1105,17 @@ func linkVendor(s *scan, n *nameInfo) (c candidate, ok bool) {
 			s.p++
 		}
 		word := s.p
-		for s.more() && isAlpha(s.v[s.p]) && s.p-word < 16 {
+		for s.more() && isIdent(s.v[s.p]) && s.p-word < maxVendorWord {
 			s.p++
+		}
+		if s.short && s.p > word { // a word before the value, or the beginning of the value
+			c.at, c.class, c.bare, c.early = word, classShape, !said, true
+			return c, true
 		}
 		if s.short || s.p == word {
 			break
 		}
-		if !endsInAny(s.v[word:s.p], "api key keys token secret access private auth personal admin app application service is") || s.p < len(s.v) && isAlnum(s.v[s.p]) {
+		if s.p-word == maxVendorWord || !endsInAny(s.v[word:s.p], "api key keys token secret access private auth personal admin app application service is") {
 			s.p = word
 			break
 		}
@@ -1131,6 +1136,9 @@ func linkVendor(s *scan, n *nameInfo) (c candidate, ok bool) {
 	c.at = s.p
 	return c, true
 }
+
+// maxVendorWord is longer than the words between a vendor's and the value, such as access_token.
+const maxVendorWord = 24
 
 // linkBlank reads name value: settings, tables with two columns, SQL, Dockerfiles.
 func linkBlank(s *scan, n *nameInfo) (c candidate, ok bool) {
@@ -1626,6 +1634,9 @@ func (n *nameInfo) option(v []byte) bool { return v[n.start] == '-' }
 // inTag reports whether the name is that of an element: <name, <space:name.
 func (n *nameInfo) inTag(v []byte) bool {
 	i := n.start
+	if v[i] == '/' {
+		return false // it closes one
+	}
 	if i > 1 && v[i-1] == ':' {
 		for i--; i > 0 && n.start-i < maxName && isAlnum(v[i-1]); {
 			i--

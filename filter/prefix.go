@@ -106,7 +106,7 @@ func (m *runMemo) matchRule(v []byte, i, plen int, r *rule, eof bool) verdict {
 func (m *runMemo) match(v []byte, i, plen int, r *rule, eof bool) verdict {
 	switch r.check {
 	case checkJWT:
-		return matchJWT(v, i, r, eof)
+		return m.matchJWT(v, i, r, eof)
 	}
 	if r.regex != nil {
 		return matchRegex(v, i, r, eof)
@@ -193,10 +193,22 @@ func (m *runMemo) match(v []byte, i, plen int, r *rule, eof bool) verdict {
 		if p == len(v) && !eof {
 			return verdict{outcome: more}
 		}
+		if p < len(v) && v[p] == '.' { // of the sentence
+			if p+1 == len(v) && !eof {
+				return verdict{outcome: more}
+			}
+			if p+1 == len(v) || !set.has(v[p+1]) && !isAlnum(v[p+1]) {
+				out.end = p
+				return out
+			}
+		}
 		if p < len(v) && (set.has(v[p]) || isAlnum(v[p])) {
 			return verdict{}
 		}
-		return m.withTail(out, v, p, eof)
+		for p > minEnd && v[p-1] == '.' {
+			p--
+		}
+		return m.withTail(out, v, p, lastSet, eof)
 	}
 	if p-i < maxRun {
 		p = m.end(v, p, i+maxRun-p, lastSet)
@@ -208,15 +220,30 @@ func (m *runMemo) match(v []byte, i, plen int, r *rule, eof bool) verdict {
 	if p == len(v) && !eof {
 		return verdict{outcome: more}
 	}
-	return m.withTail(out, v, p, eof)
+	for p > minEnd && v[p-1] == '.' { // of the sentence
+		p--
+	}
+	return m.withTail(out, v, p, lastSet, eof)
 }
 
 // withTail ends a token at p, or behind what follows if that belongs to it: issuers lengthen
 // their tokens and join parts of random characters, and half a token is not masked. A part is a
 // run of letters and digits behind a mark; words and numbers, as in names of files, are none.
-func (m *runMemo) withTail(out verdict, v []byte, p int, eof bool) verdict {
+func (m *runMemo) withTail(out verdict, v []byte, p int, set setID, eof bool) verdict {
 	for p < len(v) {
 		c := v[p]
+		if c == '%' && set != setNone { // as URLs write the + / = of base64
+			if len(v)-p < 3 && !eof {
+				return verdict{outcome: more}
+			}
+			if mark := percentMark(v[p:]); mark == 0 || !sets[set].has(mark) {
+				break
+			}
+			if p = m.end(v, p+3, maxRun, set); p == len(v) && !eof {
+				return verdict{outcome: more}
+			}
+			continue
+		}
 		if c == '=' { // the padding of base64
 			q := p + 1
 			for q < len(v) && v[q] == '=' && q-p < 3 {
@@ -255,6 +282,22 @@ func (m *runMemo) withTail(out verdict, v []byte, p int, eof bool) verdict {
 	}
 	out.end = p
 	return out
+}
+
+// percentMark returns the mark of base64 that b begins with, escaped, or 0.
+func percentMark(b []byte) byte {
+	if len(b) < 3 {
+		return 0
+	}
+	switch string([]byte{b[1], b[2] | 0x20}) {
+	case "2b":
+		return '+'
+	case "2f":
+		return '/'
+	case "3d":
+		return '='
+	}
+	return 0
 }
 
 // minTail is how long a part that belongs to a token is at least; maxTailWord, how much of it is
@@ -371,7 +414,7 @@ func isExample(b []byte) bool {
 
 // matchJWT judges "eyJ…": base64url of a JSON header that names alg or enc, then
 // two dots (RFC 7515, RFC 7516).
-func matchJWT(v []byte, i int, r *rule, eof bool) verdict {
+func (m *runMemo) matchJWT(v []byte, i int, r *rule, eof bool) verdict {
 	if len(v)-i >= maxRun && bytes.IndexByte(v[i:i+maxRun], '.') < 0 {
 		return verdict{}
 	}
@@ -414,13 +457,7 @@ func matchJWT(v []byte, i int, r *rule, eof bool) verdict {
 	if dots < 2 || out.end-first < 8 {
 		return verdict{}
 	}
-	for n := 0; n < 2 && out.end < len(v) && v[out.end] == '='; n++ { // some libraries pad
-		out.end++
-	}
-	if out.end == len(v) && !eof {
-		return verdict{outcome: more}
-	}
-	return out
+	return m.withTail(out, v, out.end, setNone, eof) // some libraries pad; disclosures follow a ~
 }
 
 func isJOSEHeader(b []byte) bool {

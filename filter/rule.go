@@ -243,6 +243,11 @@ func compileRule(r *Rule) (rule, error) {
 			return fail("a body that ends with a literal ends exactly")
 		}
 	}
+	for i := range len(r.Alphabet) {
+		if c := r.Alphabet[i]; isAlnum(c) || last == setNone || !sets[last].has(c) {
+			return fail("the body ends before a " + string(rune(c)) + " of the documented alphabet")
+		}
+	}
 	if limit := 512; !out.exact && least > limit || total > 4096 {
 		return fail("longer than may be held back")
 	}

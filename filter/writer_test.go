@@ -70,7 +70,7 @@ var records = []struct{ name, in, want string }{
 	{"github inside a word", "xghp_{alnum:36}\n", "="},
 	{"github escaped newline", `{"a":"x\nghp_{alnum:36}\n"}`, `{"a":"x\n[REDACTED:github-pat:T]\n"}`},
 	{"github url escape", `q=%3Dghp_{alnum:36}%26`, `q=%3D[REDACTED:github-pat:T]%26`},
-	{"gitlab", "remote glpat-{alnum:20}.\n", "remote [REDACTED:gitlab-pat:T]\n"},
+	{"gitlab", "remote glpat-{alnum:20}.\n", "remote [REDACTED:gitlab-pat:T].\n"},
 	{"aws id", "id AKIA{base32:16} ok\n", "id [REDACTED:aws-access-key-id:T] ok\n"},
 	{"aws id longer", "id AKIA{base32:17} ok\n", "="},
 	{"aws secret", "aws_secret_access_key = {base64:40}\n", "aws_secret_access_key = [REDACTED:secret-key:T]\n"},
