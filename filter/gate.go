@@ -69,7 +69,7 @@ func (s *Set) passes(val []byte, g gate) bool {
 	if bytes.IndexByte(val, ' ') >= 0 && (words || onlyWords(val)) {
 		return false
 	}
-	if g.doubt != certain && isVersion(val) {
+	if g.doubt != certain && isVersion(val) || g.class == classWeak && isArtifact(val) {
 		return false
 	}
 	switch g.doubt {
@@ -323,13 +323,19 @@ func isPattern(val []byte) bool {
 	if val[0] == '^' || bytes.Contains(val, []byte("[0-9")) || bytes.Contains(val, []byte("[^")) || bytes.Contains(val, []byte("(?")) {
 		return true
 	}
-	run := 1
+	run, same := 1, 1
 	for i := 1; i < len(val); i++ {
-		if val[i] != val[i-1]+1 || !isAlpha(val[i]) {
+		if fold(val[i]) != fold(val[i-1])+1 || !isAlpha(val[i]) {
 			run = 0
 		}
 		if run++; run >= 10 {
 			return true
+		}
+		if val[i] != val[i-1] {
+			same = 0
+		}
+		if same++; same >= 12 && same*2 >= len(val) {
+			return true // filled up with one byte
 		}
 	}
 	if val[0] != '\\' || len(val) < 6 || val[1]|0x20 != 'u' {
@@ -488,6 +494,20 @@ func isVersion(val []byte) bool {
 	}
 	for ; p < len(val); p++ {
 		if c := val[p]; !isLower(c) && !isDigit(c) && strings.IndexByte(".+~-:", c) < 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// isArtifact reports a name and a version as package managers join them: jjwt-jackson-0.11.2.
+func isArtifact(val []byte) bool {
+	k := bytes.LastIndexByte(val, '-')
+	if k < 4 || k+1 == len(val) || !isLower(val[0]) || !isVersion(val[k+1:]) {
+		return false
+	}
+	for _, c := range val[:k] {
+		if !isLower(c) && !isDigit(c) && c != '-' && c != '.' {
 			return false
 		}
 	}

@@ -183,6 +183,9 @@ func (m *runMemo) match(v []byte, i, plen int, r *rule, eof bool) verdict {
 			return verdict{}
 		}
 	}
+	if inBase64(v, i, plen, p) {
+		return verdict{}
+	}
 	out := verdict{outcome: found, layer: layerPrefix, start: i, rule: r.id, learn: true}
 	if lastSet == setNone {
 		out.end = p
@@ -307,6 +310,20 @@ const (
 	maxTailWord = 24
 )
 
+// inBase64 reports whether a prefix of letters and digits at i is a part of base64: a plus stands
+// on one side of the token, and on the other a mark of base64 too.
+func inBase64(v []byte, i, plen, end int) bool {
+	if i == 0 || end >= len(v) || v[i-1] != '+' && v[end] != '+' {
+		return false
+	}
+	for _, c := range v[i : i+plen] {
+		if !isAlnum(c) {
+			return false
+		}
+	}
+	return strings.IndexByte("+/=", v[i-1]) >= 0 && strings.IndexByte("+/=", v[end]) >= 0
+}
+
 // matchAny returns the length of the longest alternative.
 func matchAny(v []byte, any []part, eof bool) (int, outcome) {
 	best := 0
@@ -364,7 +381,7 @@ func matchRegex(v []byte, i int, r *rule, eof bool) verdict {
 // by hand as an example.
 func plausible(body []byte, r *rule) bool {
 	var seen byteSet
-	distinct, digits, run := 0, 0, 1
+	distinct, digits, run, same := 0, 0, 1, 1
 	for i, c := range body {
 		if !seen.has(c) {
 			seen[c>>6] |= 1 << (c & 63)
@@ -373,12 +390,19 @@ func plausible(body []byte, r *rule) bool {
 		if isDigit(c) {
 			digits++
 		}
-		if i > 0 && c == body[i-1]+1 {
+		if i > 0 && fold(c) == fold(body[i-1])+1 {
 			if run++; run >= 8 {
 				return false
 			}
 		} else {
 			run = 1
+		}
+		if i > 0 && c == body[i-1] && c != 'A' { // zero bytes are A in base64
+			if same++; same >= 12 {
+				return false
+			}
+		} else {
+			same = 1
 		}
 	}
 	need := int(r.distinct)
@@ -399,7 +423,7 @@ func isExample(b []byte) bool {
 			if hasFold(b[i:], "example") {
 				return true
 			}
-		case 'x', 'X', '*', '.':
+		case 'x', 'X', '*', '.', '#':
 			if i+4 <= len(b) && b[i+1] == b[i] && b[i+2] == b[i] && b[i+3] == b[i] {
 				return true
 			}

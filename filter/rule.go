@@ -53,6 +53,7 @@ const (
 	leftWord   leftSide = iota // no letter or digit
 	leftAny                    // anything
 	leftDigits                 // eight digits, which are no secret
+	leftStart                  // nor a mark that joins words: the prefix is a word that others end with
 )
 
 // maxLookback is how much may stand before a tell-tale, and is held back for it.
@@ -80,6 +81,8 @@ func (r *rule) fits(v []byte, i int) bool {
 	switch r.left {
 	case leftAny:
 		return true
+	case leftStart:
+		return leftOK(v, i) && (i == 0 || strings.IndexByte("_-.", v[i-1]) < 0)
 	case leftDigits:
 		if i < 8 {
 			return false
@@ -150,8 +153,10 @@ func compileRule(r *Rule) (rule, error) {
 		out.left = leftAny
 	case "digits":
 		out.left = leftDigits
+	case "start":
+		out.left = leftStart
 	default:
-		return fail("left is neither word, digits nor any")
+		return fail("left is neither word, start, digits nor any")
 	}
 	switch r.End {
 	case "", "run":

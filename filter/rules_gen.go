@@ -2,7 +2,7 @@
 
 package filter
 
-const rulesDigest = "sha256:07b0482cef452cd4a6352e916c256b9d785ab1f229b9d4d81c144eb686ff4c1d"
+const rulesDigest = "sha256:69fd438a91d938d0050300497a5f873c0453169bc6dc60c75325d6cc77e37d2f"
 
 var builtinRules = [...]rule{
 	{id: "openai-project-key", parts: []part{{set: setToken, min: 40, max: 300}}},
@@ -115,7 +115,7 @@ var builtinRules = [...]rule{
 	{id: "backblaze-application-key", parts: []part{{set: setBase64, min: 27, max: 27}}, exact: true, distinct: 12, digits: 1},
 	{id: "age-secret-key", parts: []part{{set: setUpAlnum, min: 58, max: 58}}},
 	{id: "age-pq-secret-key", parts: []part{{set: setUpAlnum, min: 58, max: 120}}},
-	{id: "infracost-key", parts: []part{{set: setAlnum, min: 32, max: 32}}},
+	{id: "infracost-key", parts: []part{{set: setAlnum, min: 32, max: 32}}, left: leftStart},
 	{id: "prefect-key", parts: []part{{set: setAlnum, min: 36, max: 36}}},
 	{id: "harness-token", parts: []part{{set: setToken, min: 22, max: 22}, {lit: "."}, {set: setHex, min: 24, max: 24}, {lit: "."}, {set: setAlnum, min: 20, max: 20}}, exact: true},
 	{id: "octopus-api-key", parts: []part{{set: setUpAlnum, min: 26, max: 32}}, exact: true, distinct: 10, digits: 2},
@@ -188,7 +188,7 @@ var builtinRules = [...]rule{
 	{id: "atlassian-scoped", parts: []part{{set: setToken, min: 100, max: 300}}},
 	{id: "linode-token", parts: []part{{set: setLoAlnum, min: 16, max: 16}, {lit: "-"}, {set: setLoAlnum, min: 16, max: 16}}},
 	{id: "intra42", parts: []part{{set: setLower, min: 2, max: 2}, {lit: "-"}, {set: setHex, min: 64, max: 64}}},
-	{id: "gocardless-key", parts: []part{{set: setToken, min: 40, max: 40}}, exact: true, distinct: 14, digits: 2},
+	{id: "gocardless-key", parts: []part{{set: setToken, min: 40, max: 40}}, left: leftStart, exact: true, distinct: 14, digits: 2},
 	{id: "checkout-key", parts: []part{{set: setLoAlnum, min: 26, max: 32}}},
 	{id: "adyen-key", parts: []part{{set: setBase64Pad, min: 80, max: 400}}, distinct: 20, digits: 6},
 	{id: "gcp-service-account-hmac", parts: []part{{set: setUpAlnum, min: 55, max: 55}}},
@@ -212,8 +212,8 @@ var builtinRules = [...]rule{
 	{id: "crypt-bcrypt-doubled", parts: []part{{set: setDigit, min: 2, max: 2}, {lit: "$$"}, {set: setPath, min: 53, max: 53}}, left: leftAny},
 	{id: "onepassword-secret-key-6", parts: []part{{set: setUpAlnum, min: 6, max: 6}, {lit: "-"}, {set: setUpAlnum, min: 6, max: 6}, {lit: "-"}, {set: setUpAlnum, min: 5, max: 5}, {lit: "-"}, {set: setUpAlnum, min: 5, max: 5}, {lit: "-"}, {set: setUpAlnum, min: 5, max: 5}, {lit: "-"}, {set: setUpAlnum, min: 5, max: 5}}},
 	{id: "sendgrid-key-66", parts: []part{{set: setTokenDotEq, min: 66, max: 66}}, exact: true, distinct: 16, digits: 2},
-	{id: "lob-key", parts: []part{{set: setHex, min: 35, max: 35}}, exact: true},
-	{id: "lob-publishable-key", parts: []part{{set: setHex, min: 31, max: 31}}, exact: true},
+	{id: "lob-key", parts: []part{{set: setHex, min: 35, max: 35}}, left: leftStart, exact: true},
+	{id: "lob-publishable-key", parts: []part{{set: setHex, min: 31, max: 31}}, left: leftStart, exact: true},
 	{id: "cursor-key", parts: []part{{set: setHex, min: 64, max: 64}}, exact: true},
 	{id: "sourcegraph-token-instance", parts: []part{{set: setXDigit, min: 16, max: 16}, {lit: "_"}, {set: setXDigit, min: 40, max: 40}}, exact: true},
 	{id: "devin-key", parts: []part{{set: setAny64, min: 72, max: 300}}, distinct: 16},
@@ -800,7 +800,7 @@ var builtinRules = [...]rule{
 	{id: "plaid-token", parts: []part{{set: setHex, min: 8, max: 8}, {lit: "-"}, {set: setHex, min: 4, max: 4}, {lit: "-"}, {set: setHex, min: 4, max: 4}, {lit: "-"}, {set: setHex, min: 4, max: 4}, {lit: "-"}, {set: setHex, min: 12, max: 12}}},
 	{id: "razorpay-key", parts: []part{{set: setAlnum, min: 14, max: 14}}},
 	{id: "flutterwave-key", parts: []part{{set: setToken, min: 12, max: 64}}, digits: 2},
-	{id: "mollie-key", parts: []part{{set: setAlnum, min: 30, max: 30}}, exact: true, distinct: 12, digits: 2},
+	{id: "mollie-key", parts: []part{{set: setAlnum, min: 30, max: 30}}, left: leftStart, exact: true, distinct: 12, digits: 2},
 	{id: "easypost-key", parts: []part{{set: setAlnum, min: 54, max: 54}}, distinct: 16},
 	{id: "shippo-token", parts: []part{{set: setHex, min: 40, max: 40}}},
 	{id: "duffel-token", parts: []part{{set: setTokenEq, min: 43, max: 43}}},

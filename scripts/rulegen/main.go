@@ -217,6 +217,8 @@ func rulesSource(rules []filter.Rule, words []byte) []byte {
 			b.WriteString(", left: leftAny")
 		case "digits":
 			b.WriteString(", left: leftDigits")
+		case "start":
+			b.WriteString(", left: leftStart")
 		}
 		if len(r.Lookback) > 0 {
 			l := r.Lookback[0]
