@@ -300,6 +300,10 @@ func isReference(val []byte) bool {
 		}
 	case '/':
 		return len(val) > 1 && val[1] == '/'
+	case '.':
+		if bytes.HasPrefix(val, []byte("...")) {
+			return true // the end of something longer
+		}
 	}
 	for _, scheme := range [...]string{"arn:", "urn:", "vault:", "ref+", "projects/", "secretref:", "op://", "enc[", "kms:", "sealed:", "ssm:", "file:", "env:"} {
 		if hasFold(val, scheme) {
@@ -408,12 +412,12 @@ func isPathOrHost(val []byte) bool {
 	if bytes.Contains(val, []byte("://")) {
 		return true
 	}
-	path := val[0] == '/' || val[0] == '~' || bytes.HasPrefix(val, []byte("./")) || bytes.HasPrefix(val, []byte("../")) ||
+	path := val[0] == '/' || val[0] == '~' || bytes.HasPrefix(bytes.TrimLeft(val, "."), []byte("/")) ||
 		len(val) > 3 && isAlpha(val[0]) && val[1] == ':' && (val[2] == '\\' || val[2] == '/')
 	slash := bytes.IndexByte(val, '/') >= 0
 	if path && slash || slash {
 		for _, part := range bytes.FieldsFunc(val, func(r rune) bool { return r == '/' || r == '.' || r == '\\' }) {
-			if len(part) >= 8 && unlikely(part) && !isVersioned(part) {
+			if len(part) >= 8 && unlikely(part) && !isVersioned(part) && !(path && isHex(part)) { // objects and layers lie in such paths
 				return false
 			}
 		}
