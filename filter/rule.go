@@ -1,6 +1,7 @@
 package filter
 
 import (
+	"bytes"
 	"regexp"
 	"regexp/syntax"
 	"strings"
@@ -380,7 +381,7 @@ func (m *wordMarks) has(word []byte) bool {
 
 // whole reports whether all of a value has the shape of r.
 func (r *rule) whole(val []byte) bool {
-	if n := len(val); n < 12 {
+	if len(val) < 12 || bytes.ContainsAny(val, "-_.") && readable(val) {
 		return false
 	}
 	m := matchRule(val, 0, 0, r, true)
