@@ -59,7 +59,7 @@ type candidate struct {
 // same reports whether two candidates ask the same question.
 func (c *candidate) same(o *candidate) bool {
 	return c.at == o.at && c.form == o.form && c.class == o.class && c.rule == o.rule && c.shape == o.shape && c.row == o.row &&
-		c.doubt == o.doubt
+		c.doubt == o.doubt && c.bare == o.bare
 }
 
 // maxDistance is how far a value may stand from its name when only an operator is
@@ -610,7 +610,13 @@ func linkOperator(s *scan, n *nameInfo) (c candidate, ok bool) {
 		}
 	}
 	c.at = s.p
+	c.bare = n.bare && l.op == opColon && !s.quoted() // a commit, in prose
 	return c, true
+}
+
+// quoted reports whether a quote stands at p.
+func (s *scan) quoted() bool {
+	return s.p < len(s.v) && strings.IndexByte("\"'`\\", s.v[s.p]) >= 0
 }
 
 // tagEnd skips the > of a tag, also an escaped one.
@@ -1125,11 +1131,11 @@ func linkVendor(s *scan, n *nameInfo) (c candidate, ok bool) {
 		return c, false
 	}
 	s.blanks()
-	if s.operator() != opNone || s.short {
+	op := s.operator()
+	if op != opNone || s.short {
 		s.blanks()
-		said = true
 	}
-	c.bare = !said
+	c.bare = !said && (op == opNone || op == opColon && !s.quoted())
 	if s.short || !s.more() || s.v[s.p] == '\n' || s.p-n.end > 2*maxDistance {
 		return c, false
 	}
