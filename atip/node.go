@@ -1,6 +1,8 @@
 package atip
 
-import "strings"
+import (
+	"strings"
+)
 
 // Arities beside a fixed number of words.
 const (
@@ -415,4 +417,69 @@ func (n *node) fromDescendants(flag string) (o *option, conflict bool) {
 		return nil, true
 	}
 	return o, false
+}
+
+// Value is a three-valued truth. The zero value is Unknown: what a document does
+// not state is never read as "no".
+type Value uint8
+
+// The three truth values.
+const (
+	Unknown Value = iota
+	No
+	Yes
+)
+
+// String returns "unknown", "no" or "yes".
+func (v Value) String() string {
+	switch v {
+	case No:
+		return "no"
+	case Yes:
+		return "yes"
+	}
+	return "unknown"
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (v Value) MarshalText() ([]byte, error) { return []byte(v.String()), nil }
+
+// Of turns a stated JSON boolean into a Value.
+func Of(b bool) Value {
+	if b {
+		return Yes
+	}
+	return No
+}
+
+// Primes reports whether the tool says that it has the Prime Directive: a command prime of
+// its own, or the feature. A document that only guesses says nothing.
+func (d *Document) Primes() bool {
+	if d.Inferred() {
+		return false
+	}
+	root := d.rootNode()
+	if _, found := d.primeNode(root); found {
+		return true
+	}
+	has := false
+	d.root().get("atip").get("features").items(func(_ int, v val) { has = has || v.str() == "prime" })
+	return has
+}
+
+func (d *Document) primeNode(root *node) (*node, bool) {
+	if root.rec != nil {
+		n, abbreviated := root.lookup("prime")
+		return n, n != nil && !abbreviated
+	}
+	if v := root.kids.get("prime"); v.ok() {
+		return root.child("prime", v), true
+	}
+	return nil, false
+}
+
+// PrimesMetadata reports whether prime takes --metadata.
+func (d *Document) PrimesMetadata() bool {
+	n, found := d.primeNode(d.rootNode())
+	return found && n.own("--metadata") != nil
 }

@@ -2,7 +2,9 @@ package policy
 
 import (
 	"math/bits"
+	"path"
 	"sort"
+	"time"
 
 	"github.com/atip-dev/atip-exec/atip"
 )
@@ -338,4 +340,343 @@ func (s *Set) eachAlone(req Request) bool {
 		}
 	}
 	return true
+}
+
+// Undo says how far what a step does to the workspace can be taken back. The zero value is
+// not at all.
+type Undo uint8
+
+// Degrees of undo in ascending order.
+const (
+	UndoNo Undo = iota
+	UndoPartly
+	UndoYes
+)
+
+// String returns the name used in policy documents.
+func (u Undo) String() string { return [...]string{"no", "partly", "yes"}[min(u, UndoYes)] }
+
+// MarshalText implements encoding.TextMarshaler.
+func (u Undo) MarshalText() ([]byte, error) { return []byte(u.String()), nil }
+
+// undoCond reads the condition. A worse call is one that can be taken back less, so a rule that
+// loosens names what must be there at least, and one that restricts what is there at most.
+func (r *reader) undoCond(v *atip.Node, proven bool) *Undo {
+	u := map[string]Undo{"no": UndoNo, "partly": UndoPartly, "yes": UndoYes}[r.oneOf(v, "yes", "partly", "no")]
+	if proven && u == UndoNo {
+		r.fail(v, `undo "no" cannot loosen: use "yes"`)
+	}
+	if !proven && u == UndoYes {
+		r.fail(v, `undo "yes" cannot restrict, as what cannot be undone would escape: use "no" or "partly"`)
+	}
+	return &u
+}
+
+func undoIs(want, have Undo, proven bool) bool {
+	if proven {
+		return have >= want
+	}
+	return have <= want
+}
+
+// UndoPolicy is the merged undo object; zero means that nothing was said.
+type UndoPolicy struct {
+	Mode     string // "", "auto", "always", "off"
+	MaxBytes int64  // of the copies of one workspace
+	MaxAge   time.Duration
+	Exclude  []string // patterns of names that are not copied
+}
+
+type undoDoc struct {
+	UndoPolicy
+	set, excludeSet bool
+}
+
+func (r *reader) undo(v *atip.Node) undoDoc {
+	u := undoDoc{set: true}
+	r.object(v, "undo", func(key string, e *atip.Node) bool {
+		switch key {
+		case "mode":
+			u.Mode = r.oneOf(e, "auto", "always", "off")
+		case "maxBytes":
+			u.MaxBytes = r.integer(e, 1<<20, 1<<40)
+		case "maxAge":
+			u.MaxAge = r.duration(e)
+		case "exclude":
+			u.Exclude, u.excludeSet = r.strings(e), true
+			for i, p := range u.Exclude {
+				if _, err := path.Match(p, ""); err != nil || p == "" || path.IsAbs(p) {
+					r.fail(e.Items[i], "%q is not a pattern of a name or of a path in the workspace", p)
+				}
+			}
+		default:
+			return false
+		}
+		return true
+	})
+	return u
+}
+
+// Undo returns the merged undo object. A lower layer may only keep more: what an upper one
+// says is a floor, and what is left out is what all leave out.
+func (s *Set) Undo() UndoPolicy {
+	var p UndoPolicy
+	rank := map[string]int{"off": 1, "auto": 2, "always": 3}
+	excluded := false
+	for _, d := range s.docs {
+		x := &d.undo
+		if !x.set {
+			continue
+		}
+		mayLess := owner(d)
+		if x.Mode != "" && (p.Mode == "" && (mayLess || x.Mode == "always") || p.Mode != "" && rank[x.Mode] > rank[p.Mode]) {
+			p.Mode = x.Mode
+		}
+		if p.MaxBytes == 0 && mayLess || x.MaxBytes > p.MaxBytes && p.MaxBytes != 0 {
+			p.MaxBytes = x.MaxBytes
+		}
+		if p.MaxAge == 0 && mayLess || x.MaxAge > p.MaxAge && p.MaxAge != 0 {
+			p.MaxAge = x.MaxAge
+		}
+		switch {
+		case !x.excludeSet:
+		case !excluded && mayLess:
+			p.Exclude, excluded = x.Exclude, true
+		case excluded:
+			p.Exclude = intersect(p.Exclude, x.Exclude)
+		}
+	}
+	return p
+}
+
+// AsksUndo reports whether a rule of a document depends on what can be taken back; the
+// built-in ones do, as far as their switch is on.
+func (s *Set) AsksUndo() bool {
+	asks := func(r *rule) bool {
+		for _, w := range append([]when{r.when}, r.unless...) {
+			if w.undo != nil && r.layer != LayerBuiltin {
+				return true
+			}
+		}
+		return false
+	}
+	for _, list := range [...][]*rule{s.restrict, s.allow} {
+		for _, r := range list {
+			if asks(r) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Action is the outcome for a step or a whole request. The zero value denies; of
+// two actions the smaller is the stricter.
+type Action uint8
+
+// The actions, strictest first.
+const (
+	Deny Action = iota
+	Confirm
+	Allow
+)
+
+// String returns the name used in policy documents.
+func (a Action) String() string {
+	switch a {
+	case Allow:
+		return "allow"
+	case Confirm:
+		return "confirm"
+	}
+	return "deny"
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (a Action) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
+
+// ActionByName is the inverse of String.
+func ActionByName(name string) (Action, bool) {
+	switch name {
+	case "deny":
+		return Deny, true
+	case "confirm":
+		return Confirm, true
+	case "allow":
+		return Allow, true
+	}
+	return Deny, false
+}
+
+// Layer says where a document comes from, and with it what it may loosen. A
+// larger layer is further below: it can be bounded by every smaller one.
+type Layer uint8
+
+// The layers, from the one above all to the narrowest.
+const (
+	LayerBuiltin   Layer = iota
+	LayerManaged         // /etc/agent-tools, owned by root
+	LayerOrg             // fetched from an organisation's registry: tightens only
+	LayerUser            // the user's own policy.json
+	LayerProject         // found in the workspace: tightens only until trusted
+	LayerFlag            // --policy, --profile, environment: agents type flags, so never loosens
+	LayerDelegated       // a lead agent's restrictions: never loosens
+)
+
+// NumLayers is the number of layers.
+const NumLayers = int(LayerDelegated) + 1
+
+// String returns the name shown before a rule's id.
+func (l Layer) String() string {
+	return [...]string{"builtin", "managed", "org", "user", "project", "flag", "delegated"}[l]
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (l Layer) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
+
+// Restricts reports whether a document restricts anything beyond the built-in policy: by a
+// rule. A delegation is held when the run is planned and by the sandbox.
+func (s *Set) Restricts() bool {
+	for _, r := range s.restrict {
+		if r.layer != LayerBuiltin {
+			return true
+		}
+	}
+	return false
+}
+
+// Written returns the set without the built-in rules and without a default: what documents
+// restrict, and nothing else. Programs that code of the workspace starts are judged by it, as they could do no
+// more than that code, which has the same sandbox.
+func (s *Set) Written() *Set {
+	out := *s
+	out.dflt, out.restrict = Allow, nil
+	for _, r := range s.restrict {
+		if r.layer != LayerBuiltin {
+			out.restrict = append(out.restrict, r)
+		}
+	}
+	return &out
+}
+
+// Defers reports whether planning may leave words that are not known to the decision at
+// execve.
+func (s *Set) Defers() bool { return s.switches&switchBit("defer") != 0 }
+
+// FetchesDeclared reports whether what a project declares may be fetched in a run of its own
+// before a command that would ask for the network.
+func (s *Set) FetchesDeclared() bool { return s.switches&switchBit("declared_dependencies") != 0 }
+
+// Decision is the outcome for a request. Its zero value denies and grants nothing.
+type Decision struct {
+	Action  Action         `json:"action"`
+	Steps   []StepDecision `json:"steps"`
+	Reasons []Reason       `json:"reasons"`
+	Grants  Grants         `json:"grants"`
+	Lifted  []Lift         `json:"lifted,omitempty"`
+	// Warnings are about this request; those about documents are the Set's.
+	Warnings []string `json:"warnings,omitempty"`
+	// Trust is set if the verdict on an executable alone denies (E2101).
+	Trust bool `json:"trust,omitempty"`
+	// Alternatives are ways to reach the same without asking, such as running the
+	// steps separately. They never say how to approve.
+	Alternatives []string `json:"alternatives,omitempty"`
+}
+
+// StepDecision is the outcome for one step.
+type StepDecision struct {
+	Action Action                      `json:"action"`
+	Values [atip.NumEffects]atip.Value `json:"-"` // effects as believed under the final grants
+	Danger atip.Set                    `json:"-"` // effects that are or may be dangerous
+	Grants atip.Set                    `json:"-"`
+	Rules  []string                    `json:"rules"` // the rules that decided, layer/id
+	Lifted []Lift                      `json:"lifted,omitempty"`
+}
+
+// Reason is one rule's part in the decision.
+type Reason struct {
+	Rule    string `json:"rule"` // layer/id
+	File    string `json:"file,omitempty"`
+	Line    int    `json:"line,omitempty"`
+	Col     int    `json:"col,omitempty"`
+	Action  Action `json:"action"`
+	Maybe   bool   `json:"maybe,omitempty"` // it rests on an effect that is unknown
+	Text    string `json:"text"`
+	Suggest string `json:"suggest,omitempty"`
+	Step    int    `json:"step"`
+}
+
+// Lift records that an allow rule of a lower layer set a restrictive rule aside.
+type Lift struct {
+	Rule string `json:"rule"`
+	By   string `json:"by"`
+}
+
+// NetMode is how much network the whole run gets.
+type NetMode uint8
+
+// Network modes in ascending order.
+const (
+	NetNone      NetMode = iota
+	NetLoopback          // a loopback of its own, nothing of the host
+	NetAllowlist         // the hosts listed
+	NetFull
+)
+
+// String returns the mode's name.
+func (m NetMode) String() string { return [...]string{"none", "loopback", "allowlist", "full"}[m] }
+
+// MarshalText implements encoding.TextMarshaler.
+func (m NetMode) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
+
+// Grants is the union of what all steps may do: one string is one sandbox. For a
+// Confirm it is what an approval would cover; for a Deny it is empty.
+type Grants struct {
+	Effects atip.Set        `json:"-"`
+	Paths   []atip.Resource `json:"paths,omitempty"`
+	Hosts   []string        `json:"hosts,omitempty"`
+	Net     NetMode         `json:"net"`
+	// NetKnown: whoever gets network is a known tool. Only then may a sandbox that
+	// cannot tell hosts apart turn an allowlist into full network.
+	NetKnown bool `json:"netKnown,omitempty"`
+}
+
+// lift returns what is left of a restrictive rule after the allow rules of lower
+// layers, and the rule that lifted it.
+func (s *Set) lift(r *rule, action Action, matched []*rule, j *judged) (left Action, by *rule) {
+	left = action
+	if r.layer == LayerOrg || r.floor <= action {
+		return left, nil
+	}
+	for _, a := range matched {
+		switch {
+		case a.layer <= r.layer,
+			r.decision == Deny && !s.named(a, r),
+			r.needsDigest && !j.namesDigest(a):
+			continue
+		}
+		if r.floor > left || r.floor == left && by != nil && a.name() < by.name() {
+			left, by = r.floor, a
+		}
+	}
+	return left, by
+}
+
+// named reports whether an allow rule names the upper deny rule it replaces, and
+// every ceiling between them admits that.
+func (s *Set) named(a, r *rule) bool {
+	if !contains(a.lifts, r.id) && !contains(a.lifts, r.name()) {
+		return false
+	}
+	for _, d := range s.docs {
+		c := d.ceiling
+		if c != nil && c.hasLifts && d.source.Layer < a.layer && !contains(c.lifts, r.id) && !contains(c.lifts, r.name()) {
+			return false
+		}
+	}
+	return true
+}
+
+func (j *judged) namesDigest(a *rule) bool {
+	return j.step.File.Digest != "" && contains(a.when.tool, "sha256:"+j.step.File.Digest)
 }

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"maps"
+	"strings"
 	"time"
 )
 
@@ -238,4 +239,196 @@ func intersect(a, b []string) []string {
 		}
 	}
 	return out
+}
+
+// Approval returns the merged approval object. Keys come from the managed and the
+// user's layer only: a repository cannot name who may approve.
+func (s *Set) Approval() ApprovalPolicy {
+	p := ApprovalPolicy{MinLevel: map[string]int{}}
+	for _, d := range s.docs {
+		x := &d.approval
+		for k, v := range x.MinLevel {
+			p.MinLevel[k] = max(p.MinLevel[k], v)
+		}
+		p.MaxAge = least(p.MaxAge, x.MaxAge)
+		if p.Lock == "" {
+			p.Lock = x.Lock
+		}
+		if !owner(d) {
+			continue
+		}
+		p.Approvers = append(p.Approvers, x.Approvers...)
+		p.LockKeys = union(p.LockKeys, x.LockKeys)
+		p.LockApplies = p.LockApplies || x.LockApplies || d.profile == "ci"
+		if p.Command == "" {
+			p.Command = x.Command
+		}
+	}
+	return p
+}
+
+// Budgets returns the merged budgets: a layer that only tightens can lower a
+// budget but not create one.
+func (s *Set) Budgets() Budgets {
+	b := Budgets{Rate: map[string]string{}}
+	for _, d := range s.docs {
+		b.Billable = stricterBudget(b.Billable, d.budgets.Billable, owner(d))
+		b.RemoteMutation = stricterBudget(b.RemoteMutation, d.budgets.RemoteMutation, true)
+		for tool, rate := range d.budgets.Rate {
+			if old, ok := b.Rate[tool]; !ok || perHour(rate) < perHour(old) {
+				b.Rate[tool] = rate
+			}
+		}
+	}
+	return b
+}
+
+func stricterBudget(a, b Budget, create bool) Budget {
+	switch {
+	case !b.Set, !a.Set && !create:
+		return a
+	case !a.Set, b.Max < a.Max, b.Max == a.Max && b.Window > a.Window:
+		return b
+	}
+	return a
+}
+
+// perHour turns a rate that the parser has checked into calls per hour.
+func perHour(rate string) int {
+	n, unit, _ := strings.Cut(rate, "/")
+	v := 0
+	for _, c := range n {
+		v = v*10 + int(c-'0')
+	}
+	switch unit {
+	case "s":
+		return v * 3600
+	case "m":
+		return v * 60
+	}
+	return v
+}
+
+// Analysis returns the merged limits for reading shell strings.
+func (s *Set) Analysis() Analysis {
+	var a Analysis
+	for _, d := range s.docs {
+		x := &d.analysis
+		a.MaxBytes = least(a.MaxBytes, x.MaxBytes)
+		a.MaxNodes = least(a.MaxNodes, x.MaxNodes)
+		a.MaxSteps = least(a.MaxSteps, x.MaxSteps)
+		a.MaxNesting = least(a.MaxNesting, x.MaxNesting)
+		a.MaxUnroll = least(a.MaxUnroll, x.MaxUnroll)
+	}
+	return a
+}
+
+// Delegable lists what each document lets a delegation carry at most; a delegation
+// must fit them all.
+func (s *Set) Delegable() []Delegable {
+	var out []Delegable
+	for _, d := range s.docs {
+		if d.delegable != nil {
+			out = append(out, *d.delegable)
+		}
+	}
+	return out
+}
+
+// Credentials says what becomes of a credential that a command below a run needs and
+// its sandbox does not have.
+type Credentials uint8
+
+// What may become of such a credential; the zero value gives nothing.
+const (
+	CredentialsWithheld Credentials = iota
+	CredentialsByParent             // the parent run decides anew and starts the command itself
+	CredentialsPassed               // a delegated run gets those of the tools that were delegated
+)
+
+// Credentials merges delegation.credentials: whoever withholds wins, and only a user's or
+// a managed policy gives away.
+func (s *Set) Credentials() Credentials {
+	out := CredentialsByParent
+	for _, d := range s.docs {
+		switch {
+		case d.credentials == "withhold":
+			return CredentialsWithheld
+		case d.credentials == "pass" && owner(d):
+			out = CredentialsPassed
+		}
+	}
+	return out
+}
+
+// TrustPolicy returns the merged trust object: the managed layer wins over the
+// user's, and every other layer only tightens.
+func (s *Set) TrustPolicy() TrustPolicy {
+	p := TrustPolicy{Pins: map[string][]string{}}
+	for _, d := range s.docs {
+		x := &d.trust
+		p.RequireMetadata = p.RequireMetadata || x.RequireMetadata
+		p.RequireTool = p.RequireTool || x.RequireTool
+		p.MinimumSLSALevel = max(p.MinimumSLSALevel, x.MinimumSLSALevel)
+		p.Revoked = union(p.Revoked, x.Revoked)
+		p.RevokedSigners = append(p.RevokedSigners, x.RevokedSigners...)
+		switch {
+		case owner(d):
+			p.Signers = append(p.Signers, x.Signers...)
+			p.Builders = append(p.Builders, x.Builders...)
+		case x.SignersSet:
+			p.SignerFilters = append(p.SignerFilters, x.Signers)
+		}
+		p.MaxRootAge = least(p.MaxRootAge, x.MaxRootAge)
+		p.MaxStateAge = least(p.MaxStateAge, x.MaxStateAge)
+		p.OnUnsigned = replaceAction(p.OnUnsigned, x.OnUnsigned, owner(d))
+		p.OnUnverified = replaceAction(p.OnUnverified, x.OnUnverified, owner(d))
+		for name, digests := range x.Pins {
+			if old, pinned := p.Pins[name]; pinned {
+				p.Pins[name] = intersect(old, digests)
+			} else if owner(d) {
+				p.Pins[name] = digests
+			}
+			// A pin vouches for a file, so a project cannot add one.
+		}
+		if x.SystemPathsSet {
+			switch {
+			case p.SystemPathsSet:
+				p.SystemPaths = intersect(p.SystemPaths, x.SystemPaths)
+			case owner(d):
+				p.SystemPaths, p.SystemPathsSet = x.SystemPaths, true
+			}
+		}
+		if !owner(d) {
+			continue
+		}
+		p.ExpectationsOff = p.ExpectationsOff || x.ExpectationsOff
+		if p.DistroTrust == "" {
+			p.DistroTrust = x.DistroTrust
+		}
+		if p.Scripts == "" {
+			p.Scripts = x.Scripts
+		}
+		if p.Recheck == "" {
+			p.Recheck = x.Recheck
+		}
+	}
+	return p
+}
+
+// replaceAction merges onUnsigned and onUnverified. Unset, the verdict's own
+// action holds, which is never looser than confirm.
+func replaceAction(old, now string, owner bool) string {
+	switch {
+	case now == "":
+		return old
+	case old == "":
+		if now == "allow" && !owner {
+			return old
+		}
+		return now
+	}
+	a, _ := ActionByName(old)
+	b, _ := ActionByName(now)
+	return min(a, b).String()
 }

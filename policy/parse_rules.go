@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"path"
 	"strings"
 	"time"
 
@@ -226,4 +227,307 @@ func validID(s string) bool {
 		}
 	}
 	return true
+}
+
+// when reads a condition. proven is set where the condition loosens (an allow
+// rule, an exception to a restrictive one): there, conditions that a worse call
+// would satisfy more easily are refused, so that more danger never loosens.
+func (r *reader) when(v *atip.Node, proven bool) when {
+	var w when
+	r.object(v, "a condition", func(key string, e *atip.Node) bool {
+		r.notEmpty(e)
+		switch key {
+		case "tool":
+			w.tool = r.tools(e)
+		case "command":
+			r.items(e, func(c *atip.Node) { w.command = append(w.command, strings.Fields(r.str(c))) })
+		case "option":
+			r.entries(e, func(name string, o *atip.Node) { w.option = append(w.option, r.option(name, o)) })
+		case "effects":
+			r.entries(e, func(k string, o *atip.Node) { w.effects = append(w.effects, r.effectCond(k, o, proven)) })
+		case "anyEffect":
+			w.anyEffect = r.grants(e)
+			if proven {
+				r.failKey(e, "anyEffect names dangers: it cannot loosen")
+			}
+		case "path":
+			w.path = r.pathCond(e)
+		case "host":
+			w.host = r.hosts(e)
+		default:
+			return r.whenFacts(&w, key, e, proven)
+		}
+		return true
+	})
+	return w
+}
+
+// notEmpty refuses an empty list: nobody can tell whether it means all or nothing.
+func (r *reader) notEmpty(v *atip.Node) {
+	if v.Kind == atip.KindArray && len(v.Items) == 0 {
+		r.fail(v, "%s is an empty list", label(v))
+	}
+}
+
+// whenFacts reads the conditions that are about the executable and the run.
+func (r *reader) whenFacts(w *when, key string, e *atip.Node, proven bool) bool {
+	flag := func() *bool { b := r.boolean(e); return &b }
+	switch key {
+	case "trust":
+		r.object(e, "trust", func(k string, o *atip.Node) bool {
+			r.notEmpty(o)
+			switch k {
+			case "level":
+				w.level = r.strings(o)
+				for i, l := range w.level {
+					if levelRank(l) < 0 {
+						r.fail(o, "unknown trust level %q", w.level[i])
+					}
+				}
+			case "reason":
+				w.reason = r.strings(o)
+			default:
+				return false
+			}
+			return true
+		})
+	case "rank":
+		r.object(e, "rank", func(k string, o *atip.Node) bool {
+			if k != "below" && k != "atLeast" {
+				return false
+			}
+			rank, ok := rankByName(r.str(o))
+			if !ok {
+				r.fail(o, "unknown rank %q", o.Text)
+			}
+			if k == "below" {
+				w.rankBelow = &rank
+				if proven {
+					r.failKey(o, "a low rank cannot loosen: use atLeast")
+				}
+			} else {
+				w.rankAtLeast = &rank
+				if !proven {
+					r.failKey(o, "a rule that restricts only high ranks is loosened by a lower one: use below")
+				}
+			}
+			return true
+		})
+	case "metadata":
+		w.metadata = r.strings(e)
+		for _, m := range w.metadata {
+			if !contains(channels[:], m) {
+				r.fail(e, "unknown metadata source %q", m)
+			}
+		}
+	case "confidence":
+		r.items(e, func(c *atip.Node) {
+			switch r.oneOf(c, "exact", "bounded", "opaque") {
+			case "exact":
+				w.confidence = append(w.confidence, Exact)
+			case "bounded":
+				w.confidence = append(w.confidence, Bounded)
+			default:
+				w.confidence = append(w.confidence, Opaque)
+			}
+		})
+	case "edge":
+		r.items(e, func(c *atip.Node) {
+			for k := EdgeUnknown; k <= ForkBomb; k++ {
+				if k.String() == c.Text {
+					w.edge = append(w.edge, k)
+					return
+				}
+			}
+			r.fail(c, "unknown edge %q", r.str(c))
+		})
+	case "unknownOptions":
+		w.unknownOptions = flag()
+		if *w.unknownOptions == proven {
+			r.fail(e, "unknownOptions must be %v here", !proven)
+		}
+	case "cwd":
+		w.cwd = r.strings(e)
+	case "ci":
+		w.ci = flag()
+	case "delegated":
+		w.delegated = flag()
+	case "agent":
+		w.agent = r.strings(e)
+		if proven {
+			r.failKey(e, "agent is a label that the caller sets: it cannot loosen")
+		}
+	case "code":
+		r.items(e, func(c *atip.Node) {
+			for k := CodeNone; k <= CodeOpaque; k++ {
+				if k.String() == c.Text {
+					w.code = append(w.code, k)
+					return
+				}
+			}
+			r.fail(c, "unknown kind of code %q", r.str(c))
+		})
+	case "known":
+		w.known = flag()
+		if *w.known != proven {
+			r.fail(e, "known must be %v here", proven)
+		}
+	case "confined":
+		w.confined = flag()
+		if *w.confined != proven {
+			r.fail(e, "confined must be %v here", proven)
+		}
+	case "trackedClean":
+		w.trackedClean = flag()
+	case "declared":
+		w.declared = flag()
+	case "undo":
+		w.undo = r.undoCond(e, proven)
+	default:
+		return false
+	}
+	return true
+}
+
+// channels are the metadata sources, as Provenance.Channel names them.
+var channels = [...]string{"override", "native", "shim", "registry", "builtin", "user", "probe", "inferred", "none"}
+
+func (r *reader) tools(v *atip.Node) []string {
+	out := r.strings(v)
+	for _, t := range out {
+		switch {
+		case strings.HasPrefix(t, "sha256:"):
+			if len(t) != 7+64 || strings.Trim(t[7:], "0123456789abcdef") != "" {
+				r.fail(v, "%q is not a digest: sha256: and 64 lower case hexadecimal digits", t)
+			}
+		case strings.HasPrefix(t, "/"):
+			if path.Clean(t) != t {
+				r.fail(v, "%q is not a clean path", t)
+			}
+		case strings.ContainsAny(t, "/ \t"):
+			r.fail(v, "%q is not a tool: a base name, an absolute path or a digest", t)
+		}
+	}
+	return out
+}
+
+func (r *reader) option(name string, v *atip.Node) optionCond {
+	o := optionCond{name: strings.TrimLeft(name, "-")}
+	if o.name == "" {
+		r.failKey(v, "%q is not an option", name)
+	}
+	switch v.Kind {
+	case atip.KindTrue:
+		o.any = true
+	case atip.KindString:
+		o.value = v.Text
+	default:
+		r.fail(v, "option %s must be true or a pattern for its value", name)
+	}
+	return o
+}
+
+func (r *reader) effectCond(key string, v *atip.Node, proven bool) effectCond {
+	if key == "irreversible" {
+		return effectCond{atip.Reversible, !r.boolean(v)}
+	}
+	e, ok := atip.EffectByKey(key)
+	if !ok {
+		r.failKey(v, "unknown effect %q", key)
+		return effectCond{}
+	}
+	c := effectCond{e, r.boolean(v)}
+	if !proven && !c.dangerous() {
+		r.fail(v, "%s: %v is harmless: a confirm or deny rule names the dangerous value", key, c.value)
+	}
+	return c
+}
+
+// dangerous reports whether the condition names the dangerous value.
+func (c effectCond) dangerous() bool { return atip.Of(c.value) == c.effect.Dangerous() }
+
+func (r *reader) pathCond(v *atip.Node) *pathCond {
+	p := &pathCond{}
+	r.object(v, "path", func(key string, e *atip.Node) bool {
+		r.notEmpty(e)
+		switch key {
+		case "class":
+			r.items(e, func(c *atip.Node) {
+				if c.Kind == atip.KindString && c.Text == "workspace*" {
+					p.class |= workspaceClasses
+					return
+				}
+				class, ok := atip.ClassByName(r.str(c))
+				if !ok {
+					r.fail(c, "unknown path class %q", c.Text)
+				}
+				p.class |= 1 << class
+			})
+		case "glob":
+			p.glob = r.strings(e)
+			for _, g := range p.glob {
+				if !strings.HasPrefix(g, "/") && !strings.HasPrefix(g, "**/") {
+					r.fail(e, "%q: a path pattern begins with / or **/", g)
+				}
+			}
+		case "access":
+			r.items(e, func(a *atip.Node) {
+				bit := accessBit(r.str(a))
+				if bit == 0 {
+					r.fail(a, "unknown access %q", a.Text)
+				}
+				p.access |= bit
+			})
+		case "recursive":
+			p.recursive = r.boolean(e)
+		case "in":
+			p.in = r.oneOf(e, "workspace")
+		case "notIn":
+			p.notIn = r.oneOf(e, "workspace")
+		case "named":
+			p.named = r.boolean(e)
+		default:
+			return false
+		}
+		return true
+	})
+	return p
+}
+
+func accessBit(name string) atip.Access {
+	for b := atip.AccessRead; b <= atip.AccessSecret; b <<= 1 {
+		if b.String() == name {
+			return b
+		}
+	}
+	return 0
+}
+
+func (r *reader) hosts(v *atip.Node) []hostPattern {
+	var out []hostPattern
+	r.items(v, func(e *atip.Node) {
+		h, ok := parseHostPattern(r.str(e))
+		if !ok {
+			r.fail(e, "%q is not a host: a name, *.name, an address, a CIDR, or one of public named service loopback private metadata", e.Text)
+		}
+		out = append(out, h)
+	})
+	return out
+}
+
+// levelRank orders trust levels; -1 for a word that is none.
+func levelRank(level string) int {
+	switch level {
+	case "COMPROMISED":
+		return 0
+	case "PROVENANCE_FAIL":
+		return 1
+	case "UNSIGNED":
+		return 2
+	case "UNVERIFIED":
+		return 3
+	case "VERIFIED":
+		return 4
+	}
+	return -1
 }

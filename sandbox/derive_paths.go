@@ -3,6 +3,7 @@ package sandbox
 import (
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/internal/subpath"
@@ -280,4 +281,253 @@ func (d *deriver) canonical(path string) string {
 		return ""
 	}
 	return canonical
+}
+
+// caches points the package managers in use at private caches. A shared cache that a
+// run could write would let it poison all later runs.
+func (d *deriver) caches() {
+	if d.p.Private == "" {
+		return
+	}
+	w := d.p.Private
+	offline := d.p.Net.Mode == NetNone || d.p.Net.Mode == NetLoopback
+	for _, family := range d.in.Families {
+		switch family {
+		case "go":
+			d.env("GOCACHE", w+"/go-build")
+			host := d.goModCache()
+			if build := d.cacheDir("GOCACHE", "go-build"); build != "" {
+				d.overlay("go-build", build, map[string]string{"GOCACHE": build})
+			}
+			layers := len(d.p.Overlays)
+			d.overlay("gomod", host, map[string]string{"GOMODCACHE": host, "GOPROXY": d.in.Getenv("GOPROXY")})
+			if offline {
+				// It notes there what it found out about the commit at hand, and warns if it cannot.
+				d.p.Layered = len(d.p.Overlays) > layers
+				d.optional(host, Read, "cache")
+				if _, dir, err := d.in.Files.Resolve(host); err != nil || !dir {
+					d.env("GOMODCACHE", w+"/gomod") // where an earlier run with network left what it fetched
+				}
+				continue
+			}
+			d.env("GOMODCACHE", w+"/gomod")
+			if host != "" {
+				d.optional(host, Read, "cache")
+				old := d.in.Getenv("GOPROXY")
+				if old == "" {
+					old = "https://proxy.golang.org,direct"
+				}
+				d.env("GOPROXY", "file://"+host+"/cache/download,"+old)
+			}
+		case "npm":
+			d.env("npm_config_cache", w+"/npm")
+			// It asks for a newer npm at the end of whatever it did, and tries for a minute.
+			d.env("npm_config_update_notifier", "false")
+			if offline {
+				d.env("npm_config_fetch_retries", "0")
+			}
+			cache := d.in.Getenv("npm_config_cache")
+			if cache == "" && d.in.Home != "" {
+				cache = d.in.Home + "/.npm"
+			}
+			if cache != "" {
+				d.overlay("npm", cache+"/_cacache", map[string]string{"npm_config_cache": cache,
+					"npm_config_logs_dir": w + "/npm-logs"})
+			}
+		case "pip":
+			d.env("PIP_CACHE_DIR", w+"/pip")
+			d.env("UV_CACHE_DIR", w+"/uv")
+			if offline {
+				d.env("PIP_RETRIES", "0")
+			}
+			for _, c := range [...][2]string{{"PIP_CACHE_DIR", "pip"}, {"UV_CACHE_DIR", "uv"}} {
+				if dir := d.cacheDir(c[0], c[1]); dir != "" {
+					d.overlay(c[1], dir, map[string]string{c[0]: dir})
+				}
+			}
+		case "cargo":
+			d.cargo()
+		case "maven":
+			d.maven()
+		}
+	}
+}
+
+// cargo has its caches beside settings, credentials and programs. So its home is one of the
+// workspace, in which links lead to the host's caches where those are of use: in a private
+// root, where a layer lies over them, and without network, where nothing can be fetched
+// that would have to be written.
+func (d *deriver) cargo() {
+	own, linked := d.p.Private+"/cargo", d.p.Private+"/cargo-host"
+	d.env("CARGO_HOME", own)
+	host := d.in.Getenv("CARGO_HOME")
+	if host == "" && d.in.Home != "" {
+		host = d.in.Home + "/.cargo"
+	}
+	if rustup := d.in.Getenv("RUSTUP_HOME"); rustup != "" {
+		d.optional(rustup+"/toolchains", d.rights(Read|Exec), "cache")
+		d.optional(rustup+"/settings.toml", Read, "cache")
+	}
+	if host == "" {
+		return
+	}
+	for _, name := range [...]string{"registry", "git"} {
+		canonical, dir, err := d.in.Files.Resolve(host + "/" + name)
+		if err != nil || !dir || d.tooWide(canonical) != "" || d.stray(host+"/"+name, canonical, dir, "cache") != "" {
+			continue
+		}
+		d.optional(canonical, Read, "cache")
+		d.p.Links = append(d.p.Links, link{Name: "cargo-host/" + name, Target: canonical})
+		d.overlay("cargo-"+name, canonical, map[string]string{"CARGO_HOME": linked})
+	}
+	caches := len(d.p.Links) > 0
+	for _, path := range d.in.CargoSettings {
+		canonical, dir, err := d.in.Files.Resolve(path)
+		if err != nil || dir || d.stray(path, canonical, dir, "cargo") != "" {
+			continue
+		}
+		d.optional(canonical, Read, "cargo")
+		// Below the directory that holds a .cargo cargo finds them by itself, and would
+		// count them twice.
+		if filepath.Base(host) != ".cargo" || !subpath.Within(d.p.Workspace, filepath.Dir(host)) {
+			for _, home := range [...]string{"cargo/", "cargo-host/"} {
+				d.p.Links = append(d.p.Links, link{Name: home + filepath.Base(path), Target: canonical})
+			}
+		}
+	}
+	if caches && (d.p.Net.Mode == NetNone || d.p.Net.Mode == NetLoopback) {
+		d.env("CARGO_HOME", linked)
+	}
+}
+
+// maven has its repository beside settings with passwords, and no variable of its own for
+// it. Without network the host's can be read; with it, a run has its own.
+func (d *deriver) maven() {
+	host := ""
+	if d.in.Home != "" {
+		host = d.in.Home + "/.m2/repository"
+	}
+	_, dir, err := d.in.Files.Resolve(host)
+	options := d.in.Getenv("MAVEN_OPTS")
+	d.optional(host, Read, "cache")
+	d.overlay("maven", host, map[string]string{"MAVEN_OPTS": options})
+	offline := d.p.Net.Mode == NetNone || d.p.Net.Mode == NetLoopback
+	if own := d.p.Private + "/maven"; (err != nil || !dir || !offline) && !strings.ContainsAny(own, " \t") {
+		d.env("MAVEN_OPTS", strings.TrimLeft(options+" -Dmaven.repo.local="+own, " "))
+	}
+}
+
+// cacheDir is where a tool keeps the user's cache: as the variable says, or under its
+// name in the cache directory.
+func (d *deriver) cacheDir(variable, name string) string {
+	if dir := d.in.Getenv(variable); dir != "" {
+		return dir
+	}
+	if dir := d.in.Getenv("XDG_CACHE_HOME"); dir != "" {
+		return dir + "/" + name
+	}
+	if d.in.Home == "" {
+		return ""
+	}
+	return d.in.Home + "/.cache/" + name
+}
+
+// goModCache is where go keeps the user's modules.
+func (d *deriver) goModCache() string {
+	if dir := d.in.Getenv("GOMODCACHE"); dir != "" {
+		return dir
+	}
+	if dir := d.in.Getenv("GOPATH"); dir != "" {
+		return dir + "/pkg/mod"
+	}
+	if d.in.Home == "" {
+		return ""
+	}
+	return d.in.Home + "/go/pkg/mod"
+}
+
+// expand makes a path of a policy or a document absolute.
+func expand(path, home, base string) string {
+	switch {
+	case path == "~":
+		path = home
+	case strings.HasPrefix(path, "~/"):
+		if home == "" {
+			return ""
+		}
+		path = home + path[1:]
+	}
+	if path == "" {
+		return ""
+	}
+	if !filepath.IsAbs(path) {
+		if base == "" {
+			return ""
+		}
+		path = base + "/" + path
+	}
+	return filepath.Clean(path)
+}
+
+// covered reports whether have allows all that want asks for.
+func covered(have, want Rights) bool {
+	if have&Read != 0 {
+		have |= List
+	}
+	return want&^have == 0
+}
+
+// systemRead is readable and executable for every run; it holds programs,
+// libraries and world-readable settings.
+func systemRead() []string {
+	return []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/nix", "/gnu", "/snap"}
+}
+
+// systemData is readable for every run. Of /sys only what runtimes size themselves by.
+func systemData() []string {
+	return []string{"/proc", "/sys/devices/system", "/sys/fs/cgroup", "/sys/kernel/mm",
+		"/var/lib/dpkg", "/var/lib/rpm", "/var/lib/pacman", "/var/lib/alternatives", "/var/lib/ca-certificates",
+		"/var/cache/fontconfig", "/var/cache/man"}
+}
+
+// settings is the directory whose names a run of root may list and of which it may read
+// what rootEtc has.
+const settings = "/etc"
+
+// rootEtc stands in for /etc where the run has uid 0. Root owns shadow, sudoers, host
+// keys and TLS keys, and Landlock cannot subtract, so what programs look up is
+// granted name by name; a policy adds others.
+func rootEtc() []string {
+	return []string{"ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "passwd", "group", "nsswitch.conf",
+		"hosts", "hostname", "host.conf", "gai.conf", "resolv.conf", "services", "protocols", "localtime", "timezone",
+		"os-release", "lsb-release", "debian_version", "redhat-release", "alpine-release", "ssl/certs",
+		"ssl/openssl.cnf", "ssl/cert.pem", "pki/tls/certs", "pki/tls/cert.pem", "pki/tls/openssl.cnf", "pki/ca-trust", "crypto-policies", "ca-certificates", "gitconfig",
+		"gitattributes", "profile", "profile.d", "bash.bashrc", "bashrc", "inputrc", "terminfo", "mime.types", "magic",
+		"locale.alias", "locale.conf", "python3", "python3.9", "python3.10", "python3.11", "python3.12", "python3.13", "python3.14",
+		"python3.15", "python3.16", "perl", "fonts", "shells", "vim", "nanorc", "emacs", "manpath.config", "man_db.conf",
+		"java", "java-8-openjdk", "java-11-openjdk", "java-17-openjdk", "java-21-openjdk", "java-25-openjdk", "maven",
+		"php", "ImageMagick-6", "ImageMagick-7", "dpkg/dpkg.cfg", "dpkg/dpkg.cfg.d", "dpkg/origins", "apt/apt.conf", "apt/apt.conf.d",
+		"apt/sources.list", "apt/sources.list.d", "apt/preferences.d", "ssh/ssh_config", "ssh/ssh_config.d", "ssh/ssh_known_hosts",
+		"postgresql-common", "subversion", "mercurial", "wgetrc", "screenrc", "tmux.conf", "papersize", "machine-id", "login.defs", "xml", "sgml"}
+}
+
+// deviceNodes are open to every run. Other terminals are not: they are the user's.
+func deviceNodes() []string {
+	return []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx"}
+}
+
+// homeRead is all of the home directory that every run may read.
+func homeRead() []string {
+	return []string{".gitconfig", ".config/git/config", ".config/git/ignore", ".config/git/attributes",
+		".config/go/env", "go/pkg/mod"}
+}
+
+// sharedTemporary are directories in which other programs of the same user keep
+// files: a grant on the directory itself would hand out all of them.
+func sharedTemporary(path string) bool {
+	switch path {
+	case "/tmp", "/var/tmp", "/dev/shm", "/run", "/dev":
+		return true
+	}
+	return false
 }

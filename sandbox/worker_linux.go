@@ -4,13 +4,13 @@ import (
 	"errors"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/atip-dev/atip-exec/sandbox/seccomp"
+	"golang.org/x/sys/unix"
 )
 
 // worker is the one thread that is confined. It forks the child, so that the child
@@ -287,4 +287,163 @@ func (w *worker) path(count int, files []uintptr) (string, int, error) {
 		return "", -1, &StepError{Step: "duplicate descriptor", Path: w.cmd.Path, Err: err}
 	}
 	return "/proc/self/fd/" + strconv.Itoa(fd), fd, nil
+}
+
+// keptCaps are the capabilities of names.
+func keptCaps(names []string) (mask uint64) {
+	for _, name := range names {
+		switch name {
+		case "chown":
+			mask |= 1 << unix.CAP_CHOWN
+		case "dac_override":
+			mask |= 1 << unix.CAP_DAC_OVERRIDE
+		case "fowner":
+			mask |= 1 << unix.CAP_FOWNER
+		case "fsetid":
+			mask |= 1 << unix.CAP_FSETID
+		case "setgid":
+			mask |= 1 << unix.CAP_SETGID
+		case "setuid":
+			mask |= 1 << unix.CAP_SETUID
+		}
+	}
+	return mask
+}
+
+// dropCapabilities empties every capability set of the calling thread, but for those that
+// a policy keeps and the thread has. The raw calls are per thread, so the wrapper keeps
+// what it had.
+func dropCapabilities(keep uint64) error {
+	for c := uintptr(0); c <= 63; c++ {
+		if keep&(1<<c) != 0 {
+			continue
+		}
+		err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0)
+		if errors.Is(err, unix.EINVAL) {
+			break // past the last capability of this kernel
+		}
+		if errors.Is(err, unix.EPERM) {
+			// Without CAP_SETPCAP the bounding set stays, but no_new_privs keeps an
+			// execve from gaining anything out of it (security/commoncap.c).
+			break
+		}
+		if err != nil {
+			return &StepError{Step: "drop bounding set", Err: err}
+		}
+	}
+	// EINVAL: a kernel without ambient capabilities.
+	err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
+	if err != nil && !errors.Is(err, unix.EINVAL) {
+		return &StepError{Step: "clear ambient capabilities", Err: err}
+	}
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var sets [2]unix.CapUserData
+	if keep != 0 {
+		if err := unix.Capget(&header, &sets[0]); err != nil {
+			return &StepError{Step: "capget", Err: err}
+		}
+		keep &= uint64(sets[0].Permitted) | uint64(sets[1].Permitted)<<32
+	}
+	for i := range sets {
+		half := uint32(keep >> (32 * i))
+		sets[i] = unix.CapUserData{Effective: half, Permitted: half, Inheritable: half}
+	}
+	if err := unix.Capset(&header, &sets[0]); err != nil {
+		return &StepError{Step: "capset", Err: err}
+	}
+	for c := uintptr(0); c <= 63; c++ {
+		if keep&(1<<c) == 0 {
+			continue
+		}
+		// Otherwise only root has it after execve.
+		if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_RAISE, c, 0, 0); err != nil {
+			return &StepError{Step: "keep capability", Err: err}
+		}
+	}
+	return nil
+}
+
+func noNewPrivs() error {
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return &StepError{Step: "no_new_privs", Err: err}
+	}
+	return nil
+}
+
+// inherited is written by Init alone, before any other goroutine exists.
+var inherited []int
+
+// Init prepares the process; it is the first statement of main. It notes the
+// descriptors the caller left open and closes them to children, because no sandbox
+// revokes what is already open, and keeps core dumps off the disk.
+func Init() {
+	inherited = namedDescriptors(os.Args)
+	// ENOSYS before Linux 5.9, EINVAL before 5.11.
+	if unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC) != nil {
+		for _, fd := range openDescriptors() {
+			unix.CloseOnExec(fd)
+		}
+	}
+	// One byte, not zero: with zero a core handler behind a pipe is started still (core(5)).
+	limitCore()
+}
+
+func limitCore() {
+	var old syscall.Rlimit
+	if syscall.Getrlimit(unix.RLIMIT_CORE, &old) == nil && old.Max > 1 {
+		// Cannot fail: lowering needs no privilege.
+		_ = syscall.Setrlimit(unix.RLIMIT_CORE, &syscall.Rlimit{Cur: 1, Max: 1})
+	}
+}
+
+// InheritedFDs returns the descriptors from 3 up that the caller left open and the
+// command line names, if only by having their number somewhere in a word. Nobody may
+// ask for others, and to list all would cost a tenth of a start.
+func InheritedFDs() []int { return inherited }
+
+// namedDescriptors looks at each number in args.
+func namedDescriptors(args []string) []int {
+	var out []int
+	for _, word := range args {
+		for i := 0; i < len(word); i++ {
+			fd := 0
+			for ; i < len(word) && word[i] >= '0' && word[i] <= '9' && fd <= maxDescriptor; i++ {
+				fd = fd*10 + int(word[i]-'0')
+			}
+			if fd >= 3 && fd <= maxDescriptor && left(fd) && !slices.Contains(out, fd) {
+				out = append(out, fd)
+			}
+		}
+	}
+	return out
+}
+
+// maxDescriptor is above what fs.nr_open can be set to.
+const maxDescriptor = 1 << 30
+
+// left reports whether the caller left fd open to us: the Go runtime's own have CLOEXEC.
+func left(fd int) bool {
+	flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0)
+	return err == nil && flags&unix.FD_CLOEXEC == 0
+}
+
+// openDescriptors lists what the caller left open.
+func openDescriptors() []int {
+	dir, err := os.Open("/proc/self/fd")
+	if err != nil {
+		return nil
+	}
+	defer dir.Close()
+	names, err := dir.Readdirnames(-1)
+	if err != nil {
+		return nil
+	}
+	var out []int
+	for _, name := range names {
+		fd, err := strconv.Atoi(name)
+		if err == nil && fd >= 3 && left(fd) {
+			out = append(out, fd)
+		}
+	}
+	return out
 }

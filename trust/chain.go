@@ -3,7 +3,9 @@ package trust
 import (
 	"bytes"
 	"encoding/hex"
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -288,3 +290,183 @@ func splitArgument(arg string) (string, bool) {
 }
 
 func plainName(w string) (string, bool) { return w, w != "" && !strings.HasPrefix(w, "-") }
+
+// Scripts says how a script is started that somebody could swap between its
+// identification and the moment at which its interpreter opens it.
+type Scripts uint8
+
+// The values of Scripts. By descriptor the interpreter opens what was identified,
+// whatever the path leads to by then; but the script then finds /proc/self/fd/N in $0.
+const (
+	ScriptsAuto       Scripts = iota // by descriptor where the script cannot tell
+	ScriptsPath                      // by path, compared before and after the start
+	ScriptsDescriptor                // by descriptor
+)
+
+// ScriptsByName reads "trust.scripts"; any other name is ScriptsAuto.
+func ScriptsByName(name string) Scripts {
+	switch name {
+	case "path":
+		return ScriptsPath
+	case "descriptor":
+		return ScriptsDescriptor
+	}
+	return ScriptsAuto
+}
+
+// maxScriptLook bounds the text that is searched for a name of the script itself.
+const maxScriptLook = 64 << 10
+
+// ownNames lists, for each interpreter that reads its script by the name it is handed, how a
+// script asks what it is called or where it lies. An interpreter that is missing here
+// either resolves the name first, as node does, or is not known well enough.
+func ownNames() map[string][]string {
+	shell := []string{"$0", "${0", "BASH_SOURCE", "BASH_ARGV", "$_", "${_", "caller", "(%", "FUNCNAME", "funcfiletrace", "/proc/", "eval"}
+	python := []string{"__file__", "argv", "__spec__", "__main__", "inspect", "multiprocessing", "concurrent", "argparse", "optparse", "click", "traceback", "/proc/", "exec(", "eval("}
+	return map[string][]string{
+		"sh": shell, "bash": shell, "dash": shell, "ash": shell, "ksh": shell, "mksh": shell,
+		"python": python, "python3": python,
+		"perl": {"$0", "__FILE__", "FindBin", "PROGRAM_NAME", "caller", "/proc/", "eval"},
+		"ruby": {"$0", "__FILE__", "__dir__", "PROGRAM_NAME", "require_relative", "caller", "/proc/", "eval"},
+	}
+}
+
+// scriptByDescriptor decides how script starts: by default by descriptor if nothing in its
+// text asks for its own name. The text is that of the held file.
+func (b *builder) scriptByDescriptor(script *held) bool {
+	switch b.o.Scripts {
+	case ScriptsPath:
+		return false
+	case ScriptsDescriptor:
+		return true
+	}
+	// What a version manager's shim will start has read nothing of the shim.
+	reader := slices.IndexFunc(b.parts, func(h *held) bool { return h.role == RoleTarget })
+	if reader < 0 {
+		reader = len(b.parts)
+	}
+	names, known := ownNames()[interpreterName(filepath.Base(b.parts[reader-1].path))]
+	if !known || script.st.size > maxScriptLook {
+		return false
+	}
+	text := make([]byte, script.st.size)
+	if script.readAt(text) != len(text) {
+		return false
+	}
+	for _, name := range names {
+		if bytes.Contains(text, []byte(name)) {
+			return false
+		}
+	}
+	return true
+}
+
+// interpreterName leaves out a version: python3.13 is python3.
+func interpreterName(base string) string {
+	for i := len(base); i > 0; i-- {
+		if c := base[i-1]; c != '.' && (c < '0' || c > '9') {
+			if base[:i] == "python" && i < len(base) && base[i] == '3' {
+				return "python3"
+			}
+			return base[:i]
+		}
+	}
+	return base
+}
+
+// WithCaps returns id with more caps, such as those only the metadata of a tool
+// can tell: CapCodeArgument, CapFetchesCode, CapIndirectStart.
+func (id Identity) WithCaps(caps ...string) Identity {
+	out := append([]string(nil), id.Caps...)
+	id.Caps = out
+	for _, c := range caps {
+		if !id.HasCap(c) {
+			id.Caps = append(id.Caps, c)
+		}
+	}
+	return id
+}
+
+// WithEnvironment returns id with CapLoaderEnvironment if the child will have a
+// variable that brings foreign code into one of the programs: no digest covers
+// that code. env has entries NAME=value or NAME.
+func (id Identity) WithEnvironment(env []string) Identity {
+	for _, entry := range env {
+		name, _, _ := strings.Cut(entry, "=")
+		if loadsAnywhere(name) {
+			return id.WithCaps(CapLoaderEnvironment)
+		}
+		for _, part := range id.Chain {
+			if loadsInto(filepath.Base(part.Path), name) {
+				return id.WithCaps(CapLoaderEnvironment)
+			}
+		}
+	}
+	return id
+}
+
+func loadsAnywhere(name string) bool {
+	return strings.HasPrefix(name, "LD_") || strings.HasPrefix(name, "DYLD_") || name == "GLIBC_TUNABLES" || name == "GCONV_PATH"
+}
+
+// loadsInto knows the variables by which interpreters load code. Some PYTHON and
+// NODE variables only tune; they count too, because the lists of those that do
+// not grow with every release.
+func loadsInto(program, name string) bool {
+	is := func(prefix string) bool { return strings.HasPrefix(program, prefix) }
+	has := func(prefix string) bool { return strings.HasPrefix(name, prefix) }
+	switch {
+	case is("python"), is("pypy"):
+		return has("PYTHON")
+	case is("node"), is("npm"), is("npx"):
+		return has("NODE_")
+	case is("perl"):
+		return has("PERL5")
+	case is("ruby"):
+		return has("RUBY")
+	case is("java"):
+		return name == "JAVA_TOOL_OPTIONS" || name == "_JAVA_OPTIONS" || name == "JDK_JAVA_OPTIONS" || name == "CLASSPATH"
+	case is("git"):
+		return has("GIT_")
+	case is("bash"), is("sh"), is("dash"), is("ksh"), is("zsh"):
+		return name == "BASH_ENV" || name == "ENV" || name == "ZDOTDIR"
+	}
+	return false
+}
+
+// maxArgument bounds the program texts that are read for their digest: planning has to end, and a sparse
+// file of any size costs nobody anything. 64 MiB take 40 ms.
+const maxArgument = 64 << 20
+
+// HoldArgument adds a file that an interpreter was told to run, such as the
+// script in "python3 script.py", to the chain of f: opened, held and hashed like
+// the program itself. The caller knows from metadata which argument it is; cwd is
+// the child's directory. One that is too large has no digest, and no pin on it holds.
+func (o Opener) HoldArgument(f *File, path, cwd string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closed || f.starting {
+		return &ChangedError{Path: f.id.Canonical, Why: "it is being started"}
+	}
+	if info, err := os.Stat(absolute(path, cwd)); err == nil && info.Size() > maxArgument {
+		canonical, err := filepath.EvalSymlinks(absolute(path, cwd))
+		if err != nil {
+			return candidateError(path, path, err)
+		}
+		f.id = f.id.WithCaps(CapCodeArgument)
+		f.id.Chain = append(f.id.Chain[:len(f.id.Chain):len(f.id.Chain)], Part{Role: RoleArgument, Path: canonical})
+		return nil
+	}
+	b := &builder{o: o, word: path, cwd: cwd, parts: f.parts, caps: f.id.Caps, cache: openCache(o.CacheDir, o.ReadOnlyCache)}
+	h, err := b.add(absolute(path, cwd), RoleArgument)
+	if err != nil {
+		return err
+	}
+	f.parts = b.parts
+	f.id = f.id.WithCaps(append(b.caps, CapCodeArgument)...)
+	f.id.Chain = append(f.id.Chain[:len(f.id.Chain):len(f.id.Chain)], h.part())
+	f.id.CacheHit = f.id.CacheHit && h.hit
+	unwatch(f)
+	watchFile(f)
+	return nil
+}

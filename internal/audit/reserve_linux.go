@@ -1,8 +1,11 @@
 package audit
 
 import (
+	"crypto/rand"
 	"os"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // Space set aside beyond the end of the daily file: many runs may be under way,
@@ -64,5 +67,13 @@ func trim(p string) {
 	defer f.Close()
 	if fi, err := f.Stat(); err == nil {
 		f.Truncate(fi.Size())
+	}
+}
+
+// random fills b. The generator behind crypto/rand is started by its first use, which
+// costs as much as fifty system calls; ids need one.
+func random(b []byte) {
+	if n, err := unix.Getrandom(b, 0); err != nil || n != len(b) {
+		rand.Read(b)
 	}
 }

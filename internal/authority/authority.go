@@ -3,10 +3,22 @@
 package authority
 
 import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
 	"time"
 
+	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/filter"
 	"github.com/atip-dev/atip-exec/internal/caller"
 	"github.com/atip-dev/atip-exec/internal/effects"
+	"github.com/atip-dev/atip-exec/internal/errcode"
+	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/internal/outside"
+	"github.com/atip-dev/atip-exec/internal/owner"
 	"github.com/atip-dev/atip-exec/internal/place"
 	"github.com/atip-dev/atip-exec/internal/step"
 	"github.com/atip-dev/atip-exec/internal/toollock"
@@ -54,3 +66,228 @@ func (a *Authority) Locked(s *step.Step) {
 
 // TrustPolicy is what trust.Decide needs, with the locks.
 func (a *Authority) TrustPolicy() trust.Policy { return a.Locks.Trust(TrustPolicyOf(a.Policy)) }
+
+// registryPatience bounds the one look-up on the path of a command.
+const registryPatience = 3 * time.Second
+
+// Exit statuses of `atip fetch-shim` that mean something here.
+const (
+	fetchRefused     = 65 // an answer came and cannot be believed
+	fetchUnavailable = 69
+)
+
+// metadata looks up what is known about a tool, first here, then in a registry.
+func (a *Authority) metadata(q shims.Query) (shims.Found, error) {
+	found, err := a.Memo.Lookup(q, a.Shims)
+	if err != nil {
+		return found, err
+	}
+	again, unknown := a.askRegistries(q, found)
+	switch {
+	case unknown:
+		found.Document, found.Raise = nil, nil
+		found.Provenance = atip.Provenance{Channel: "none", Binding: "none", Source: "none"}
+	case again:
+		return shims.Lookup(q, a.Shims)
+	}
+	return found, nil
+}
+
+// askRegistries fetches the metadata of a digest that no local source knows, if the
+// user configured a registry. It is done by the program beside ours, because an HTTP
+// client would cost every command its start. It reports whether to look again;
+// unknown means that no lower source may answer either.
+func (a *Authority) askRegistries(q shims.Query, found shims.Found) (again, unknown bool) {
+	if q.Digest == "" || q.NameOnly || !a.registries() {
+		return false, false
+	}
+	path := a.Shims.ShimPath(q.Digest)
+	if !a.refresh() || !a.Starts {
+		if found.Provenance.Binding == "hash" {
+			return false, false
+		}
+		if miss, missed := shims.Missed(path, a.Began); missed {
+			if miss.Kind == shims.Refused {
+				a.Warn(refusedAnswer(q.Digest) + ": " + miss.Why)
+				return false, true
+			}
+			return false, false
+		}
+	} else if _, meta, fetched := shims.Cached(path); found.Provenance.Binding == "hash" && (!fetched || meta.Registry == "") {
+		return false, false // a person or the tool itself wrote it: no registry is asked
+	}
+	if a.offline() {
+		return false, false
+	}
+	if !a.Starts {
+		a.Pending("a registry would be asked for the metadata of sha256:" + q.Digest)
+		return false, false
+	}
+	var more []string
+	if a.refresh() {
+		more = []string{"--refresh"}
+	}
+	cmd, cancel, why := a.fetcher(q.Digest, more...)
+	if why != "" {
+		a.Warn(why)
+		return false, false
+	}
+	defer cancel()
+	err := cmd.Run()
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+		return true, false
+	case errors.As(err, &exit) && exit.ExitCode() == fetchRefused:
+		a.Warn(refusedAnswer(q.Digest))
+		return false, true
+	case errors.As(err, &exit) && exit.ExitCode() == fetchUnavailable:
+		a.Warn("registry_unavailable: local metadata is used")
+	default:
+		a.Warn("registry_unavailable: " + err.Error())
+	}
+	return false, false
+}
+
+func refusedAnswer(digest string) string {
+	return "a registry's answer about sha256:" + digest + " was refused; the tool counts as unknown"
+}
+
+// fetcher is the program beside ours that asks registries about a digest; why says that
+// it cannot be started.
+func (a *Authority) fetcher(digest string, more ...string) (cmd *exec.Cmd, cancel func(), why string) {
+	helper := filepath.Join(filepath.Dir(a.Machine.Self), "atip")
+	if info, err := os.Stat(helper); err != nil || owner.ForeignWriter(helper, info, a.Machine.UID) != "" {
+		return nil, nil, "registry_unavailable: " + helper + " is not there or can be written by others"
+	}
+	// All look-ups of one command share the time.
+	if a.askUntil.IsZero() {
+		a.askUntil = time.Now().Add(registryPatience)
+	}
+	ctx, cancel := context.WithDeadline(context.Background(), a.askUntil)
+	cmd = outside.Command(ctx, a.Dirs, a.Machine.Getenv, a.fetching(), helper, append([]string{"fetch-shim", digest, "-o", "json"}, more...)...)
+	return cmd, cancel, ""
+}
+
+// fetching lists what the caller's environment may say to the helper: which registries, whose
+// answers are judged by their signatures, and the way to them. A proxy sees no more than
+// that, as certificates are checked against the system's own.
+func (a *Authority) fetching() []string {
+	var out []string
+	for _, name := range [...]string{"ATIP_REGISTRIES", "ATIP_CACHE_DIR", "ATIP_REFRESH", "ATIP_OFFLINE", "HTTPS_PROXY", "https_proxy", "NO_PROXY", "no_proxy"} {
+		if value := a.Machine.Getenv(name); value != "" {
+			out = append(out, name+"="+value)
+		}
+	}
+	// registries.json names the variable that holds the token of a registry.
+	for _, entry := range a.Machine.Environ {
+		if name, _, ok := strings.Cut(entry, "="); ok && filter.CredentialName(name) {
+			out = append(out, entry)
+		}
+	}
+	return out
+}
+
+// refresh reports whether what registries said before is to be asked for again.
+func (a *Authority) refresh() bool {
+	v := a.Machine.Getenv("ATIP_REFRESH")
+	return a.Refresh || v != "" && v != "0"
+}
+
+func (a *Authority) offline() bool {
+	v := a.Machine.Getenv("ATIP_OFFLINE")
+	return v != "" && v != "0"
+}
+
+// registries reports whether the user or the administrator configured one.
+func (a *Authority) registries() bool {
+	if a.Machine.Getenv("ATIP_REGISTRIES") != "" {
+		return true
+	}
+	for _, dir := range [...]string{a.Shims.Config, a.Shims.Managed} {
+		if dir == "" {
+			continue
+		}
+		if _, err := os.Stat(filepath.Join(dir, "registries.json")); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// approvalGrace is how long an approval at hand stays good after its time while the
+// registry cannot be asked.
+const approvalGrace = 7 * 24 * time.Hour
+
+// Approval says why one file is not approved, "" if it is.
+func (a *Authority) Approval(list policy.Allowlist, part trust.Part) (string, error) {
+	id, name := registryOf(list)
+	if id == "" {
+		return "cannot be approved: " + list.File + " demands it and names no registry.url", nil
+	}
+	path := a.Shims.ApprovalPath(id, part.Digest)
+	_, meta, approved := shims.Cached(path)
+	again := a.refresh() && a.Starts && !a.offline()
+	if approved && a.Began.Before(meta.Expires) && !again {
+		return "", nil
+	}
+	miss, missed := shims.Missed(path, a.Began)
+	if (!missed || again) && a.Starts && !a.offline() {
+		a.askApproval(id, part.Digest)
+		_, meta, approved = shims.Cached(path)
+		miss, missed = shims.Missed(path, time.Now())
+	}
+	switch {
+	case missed && miss.Kind == shims.Absent:
+		return "is not approved by " + name, nil
+	case missed && miss.Kind == shims.Refused:
+		return "is not approved by " + name + ": " + miss.Why, nil
+	case approved && a.Began.Before(meta.Expires.Add(approvalGrace)):
+		if !a.Began.Before(meta.Expires) {
+			a.Warn("registry_unavailable: the approval of " + part.Path + " is old and " + name + " was not asked")
+		}
+		return "", nil
+	case !a.Starts:
+		a.Pending(name + " would be asked whether it approves sha256:" + part.Digest)
+		return "is not known to be approved by " + name, nil
+	case a.offline():
+		return "", fault.New(errcode.Offline, "offline, and it is not known whether "+name+" approves "+part.Path).With("digest", part.Digest).With("policy", list.File)
+	}
+	message := name + " must approve " + part.Path + " and cannot be asked"
+	if missed {
+		message += ": " + miss.Why
+	}
+	return "", fault.New(errcode.RegistryUnavailable, message).With("digest", part.Digest).With("policy", list.File)
+}
+
+// registryOf names the registry of a demand: the one in whose folder the document lies,
+// or the one that it names.
+func registryOf(list policy.Allowlist) (id, name string) {
+	if list.Layer == policy.LayerOrg {
+		id = filepath.Base(filepath.Dir(list.File))
+		if _, meta, ok := shims.Cached(list.File); ok && meta.Registry != "" {
+			return id, "registry " + meta.Registry
+		}
+		return id, "the registry of " + list.File
+	}
+	if list.Registry == "" {
+		return "", ""
+	}
+	url := strings.TrimRight(list.Registry, "/")
+	return shims.RegistryID(url), "registry " + url
+}
+
+// askApproval lets the program beside ours ask; the answer lies in files.
+func (a *Authority) askApproval(id, digest string) {
+	more := []string{"--approved-by", id}
+	if a.refresh() {
+		more = append(more, "--refresh")
+	}
+	cmd, cancel, why := a.fetcher(digest, more...)
+	if why != "" {
+		a.Warn(why)
+		return
+	}
+	defer cancel()
+	_ = cmd.Run() // whatever its status, only what it kept counts
+}

@@ -2,12 +2,17 @@ package cli
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"os"
 	"strings"
+	"sync"
+	"unicode"
 
+	"github.com/atip-dev/atip-exec/internal/caller"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/internal/run"
 	"github.com/atip-dev/atip-exec/internal/tty"
 )
 
@@ -174,3 +179,116 @@ func (c *Console) Text(text string) error {
 }
 
 func oneLine(s string) string { return strings.ReplaceAll(s, "\n", " ") }
+
+// lines keeps what we say apart from a line that the command has not finished: who reads
+// line by line would else find neither.
+type lines struct {
+	mu   sync.Mutex
+	open bool // the last byte that was written ends no line
+}
+
+// theirs passes on what the command writes.
+func (l *lines) theirs(w io.Writer) io.Writer { return lineWriter{l, w, false} }
+
+// ours begins a line if the command has left one open.
+func (l *lines) ours(w io.Writer) io.Writer { return lineWriter{l, w, true} }
+
+type lineWriter struct {
+	*lines
+	to  io.Writer
+	own bool
+}
+
+func (w lineWriter) Write(p []byte) (int, error) {
+	if len(p) == 0 {
+		return 0, nil
+	}
+	w.mu.Lock()
+	begin := w.own && w.open
+	w.open = p[len(p)-1] != '\n'
+	w.mu.Unlock()
+	if begin {
+		if _, err := io.WriteString(w.to, "\n"); err != nil {
+			return 0, err
+		}
+	}
+	return w.to.Write(p)
+}
+
+// oneStream reports whether standard output and standard error go to the same place.
+func oneStream() bool {
+	out, err := os.Stdout.Stat()
+	if err != nil {
+		return false
+	}
+	other, err := os.Stderr.Stat()
+	return err == nil && os.SameFile(out, other)
+}
+
+// annotate tells GitHub Actions of an error of ours: a workflow command on stderr,
+// after the error itself, and a line in the job's summary. See "Workflow commands for
+// GitHub Actions".
+func (c *Console) annotate(f *fault.Fault) {
+	if c.getenv("GITHUB_ACTIONS") != "true" {
+		return
+	}
+	io.WriteString(c.Err, "::error title="+escapeProperty("atip-exec "+f.Code)+"::"+escapeData(f.Message)+"\n")
+	path := c.getenv("GITHUB_STEP_SUMMARY")
+	if path == "" {
+		return
+	}
+	summary, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		return // the error itself is on stderr
+	}
+	defer summary.Close()
+	io.WriteString(summary, "- **atip-exec "+f.Code+"**: `"+strings.NewReplacer("`", "'", "\n", " ", "\r", " ").Replace(f.Message)+"`\n")
+}
+
+// escapeData keeps a text inside the value of a workflow command: a command line of
+// an agent must not begin a command of its own.
+func escapeData(s string) string {
+	return strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A").Replace(s)
+}
+
+func escapeProperty(s string) string {
+	return strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C").Replace(s)
+}
+
+// Printable shows what a terminal would obey: control characters and marks that turn
+// the direction of a line (CVE-2021-42574). Names of files and messages of others
+// stand in our reports, and an agent can choose them. Lines and tabs stay.
+func Printable(s string) string {
+	if !strings.ContainsFunc(s, obeyed) {
+		return s
+	}
+	var b strings.Builder
+	for i, r := range s {
+		switch {
+		case obeyed(r):
+			fmt.Fprintf(&b, `\u%04x`, r)
+		case r == unicode.ReplacementChar:
+			b.WriteByte(s[i]) // a byte that is not UTF-8, or the first one of the mark itself
+			if strings.HasPrefix(s[i:], string(unicode.ReplacementChar)) {
+				b.WriteString(s[i+1 : i+3])
+			}
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+func obeyed(r rune) bool {
+	return unicode.IsControl(r) && r != '\n' && r != '\t' || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069
+}
+
+// onBehalf runs a command for a run inside of another. What went wrong goes to the one
+// who asked, which prints it.
+func (c *Console) onBehalf() int {
+	c.Out, c.Err = unbroken(c.Out), unbroken(c.Err)
+	if f := run.Behalf(caller.Here(), run.Output{Stdout: c.Out, Stderr: c.Err, Warn: c.Warn, Note: c.noteLine}); f != nil {
+		return c.Fail(f)
+	}
+	return 0
+}

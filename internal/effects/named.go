@@ -1,11 +1,15 @@
 package effects
 
 import (
+	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/place"
+	"github.com/atip-dev/atip-exec/internal/shell"
 	"github.com/atip-dev/atip-exec/internal/step"
 	"github.com/atip-dev/atip-exec/internal/subpath"
 	"github.com/atip-dev/atip-exec/policy"
@@ -275,5 +279,262 @@ func (c *collector) awkFiles(s *step.Step) {
 				s.Call.Resources = append(s.Call.Resources, r)
 			}
 		}
+	}
+}
+
+// maxMeant bounds how many names are looked at: such a command walks the tree itself.
+const maxMeant = 20_000
+
+// repositoryNames are a name of each kind in a repository of git, for one that was not walked and
+// for its objects, of which there may be a hundred thousand.
+var repositoryNames = []string{"", "HEAD", "config", "index", "packed-refs", "refs/heads/main", "hooks/pre-commit", "objects/00",
+	"objects/00/00000000000000000000000000000000000000", "objects/info/packs", "objects/pack/pack-0000000000000000000000000000000000000000.pack",
+	"objects/pack/pack-0000000000000000000000000000000000000000.idx", "objects/pack/pack-0000000000000000000000000000000000000000.rev"}
+
+// meant adds to a step that removes what only the run will name the worst that is there under
+// such a name: `find . -name HEAD -delete` takes the HEAD of the repository, and `*.pyc` nothing
+// that a person would miss. What may not be written is for the kernel, by whatever name.
+func (c *collector) meant(s *step.Step) {
+	for _, r := range s.Call.Resources {
+		if r.Kind != "path" || r.Access&atip.AccessDelete == 0 || !strings.Contains(r.Abs, step.SomeName) || !subpath.Within(r.Abs, c.site.Workspace) {
+			continue
+		}
+		// git never lists what lies in a repository, and rm takes no directory unless it is told to.
+		tracked := c.tracked && s.Call.Tool == "rm" && !r.Recursive && r.Value == step.SomeName
+		if worst := c.worst(r, tracked); worst.Class != atip.ClassUnknown {
+			s.Raise(worst)
+			s.Call.Resources = append(s.Call.Resources, worst)
+		}
+	}
+}
+
+// worst is the file with the worst class for which r may stand, with no class if all of them
+// are ordinary files of the workspace. Of a tree that is too large it is the directory itself.
+func (c *collector) worst(r atip.Resource, tracked bool) atip.Resource {
+	worst := atip.Resource{Kind: "path", Access: r.Access, Recursive: r.Recursive, Why: "may be named"}
+	means, top := step.Means(r.Abs), step.KnownDir(r.Abs)
+	look := func(path string) {
+		if !means(path) || tracked && repository(path) {
+			return
+		}
+		class := c.site.World.Classify(path, r.Access, r.Recursive)
+		if class == atip.ClassStartup && repository(path) {
+			class = atip.ClassWorkspaceVCS // the kernel holds its hooks and settings
+		}
+		if class == atip.ClassUnknown || class > atip.ClassWorkspaceVCS || worst.Class != atip.ClassUnknown && class >= worst.Class {
+			return
+		}
+		worst.Abs, worst.Value, worst.Class = path, path, class
+		if rel, err := filepath.Rel(c.site.Cwd, path); err == nil {
+			worst.Value = rel
+		}
+	}
+	seen := 0
+	_ = filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
+		if seen++; seen > maxMeant {
+			for _, name := range repositoryNames {
+				look(filepath.Join(top, "x", ".git", name))
+			}
+			return fs.SkipAll
+		}
+		if err != nil {
+			return nil // nor does the run come there
+		}
+		look(path)
+		switch {
+		case !d.IsDir():
+		case d.Name() == "node_modules":
+			return fs.SkipDir
+		case d.Name() == "objects" && filepath.Base(filepath.Dir(path)) == ".git":
+			for _, name := range repositoryNames {
+				look(filepath.Join(filepath.Dir(path), name))
+			}
+			return fs.SkipDir
+		}
+		return nil
+	})
+	return worst
+}
+
+// repository reports a path in a repository of git.
+func repository(path string) bool {
+	return strings.Contains(path+"/", "/.git/")
+}
+
+// knownPath reports whether a text that sets PATH to value still tells what runs: each directory
+// exists and is one that no run writes, or lies below the workspace, where a name leads to code of
+// the workspace. The workspace itself and directories for temporary files are neither: a file
+// that merely lies there is not meant to be a command.
+func (c *collector) knownPath(value, cwd string) bool {
+	for _, dir := range filepath.SplitList(value) {
+		abs := dir
+		if !filepath.IsAbs(dir) {
+			if dir == "" || cwd == "" {
+				return false
+			}
+			abs = subpath.Join(cwd, dir)
+		}
+		if slices.Contains(c.path, dir) && filepath.IsAbs(dir) {
+			continue // as it was
+		}
+		abs = filepath.Clean(abs)
+		if !isDir(abs) && !c.writesBelow(abs) && !c.site.World.Ignored(abs) {
+			return false // not even one that a build makes
+		}
+		real := place.Resolve(abs)
+		if subpath.Within(real, c.site.Workspace) {
+			if real == c.site.Workspace || slices.ContainsFunc(c.site.GitDirs, func(d string) bool { return subpath.Within(real, d) }) {
+				return false
+			}
+			continue
+		}
+		if c.writableByRuns(real) || !c.believedDirectory(real) {
+			return false
+		}
+	}
+	return value != ""
+}
+
+// believedDirectory reports a directory of programs outside of the workspace: the system's.
+func (c *collector) believedDirectory(dir string) bool {
+	return c.site.World.Classify(dir, atip.AccessWrite, false) == atip.ClassSystem
+}
+
+// writesBelow reports whether an earlier part of the text makes files in a directory of the
+// workspace.
+func (c *collector) writesBelow(dir string) bool {
+	return slices.ContainsFunc(c.steps, func(s *step.Step) bool {
+		return slices.ContainsFunc(s.Call.Resources, func(r atip.Resource) bool {
+			return r.Access&atip.AccessWrite != 0 && r.Abs != dir && subpath.Within(r.Abs, dir)
+		})
+	})
+}
+
+// lookedUpIn runs f for each value that PATH may have at a command.
+func (c *collector) lookedUpIn(values []string, f func() error) error {
+	path, moved := c.path, c.moved
+	defer func() { c.path, c.moved = path, moved }()
+	for _, value := range values {
+		if strings.IndexByte(value, 0) < 0 {
+			c.path, c.moved = filepath.SplitList(value), value
+		}
+		if err := f(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// foundByMovedPath reports a command that is looked up in a PATH of the text's own with
+// directories of the workspace in it.
+func (c *collector) foundByMovedPath(s *step.Step) bool {
+	return c.moved != "" && !strings.ContainsRune(s.Argv[0], '/') && c.searchesWorkspace()
+}
+
+// movesPath reports a text that changes PATH, or reads commands from a file that is not there yet
+// and may do so, as the activate script of a new virtual environment does. The shell then forgets
+// the files it was told of.
+func movesPath(script *shell.Script) bool {
+	return slices.ContainsFunc(script.Commands, func(cmd shell.Command) bool { return len(cmd.Path) > 0 || cmd.CodeFile != "" })
+}
+
+// maxMadeLinks bounds how many links of one text are followed.
+const maxMadeLinks = 16
+
+// madeLink is a name that an earlier part of the text gave to what lies, or lay, elsewhere.
+type madeLink struct {
+	at, to string
+	moved  bool // by mv: what is deleted there was not made there
+}
+
+// linked remembers what calls of ln and mv make, so that a later part of the text is
+// judged by what it reaches through the new name: `mv src dist && rm -rf dist` does not
+// delete what can be built again.
+func (c *collector) linked(s *step.Step) {
+	moves := s.Call.Tool == "mv" || s.Call.Tool == "git" && len(s.Call.Path) == 1 && s.Call.Path[0] == "mv"
+	if !moves && s.Call.Tool != "ln" || c.ctx == nil || c.ctx.cwdUnknown || len(c.made) >= maxMadeLinks {
+		return
+	}
+	dir := subpath.Join(s.Cwd, s.Call.Chdir)
+	var words []string
+	for _, p := range s.Call.Positionals {
+		words = append(words, p.Value)
+	}
+	into := ""
+	if named := step.OptionValues(s, "target-directory"); len(named) > 0 {
+		into = named[0]
+	} else if len(words) > 1 {
+		into, words = words[len(words)-1], words[:len(words)-1]
+	} else {
+		into = "."
+	}
+	into = c.absolutePath(into, dir)
+	aside := step.UsesOption(s, "no-target-directory", "no-dereference")
+	for _, target := range words {
+		if step.HasHole([]string{target, into}) || strings.Contains(target, "…") {
+			continue
+		}
+		at := into
+		if info, err := os.Stat(into); err == nil && info.IsDir() && !aside {
+			at = filepath.Join(into, filepath.Base(target))
+		}
+		from := dir
+		if step.UsesOption(s, "symbolic") {
+			from = filepath.Dir(at)
+		}
+		c.made = append(c.made, madeLink{at, c.throughLinks(c.absolutePath(target, from)), moves})
+	}
+}
+
+func (c *collector) absolutePath(path, dir string) string {
+	return filepath.Clean(c.site.absolute(dir, path))
+}
+
+// throughLinks is where a path leads by the links that the text made itself; the
+// latest counts.
+func (c *collector) throughLinks(abs string) string {
+	for range c.made {
+		moved := false
+		for i := len(c.made) - 1; i >= 0 && !moved; i-- {
+			if l := c.made[i]; subpath.Within(abs, l.at) && !subpath.Within(l.to, l.at) {
+				abs, moved = filepath.Join(l.to, strings.TrimPrefix(abs, l.at)), true
+			}
+		}
+		if !moved {
+			break
+		}
+	}
+	return abs
+}
+
+// follow judges a path by where a link leads that the text made before.
+func (c *collector) follow(fill func(*atip.Resource, string), r *atip.Resource, cwd string) {
+	if len(c.made) == 0 || r.Value == "" {
+		return
+	}
+	named := c.absolutePath(r.Value, cwd)
+	refill := func(to string) {
+		value := r.Value
+		r.Value = to
+		fill(r, cwd)
+		r.Value = value
+	}
+	if r.Access&atip.AccessDelete != 0 {
+		for _, l := range c.made {
+			if l.moved && l.at != named && subpath.Within(l.at, named) && !subpath.Within(l.to, named) {
+				refill(l.to)
+				return
+			}
+		}
+	}
+	if r.Access&atip.AccessDelete != 0 && !r.Recursive && !strings.HasSuffix(r.Value, "/") {
+		for _, l := range c.made {
+			if l.at == named && !l.moved {
+				return // the link itself goes
+			}
+		}
+	}
+	if to := c.throughLinks(named); to != named {
+		refill(to)
 	}
 }

@@ -4,12 +4,14 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/internal/gitrepo"
 	"github.com/atip-dev/atip-exec/internal/hostword"
+	"github.com/atip-dev/atip-exec/internal/shell"
 	"github.com/atip-dev/atip-exec/internal/step"
 	"github.com/atip-dev/atip-exec/internal/subpath"
 	"github.com/atip-dev/atip-exec/policy"
@@ -171,4 +173,289 @@ func (p *Site) GitConfigOf(s *step.Step) (c *gitrepo.Config, branch string, err 
 		return nil, "", err
 	}
 	return &gitrepo.Config{Settings: append(slices.Clone(account.Settings), own.Settings...)}, r.Head(), nil
+}
+
+// redirected notes the hosts that variables of the command line make a tool talk to
+// instead of its own service: `GH_HOST=evil gh pr list`, and what the caller's own
+// environment does so.
+func (c *collector) redirected(s *step.Step) {
+	if s.Call.Effects[atip.Network].Value == atip.No {
+		return
+	}
+	for _, a := range c.site.callerVariables() {
+		if host, ok := step.Endpoint(s.Call.Endpoints, a); ok {
+			s.Hosts = append(s.Hosts, host)
+		}
+	}
+	if c.ctx == nil {
+		return
+	}
+	if s.Call.Tool == "git" && c.remoteSet() {
+		// What .git/config says will not be what it says now.
+		s.Hosts = append(s.Hosts, policy.HostUse{})
+	}
+	for x := c.ctx; x != nil; x = x.outer {
+		for _, a := range x.env {
+			if host, ok := step.Endpoint(s.Call.Endpoints, a); ok {
+				s.Hosts = append(s.Hosts, host)
+				continue
+			}
+			for _, h := range hostword.In(strings.ToLower(a.Name), a.Value) {
+				s.Hosts = append(s.Hosts, policy.HostUseOf(h.Name, h.Port)) // PGHOST=…, X_URL=https://…
+			}
+		}
+	}
+}
+
+// setting runs f with variables that a wrapper sets.
+func (c *collector) setting(env []shell.Assign, f func() error) error {
+	if len(env) == 0 {
+		return f()
+	}
+	outer := c.ctx
+	c.ctx = &surroundings{outer: outer, env: env}
+	if outer != nil {
+		c.ctx.globs, c.ctx.stdin, c.ctx.cwdUnknown, c.ctx.flows = outer.globs, outer.stdin, outer.cwdUnknown, outer.flows
+	}
+	defer func() { c.ctx = outer }()
+	return f()
+}
+
+// remoteSet reports whether an earlier part of the text gives git another remote.
+func (c *collector) remoteSet() bool {
+	for _, s := range c.steps {
+		if p := s.Call.Path; s.Call.Tool == "git" && len(p) > 0 && (p[0] == "config" && len(s.Call.Positionals) > 1 || p[0] == "remote" && len(p) > 1 && (p[1] == "add" || p[1] == "set-url" || p[1] == "rename")) {
+			return true
+		}
+	}
+	return false
+}
+
+// leftBehind notes a command that runs code in the background, as servers do: what follows in
+// the text may talk to it.
+func (c *collector) leftBehind(cmd *shell.Command, steps []*step.Step) {
+	c.serves = c.serves || cmd.Background && c.site.Apart && slices.ContainsFunc(steps, func(s *step.Step) bool {
+		return s.Strange() && s.Call.Effects[atip.Network].Value != atip.No
+	})
+}
+
+// meet takes connections to a server of the text's own for what they are: they stay in the run,
+// whose loopback is its own as long as none of its steps has a network beyond it.
+func (c *collector) meet() {
+	if !c.serves {
+		return
+	}
+	var clients []*step.Step
+	for _, s := range c.steps {
+		local := len(s.Hosts) > 0 && !slices.ContainsFunc(s.Hosts, func(h policy.HostUse) bool { return h.Kind != policy.HostLoopback })
+		switch network := s.Call.Effects[atip.Network].Value; {
+		case network == atip.No:
+		case local && (s.RunsCode == policy.CodeNone || network == atip.Unknown):
+			clients = append(clients, s)
+		case network == atip.Yes || !s.Strange():
+			return
+		}
+	}
+	for _, s := range clients {
+		for _, t := range [...]*step.Step{s, s.Known} {
+			if t == nil {
+				continue
+			}
+			t.Hosts = nil
+			for _, e := range [...]atip.Effect{atip.Network, atip.RemoteMutation} {
+				if t.Call.Effects[e].Value == atip.Yes {
+					t.Call.Effects[e] = step.Harmless(e, "loopback of the run")
+				}
+			}
+		}
+	}
+}
+
+// ownJobs reports a kill of processes that are known only when it runs, in a text that left some
+// behind: the run sees no others.
+func (c *collector) ownJobs(argv []string) bool {
+	return c.serves && !slices.ContainsFunc(argv[1:], func(w string) bool {
+		return !strings.HasPrefix(w, shell.Hole) && !strings.HasPrefix(w, "-")
+	})
+}
+
+const maxCodeFile = 256 << 10
+
+// checkCodeFile marks a step whose tool reads a file that can make it run code:
+// whoever can write .git/config makes `git status` run a program.
+func (p *Site) checkCodeFile(s *step.Step, f atip.CodeFile) {
+	why := ""
+	switch {
+	case f.Format == "gitconfig":
+		var quieted bool
+		if why, quieted = p.checkRepositories(s); quieted {
+			s.Quieted = why
+			return
+		}
+	case f.RelativeTo == "project":
+		return // programManifests
+	default:
+		for _, path := range p.CodeFilePaths(s, f) {
+			if _, err := gitrepo.Read(path, maxCodeFile); errors.Is(err, fs.ErrNotExist) {
+				continue
+			} else if err != nil {
+				why = path + " cannot be read"
+			} else {
+				why = path + " can run code"
+			}
+			break
+		}
+	}
+	if why != "" {
+		s.RunsFile(f.Path, why)
+	}
+}
+
+// checkRepositories says what in the configuration of the repositories that a step uses can
+// make git run code, "" for nothing. quieted says that a run with rights turns all of it off
+// (gitrepo.Quiet).
+func (p *Site) checkRepositories(s *step.Step) (why string, quieted bool) {
+	list, err := p.repositoriesOf(s)
+	if err != nil {
+		return err.Error(), false
+	}
+	for i, r := range list {
+		c, err := r.Config(p.Dirs.Home)
+		if err != nil {
+			return err.Error() + ", so it cannot be judged", false
+		}
+		first := r.Active(c)
+		if i == 0 {
+			// git passes none of what is turned off on to a submodule.
+			c.Settings = slices.DeleteFunc(c.Settings, func(one gitrepo.Setting) bool { return gitrepo.Quieted(one.Key) })
+		}
+		switch rest := r.Active(c); {
+		case rest != "":
+			return filepath.Join(r.Common, "config") + ": " + rest + " can run code", false
+		case r.LegacyRemotes():
+			return filepath.Join(r.Common, "remotes") + " names remotes that are not judged", false
+		case first != "":
+			why = filepath.Join(r.Common, "config") + ": " + first + " can run code"
+		}
+	}
+	return why, why != ""
+}
+
+// withoutInert are the words of a call of git without the settings in front of its command (-c) by
+// which git runs nothing and reads nothing from elsewhere; nil if there are none.
+func withoutInert(s *step.Step, words []string) []string {
+	if s.Call.Tool != "git" || s.Call.Effects[atip.ExecOpaque].Value != atip.Yes {
+		return nil
+	}
+	out, i := words[:1:1], 1
+	for i < len(words) && strings.HasPrefix(words[i], "-") {
+		n := 1
+		switch w := words[i]; w {
+		case "-c", "-C", "--git-dir", "--work-tree", "--namespace", "--config-env", "--attr-source":
+			if n = 2; i+1 == len(words) {
+				return nil
+			}
+			if key, value, given := strings.Cut(words[i+1], "="); w == "-c" && given && gitrepo.InertOnce(key, value) {
+				i += 2
+				continue
+			}
+		case "--no-pager", "-P", "-p", "--paginate", "--bare", "--literal-pathspecs", "--no-optional-locks", "--no-replace-objects":
+		default:
+			if !strings.Contains(w, "=") {
+				return nil // it may take the next word
+			}
+		}
+		out = append(out, words[i:i+n]...)
+		i += n
+	}
+	if len(out) == i {
+		return nil
+	}
+	return append(out, words[i:]...)
+}
+
+// repositoriesOf are the repositories whose configuration a step of git obeys: the one that
+// git finds from the directory and the words of the step, and its submodules.
+func (p *Site) repositoriesOf(s *step.Step) ([]gitrepo.Repository, error) {
+	r, err := gitrepo.Find(subpath.Join(s.Cwd, s.Call.Chdir))
+	if errors.Is(err, gitrepo.ErrNone) || errors.Is(err, fs.ErrNotExist) {
+		return nil, nil // git ends, or makes one
+	}
+	if err != nil {
+		return nil, err
+	}
+	out := []gitrepo.Repository{r}
+	if s.Call.Effects[atip.Network].Value == atip.Yes && !step.Recurses(s) {
+		return out, nil // it is told not to go into submodules
+	}
+	for _, tree := range r.Pointers(p.Dirs.Home).Trees {
+		if sub, err := gitrepo.At(tree); err == nil {
+			out = append(out, sub)
+		} else if !errors.Is(err, gitrepo.ErrNone) && !errors.Is(err, fs.ErrNotExist) {
+			return out, err
+		}
+	}
+	return out, nil
+}
+
+func (p *Site) CodeFilePaths(s *step.Step, f atip.CodeFile) []string {
+	base := subpath.Join(s.Cwd, s.Call.Chdir)
+	switch {
+	case f.Format == "gitconfig":
+		var out []string
+		list, _ := p.repositoriesOf(s)
+		for _, r := range list {
+			if c, err := r.Config(p.Dirs.Home); err == nil {
+				out = append(out, c.Files...)
+			}
+		}
+		return out
+	case f.RelativeTo == "home":
+		base = p.Dirs.Home
+	case f.RelativeTo == "repo":
+		base = p.Workspace
+	}
+	if base == "" {
+		return nil
+	}
+	return []string{filepath.Join(base, f.Path)}
+}
+
+// SshSetting reports whether a line of the account's configuration of ssh is so. What cannot be
+// read counts.
+func (p *Site) SshSetting(is func(words []string) bool) bool {
+	home := filepath.Join(p.Dirs.Home, ".ssh")
+	return sshLine(filepath.Join(home, "config"), home, 0, is) || sshLine("/etc/ssh/ssh_config", "/etc/ssh", 0, is)
+}
+
+// sshLine reads one file of ssh_config(5) and what it includes.
+func sshLine(path, dir string, depth int, is func(words []string) bool) bool {
+	raw, err := gitrepo.Read(path, 1<<20)
+	if os.IsNotExist(err) {
+		return false
+	}
+	if err != nil || depth > 4 {
+		return true
+	}
+	for line := range strings.Lines(string(raw)) {
+		words := strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(" \t\r\n=\"", r) })
+		if len(words) == 0 || words[0][0] == '#' {
+			continue
+		}
+		if is(words) {
+			return true
+		}
+		if strings.EqualFold(words[0], "include") {
+			for _, pattern := range words[1:] {
+				if rest, ok := strings.CutPrefix(pattern, "~/"); ok {
+					pattern = filepath.Join(filepath.Dir(dir), rest)
+				}
+				list, err := filepath.Glob(subpath.Join(dir, pattern))
+				if err != nil || len(list) > 64 || slices.ContainsFunc(list, func(f string) bool { return sshLine(f, dir, depth+1, is) }) {
+					return true
+				}
+			}
+		}
+	}
+	return false
 }

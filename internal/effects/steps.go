@@ -3,6 +3,7 @@ package effects
 import (
 	"errors"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -409,4 +410,110 @@ func (c *collector) codeKind(s *step.Step, n atip.Nested) policy.CodeKind {
 		}
 	}
 	return policy.CodeOpaque
+}
+
+// ownCall reads the words of our own programs: what they wrap is judged as if it stood
+// alone, and what only a person may do is denied by its verb. It returns false for any
+// other program.
+func (c *collector) ownCall(s *step.Step) bool {
+	if !c.site.ownFile(s.ID.Canonical) || s.Missing != nil {
+		return false
+	}
+	s.Verdict = trust.Verdict{Level: s.Verdict.Level, Reason: "own_program", Action: trust.Allow}
+	s.Trust = policy.TrustFacts{Level: s.Verdict.Level.String(), Reason: s.Verdict.Reason, Action: policy.Allow}
+	s.File.Believed = true
+	c.out.Nestable = true
+	line := step.ReadOwnLine(s.ID.Invoked, s.Argv[1:])
+	if line.Unknown {
+		s.Call = atip.UnknownCall(step.Shown(s.Argv), s.ID.Invoked)
+		s.Call.Path = line.Verb
+		s.RunsCode = policy.CodeOpaque
+		return true
+	}
+	s.Call = atip.Call{Tool: "atip-exec", InvokedAs: s.ID.Invoked, Argv: s.Argv, Path: []string{}, Exactness: atip.Exact, Readings: 1, Options: []atip.OptionUse{}, UnknownOptions: []string{},
+		Positionals: []atip.Positional{}, Resources: line.Resources, Nested: line.Nested, Secrets: []string{}, Chdir: line.Dir,
+		Provenance: atip.Provenance{Channel: "builtin", Rank: atip.Vendor, Binding: "digest", Source: step.OwnSource}}
+	for e := range s.Call.Effects {
+		s.Call.Effects[e] = step.Harmless(atip.Effect(e), step.OwnSource)
+	}
+	s.Call.Effects[atip.Subprocess].Value = atip.Yes
+	if len(line.Verb) > 0 {
+		s.Call.Path = line.Verb
+	} else {
+		// As of a shell, what counts is what it runs.
+		s.Call.Tool = ":"
+	}
+	for i := range s.Call.Resources {
+		c.place(c.site.World, &s.Call.Resources[i], subpath.Join(s.Cwd, s.Call.Chdir))
+		s.Raise(s.Call.Resources[i])
+		if s.Call.Resources[i].Access&atip.AccessWrite != 0 {
+			s.Call.Effects[atip.Write].Value = atip.Yes
+		}
+	}
+	return true
+}
+
+// installed are the words of an npx or npm exec whose command is installed in the project: it runs
+// that and fetches nothing (libnpmexec, localFileExists), as --no says in so many words. Where the
+// file goes meanwhile, the run has no network to fetch another.
+func (c *collector) installed(s *step.Step, words []string) []string {
+	at := 1
+	switch call := &s.Call; {
+	case call.Tool == "npx":
+	case call.Tool == "npm" && slices.Equal(call.Path, []string{"exec"}) && len(words) > 1 && (words[1] == "exec" || words[1] == "x"):
+		if at = 2; len(words) > 2 && words[2] == "--" {
+			at = 3
+		}
+	default:
+		return nil
+	}
+	if len(words) <= at || len(s.Call.Options) > 0 || len(s.Call.Positionals) == 0 || s.Call.Positionals[0].Value != words[at] || !binName(words[at]) || c.ctx != nil && c.ctx.cwdUnknown {
+		return nil
+	}
+	for dir := subpath.Join(c.site.Cwd, s.Cwd); subpath.Within(dir, c.site.Workspace); dir = filepath.Dir(dir) {
+		if info, err := os.Stat(filepath.Join(dir, "node_modules", ".bin", words[at])); err == nil && info.Mode().IsRegular() {
+			if words[at-1] == "--" {
+				at--
+			}
+			return slices.Insert(slices.Clone(words), at, "--no")
+		}
+	}
+	return nil
+}
+
+// binName reports a command of a package as npx looks for it: a scope or a version makes it a
+// package.
+func binName(name string) bool {
+	return name != "" && !strings.ContainsRune("._-", rune(name[0])) && strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") == ""
+}
+
+// derived reports a step that makes a file out of files of the workspace alone, none of which came
+// from elsewhere in this text: what it makes is code of the workspace, as they are.
+func (c *collector) derived(s *step.Step, depth int) bool {
+	switch s.Call.Tool {
+	case "strip", "ranlib", "cp", "mv", "install":
+	default:
+		return false
+	}
+	if depth > maxPeekDepth || s.Confidence != policy.Exact || s.Call.Exactness != atip.Exact || s.RunsCode != policy.CodeNone || s.Call.Effects[atip.Network].Value != atip.No {
+		return false
+	}
+	for _, r := range s.Call.Resources {
+		switch r.Class {
+		case atip.ClassWorkspace, atip.ClassWorkspaceTracked, atip.ClassWorkspaceRegenerable:
+		default:
+			return false
+		}
+		for _, w := range c.writers[r.Abs] {
+			if w.by != s && !c.codeOfWorkspace(w, depth+1) {
+				return false
+			}
+		}
+	}
+	return len(s.Call.Resources) > 0
+}
+
+// codeOfWorkspace reports a file that a step of the text made out of the workspace's own.
+func (c *collector) codeOfWorkspace(w written, depth int) bool {
+	return step.Builds(w.by) && w.by.Call.Effects[atip.Network].Value != atip.Yes || c.derived(w.by, depth)
 }

@@ -7,17 +7,25 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/internal/approve"
+	"github.com/atip-dev/atip-exec/internal/caller"
+	"github.com/atip-dev/atip-exec/internal/errcode"
+	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/nest"
+	"github.com/atip-dev/atip-exec/internal/place"
+	"github.com/atip-dev/atip-exec/internal/quote"
 	"github.com/atip-dev/atip-exec/internal/regular"
 	"github.com/atip-dev/atip-exec/internal/step"
 	"github.com/atip-dev/atip-exec/internal/subpath"
+	"github.com/atip-dev/atip-exec/policy"
 	"github.com/atip-dev/atip-exec/sandbox"
 )
 
@@ -264,4 +272,270 @@ func digestOf(r io.Reader, info os.FileInfo) string {
 func sum(b []byte) string {
 	h := sha256.Sum256(b)
 	return "sha256:" + hex.EncodeToString(h[:])
+}
+
+// RequestsDir is where requests for an approval wait.
+func (p *Plan) RequestsDir() string { return filepath.Join(p.Dirs.State, "requests") }
+
+// GrantsDir is where approvals lie until they are used.
+func (p *Plan) GrantsDir() string { return filepath.Join(p.Dirs.State, "grants") }
+
+// Startable is what else keeps a permitted plan from starting.
+func (p *Plan) Startable() error {
+	if s := p.Steps[0]; s.Missing != nil {
+		return s.Missing
+	}
+	return nil
+}
+
+// SaidNo is the refusal of what an approver denied.
+func (p *Plan) SaidNo() error {
+	return fault.New(errcode.Denied, "denied: the user refused "+quote.Words(p.Invocation.Words())).With("decision", policy.Deny).With("steps", p.StepDetails())
+}
+
+// GrantRules is what this plan demands of a grant. What the kernel withholds from the
+// run is no danger; what it may do, counts as done.
+func (p *Plan) GrantRules() (approve.Rules, error) {
+	ap := p.Policies.Approval()
+	approvers, err := approversOf(p.Policies, p.Dirs)
+	if err != nil {
+		return approve.Rules{}, err
+	}
+	r := approve.Rules{Approvers: approvers, Idempotent: true, Scope: p.sessionScope(), MaxAge: ap.MaxAge}
+	for i, s := range p.Steps {
+		r.Idempotent = r.Idempotent && s.Call.Effects[atip.Idempotent].Value == atip.Yes
+		if i >= len(p.Decision.Steps) {
+			break
+		}
+		danger := p.Decision.Steps[i].Danger
+		for _, e := range DangerKeys() {
+			if !danger.Has(e) {
+				continue
+			}
+			r.MinLevel = max(r.MinLevel, ap.MinLevel[DangerName(e)])
+			r.OnceOnly = r.OnceOnly || onceOnly(e)
+		}
+	}
+	return r, nil
+}
+
+// approversOf lists the keys that policy and the user's own list name.
+func approversOf(set *policy.Set, dirs place.Dirs) ([]approve.Approver, error) {
+	var out []approve.Approver
+	for _, a := range set.Approval().Approvers {
+		level := a.Level
+		if a.Layer != policy.LayerManaged {
+			level = approve.UserLevel(a.Key, level)
+		}
+		out = append(out, approve.Approver{ID: a.ID, Key: a.Key, Level: level})
+	}
+	if set.UserConfigAccount() && !place.BelowAccount(dirs.Config, os.Geteuid()) {
+		return out, nil // whoever starts us could register a key there
+	}
+	own, err := approve.ReadApprovers(ApproversFile(dirs))
+	return append(out, own...), err
+}
+
+// ApproversFile is the list of approvers that `atip approve --init` keeps.
+func ApproversFile(dirs place.Dirs) string { return filepath.Join(dirs.Config, "approvers.json") }
+
+// Approvers lists whose grants count here.
+func Approvers(m caller.Machine) ([]approve.Approver, error) {
+	p, err := Open(Invocation{}, m)
+	if err != nil {
+		return nil, err
+	}
+	defer p.Close()
+	return approversOf(p.Policies, p.Dirs)
+}
+
+// MaxGrantAge is how long a policy lets a grant count at most, 0 if none says so.
+func MaxGrantAge(m caller.Machine) (time.Duration, error) {
+	set, err := Policies(m)
+	if err != nil {
+		return 0, err
+	}
+	return set.Approval().MaxAge, nil
+}
+
+// onceOnly names the dangers that are permitted one run at a time.
+func onceOnly(e atip.Effect) bool {
+	switch e {
+	case atip.Destructive, atip.Reversible, atip.Billable, atip.SecretRead, atip.Privileged, atip.Persistence:
+		return true
+	}
+	return false
+}
+
+// UnusedGrants lists what a person permitted and no run has used up.
+func (p *Plan) UnusedGrants() []approve.Grant {
+	rules, err := p.GrantRules()
+	if err != nil {
+		return nil
+	}
+	return approve.Pending(p.GrantsDir(), rules.Approvers)
+}
+
+// DefaultLock is where a repository keeps what CI may do.
+const DefaultLock = place.OwnDir + "/approvals.lock"
+
+// ciVariables are set by CI systems, CI by nearly all of them.
+var ciVariables = [...]string{"CI", "CONTINUOUS_INTEGRATION", "GITHUB_ACTIONS", "GITLAB_CI", "TF_BUILD", "JENKINS_URL", "BUILDKITE", "CIRCLECI", "TEAMCITY_VERSION",
+	"TRAVIS", "APPVEYOR", "DRONE", "SEMAPHORE", "CODEBUILD_BUILD_ID", "BITBUCKET_BUILD_NUMBER", "CIRRUS_CI", "WOODPECKER_CI", "bamboo_buildKey"}
+
+// InCI reports whether nobody is there to be asked. It only ever tightens: the variables are
+// the caller's.
+func (p *Plan) InCI() bool {
+	if p.Invocation.CI || p.Policies.UsesProfile("ci") {
+		return true
+	}
+	for _, name := range ciVariables {
+		if v := p.Machine.Getenv(name); v != "" && v != "0" && !strings.EqualFold(v, "false") {
+			return true
+		}
+	}
+	return false
+}
+
+// LockDigest is the digest of a plan as CI knows it: of its bound object without what
+// differs from one checkout to the next (host, user, session, where the workspace
+// lies, the values of variables and the paths of the sandbox that follow from them).
+func LockDigest(bound map[string]any) (string, error) {
+	workspace, _ := bound["workspace"].(string)
+	own := map[string]any{}
+	for _, key := range [...]string{"argv", "cwd", "steps", "rules", "files", "stdin", "policy", "needs", "terminal", "timeout", "credentials", "own"} {
+		own[key] = portable(bound[key], workspace)
+	}
+	return approve.Digest(own)
+}
+
+// portable replaces the path of the workspace in a value by a byte that no path and
+// no word of a command can hold.
+func portable(v any, workspace string) any {
+	switch x := v.(type) {
+	case string:
+		if workspace == "" {
+			return x
+		}
+		return strings.ReplaceAll(x, workspace, "\x00")
+	case []any:
+		out := make([]any, len(x))
+		for i := range x {
+			out[i] = portable(x[i], workspace)
+		}
+		return out
+	case map[string]any:
+		out := make(map[string]any, len(x))
+		for k, e := range x {
+			if rest, ok := strings.CutPrefix(k, workspace+"/"); ok && workspace != "" {
+				k = "./" + rest
+			}
+			out[k] = portable(e, workspace)
+		}
+		return out
+	}
+	return v
+}
+
+// LockEntry looks for an entry of approvals.lock that permits the plan, and returns its id. The
+// managed or the user's policy says that a lock counts here, and whose key signs it: what looks
+// like CI is the caller's to set. None counts for what a run inside asks for: it was signed for what the job itself starts.
+func (p *Plan) LockEntry(bound map[string]any) (string, error) {
+	ap := p.Policies.Approval()
+	if !ap.LockApplies || p.Invocation.Behalf != nil || len(ap.LockKeys) == 0 || p.Workspace == "" {
+		return "", nil
+	}
+	file := ap.Lock
+	if file == "" {
+		file = DefaultLock
+	}
+	file = subpath.Join(p.Workspace, file)
+	l, err := approve.ReadLock(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	if err := l.Verify(ap.LockKeys); err != nil {
+		return "", &approve.FileError{Path: filepath.Clean(file), Err: err}
+	}
+	digest, err := LockDigest(bound)
+	if err != nil {
+		return "", nil // what cannot be written down cannot be permitted
+	}
+	for _, e := range l.Entries {
+		if time.Now().Before(e.Expires) && p.bindHolds(e.Bind) && (e.Kind == "digest" && e.Digest == digest || e.Kind == "effects" && p.inScope(e.Scope)) {
+			return e.ID, nil
+		}
+	}
+	return "", nil
+}
+
+// bindHolds compares the variables of CI. Whoever sets them can only lose by it.
+func (p *Plan) bindHolds(b approve.LockBind) bool {
+	is := func(want string, names ...string) bool {
+		if want == "" {
+			return true
+		}
+		for _, name := range names {
+			if v := p.Machine.Getenv(name); v != "" {
+				return v == want
+			}
+		}
+		return false
+	}
+	return is(b.Repository, "GITHUB_REPOSITORY", "CI_PROJECT_PATH") && is(b.Workflow, "GITHUB_WORKFLOW", "CI_PIPELINE_NAME") && is(b.Ref, "GITHUB_REF", "CI_COMMIT_REF_NAME")
+}
+
+// inScope reports whether every step that asks is a call of the tool and command of
+// the scope whose dangers lie within it.
+func (p *Plan) inScope(s *approve.LockScope) bool {
+	var covered atip.Set
+	for _, name := range s.Effects {
+		if e, ok := atip.EffectByKey(name); ok {
+			covered = covered.With(e)
+		}
+	}
+	asked := false
+	for i, d := range p.Decision.Steps {
+		if d.Action == policy.Allow {
+			continue
+		}
+		st := p.Steps[i]
+		if st.Call.Tool != s.Tool || d.Danger&^covered != 0 || len(st.Call.Path) < len(s.Command) || st.Call.Exactness != atip.Exact {
+			return false
+		}
+		for j, word := range s.Command {
+			if st.Call.Path[j] != word {
+				return false
+			}
+		}
+		asked = true
+	}
+	return asked
+}
+
+// Fingerprint is what must be the same for a key to mean the same.
+func (p *Plan) Fingerprint() string {
+	cwd, err := filepath.EvalSymlinks(p.Cwd)
+	if err != nil {
+		cwd = p.Cwd
+	}
+	raw, _ := json.Marshal([]any{p.Invocation.Argv, p.Invocation.IsShell, p.Invocation.Shell, p.Invocation.ShellArgs, p.Invocation.ShellSet, cwd, p.Steps[0].ID.Digest, p.Machine.UID, p.boundStdin(), p.Invocation.Ceiling})
+	sum := sha256.Sum256(raw)
+	return hex.EncodeToString(sum[:])
+}
+
+// Idempotent reports that all commands of the run can be repeated.
+func (p *Plan) Idempotent() bool {
+	for _, s := range p.Steps {
+		f := s.Call.Effects[atip.Idempotent]
+		// What is said of a builtin says nothing of a file that it is redirected to.
+		redirected := strings.HasPrefix(f.Source, "shell:") && s.Call.Effects[atip.Write].Value != atip.No
+		if f.Value != atip.Yes || redirected {
+			return false
+		}
+	}
+	return true
 }

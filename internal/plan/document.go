@@ -1,8 +1,17 @@
 package plan
 
 import (
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
 	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/caller"
+	"github.com/atip-dev/atip-exec/internal/effects"
 	"github.com/atip-dev/atip-exec/internal/fetch"
+	"github.com/atip-dev/atip-exec/internal/procstat"
 	"github.com/atip-dev/atip-exec/internal/step"
 	"github.com/atip-dev/atip-exec/policy"
 	"github.com/atip-dev/atip-exec/sandbox"
@@ -184,4 +193,101 @@ func (p *Plan) StepDetails() []any {
 		out = append(out, map[string]any{"argv": argv, "tool": s.Call.Tool, "command": s.Call.Path, "effects": dangers(s), "resources": s.Call.Resources})
 	}
 	return out
+}
+
+// Open finds the place of an invocation and the policies in force there, and plans nothing. The
+// caller closes the plan.
+func Open(inv Invocation, m caller.Machine) (*Plan, error) {
+	p := New(inv, m)
+	if err := p.settle(); err != nil {
+		p.Close()
+		return nil, err
+	}
+	return p, nil
+}
+
+// Policies loads every layer that is in force in the current directory.
+func Policies(m caller.Machine) (*policy.Set, error) {
+	p, err := Open(Invocation{}, m)
+	if err != nil {
+		return nil, err
+	}
+	defer p.Close()
+	return p.Policies, nil
+}
+
+// SandboxPolicy is the sandbox object of the policy of this place, as a run would take it.
+func SandboxPolicy(m caller.Machine) (sandbox.PolicyProfile, error) {
+	set, err := Policies(m)
+	if err != nil {
+		return sandbox.PolicyProfile{}, err
+	}
+	return policyProfile(set.Sandbox(), set)
+}
+
+// Kind is the kind of a plan document.
+const Kind = "atip-exec.plan/1"
+
+// Batch plans many commands and starts none: the way to test a policy over
+// thousands of command lines.
+type Batch struct {
+	Machine caller.Machine
+	Settled func(*Plan) // told once for each directory, when its place and rules are known; may be nil
+
+	places map[string]*Plan // what all questions about one directory share
+}
+
+// Plan plans like Make; policy, machine and file system are read once for each
+// directory, since nothing that a batch does can change them.
+func (b *Batch) Plan(inv Invocation) (*Plan, error) {
+	place := b.places[inv.Directory]
+	if place == nil {
+		place = New(inv, b.Machine)
+		place.memo = effects.NewMemo()
+		if err := stages(place.settle, place.probe); err != nil {
+			return nil, err
+		}
+		if b.places == nil {
+			b.places = map[string]*Plan{}
+		}
+		b.places[inv.Directory] = place
+		if b.Settled != nil {
+			b.Settled(place)
+		}
+	}
+	p := New(inv, b.Machine)
+	p.Place, p.Rules, p.Host, p.files, p.memo, p.Warnings = place.Place, place.Rules, place.Host, place.files, place.memo, slices.Clone(place.Warnings)
+	if err := stages(p.identify, p.decide, p.enclose); err != nil {
+		p.Close()
+		return nil, err
+	}
+	p.Took = time.Since(p.Began)
+	return p, nil
+}
+
+// PrimeSession is the label of the session, or else of the process that started us.
+func (p *Plan) PrimeSession() string {
+	for _, name := range append(SessionVariables(), "BUILDKITE_JOB_ID", "BUILD_ID") {
+		if v := p.Machine.Getenv(name); v != "" {
+			return v
+		}
+	}
+	return "ppid-" + strconv.Itoa(os.Getppid()) + "-" + parentStarted()
+}
+
+// parentStarted tells processes apart that had the same number one after the other.
+func parentStarted() string {
+	parent, err := procstat.Of(os.Getppid())
+	if err != nil {
+		return "0"
+	}
+	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	return parent.Fields[procstat.Start] + "-" + strings.TrimSpace(string(boot))
+}
+
+// Identity is the agent and the session that this process belongs to: labels, which give
+// no authority.
+func Identity(m caller.Machine) (agent, session string) {
+	p := &Plan{Machine: m}
+	return p.Agent(), p.PrimeSession()
 }

@@ -7,8 +7,15 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/approve"
+	"github.com/atip-dev/atip-exec/internal/errcode"
+	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/nest"
 	"github.com/atip-dev/atip-exec/internal/place"
+	"github.com/atip-dev/atip-exec/internal/quote"
+	"github.com/atip-dev/atip-exec/internal/step"
+	"github.com/atip-dev/atip-exec/policy"
 	"github.com/atip-dev/atip-exec/sandbox"
 )
 
@@ -119,4 +126,234 @@ func (p *Plan) WithheldOutside() []string {
 		return nil
 	}
 	return strings.Split(names, ":")
+}
+
+// Answerable decides whether this process may carry out what it was asked for; keep says
+// that the run inside can do it by itself. What a person has permitted is done, whatever
+// it is; without one only what that run cannot do: use a credential that it does not have.
+func (p *Plan) Answerable(refusal error) (keep bool, err error) {
+	b := p.Invocation.Behalf
+	lacks := p.Lacks(b.Withheld, func(file string) bool {
+		_, err := os.Stat(file)
+		return err == nil && !slices.Contains(b.Files, file)
+	})
+	switch {
+	case refusal != nil && fault.From(refusal).Code != errcode.ApprovalRequired:
+		return false, refusal
+	case refusal == nil && len(lacks) == 0:
+		return true, nil
+	case p.Workspace != b.Workspace || p.Workspace == "" && p.Cwd != b.Cwd:
+		return false, Withheld(p, lacks, "it is not in the workspace of the parent run")
+	case refusal != nil:
+		return false, refusal
+	case p.Policies.Credentials() == policy.CredentialsWithheld:
+		return false, Withheld(p, lacks, "the policy withholds it")
+	case b.Question.Asks:
+		return false, Withheld(p, lacks, "the nested run has a policy that requires approval")
+	}
+	if why := p.foreignPart(b.ReadOnly); why != "" {
+		return false, Withheld(p, lacks, why)
+	}
+	return false, nil
+}
+
+// Lacks names what the tools of a plan use to talk to their services and the sandbox does
+// not have: variables, and files of which missing tells.
+func (p *Plan) Lacks(names []string, missing func(string) bool) []string {
+	var out []string
+	for _, s := range p.Steps {
+		if s.Call.Provenance.Rank < atip.Org || s.Call.Effects[atip.Network].Value != atip.Yes {
+			continue
+		}
+		for _, name := range s.Call.Secrets {
+			if slices.Contains(names, name) && !slices.Contains(out, name) {
+				out = append(out, name)
+			}
+		}
+		for _, file := range s.Entitled {
+			if !slices.Contains(out, file) && missing(file) {
+				out = append(out, file)
+			}
+		}
+	}
+	return out
+}
+
+// foreignPart names what in a plan is more than one known tool at work. What is given a
+// credential must not be anybody else's code, nor a shell, which could cut it into pieces
+// that no redaction knows.
+func (p *Plan) foreignPart(readOnly bool) string {
+	s := p.Steps[0]
+	e := s.Call.Effects
+	switch name := quote.Words(s.Argv[:1]); {
+	case len(p.Steps) != 1, !slices.Equal(p.Argv, s.Argv):
+		return "only a single command is started for a run inside"
+	case s.Missing != nil:
+		return name + " is not installed"
+	case s.Call.Provenance.Rank < atip.Org, s.Confidence != policy.Exact:
+		return name + " is not a known tool"
+	case s.RunsCode != policy.CodeNone, e[atip.ExecOpaque].Value == atip.Yes:
+		return name + " runs other code"
+	case readOnly && (e[atip.Write].Value != atip.No || e[atip.Delete].Value != atip.No):
+		return name + " writes where the parent run may not"
+	}
+	return ""
+}
+
+// Withheld is the refusal of a run inside that lacks credentials.
+func Withheld(p *Plan, lacks []string, why string) error {
+	text := quote.Words(p.Invocation.Words()) + " needs a credential that this run does not have"
+	if len(lacks) > 0 {
+		text = quote.Words(p.Invocation.Words()) + " needs " + strings.Join(lacks, ", ") + ", which this run does not have"
+	}
+	return fault.New(errcode.CredentialWithheld, text+": "+why).With("credentials", lacks)
+}
+
+// handedOn lists the credentials that policy gives to the tools of a delegation, instead
+// of keeping them with the parent run: those that their metadata names. A token that
+// names no tools hands on none.
+func (p *Plan) handedOn() []string {
+	if p.Policies.Credentials() != policy.CredentialsPassed || p.ChainNames() == nil {
+		return nil
+	}
+	var tools []string
+	named := false
+	for _, r := range p.chain {
+		switch {
+		case r.AllowedTools == nil:
+		case !named:
+			tools, named = slices.Clone(r.AllowedTools), true
+		default:
+			tools = slices.DeleteFunc(tools, func(t string) bool { return !slices.Contains(r.AllowedTools, t) })
+		}
+	}
+	if !named {
+		p.Warnings = append(p.Warnings, "delegation.credentials is pass, but the token names no tools: none is handed on")
+	}
+	var out []string
+	for _, tool := range tools[:min(len(tools), step.MaxSteps)] {
+		for _, name := range p.secretsOf(tool) {
+			if !slices.Contains(out, name) {
+				out = append(out, name)
+			}
+		}
+	}
+	return out
+}
+
+// secretsOf lists the credential variables of a tool that is known by its metadata.
+func (p *Plan) secretsOf(tool string) []string {
+	call, ok := p.site().KnownTool(tool, atip.Org)
+	if !ok {
+		return nil
+	}
+	return call.Secrets
+}
+
+// Below decides one start of this run: the same place, policies and machine, with the environment of
+// the process. What was typed is held to all policies, and code of the workspace to the documents
+// that someone wrote. The caller closes the plan.
+func (p *Plan) Below(words []string, cwd string, env []string, typed bool) (*Plan, error) {
+	sub := New(Invocation{Argv: words, Policies: p.Invocation.Policies, Profiles: p.Invocation.Profiles, CI: p.Invocation.CI, Ceiling: p.Invocation.Ceiling}, p.Machine)
+	sub.Machine.Environ = slices.DeleteFunc(slices.Clone(env), func(e string) bool { return strings.HasPrefix(e, "ATIP_") })
+	for _, entry := range p.Machine.Environ {
+		if strings.HasPrefix(entry, "ATIP_") {
+			sub.Machine.Environ = append(sub.Machine.Environ, entry)
+		}
+	}
+	sub.Place, sub.Rules, sub.Host, sub.files = p.Place.from(cwd), p.Rules, p.Host, p.files
+	if !typed {
+		sub.Rules = p.Rules.written()
+	}
+	if err := stages(sub.identify, sub.decide); err != nil {
+		sub.Close()
+		return nil, err
+	}
+	return sub, nil
+}
+
+// from is the place as a process sees it that works in another directory.
+func (at Place) from(cwd string) Place {
+	at.Cwd, at.World.Cwd = cwd, cwd
+	return at
+}
+
+// written are the rules that someone wrote, without the built-in ones.
+func (r Rules) written() Rules {
+	r.Policies = r.Policies.Written()
+	return r
+}
+
+// sessionScope is what a grant for a session has to cover to permit this plan, nil if
+// only one for the plan itself can, as for what a run inside asks for: each part that asks must be a command that is known
+// to the word, runs nobody else's code, and does only what hosts and paths say.
+func (p *Plan) sessionScope() *approve.Scope {
+	if p.Invocation.Behalf != nil || len(p.Edges) > 0 || p.Decision.Action != policy.Confirm || len(p.Decision.Steps) != len(p.Steps) || p.SessionLabel() == "" {
+		return nil
+	}
+	scope := &approve.Scope{UID: p.Machine.UID, Session: p.SessionLabel(), Agent: p.Agent(), Workspace: p.Workspace, Chain: p.ChainNames(), Credentials: slices.Clone(p.Env.Credentials)}
+	for i, d := range p.Decision.Steps {
+		if d.Action == policy.Allow {
+			continue
+		}
+		step, ok := scopeOf(p.Steps[i], d.Danger)
+		if !ok {
+			return nil
+		}
+		scope.Steps = append(scope.Steps, step)
+	}
+	for _, r := range p.Decision.Reasons {
+		if r.Action == policy.Confirm && (r.Step < 0 || r.Step >= len(p.Decision.Steps) || p.Decision.Steps[r.Step].Action == policy.Allow) {
+			return nil // something else asks than a command by itself
+		}
+	}
+	if len(scope.Steps) == 0 {
+		return nil
+	}
+	return scope
+}
+
+// scopeOf is the step as a part of a session's scope.
+func scopeOf(s *step.Step, danger atip.Set) (approve.ScopeStep, bool) {
+	out := approve.ScopeStep{Tool: s.Call.Tool, SHA256: s.ID.Digest, Command: s.Call.Path}
+	if s.Missing != nil || s.ID.Digest == "" || s.Certainty() != "exact" || s.RunsCode != policy.CodeNone {
+		return out, false
+	}
+	for _, e := range DangerKeys() {
+		if !danger.Has(e) {
+			continue
+		}
+		if name := DangerName(e); slices.Contains(approve.SessionEffects(), name) {
+			out.Effects = append(out.Effects, name)
+		} else {
+			return out, false
+		}
+	}
+	if len(out.Effects) == 0 {
+		return out, false // what asks is not an effect
+	}
+	for _, h := range s.Hosts {
+		switch {
+		case h.Kind == policy.HostService:
+			out.Hosts = append(out.Hosts, "service")
+		case h.Kind == policy.HostMetadata, h.Host == "":
+			return out, false
+		default:
+			out.Hosts = append(out.Hosts, h.Host+":"+strconv.Itoa(h.Port))
+		}
+	}
+	if slices.Contains(out.Effects, "network") && len(out.Hosts) == 0 {
+		return out, false
+	}
+	named := false
+	for _, r := range s.Call.Resources {
+		if r.Kind != "path" || r.Access&(atip.AccessWrite|atip.AccessDelete|atip.AccessExec) == 0 {
+			continue
+		}
+		if r.Abs == "" || r.Class == atip.ClassUnknown {
+			return out, false
+		}
+		out.Paths, named = append(out.Paths, r.Abs), true
+	}
+	return out, named || !slices.Contains(out.Effects, "delete")
 }

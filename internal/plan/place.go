@@ -7,15 +7,22 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/advice"
 	"github.com/atip-dev/atip-exec/internal/caller"
 	"github.com/atip-dev/atip-exec/internal/effects"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/nest"
 	"github.com/atip-dev/atip-exec/internal/place"
+	"github.com/atip-dev/atip-exec/internal/quote"
+	"github.com/atip-dev/atip-exec/internal/shell"
+	"github.com/atip-dev/atip-exec/internal/status"
+	"github.com/atip-dev/atip-exec/internal/step"
 	"github.com/atip-dev/atip-exec/internal/subpath"
 	"github.com/atip-dev/atip-exec/internal/toollock"
 	"github.com/atip-dev/atip-exec/policy"
@@ -169,4 +176,249 @@ func (at Place) judgeGrant(canonical string, dir bool) string {
 		return "the system"
 	}
 	return ""
+}
+
+// hostCwdFile is the file in which a host of agents wants to be told where a command
+// ended, "" if the text does not end that way: `… && pwd -P >| /tmp/claude-1a2b-cwd`.
+// The host reads it to start the next command there.
+func hostCwdFile(script *shell.Script, tmpDirs []string) string {
+	if len(script.Commands) == 0 {
+		return ""
+	}
+	last := script.Commands[len(script.Commands)-1]
+	if last.Kind != shell.Builtin || strings.Join(last.Argv, " ") != "pwd -P" || len(last.Redirects) != 1 || !last.Redirects[0].Write {
+		return ""
+	}
+	path := last.Redirects[0].Path
+	ok, err := filepath.Match("claude-*-cwd", filepath.Base(path))
+	if err != nil || !ok || filepath.Clean(path) != path || !slices.Contains(tmpDirs, filepath.Dir(path)) {
+		return ""
+	}
+	return path
+}
+
+// grantHostCwd lets the run write that one file, which must be there for it. Making a
+// plan that will not be run leaves no file behind.
+func (p *Plan) grantHostCwd(in *sandbox.Input) {
+	if p.hostCwd == "" || !p.Starts || p.Decision.Action == policy.Deny {
+		return
+	}
+	_, err := os.Lstat(p.hostCwd)
+	p.hostCwdMade = os.IsNotExist(err)
+	if err := createOwn(p.hostCwd); err != nil {
+		p.hostCwdMade = false
+		p.Warnings = append(p.Warnings, p.hostCwd+" is not granted: "+err.Error())
+		return
+	}
+	in.Policy.Write = append(in.Policy.Write, sandbox.PathRule{Path: p.hostCwd, Rule: "directory for the host"})
+}
+
+// Unregistered says what is missing where nothing in the current directory may be written
+// because there is no workspace, and what to do; both are "" if there is one.
+func (p *Plan) Unregistered() (why, fix string) {
+	switch {
+	case p.NoWorkspace == "":
+		return "", ""
+	case place.CanRegister(p.Cwd, p.Dirs, p.Machine.UID) != "":
+		return "there is no workspace here: " + p.NoWorkspace, "go to a directory of your project, or use $TMPDIR"
+	}
+	return "there is no workspace here: " + p.NoWorkspace, "have it registered: `atip workspace add .` on a terminal in this directory; or use $TMPDIR"
+}
+
+// refusal is what the wording of the decision rests on.
+func (p *Plan) refusal() *advice.Refusal {
+	return &advice.Refusal{Decision: p.Decision.Decision, Steps: p.Steps, Workspace: p.Workspace, Home: p.Dirs.Home, Moves: len(p.movers()) > 0}
+}
+
+// OwnPath is a path of our own command line. This program opens it with the rights of the
+// user, outside of any sandbox, so it is judged like a redirection of the call.
+type OwnPath struct {
+	Name   string // of the flag or argument: "--status-file"
+	Value  string
+	Access atip.Access
+}
+
+// ownStep is what this program itself does for a call: it reads and writes paths.
+func (p *Plan) ownStep(words []string, paths []OwnPath) *step.Step {
+	resources := make([]atip.Resource, len(paths))
+	for i, path := range paths {
+		resources[i] = atip.Resource{Kind: "path", Value: path.Value, Access: path.Access, Why: path.Name}
+	}
+	return p.site().OwnStep(words, resources)
+}
+
+// judgeOwn judges what our own flags read and write. The stricter judgement counts, for the
+// whole call; nothing of it is granted to the command.
+func (p *judging) judgeOwn(req policy.Request) {
+	if len(p.Invocation.Paths) == 0 {
+		return
+	}
+	words := []string{"atip-exec"}
+	for _, path := range p.Invocation.Paths {
+		words = append(words, path.Name, path.Value)
+	}
+	own := p.ownStep(words, p.Invocation.Paths)
+	for _, r := range own.Call.Resources {
+		p.ownFiles = append(p.ownFiles, r.Abs)
+	}
+	p.OwnJudged = true
+	if p.Inside() {
+		return // the sandbox around this program holds it to what the parent run was granted
+	}
+	req.Steps, req.Edges, req.Ceiling = []policy.Step{own.Step}, nil, nil
+	req.Enforce = policy.Enforce{Files: true, Net: true, Secrets: true} // it does this and nothing else
+	d := p.Policies.Decide(req)
+	p.OwnRefused = d.Action != policy.Allow
+	if d.Action >= p.Decision.Action {
+		return
+	}
+	p.Decision.Action, p.Decision.Grants = d.Action, policy.Grants{}
+	for _, r := range d.Reasons {
+		if r.Action == d.Action {
+			r.Text, r.Step = quote.Words(words[1:])+": "+r.Text, 0
+			p.Decision.Reasons = append(p.Decision.Reasons, r)
+		}
+	}
+}
+
+// JudgeVerb judges what a verb is about to do with the paths it was given, as a command would
+// be judged that did it.
+func JudgeVerb(m caller.Machine, words []string, paths []OwnPath, effects ...atip.Effect) error {
+	p := New(Invocation{Argv: words}, m)
+	defer p.Close()
+	if err := stages(p.settle, p.probe); err != nil {
+		return err
+	}
+	if p.Inside() {
+		return nil // as in judgeOwn
+	}
+	s := p.ownStep(words, paths)
+	for _, w := range words[1:] {
+		if !strings.HasPrefix(w, "-") {
+			s.Call.Path = append(s.Call.Path, w)
+		}
+	}
+	for _, e := range effects {
+		s.Call.Effects[e].Value = atip.Yes
+	}
+	d := p.Policies.Decide(policy.Request{Steps: []policy.Step{s.Step}, Enforce: policy.Enforce{Files: true, Net: true, Secrets: true}, Agent: p.Agent(), Session: p.SessionLabel(), CI: p.InCI(), Workspace: p.Workspace, Cwd: p.Cwd, Now: p.Began})
+	if d.Action == policy.Allow {
+		return nil
+	}
+	var why, rules []string
+	for _, r := range d.Reasons {
+		if r.Action == d.Action && !slices.Contains(rules, r.Rule) {
+			rules = append(rules, r.Rule)
+			_, text, ok := strings.Cut(r.Text, ": ")
+			if !ok {
+				text = r.Text
+			}
+			why = append(why, text)
+		}
+	}
+	code, what := errcode.ApprovalRequired, "approval required: "
+	if d.Action == policy.Deny {
+		code, what = errcode.Denied, "denied: "
+	}
+	return fault.New(code, what+advice.Sentence(quote.Words(words), strings.Join(why, "; "))+" ("+strings.Join(rules, ", ")+")").With("decision", d.Action).With("rules", rules).
+		WithFix("name paths of the workspace, or type it on your own terminal", "")
+}
+
+// StatusClass says why no status may be written at a path where no policy was asked, "" if one
+// may: where runs write anyway, and in place of an older status.
+func (at Place) StatusClass(file string) string {
+	if at.World.Cwd == "" {
+		return "it is not known where it lies"
+	}
+	real := place.Resolve(file)
+	switch at.World.Classify(real, atip.AccessWrite, false) {
+	case atip.ClassTmp, atip.ClassWorkspace, atip.ClassWorkspaceTracked, atip.ClassWorkspaceRegenerable:
+		return ""
+	case atip.ClassOutside:
+		if status.Older(real) {
+			return ""
+		}
+		return "no policy was asked about it"
+	}
+	return "it is a place that no command may write"
+}
+
+// PathOf is the value of a flag as it was judged.
+func (p *Plan) PathOf(value string) string {
+	for _, path := range p.Invocation.Paths {
+		if path.Value == value || filepath.Base(path.Value) == filepath.Base(value) && path.Name == "--stdin" {
+			return path.Value
+		}
+	}
+	return value
+}
+
+// JudgedOwn reports whether the judgement was about the file of this name. f.Fd of a deleted
+// file has another name, which is refused too.
+func (p *Plan) JudgedOwn(name string) bool {
+	for _, abs := range p.ownFiles {
+		if abs == name {
+			return true
+		}
+	}
+	return false
+}
+
+// workspaceSecrets are the files of secrets in the workspace, for the sandbox and the output filter.
+// The same search finds the files that mark a package, which may lie anywhere in a repository.
+func (at Place) workspaceSecrets() (secrets []string, packages map[string]bool) {
+	packages = map[string]bool{}
+	for _, f := range packageFamilies() {
+		for _, name := range f.files {
+			packages[name] = false
+		}
+	}
+	secrets = place.FindSecrets(at.Workspace, at.Cwd, func(path string) bool {
+		name := filepath.Base(path)
+		if _, marks := packages[name]; marks {
+			packages[name] = true
+		}
+		return at.World.Classify(path, atip.AccessRead, false) == atip.ClassSecret
+	})
+	return secrets, packages
+}
+
+// hiddenSecrets are those of them that the run must not find. Code of the project keeps them,
+// as it is what they are for, and so does a call that names one and may read it. Git
+// needs the files that it tracks, and any that it is to add.
+func (p *Plan) hiddenSecrets(mode sandbox.EnvFiles, networked bool) []string {
+	if mode == sandbox.EnvFilesAllow {
+		return nil
+	}
+	project, git, changes := false, false, false
+	for _, s := range p.Steps {
+		project = project || s.RunsCode == policy.CodeProject
+		if s.Call.Tool == "git" {
+			git, changes = true, changes || s.Call.Effects[atip.Write].Value != atip.No
+		}
+	}
+	if mode == sandbox.EnvFilesNetwork && !networked && (project || changes) {
+		return nil
+	}
+	var out []string
+	for _, path := range p.SecretFiles {
+		if p.namesSecret(path) || git && (changes || p.World.Tracked(path)) {
+			continue
+		}
+		out = append(out, path)
+	}
+	return out
+}
+
+// namesSecret reports whether a step names the file itself, so that it was judged, or removes a
+// directory above it, where a cover would stay in the way.
+func (p *Plan) namesSecret(path string) bool {
+	return slices.ContainsFunc(p.Steps, func(s *step.Step) bool {
+		return slices.ContainsFunc(s.Call.Resources, func(r atip.Resource) bool {
+			if r.Kind != "path" || r.Abs == "" {
+				return false
+			}
+			return filepath.Clean(r.Abs) == path || r.Access&atip.AccessDelete != 0 && subpath.Within(path, filepath.Clean(r.Abs))
+		})
+	})
 }

@@ -1,3 +1,5 @@
+// Package plan finds out what one call may do and how it will be confined: it turns an Invocation
+// into a Plan. It starts nothing but a question to a registry, and writes nothing but caches.
 package plan
 
 import (
@@ -9,18 +11,24 @@ import (
 	"time"
 
 	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/filter"
 	"github.com/atip-dev/atip-exec/internal/audit"
 	"github.com/atip-dev/atip-exec/internal/authority"
 	"github.com/atip-dev/atip-exec/internal/caller"
 	"github.com/atip-dev/atip-exec/internal/effects"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/internal/fetch"
+	"github.com/atip-dev/atip-exec/internal/nest"
 	"github.com/atip-dev/atip-exec/internal/place"
 	"github.com/atip-dev/atip-exec/internal/quote"
 	"github.com/atip-dev/atip-exec/internal/step"
 	"github.com/atip-dev/atip-exec/internal/subpath"
+	"github.com/atip-dev/atip-exec/internal/toollock"
+	"github.com/atip-dev/atip-exec/internal/tty"
 	"github.com/atip-dev/atip-exec/policy"
 	"github.com/atip-dev/atip-exec/sandbox"
+	"github.com/atip-dev/atip-exec/shims"
 	"github.com/atip-dev/atip-exec/trust"
 )
 
@@ -329,4 +337,161 @@ func (p *Plan) raiseQuieted() {
 			s.RunsFile(".git/config", s.Quieted)
 		}
 	}
+}
+
+// Place is where a command would run, and what is what there.
+type Place struct {
+	Cwd         string
+	CwdID       sandbox.DirID // of the directory that -C names: another run can change what lies there
+	Workspace   string        // "" for none
+	NoWorkspace string        // why there is none
+	Dirs        place.Dirs
+	World       place.World
+	Private     string // the directory for the TMPDIR and the caches of the workspace
+	inside      bool   // this run is inside another, whose sandbox keeps it from the state directory
+	gitDirs     []string
+	shimDirs    shims.Dirs
+}
+
+// Rules are what holds in a place: the policies of every layer, the locks, and what the workspace
+// keeps secret.
+type Rules struct {
+	Policies    *policy.Set
+	SecretFiles []string        // of the workspace
+	packages    map[string]bool // names of files that mark packages: whether the workspace has one
+	locks       toollock.Locks
+}
+
+// Reading is what the command line will do.
+type Reading struct {
+	*effects.Reading
+	Argv     []string // what is started
+	LongText string   // what the shell reads from TextFD, "" if its command line holds it
+	TextFD   int
+	hostCwd  string // the file that tells a host where the command ended, "" for none
+}
+
+// Decision is what policy says of the steps, and what that rests on.
+type Decision struct {
+	policy.Decision
+	CanEnforce policy.Enforce // what the decision took the kernel to hold
+	Fetches    []*fetch.Work  // what is fetched before the run
+	Deferred   bool           // some starts are decided when they happen
+	OwnJudged  bool           // the paths of our own flags were judged
+	OwnRefused bool           // and not allowed
+	Undo       Undoing
+	ownFiles   []string          // where the paths of our own flags lead
+	chain      []policy.Restrict // of a delegation
+	refused    string            // reason of a refusal that no verdict on the executable gave
+}
+
+// Confinement is how the sandbox holds the run to the decision.
+type Confinement struct {
+	Profile         sandbox.Profile
+	Setup           sandbox.Setup
+	HostList        HostList
+	CredentialFiles []string // that the sandbox has
+	Rights          Rights
+	enforced        *sandbox.Receipt // of a plan that is made to be run: status, record and denials all ask for it
+}
+
+// Env is what the child gets of the environment and what it does not. Names only leave the
+// program, values never do.
+type Env struct {
+	Entries     []string
+	Passed      []string
+	Dropped     []string
+	Credentials []string
+	HandedDown  []string // credentials that policy gives to the tools of a delegation
+	Withheld    []string // credentials that runs inside will not find
+	NestFD      int      // where runs inside send their records, 0 for nowhere
+	placeholder string   // where one of a redacted secret came back, if policy refuses that
+}
+
+// returned looks for placeholders of redacted secrets in what the command gets: whoever
+// read them in our output took them for the value. It returns where one is if policy refuses to run
+// such a command.
+func (p *Plan) returned(environ []string) (refused string) {
+	how := p.Policies.Output().Placeholders
+	if how == "pass" {
+		return ""
+	}
+	where := ""
+	for _, word := range p.Invocation.Words() {
+		if filter.HasPlaceholder(word) {
+			where = "the command line"
+		}
+	}
+	for _, entry := range environ {
+		if name, value, _ := strings.Cut(entry, "="); where == "" && filter.HasPlaceholder(value) {
+			where = "the variable " + name
+		}
+	}
+	switch {
+	case where == "":
+	case how == "refuse":
+		return where
+	default:
+		p.Warnings = append(p.Warnings, where+" holds the placeholder of a redacted secret, not the secret: the file that it comes from holds the real value")
+	}
+	return ""
+}
+
+// placeheld is the refusal of a command that a placeholder came back in; nil if none did, or
+// the command is denied anyway.
+func (p *Plan) placeheld() error {
+	if p.placeholder == "" || p.Decision.Action == policy.Deny {
+		return nil
+	}
+	return fault.New(errcode.Placeholder, p.placeholder+" holds the placeholder of a redacted secret").With("decision", policy.Deny)
+}
+
+// Invocation is what one command line asked for.
+type Invocation struct {
+	Argv            []string      // the command; empty if Shell is used
+	Shell           string        // text of -c
+	IsShell         bool          // -c was given, even with empty text
+	ShellArgs       []string      // $0 and the positional parameters of Shell
+	ShellSet        []string      // options of the shell, as words of `set`
+	Script          string        // the file that Shell is read from, "-" for standard input; "" for none
+	Directory       string        // -C; "" for the current directory
+	Policies        []string      // --policy files: they only tighten
+	Profiles        []string      // --profile names: they only tighten
+	Timeout         time.Duration // 0 for none
+	ExplainDenials  bool          // report what the sandbox refuses
+	DeclaredTimeout bool          // use the duration.timeout of the metadata
+	Wait            time.Duration // how long to wait for a person, 0 not at all
+	CI              bool          // --ci: nobody is there to be asked
+	KillAfter       time.Duration // 0 for the default of the policy
+	MaxOutput       int64         // --max-output: bytes shown of each stream, 0 for no bound
+	Stdin           string        // auto, inherit, null, or a file
+	Terminal        bool          // -t
+	Refresh         bool          // --refresh: registries are asked again
+	Paths           []OwnPath     // what our own flags read and write, absolute
+	StatusFile      string        // --status-file, "" for none
+	StatusFD        int           // --status-fd, 0 for none
+	OutputMode      string        // text, json or jsonl, for the record
+	Ceiling         *policy.Ceiling
+	Prime           string // auto, enforce or off; "" is auto
+	IdempotencyKey  string // "" for none
+	RefuseOnly      bool   // what may run is not started: only a refusal counts
+	Version         string // ours, which a tool may ask for
+
+	Fetching   *Fetching   // what the project declares is fetched for this run; nil for a command of the caller
+	scriptRead bool        // Shell was read from standard input
+	Behalf     *nest.Order // for whom the run is, nil for the caller
+}
+
+// isTerminal reports whether f is a terminal and not another device.
+func isTerminal(f *os.File) bool { return tty.IsTerminal(f.Fd()) }
+
+// argv is what was asked for; what a shell string starts is known once it is read.
+func (inv Invocation) argv() []string {
+	if !inv.IsShell {
+		return inv.Argv
+	}
+	if inv.Script != "" {
+		return append([]string{"/bin/bash"}, inv.ShellArgs...)
+	}
+	return append([]string{"/bin/bash", "-c", inv.Shell}, inv.ShellArgs...)
 }

@@ -9,8 +9,12 @@ import (
 	"strings"
 
 	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/errcode"
+	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/gitrepo"
+	"github.com/atip-dev/atip-exec/internal/quote"
 	"github.com/atip-dev/atip-exec/internal/step"
+	"github.com/atip-dev/atip-exec/internal/subpath"
 	"github.com/atip-dev/atip-exec/policy"
 	"github.com/atip-dev/atip-exec/sandbox"
 	"github.com/atip-dev/atip-exec/trust"
@@ -348,4 +352,161 @@ func (p *Plan) callersGitConfig() [][2]string {
 		}
 	}
 	return out
+}
+
+// strictDelete reports a ceiling that lists write and not delete: the sandbox then
+// withholds the right to remove, which it otherwise grants together with write.
+func (p *Plan) strictDelete() bool {
+	c := p.Invocation.Ceiling
+	return c != nil && c.Effects.Has(atip.Write) && !c.Effects.Has(atip.Delete)
+}
+
+// belowCeiling takes from the profile what the ceiling of the script does not list,
+// whoever granted it: the decision has already withheld the effects, and this holds for
+// paths and sockets that a policy or the metadata of a tool adds.
+func (p *confining) belowCeiling() {
+	c := p.Invocation.Ceiling
+	if c == nil {
+		return
+	}
+	if !c.Effects.Has(atip.Network) {
+		p.Profile.Unix = nil
+	}
+	if paths := p.ceilingPaths(); paths != nil {
+		p.writeWithin(paths)
+		p.Profile.HostWrite = len(paths) > 0 && p.Profile.HostWrite
+	}
+}
+
+// ceilingPaths lists where the ceiling lets the run write, nil for wherever it was granted.
+func (p *Plan) ceilingPaths() []string {
+	c := p.Invocation.Ceiling
+	if !c.Effects.Has(atip.Write) && !c.Effects.Has(atip.Delete) {
+		return []string{}
+	}
+	if c.Paths == nil {
+		return nil
+	}
+	paths := make([]string, len(c.Paths))
+	for i, path := range c.Paths {
+		paths[i] = filepath.Clean(subpath.Join(p.Cwd, path))
+	}
+	return paths
+}
+
+// mayStart refuses a script that starts programs under a ceiling without subprocess: the
+// kernel would refuse the first of them with an error that says nothing about the reason.
+func (p *judging) mayStart() error {
+	c := p.Invocation.Ceiling
+	if c == nil {
+		return nil
+	}
+	if p.Host.ABI == 0 || p.Policies.Sandbox().Confine == "none" {
+		return fault.New(errcode.GuaranteeMissing, "the ceiling of the script cannot be enforced: nothing confines commands here")
+	}
+	if c.Effects.Has(atip.Subprocess) {
+		return nil
+	}
+	why, main := "", p.Steps[0]
+	for _, s := range p.Steps[1:] {
+		// A builtin of the shell has no file.
+		if why == "" && (s.Missing != nil || s.ID.Canonical != "" && s.ID.Canonical != main.ID.Canonical) {
+			why = "it starts " + quote.Words(s.Argv[:1])
+		}
+	}
+	switch {
+	case why != "":
+	case p.Steps[0].Missing == nil && p.Steps[0].ID.Form != trust.FormELF:
+		why = p.Steps[0].ID.Invoked + " is itself a script, which starts other programs"
+	default:
+		return nil
+	}
+	return fault.New(errcode.Denied, "the ceiling of the script permits no subprocess effect, but "+why).WithFix("add subprocess to the effects of the script", "# @effects subprocess").With("rules", []string{"flag/ceiling.subprocess"})
+}
+
+// judgeDoubt reads a text that would be allowed once more, with every variable that is
+// not set standing for anything. Nothing is what it holds, and so it was read; but who
+// wrote `$CMD` or `rm -rf "$DIR/build"` took it to hold something, and a start-up
+// file or a later assignment in a file that was not read may give it that. The stricter
+// judgement counts.
+func (p *judging) judgeDoubt(req policy.Request) {
+	if !p.Reading.Unset || p.Decision.Action != policy.Allow {
+		return
+	}
+	steps, edges, err := p.Reading.Doubted()
+	if err != nil {
+		return // what runs was read; only the doubt was not
+	}
+	req.Steps, req.Edges = nil, edges
+	for _, s := range steps {
+		if p.Deferred && s.Known != nil {
+			s.RedirectedAs(s.Known)
+			s = s.Known
+		}
+		req.Steps = append(req.Steps, s.Step)
+	}
+	d := p.judged(req)
+	if d.Action >= p.Decision.Action {
+		return
+	}
+	p.Decision.Action, p.Decision.Grants = d.Action, policy.Grants{}
+	for _, r := range d.Reasons {
+		if r.Action != d.Action {
+			continue
+		}
+		if r.Step < len(steps) {
+			r.Text += " (" + quote.Words(steps[r.Step].Argv) + ", where a variable is not set)"
+		}
+		r.Step = 0
+		p.Decision.Reasons = append(p.Decision.Reasons, r)
+	}
+}
+
+// judgeHidden denies a run whose scripts hold what is denied.
+func (p *judging) judgeHidden(req policy.Request) {
+	if len(p.Reading.Hidden.Steps) == 0 || p.Decision.Action == policy.Deny {
+		return
+	}
+	req.Steps, req.Edges = nil, p.Reading.Hidden.Edges
+	for _, s := range p.Reading.Hidden.Steps {
+		req.Steps = append(req.Steps, s.Step)
+	}
+	d := p.Policies.Decide(req)
+	if d.Action != policy.Deny {
+		return
+	}
+	p.Decision.Action, p.Decision.Grants = policy.Deny, policy.Grants{}
+	for _, r := range d.Reasons {
+		if r.Action == policy.Deny {
+			at := r.Step
+			r.Step = 0
+			r.Text = "in a script it runs: " + r.Text
+			if at < len(p.Reading.Hidden.Steps) {
+				p.Reading.Hidden.Owners[at].ShowEffects(p.Reading.Hidden.Steps[at : at+1])
+				r.Text += " (" + quote.Words(p.Reading.Hidden.Steps[at].Argv) + ")"
+			}
+			p.Decision.Reasons = append(p.Decision.Reasons, r)
+		}
+	}
+}
+
+// Subprocess is what the metadata of all steps says about starting other programs.
+func (p *Plan) Subprocess() atip.Value {
+	if c := p.Invocation.Ceiling; c != nil && !c.Effects.Has(atip.Subprocess) {
+		return atip.No // mayStart refuses what could not run so
+	}
+	if len(p.Steps) > 1 {
+		// Several commands in one line need a process each.
+		return atip.Yes
+	}
+	value := atip.No
+	for _, s := range p.Steps {
+		if s.ID.Form != trust.FormELF {
+			// What metadata says of a tool holds for its program, not for the script that
+			// a distribution or a version manager puts in front of it.
+			return atip.Yes
+		}
+		value = worse(value, s.Call.Effects[atip.Subprocess].Value)
+	}
+	return value
 }

@@ -1,27 +1,38 @@
 package run
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/atip-dev/atip-exec/filter"
+	"github.com/atip-dev/atip-exec/internal/aftermath"
 	"github.com/atip-dev/atip-exec/internal/audit"
 	"github.com/atip-dev/atip-exec/internal/cleaning"
 	"github.com/atip-dev/atip-exec/internal/drive"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/idempotency"
+	"github.com/atip-dev/atip-exec/internal/ledger"
+	"github.com/atip-dev/atip-exec/internal/marshal"
 	"github.com/atip-dev/atip-exec/internal/nest"
 	"github.com/atip-dev/atip-exec/internal/permit"
 	"github.com/atip-dev/atip-exec/internal/plan"
 	"github.com/atip-dev/atip-exec/internal/priming"
+	"github.com/atip-dev/atip-exec/internal/record"
 	"github.com/atip-dev/atip-exec/internal/staging"
 	"github.com/atip-dev/atip-exec/internal/starts"
 	"github.com/atip-dev/atip-exec/internal/status"
 	"github.com/atip-dev/atip-exec/internal/stdio"
+	"github.com/atip-dev/atip-exec/internal/step"
+	"github.com/atip-dev/atip-exec/internal/subpath"
 	"github.com/atip-dev/atip-exec/sandbox"
 )
 
@@ -209,4 +220,151 @@ func (x *execution) start() error {
 func (x *execution) copyOutput() {
 	x.tail.To = x.out.Stderr
 	x.streams = x.binds.Copy(x.cleaning.Set, x.out.Stdout, &x.tail, x.cleaning.Most)
+}
+
+// charge takes what the run costs from the budgets, just before the start: all of it
+// or nothing. What a person permitted is counted and not refused.
+func (x *execution) charge() error {
+	p := x.plan
+	b, c := p.Policies.Budgets(), p.Cost()
+	if !c.Limited(b) {
+		return nil
+	}
+	err := ledger.Charge(p.LedgerDir(), b, c, x.permission.Given())
+	if err == nil {
+		x.budget = map[string]any{"billable": c.Billable, "remoteMutation": c.Remote, "calls": c.Calls}
+		return nil
+	}
+	f, ok := err.(*fault.Fault)
+	if !ok {
+		f = fault.New(errcode.Budget, "the remaining budget is unknown: "+err.Error())
+	}
+	return f.With("steps", p.StepDetails()).Redact(x.clean)
+}
+
+// intend leaves a trace before anything starts: a run that is killed together with us
+// would else be missing. The trace of a run that may do harm, or that was asked for by a
+// run inside, says all that was decided, since nothing else will; any other names its
+// command only. The next run that finds the mark of a dead one writes a record of kind
+// "killed" for it.
+func (x *execution) intend() error {
+	p := x.plan
+	rec := map[string]any{"kind": "intent", "argv": x.cleanAll(p.Invocation.Words()), "cwd": p.Cwd, "uid": p.Machine.UID, "session": p.SessionLabel(), "agent": p.Agent(), "tier": p.Setup.Tier().String()}
+	if log, ok := x.log.(*audit.Log); ok {
+		if _, err := log.Settle(); err != nil {
+			return err
+		}
+		about, err := json.Marshal(map[string]any{"argv": rec["argv"], "cwd": rec["cwd"], "session": rec["session"], "agent": rec["agent"]})
+		if err != nil {
+			return err
+		}
+		if x.mark, err = log.Begin(p.Run, x.redacted(about)); err != nil {
+			return err
+		}
+	} else if !p.MayHarm() && p.Invocation.Behalf == nil {
+		return nil // a run inside: the parent run has an intent of its own
+	}
+	if p.MayHarm() || p.Invocation.Behalf != nil {
+		rec = record.Of(x.plan, "intent", x.clean, x.budget)
+	}
+	raw, err := marshal.JSON(rec)
+	if err != nil {
+		return err
+	}
+	_, err = x.log.Append(audit.Encoded{ID: p.Run + "-intent", Object: x.redacted(raw)})
+	return err
+}
+
+// sayShortfall tells what this machine cannot keep and the built-in policy goes without:
+// once in a session of an agent, or a day where none has a name. Who never reads receipts
+// should know it, and who hears it with each command stops listening.
+func (x *execution) sayShortfall() {
+	p := x.plan
+	gaps, why := p.Setup.Shortfall()
+	if len(gaps) == 0 || p.Inside() {
+		return
+	}
+	names := make([]string, len(gaps))
+	for i, g := range gaps {
+		names[i] = string(g.Guarantee)
+	}
+	list := strings.Join(names, ", ")
+	if aftermath.FirstInSession(p, list) {
+		x.warn("tier " + p.Setup.Tier().String() + " is the highest of this machine (" + why + "); not kept here: " + list + "; atip doctor says more")
+	}
+}
+
+// launch starts the child as the plan says.
+func (x *execution) launch() (*sandbox.Proc, error) {
+	p, main := x.plan, x.plan.Steps[0]
+	x.starts = starts.New(p, x.clean, x.note)
+	path, byDescriptor, file := main.Executable.Start()
+	cmd := sandbox.Cmd{Path: path, ByDescriptor: byDescriptor, File: file, Argv: step.LoginArgv(p.Argv, p.Env.Entries, p.Commands()...), Env: p.Env.Entries, Stdin: x.binds.Stdin, Stdout: x.binds.Stdout, Stderr: x.binds.Stderr,
+		Pass: x.binds.Pass, Umask: p.Policies.Process().Umask, Check: main.Executable.CheckStarted, Stopped: x.stopped}
+	if main.Executable.Inherit() {
+		// The interpreter opens the script by the name that the kernel hands it, so the
+		// number of the descriptor has to be one that the child keeps.
+		n := plan.FreeDescriptor(p.TextFD, p.NestFD)
+		cmd.Pass[n], cmd.ByDescriptor, cmd.Path = file, false, "/proc/self/fd/"+strconv.Itoa(n)
+	}
+	cmd.Regenerable = p.World.Ignored
+	cmd.Prepared, cmd.Inside, cmd.Observe, cmd.Gate = p.Prepared, p.Inside(), x.observing, x.starts.Rules()
+	x.binds.Terminal.Apply(&cmd, p.Machine.Stdin)
+	if p.Invocation.Directory != "" {
+		cmd.Dir = p.Cwd
+		if subpath.Within(p.Cwd, p.Workspace) {
+			cmd.DirID = p.CwdID // elsewhere a private root has directories of its own
+		}
+	}
+	if p.SharesTmp() {
+		cmd.Before = x.staged.BringTmp
+	}
+	if p.Profile.Net.Mode == sandbox.NetAllowlist {
+		x.network = drive.NewNetwork(p.HostList.Rules, p.HostList.Forward, x.warn, x.clean)
+		cmd.Serve = x.network.Serve
+	}
+	proc, err := sandbox.Start(context.Background(), p.Profile, p.Setup, cmd)
+	if err != nil {
+		x.network.Settle() // nothing ran, but somebody may listen
+	}
+	return proc, err
+}
+
+// selectAgain asks the machine anew after a start that an earlier answer of it had
+// promised, and plans the confinement by what it says now. It returns false if the start
+// need not be tried again; *failed then is why the run ends. A decision that rests on the
+// earlier answer, or a person's that names what it enforced, is not carried over.
+func (x *execution) selectAgain(failed *error) bool {
+	p := x.plan
+	host, differs := sandbox.Reprobe(p.ProbeCache(), p.Host)
+	if !differs || sandbox.Enforceable(host) != sandbox.Enforceable(p.Host) {
+		return false
+	}
+	bound := p.BoundSandbox()
+	x.network = nil
+	if err := p.ConfineOn(host); err != nil {
+		*failed = err
+		return false
+	}
+	if x.permission.Given() && p.BoundSandbox() != bound {
+		return false
+	}
+	x.warn("the sandbox could not be made as this machine had promised (" + (*failed).Error() + "); asked again, it gives " + p.Setup.Tier().String())
+	x.status.Sandbox = p.Receipt()
+	x.status.Env = &status.Env{Dropped: p.Env.Dropped, Credentials: p.Env.Credentials}
+	return true
+}
+
+// stopped is called when the child was stopped by a signal.
+func (x *execution) stopped(pid int, sig syscall.Signal) {
+	if err := x.binds.Terminal.Stopped(pid, sig); err != nil {
+		x.warn(err.Error())
+	}
+}
+
+// forward passes on a signal that this process was sent.
+func (x *execution) forward(sig os.Signal) {
+	if !x.binds.Terminal.Forward(sig, x.proc) {
+		x.note("signal", sig.String())
+	}
 }

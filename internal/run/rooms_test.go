@@ -46,8 +46,7 @@ var rooms = map[string]map[string]string{
 		"cmd/":                              "the ends of the programs",
 		"internal/cli/process_windows.go":   "the other program has run",
 		"internal/drive/signals_windows.go": "as a signal would end this process",
-		"sandbox/stage_linux.go":            "the process between this one and the command",
-		"sandbox/stage_init_linux.go":       "process 1 of a private root",
+		"sandbox/stage_linux.go":            "the process between this one and the command, and process 1 of a private root",
 		"shims/builtin/gen/":                "a generator",
 	},
 	"panic": {

@@ -4,6 +4,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/shell"
+	"github.com/atip-dev/atip-exec/internal/subpath"
+	"github.com/atip-dev/atip-exec/trust"
 )
 
 // OtherLanguage reports a text whose "#!" names another interpreter than a shell.
@@ -239,4 +244,268 @@ func KeepsContent(s *Step) bool {
 		return true
 	}
 	return false
+}
+
+// ShellArgv starts a shell that reads no start-up file and ignores what the
+// environment would have it do (-p: ENV, BASH_ENV, SHELLOPTS, exported functions).
+func ShellArgv(path string, d shell.Dialect, text string) []string {
+	if d == shell.Bash {
+		return []string{path, "--noprofile", "--norc", "-p", "-c", text}
+	}
+	return []string{path, "-c", text}
+}
+
+// OnlyLogin reports that of the start-up files a shell reads only those of a login,
+// which no child can write.
+func OnlyLogin(s *Step) bool {
+	for _, o := range s.Call.Options {
+		switch o.Name {
+		case "i", "rcfile", "init-file":
+			return false
+		}
+	}
+	return true
+}
+
+// ChangesReading reports options of a shell under which words mean something else.
+func ChangesReading(s *Step) bool {
+	for _, o := range s.Call.Options {
+		switch o.Name {
+		case "O":
+			switch o.Value {
+			case "extglob", "globstar", "nullglob", "failglob", "dotglob", "nocaseglob", "inherit_errexit":
+			default:
+				return true
+			}
+		case "o":
+			switch o.Value {
+			case "errexit", "nounset", "pipefail", "xtrace", "verbose", "noglob", "noclobber":
+			default:
+				return true
+			}
+		case "k", "T", "P", "a", "D", "debugger", "posix":
+			return true
+		}
+	}
+	return false
+}
+
+func IsShell(name string) bool {
+	switch name {
+	case "sh", "bash", "dash", "ash", "ksh", "mksh", "rbash":
+		return true
+	}
+	return false
+}
+
+// DialectOf is the language of the shell that a step starts. One that reads other
+// languages is opaque.
+func DialectOf(s *Step) (shell.Dialect, bool) {
+	name := filepath.Base(s.ID.Canonical)
+	if s.Call.Provenance.Source == OwnSource {
+		return shell.Bash, true
+	}
+	if s.Missing != nil || s.ID.Canonical == "" || !IsShell(name) {
+		name = s.ID.Effective
+	}
+	switch name {
+	case "bash", "rbash":
+		return shell.Bash, true
+	case "sh", "dash", "ash", "busybox":
+		return shell.POSIX, true
+	case "ksh", "mksh":
+		return shell.Mksh, true
+	case "zsh", "fish", "csh", "tcsh", "pwsh", "nu", "xonsh", "elvish":
+		return 0, false
+	}
+	// A program that hands a text to the system's shell.
+	if real, err := filepath.EvalSymlinks("/bin/sh"); err == nil && filepath.Base(real) == "bash" {
+		return shell.Bash, true
+	}
+	return shell.POSIX, true
+}
+
+// Ordinary reports whether a variable is one that people set. What the shell itself
+// keeps is not in doubt.
+func Ordinary(name string) bool {
+	switch name {
+	case "IFS", "OLDPWD", "OPTARG", "OPTIND", "REPLY", "LINENO", "SECONDS", "COLUMNS", "LINES", "GLOBIGNORE", "CDPATH", "HISTFILE", "FUNCNAME", "PIPESTATUS",
+		"MAPFILE", "COPROC", "DIRSTACK", "GROUPS", "HOSTNAME", "HOSTTYPE", "MACHTYPE", "OSTYPE", "PPID", "UID", "EUID", "SHLVL", "TERM", "LANG", "USER", "LOGNAME", "SHELL", "PWD", "HOME":
+		return false
+	}
+	return len(name) < 5 || name[:5] != "BASH_"
+}
+
+// OwnProcesses reports whether kill names jobs and processes of its own shell only.
+func OwnProcesses(argv []string) bool {
+	words := argv[1:]
+	if len(words) > 0 && (words[0] == "-s" || words[0] == "-n") {
+		words = words[min(2, len(words)):]
+	} else if len(words) > 1 && strings.HasPrefix(words[0], "-") && words[0] != "--" {
+		words = words[1:] // the signal; what follows with a dash is a group, or everybody
+		if strings.HasPrefix(argv[1], "-l") || strings.HasPrefix(argv[1], "-L") {
+			return true
+		}
+	}
+	for i, w := range words {
+		if !strings.HasPrefix(w, "%") && !(i == 0 && (w == "--" || len(argv) == 2 && strings.HasPrefix(w, "-"))) {
+			return false
+		}
+	}
+	return true
+}
+
+func HarmlessFile(path string) bool {
+	switch path {
+	case "/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/tty", "/dev/zero":
+		return true
+	}
+	return strings.HasPrefix(path, "/dev/fd/")
+}
+
+// PackageNames lists the scripts a call runs, the one it names first, and the words
+// that are appended to that one.
+func PackageNames(s *Step) (names, args []string) {
+	var words []string
+	for _, p := range s.Call.Positionals {
+		words = append(words, p.Value)
+	}
+	verb := ""
+	if len(s.Call.Path) > 0 {
+		verb = s.Call.Path[0]
+	}
+	switch verb {
+	case "run":
+	case "test", "start", "stop", "restart":
+		words = append([]string{verb}, words...)
+	case "install", "ci", "add":
+		return []string{"install", "preinstall", "postinstall", "preprepare", "prepare", "postprepare", "prepublish"}, nil
+	case "publish", "pack":
+		return []string{"prepack", "prepare", "prepublishOnly", "postpack", "publish", "postpublish"}, nil
+	case "":
+		if s.Call.Tool == "npm" {
+			return nil, nil // of the others `yarn build` is `yarn run build`
+		}
+	default:
+		return nil, nil
+	}
+	if len(words) == 0 || strings.IndexByte(words[0], 0) >= 0 {
+		return nil, nil
+	}
+	for _, w := range words[1:] {
+		if strings.IndexByte(w, 0) < 0 {
+			args = append(args, w)
+		}
+	}
+	return []string{words[0], "pre" + words[0], "post" + words[0]}, args
+}
+
+// RunsModule reports "go run MODULE@VERSION": what is run is not in the workspace.
+func RunsModule(s *Step) bool {
+	return s.Call.Tool == "go" && len(s.Call.Path) == 1 && s.Call.Path[0] == "run" && len(s.Call.Positionals) > 0 && strings.Contains(s.Call.Positionals[0].Value, "@")
+}
+
+// ScriptArgs are the words that a script gets: those behind its name.
+func ScriptArgs(s *Step, path string) (args []string, unknown bool) {
+	at := -1
+	for i, w := range s.Argv {
+		if i == 0 && s.ID.Canonical == path || filepath.Clean(subpath.Join(subpath.Join(s.Cwd, s.Call.Chdir), w)) == path {
+			at = i
+			break
+		}
+	}
+	if at < 0 || HasHole(s.Argv[at+1:]) {
+		return nil, true
+	}
+	return s.Argv[at+1:], false
+}
+
+// PythonModule is the command that `python -m NAME …` runs, where the module is a package
+// manager with metadata of its own; nil for any other. What it may do is said there
+// better than by "some code".
+func PythonModule(s *Step, n atip.Nested) []string {
+	if n.Language != "python-module" {
+		return nil
+	}
+	switch n.Text {
+	case "pip", "pip3", "pipx", "poetry", "uv", "twine", "ansible", "alembic", "awscli", "flit":
+	default:
+		return nil
+	}
+	for i, w := range s.Argv {
+		if w == n.Text && i > 0 || w == "-m"+n.Text {
+			return append([]string{n.Text}, s.Argv[i+1:]...)
+		}
+	}
+	return nil
+}
+
+// FetchedCode reports a program that is named by where it is fetched from.
+func FetchedCode(s *Step, n atip.Nested) bool {
+	name := n.File
+	if name == "" && len(s.Call.Positionals) > 0 {
+		switch s.Call.Tool {
+		case "deno", "bun", "tsx", "node":
+			name = s.Call.Positionals[0].Value
+		}
+	}
+	for _, scheme := range [...]string{"http:", "https:", "npm:", "jsr:", "data:", "git:", "github:"} {
+		if strings.HasPrefix(name, scheme) {
+			if scheme != "data:" {
+				s.Call.Effects[atip.Network] = atip.Fact{Value: atip.Yes, Source: "text", Rank: atip.Vendor}
+			}
+			return true
+		}
+	}
+	return false
+}
+
+// LimitOf says why a signature of the step's program says nothing of what it runs, "" if its words
+// name no code: that of a project is weighed by itself.
+func LimitOf(s *Step) string {
+	for _, n := range s.Call.Nested {
+		switch {
+		case FetchedCode(s, n):
+			return trust.CapFetchesCode
+		case n.Kind == "code" && n.Language != "project" && (n.Text != "" || n.File != ""):
+			return trust.CapCodeArgument
+		}
+	}
+	switch s.Call.Tool {
+	case "npx", "bunx", "uvx", "pipx":
+		if s.Call.Effects[atip.ExecOpaque].Value == atip.Yes {
+			return trust.CapFetchesCode
+		}
+	}
+	return ""
+}
+
+// OnlyHelp reports a curated tool that is asked for its help or version, or for the help
+// of one of its commands, and nothing else: that much is common to all of them, whatever
+// else they do.
+func OnlyHelp(s *Step) bool {
+	last := len(s.Argv) - 1
+	if last < 1 || s.Call.Provenance.Channel != "builtin" || s.Call.Provenance.Rank < atip.Org {
+		return false
+	}
+	switch s.Call.Tool {
+	case "echo", "printf", "xargs", "parallel":
+		return false // to these it is a word like others
+	}
+	if last > 1 {
+		// Only the words of the command stand before it, and it is none that starts another.
+		return s.Argv[last] == "--help" && len(s.Call.Path) == last-1 && len(s.Call.Positionals) == 0 && len(s.Call.Nested) == 0 && len(s.Call.AltPaths) == 0 &&
+			!slices.ContainsFunc(s.Argv[1:last], func(w string) bool { return w == "" || w[0] == '-' })
+	}
+	return s.Argv[1] == "--help" || s.Argv[1] == "--version"
+}
+
+// HarmlessHelp is the call of a tool that prints its help.
+func HarmlessHelp(call *atip.Call) {
+	for e := range call.Effects {
+		call.Effects[e] = Harmless(atip.Effect(e), "help")
+	}
+	call.Effects[atip.Read].Value = atip.Yes
+	call.Nested, call.CodeFiles, call.Resources = nil, nil, []atip.Resource{}
+	call.Exactness = atip.Exact
 }

@@ -1,7 +1,0 @@
-//go:build !linux
-
-package audit
-
-import "crypto/rand"
-
-func random(b []byte) { rand.Read(b) }
