@@ -28,6 +28,7 @@ var arguments = [...]struct {
 	{"expdp ", 2, 1, 0, '/', false},
 	{"impdp ", 2, 1, 0, '/', false},
 	{"vault login ", 6, 1, 0, 0, false},
+	{"operator unseal ", 9, 1, 0, 0, false},
 	{"wandb login ", 2, 1, 0, 0, false},
 	{"cargo login ", 6, 1, 0, 0, false},
 	{"snyk auth ", 1, 1, 0, 0, false},

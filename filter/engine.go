@@ -85,11 +85,12 @@ func (e *engine) heldRun(to int) int {
 	if e.terminal {
 		return to
 	}
+	const most = longestLookback + len("uXXXX") // the letters of an escape may stand before it
 	v, from := e.view.vis, to
-	for set := &sets[setAlnum]; from > 0 && to-from <= longestLookback && set.has(v[from-1]); {
+	for set := &sets[setAlnum]; from > 0 && to-from <= most && set.has(v[from-1]); {
 		from--
 	}
-	if n := to - from; n > longestLookback || n == 0 {
+	if n := to - from; n > most || n == 0 {
 		return to
 	}
 	return max(from, e.floor)

@@ -47,6 +47,8 @@ type candidate struct {
 	doubt  doubt
 	noTag  bool
 	word   bool // of a command line: code does not stand there
+	bare   bool // nothing but the vendor's word says what it is
+	early  bool // the value may also stand behind this
 	rule   string
 	shape  int32  // 1 + the names row whose shape it must have
 	row    column // formRow: which cell
@@ -57,7 +59,7 @@ type candidate struct {
 // same reports whether two candidates ask the same question.
 func (c *candidate) same(o *candidate) bool {
 	return c.at == o.at && c.form == o.form && c.class == o.class && c.rule == o.rule && c.shape == o.shape && c.row == o.row &&
-		c.doubt == o.doubt
+		c.doubt == o.doubt && c.bare == o.bare
 }
 
 // maxDistance is how far a value may stand from its name when only an operator is
@@ -293,7 +295,7 @@ func (e *engine) announce(i int, ent *entry, eof, paid bool) {
 		s.p, s.short = n.end, false
 		c, ok := links[k].read(s, n)
 		waits = waits || s.short
-		if ok && (!s.short || c.form == formNear) {
+		if ok && (!s.short || c.form == formNear || c.early) {
 			if c.rule == "" {
 				c.rule = info.rule
 			}
@@ -547,6 +549,12 @@ func linkOperator(s *scan, n *nameInfo) (c candidate, ok bool) {
 	case s.p < len(s.v) && n.inTag(s.v) && s.tagEnd():
 		c.form = formXML
 		s.lit("<![CDATA[")
+		if !s.short && s.p < len(s.v) && (s.v[s.p] == '\n' || s.v[s.p] == '\r') { // indented, on a line of its own
+			if s.space() != 1 {
+				return c, false
+			}
+			c.doubt = likely
+		}
 	case option && n.end == tight && (s.p > tight || s.p < len(s.v) && s.v[s.p] == 0):
 		if s.p < len(s.v) && s.v[s.p] == 0 {
 			s.p++
@@ -602,7 +610,13 @@ func linkOperator(s *scan, n *nameInfo) (c candidate, ok bool) {
 		}
 	}
 	c.at = s.p
+	c.bare = n.bare && l.op == opColon && !s.quoted() // a commit, in prose
 	return c, true
+}
+
+// quoted reports whether a quote stands at p.
+func (s *scan) quoted() bool {
+	return s.p < len(s.v) && strings.IndexByte("\"'`\\", s.v[s.p]) >= 0
 }
 
 // tagEnd skips the > of a tag, also an escaped one.
@@ -807,7 +821,7 @@ const maxNear = 64
 // linkNear finds the first long run behind a name on its line: "using token value for". The
 // judgement is left to the value. A run that the buffer cuts may be it, or the next.
 func linkNear(s *scan, n *nameInfo) (c candidate, ok bool) {
-	if n.class != classStrong && n.class != classWeak || n.option(s.v) || bytes.IndexByte(s.v[n.start:n.end], '/') >= 0 {
+	if n.class != classStrong && n.class != classWeak || n.option(s.v) || bytes.IndexByte(s.v[n.start:n.end], '/') >= 0 || n.end < len(s.v) && s.v[n.end] == '%' {
 		return c, false
 	}
 	line := s.v[n.end:min(len(s.v), n.end+maxNear+minNear)]
@@ -1090,36 +1104,47 @@ func linkVendor(s *scan, n *nameInfo) (c candidate, ok bool) {
 	if n.shape == 0 {
 		return c, false
 	}
+	said := !n.bare
 	for range 4 {
 		from := s.p
 		for s.more() && s.p-from < 3 && strings.IndexByte(" \t:=-_", s.v[s.p]) >= 0 {
 			s.p++
 		}
 		word := s.p
-		for s.more() && isAlpha(s.v[s.p]) && s.p-word < 16 {
+		for s.more() && isIdent(s.v[s.p]) && s.p-word < maxVendorWord {
 			s.p++
+		}
+		if s.short && s.p > word { // a word before the value, or the beginning of the value
+			c.at, c.class, c.bare, c.early = word, classShape, !said, true
+			return c, true
 		}
 		if s.short || s.p == word {
 			break
 		}
-		if !endsInAny(s.v[word:s.p], "api key keys token secret access private auth personal admin app application service is") || s.p < len(s.v) && isAlnum(s.v[s.p]) {
+		if s.p-word == maxVendorWord || !endsInAny(s.v[word:s.p], "api key keys token secret access private auth personal admin app application service is") {
 			s.p = word
 			break
 		}
+		said = true
 	}
 	if s.short {
 		return c, false
 	}
 	s.blanks()
-	if s.operator() != opNone || s.short {
+	op := s.operator()
+	if op != opNone || s.short {
 		s.blanks()
 	}
+	c.bare = !said && (op == opNone || op == opColon && !s.quoted())
 	if s.short || !s.more() || s.v[s.p] == '\n' || s.p-n.end > 2*maxDistance {
 		return c, false
 	}
 	c.at = s.p
 	return c, true
 }
+
+// maxVendorWord is longer than the words between a vendor's and the value, such as access_token.
+const maxVendorWord = 24
 
 // linkBlank reads name value: settings, tables with two columns, SQL, Dockerfiles.
 func linkBlank(s *scan, n *nameInfo) (c candidate, ok bool) {
@@ -1615,6 +1640,9 @@ func (n *nameInfo) option(v []byte) bool { return v[n.start] == '-' }
 // inTag reports whether the name is that of an element: <name, <space:name.
 func (n *nameInfo) inTag(v []byte) bool {
 	i := n.start
+	if v[i] == '/' {
+		return false // it closes one
+	}
 	if i > 1 && v[i-1] == ':' {
 		for i--; i > 0 && n.start-i < maxName && isAlnum(v[i-1]); {
 			i--

@@ -172,6 +172,7 @@ type nameInfo struct {
 	rule  string // what a placeholder says
 	noTag bool
 	shape int32 // 1 + the row of vendorNames
+	bare  bool  // it is a vendor's word and nothing else
 	outcome
 }
 
@@ -234,6 +235,7 @@ func (e *engine) readName(ks int, ent *entry, eof bool) nameInfo {
 			return nameInfo{} // inside another word
 		}
 		info.class, info.rule, info.shape = classShape, e.snap.rules[row.rule].id, ent.ref+1
+		info.bare = end-start == len(kw)
 	case ent.ref >= 0:
 		if globFold(e.set.cfg.Names[ent.ref], string(v[start:end])) {
 			info.class, info.rule = classExtra, "policy-name"
@@ -262,7 +264,7 @@ func (e *engine) readName(ks int, ent *entry, eof bool) nameInfo {
 func vendorSays(rest []byte, word string) bool {
 	rest = bytes.TrimRight(rest, "0123456789")
 	return len(rest) <= len(word) || endsInAny(rest, "key keys token tokens secret api auth access pat pass password pwd apikey credential "+
-		"credentials private com signature dsn sdk initialize license value")
+		"credentials private com signature dsn sdk initialize license value login")
 }
 
 // unescapedStart skips what is no part of a name: the letter of an escape, as in

@@ -157,7 +157,7 @@ func (e *engine) judgeValue(c *candidate, eof bool) verdict {
 	}
 	r := verdict{outcome: found, layer: layerContext, start: p, end: p + len(val), rule: c.rule, noTag: c.noTag,
 		learn: len(val) >= 12 && (c.class == classHeader || c.class == classStrong)}
-	if c.shape > 0 && done && (c.doubt < unsure || c.doubt == literal) {
+	if c.shape > 0 && done && (c.doubt < unsure || c.doubt == literal) && !(c.bare && (isHex(val) || isUUID(val))) {
 		if id, ok := e.shaped(c.shape, val); ok {
 			r.layer, r.learn, r.rule, r.noTag = layerPrefix, true, id, false
 			return r
