@@ -133,7 +133,7 @@ func (l armourLine) body(v []byte) int {
 func (l armourLine) isHeader(v []byte) bool {
 	t := v[l.from:l.to]
 	colon := bytes.IndexByte(t, ':')
-	if colon < 2 || colon > 32 || colon+1 < len(t) && t[colon+1] != ' ' {
+	if colon < 2 || colon > 32 || colon+1 < len(t) && t[colon+1] != ' ' || bytes.Contains(t, []byte(placeholderHead)) {
 		return false
 	}
 	for _, c := range t[:colon] {

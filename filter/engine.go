@@ -1,6 +1,7 @@
 package filter
 
 import (
+	"cmp"
 	"encoding/binary"
 	"slices"
 )
@@ -29,6 +30,8 @@ type engine struct {
 	name     nameInfo   // that name
 	base     int64      // of view.vis[0] in the visible stream
 	floor    int        // visible bytes before it left
+	nameEdge int        // the edge that counts for the name under judgement
+	edge     int        // the end of the last region, which is a border of words as a placeholder is
 	terminal bool       // what is typed must show at once
 	dense    [4]density // of names, of prefixes, of flags, of URLs
 	work     int64      // calls that judged and each 64 bytes of values that they read, for TestNoCliff
@@ -58,6 +61,7 @@ type pending struct {
 	at   int
 	ent  entry
 	paid bool // its credit was taken
+	edge int  // that counted for it
 }
 
 // step is what advance stopped for.
@@ -92,7 +96,18 @@ func (e *engine) heldRun(to int) int {
 	if n := to - from; n > longestLookback || n == 0 {
 		return to
 	}
-	return max(from, e.floor)
+	return max(e.nearRun(from, to), e.floor)
+}
+
+// nearRun returns the start of a run that ends at to without what escapes in it keep too far
+// away to be held.
+func (e *engine) nearRun(from, to int) int {
+	if len(e.view.segs) > 1 {
+		for from < to && e.view.rawEnd(to)-e.view.rawAt(from) > maxRunHeld {
+			from++
+		}
+	}
+	return from
 }
 
 // advance judges positions until a region closes or more bytes are needed.
@@ -167,7 +182,7 @@ func (e *engine) judge(eof bool) bool {
 	due := 0
 	for due < len(e.values) && e.values[due].at == i {
 		e.work++
-		note(e.judgeValue(&e.values[due], eof))
+		note(e.within(eof, func(eof bool) verdict { return e.judgeValue(&e.values[due], eof) }))
 		due++
 	}
 	inside := e.region.open && i < e.region.end
@@ -178,7 +193,7 @@ func (e *engine) judge(eof bool) bool {
 		from, to := x.chain(v, i)
 		for k := from; k < to; k++ {
 			if ent := &x.entries[k]; ent.kind < eName && ent.mayStart(v, i) {
-				note(e.judgeEntry(i, ent, eof))
+				note(e.within(eof, func(eof bool) verdict { return e.judgeEntry(i, ent, eof) }))
 			}
 		}
 	case eof:
@@ -199,6 +214,7 @@ func (e *engine) judge(eof bool) bool {
 		e.holdTail(i)
 		return false
 	}
+	slices.SortStableFunc(hits, byWeight)
 	for _, r := range hits {
 		e.take(r)
 		switch r.layer {
@@ -214,11 +230,36 @@ func (e *engine) judge(eof bool) bool {
 	return true
 }
 
+// within has one candidate at the cursor judged. Escapes in it are held with it, so it sees
+// only so much of the stream; what is still undecided then is judged as at its end, and what
+// is a secret so far goes with all that follows.
+func (e *engine) within(eof bool, judge func(eof bool) verdict) verdict {
+	from := e.cursor
+	if e.region.open {
+		from = e.region.start
+	}
+	whole := e.view.vis
+	n := e.view.within(from, maxHeld)
+	if n == len(whole) && (n == 0 || !e.view.beyond(from, maxHeld)) {
+		return judge(eof)
+	}
+	e.view.vis = whole[:n]
+	r := judge(false)
+	if r.outcome == more {
+		if r = judge(true); r.outcome == found && r.end == n {
+			r.outcome, r.until = swallow, unspaced()
+		}
+	}
+	e.view.vis = whole
+	return r
+}
+
 // announceAll handles the names and URLs at i, and reports whether there may be
 // anything else.
 func (e *engine) announceAll(i int, eof bool) bool {
 	v, x := e.view.vis, e.snap.index
 	other := false
+	e.nameEdge = e.edge
 	from, to := x.chain(v, i)
 	for k := from; k < to; k++ {
 		if i+8 <= len(v) && !x.screens[k].pass(v, i, binary.LittleEndian.Uint64(v[i:])) {
@@ -412,6 +453,7 @@ func (e *engine) retryNames(eof bool) {
 	names := e.names
 	e.names = nil
 	for _, n := range names {
+		e.nameEdge = n.edge
 		e.announce(n.at, &n.ent, eof, n.paid)
 	}
 }
@@ -431,7 +473,7 @@ func (e *engine) maybeStarts(i int) bool {
 		if len(t) > 1 && ent.text[1] != t[1] && !(ent.kind == eKnown && isSpace(ent.text[1]) && isSpace(t[1])) {
 			continue
 		}
-		if ent.kind == ePrefix && !e.snap.rules[ent.ref].fits(e.view.vis, i) {
+		if ent.kind == ePrefix && !e.fits(&e.snap.rules[ent.ref], i) {
 			continue
 		}
 		return true
@@ -453,7 +495,7 @@ func (e *engine) judgeEntry(i int, ent *entry, eof bool) verdict {
 		return verdict{}
 	}
 	r := &e.snap.rules[ent.ref]
-	if !r.fits(v, i) {
+	if !e.fits(r, i) {
 		return verdict{}
 	}
 	if n < len(ent.text) {
@@ -467,10 +509,60 @@ func (e *engine) judgeEntry(i int, ent *entry, eof bool) verdict {
 	}
 	e.work++
 	out := e.runs.matchRule(v, i, n, r, eof)
+	if out.outcome == no && out.end > i {
+		out = e.beforeKnown(i, out.end, r, eof)
+	}
 	if out.outcome == found || out.outcome == swallow {
-		out.start = max(r.start(v, i), e.floor)
+		out.start = max(e.nearRun(r.start(v, i), i), e.floor, e.edge)
 	}
 	return out
+}
+
+// fits reports whether a token of r may start at i.
+func (e *engine) fits(r *rule, i int) bool {
+	return r.fits(e.view.vis[e.edge:], i-e.edge)
+}
+
+// beforeKnown judges a token of exact length that a letter or digit follows: it is one if that
+// begins a known value or a key, whose placeholder will be a border.
+func (e *engine) beforeKnown(i, p int, r *rule, eof bool) verdict {
+	v, x := e.view.vis, e.snap.index
+	if p+3 > len(v) {
+		if eof {
+			return verdict{}
+		}
+		return verdict{outcome: more}
+	}
+	from, to := x.chain(v, p)
+	for k := from; k < to; k++ {
+		if kind := x.entries[k].kind; kind != eKnown && kind != eArmour {
+			continue
+		}
+		switch e.judgeEntry(p, &x.entries[k], eof).outcome {
+		case no:
+		case more:
+			return verdict{outcome: more}
+		default:
+			return verdict{outcome: found, layer: layerPrefix, start: i, end: p, rule: r.id, learn: true}
+		}
+	}
+	return verdict{}
+}
+
+// byWeight orders findings at one position, the one that names a region first: in which order
+// they were announced depends on the cuts.
+func byWeight(a, b verdict) int {
+	return cmp.Or(cmp.Compare(b.layer, a.layer), cmp.Compare(b.end, a.end), compareBool(a.noTag, b.noTag), cmp.Compare(a.rule, b.rule))
+}
+
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
 }
 
 // take adds a finding to the region.
@@ -516,12 +608,14 @@ func (e *engine) forget(cut int) {
 	e.cursor -= cut
 	e.base += int64(cut)
 	e.floor = max(e.floor-cut, 0)
+	e.edge = max(e.edge-cut, 0)
 	e.nested.forget(cut)
 	for i := range e.values {
 		e.values[i].at -= cut
 	}
 	for i := range e.names {
 		e.names[i].at -= cut
+		e.names[i].edge = max(e.names[i].edge-cut, 0)
 	}
 	if e.region.open {
 		e.region.start -= cut

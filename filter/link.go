@@ -273,7 +273,7 @@ func (e *engine) announce(i int, ent *entry, eof, paid bool) {
 	if !paid && !e.mayAnnounce(i, ent.kind) {
 		return
 	}
-	if !textBefore(v, info.start) || v[info.end-1] == 'S' && string(v[info.start:info.end]) == "PASS" && info.end < len(v) && v[info.end] == ':' {
+	if !textBefore(v, info.start, e.nameEdge) || v[info.end-1] == 'S' && string(v[info.start:info.end]) == "PASS" && info.end < len(v) && v[info.end] == ':' {
 		return // in binary output; the result of a test
 	}
 	waits := false
@@ -314,10 +314,13 @@ func (e *engine) announce(i int, ent *entry, eof, paid bool) {
 
 // textBefore reports whether the line left of i is text: in binary output, context says
 // nothing.
-func textBefore(v []byte, i int) bool {
-	for k := i - 1; k >= 0 && i-k <= maxName && v[k] != '\n' && v[k] != 0; k-- {
-		if isControl(v[k]) {
+func textBefore(v []byte, i, edge int) bool {
+	for k := i - 1; k >= edge && i-k <= maxName && v[k] != '\n' && v[k] != 0; k-- {
+		switch c := v[k]; {
+		case isControl(c):
 			return false
+		case c == ']' && endsPlaceholder(v[:k+1]):
+			return true // as behind what it stands for
 		}
 	}
 	return true
@@ -331,7 +334,7 @@ func (e *engine) wait(i int, ent *entry, paid bool) {
 		}
 	}
 	if len(e.names) < maxScheduled {
-		e.names = append(e.names, pending{i, *ent, paid})
+		e.names = append(e.names, pending{i, *ent, paid, e.nameEdge})
 	}
 }
 
@@ -814,6 +817,9 @@ func linkNear(s *scan, n *nameInfo) (c candidate, ok bool) {
 	whole := len(line) == maxNear+minNear || s.eof
 	if k := bytes.IndexByte(line, '\n'); k >= 0 {
 		line, whole = line[:k], true
+	}
+	if k := bytes.Index(line, []byte(placeholderHead)); k >= 0 {
+		line, whole = line[:k], true // that was it
 	}
 	set := &sets[setAny64]
 	for from := 1; from < maxNear; {

@@ -186,7 +186,7 @@ func (m *runMemo) match(v []byte, i, plen int, r *rule, eof bool) verdict {
 			return verdict{outcome: more}
 		}
 		if p < len(v) && (set.has(v[p]) || isAlnum(v[p])) {
-			return verdict{}
+			return verdict{end: p} // unless a known value begins there
 		}
 		out.end = p
 		return out

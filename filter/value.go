@@ -193,6 +193,15 @@ func (e *engine) judgeNear(c *candidate, eof bool) verdict {
 		return verdict{outcome: more, loose: q-p < loosePrefix || !unlikely(v[p:q])}
 	}
 	val := v[p:q]
+	if n := min(len(placeholderHead), len(v)-q); n > 0 && string(v[q:q+n]) == placeholderHead[:n] {
+		if n < len(placeholderHead) && !eof {
+			return verdict{outcome: more, loose: !unlikely(val)}
+		}
+		return verdict{} // a part of something longer, which was no value as a whole
+	}
+	if q+1 == len(v) && !eof && strings.IndexByte(":./@", v[q]) >= 0 {
+		return verdict{outcome: more, loose: !unlikely(val)} // what follows decides whether it ends here
+	}
 	if len(val) < minNear || len(val) >= maxJudged || p > 0 && strings.IndexByte(":./@", v[p-1]) >= 0 || q < len(v) && strings.IndexByte(":./@", v[q]) >= 0 && q+1 < len(v) && v[q+1] > ' ' ||
 		!e.set.passes(val, gate{class: c.class, doubt: c.doubt, rule: c.rule}) {
 		return verdict{}
