@@ -325,7 +325,7 @@ func isChecksum(line []byte) bool { return len(line) == 5 && line[0] == '=' }
 // endArmour closes the region after the last body line or the end line.
 func (e *engine) endArmour() bool {
 	e.mode = scanning
-	e.cursor, e.region.end = e.arm.bodyEnd, e.arm.bodyEnd
+	e.cursor, e.region.end = e.arm.bodyEnd, max(e.region.end, e.arm.bodyEnd) // a known value may go further
 	return true
 }
 

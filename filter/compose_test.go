@@ -65,13 +65,17 @@ func (c *composer) text(program []byte) (string, bool) {
 		} else {
 			b.WriteByte(k)
 		}
-		if b.Len() > 32<<10 {
+		if b.Len() > 32<<10 || program[0] >= 0xe8 && b.Len() > 2<<10 {
 			break
 		}
 	}
 	mark, big := program[0]&1 != 0, program[0]&2 != 0
-	if program[0] < 0xf0 {
+	switch {
+	case program[0] < 0xe8:
 		return b.String(), false
+	case program[0] < 0xf0: // a sequence behind each byte
+		gap := []string{"\x1b[0m", "\x1b[38;2;255;100;50m", "\x1b[K", "\x1b[" + strings.Repeat("1;", 30) + "m"}[program[0]&3]
+		return strings.Join(strings.Split(b.String(), ""), gap), false
 	}
 	text := b.String()
 	if mark {

@@ -120,12 +120,12 @@ func (e *engine) advance(eof bool) step {
 			if !e.eat(eof) {
 				return starved
 			}
-			return closed
+			continue
 		case inArmour:
 			if !e.eatArmour(eof) {
 				return starved
 			}
-			return closed
+			continue
 		}
 		if e.region.open && e.cursor >= e.region.end {
 			return closed
@@ -595,7 +595,7 @@ func (e *engine) eat(eof bool) bool {
 		p++
 	}
 	e.region.hash.write(v[e.cursor:p])
-	e.cursor, e.region.end = p, p
+	e.cursor, e.region.end = p, max(e.region.end, p)
 	if p == len(v) && !eof {
 		return false
 	}

@@ -30,13 +30,13 @@ func (w *Writer) closeRegion() {
 	switch {
 	case best.noTag:
 	case best.layer == layerKnown:
-		tag = w.set.tagOf([]byte(best.known))
+		tag = w.tagOf([]byte(best.known))
 	case value == nil:
 		if r.hash.n >= minTagged {
 			tag = r.hash.sum()
 		}
 	default:
-		tag = w.set.tagOf(value)
+		tag = w.tagOf(value)
 	}
 	if value != nil && best.start == r.start && best.end == r.end && w.set.allowed(value) {
 		w.flushed = false
@@ -70,6 +70,22 @@ func (w *Writer) closeRegion() {
 	e.edge = r.end
 	e.region = region{}
 	w.flushed, w.colours, w.moves = false, nil, nil
+}
+
+// maxTags is how many tags a stream remembers: what is printed once is often printed again.
+const maxTags = 256
+
+// tagOf returns the tag of a value.
+func (w *Writer) tagOf(value []byte) string {
+	if tag, ok := w.tags[string(value)]; ok {
+		return tag
+	}
+	tag := w.set.tagOf(value)
+	if w.tags == nil || len(w.tags) >= maxTags {
+		w.tags = make(map[string]string)
+	}
+	w.tags[string(value)] = tag
+	return tag
 }
 
 // stars stands for a region of a binary stretch, whose length has to stay.

@@ -51,7 +51,7 @@ func unspaced() byteSet {
 const (
 	// maxHeld bounds the raw bytes that wait for one verdict, together with those of a run before
 	// it (maxRunHeld) and a sequence behind it (maxSeq): 8 KiB in all.
-	maxHeld    = 6656
+	maxHeld    = 6400
 	maxRunHeld = 512
 	// maxRun is the length from which a token is swallowed.
 	maxRun = 1024

@@ -53,6 +53,7 @@ type Writer struct {
 	report   Report
 	findings []Finding
 	counts   map[Redaction]int64
+	tags     map[string]string // by value
 }
 
 func newWriter(s *Set, dst io.Writer, stream Stream) *Writer {
