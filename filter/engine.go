@@ -75,6 +75,9 @@ const (
 // hold returns the first visible byte that may not be written yet.
 func (e *engine) hold() int {
 	if e.region.open {
+		if e.open.outcome == more && e.holdAt < e.region.start { // a value may begin behind its scheme
+			return e.holdAt
+		}
 		return e.region.start
 	}
 	if e.open.outcome == more {
@@ -236,7 +239,7 @@ func (e *engine) judge(eof bool) bool {
 func (e *engine) within(eof bool, judge func(eof bool) verdict) verdict {
 	from := e.cursor
 	if e.region.open {
-		from = e.region.start
+		from = min(from, e.region.start)
 	}
 	whole := e.view.vis
 	n := e.view.within(from, maxHeld)

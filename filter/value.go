@@ -137,7 +137,7 @@ func (e *engine) judgeValue(c *candidate, eof bool) verdict {
 	}
 	c.then = end
 	val := v[p:end]
-	if f == formQuoted && (end == len(v) || v[end] == '\n') {
+	if f == formQuoted && done && (end == len(v) || v[end] == '\n') {
 		// The quote did not close on its line: it may have closed a string before.
 		g.quoted = false
 		if len(val) > 0 && val[0] == '+' {
