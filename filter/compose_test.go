@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"math/rand"
 	"net/url"
 	"strconv"
 	"strings"
@@ -14,10 +15,9 @@ import (
 // composer makes texts out of what streams hold: secrets of every kind, escapes, control bytes,
 // heads of binary formats and ordinary text. Each byte of a program stands for one of them.
 type composer struct {
-	env    []string // with known values
-	known  []string // these values
-	atoms  []string
-	shared byte // first byte that stands for itself
+	env   []string // with known values
+	known []string // these values
+	atoms []string
 }
 
 func newComposer(t testing.TB) *composer {
@@ -53,6 +53,29 @@ func newComposer(t testing.TB) *composer {
 	return c
 }
 
+// What the first byte of a program chooses: text, text with a sequence behind each byte, UTF-16.
+const (
+	firstEscaped = 0xe8
+	firstWide    = 0xf0
+)
+
+// program makes a program.
+func (c *composer) program(rng *rand.Rand) []byte {
+	out := make([]byte, 2+rng.Intn(30))
+	for k := range out {
+		if out[k] = byte(rng.Intn(len(c.atoms))); rng.Intn(20) == 0 {
+			out[k] = byte(rng.Intn(256))
+		}
+	}
+	switch out[0] = 0; rng.Intn(12) {
+	case 0:
+		out[0] = byte(firstEscaped + rng.Intn(8))
+	case 1:
+		out[0] = byte(firstWide + rng.Intn(16))
+	}
+	return out
+}
+
 // text is what a program stands for. The first byte chooses how it is encoded.
 func (c *composer) text(program []byte) (string, bool) {
 	if len(program) == 0 {
@@ -65,15 +88,15 @@ func (c *composer) text(program []byte) (string, bool) {
 		} else {
 			b.WriteByte(k)
 		}
-		if b.Len() > 32<<10 || program[0] >= 0xe8 && b.Len() > 2<<10 {
+		if b.Len() > 32<<10 || program[0] >= firstEscaped && b.Len() > 2<<10 {
 			break
 		}
 	}
 	mark, big := program[0]&1 != 0, program[0]&2 != 0
 	switch {
-	case program[0] < 0xe8:
+	case program[0] < firstEscaped:
 		return b.String(), false
-	case program[0] < 0xf0: // a sequence behind each byte
+	case program[0] < firstWide: // a sequence behind each byte
 		gap := []string{"\x1b[0m", "\x1b[38;2;255;100;50m", "\x1b[K", "\x1b[" + strings.Repeat("1;", 30) + "m"}[program[0]&3]
 		return strings.Join(strings.Split(b.String(), ""), gap), false
 	}
