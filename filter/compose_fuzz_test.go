@@ -46,7 +46,7 @@ func composedFault(t testing.TB, c *composer, sets []*Set, program []byte, seed 
 		mode := s.cfg.Binary
 		want := filterAll(t, s, in)
 		cuts := [][]int{{1 + rng.Intn(1+len(in))}, {1 + rng.Intn(200)}}
-		if len(in) < 8<<10 {
+		if len(in) < 2<<10 {
 			cuts = append(cuts, []int{1})
 		}
 		var sizes []int
@@ -98,7 +98,7 @@ func FuzzComposed(f *testing.F) {
 		f.Add(c.program(rng), int64(rng.Intn(1000)))
 	}
 	f.Fuzz(func(t *testing.T, program []byte, seed int64) {
-		if len(program) == 0 || len(program) > 48 {
+		if len(program) == 0 || len(program) > 32 {
 			return
 		}
 		if fault := composedFault(t, c, sets, program, seed); fault != "" {

@@ -88,7 +88,7 @@ func (c *composer) text(program []byte) (string, bool) {
 		} else {
 			b.WriteByte(k)
 		}
-		if b.Len() > 32<<10 || program[0] >= firstEscaped && b.Len() > 2<<10 {
+		if b.Len() > 8<<10 || program[0] >= firstEscaped && b.Len() > 2<<10 {
 			break
 		}
 	}

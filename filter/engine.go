@@ -39,6 +39,7 @@ type engine struct {
 	commands commandMemo
 	lines    lineMemo
 	runs     runMemo
+	heads    headMemo
 }
 
 type mode uint8
@@ -182,10 +183,15 @@ func (e *engine) judge(eof bool) bool {
 			}
 		}
 	}
+	sight, limited := e.sight()
 	due := 0
 	for due < len(e.values) && e.values[due].at == i {
 		e.work++
-		note(e.within(eof, func(eof bool) verdict { return e.judgeValue(&e.values[due], eof) }))
+		if c := &e.values[due]; limited {
+			note(e.atSight(sight, func(eof bool) verdict { return e.judgeValue(c, eof) }))
+		} else {
+			note(e.judgeValue(c, eof))
+		}
 		due++
 	}
 	inside := e.region.open && i < e.region.end
@@ -195,8 +201,12 @@ func (e *engine) judge(eof bool) bool {
 		x := e.snap.index
 		from, to := x.chain(v, i)
 		for k := from; k < to; k++ {
-			if ent := &x.entries[k]; ent.kind < eName && ent.mayStart(v, i) {
-				note(e.within(eof, func(eof bool) verdict { return e.judgeEntry(i, ent, eof) }))
+			switch ent := &x.entries[k]; {
+			case ent.kind >= eName || !ent.mayStart(v, i):
+			case limited:
+				note(e.atSight(sight, func(eof bool) verdict { return e.judgeEntry(i, ent, eof) }))
+			default:
+				note(e.judgeEntry(i, ent, eof))
 			}
 		}
 	case eof:
@@ -233,19 +243,32 @@ func (e *engine) judge(eof bool) bool {
 	return true
 }
 
-// within has one candidate at the cursor judged. Escapes in it are held with it, so it sees
-// only so much of the stream; what is still undecided then is judged as at its end, and what
-// is a secret so far goes with all that follows.
-func (e *engine) within(eof bool, judge func(eof bool) verdict) verdict {
+// sight returns how much of the stream the candidates at the cursor may see, and whether more
+// is there: escapes in them are held with them.
+func (e *engine) sight() (int, bool) {
+	v := &e.view
+	if len(v.segs) <= 1 || len(v.raw) <= maxHeld {
+		return len(v.vis), false
+	}
 	from := e.cursor
 	if e.region.open {
 		from = min(from, e.region.start)
 	}
-	whole := e.view.vis
-	n := e.view.within(from, maxHeld)
-	if n == len(whole) && (n == 0 || !e.view.beyond(from, maxHeld)) {
-		return judge(eof)
+	most := v.rawAt(from) + maxHeld
+	known := len(v.raw)
+	if v.state != ground { // what is not yet known to be visible does not count
+		known = v.seqAt
 	}
+	if known <= most {
+		return len(v.vis), false
+	}
+	return v.visAt(most), true
+}
+
+// atSight judges a candidate that sees only n visible bytes: what is undecided then is judged
+// as at the end of the stream, and what is a secret so far goes with all that follows.
+func (e *engine) atSight(n int, judge func(eof bool) verdict) verdict {
+	whole := e.view.vis
 	e.view.vis = whole[:n]
 	r := judge(false)
 	if r.outcome == more {
@@ -491,7 +514,7 @@ func (e *engine) judgeEntry(i int, ent *entry, eof bool) verdict {
 		nd := &e.snap.needles[ent.ref]
 		return matchKnown(v, i, nd, &e.snap.values[nd.value], eof)
 	case eArmour:
-		return matchArmour(v, i, ent.text, eof)
+		return e.heads.matchArmour(v, i, ent.text, eof)
 	}
 	n := min(len(ent.text), len(v)-i)
 	if string(v[i:i+n]) != ent.text[:n] {
@@ -632,5 +655,6 @@ func (e *engine) forget(cut int) {
 	e.commands.at -= cut
 	e.lines.forget(cut)
 	e.runs.forget(cut)
+	e.heads.forget(cut)
 	e.arm.forget(cut)
 }

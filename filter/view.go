@@ -197,10 +197,18 @@ func (v *view) rawAt(i int) int {
 
 // visAt returns how many visible bytes stand before the raw index to.
 func (v *view) visAt(to int) int {
-	k := len(v.segs)
-	for k > 0 && v.segs[k-1].raw > to {
-		k--
+	if n := len(v.segs); n > 0 && v.segs[n-1].raw <= to { // mostly the end is asked for
+		return min(v.segs[n-1].vis+to-v.segs[n-1].raw, len(v.vis))
 	}
+	lo, hi := 0, len(v.segs)
+	for lo < hi {
+		if m := int(uint(lo+hi) >> 1); v.segs[m].raw <= to {
+			lo = m + 1
+		} else {
+			hi = m
+		}
+	}
+	k := lo
 	if k == 0 {
 		return 0
 	}
@@ -209,26 +217,6 @@ func (v *view) visAt(to int) int {
 		end = v.segs[k].vis
 	}
 	return min(v.segs[k-1].vis+to-v.segs[k-1].raw, end)
-}
-
-// within returns the number of visible bytes that stand in at most most raw ones from the
-// visible byte i on.
-func (v *view) within(i, most int) int {
-	if len(v.raw) <= most || len(v.segs) == 0 {
-		return len(v.vis)
-	}
-	return v.visAt(min(v.rawAt(i)+most, v.decided()))
-}
-
-// beyond reports whether more raw bytes than that are decided.
-func (v *view) beyond(i, most int) bool { return v.decided() > v.rawAt(i)+most }
-
-// decided is the number of raw bytes whose visibility is known.
-func (v *view) decided() int {
-	if v.state != ground {
-		return v.seqAt
-	}
-	return len(v.raw)
 }
 
 // rawEnd returns the raw index after the visible byte i-1.
