@@ -162,9 +162,14 @@ func (e *engine) advance(eof bool) step {
 // false if that takes more bytes.
 func (e *engine) judge(eof bool) bool {
 	v, i := e.view.vis, e.cursor
-	if i+3 <= len(v) && !e.announceAll(i, eof) && (len(e.values) == 0 || e.values[0].at != i) {
-		e.cursor = i + 1
-		return true
+	var list [8]*entry
+	starts := list[:0]
+	if i+3 <= len(v) {
+		starts = e.announceAll(i, eof, starts)
+		if len(starts) == 0 && (len(e.values) == 0 || e.values[0].at != i) {
+			e.cursor = i + 1
+			return true
+		}
 	}
 	var room [4]verdict
 	hits := room[:0]
@@ -198,14 +203,10 @@ func (e *engine) judge(eof bool) bool {
 	tail := false
 	switch {
 	case i+3 <= len(v):
-		x := e.snap.index
-		from, to := x.chain(v, i)
-		for k := from; k < to; k++ {
-			switch ent := &x.entries[k]; {
-			case ent.kind >= eName || !ent.mayStart(v, i):
-			case limited:
+		for _, ent := range starts {
+			if limited {
 				note(e.atSight(sight, func(eof bool) verdict { return e.judgeEntry(i, ent, eof) }))
-			default:
+			} else {
 				note(e.judgeEntry(i, ent, eof))
 			}
 		}
@@ -280,11 +281,9 @@ func (e *engine) atSight(n int, judge func(eof bool) verdict) verdict {
 	return r
 }
 
-// announceAll handles the names and URLs at i, and reports whether there may be
-// anything else.
-func (e *engine) announceAll(i int, eof bool) bool {
+// announceAll handles the names and URLs at i, and appends what else may start there.
+func (e *engine) announceAll(i int, eof bool, starts []*entry) []*entry {
 	v, x := e.view.vis, e.snap.index
-	other := false
 	e.nameEdge = e.edge
 	from, to := x.chain(v, i)
 	for k := from; k < to; k++ {
@@ -294,14 +293,16 @@ func (e *engine) announceAll(i int, eof bool) bool {
 		ent := &x.entries[k]
 		switch {
 		case ent.kind < eName:
-			other = other || ent.mayStart(v, i)
+			if ent.mayStart(v, i) {
+				starts = append(starts, ent)
+			}
 		case ent.off > 0 && (i < int(ent.off) || fold(v[i-int(ent.off)]) != fold(ent.text[0])):
 		case e.region.open && i+3 > e.region.end:
 		default:
 			e.announce(i, ent, eof, false)
 		}
 	}
-	return other
+	return starts
 }
 
 // mayAnnounce reports whether there is credit for what stands at i.

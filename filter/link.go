@@ -855,7 +855,12 @@ func linkNear(s *scan, n *nameInfo) (c candidate, ok bool) {
 // otherField reports whether another name and its sign stand in b: what follows is not the
 // value of the first.
 func otherField(b []byte) bool {
-	return bytes.IndexByte(b, '=') >= 0 || bytes.Contains(b, []byte("\":")) || bytes.Contains(b, []byte("',")) || bytes.Contains(b, []byte("\","))
+	for i, c := range b {
+		if c == '=' || i > 0 && (c == ':' && b[i-1] == '"' || c == ',' && (b[i-1] == '"' || b[i-1] == '\'')) {
+			return true
+		}
+	}
+	return false
 }
 
 // minNear is the least length of such a value.

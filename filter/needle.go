@@ -46,7 +46,7 @@ const (
 )
 
 // signs are the bytes with which an escaping differs from the text itself.
-var signs = [escapings]string{slashes: `\'`, percents: "%+", entities: "&"}
+var signs = [escapings]byteSet{slashes: {1 << '\'', 1 << ('\\' - 64)}, percents: {1<<'%' | 1<<'+'}, entities: {1 << '&'}}
 
 // unit is what one escape stands for.
 type unit struct {
@@ -297,7 +297,7 @@ func matchNeedle(v []byte, i int, nd *needle, as escaping, eof bool) (o outcome,
 			return short(eof), p, k
 		}
 		c := v[p]
-		escape := as != unescaped && strings.IndexByte(signs[as], c) >= 0
+		escape := as != unescaped && signs[as].has(c)
 		if isSpace(t[k]) {
 			from := p
 			for p < len(v) {
@@ -305,7 +305,7 @@ func matchNeedle(v []byte, i int, nd *needle, as escaping, eof bool) (o outcome,
 					p++
 					continue
 				}
-				if as == unescaped || strings.IndexByte(signs[as], v[p]) < 0 {
+				if as == unescaped || !signs[as].has(v[p]) {
 					break
 				}
 				u, o := readUnit(v, p, as, t[k], eof)
@@ -409,7 +409,7 @@ func (nd *needle) matchAny(v []byte, i int, eof bool) (o outcome, p, k int) {
 	}
 	span := v[i:min(p+1, len(v))]
 	for as := slashes; as < escapings; as++ {
-		if !containsAny(span, signs[as]) {
+		if !anyOf(span, &signs[as]) {
 			continue
 		}
 		o2, p2, k2 := matchNeedle(v, i, nd, as, eof)
@@ -423,10 +423,10 @@ func (nd *needle) matchAny(v []byte, i int, eof bool) (o outcome, p, k int) {
 	return o, p, k
 }
 
-// containsAny reports whether one of few characters stands in b.
-func containsAny(b []byte, chars string) bool {
+// anyOf reports whether a byte of the set stands in b.
+func anyOf(b []byte, set *byteSet) bool {
 	for _, c := range b {
-		if strings.IndexByte(chars, c) >= 0 {
+		if set.has(c) {
 			return true
 		}
 	}

@@ -45,7 +45,8 @@ func (w *Writer) closeRegion() {
 		if at := w.base + int64(end); w.sniff.inStretch(w.regionAt) {
 			w.stars(at - w.regionAt)
 		} else {
-			text := appendPlaceholder(nil, best.rule, tag)
+			text := appendPlaceholder(w.holder[:0], best.rule, tag)
+			w.holder = text
 			w.collect(end)
 			after := append(w.moves, w.colours...)
 			if r.start > 0 && e.view.vis[r.start-1] == esc {

@@ -54,6 +54,7 @@ type Writer struct {
 	findings []Finding
 	counts   map[Redaction]int64
 	tags     map[string]string // by value
+	holder   []byte            // the placeholder under way
 }
 
 func newWriter(s *Set, dst io.Writer, stream Stream) *Writer {
