@@ -100,14 +100,14 @@ func (e *engine) heldRun(to int) int {
 	if n := to - from; n > longestLookback || n == 0 {
 		return to
 	}
-	return max(e.nearRun(from, to), e.floor)
+	return max(e.nearRun(from, to, e.view.decided()), e.floor)
 }
 
-// nearRun returns the start of a run that ends at to without what escapes in it keep too far
-// away to be held.
-func (e *engine) nearRun(from, to int) int {
-	if len(e.view.segs) > 1 {
-		for from < to && e.view.rawEnd(to)-e.view.rawAt(from) > maxRunHeld {
+// nearRun returns the start of a run that ends at to, and at the raw byte end, without what
+// escapes in it keep too far away to be held.
+func (e *engine) nearRun(from, to, end int) int {
+	if end-from > maxRunHeld || len(e.view.raw) != len(e.view.vis) {
+		for from < to && end-e.view.rawAt(from) > maxRunHeld {
 			from++
 		}
 	}
@@ -210,7 +210,7 @@ func (e *engine) judge(eof bool) bool {
 				note(e.judgeEntry(i, ent, eof))
 			}
 		}
-	case eof:
+	case eof || limited:
 	case e.maybeStarts(i):
 		note(verdict{outcome: more, loose: true})
 	default:
@@ -248,7 +248,7 @@ func (e *engine) judge(eof bool) bool {
 // is there: escapes in them are held with them.
 func (e *engine) sight() (int, bool) {
 	v := &e.view
-	if len(v.segs) <= 1 || len(v.raw) <= maxHeld {
+	if len(v.raw) == len(v.vis) || len(v.raw) <= maxHeld {
 		return len(v.vis), false
 	}
 	from := e.cursor
@@ -256,11 +256,7 @@ func (e *engine) sight() (int, bool) {
 		from = min(from, e.region.start)
 	}
 	most := v.rawAt(from) + maxHeld
-	known := len(v.raw)
-	if v.state != ground { // what is not yet known to be visible does not count
-		known = v.seqAt
-	}
-	if known <= most {
+	if v.decided() <= most {
 		return len(v.vis), false
 	}
 	return v.visAt(most), true
@@ -540,7 +536,7 @@ func (e *engine) judgeEntry(i int, ent *entry, eof bool) verdict {
 		out = e.beforeKnown(i, out.end, r, eof)
 	}
 	if out.outcome == found || out.outcome == swallow {
-		out.start = max(e.nearRun(r.start(v, i), i), e.floor, e.edge)
+		out.start = max(e.nearRun(r.start(v, i), i, e.view.rawAt(i)), e.floor, e.edge)
 	}
 	return out
 }

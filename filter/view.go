@@ -219,6 +219,14 @@ func (v *view) visAt(to int) int {
 	return min(v.segs[k-1].vis+to-v.segs[k-1].raw, end)
 }
 
+// decided is the number of raw bytes of which it is known whether they are visible.
+func (v *view) decided() int {
+	if v.state != ground {
+		return v.seqAt
+	}
+	return len(v.raw)
+}
+
 // rawEnd returns the raw index after the visible byte i-1.
 func (v *view) rawEnd(i int) int {
 	if i == 0 {
