@@ -349,6 +349,11 @@ func linkColumns(s *scan, n *nameInfo) (c candidate, ok bool) {
 	if n.class != classStrong && n.class != classWeak && n.class != classKey || n.option(s.v) || s.line < 0 {
 		return c, false
 	}
+	if n.end < len(s.v) { // in a list of names; the look to the left costs more
+		if ch := s.v[n.end]; !isIdent(ch) && ch != ')' && strings.IndexByte("`\"', []\n\r", ch) < 0 {
+			return c, false
+		}
+	}
 	left := s.v[s.line:n.start]
 	open := bytes.LastIndexByte(left, '(')
 	if open < 0 || !bytes.Contains(left[:open], []byte("INTO ")) && !bytes.Contains(left[:open], []byte("into ")) {

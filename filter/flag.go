@@ -132,7 +132,7 @@ func (e *engine) commandsBefore(i int) uint32 {
 		from, m.mask = nl, 0
 	}
 	for k := from; k < i; k++ {
-		if k > 0 && (isAlnum(v[k-1]) || v[k-1] == '-') || !isLower(v[k]) && v[k] != '7' {
+		if k > 0 && k != e.edge && (isAlnum(v[k-1]) || v[k-1] == '-') || !isLower(v[k]) && v[k] != '7' {
 			continue
 		}
 		for _, c := range flagCommands()[v[k]&31] {

@@ -84,7 +84,7 @@ func FuzzWriter(f *testing.F) {
 			w.Idle()
 		}
 		w.Close()
-		if w.wide != nil {
+		if w.e.view.wide != narrow {
 			return
 		}
 		if strings.Contains(out.String(), secret) {

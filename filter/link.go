@@ -275,7 +275,7 @@ func (e *engine) announce(i int, ent *entry, eof, paid bool) {
 	if !paid && !e.mayAnnounce(i, ent.kind) {
 		return
 	}
-	if !textBefore(v, info.start) || v[info.end-1] == 'S' && string(v[info.start:info.end]) == "PASS" && info.end < len(v) && v[info.end] == ':' {
+	if !textBefore(v, info.start, e.nameEdge) || v[info.end-1] == 'S' && string(v[info.start:info.end]) == "PASS" && info.end < len(v) && v[info.end] == ':' {
 		return // in binary output; the result of a test
 	}
 	waits := false
@@ -316,10 +316,13 @@ func (e *engine) announce(i int, ent *entry, eof, paid bool) {
 
 // textBefore reports whether the line left of i is text: in binary output, context says
 // nothing.
-func textBefore(v []byte, i int) bool {
-	for k := i - 1; k >= 0 && i-k <= maxName && v[k] != '\n' && v[k] != 0; k-- {
-		if isControl(v[k]) {
+func textBefore(v []byte, i, edge int) bool {
+	for k := i - 1; k >= edge && i-k <= maxName && v[k] != '\n' && v[k] != 0; k-- {
+		switch c := v[k]; {
+		case isControl(c):
 			return false
+		case c == ']' && endsPlaceholder(v[:k+1]):
+			return true // as behind what it stands for
 		}
 	}
 	return true
@@ -333,7 +336,7 @@ func (e *engine) wait(i int, ent *entry, paid bool) {
 		}
 	}
 	if len(e.names) < maxScheduled {
-		e.names = append(e.names, pending{i, *ent, paid})
+		e.names = append(e.names, pending{i, *ent, paid, e.nameEdge})
 	}
 }
 
@@ -829,6 +832,9 @@ func linkNear(s *scan, n *nameInfo) (c candidate, ok bool) {
 	if k := bytes.IndexByte(line, '\n'); k >= 0 {
 		line, whole = line[:k], true
 	}
+	if k := bytes.Index(line, []byte(placeholderHead)); k >= 0 {
+		line, whole = line[:k], true // that was it
+	}
 	set := &sets[setAny64]
 	for from := 1; from < maxNear; {
 		if from >= len(line) {
@@ -863,7 +869,12 @@ func linkNear(s *scan, n *nameInfo) (c candidate, ok bool) {
 // otherField reports whether another name and its sign stand in b: what follows is not the
 // value of the first.
 func otherField(b []byte) bool {
-	return bytes.IndexByte(b, '=') >= 0 || bytes.Contains(b, []byte("\":")) || bytes.Contains(b, []byte("',")) || bytes.Contains(b, []byte("\","))
+	for i, c := range b {
+		if c == '=' || i > 0 && (c == ':' && b[i-1] == '"' || c == ',' && (b[i-1] == '"' || b[i-1] == '\'')) {
+			return true
+		}
+	}
+	return false
 }
 
 // minNear is the least length of such a value.

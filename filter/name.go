@@ -205,7 +205,7 @@ func (e *engine) readName(ks int, ent *entry, eof bool) nameInfo {
 		return nameInfo{outcome: o}
 	}
 	start := ks
-	for start > 0 && ks-start < maxName && isIdent(v[start-1]) {
+	for start > e.nameEdge && ks-start < maxName && isIdent(v[start-1]) {
 		start--
 	}
 	start = unescapedStart(v, start, ks)

@@ -206,7 +206,7 @@ func (m *runMemo) match(v []byte, i, plen int, r *rule, eof bool) verdict {
 			}
 		}
 		if p < len(v) && (set.has(v[p]) || isAlnum(v[p])) {
-			return verdict{}
+			return verdict{end: p} // unless a known value begins there
 		}
 		for p > minEnd && v[p-1] == '.' {
 			p--

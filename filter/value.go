@@ -137,7 +137,7 @@ func (e *engine) judgeValue(c *candidate, eof bool) verdict {
 	}
 	c.then = end
 	val := v[p:end]
-	if f == formQuoted && (end == len(v) || v[end] == '\n') {
+	if f == formQuoted && done && (end == len(v) || v[end] == '\n') {
 		// The quote did not close on its line: it may have closed a string before.
 		g.quoted = false
 		if len(val) > 0 && val[0] == '+' {
@@ -193,6 +193,15 @@ func (e *engine) judgeNear(c *candidate, eof bool) verdict {
 		return verdict{outcome: more, loose: q-p < loosePrefix || !unlikely(v[p:q])}
 	}
 	val := v[p:q]
+	if n := min(len(placeholderHead), len(v)-q); n > 0 && string(v[q:q+n]) == placeholderHead[:n] {
+		if n < len(placeholderHead) && !eof {
+			return verdict{outcome: more, loose: !unlikely(val)}
+		}
+		return verdict{} // a part of something longer, which was no value as a whole
+	}
+	if q+1 == len(v) && !eof && strings.IndexByte(":./@", v[q]) >= 0 {
+		return verdict{outcome: more, loose: !unlikely(val)} // what follows decides whether it ends here
+	}
 	if len(val) < minNear || len(val) >= maxJudged || p > 0 && strings.IndexByte(":./@", v[p-1]) >= 0 || q < len(v) && strings.IndexByte(":./@", v[q]) >= 0 && q+1 < len(v) && v[q+1] > ' ' ||
 		!e.set.passes(val, gate{class: c.class, doubt: c.doubt, rule: c.rule}) {
 		return verdict{}
