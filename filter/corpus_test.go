@@ -152,8 +152,7 @@ func skeleton(text []byte) (string, error) {
 var (
 	notJSON  = []string{"unicode escaped xml"}
 	notTwice = []string{
-		"git push (short)", "chamber list and env", "pydantic settings repr", "aws sts get-session-token text",
-		"jenkins cli", "aws: iam create-access-key text", "configuration: sentry dsn and cli",
+		"aws sts get-session-token text", "jenkins cli", "aws: iam create-access-key text",
 	}
 )
 

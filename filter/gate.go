@@ -88,7 +88,7 @@ func (s *Set) passes(val []byte, g gate) bool {
 			return false
 		}
 	case unsure, onlyLine:
-		if len(val) < 10 && !chosen || bytes.IndexByte(val, ' ') >= 0 || !likelySecret(val, chosen) || isCode(val) || !chosen && !unlikely(val) {
+		if len(val) < 10 && !chosen || bytes.IndexByte(val, ' ') >= 0 || !likelySecret(val, chosen) || isCode(val) || !chosen && !unlikely(val) && !(isHex(val) && len(val) >= 32) {
 			return false
 		}
 	}

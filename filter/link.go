@@ -136,7 +136,7 @@ func (s *scan) leadOf(n *nameInfo) follows {
 			if c == '\t' || s.p+1 == len(s.v) || !isAlnum(s.v[s.p+1]) {
 				f |= aGap
 			}
-			if s.p+1 == len(s.v) || s.v[s.p+1] == '(' {
+			if s.p+1 == len(s.v) || s.v[s.p+1] == '(' || s.v[s.p+1] == '.' {
 				f |= aRemark
 			}
 			if n.inTag(s.v) {
@@ -171,6 +171,7 @@ func (s *scan) leadOf(n *nameInfo) follows {
 		return f
 	}
 	l.closed = s.closeName()
+	s.closeMember(n)
 	l.tight = s.p
 	if !s.short && s.p < len(s.v) && isBlank(s.v[s.p]) {
 		s.blanks()
@@ -181,6 +182,9 @@ func (s *scan) leadOf(n *nameInfo) follows {
 		l.op = s.operator()
 	}
 	if !s.short && l.op != opNone {
+		if s.p < len(s.v) && s.v[s.p] == '*' { // **name:** value, in Markdown
+			s.lit("**")
+		}
 		s.blanks()
 	}
 	l.after, l.short = s.p, s.short
@@ -479,7 +483,7 @@ var operators = [...]struct {
 	text string
 	kind operatorKind
 }{
-	{"===", opCompare}, {"==", opCompare}, {"=~", opNever}, {"=>", opAssign}, {"=:", opAssign}, {"=", opAssign},
+	{"==>", opAssign}, {"→", opAssign}, {"：", opColon}, {"-&gt;", opAssign}, {"&&=", opAssign}, {"===", opCompare}, {"==", opCompare}, {"=~", opNever}, {"=>", opAssign}, {"=:", opAssign}, {"=", opAssign},
 	{"::=", opAssign}, {":::=", opAssign}, {"::", opNever}, {":=", opAssign}, {":-", opFallback}, {":", opColon},
 	{"?=", opAssign}, {"+=", opAssign}, {".=", opAssign}, {"~=", opAssign}, {"^=", opAssign}, {"|=", opAssign},
 	{"||=", opAssign}, {"||", opFallback}, {"??=", opAssign}, {"??", opFallback}, {"//=", opAssign}, {"//", opFallback}, {"or ", opFallback},
@@ -490,7 +494,7 @@ var operators = [...]struct {
 
 // operatorStarts are their first bytes.
 var operatorStarts = byteSet{1<<'=' | 1<<':' | 1<<'?' | 1<<'+' | 1<<'.' | 1<<'/' | 1<<'<' | 1<<'-' | 1<<'!' | 1<<'%' | 1<<'&',
-	1<<('~'-64) | 1<<('^'-64) | 1<<('|'-64) | 1<<('o'-64) | 1<<('\\'-64)}
+	1<<('~'-64) | 1<<('^'-64) | 1<<('|'-64) | 1<<('o'-64) | 1<<('\\'-64), 0, 1<<(0xe2-192) | 1<<(0xef-192)}
 
 // operator reads the operator at p.
 func (s *scan) operator() operatorKind {
@@ -531,6 +535,35 @@ func (s *scan) closeName() (closed bool) {
 		s.p++
 	}
 	return closed
+}
+
+// closeMember skips what else ends the writing of a name: the brace of $x->{name}, the class in
+// a dump of PHP, ["name":"Class":private], and bold type.
+func (s *scan) closeMember(n *nameInfo) {
+	if s.short || s.p >= len(s.v) {
+		return
+	}
+	switch s.v[s.p] {
+	case '}':
+		left := bytes.TrimRight(s.v[max(0, n.start-4):n.start], `"'`)
+		if bytes.HasSuffix(left, []byte("->{")) || bytes.HasSuffix(left, []byte("}{")) {
+			s.p++
+		}
+	case '*':
+		s.lit("**")
+	case ':':
+		if n.start < 2 || s.v[n.start-1] != '"' || s.v[n.start-2] != '[' {
+			return
+		}
+		tail := s.v[s.p:min(len(s.v), s.p+2*maxName)]
+		k := bytes.IndexAny(tail, "]\n")
+		switch {
+		case k < 0:
+			s.short = len(tail) < 2*maxName && !s.eof
+		case bytes.HasSuffix(tail[:k], []byte(":private")) || bytes.HasSuffix(tail[:k], []byte(":protected")):
+			s.p += k + 1
+		}
+	}
 }
 
 // linkOperator reads name = value.
@@ -592,6 +625,13 @@ func linkOperator(s *scan, n *nameInfo) (c candidate, ok bool) {
 	if s.p < len(s.v) && isBlank(s.v[s.p]) {
 		s.blanks()
 	}
+	if s.p < len(s.v) && s.v[s.p] == '!' { // !!str value, in YAML
+		for _, tag := range [...]string{"!!str ", "!!binary "} {
+			if s.lit(tag) || s.short {
+				break
+			}
+		}
+	}
 	if !s.more() || s.short || s.p-n.end > maxDistance || s.v[s.p] == '\n' || s.v[s.p] == '\r' {
 		return c, false
 	}
@@ -642,7 +682,7 @@ func linkTyped(s *scan, n *nameInfo) (c candidate, ok bool) {
 	if s.p+most < len(s.v) && bytes.IndexByte(s.v[s.p:s.p+most], '=') < 0 {
 		return c, false // nearly always prose
 	}
-	for s.more() && s.p-from < most && words < 5 {
+	for s.more() && s.p-from < most && words < 8 {
 		if s.v[s.p] == ' ' {
 			words++
 		}
@@ -699,16 +739,20 @@ func linkWrapped(s *scan, n *nameInfo) (c candidate, ok bool) {
 				s.p++
 				continue
 			}
+			open := s.v[from : s.p-1]
 			s.groups()
 			s.space()
 			if s.short {
 				return c, false
 			}
-			return s.literal(c)
+			if c, ok = s.literal(c); !ok && !s.short && (string(open) == "Some" || string(open) == "Optional" || string(open) == "Just") {
+				c.doubt, ok = likely, true
+			}
+			return c, ok
 		case ch == '@' && s.p == from:
 			s.p++
 			return s.literal(c)
-		case ch == '"' && bytes.HasPrefix(s.v[from:s.p], []byte("0x")) && s.v[s.p-1] == ' ': // an address in a debugger
+		case (ch == '"' || ch == '\'') && s.p > from && wraps(s.v[from:s.p]):
 			return s.literal(c)
 		case isAlnum(ch) || strings.IndexByte("_.:<>&* $", ch) >= 0:
 			s.p++
@@ -717,6 +761,13 @@ func linkWrapped(s *scan, n *nameInfo) (c candidate, ok bool) {
 		}
 	}
 	return c, false
+}
+
+// wraps reports what stands before a literal without a bracket: an address in a debugger, the
+// opening of a binary in Erlang, a constructor in Haskell or OCaml.
+func wraps(b []byte) bool {
+	word, blank := bytes.CutSuffix(b, []byte(" "))
+	return string(b) == "<<" || blank && (bytes.HasPrefix(b, []byte("0x")) || isUpper(b[0]) && letters(word))
 }
 
 // groups skips (string) (len=20) behind its first bracket.
@@ -764,6 +815,9 @@ func linkPair(s *scan, n *nameInfo) (c candidate, ok bool) {
 func linkRemark(s *scan, n *nameInfo) (c candidate, ok bool) {
 	if n.class != classStrong && n.class != classWeak {
 		return c, false
+	}
+	if s.at() == ' ' && s.p+1 < len(s.v) && s.v[s.p+1] == '.' {
+		s.p++
 	}
 	if s.lit("...") {
 		for s.more() && s.v[s.p] == '.' && s.p-n.end < 2*maxDistance {
@@ -1376,7 +1430,11 @@ func linkPhrase(s *scan, n *nameInfo) (c candidate, ok bool) {
 	}
 	if hasFold(s.v[s.p:], "for ") {
 		s.p += len("for ")
-	} else if !s.lit("of ") && !s.lit("to ") {
+	} else if s.lit("to ") {
+		if at := s.at(); at == '"' || at == '\'' { // set name to "value"
+			return s.literal(c)
+		}
+	} else if !s.lit("of ") {
 		return c, false
 	}
 	return s.behindPhrase(c, from)

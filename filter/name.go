@@ -48,6 +48,22 @@ var keywords = [...]keyword{
 	{"community", 2, classWeak, false, true, "password"}, // mmu: of SNMP
 	{"passcode", 3, classStrong, true, true, "password"}, // sco
 	{"passwort", 2, classStrong, true, true, "password"},
+	{"passwordsalt", 6, classStrong, true, false, "secret"},
+	{"authident", 2, classStrong, true, true, "password"},
+	{"userpwd", 2, classStrong, true, true, "password"},
+	{"contraseña", 3, classStrong, true, true, "password"}, // password, in other languages
+	{"mot de passe", 2, classStrong, true, true, "password"},
+	{"wachtwoord", 4, classStrong, true, true, "password"},
+	{"adgangskode", 2, classStrong, true, true, "password"},
+	{"lösenord", 1, classStrong, true, true, "password"},
+	{"hasło", 2, classStrong, true, true, "password"},
+	{"jelszó", 2, classStrong, true, true, "password"},
+	{"ароль", 0, classStrong, true, true, "password"}, // П and п differ by more than a bit
+	{"密码", 0, classStrong, true, true, "password"},
+	{"密碼", 0, classStrong, true, true, "password"},
+	{"密钥", 0, classStrong, true, false, "secret-key"},
+	{"パスワード", 0, classStrong, true, true, "password"},
+	{"비밀번호", 0, classStrong, true, true, "password"},
 	{"pwd", 0, classStrong, true, true, "password"},
 	{"psk", 0, classStrong, false, true, "password"},
 	{"secret", 1, classStrong, true, false, "secret"}, // ecr
@@ -102,7 +118,7 @@ var qualifiers = [...]struct {
 		classNone, ""},
 	{"key", "api app application", classStrong, "api-key"},
 	{"key", "private secret access account shared signing encryption master storage preshared license security deploy service admin unseal " +
-		"recovery client consumer session decryption validation management auth role write read ingest", classStrong, "secret-key"},
+		"recovery client consumer session decryption validation management auth role write read ingest server machine", classStrong, "secret-key"},
 	{"token", "access auth refresh session api", classStrong, "token"},
 	{"token", "pad eos bos unk mask stop prompt completion total input output max cls sep next page continuation num sync delta cursor pagination " +
 		"scroll resume starting marker special new shift cached reasoning per end start",
@@ -346,7 +362,7 @@ func nameEnd(v []byte, ks int, kw string, vendor, eof bool) (int, string, outcom
 	if !eof && (p >= len(v) || v[p] == '_' && len(v)-p < len("_string")) {
 		return 0, "", more
 	}
-	if p < len(v) && (v[p] == '_' || v[p] == '-' || v[p] == '/' || v[p] == '.' && p+1 < len(v) && isIdent(v[p+1])) {
+	if p < len(v) && (v[p] == '_' || v[p] == '-' || v[p] == '/' || v[p] == '.' && p+1 < len(v) && isIdent(v[p+1]) && v[p+1] != '.') {
 		return 0, "", no
 	}
 	if p < len(v) && v[p] == '.' && p+1 == len(v) && !eof {
@@ -391,12 +407,6 @@ func classify(v []byte, start, ks, end, keyword int, base string) (class, string
 		return classStrong, "secret-key", false
 	}
 	out, rule := row.class, row.rule
-	if len(whole) > len(kw) && whole[0]|0x20 == 'x' && whole[1] == '-' {
-		switch kw {
-		case "key", "keys", "token", "tokens", "secret", "secrets":
-			return classStrong, "header-key", false
-		}
-	}
 	known := qualified()
 	for _, k := range known.rows[keyword] {
 		q := &qualifiers[k]
@@ -406,7 +416,13 @@ func classify(v []byte, start, ks, end, keyword int, base string) (class, string
 		if q.class == classNone && !apart && q.word == "token" {
 			continue
 		}
+		if q.class != classNone && isHeaderKey(whole, kw) {
+			break
+		}
 		return q.class, q.rule, q.rule == "password"
+	}
+	if isHeaderKey(whole, kw) {
+		return classStrong, "header-key", false
 	}
 	inQuery := start > 0 && (v[start-1] == '?' || v[start-1] == '&')
 	switch kw {
@@ -427,7 +443,7 @@ func classify(v []byte, start, ks, end, keyword int, base string) (class, string
 			return classNone, "", false
 		}
 	case "pwd":
-		if string(whole) == "PWD" || string(whole) == "OLDPWD" {
+		if string(whole) == "OLDPWD" || string(whole) == "PWD" && (start == 0 || v[start-1] != ';') { // UID=a;PWD=b in ODBC
 			return classNone, "", false
 		}
 	case "pass":
@@ -451,6 +467,15 @@ func classify(v []byte, start, ks, end, keyword int, base string) (class, string
 		return classNone, "", false
 	}
 	return out, rule, row.noTag
+}
+
+// isHeaderKey reports X-…-Key and its like.
+func isHeaderKey(name []byte, kw string) bool {
+	if len(name) <= len(kw) || name[0]|0x20 != 'x' || name[1] != '-' {
+		return false
+	}
+	kw = strings.TrimSuffix(kw, "s")
+	return kw == "key" || kw == "token" || kw == "secret"
 }
 
 // endsInAny reports whether text ends with one of the words, whatever joins them. Short

@@ -242,7 +242,7 @@ func (e *engine) shaped(shape int32, val []byte) (string, bool) {
 
 // brackets quote too: long strings of Lua, and what a diff by words took away or added. The
 // values are as long as the marks that end them.
-var brackets = [...]struct{ open, end string }{{"[[", "]]"}, {"[-", "-]"}, {"{+", "+}"}}
+var brackets = [...]struct{ open, end string }{{"[[", "]]"}, {"[-", "-]"}, {"{+", "+}"}, {"q{", "}"}, {"q(", ")"}}
 
 func bracketQuote(v []byte, p int, eof bool) (string, outcome) {
 	if p+1 == len(v) {
@@ -263,7 +263,7 @@ func bracketQuote(v []byte, p int, eof bool) (string, outcome) {
 func encodedQuote(v []byte, p int, eof bool) (string, outcome) {
 	switch v[p] {
 	case '&', '%', '\\':
-	case '[', '{':
+	case '[', '{', 'q':
 		return bracketQuote(v, p, eof)
 	default:
 		return "", no
@@ -577,7 +577,7 @@ func trimValue(val []byte, f form) []byte {
 	for len(val) > 0 {
 		switch c := val[len(val)-1]; c {
 		case ',', ';', '.', ':', ' ', '\t':
-		case ')', ']', '}':
+		case ')', ']', '}', '>':
 			open := byte('(')
 			if c != ')' {
 				open = c - 2
@@ -613,7 +613,7 @@ func (e *engine) judgeURL(c *candidate, eof bool) verdict {
 	if q == len(v) && !eof && q-p < maxValue {
 		return verdict{outcome: more, loose: at < 0 && looksLikeHost(v[p:q])}
 	}
-	if at < 0 {
+	if at < 0 || bytes.Contains(v[p:at], []byte(placeholderHead)) {
 		return verdict{}
 	}
 	r := verdict{outcome: found, layer: layerContext, end: at, rule: c.rule, noTag: true}
