@@ -23,6 +23,8 @@ const (
 	formRow                 // a line below the header of a table
 	formPgpass              // the fifth field of a line of .pgpass
 	formNear                // a run of its own
+	formPairs               // the pairs of an object or a list
+	formBefore              // a field in front of the one that holds the name
 )
 
 // doubt is how much a value must look like a secret because of the way in which it is
@@ -35,6 +37,7 @@ const (
 	unsure         // any text may follow: the value must read like no word
 	literal        // unsure, and it must be quoted
 	onlyLine       // unsure, and alone on its line
+	lone           // as onlyLine, below a line that is nothing but the name
 	random         // other words stand between: it must look like nothing but a secret
 	piped          // behind "user:" in a command that prints it: as people make passwords, with a mark or both cases
 )
@@ -46,6 +49,7 @@ type candidate struct {
 	class  class
 	doubt  doubt
 	noTag  bool
+	noID   bool // a UUID is the id of a secret
 	word   bool // of a command line: code does not stand there
 	rule   string
 	shape  int32  // 1 + the names row whose shape it must have
@@ -85,7 +89,9 @@ var links = [...]struct {
 	{linkChange, anOperator},                         // name = "old" -> "value"
 	{linkPhrase, aBlank},                             // name for user x: value, name is value
 	{linkNextLine, anOperator | anOption},            // name:⏎  value, name = <<EOF⏎value
-	{linkBelow, aBreak},                              // name⏎'value'
+	{linkBelow, aBreak | aBlank},                     // name⏎value, ==> name <==⏎value
+	{linkCell, aBracket},                             // <td>name</td><td>value
+	{linkCall, aQuote},                               // find("name").fill("value")
 	{linkParent, anOperator},                         // names:⏎  - key: value
 	{linkAttributes, aTag},                           // <name attribute="x">value
 	{linkSession, aBlank},                            // PASS value
@@ -182,9 +188,6 @@ func (s *scan) leadOf(n *nameInfo) follows {
 		l.op = s.operator()
 	}
 	if !s.short && l.op != opNone {
-		if s.p < len(s.v) && s.v[s.p] == '*' { // **name:** value, in Markdown
-			s.lit("**")
-		}
 		s.blanks()
 	}
 	l.after, l.short = s.p, s.short
@@ -208,7 +211,7 @@ func (e *engine) announce(i int, ent *entry, eof, paid bool) {
 	if ks < 0 {
 		return
 	}
-	if ent.kind != eName && ent.kind != eVendor {
+	if ent.kind != eName && ent.kind != eVendor && ent.kind != eValue {
 		n := min(len(ent.text), len(v)-ks)
 		if string(v[ks:ks+n]) != ent.text[:n] {
 			return // only the hash is the same
@@ -261,6 +264,15 @@ func (e *engine) announce(i int, ent *entry, eof, paid bool) {
 		}
 	} else if ent.kind == eName && isLower(v[ks+n]) && (ent.text != "key" || strings.IndexByte("bdm", v[ks+n]) < 0) {
 		return // inside a longer word
+	}
+	if ent.kind == eValue {
+		c, o := e.readField(ks, ent.text, eof)
+		if o == found && (paid || e.mayAnnounce(i, ent.kind)) {
+			e.schedule(c)
+		} else if o == more {
+			e.wait(i, ent, paid)
+		}
+		return
 	}
 	if !paid && e.dense[0].spent(e.base+int64(i), maxNames) {
 		return
@@ -576,6 +588,9 @@ func linkOperator(s *scan, n *nameInfo) (c candidate, ok bool) {
 		return c, false
 	}
 	option := n.option(s.v)
+	if l.closed && n.start > 1 && s.v[n.start-2] == '(' && s.v[l.tight-1] == ')' && l.op == opAssign && bytes.IndexByte(s.v[n.start:n.end], '.') >= 0 {
+		return c, false // MD5 ("secret.key") = digest
+	}
 	switch {
 	case s.p < len(s.v) && n.inTag(s.v) && s.tagEnd():
 		c.form = formXML
@@ -588,6 +603,7 @@ func linkOperator(s *scan, n *nameInfo) (c candidate, ok bool) {
 			return c, false
 		}
 		s.wrapped()
+		c.noID = string(s.v[n.start:n.end]) == "--secret" // of virsh: an id
 	default:
 		at, op := l.at, l.op
 		if l.short {
@@ -624,13 +640,6 @@ func linkOperator(s *scan, n *nameInfo) (c candidate, ok bool) {
 	}
 	if s.p < len(s.v) && isBlank(s.v[s.p]) {
 		s.blanks()
-	}
-	if s.p < len(s.v) && s.v[s.p] == '!' { // !!str value, in YAML
-		for _, tag := range [...]string{"!!str ", "!!binary "} {
-			if s.lit(tag) || s.short {
-				break
-			}
-		}
 	}
 	if !s.more() || s.short || s.p-n.end > maxDistance || s.v[s.p] == '\n' || s.v[s.p] == '\r' {
 		return c, false
@@ -903,7 +912,7 @@ func linkNear(s *scan, n *nameInfo) (c candidate, ok bool) {
 // otherField reports whether another name and its sign stand in b: what follows is not the
 // value of the first.
 func otherField(b []byte) bool {
-	return bytes.IndexByte(b, '=') >= 0 || bytes.Contains(b, []byte("\":")) || bytes.Contains(b, []byte("',")) || bytes.Contains(b, []byte("\","))
+	return bytes.Contains(b, []byte(" -")) || bytes.IndexByte(b, '=') >= 0 || bytes.Contains(b, []byte("\":")) || bytes.Contains(b, []byte("',")) || bytes.Contains(b, []byte("\","))
 }
 
 // minNear is the least length of such a value.
@@ -942,7 +951,8 @@ func linkElement(s *scan, n *nameInfo) (c candidate, ok bool) {
 	if k := len(opened) - 1; k > 0 && (opened[k] == 'b' || opened[k] == 'u') { // b'…', u'…'
 		opened = opened[:k]
 	}
-	first := len(opened) > 0 && strings.IndexByte("([{", opened[len(opened)-1]) >= 0
+	first := len(opened) > 0 && strings.IndexByte("([{", opened[len(opened)-1]) >= 0 || n.start > 1 && s.v[n.start-1] == '#'
+	command := n.rule == "password" || string(s.v[n.start:n.end]) == "AUTH" // words of a command, each in quotes
 	comma := s.more() && s.v[s.p] == ','
 	if comma {
 		s.p++
@@ -960,7 +970,7 @@ func linkElement(s *scan, n *nameInfo) (c candidate, ok bool) {
 			return c, false
 		}
 	}
-	if !numbered && !(comma && (first || option || n.class == classHeader)) && !(option && lines == 0) {
+	if !numbered && !(comma && (first || option || n.class == classHeader)) && !((option || command) && lines == 0 && s.at() != ',' && !comma) {
 		return c, false
 	}
 	if !s.more() || s.v[s.p] == '-' {
@@ -974,7 +984,7 @@ func linkElement(s *scan, n *nameInfo) (c candidate, ok bool) {
 
 // valueFields are the keys of the field that holds the value of a name beside it.
 var valueFields = [...]string{"value", "string", "parametervalue", "content", "contents", "val", "data", "secret", "defaultvalue", "current_value",
-	"secretvalue", "secret_value", "plaintext", "stringvalue", "default"}
+	"secretvalue", "secret_value", "plaintext", "stringvalue", "default", "result"}
 
 // linkSibling reads a value in a field of its own, beside or below the field that holds the
 // name: JSON and YAML objects, attributes, elements of XML and of property lists.
@@ -990,8 +1000,8 @@ func linkSibling(s *scan, n *nameInfo) (c candidate, ok bool) {
 		open = s.v[n.start-1]
 	}
 	switch {
-	case open == '<' && s.lit(">"): // <NAME>⏎<value>
-		if !s.more() || s.v[s.p] != '\n' && s.v[s.p] != '\r' {
+	case open == '<' && s.lit(">"): // <NAME>⏎<value>, <NAME><value>
+		if !s.more() || s.v[s.p] != '\n' && s.v[s.p] != '\r' && s.v[s.p] != '<' {
 			return c, false
 		}
 	case s.lit("</"): // <name>NAME</name>
@@ -1057,7 +1067,7 @@ func linkSibling(s *scan, n *nameInfo) (c candidate, ok bool) {
 			return c, false
 		}
 		s.p++
-		if isValueField(key) {
+		if isOneOf(key, valueFields[:]) {
 			if sign == '>' {
 				c.form = formXML
 			}
@@ -1106,15 +1116,6 @@ func (s *scan) scalar(limit int) bool {
 		s.p++
 	}
 	return !s.short && s.p < len(s.v) && strings.IndexByte("{}[]<>\"", s.v[s.p]) < 0
-}
-
-func isValueField(key []byte) bool {
-	for _, f := range &valueFields {
-		if len(key) == len(f) && hasFold(key, f) {
-			return true
-		}
-	}
-	return false
 }
 
 // linkTuple reads the second of a pair: auth=("user", "value").
@@ -1555,15 +1556,38 @@ func (s *scan) longString() bool {
 	return !s.short
 }
 
-// linkBelow reads a value in quotes on the line below a line that is nothing but the name.
+// linkBelow reads a value on the line below a line that is nothing but the name, perhaps with the
+// marks of head, a prompt or a path in front.
 func linkBelow(s *scan, n *nameInfo) (c candidate, ok bool) {
-	if !n.firstOnLine(s.v) || n.option(s.v) || n.class != classStrong {
+	if n.option(s.v) || n.class != classStrong && n.class != classWeak && n.class != classKey || s.line < 0 || unlikely(s.v[n.start:n.end]) {
 		return c, false
 	}
-	if lines := s.space(); lines != 1 || !s.more() || s.short || s.v[s.p] != '\'' && s.v[s.p] != '"' {
+	if s.at() == ' ' && !s.lit(" <==") {
 		return c, false
 	}
-	return s.literal(c)
+	left := bytes.TrimSpace(s.v[s.line:n.start])
+	if !headsLine(left) {
+		return c, false
+	}
+	if lines := s.space(); lines != 1 || !s.more() || s.short {
+		return c, false
+	}
+	if s.v[s.p] == '\'' || s.v[s.p] == '"' {
+		return s.literal(c)
+	}
+	c.at, c.doubt = s.p, lone
+	return c, true
+}
+
+// headsLine reports what may stand in front of a name on a line of its own.
+func headsLine(left []byte) bool {
+	switch {
+	case len(left) == 0, string(left) == "==>":
+		return true
+	case left[0] == '$' || left[0] == '#' || left[0] == '+':
+		return bytes.HasSuffix(left, []byte("cat"))
+	}
+	return false
 }
 
 // linkAttributes reads <name attribute="…">value<.
@@ -1583,51 +1607,100 @@ func linkAttributes(s *scan, n *nameInfo) (c candidate, ok bool) {
 	return c, false
 }
 
-// linkParent reads a key in the object or list that a name announces: api_keys:⏎  - key: value.
+// linkParent finds the object or list that a name announces, whose pairs hold the values:
+// api_keys:⏎  - key: value, api_tokens = { a = "value" }.
 func linkParent(s *scan, n *nameInfo) (c candidate, ok bool) {
-	if n.class != classStrong && n.class != classWeak || n.option(s.v) || !s.led() || !s.more() {
+	if n.class != classStrong && n.class != classWeak && n.class != classKey || n.option(s.v) || !s.led() || !s.more() {
 		return c, false
 	}
-	inline := s.v[s.p] == '{' || s.v[s.p] == '['
-	if !inline && s.v[s.p] != '\n' && s.v[s.p] != '\r' {
+	c.at, c.form, c.doubt, c.row.kind = s.p, formPairs, likely, byKey
+	if last := s.v[n.end-1]; last == 's' && n.class != classKey {
+		c.row.kind = anyKey
+	}
+	if ch := s.v[s.p]; ch == '\n' || ch == '\r' {
+		if s.line >= 0 {
+			left := s.v[s.line:n.start]
+			c.row.at = uint16(len(left) - len(bytes.TrimLeft(left, " -")))
+		}
+		return c, true
+	} else if ch != '{' && ch != '[' {
 		return c, false
 	}
-	limit := n.end + maxSibling
-	for fields := 0; fields < 6 && s.p < limit; fields++ {
-		if lines := s.space(); lines > 0 && !inline && s.p < len(s.v) && s.v[s.p-1] == '\n' || lines > 2 {
-			return c, false // not deeper
+	c.row.sep = s.v[s.p]
+	return c, n.class != classHeader
+}
+
+// linkCell reads the next cell of a row, or the definition of a term, in HTML.
+func linkCell(s *scan, n *nameInfo) (c candidate, ok bool) {
+	if n.start == 0 || s.v[n.start-1] != '>' || n.class != classStrong && n.class != classWeak && n.class != classKey {
+		return c, false
+	}
+	for opened := false; s.p-n.end < maxSibling; {
+		if s.space(); !s.more() || s.short {
+			return c, false
 		}
-		for s.more() && (s.v[s.p] == '{' || s.v[s.p] == '[' || s.v[s.p] == ',' || s.v[s.p] == '-') {
+		if s.v[s.p] != '<' {
+			c.at, c.form, c.doubt = s.p, formXML, likely
+			return c, opened
+		}
+		from := s.p + 1
+		for s.p < len(s.v) && s.p-from < maxName && s.v[s.p] != '>' {
 			s.p++
-			s.space()
 		}
-		if s.short || !s.more() {
+		if !s.lit(">") {
 			return c, false
 		}
-		s.quote()
-		from := s.p
-		for s.more() && s.p-from < 32 && (isAlnum(s.v[s.p]) || s.v[s.p] == '_') {
-			s.p++
+		tag := s.v[from : s.p-1]
+		if k := bytes.IndexByte(tag, ' '); k > 0 {
+			tag = tag[:k]
 		}
-		key := s.v[from:s.p]
-		s.quote()
-		s.blanks()
-		if s.short || len(key) == 0 || s.operator() == opNone || s.short {
+		if len(tag) == 0 {
 			return c, false
 		}
-		s.blanks()
-		if !s.more() || s.v[s.p] == '\n' || s.v[s.p] == '{' || s.v[s.p] == '[' {
-			return c, false
+		if tag[0] != '/' {
+			opened = true
+		} else {
+			tag = tag[1:]
 		}
-		if len(key) == 3 && hasFold(key, "key") || len(key) == 5 && hasFold(key, "value") {
-			c.at, c.doubt = s.p, likely
-			return c, true
-		}
-		if !s.scalar(limit) {
+		if !isCellTag(tag) {
 			return c, false
 		}
 	}
 	return c, false
+}
+
+// isCellTag reports the elements of tables and lists, and those that only change the type.
+func isCellTag(tag []byte) bool {
+	switch strings.ToLower(string(tag)) {
+	case "td", "th", "dt", "dd", "code", "b", "strong", "em", "i", "span", "tt", "kbd", "pre", "samp", "label", "p":
+		return true
+	}
+	return false
+}
+
+// linkCall reads the argument of a method of what the name selects: find("#name").fill("value").
+func linkCall(s *scan, n *nameInfo) (c candidate, ok bool) {
+	if n.class != classStrong && n.class != classWeak || !s.quote() || s.short {
+		return c, false
+	}
+	closed := false
+	for range 4 {
+		if !s.more() || strings.IndexByte("'\")]", s.v[s.p]) < 0 {
+			break
+		}
+		closed = closed || s.v[s.p] == ')'
+		s.p++
+	}
+	if s.short || !closed || !s.lit(".") {
+		return c, false
+	}
+	for from := s.p; s.more() && s.p-from < 24 && (isAlnum(s.v[s.p]) || s.v[s.p] == '_'); {
+		s.p++
+	}
+	if s.short || !s.lit("(") {
+		return c, false
+	}
+	return s.literal(c)
 }
 
 // linkSession reads the command PASS of FTP, POP3 and IRC, behind the line with the user.
