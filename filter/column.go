@@ -114,8 +114,8 @@ func linkHeader(s *scan, n *nameInfo) (c candidate, ok bool) {
 			c.row = column{kind: byPosition, at: uint16(n.start - from)}
 			break
 		}
-		for left = bytes.TrimRight(left, " "); len(left) > 0 && left[len(left)-1] != sep && (isAlpha(left[len(left)-1]) || left[len(left)-1] == ' '); {
-			left = left[:len(left)-1] // Secret access key
+		if k := bytes.LastIndexByte(left, sep) + 1; k < len(left) && isAlpha(left[k]) && left[len(left)-1] == ' ' && letters(bytes.ReplaceAll(left[k:], []byte(" "), nil)) {
+			left = left[:k] // Secret access key
 		}
 		if sep != ',' && sep != ';' && sep != '\t' || len(left) > 0 && left[len(left)-1] != sep {
 			return c, false

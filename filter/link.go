@@ -1614,7 +1614,7 @@ func linkParent(s *scan, n *nameInfo) (c candidate, ok bool) {
 		return c, false
 	}
 	c.at, c.form, c.doubt, c.row.kind = s.p, formPairs, likely, byKey
-	if last := s.v[n.end-1]; last == 's' && n.class != classKey {
+	if last := s.v[n.end-2 : n.end]; last[1]|0x20 == 's' && last[0]|0x20 != 's' && n.class != classKey { // plural
 		c.row.kind = anyKey
 	}
 	if ch := s.v[s.p]; ch == '\n' || ch == '\r' {
