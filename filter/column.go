@@ -107,15 +107,16 @@ func linkHeader(s *scan, n *nameInfo) (c candidate, ok bool) {
 		if gap > 0 {
 			sep = '\t'
 		}
+		if k := bytes.LastIndexAny(left, ",;\t") + 1; k < len(left) && isAlpha(left[k]) && left[len(left)-1] == ' ' && letters(bytes.ReplaceAll(left[k:], []byte(" "), nil)) &&
+			(k > 0 || !ends) {
+			left = left[:k] // Secret access key
+		}
 		if ends {
 			sep = left[len(left)-1]
 		}
 		if sep == ' ' && len(left) > 1 && left[len(left)-2] == ' ' && len(bytes.TrimSpace(left)) > 0 {
 			c.row = column{kind: byPosition, at: uint16(n.start - from)}
 			break
-		}
-		if k := bytes.LastIndexByte(left, sep) + 1; k < len(left) && isAlpha(left[k]) && left[len(left)-1] == ' ' && letters(bytes.ReplaceAll(left[k:], []byte(" "), nil)) {
-			left = left[:k] // Secret access key
 		}
 		if sep != ',' && sep != ';' && sep != '\t' || len(left) > 0 && left[len(left)-1] != sep {
 			return c, false

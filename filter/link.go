@@ -870,7 +870,11 @@ const maxNear = 64
 // linkNear finds the first long run behind a name on its line: "using token value for". The
 // judgement is left to the value. A run that the buffer cuts may be it, or the next.
 func linkNear(s *scan, n *nameInfo) (c candidate, ok bool) {
-	if n.class != classStrong && n.class != classWeak || n.option(s.v) || bytes.IndexByte(s.v[n.start:n.end], '/') >= 0 {
+	if n.class != classStrong && n.class != classWeak || n.option(s.v) || s.lead.op != opNone || bytes.IndexByte(s.v[n.start:n.end], '/') >= 0 {
+		return c, false
+	}
+	if s.lead.short {
+		s.short = true
 		return c, false
 	}
 	line := s.v[n.end:min(len(s.v), n.end+maxNear+minNear)]

@@ -61,8 +61,6 @@ var keywords = [...]keyword{
 	{"passcode", 3, classStrong, true, true, "password", 0}, // sco
 	{"passwort", 2, classStrong, true, true, "password", anywhere},
 	{"passwordsalt", 6, classStrong, true, false, "secret", 0},
-	{"authident", 2, classStrong, true, true, "password", 0},
-	{"userpwd", 2, classStrong, true, true, "password", 0},
 	{"contraseña", 3, classStrong, true, true, "password", 0}, // password, in other languages
 	{"mot de passe", 2, classStrong, true, true, "password", 0},
 	{"wachtwoord", 4, classStrong, true, true, "password", 0},
@@ -377,7 +375,7 @@ func nameEnd(v []byte, ks int, kw string, vendor, eof bool) (int, string, outcom
 			return 0, "", more
 		}
 		for _, suffix := range &valueWords {
-			if n := from + len(suffix); hasFold(v[from:], suffix) && (n == len(v) || !isLower(v[n])) {
+			if n := from + len(suffix); hasFold(v[from:], suffix) && (n == len(v) || !isLower(v[n])) && (suffix != "hash" || kw[0] == 'p') {
 				end = n
 				break
 			}
