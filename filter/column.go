@@ -107,8 +107,7 @@ func linkHeader(s *scan, n *nameInfo) (c candidate, ok bool) {
 		if gap > 0 {
 			sep = '\t'
 		}
-		if k := bytes.LastIndexAny(left, ",;\t") + 1; k < len(left) && isAlpha(left[k]) && left[len(left)-1] == ' ' && letters(bytes.ReplaceAll(left[k:], []byte(" "), nil)) &&
-			(k > 0 || !ends) {
+		if k := bytes.LastIndexAny(left, ",;") + 1; k > 0 && k < len(left) && isAlpha(left[k]) && left[len(left)-1] == ' ' && letters(bytes.ReplaceAll(left[k:], []byte(" "), nil)) {
 			left = left[:k] // Secret access key
 		}
 		if ends {

@@ -150,7 +150,7 @@ func skeleton(text []byte) (string, error) {
 
 // What the two tests found and nobody has mended yet. A name goes when its record holds.
 var (
-	notJSON  = []string{"unicode escaped xml"}
+	notJSON  []string
 	notTwice = []string{
 		"aws sts get-session-token text", "jenkins cli", "aws: iam create-access-key text",
 	}

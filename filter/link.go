@@ -162,7 +162,7 @@ func (s *scan) leadOf(n *nameInfo) follows {
 			f |= aParen
 		case '*': // bold, in Markdown
 			f |= aQuote
-		case ',', ';', '|', ':', '?', '!', '[', 0xe2, 0xc2:
+		case ',', ';', '|', ':', '?', '!', '[', '{', 0xe2, 0xc2:
 			f |= aMark
 		}
 	} else {
@@ -801,6 +801,10 @@ func linkPair(s *scan, n *nameInfo) (c candidate, ok bool) {
 	if n.start == 0 || n.class != classStrong && n.class != classWeak {
 		return c, false
 	}
+	if s.at() == '{' && isBlank(s.v[n.start-1]) { // string name{"value"}
+		s.p++
+		return s.literal(c)
+	}
 	open := n.start - 1
 	if s.v[open] == ':' && open > 0 {
 		open--
@@ -876,6 +880,9 @@ func linkNear(s *scan, n *nameInfo) (c candidate, ok bool) {
 	if s.lead.short {
 		s.short = true
 		return c, false
+	}
+	if s.p < len(s.v) && strings.IndexByte(`\%&`, s.v[s.p]) >= 0 {
+		return c, false // encoded text goes on
 	}
 	line := s.v[n.end:min(len(s.v), n.end+maxNear+minNear)]
 	whole := len(line) == maxNear+minNear || s.eof
@@ -1043,7 +1050,7 @@ func linkSibling(s *scan, n *nameInfo) (c candidate, ok bool) {
 		if s.space() > 2 {
 			return c, false
 		}
-		for s.more() && (s.v[s.p] == ',' || s.v[s.p] == '<') {
+		for s.more() && (s.v[s.p] == ',' || s.v[s.p] == '<' || s.v[s.p] == '>' && n.attribute(s.v)) {
 			if s.p++; s.v[s.p-1] == '<' && s.more() && s.v[s.p] == '/' {
 				return c, false
 			}

@@ -63,6 +63,13 @@ var keywords = [...]keyword{
 	{"passwordsalt", 6, classStrong, true, false, "secret", 0},
 	{"contraseña", 3, classStrong, true, true, "password", 0}, // password, in other languages
 	{"mot de passe", 2, classStrong, true, true, "password", 0},
+	{"kennwort", 4, classStrong, true, true, "password", 0},
+	{"salasana", 1, classStrong, true, true, "password", 0},
+	{"senha", 2, classStrong, false, true, "password", 0},
+	{"heslo", 0, classStrong, false, true, "password", 0},
+	{"parola", 0, classStrong, false, true, "password", 0},
+	{"şifre", 0, classStrong, false, true, "password", 0},
+	{"암호", 0, classStrong, true, true, "password", 0},
 	{"wachtwoord", 4, classStrong, true, true, "password", 0},
 	{"adgangskode", 2, classStrong, true, true, "password", 0},
 	{"lösenord", 1, classStrong, true, true, "password", 0},
@@ -131,7 +138,7 @@ var qualifiers = [...]struct {
 		"recovery client consumer session decryption validation management auth role write read ingest server machine", classStrong, "secret-key"},
 	{"token", "access auth refresh session api", classStrong, "token"},
 	{"token", "pad eos bos unk mask stop prompt completion total input output max cls sep next page continuation num sync delta cursor pagination " +
-		"scroll resume starting marker special new shift cached reasoning per end start",
+		"scroll resume starting marker special max_new num_new shift cached reasoning per end start",
 		classNone, ""},
 	{"pass", "com tres by sur over under en encom im tres bi", classNone, ""},
 	{"auth", "master", classStrong, "password"},
@@ -297,6 +304,7 @@ func variableEnd(v []byte, ks, p int, eof bool) (int, outcome) {
 	if p >= len(v) || v[p] != '_' && v[p] != 'S' || !isUpper(v[ks]) || ks > 0 && (isLower(v[ks-1]) || v[ks-1] == '-') {
 		return 0, no
 	}
+	from := p
 	for ; p < len(v) && p-ks < maxName && (isUpper(v[p]) || isDigit(v[p]) || v[p] == '_'); p++ {
 	}
 	if p == len(v) && !eof {
@@ -304,6 +312,12 @@ func variableEnd(v []byte, ks, p int, eof bool) (int, outcome) {
 	}
 	if p < len(v) && (isIdent(v[p]) || v[p] == '(') || endsIn(v[ks:p], exempt) || endsIn(v[ks:p], notInText) {
 		return 0, no
+	}
+	rest := bytes.ToLower(v[from:p])
+	for k := range keywords {
+		if bytes.Contains(rest, []byte(keywords[k].word)) {
+			return 0, no // which decides
+		}
 	}
 	return p, found
 }

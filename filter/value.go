@@ -189,6 +189,9 @@ func (e *engine) judgeNear(c *candidate, eof bool) verdict {
 	if q == len(v) && !eof && q-p < maxJudged {
 		return verdict{outcome: more, loose: q-p < loosePrefix || !unlikely(v[p:q])}
 	}
+	if k := bytes.IndexByte(v[p:q], '=') + 1; k > 1 && letters(v[p:p+k-1]) {
+		p += k // Value=…
+	}
 	val := v[p:q]
 	if len(val) < minNear || len(val) >= maxJudged || p > 0 && strings.IndexByte(":./@", v[p-1]) >= 0 || q < len(v) && strings.IndexByte(":./@", v[q]) >= 0 && q+1 < len(v) && v[q+1] > ' ' ||
 		!e.set.passes(val, gate{class: c.class, doubt: c.doubt, rule: c.rule}) {
