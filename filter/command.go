@@ -75,7 +75,8 @@ var arguments = [...]struct {
 	{"AuthIdent: \"", 3, 1, 0, ':', false, likely}, // of yarn
 	{"]:587 ", 0, 1, 0, ':', false, likely},        // of postfix
 	{"]:465 ", 0, 1, 0, ':', false, likely},
-	{"[+] ", 0, 1, 0, ':', false, piped}, // of netexec
+	{"PASSWORD ", 2, 3, 0, 0, false, likely}, // PASSWORD elastic = value
+	{"[+] ", 0, 1, 0, ':', false, piped},     // of netexec
 	{"set-initial-password ", 3, 1, 0, 0, false, likely},
 	{"message-digest-key ", 7, 3, 0, 0, false, likely},
 	{"pre-shared-key ascii-text ", 3, 1, 0, 0, false, likely},

@@ -75,20 +75,30 @@ var templates = regexp.MustCompile(`\{\w+:\d+\}`)
 
 var anyPlaceholder = regexp.MustCompile(`\[REDACTED:[A-Za-z0-9_.:-]+\]`)
 
+// expandMarked fills in the templates of a row; each has another value.
+func expandMarked(t testing.TB, text string, seed uint64) string {
+	t.Helper()
+	fill := strings.NewReplacer("{v}", "{alnum:24}", "{p}", "Zu{lower:5}{digit:4}?x", "{u}", "{hex:8}-{hex:4}-4{hex:3}-a{hex:3}-{hex:12}")
+	return templates.ReplaceAllStringFunc(fill.Replace(text), func(m string) string {
+		out, err := ExpandTemplate(m, seed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		seed++
+		return out
+	})
+}
+
+// expandForm is the text of a row without its marks.
+func expandForm(t testing.TB, text string, seed uint64) string {
+	return strings.NewReplacer("‹", "", "›", "").Replace(expandMarked(t, text, seed))
+}
+
 // TestForms: each row holds, in one piece and byte by byte, and a second time.
 func TestForms(t *testing.T) {
-	fill := strings.NewReplacer("{v}", "{alnum:24}", "{p}", "Zu{lower:5}{digit:4}?x", "{u}", "{hex:8}-{hex:4}-4{hex:3}-a{hex:3}-{hex:12}")
 	check := func(form, text string) {
 		t.Helper()
-		seed := uint64(11)
-		text = templates.ReplaceAllStringFunc(fill.Replace(text), func(m string) string {
-			out, err := ExpandTemplate(m, seed)
-			if err != nil {
-				t.Fatal(err)
-			}
-			seed++
-			return out
-		})
+		text = expandMarked(t, text, 11)
 		in := strings.NewReplacer("‹", "", "›", "").Replace(text)
 		got := filterAll(t, testSet(t, Config{}), in)
 		masked := text

@@ -74,7 +74,7 @@ func (s *Set) passes(val []byte, g gate) bool {
 	}
 	switch g.doubt {
 	case likely, literal:
-		if !likelySecret(val, chosen) || !g.quoted && isCode(val) {
+		if !likelySecret(val, chosen) || !g.quoted && isCode(val) && !(chosen && numbered(val)) {
 			return false
 		}
 	case random:

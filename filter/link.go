@@ -806,6 +806,10 @@ func linkPair(s *scan, n *nameInfo) (c candidate, ok bool) {
 		return s.literal(c)
 	}
 	open := n.start - 1
+	if isBlank(s.v[open]) && isUpper(s.v[n.start]) && bytes.IndexByte(s.v[n.start:n.end], '_') > 0 && s.lit(",") { // setopt(h, OPT_NAME, "value")
+		s.blanks()
+		return s.literal(c)
+	}
 	if s.v[open] == ':' && open > 0 {
 		open--
 	}
