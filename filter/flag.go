@@ -46,7 +46,7 @@ var flags = [...]struct {
 	{" -A", "snmpget,snmpwalk,snmpset,snmpbulkwalk", false, true, 0},
 	{" -X", "snmpget,snmpwalk,snmpset,snmpbulkwalk", false, true, 0},
 	{" /rp", "schtasks", false, true, 0},
-	{" -u", "lftp", false, true, ','},
+	{" -u", "lftp,open", false, true, ','},
 }
 
 // readFlag looks at an option or a mark of a file format at i: the value behind it is a

@@ -74,7 +74,7 @@ func (s *Set) passes(val []byte, g gate) bool {
 	}
 	switch g.doubt {
 	case likely, literal:
-		if !likelySecret(val, chosen) || !g.quoted && isCode(val) {
+		if !likelySecret(val, chosen) || !g.quoted && isCode(val) && !(chosen && numbered(val)) {
 			return false
 		}
 	case random:
@@ -87,8 +87,13 @@ func (s *Set) passes(val []byte, g gate) bool {
 		if !chosenLike(val) || isCode(val) || digits < 2 || !(upper > 0 && lower > 0) && !bytes.ContainsAny(val, "!#?*%&^~") {
 			return false
 		}
+	case lone:
+		digits, upper, lower := tally(val)
+		if digits < 2 || readable(val) || !likelySecret(val, chosen) || isCode(val) || !(upper > 0 && lower > 0) && !isHex(val) && !bytes.ContainsAny(val, "!#?*%&^~") {
+			return false
+		}
 	case unsure, onlyLine:
-		if len(val) < 10 && !chosen || bytes.IndexByte(val, ' ') >= 0 || !likelySecret(val, chosen) || isCode(val) || !chosen && !unlikely(val) {
+		if len(val) < 10 && !chosen || bytes.IndexByte(val, ' ') >= 0 || !likelySecret(val, chosen) || isCode(val) || !chosen && !unlikely(val) && !(isHex(val) && len(val) >= 32) {
 			return false
 		}
 	}

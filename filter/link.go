@@ -23,6 +23,8 @@ const (
 	formRow                 // a line below the header of a table
 	formPgpass              // the fifth field of a line of .pgpass
 	formNear                // a run of its own
+	formPairs               // the pairs of an object or a list
+	formBefore              // a field in front of the one that holds the name
 )
 
 // doubt is how much a value must look like a secret because of the way in which it is
@@ -35,6 +37,7 @@ const (
 	unsure         // any text may follow: the value must read like no word
 	literal        // unsure, and it must be quoted
 	onlyLine       // unsure, and alone on its line
+	lone           // as onlyLine, below a line that is nothing but the name
 	random         // other words stand between: it must look like nothing but a secret
 	piped          // behind "user:" in a command that prints it: as people make passwords, with a mark or both cases
 )
@@ -46,6 +49,7 @@ type candidate struct {
 	class  class
 	doubt  doubt
 	noTag  bool
+	noID   bool // a UUID is the id of a secret
 	word   bool // of a command line: code does not stand there
 	bare   bool // nothing but the vendor's word says what it is
 	early  bool // the value may also stand behind this
@@ -87,7 +91,9 @@ var links = [...]struct {
 	{linkChange, anOperator},                         // name = "old" -> "value"
 	{linkPhrase, aBlank},                             // name for user x: value, name is value
 	{linkNextLine, anOperator | anOption},            // name:⏎  value, name = <<EOF⏎value
-	{linkBelow, aBreak},                              // name⏎'value'
+	{linkBelow, aBreak | aBlank},                     // name⏎value, ==> name <==⏎value
+	{linkCell, aBracket},                             // <td>name</td><td>value
+	{linkCall, aQuote},                               // find("name").fill("value")
 	{linkParent, anOperator},                         // names:⏎  - key: value
 	{linkAttributes, aTag},                           // <name attribute="x">value
 	{linkSession, aBlank},                            // PASS value
@@ -138,7 +144,7 @@ func (s *scan) leadOf(n *nameInfo) follows {
 			if c == '\t' || s.p+1 == len(s.v) || !isAlnum(s.v[s.p+1]) {
 				f |= aGap
 			}
-			if s.p+1 == len(s.v) || s.v[s.p+1] == '(' {
+			if s.p+1 == len(s.v) || s.v[s.p+1] == '(' || s.v[s.p+1] == '.' {
 				f |= aRemark
 			}
 			if n.inTag(s.v) {
@@ -158,7 +164,7 @@ func (s *scan) leadOf(n *nameInfo) follows {
 			f |= aParen
 		case '*': // bold, in Markdown
 			f |= aQuote
-		case ',', ';', '|', ':', '?', '!', '[', 0xe2, 0xc2:
+		case ',', ';', '|', ':', '?', '!', '[', '{', 0xe2, 0xc2:
 			f |= aMark
 		}
 	} else {
@@ -173,6 +179,7 @@ func (s *scan) leadOf(n *nameInfo) follows {
 		return f
 	}
 	l.closed = s.closeName()
+	s.closeMember(n)
 	l.tight = s.p
 	if !s.short && s.p < len(s.v) && isBlank(s.v[s.p]) {
 		s.blanks()
@@ -206,7 +213,7 @@ func (e *engine) announce(i int, ent *entry, eof, paid bool) {
 	if ks < 0 {
 		return
 	}
-	if ent.kind != eName && ent.kind != eVendor {
+	if ent.kind != eName && ent.kind != eVendor && ent.kind != eValue {
 		n := min(len(ent.text), len(v)-ks)
 		if string(v[ks:ks+n]) != ent.text[:n] {
 			return // only the hash is the same
@@ -259,6 +266,15 @@ func (e *engine) announce(i int, ent *entry, eof, paid bool) {
 		}
 	} else if ent.kind == eName && isLower(v[ks+n]) && (ent.text != "key" || strings.IndexByte("bdm", v[ks+n]) < 0) {
 		return // inside a longer word
+	}
+	if ent.kind == eValue {
+		c, o := e.readField(ks, ent.text, eof)
+		if o == found && (paid || e.mayAnnounce(i, ent.kind)) {
+			e.schedule(c)
+		} else if o == more {
+			e.wait(i, ent, paid)
+		}
+		return
 	}
 	if !paid && e.dense[0].spent(e.base+int64(i), maxNames) {
 		return
@@ -484,7 +500,7 @@ var operators = [...]struct {
 	text string
 	kind operatorKind
 }{
-	{"===", opCompare}, {"==", opCompare}, {"=~", opNever}, {"=>", opAssign}, {"=:", opAssign}, {"=", opAssign},
+	{"==>", opAssign}, {"→", opAssign}, {"：", opColon}, {"-&gt;", opAssign}, {"&&=", opAssign}, {"===", opCompare}, {"==", opCompare}, {"=~", opNever}, {"=>", opAssign}, {"=:", opAssign}, {"=", opAssign},
 	{"::=", opAssign}, {":::=", opAssign}, {"::", opNever}, {":=", opAssign}, {":-", opFallback}, {":", opColon},
 	{"?=", opAssign}, {"+=", opAssign}, {".=", opAssign}, {"~=", opAssign}, {"^=", opAssign}, {"|=", opAssign},
 	{"||=", opAssign}, {"||", opFallback}, {"??=", opAssign}, {"??", opFallback}, {"//=", opAssign}, {"//", opFallback}, {"or ", opFallback},
@@ -495,7 +511,7 @@ var operators = [...]struct {
 
 // operatorStarts are their first bytes.
 var operatorStarts = byteSet{1<<'=' | 1<<':' | 1<<'?' | 1<<'+' | 1<<'.' | 1<<'/' | 1<<'<' | 1<<'-' | 1<<'!' | 1<<'%' | 1<<'&',
-	1<<('~'-64) | 1<<('^'-64) | 1<<('|'-64) | 1<<('o'-64) | 1<<('\\'-64)}
+	1<<('~'-64) | 1<<('^'-64) | 1<<('|'-64) | 1<<('o'-64) | 1<<('\\'-64), 0, 1<<(0xe2-192) | 1<<(0xef-192)}
 
 // operator reads the operator at p.
 func (s *scan) operator() operatorKind {
@@ -538,6 +554,35 @@ func (s *scan) closeName() (closed bool) {
 	return closed
 }
 
+// closeMember skips what else ends the writing of a name: the brace of $x->{name}, the class in
+// a dump of PHP, ["name":"Class":private], and bold type.
+func (s *scan) closeMember(n *nameInfo) {
+	if s.short || s.p >= len(s.v) {
+		return
+	}
+	switch s.v[s.p] {
+	case '}':
+		left := bytes.TrimRight(s.v[max(0, n.start-4):n.start], `"'`)
+		if bytes.HasSuffix(left, []byte("->{")) || bytes.HasSuffix(left, []byte("}{")) {
+			s.p++
+		}
+	case '*':
+		s.lit("**")
+	case ':':
+		if n.start < 2 || s.v[n.start-1] != '"' || s.v[n.start-2] != '[' {
+			return
+		}
+		tail := s.v[s.p:min(len(s.v), s.p+2*maxName)]
+		k := bytes.IndexAny(tail, "]\n")
+		switch {
+		case k < 0:
+			s.short = len(tail) < 2*maxName && !s.eof
+		case bytes.HasSuffix(tail[:k], []byte(":private")) || bytes.HasSuffix(tail[:k], []byte(":protected")):
+			s.p += k + 1
+		}
+	}
+}
+
 // linkOperator reads name = value.
 func linkOperator(s *scan, n *nameInfo) (c candidate, ok bool) {
 	l := &s.lead
@@ -548,6 +593,9 @@ func linkOperator(s *scan, n *nameInfo) (c candidate, ok bool) {
 		return c, false
 	}
 	option := n.option(s.v)
+	if l.closed && n.start > 1 && s.v[n.start-2] == '(' && s.v[l.tight-1] == ')' && l.op == opAssign && bytes.IndexByte(s.v[n.start:n.end], '.') >= 0 {
+		return c, false // MD5 ("secret.key") = digest
+	}
 	switch {
 	case s.p < len(s.v) && n.inTag(s.v) && s.tagEnd():
 		c.form = formXML
@@ -566,6 +614,7 @@ func linkOperator(s *scan, n *nameInfo) (c candidate, ok bool) {
 			return c, false
 		}
 		s.wrapped()
+		c.noID = string(s.v[n.start:n.end]) == "--secret" // of virsh: an id
 	default:
 		at, op := l.at, l.op
 		if l.short {
@@ -659,7 +708,7 @@ func linkTyped(s *scan, n *nameInfo) (c candidate, ok bool) {
 	if s.p+most < len(s.v) && bytes.IndexByte(s.v[s.p:s.p+most], '=') < 0 {
 		return c, false // nearly always prose
 	}
-	for s.more() && s.p-from < most && words < 5 {
+	for s.more() && s.p-from < most && words < 8 {
 		if s.v[s.p] == ' ' {
 			words++
 		}
@@ -716,16 +765,20 @@ func linkWrapped(s *scan, n *nameInfo) (c candidate, ok bool) {
 				s.p++
 				continue
 			}
+			open := s.v[from : s.p-1]
 			s.groups()
 			s.space()
 			if s.short {
 				return c, false
 			}
-			return s.literal(c)
+			if c, ok = s.literal(c); !ok && !s.short && (string(open) == "Some" || string(open) == "Optional" || string(open) == "Just") {
+				c.doubt, ok = likely, true
+			}
+			return c, ok
 		case ch == '@' && s.p == from:
 			s.p++
 			return s.literal(c)
-		case ch == '"' && bytes.HasPrefix(s.v[from:s.p], []byte("0x")) && s.v[s.p-1] == ' ': // an address in a debugger
+		case (ch == '"' || ch == '\'') && s.p > from && wraps(s.v[from:s.p]):
 			return s.literal(c)
 		case isAlnum(ch) || strings.IndexByte("_.:<>&* $", ch) >= 0:
 			s.p++
@@ -734,6 +787,13 @@ func linkWrapped(s *scan, n *nameInfo) (c candidate, ok bool) {
 		}
 	}
 	return c, false
+}
+
+// wraps reports what stands before a literal without a bracket: an address in a debugger, the
+// opening of a binary in Erlang, a constructor in Haskell or OCaml.
+func wraps(b []byte) bool {
+	word, blank := bytes.CutSuffix(b, []byte(" "))
+	return string(b) == "<<" || blank && (bytes.HasPrefix(b, []byte("0x")) || isUpper(b[0]) && letters(word))
 }
 
 // groups skips (string) (len=20) behind its first bracket.
@@ -758,7 +818,15 @@ func linkPair(s *scan, n *nameInfo) (c candidate, ok bool) {
 	if n.start == 0 || n.class != classStrong && n.class != classWeak {
 		return c, false
 	}
+	if s.at() == '{' && isBlank(s.v[n.start-1]) { // string name{"value"}
+		s.p++
+		return s.literal(c)
+	}
 	open := n.start - 1
+	if isBlank(s.v[open]) && isUpper(s.v[n.start]) && bytes.IndexByte(s.v[n.start:n.end], '_') > 0 && s.lit(",") { // setopt(h, OPT_NAME, "value")
+		s.blanks()
+		return s.literal(c)
+	}
 	if s.v[open] == ':' && open > 0 {
 		open--
 	}
@@ -781,6 +849,9 @@ func linkPair(s *scan, n *nameInfo) (c candidate, ok bool) {
 func linkRemark(s *scan, n *nameInfo) (c candidate, ok bool) {
 	if n.class != classStrong && n.class != classWeak {
 		return c, false
+	}
+	if s.at() == ' ' && s.p+1 < len(s.v) && s.v[s.p+1] == '.' {
+		s.p++
 	}
 	if s.lit("...") {
 		for s.more() && s.v[s.p] == '.' && s.p-n.end < 2*maxDistance {
@@ -824,8 +895,15 @@ const maxNear = 64
 // linkNear finds the first long run behind a name on its line: "using token value for". The
 // judgement is left to the value. A run that the buffer cuts may be it, or the next.
 func linkNear(s *scan, n *nameInfo) (c candidate, ok bool) {
-	if n.class != classStrong && n.class != classWeak || n.option(s.v) || bytes.IndexByte(s.v[n.start:n.end], '/') >= 0 || n.end < len(s.v) && s.v[n.end] == '%' {
+	if n.class != classStrong && n.class != classWeak || n.option(s.v) || s.lead.op != opNone || bytes.IndexByte(s.v[n.start:n.end], '/') >= 0 {
 		return c, false
+	}
+	if s.lead.short {
+		s.short = true
+		return c, false
+	}
+	if s.p < len(s.v) && strings.IndexByte(`\%&`, s.v[s.p]) >= 0 {
+		return c, false // encoded text goes on
 	}
 	line := s.v[n.end:min(len(s.v), n.end+maxNear+minNear)]
 	whole := len(line) == maxNear+minNear || s.eof
@@ -870,7 +948,7 @@ func linkNear(s *scan, n *nameInfo) (c candidate, ok bool) {
 // value of the first.
 func otherField(b []byte) bool {
 	for i, c := range b {
-		if c == '=' || i > 0 && (c == ':' && b[i-1] == '"' || c == ',' && (b[i-1] == '"' || b[i-1] == '\'')) {
+		if c == '=' || i > 0 && (c == '-' && b[i-1] == ' ' || c == ':' && b[i-1] == '"' || c == ',' && (b[i-1] == '"' || b[i-1] == '\'')) {
 			return true
 		}
 	}
@@ -913,7 +991,8 @@ func linkElement(s *scan, n *nameInfo) (c candidate, ok bool) {
 	if k := len(opened) - 1; k > 0 && (opened[k] == 'b' || opened[k] == 'u') { // b'…', u'…'
 		opened = opened[:k]
 	}
-	first := len(opened) > 0 && strings.IndexByte("([{", opened[len(opened)-1]) >= 0
+	first := len(opened) > 0 && strings.IndexByte("([{", opened[len(opened)-1]) >= 0 || n.start > 1 && s.v[n.start-1] == '#'
+	command := n.rule == "password" || string(s.v[n.start:n.end]) == "AUTH" // words of a command, each in quotes
 	comma := s.more() && s.v[s.p] == ','
 	if comma {
 		s.p++
@@ -931,7 +1010,7 @@ func linkElement(s *scan, n *nameInfo) (c candidate, ok bool) {
 			return c, false
 		}
 	}
-	if !numbered && !(comma && (first || option || n.class == classHeader)) && !(option && lines == 0) {
+	if !numbered && !(comma && (first || option || n.class == classHeader)) && !((option || command) && lines == 0 && s.at() != ',' && !comma) {
 		return c, false
 	}
 	if !s.more() || s.v[s.p] == '-' {
@@ -945,7 +1024,7 @@ func linkElement(s *scan, n *nameInfo) (c candidate, ok bool) {
 
 // valueFields are the keys of the field that holds the value of a name beside it.
 var valueFields = [...]string{"value", "string", "parametervalue", "content", "contents", "val", "data", "secret", "defaultvalue", "current_value",
-	"secretvalue", "secret_value", "plaintext", "stringvalue", "default"}
+	"secretvalue", "secret_value", "plaintext", "stringvalue", "default", "result"}
 
 // linkSibling reads a value in a field of its own, beside or below the field that holds the
 // name: JSON and YAML objects, attributes, elements of XML and of property lists.
@@ -961,8 +1040,8 @@ func linkSibling(s *scan, n *nameInfo) (c candidate, ok bool) {
 		open = s.v[n.start-1]
 	}
 	switch {
-	case open == '<' && s.lit(">"): // <NAME>⏎<value>
-		if !s.more() || s.v[s.p] != '\n' && s.v[s.p] != '\r' {
+	case open == '<' && s.lit(">"): // <NAME>⏎<value>, <NAME><value>
+		if !s.more() || s.v[s.p] != '\n' && s.v[s.p] != '\r' && s.v[s.p] != '<' {
 			return c, false
 		}
 	case s.lit("</"): // <name>NAME</name>
@@ -1000,7 +1079,7 @@ func linkSibling(s *scan, n *nameInfo) (c candidate, ok bool) {
 		if s.space() > 2 {
 			return c, false
 		}
-		for s.more() && (s.v[s.p] == ',' || s.v[s.p] == '<') {
+		for s.more() && (s.v[s.p] == ',' || s.v[s.p] == '<' || s.v[s.p] == '>' && n.attribute(s.v)) {
 			if s.p++; s.v[s.p-1] == '<' && s.more() && s.v[s.p] == '/' {
 				return c, false
 			}
@@ -1028,7 +1107,7 @@ func linkSibling(s *scan, n *nameInfo) (c candidate, ok bool) {
 			return c, false
 		}
 		s.p++
-		if isValueField(key) {
+		if isOneOf(key, valueFields[:]) {
 			if sign == '>' {
 				c.form = formXML
 			}
@@ -1077,15 +1156,6 @@ func (s *scan) scalar(limit int) bool {
 		s.p++
 	}
 	return !s.short && s.p < len(s.v) && strings.IndexByte("{}[]<>\"", s.v[s.p]) < 0
-}
-
-func isValueField(key []byte) bool {
-	for _, f := range &valueFields {
-		if len(key) == len(f) && hasFold(key, f) {
-			return true
-		}
-	}
-	return false
 }
 
 // linkTuple reads the second of a pair: auth=("user", "value").
@@ -1412,7 +1482,11 @@ func linkPhrase(s *scan, n *nameInfo) (c candidate, ok bool) {
 	}
 	if hasFold(s.v[s.p:], "for ") {
 		s.p += len("for ")
-	} else if !s.lit("of ") && !s.lit("to ") {
+	} else if s.lit("to ") {
+		if at := s.at(); at == '"' || at == '\'' { // set name to "value"
+			return s.literal(c)
+		}
+	} else if !s.lit("of ") {
 		return c, false
 	}
 	return s.behindPhrase(c, from)
@@ -1533,15 +1607,38 @@ func (s *scan) longString() bool {
 	return !s.short
 }
 
-// linkBelow reads a value in quotes on the line below a line that is nothing but the name.
+// linkBelow reads a value on the line below a line that is nothing but the name, perhaps with the
+// marks of head, a prompt or a path in front.
 func linkBelow(s *scan, n *nameInfo) (c candidate, ok bool) {
-	if !n.firstOnLine(s.v) || n.option(s.v) || n.class != classStrong {
+	if n.option(s.v) || n.class != classStrong && n.class != classWeak && n.class != classKey || s.line < 0 || unlikely(s.v[n.start:n.end]) {
 		return c, false
 	}
-	if lines := s.space(); lines != 1 || !s.more() || s.short || s.v[s.p] != '\'' && s.v[s.p] != '"' {
+	if s.at() == ' ' && !s.lit(" <==") {
 		return c, false
 	}
-	return s.literal(c)
+	left := bytes.TrimSpace(s.v[s.line:n.start])
+	if !headsLine(left) {
+		return c, false
+	}
+	if lines := s.space(); lines != 1 || !s.more() || s.short {
+		return c, false
+	}
+	if s.v[s.p] == '\'' || s.v[s.p] == '"' {
+		return s.literal(c)
+	}
+	c.at, c.doubt = s.p, lone
+	return c, true
+}
+
+// headsLine reports what may stand in front of a name on a line of its own.
+func headsLine(left []byte) bool {
+	switch {
+	case len(left) == 0, string(left) == "==>":
+		return true
+	case left[0] == '$' || left[0] == '#' || left[0] == '+':
+		return bytes.HasSuffix(left, []byte("cat"))
+	}
+	return false
 }
 
 // linkAttributes reads <name attribute="…">value<.
@@ -1561,51 +1658,100 @@ func linkAttributes(s *scan, n *nameInfo) (c candidate, ok bool) {
 	return c, false
 }
 
-// linkParent reads a key in the object or list that a name announces: api_keys:⏎  - key: value.
+// linkParent finds the object or list that a name announces, whose pairs hold the values:
+// api_keys:⏎  - key: value, api_tokens = { a = "value" }.
 func linkParent(s *scan, n *nameInfo) (c candidate, ok bool) {
-	if n.class != classStrong && n.class != classWeak || n.option(s.v) || !s.led() || !s.more() {
+	if n.class != classStrong && n.class != classWeak && n.class != classKey || n.option(s.v) || !s.led() || !s.more() {
 		return c, false
 	}
-	inline := s.v[s.p] == '{' || s.v[s.p] == '['
-	if !inline && s.v[s.p] != '\n' && s.v[s.p] != '\r' {
+	c.at, c.form, c.doubt, c.row.kind = s.p, formPairs, likely, byKey
+	if last := s.v[n.end-2 : n.end]; last[1]|0x20 == 's' && last[0]|0x20 != 's' && n.class != classKey { // plural
+		c.row.kind = anyKey
+	}
+	if ch := s.v[s.p]; ch == '\n' || ch == '\r' {
+		if s.line >= 0 {
+			left := s.v[s.line:n.start]
+			c.row.at = uint16(len(left) - len(bytes.TrimLeft(left, " -")))
+		}
+		return c, true
+	} else if ch != '{' && ch != '[' {
 		return c, false
 	}
-	limit := n.end + maxSibling
-	for fields := 0; fields < 6 && s.p < limit; fields++ {
-		if lines := s.space(); lines > 0 && !inline && s.p < len(s.v) && s.v[s.p-1] == '\n' || lines > 2 {
-			return c, false // not deeper
+	c.row.sep = s.v[s.p]
+	return c, n.class != classHeader
+}
+
+// linkCell reads the next cell of a row, or the definition of a term, in HTML.
+func linkCell(s *scan, n *nameInfo) (c candidate, ok bool) {
+	if n.start == 0 || s.v[n.start-1] != '>' || n.class != classStrong && n.class != classWeak && n.class != classKey {
+		return c, false
+	}
+	for opened := false; s.p-n.end < maxSibling; {
+		if s.space(); !s.more() || s.short {
+			return c, false
 		}
-		for s.more() && (s.v[s.p] == '{' || s.v[s.p] == '[' || s.v[s.p] == ',' || s.v[s.p] == '-') {
+		if s.v[s.p] != '<' {
+			c.at, c.form, c.doubt = s.p, formXML, likely
+			return c, opened
+		}
+		from := s.p + 1
+		for s.p < len(s.v) && s.p-from < maxName && s.v[s.p] != '>' {
 			s.p++
-			s.space()
 		}
-		if s.short || !s.more() {
+		if !s.lit(">") {
 			return c, false
 		}
-		s.quote()
-		from := s.p
-		for s.more() && s.p-from < 32 && (isAlnum(s.v[s.p]) || s.v[s.p] == '_') {
-			s.p++
+		tag := s.v[from : s.p-1]
+		if k := bytes.IndexByte(tag, ' '); k > 0 {
+			tag = tag[:k]
 		}
-		key := s.v[from:s.p]
-		s.quote()
-		s.blanks()
-		if s.short || len(key) == 0 || s.operator() == opNone || s.short {
+		if len(tag) == 0 {
 			return c, false
 		}
-		s.blanks()
-		if !s.more() || s.v[s.p] == '\n' || s.v[s.p] == '{' || s.v[s.p] == '[' {
-			return c, false
+		if tag[0] != '/' {
+			opened = true
+		} else {
+			tag = tag[1:]
 		}
-		if len(key) == 3 && hasFold(key, "key") || len(key) == 5 && hasFold(key, "value") {
-			c.at, c.doubt = s.p, likely
-			return c, true
-		}
-		if !s.scalar(limit) {
+		if !isCellTag(tag) {
 			return c, false
 		}
 	}
 	return c, false
+}
+
+// isCellTag reports the elements of tables and lists, and those that only change the type.
+func isCellTag(tag []byte) bool {
+	switch strings.ToLower(string(tag)) {
+	case "td", "th", "dt", "dd", "code", "b", "strong", "em", "i", "span", "tt", "kbd", "pre", "samp", "label", "p":
+		return true
+	}
+	return false
+}
+
+// linkCall reads the argument of a method of what the name selects: find("#name").fill("value").
+func linkCall(s *scan, n *nameInfo) (c candidate, ok bool) {
+	if n.class != classStrong && n.class != classWeak || !s.quote() || s.short {
+		return c, false
+	}
+	closed := false
+	for range 4 {
+		if !s.more() || strings.IndexByte("'\")]", s.v[s.p]) < 0 {
+			break
+		}
+		closed = closed || s.v[s.p] == ')'
+		s.p++
+	}
+	if s.short || !closed || !s.lit(".") {
+		return c, false
+	}
+	for from := s.p; s.more() && s.p-from < 24 && (isAlnum(s.v[s.p]) || s.v[s.p] == '_'); {
+		s.p++
+	}
+	if s.short || !s.lit("(") {
+		return c, false
+	}
+	return s.literal(c)
 }
 
 // linkSession reads the command PASS of FTP, POP3 and IRC, behind the line with the user.

@@ -24,6 +24,10 @@ func (e *engine) judgeValue(c *candidate, eof bool) verdict {
 		return e.judgePgpass(c, eof)
 	case formNear:
 		return e.judgeNear(c, eof)
+	case formPairs:
+		return e.judgePair(c, eof)
+	case formBefore:
+		return e.judgeBefore(c, eof)
 	}
 	if v[p] == bs || v[p] == esc {
 		return verdict{} // such a byte left while it was not yet known to be visible
@@ -40,18 +44,11 @@ func (e *engine) judgeValue(c *candidate, eof bool) verdict {
 			return undecided(eof, true)
 		}
 	}
-	if v[p] == '&' { // the rest of =&gt;
-		const arrow = "&gt;"
-		n := min(len(arrow), len(v)-p)
-		if string(v[p:p+n]) == arrow[:n] && (n == len(arrow) || !eof) {
-			if n < len(arrow) {
-				return verdict{outcome: more, loose: true}
-			}
-			for p += n; p < len(v) && v[p] == ' ' && p-c.at < maxDistance; p++ {
-			}
-			if p == len(v) {
-				return undecided(eof, true)
-			}
+	switch v[p] {
+	case '&', '!', '*':
+		q, o := skipMark(v, p, eof)
+		if p = q; o == more || p == len(v) {
+			return undecided(eof, true)
 		}
 	}
 	term, o := encodedQuote(v, p, eof)
@@ -147,7 +144,7 @@ func (e *engine) judgeValue(c *candidate, eof bool) verdict {
 	if done {
 		val = trimValue(val, f)
 	}
-	if c.doubt == onlyLine {
+	if c.doubt == onlyLine || c.doubt == lone {
 		if p+len(val) < len(v) && quote == 0 && strings.IndexByte("\n\r\"'", v[end]) < 0 || bytes.IndexByte(val, ' ') >= 0 {
 			return verdict{}
 		}
@@ -163,7 +160,7 @@ func (e *engine) judgeValue(c *candidate, eof bool) verdict {
 			return r
 		}
 	}
-	if c.class == classShape {
+	if c.class == classShape || c.noID && isUUID(val) {
 		return verdict{}
 	}
 	if run >= 0 && e.nested.spent(p, run) {
@@ -192,6 +189,9 @@ func (e *engine) judgeNear(c *candidate, eof bool) verdict {
 	if q == len(v) && !eof && q-p < maxJudged {
 		return verdict{outcome: more, loose: q-p < loosePrefix || !unlikely(v[p:q])}
 	}
+	if k := bytes.IndexByte(v[p:q], '=') + 1; k > 1 && letters(v[p:p+k-1]) {
+		p += k // Value=…
+	}
 	val := v[p:q]
 	if n := min(len(placeholderHead), len(v)-q); n > 0 && string(v[q:q+n]) == placeholderHead[:n] {
 		if n < len(placeholderHead) && !eof {
@@ -218,7 +218,7 @@ func undecided(eof, loose bool) verdict {
 
 // next returns the value that follows in the same header.
 func (c *candidate) next(v []byte) (candidate, bool) {
-	if (c.form == formData || c.form == formRow) && c.then > c.at {
+	if (c.form == formData || c.form == formRow || c.form == formPairs) && c.then > c.at {
 		n := *c
 		n.at, n.then = c.then, 0
 		return n, true
@@ -251,7 +251,7 @@ func (e *engine) shaped(shape int32, val []byte) (string, bool) {
 
 // brackets quote too: long strings of Lua, and what a diff by words took away or added. The
 // values are as long as the marks that end them.
-var brackets = [...]struct{ open, end string }{{"[[", "]]"}, {"[-", "-]"}, {"{+", "+}"}}
+var brackets = [...]struct{ open, end string }{{"[[", "]]"}, {"[-", "-]"}, {"{+", "+}"}, {"q{", "}"}, {"q(", ")"}}
 
 func bracketQuote(v []byte, p int, eof bool) (string, outcome) {
 	if p+1 == len(v) {
@@ -268,11 +268,32 @@ func bracketQuote(v []byte, p int, eof bool) (string, outcome) {
 	return "", no
 }
 
+// marks stand between an operator and its value: the rest of =&gt;, a tag in YAML, the end of bold
+// type in Markdown.
+var marks = [...]string{"&gt;", "!!str ", "!!binary ", "** "}
+
+// skipMark skips a mark at p and the blanks behind it.
+func skipMark(v []byte, p int, eof bool) (int, outcome) {
+	for _, m := range &marks {
+		n := min(len(m), len(v)-p)
+		if string(v[p:p+n]) != m[:n] || n < len(m) && eof {
+			continue
+		}
+		if n < len(m) {
+			return p, more
+		}
+		for p += n; p < len(v) && v[p] == ' '; p++ {
+		}
+		return p, found
+	}
+	return p, no
+}
+
 // encodedQuote reports an escaped quote at p, and what ends the value.
 func encodedQuote(v []byte, p int, eof bool) (string, outcome) {
 	switch v[p] {
 	case '&', '%', '\\':
-	case '[', '{':
+	case '[', '{', 'q':
 		return bracketQuote(v, p, eof)
 	default:
 		return "", no
@@ -586,7 +607,7 @@ func trimValue(val []byte, f form) []byte {
 	for len(val) > 0 {
 		switch c := val[len(val)-1]; c {
 		case ',', ';', '.', ':', ' ', '\t':
-		case ')', ']', '}':
+		case ')', ']', '}', '>':
 			open := byte('(')
 			if c != ')' {
 				open = c - 2
@@ -622,7 +643,7 @@ func (e *engine) judgeURL(c *candidate, eof bool) verdict {
 	if q == len(v) && !eof && q-p < maxValue {
 		return verdict{outcome: more, loose: at < 0 && looksLikeHost(v[p:q])}
 	}
-	if at < 0 {
+	if at < 0 || bytes.Contains(v[p:at], []byte(placeholderHead)) {
 		return verdict{}
 	}
 	r := verdict{outcome: found, layer: layerContext, end: at, rule: c.rule, noTag: true}
