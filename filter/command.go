@@ -68,9 +68,9 @@ var arguments = [...]struct {
 	{".auth(", 2, 2, 0, 0, true, likely},
 	{"echo '", 0, 1, 0, ':', false, piped}, // to chpasswd
 	{"echo \"", 0, 1, 0, ':', false, piped},
-	{"send \"", 0, 1, 0, 0, false, piped}, // of expect
-	{"printf '%s\\n%s\\n' ", 0, 2, 0, 0, false, piped},
-	{"user = \"", 4, 1, 0, ':', false, piped}, // of curl
+	{"send \"", 3, 1, 0, 0, false, piped}, // of expect
+	{"printf '%s\\n%s\\n' ", 5, 2, 0, 0, false, piped},
+	{"user = \"", 3, 1, 0, ':', false, piped}, // of curl
 	{"user=", 2, 1, 0, ':', false, piped},
 	{"USERPWD, \"", 3, 1, 0, ':', false, likely},
 	{"AuthIdent: \"", 3, 1, 0, ':', false, likely}, // of yarn
@@ -78,15 +78,15 @@ var arguments = [...]struct {
 	{"]:465 ", 0, 1, 0, ':', false, likely},
 	{"PASSWORD ", 2, 3, 0, 0, false, likely}, // PASSWORD elastic = value
 	{"[+] ", 0, 1, 0, ':', false, piped},     // of netexec
-	{"set-initial-password ", 3, 1, 0, 0, false, likely},
-	{"message-digest-key ", 7, 3, 0, 0, false, likely},
-	{"pre-shared-key ascii-text ", 3, 1, 0, 0, false, likely},
-	{"pre-shared-key hexadecimal ", 3, 1, 0, 0, false, likely},
+	{"set-initial-password ", 10, 1, 0, 0, false, likely},
+	{"message-digest-key ", 13, 3, 0, 0, false, likely},
+	{"pre-shared-key ascii-text ", 9, 1, 0, 0, false, likely},
+	{"pre-shared-key hexadecimal ", 9, 1, 0, 0, false, likely},
 	{" LOGIN ", 2, 2, 0, 0, false, likely}, // of IMAP
-	{"created token ", 7, 1, 0, 0, false, likely},
-	{"Appending key for ", 3, 2, 0, 0, false, likely},        // of wandb
-	{"Key Content            : ", 3, 1, 0, 0, false, likely}, // of netsh
-	{"New value: ", 3, 1, 0, 0, false, likely},               // of elasticsearch-reset-password
+	{"created token ", 9, 1, 0, 0, false, likely},
+	{"Appending key for ", 8, 2, 0, 0, false, likely},        // of wandb
+	{"Key Content            : ", 2, 1, 0, 0, false, likely}, // of netsh
+	{"New value: ", 2, 1, 0, 0, false, likely},               // of elasticsearch-reset-password
 	{"WPA;P:", 2, 1, 0, 0, false, likely},                    // in the QR code of a network
 	{"\"d\":\"", 0, 1, 0, 0, false, random},                  // of a JWK
 	{"\"d\": \"", 0, 1, 0, 0, false, random},

@@ -49,7 +49,7 @@ const (
 var keywords = [...]keyword{
 	{"password", 2, classStrong, true, true, "password", anywhere}, // ssw
 	{"passwd", 2, classStrong, true, true, "password", anywhere},
-	{"connection_string", 3, classWeak, true, false, "secret", anywhere},
+	{"connection_string", 9, classWeak, true, false, "secret", anywhere},
 	{"passwords", 2, classStrong, true, true, "password", 0},
 	{"passphrase", 5, classStrong, true, true, "passphrase", anywhere}, // hra
 	{"pass_phrase", 6, classStrong, true, true, "passphrase", 0},
@@ -60,18 +60,18 @@ var keywords = [...]keyword{
 	{"community", 2, classWeak, false, true, "password", 0}, // mmu: of SNMP
 	{"passcode", 3, classStrong, true, true, "password", 0}, // sco
 	{"passwort", 2, classStrong, true, true, "password", anywhere},
-	{"passwordsalt", 6, classStrong, true, false, "secret", 0},
-	{"contraseña", 3, classStrong, true, true, "password", 0}, // password, in other languages
+	{"passwordsalt", 7, classStrong, true, false, "secret", 0},
+	{"contraseña", 6, classStrong, true, true, "password", 0}, // password, in other languages
 	{"mot de passe", 2, classStrong, true, true, "password", 0},
-	{"kennwort", 4, classStrong, true, true, "password", 0},
-	{"salasana", 1, classStrong, true, true, "password", 0},
+	{"kennwort", 1, classStrong, true, true, "password", 0},
+	{"salasana", 3, classStrong, true, true, "password", 0},
 	{"senha", 2, classStrong, false, true, "password", 0},
-	{"heslo", 0, classStrong, false, true, "password", 0},
-	{"parola", 0, classStrong, false, true, "password", 0},
+	{"heslo", 1, classStrong, false, true, "password", 0},
+	{"parola", 3, classStrong, false, true, "password", 0},
 	{"şifre", 0, classStrong, false, true, "password", 0},
 	{"암호", 0, classStrong, true, true, "password", 0},
-	{"wachtwoord", 4, classStrong, true, true, "password", 0},
-	{"adgangskode", 2, classStrong, true, true, "password", 0},
+	{"wachtwoord", 2, classStrong, true, true, "password", 0},
+	{"adgangskode", 1, classStrong, true, true, "password", 0},
 	{"lösenord", 1, classStrong, true, true, "password", 0},
 	{"hasło", 2, classStrong, true, true, "password", 0},
 	{"jelszó", 2, classStrong, true, true, "password", 0},
