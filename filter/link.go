@@ -23,6 +23,7 @@ const (
 	formRow                 // a line below the header of a table
 	formPgpass              // the fifth field of a line of .pgpass
 	formNear                // a run of its own
+	formItem                // behind the last element of a list
 	formPairs               // the pairs of an object or a list
 	formBefore              // a field in front of the one that holds the name
 )
@@ -53,6 +54,7 @@ type candidate struct {
 	word   bool // of a command line: code does not stand there
 	bare   bool // nothing but the vendor's word says what it is
 	early  bool // the value may also stand behind this
+	list   bool // more of them follow
 	rule   string
 	shape  int32  // 1 + the names row whose shape it must have
 	row    column // formRow: which cell
@@ -63,7 +65,7 @@ type candidate struct {
 // same reports whether two candidates ask the same question.
 func (c *candidate) same(o *candidate) bool {
 	return c.at == o.at && c.form == o.form && c.class == o.class && c.rule == o.rule && c.shape == o.shape && c.row == o.row &&
-		c.doubt == o.doubt && c.bare == o.bare
+		c.doubt == o.doubt && c.bare == o.bare && c.list == o.list
 }
 
 // maxDistance is how far a value may stand from its name when only an operator is
@@ -86,19 +88,19 @@ var links = [...]struct {
 	{linkTuple, anOperator},                          // auth=("user", "value")
 	{linkElement, aQuote},                            // "name", "value"
 	{linkSibling, aQuote | aBracket | aBreak},        // {"name": "NAME", "value": "value"}
-	{linkBlank, aBlank},                              // name value, name  value, NAME "value"
+	{linkBlank, aBlank | aMark},                      // name value, name  value, NAME "value"
 	{linkKind, aBlank},                               // name REG_SZ value, name 7 value, IDENTIFIED BY 'value'
 	{linkChange, anOperator},                         // name = "old" -> "value"
 	{linkPhrase, aBlank},                             // name for user x: value, name is value
 	{linkNextLine, anOperator | anOption},            // name:⏎  value, name = <<EOF⏎value
 	{linkBelow, aBreak | aBlank},                     // name⏎value, ==> name <==⏎value
 	{linkCell, aBracket},                             // <td>name</td><td>value
-	{linkCall, aQuote},                               // find("name").fill("value")
+	{linkCall, aQuote | aMark},                       // find("name").fill("value")
 	{linkParent, anOperator},                         // names:⏎  - key: value
 	{linkAttributes, aTag},                           // <name attribute="x">value
 	{linkSession, aBlank},                            // PASS value
 	{linkPair, aMark},                                // {name, "value"}
-	{linkRemark, aRemark},                            // name (remark): value, name....."value"
+	{linkRemark, aRemark | aMark},                    // name (remark): value, name....."value"
 	{linkNear, aBlank | aQuote | aMark},              // name … value
 	{linkVendor, aBlank},                             // vendor secret key value
 	{linkColumns, aQuote | aMark | aParen},           // INSERT INTO t (name, …) VALUES ('value', …)
@@ -160,6 +162,8 @@ func (s *scan) leadOf(n *nameInfo) follows {
 			if f |= aQuote; (c == '&' || c == '\\') && n.inTag(s.v) {
 				f |= aBracket
 			}
+		case '(':
+			f |= aMark
 		case ')':
 			f |= aParen
 		case '*': // bold, in Markdown
@@ -548,8 +552,8 @@ func (s *scan) closeName() (closed bool) {
 	if s.short {
 		return closed
 	}
-	if s.p < len(s.v) && (s.v[s.p] == ']' || s.v[s.p] == ')' && closed) {
-		s.p++
+	if s.p < len(s.v) && (s.v[s.p] == ']' || s.v[s.p] == ')' && closed || s.v[s.p] == '"' && closed && s.v[s.p-1] == '"') {
+		s.p++ // ""name"", as CSV and PowerShell double quotes
 	}
 	return closed
 }
@@ -766,6 +770,7 @@ func linkWrapped(s *scan, n *nameInfo) (c candidate, ok bool) {
 				continue
 			}
 			open := s.v[from : s.p-1]
+			c.list = len(open) == 0
 			s.groups()
 			s.space()
 			if s.short {
@@ -870,7 +875,7 @@ func linkRemark(s *scan, n *nameInfo) (c candidate, ok bool) {
 	if s.short {
 		return c, false
 	}
-	if from := s.p; s.lit(". ") { // Here is your token. Keep it:⏎  value
+	if from := s.p; s.lit(". ") || !s.short && s.lit(", ") { // Here is your token. Keep it:⏎  value
 		c.doubt = unsure
 		return s.behindPhrase(c, from)
 	}
@@ -1248,7 +1253,7 @@ func linkBlank(s *scan, n *nameInfo) (c candidate, ok bool) {
 	}
 	tab := gap > 0 && bytes.IndexByte(s.v[n.end:s.p], '\t') >= 0
 	for _, b := range &bars {
-		if gap > 0 && s.lit(b) {
+		if (gap > 0 || s.p < len(s.v) && s.v[s.p] == '|' && barBefore(s.v, n.start)) && s.lit(b) {
 			bar = true
 		}
 		if s.short {
@@ -1260,7 +1265,7 @@ func linkBlank(s *scan, n *nameInfo) (c candidate, ok bool) {
 		return c, true
 	}
 	switch first := n.firstOnLine(s.v); {
-	case gap == 0:
+	case gap == 0 && !bar:
 		return c, false
 	case bar:
 		s.blanks()
@@ -1333,7 +1338,7 @@ func linkKind(s *scan, n *nameInfo) (c candidate, ok bool) {
 		s.p += len("by ")
 		c.rule = "password"
 	case n.rule == "auth":
-		if !s.lit("PLAIN ") && !s.lit("LOGIN ") {
+		if !s.lit("PLAIN ") && !s.lit("LOGIN ") && !s.lit("sha ") && !s.lit("md5 ") {
 			return c, false
 		}
 	case isDigit(s.v[s.p]):
@@ -1577,6 +1582,13 @@ func linkNextLine(s *scan, n *nameInfo) (c candidate, ok bool) {
 	if s.v[s.p-1] == '\n' && s.v[s.p] != '"' && s.v[s.p] != '\'' && !opened {
 		return c, false // not indented
 	}
+	if s.v[s.p-1] == ' ' && s.lit("- ") && s.more() {
+		c.at, c.doubt, c.list = s.p, likely, true
+		return c, true
+	}
+	if s.short {
+		return c, false
+	}
 	if s.v[s.p] == 's' && s.lit("string(") { // ["name"]=>⏎  string(16) "value"
 		for s.more() && isDigit(s.v[s.p]) {
 			s.p++
@@ -1633,7 +1645,7 @@ func linkBelow(s *scan, n *nameInfo) (c candidate, ok bool) {
 // headsLine reports what may stand in front of a name on a line of its own.
 func headsLine(left []byte) bool {
 	switch {
-	case len(left) == 0, string(left) == "==>":
+	case len(left) == 0, string(left) == "==>", string(left) == "#":
 		return true
 	case left[0] == '$' || left[0] == '#' || left[0] == '+':
 		return bytes.HasSuffix(left, []byte("cat"))
@@ -1729,9 +1741,18 @@ func isCellTag(tag []byte) bool {
 	return false
 }
 
-// linkCall reads the argument of a method of what the name selects: find("#name").fill("value").
+// linkCall reads the argument of a method that has the name, setName("value"), or of a method of what the name
+// selects: find("#name").fill("value").
 func linkCall(s *scan, n *nameInfo) (c candidate, ok bool) {
-	if n.class != classStrong && n.class != classWeak || !s.quote() || s.short {
+	if n.class != classStrong && n.class != classWeak {
+		return c, false
+	}
+	if s.lit("(") { // setName("value")
+		c, ok = s.literal(c)
+		c.doubt = likely
+		return c, ok
+	}
+	if s.short || !s.quote() || s.short {
 		return c, false
 	}
 	closed := false

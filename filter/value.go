@@ -24,6 +24,8 @@ func (e *engine) judgeValue(c *candidate, eof bool) verdict {
 		return e.judgePgpass(c, eof)
 	case formNear:
 		return e.judgeNear(c, eof)
+	case formItem:
+		return e.judgeItem(c, eof)
 	case formPairs:
 		return e.judgePair(c, eof)
 	case formBefore:
@@ -68,6 +70,9 @@ func (e *engine) judgeValue(c *candidate, eof bool) verdict {
 		f = formEncoded
 	} else if q, qc, d := readQuote(v, p); q > p {
 		p, quote, depth = q, qc, int(d)
+		if quote == '"' && d == 0 && p+1 < len(v) && v[p] == '"' && isAlnum(v[p+1]) {
+			p++ // doubled, as CSV and PowerShell do
+		}
 		if f != formHeader && f != formCookie && f != formUser {
 			f = formQuoted
 		}
@@ -179,6 +184,30 @@ func (e *engine) judgeValue(c *candidate, eof bool) verdict {
 	return r
 }
 
+// judgeItem judges the next element of a list: behind a comma, or a dash on a line of its own.
+func (e *engine) judgeItem(c *candidate, eof bool) verdict {
+	s := scan{v: e.view.vis, p: c.at, eof: eof}
+	s.quote()
+	comma := s.p < len(s.v) && s.v[s.p] == ','
+	if comma {
+		s.p++
+	}
+	lines := s.space()
+	dash := !comma && lines == 1 && s.v[s.p-1] == ' ' && s.lit("- ")
+	quoted := s.quoted()
+	if s.short || !s.more() {
+		return undecided(eof, true)
+	}
+	if !dash && !(comma && quoted) {
+		return verdict{}
+	}
+	item := *c
+	item.at, item.form, item.then = s.p, formPlain, 0
+	r := e.judgeValue(&item, eof)
+	c.then = item.then
+	return r
+}
+
 // judgeNear judges a run of bytes.
 func (e *engine) judgeNear(c *candidate, eof bool) verdict {
 	v, p := e.view.vis, c.at
@@ -223,6 +252,11 @@ func (c *candidate) next(v []byte) (candidate, bool) {
 		n.at, n.then = c.then, 0
 		return n, true
 	}
+	if c.list && c.then > c.at && c.number < maxItems {
+		n := *c
+		n.at, n.then, n.form, n.number = c.then, 0, formItem, c.number+1
+		return n, true
+	}
 	if c.class != classCookie || c.then == 0 || c.then >= len(v) || v[c.then] != ';' {
 		return candidate{}, false
 	}
@@ -230,6 +264,9 @@ func (c *candidate) next(v []byte) (candidate, bool) {
 	n.at, n.then = c.then+1, 0
 	return n, true
 }
+
+// maxItems is how many elements of a list are followed.
+const maxItems = 64
 
 // mayLearn reports whether a value is so unlike a word or code that looking for it
 // elsewhere cannot hit ordinary text: names of types stand behind private_key: too.
