@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"strings"
+	"unicode/utf16"
 )
 
 // minKnown is the length under which a known value is not looked for.
@@ -19,6 +20,10 @@ func forms(value string, add func(text string, base64 bool)) {
 		return
 	}
 	add(v, false)
+	if strings.IndexFunc(v, func(r rune) bool { return r >= 0x80 }) >= 0 {
+		add(unitsOf(v, false), false)
+		add(unitsOf(v, true), false)
+	}
 	encodings := func(v string) {
 		add(hex.EncodeToString([]byte(v)), false)
 		add(strings.ToUpper(hex.EncodeToString([]byte(v))), false)
@@ -43,6 +48,23 @@ func forms(value string, add func(text string, base64 bool)) {
 			add(line, false)
 		}
 	}
+}
+
+// unitsOf is what the view shows of a text in UTF-16: its units without their zero bytes.
+func unitsOf(v string, big bool) string {
+	var out []byte
+	for _, u := range utf16.Encode([]rune(v)) {
+		low, high := byte(u), byte(u>>8)
+		switch {
+		case high == 0:
+			out = append(out, low)
+		case big:
+			out = append(out, high, low)
+		default:
+			out = append(out, low, high)
+		}
+	}
+	return string(out)
 }
 
 // base64Core adds the characters of the encoding of k unknown bytes and v that
