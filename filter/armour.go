@@ -133,7 +133,7 @@ func (l armourLine) body(v []byte) int {
 func (l armourLine) isHeader(v []byte) bool {
 	t := v[l.from:l.to]
 	colon := bytes.IndexByte(t, ':')
-	if colon < 2 || colon > 32 || colon+1 < len(t) && t[colon+1] != ' ' {
+	if colon < 2 || colon > 32 || colon+1 < len(t) && t[colon+1] != ' ' || bytes.Contains(t, []byte(placeholderHead)) {
 		return false
 	}
 	for _, c := range t[:colon] {
@@ -146,7 +146,7 @@ func (l armourLine) isHeader(v []byte) bool {
 
 // matchArmour judges the begin line of a private key. Nothing is masked before
 // sixteen characters of a body: a begin line in prose stays.
-func matchArmour(v []byte, i int, head string, eof bool) verdict {
+func (m *headMemo) matchArmour(v []byte, i int, head string, eof bool) verdict {
 	wait := verdict{outcome: more, loose: true}
 	if eof {
 		wait = verdict{}
@@ -188,6 +188,14 @@ func matchArmour(v []byte, i int, head string, eof bool) verdict {
 	}
 	marker := markerOf(v, i)
 	for first := true; ; first = false {
+		if !first {
+			if p = m.skip(p, marker); p-i > maxHeadHeld {
+				return verdict{}
+			}
+		}
+		if p < len(v) && noHeadLine(v, p, marker) {
+			return verdict{}
+		}
 		l := readArmourLine(v, p, marker, eof)
 		b := l.body(v)
 		switch {
@@ -208,8 +216,69 @@ func matchArmour(v []byte, i int, head string, eof bool) verdict {
 		if l.next == p {
 			return verdict{}
 		}
+		if !first {
+			m.read(p, l.next, marker)
+		}
 		p = l.next
 	}
+}
+
+// headMemo remembers headers and blank lines that were read once, side by side: heads in a row
+// would read them again each.
+type headMemo struct {
+	from, to int
+	marker   byte
+}
+
+func (m *headMemo) forget(cut int) { m.from, m.to = m.from-cut, m.to-cut }
+
+// skip returns the start of the first line from p on that was not read.
+func (m *headMemo) skip(p int, marker byte) int {
+	if m.marker == marker && p >= m.from && p < m.to {
+		return m.to
+	}
+	return p
+}
+
+func (m *headMemo) read(p, next int, marker byte) {
+	if m.marker == marker && p == m.to {
+		m.to = next
+		return
+	}
+	*m = headMemo{p, next, marker}
+}
+
+// noHeadLine reports a line that its beginning shows to be neither blank nor a header nor of a
+// body.
+func noHeadLine(v []byte, p int, marker byte) bool {
+	blanks := func() {
+		for p < len(v) && (v[p] == ' ' || v[p] == '\t' || v[p] == '\r' || v[p] == '"' || v[p] == '\'' || v[p] == ',') {
+			p++
+		}
+	}
+	blanks()
+	if marker != 0 && p < len(v) && v[p] == marker {
+		p++
+		blanks()
+	}
+	if p == len(v) || v[p] == '\n' || v[p] == 0 || v[p] == '\\' {
+		return false
+	}
+	set := &sets[setBase64Pad]
+	if !set.has(v[p]) {
+		return true
+	}
+	from := p
+	for p < len(v) && p-from < minBody && set.has(v[p]) {
+		p++
+	}
+	if p == len(v) || p-from == minBody {
+		return false
+	}
+	for p = from; p < len(v) && p-from < 34 && (isAlnum(v[p]) || v[p] == '-'); {
+		p++
+	}
+	return p < len(v) && v[p] != ':'
 }
 
 // headerSoFar reports whether an unfinished line may become a header.
@@ -325,7 +394,7 @@ func isChecksum(line []byte) bool { return len(line) == 5 && line[0] == '=' }
 // endArmour closes the region after the last body line or the end line.
 func (e *engine) endArmour() bool {
 	e.mode = scanning
-	e.cursor, e.region.end = e.arm.bodyEnd, e.arm.bodyEnd
+	e.cursor, e.region.end = e.arm.bodyEnd, max(e.region.end, e.arm.bodyEnd) // a known value may go further
 	return true
 }
 

@@ -21,6 +21,9 @@ const (
 	byPosition             // aligned by spaces
 	byTabs                 // by one tab or more
 	byTuple                // (a, 'b'), of an INSERT in SQL
+	byWords                // words between any blanks, below a comment
+	byKey                  // pairs, of which one is called key, value or the like
+	anyKey                 // pairs, whatever their keys
 )
 
 // maxHeader bounds the line that may be the header of a table.
@@ -89,6 +92,10 @@ func linkHeader(s *scan, n *nameInfo) (c candidate, ok bool) {
 	ends := next == '\n' || next == '\r'
 	left = bytes.TrimRight(left, "\"`*")
 	bars := countBars(left)
+	if len(left) > 0 && left[0] == '#' && gap > 0 && !ends && len(bytes.Fields(left)) < maxHeaderNames && isBlank(left[len(left)-1]) && titles(left[1:], true) {
+		c.row = column{kind: byWords, at: uint16(len(bytes.Fields(left[1:])))}
+		return s.below(c, from, n)
+	}
 	switch {
 	case startsBar(v[s.p:]) || ends && bars > 0:
 		if t := bytes.TrimRight(left, " \t"); len(t) > 0 && !endsBar(t) {
@@ -99,6 +106,9 @@ func linkHeader(s *scan, n *nameInfo) (c candidate, ok bool) {
 		sep := next
 		if gap > 0 {
 			sep = '\t'
+		}
+		if k := bytes.LastIndexAny(left, ",;") + 1; k > 0 && k < len(left) && isAlpha(left[k]) && left[len(left)-1] == ' ' && letters(bytes.ReplaceAll(left[k:], []byte(" "), nil)) {
+			left = left[:k] // Secret access key
 		}
 		if ends {
 			sep = left[len(left)-1]
@@ -122,13 +132,27 @@ func linkHeader(s *scan, n *nameInfo) (c candidate, ok bool) {
 	default:
 		return c, false
 	}
-	at := s.p
+	return s.below(c, from, n)
+}
+
+// below reads the rest of a header, whose line begins at from, and finds the first row.
+func (s *scan) below(c candidate, from int, n *nameInfo) (candidate, bool) {
+	v, at := s.v, s.p
 	for s.more() && s.p-from < 2*maxHeader && v[s.p] != '\n' {
 		s.p++
 	}
-	if s.short || s.p == len(v) || v[s.p] != '\n' || (c.row.kind == byCharacter || c.row.kind == byTabs) && !namesOnly(v[at:s.p], c.row.sep) ||
-		c.row.kind == byPosition && !titles(v[from:s.p]) {
+	if s.short || s.p == len(v) || v[s.p] != '\n' {
 		return c, false
+	}
+	switch c.row.kind {
+	case byCharacter, byTabs:
+		if !namesOnly(v[at:s.p], c.row.sep) {
+			return c, false
+		}
+	case byPosition, byWords:
+		if !titles(bytes.TrimLeft(v[from:s.p], "#"), c.row.kind == byWords) {
+			return c, false
+		}
 	}
 	if s.p++; !s.more() {
 		return c, false
@@ -165,10 +189,15 @@ func namesOnly(b []byte, sep byte) bool {
 // titles reports whether a line holds what stands above columns: a few words each, without
 // numbers, and either all begin with a capital or each is one word. A row of a listing in which
 // one cell is called passwd is none.
-func titles(line []byte) bool {
+func titles(line []byte, words bool) bool {
 	capitals, single, cells := true, true, 0
+	gap := []byte("  ")
+	if words {
+		gap = gap[:1]
+		line = bytes.ReplaceAll(line, []byte("\t"), gap)
+	}
 	for rest := bytes.TrimSpace(line); len(rest) > 0; cells++ {
-		cell, after, _ := bytes.Cut(rest, []byte("  "))
+		cell, after, _ := bytes.Cut(rest, gap)
 		rest = bytes.TrimLeft(after, " \t\r")
 		for _, c := range cell {
 			if !isAlpha(c) && strings.IndexByte(" _-./()#'", c) < 0 {
@@ -182,7 +211,7 @@ func titles(line []byte) bool {
 			return false
 		}
 	}
-	return cells > 1 && (capitals || single)
+	return cells > 1 && (capitals || single) || words
 }
 
 func startsBar(b []byte) bool {
@@ -282,17 +311,28 @@ func (col column) cell(line []byte) (from, to int, ok bool) {
 		}
 	case byCharacter:
 		for n := 0; n < int(col.at); n++ {
-			k := bytes.IndexByte(line[from:], col.sep)
+			k := endOfCell(line[from:], col.sep)
 			if k < 0 {
 				return 0, 0, false
 			}
 			from += k + 1
 		}
 		to = len(line)
-		if k := bytes.IndexByte(line[from:], col.sep); k >= 0 {
+		if k := endOfCell(line[from:], col.sep); k >= 0 {
 			to = from + k
 		} else if col.at == 0 {
 			return 0, 0, false
+		}
+	case byWords:
+		fields := bytes.Fields(line)
+		if len(fields) <= int(col.at) {
+			return 0, 0, len(fields) > 0 && line[0] == '#'
+		}
+		for k, f := range fields[:int(col.at)+1] {
+			from += bytes.Index(line[from:], f)
+			if to = from + len(f); k < int(col.at) {
+				from = to
+			}
 		}
 	case byTabs:
 		for n := 0; n < int(col.at); n++ {
@@ -332,6 +372,22 @@ func (col column) cell(line []byte) (from, to int, ok bool) {
 	return from, to, true
 }
 
+// endOfCell returns where the first cell of a line ends: sep inside quotes does not count. -1 is
+// the end of the line.
+func endOfCell(b []byte, sep byte) int {
+	at := bytes.IndexByte(b, sep)
+	if at < 0 || b[0] != '"' {
+		return at
+	}
+	if q := bytes.IndexByte(b[1:], '"'); q >= at {
+		if k := bytes.IndexByte(b[q+2:], sep); k >= 0 {
+			return q + 2 + k
+		}
+		return -1
+	}
+	return at
+}
+
 // nextBar finds the first bar and its size.
 func nextBar(b []byte) (at, size int) {
 	at = -1
@@ -348,6 +404,11 @@ func nextBar(b []byte) (at, size int) {
 func linkColumns(s *scan, n *nameInfo) (c candidate, ok bool) {
 	if n.class != classStrong && n.class != classWeak && n.class != classKey || n.option(s.v) || s.line < 0 {
 		return c, false
+	}
+	if n.end < len(s.v) { // in a list of names; the look to the left costs more
+		if ch := s.v[n.end]; !isIdent(ch) && ch != ')' && strings.IndexByte("`\"', []\n\r", ch) < 0 {
+			return c, false
+		}
 	}
 	left := s.v[s.line:n.start]
 	open := bytes.LastIndexByte(left, '(')

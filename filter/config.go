@@ -53,8 +53,9 @@ type Rule struct {
 	Names      []string `json:"names,omitempty"`    // in place of Prefix: words of the name left of the value
 	Lookback   []Shape  `json:"lookback,omitempty"` // what stands before the prefix and belongs to the token
 	Regex      string   `json:"regex,omitempty"`    // in place of Body: RE2 for prefix and body
-	Left       string   `json:"left,omitempty"`     // word (default), digits, any
+	Left       string   `json:"left,omitempty"`     // word (default), start, digits, any
 	Body       []Shape  `json:"body,omitempty"`
+	Alphabet   string   `json:"alphabet,omitempty"` // the marks that the issuer's form has in the last run of the body
 	End        string   `json:"end,omitempty"`
 	Need       Need     `json:"need,omitzero"`
 	Check      string   `json:"check,omitempty"`

@@ -2,7 +2,9 @@ package filter_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"math/rand"
+	"slices"
 	"testing"
 
 	"github.com/atip-dev/atip-exec/filter"
@@ -11,53 +13,202 @@ import (
 
 const corpora = "../testdata/filter"
 
-// What the filter has to reach on its own corpora; `go run ./scripts/filterscore -misses` says
-// what is missing.
-const (
-	wantRecall    = 0.95
-	wantPrecision = 0.995
-	wantLeaked    = 0.03
-)
+// bounds are what the filter reaches on a part of the corpora. The aim for each is a recall of
+// .95, a precision of .995 and 2 % of leaked bytes; `go run ./scripts/filterscore -v` says what is
+// missing in the open records. The earlier sets were worked with, the held-out records were not.
+var bounds = [...]struct {
+	part                      string
+	recall, precision, leaked float64
+}{
+	{redactcorpus.Earlier, 0.95, 0.995, 0.03},
+	{redactcorpus.Open, 0.81, 0.996, 0.15},
+	{redactcorpus.HeldOut, 0.87, 0.985, 0.085},
+}
+
+func corpus(t *testing.T, seed uint64) []redactcorpus.Record {
+	t.Helper()
+	records, err := redactcorpus.Outputs(corpora, seed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	negatives, err := redactcorpus.Negatives(corpora, seed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append(records, negatives...)
+}
 
 func TestCorpora(t *testing.T) {
-	var score redactcorpus.Score
-	records, err := redactcorpus.Outputs(corpora, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	negatives, err := redactcorpus.Negatives(corpora, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(records) < 150 || len(negatives) < 1000 {
-		t.Errorf("%d outputs and %d negatives are too few", len(records), len(negatives))
-	}
-	for _, r := range append(records, negatives...) {
-		if err := score.Add(newSet(t), &r); err != nil {
-			t.Fatal(err)
+	t.Parallel()
+	scores := make([]redactcorpus.Score, len(bounds))
+	kinds := map[bool]map[string]bool{false: {}, true: {}}
+	secrets, negatives, unseen := 0, 0, 0
+	for _, r := range corpus(t, 1) {
+		kinds[len(r.Secrets) > 0][r.Name] = true
+		secrets += len(r.Secrets)
+		if len(r.Secrets) == 0 {
+			negatives++
+		}
+		if r.Unseen {
+			unseen++
+		}
+		for i := range bounds {
+			if bounds[i].part == r.Part() {
+				if err := scores[i].Add(newSet(t), &r); err != nil {
+					t.Fatal(err)
+				}
+			}
 		}
 	}
-	if score.Secrets < 400 {
-		t.Errorf("%d secrets are too few", score.Secrets)
+	if secrets < 400 || negatives < 1000 || unseen < 500 || len(kinds[true]) < 150 || len(kinds[false]) < 60 {
+		t.Errorf("too few: %d secrets in %d kinds of output, %d negatives of %d kinds, %d records held out",
+			secrets, len(kinds[true]), negatives, len(kinds[false]), unseen)
 	}
-	t.Logf("recall %.4f, leaked %.2f%%, %d bytes too much, precision %.4f", score.Recall(), 100*score.LeakedShare(), score.Over, score.Precision())
-	if score.Recall() < wantRecall || score.Precision() < wantPrecision || score.LeakedShare() > wantLeaked {
-		t.Error("below what is promised")
+	for i, b := range bounds {
+		s := &scores[i]
+		t.Logf("%s: recall %.4f, leaked %.2f%%, %d bytes too much, precision %.4f", b.part, s.Recall(), 100*s.LeakedShare(), s.Over, s.Precision())
+		if s.Recall() < b.recall || s.Precision() < b.precision || s.LeakedShare() > b.leaked {
+			t.Errorf("%s: below a recall of %.3f, a precision of %.3f or above %.1f %% of leaked bytes", b.part, b.recall, b.precision, 100*b.leaked)
+		}
+	}
+}
+
+// TestCorporaKeepStructure: a record that is a JSON document, or lines of them, is one after
+// filtering, with the same keys, numbers and literals; only strings change.
+func TestCorporaKeepStructure(t *testing.T) {
+	t.Parallel()
+	documents, late := 0, expected(t, notJSON)
+	for _, r := range corpus(t, 3) {
+		got := pieces(t, r.Text, func() int { return len(r.Text) })
+		if json.Valid(r.Text) {
+			documents++
+			sameStructure(t, &r, late, r.Text, got)
+			continue
+		}
+		if bytes.Count(r.Text, []byte("\n")) != bytes.Count(got, []byte("\n")) {
+			continue // a key over several lines went
+		}
+		after := bytes.Split(got, []byte("\n"))
+		for i, line := range bytes.Split(r.Text, []byte("\n")) {
+			if at := bytes.IndexAny(line, "{["); at >= 0 && json.Valid(line[at:]) && at < len(after[i]) && bytes.Equal(line[:at], after[i][:at]) {
+				documents++
+				sameStructure(t, &r, late, line[at:], after[i][at:])
+			}
+		}
+	}
+	if documents < 100 {
+		t.Errorf("only %d JSON documents", documents)
+	}
+}
+
+func sameStructure(t *testing.T, r *redactcorpus.Record, late func(string) bool, before, after []byte) {
+	t.Helper()
+	want, err := skeleton(before)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := skeleton(after)
+	if err == nil && got == want || late(r.Name) {
+		return
+	}
+	t.Errorf("%s: %v, another document:\n%s\ngot  %s\nwant %s", r.Name, err, after, got, want)
+}
+
+// skeleton is a JSON text without its string values. Strings that hold documents are followed.
+func skeleton(text []byte) (string, error) {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	var v any
+	if err := d.Decode(&v); err != nil {
+		return "", err
+	}
+	var strip func(v any) any
+	strip = func(v any) any {
+		switch v := v.(type) {
+		case map[string]any:
+			for k := range v {
+				v[k] = strip(v[k])
+			}
+		case []any:
+			for i := range v {
+				v[i] = strip(v[i])
+			}
+		case string:
+			if len(v) > 1 && (v[0] == '{' || v[0] == '[') && json.Valid([]byte(v)) {
+				s, err := skeleton([]byte(v))
+				if err == nil {
+					return s
+				}
+			}
+			return ""
+		}
+		return v
+	}
+	out, err := json.Marshal(strip(v))
+	return string(out), err
+}
+
+// What these tests found and nobody has mended yet. A name goes when its record holds.
+var (
+	notJSON  []string
+	notKnown = []string{"JSON, all escaped", "usr/share/doc"}
+	notTwice = []string{
+		"jenkins cli",
+	}
+)
+
+// expected says of a name whether its record is known to fail, and lets the test fail at its
+// end if one of them does not fail any more.
+func expected(t *testing.T, names []string) func(string) bool {
+	seen := map[string]bool{}
+	t.Cleanup(func() {
+		for _, name := range names {
+			if !seen[name] {
+				t.Errorf("%s holds now: take it from the list", name)
+			}
+		}
+	})
+	return func(name string) bool {
+		seen[name] = true
+		return slices.Contains(names, name)
+	}
+}
+
+// TestCorporaTwice: what went through the filter once passes it unchanged.
+func TestCorporaTwice(t *testing.T) {
+	t.Parallel()
+	late := expected(t, notTwice)
+	for _, r := range corpus(t, 4) {
+		once := pieces(t, r.Text, func() int { return len(r.Text) })
+		if twice := pieces(t, once, func() int { return len(once) }); !bytes.Equal(once, twice) && !late(r.Name) {
+			t.Errorf("%s:\nonce  %q\ntwice %q", r.Name, once, twice)
+		}
+	}
+}
+
+// TestKnownForms: a value that is known before the run is masked in each form that filter.md §5
+// promises, as the encoders of the standard library and others make it; what is no secret stays.
+func TestKnownForms(t *testing.T) {
+	t.Parallel()
+	late := expected(t, notKnown)
+	for seed := range uint64(3) {
+		score, err := redactcorpus.Known(seed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range score.Broken {
+			if !late(name) {
+				t.Errorf("%s: not as promised; filterscore -v shows it", name)
+			}
+		}
 	}
 }
 
 // TestCorporaAtCuts sends each record in pieces: the output does not depend on them.
 func TestCorporaAtCuts(t *testing.T) {
-	records, err := redactcorpus.Outputs(corpora, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
-	negatives, err := redactcorpus.Negatives(corpora, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	t.Parallel()
 	rng := rand.New(rand.NewSource(1))
-	for _, r := range append(records, negatives...) {
+	for _, r := range corpus(t, 2) {
 		want := pieces(t, r.Text, func() int { return len(r.Text) })
 		for k, size := range []func() int{func() int { return 1 }, func() int { return 7 }, func() int { return 1 + rng.Intn(40) }} {
 			if got := pieces(t, r.Text, size); !bytes.Equal(got, want) {

@@ -1,6 +1,7 @@
 package filter
 
 import (
+	"cmp"
 	"encoding/binary"
 	"slices"
 )
@@ -29,6 +30,8 @@ type engine struct {
 	name     nameInfo   // that name
 	base     int64      // of view.vis[0] in the visible stream
 	floor    int        // visible bytes before it left
+	nameEdge int        // the edge that counts for the name under judgement
+	edge     int        // the end of the last region, which is a border of words as a placeholder is
 	terminal bool       // what is typed must show at once
 	dense    [4]density // of names, of prefixes, of flags, of URLs
 	work     int64      // calls that judged and each 64 bytes of values that they read, for TestNoCliff
@@ -36,6 +39,7 @@ type engine struct {
 	commands commandMemo
 	lines    lineMemo
 	runs     runMemo
+	heads    headMemo
 }
 
 type mode uint8
@@ -58,6 +62,7 @@ type pending struct {
 	at   int
 	ent  entry
 	paid bool // its credit was taken
+	edge int  // that counted for it
 }
 
 // step is what advance stopped for.
@@ -71,6 +76,9 @@ const (
 // hold returns the first visible byte that may not be written yet.
 func (e *engine) hold() int {
 	if e.region.open {
+		if e.open.outcome == more && e.holdAt < e.region.start { // a value may begin behind its scheme
+			return e.holdAt
+		}
 		return e.region.start
 	}
 	if e.open.outcome == more {
@@ -85,14 +93,26 @@ func (e *engine) heldRun(to int) int {
 	if e.terminal {
 		return to
 	}
+	const most = longestLookback + len("uXXXX") // the letters of an escape may stand before it
 	v, from := e.view.vis, to
-	for set := &sets[setAlnum]; from > 0 && to-from <= longestLookback && set.has(v[from-1]); {
+	for set := &sets[setAlnum]; from > 0 && to-from <= most && set.has(v[from-1]); {
 		from--
 	}
-	if n := to - from; n > longestLookback || n == 0 {
+	if n := to - from; n > most || n == 0 {
 		return to
 	}
-	return max(from, e.floor)
+	return max(e.nearRun(from, to, e.view.decided()), e.floor)
+}
+
+// nearRun returns the start of a run that ends at to, and at the raw byte end, without what
+// escapes in it keep too far away to be held.
+func (e *engine) nearRun(from, to, end int) int {
+	if end-from > maxRunHeld || len(e.view.raw) != len(e.view.vis) {
+		for from < to && end-e.view.rawAt(from) > maxRunHeld {
+			from++
+		}
+	}
+	return from
 }
 
 // advance judges positions until a region closes or more bytes are needed.
@@ -105,12 +125,12 @@ func (e *engine) advance(eof bool) step {
 			if !e.eat(eof) {
 				return starved
 			}
-			return closed
+			continue
 		case inArmour:
 			if !e.eatArmour(eof) {
 				return starved
 			}
-			return closed
+			continue
 		}
 		if e.region.open && e.cursor >= e.region.end {
 			return closed
@@ -143,9 +163,14 @@ func (e *engine) advance(eof bool) step {
 // false if that takes more bytes.
 func (e *engine) judge(eof bool) bool {
 	v, i := e.view.vis, e.cursor
-	if i+3 <= len(v) && !e.announceAll(i, eof) && (len(e.values) == 0 || e.values[0].at != i) {
-		e.cursor = i + 1
-		return true
+	var list [8]*entry
+	starts := list[:0]
+	if i+3 <= len(v) {
+		starts = e.announceAll(i, eof, starts)
+		if len(starts) == 0 && (len(e.values) == 0 || e.values[0].at != i) {
+			e.cursor = i + 1
+			return true
+		}
 	}
 	var room [4]verdict
 	hits := room[:0]
@@ -164,24 +189,29 @@ func (e *engine) judge(eof bool) bool {
 			}
 		}
 	}
+	sight, limited := e.sight()
 	due := 0
 	for due < len(e.values) && e.values[due].at == i {
 		e.work++
-		note(e.judgeValue(&e.values[due], eof))
+		if c := &e.values[due]; limited {
+			note(e.atSight(sight, func(eof bool) verdict { return e.judgeValue(c, eof) }))
+		} else {
+			note(e.judgeValue(c, eof))
+		}
 		due++
 	}
 	inside := e.region.open && i < e.region.end
 	tail := false
 	switch {
 	case i+3 <= len(v):
-		x := e.snap.index
-		from, to := x.chain(v, i)
-		for k := from; k < to; k++ {
-			if ent := &x.entries[k]; ent.kind < eName && ent.mayStart(v, i) {
+		for _, ent := range starts {
+			if limited {
+				note(e.atSight(sight, func(eof bool) verdict { return e.judgeEntry(i, ent, eof) }))
+			} else {
 				note(e.judgeEntry(i, ent, eof))
 			}
 		}
-	case eof:
+	case eof || limited:
 	case e.maybeStarts(i):
 		note(verdict{outcome: more, loose: true})
 	default:
@@ -199,6 +229,7 @@ func (e *engine) judge(eof bool) bool {
 		e.holdTail(i)
 		return false
 	}
+	slices.SortStableFunc(hits, byWeight)
 	for _, r := range hits {
 		e.take(r)
 		switch r.layer {
@@ -214,11 +245,43 @@ func (e *engine) judge(eof bool) bool {
 	return true
 }
 
-// announceAll handles the names and URLs at i, and reports whether there may be
-// anything else.
-func (e *engine) announceAll(i int, eof bool) bool {
+// sight returns how much of the stream the candidates at the cursor may see, and whether more
+// is there: escapes in them are held with them.
+func (e *engine) sight() (int, bool) {
+	v := &e.view
+	if len(v.raw) == len(v.vis) || len(v.raw) <= maxHeld {
+		return len(v.vis), false
+	}
+	from := e.cursor
+	if e.region.open {
+		from = min(from, e.region.start)
+	}
+	most := v.rawAt(from) + maxHeld
+	if v.decided() <= most {
+		return len(v.vis), false
+	}
+	return v.visAt(most), true
+}
+
+// atSight judges a candidate that sees only n visible bytes: what is undecided then is judged
+// as at the end of the stream, and what is a secret so far goes with all that follows.
+func (e *engine) atSight(n int, judge func(eof bool) verdict) verdict {
+	whole := e.view.vis
+	e.view.vis = whole[:n]
+	r := judge(false)
+	if r.outcome == more {
+		if r = judge(true); r.outcome == found && r.end == n {
+			r.outcome, r.until = swallow, unspaced()
+		}
+	}
+	e.view.vis = whole
+	return r
+}
+
+// announceAll handles the names and URLs at i, and appends what else may start there.
+func (e *engine) announceAll(i int, eof bool, starts []*entry) []*entry {
 	v, x := e.view.vis, e.snap.index
-	other := false
+	e.nameEdge = e.edge
 	from, to := x.chain(v, i)
 	for k := from; k < to; k++ {
 		if i+8 <= len(v) && !x.screens[k].pass(v, i, binary.LittleEndian.Uint64(v[i:])) {
@@ -227,14 +290,16 @@ func (e *engine) announceAll(i int, eof bool) bool {
 		ent := &x.entries[k]
 		switch {
 		case ent.kind < eName:
-			other = other || ent.mayStart(v, i)
+			if ent.mayStart(v, i) {
+				starts = append(starts, ent)
+			}
 		case ent.off > 0 && (i < int(ent.off) || fold(v[i-int(ent.off)]) != fold(ent.text[0])):
 		case e.region.open && i+3 > e.region.end:
 		default:
 			e.announce(i, ent, eof, false)
 		}
 	}
-	return other
+	return starts
 }
 
 // mayAnnounce reports whether there is credit for what stands at i.
@@ -412,6 +477,7 @@ func (e *engine) retryNames(eof bool) {
 	names := e.names
 	e.names = nil
 	for _, n := range names {
+		e.nameEdge = n.edge
 		e.announce(n.at, &n.ent, eof, n.paid)
 	}
 }
@@ -431,7 +497,7 @@ func (e *engine) maybeStarts(i int) bool {
 		if len(t) > 1 && ent.text[1] != t[1] && !(ent.kind == eKnown && isSpace(ent.text[1]) && isSpace(t[1])) {
 			continue
 		}
-		if ent.kind == ePrefix && !e.snap.rules[ent.ref].fits(e.view.vis, i) {
+		if ent.kind == ePrefix && !e.fits(&e.snap.rules[ent.ref], i) {
 			continue
 		}
 		return true
@@ -446,14 +512,14 @@ func (e *engine) judgeEntry(i int, ent *entry, eof bool) verdict {
 		nd := &e.snap.needles[ent.ref]
 		return matchKnown(v, i, nd, &e.snap.values[nd.value], eof)
 	case eArmour:
-		return matchArmour(v, i, ent.text, eof)
+		return e.heads.matchArmour(v, i, ent.text, eof)
 	}
 	n := min(len(ent.text), len(v)-i)
 	if string(v[i:i+n]) != ent.text[:n] {
 		return verdict{}
 	}
 	r := &e.snap.rules[ent.ref]
-	if !r.fits(v, i) {
+	if !e.fits(r, i) {
 		return verdict{}
 	}
 	if n < len(ent.text) {
@@ -467,10 +533,60 @@ func (e *engine) judgeEntry(i int, ent *entry, eof bool) verdict {
 	}
 	e.work++
 	out := e.runs.matchRule(v, i, n, r, eof)
+	if out.outcome == no && out.end > i {
+		out = e.beforeKnown(i, out.end, r, eof)
+	}
 	if out.outcome == found || out.outcome == swallow {
-		out.start = max(r.start(v, i), e.floor)
+		out.start = max(e.nearRun(r.start(v, i), i, e.view.rawAt(i)), e.floor, e.edge)
 	}
 	return out
+}
+
+// fits reports whether a token of r may start at i.
+func (e *engine) fits(r *rule, i int) bool {
+	return r.fits(e.view.vis[e.edge:], i-e.edge)
+}
+
+// beforeKnown judges a token of exact length that a letter or digit follows: it is one if that
+// begins a known value or a key, whose placeholder will be a border.
+func (e *engine) beforeKnown(i, p int, r *rule, eof bool) verdict {
+	v, x := e.view.vis, e.snap.index
+	if p+3 > len(v) {
+		if eof {
+			return verdict{}
+		}
+		return verdict{outcome: more}
+	}
+	from, to := x.chain(v, p)
+	for k := from; k < to; k++ {
+		if kind := x.entries[k].kind; kind != eKnown && kind != eArmour {
+			continue
+		}
+		switch e.judgeEntry(p, &x.entries[k], eof).outcome {
+		case no:
+		case more:
+			return verdict{outcome: more}
+		default:
+			return verdict{outcome: found, layer: layerPrefix, start: i, end: p, rule: r.id, learn: true}
+		}
+	}
+	return verdict{}
+}
+
+// byWeight orders findings at one position, the one that names a region first: in which order
+// they were announced depends on the cuts.
+func byWeight(a, b verdict) int {
+	return cmp.Or(cmp.Compare(b.layer, a.layer), cmp.Compare(b.end, a.end), compareBool(a.noTag, b.noTag), cmp.Compare(a.rule, b.rule))
+}
+
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
 }
 
 // take adds a finding to the region.
@@ -503,7 +619,7 @@ func (e *engine) eat(eof bool) bool {
 		p++
 	}
 	e.region.hash.write(v[e.cursor:p])
-	e.cursor, e.region.end = p, p
+	e.cursor, e.region.end = p, max(e.region.end, p)
 	if p == len(v) && !eof {
 		return false
 	}
@@ -516,12 +632,14 @@ func (e *engine) forget(cut int) {
 	e.cursor -= cut
 	e.base += int64(cut)
 	e.floor = max(e.floor-cut, 0)
+	e.edge = max(e.edge-cut, 0)
 	e.nested.forget(cut)
 	for i := range e.values {
 		e.values[i].at -= cut
 	}
 	for i := range e.names {
 		e.names[i].at -= cut
+		e.names[i].edge = max(e.names[i].edge-cut, 0)
 	}
 	if e.region.open {
 		e.region.start -= cut
@@ -535,5 +653,6 @@ func (e *engine) forget(cut int) {
 	e.commands.at -= cut
 	e.lines.forget(cut)
 	e.runs.forget(cut)
+	e.heads.forget(cut)
 	e.arm.forget(cut)
 }

@@ -46,7 +46,7 @@ var flags = [...]struct {
 	{" -A", "snmpget,snmpwalk,snmpset,snmpbulkwalk", false, true, 0},
 	{" -X", "snmpget,snmpwalk,snmpset,snmpbulkwalk", false, true, 0},
 	{" /rp", "schtasks", false, true, 0},
-	{" -u", "lftp", false, true, ','},
+	{" -u", "lftp,open", false, true, ','},
 }
 
 // readFlag looks at an option or a mark of a file format at i: the value behind it is a
@@ -128,11 +128,11 @@ func (e *engine) commandsBefore(i int) uint32 {
 	} else {
 		m.mask = 0
 	}
-	if nl := bytes.LastIndexByte(v[from:i], '\n'); nl >= 0 {
-		from, m.mask = from+nl+1, 0
+	if nl := lineStart(v, from, i); nl > from {
+		from, m.mask = nl, 0
 	}
 	for k := from; k < i; k++ {
-		if k > 0 && (isAlnum(v[k-1]) || v[k-1] == '-') || !isLower(v[k]) && v[k] != '7' {
+		if k > 0 && k != e.edge && (isAlnum(v[k-1]) || v[k-1] == '-') || !isLower(v[k]) && v[k] != '7' {
 			continue
 		}
 		for _, c := range flagCommands()[v[k]&31] {
@@ -147,6 +147,21 @@ func (e *engine) commandsBefore(i int) uint32 {
 		m.at--
 	}
 	return m.mask
+}
+
+// lineStart returns where the command line that holds i begins, or from: a backslash at its end
+// continues a line.
+func lineStart(v []byte, from, i int) int {
+	for end := i; ; {
+		nl := from + bytes.LastIndexByte(v[from:end], '\n')
+		if nl < from {
+			return from
+		}
+		if before := bytes.TrimSuffix(v[:nl], []byte("\r")); len(before) == 0 || before[len(before)-1] != '\\' {
+			return nl + 1
+		}
+		end = nl
+	}
 }
 
 // flagCommand is a command of flags and the rows that name it.
@@ -181,7 +196,7 @@ func userValue(v []byte, p int, sep byte, eof bool) (int, outcome) {
 	switch {
 	case q == len(v) && !eof:
 		return p, more
-	case q == len(v) || q == p || v[q] != sep:
+	case q == len(v) || v[q] != sep || q == p && sep != ':':
 		return p, no
 	}
 	return q + 1, found

@@ -46,6 +46,11 @@ func FuzzWriter(f *testing.F) {
 	f.Add([]byte("+a\n+"+armourHead+"OPENSSH PRIVATE KEY-----\n+"+tokens(f, "{base64:48}")+"\xff\x7f\xff"+tokens(f, "{base64:16}")+"\n+"), uint16(7), uint8(3))
 	f.Add([]byte("x "+secret+" y "+second), uint16(3), uint8(0))
 	f.Add([]byte("a\xf7\xf6\xf7b\xf8\xf7\xfaAPI_KEY=\xf9\xfb\xf7\n\xf5\xf7"), uint16(9), uint8(4))
+	for _, r := range formRows {
+		for _, text := range append(r.yes, r.no...) {
+			f.Add([]byte(expandForm(f, text, 3)), uint16(5), uint8(1))
+		}
+	}
 	f.Add([]byte("TOKEN=\xf7%"), uint16(114), uint8(3))
 	f.Add([]byte("password=\"ab\\\"cd"), uint16(1), uint8(0))
 	f.Add([]byte("a\x1b[3\x08\x08\x1b]8;;http://a:b@c\x07"), uint16(1), uint8(0))
@@ -63,7 +68,7 @@ func FuzzWriter(f *testing.F) {
 		}
 		// Some bytes stand for what chance seldom finds.
 		in = []byte(strings.NewReplacer("\xf5", "\x1b[31m", "\xf6", "\x00\x00\x00", "\xf7", secret, "\xf8", "\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR",
-			"\xf9", secret[:11]+"\x1b[1m"+secret[11:], "\xfa", "\nsome line of text behind a picture\nand one more\n", "\xfb", "\x01\x02\x03\x04\x05\x06").Replace(string(in)))
+			"\xf9", secret[:11]+"\x1b[1m"+secret[11:], "\xfa", "\nsome line of text behind a picture\nand one more\n", "\xfb", "\x01\x02\x03\x04\x05\x06", "\xfc", "\nAPI_TOKEN=", "\xfd", "{\"value\":\"", "\xfe", "</td><td>").Replace(string(in)))
 		text := string(in)
 		want := filterAll(t, s, text)
 		// Cut anywhere, the output is the same.
@@ -84,7 +89,7 @@ func FuzzWriter(f *testing.F) {
 			w.Idle()
 		}
 		w.Close()
-		if w.wide != nil {
+		if w.e.view.wide != narrow {
 			return
 		}
 		if strings.Contains(out.String(), secret) {

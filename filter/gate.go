@@ -69,12 +69,12 @@ func (s *Set) passes(val []byte, g gate) bool {
 	if bytes.IndexByte(val, ' ') >= 0 && (words || onlyWords(val)) {
 		return false
 	}
-	if g.doubt != certain && isVersion(val) {
+	if g.doubt != certain && isVersion(val) || g.class == classWeak && isArtifact(val) {
 		return false
 	}
 	switch g.doubt {
 	case likely, literal:
-		if !likelySecret(val, chosen) || !g.quoted && isCode(val) {
+		if !likelySecret(val, chosen) || !g.quoted && isCode(val) && !(chosen && numbered(val)) {
 			return false
 		}
 	case random:
@@ -87,8 +87,13 @@ func (s *Set) passes(val []byte, g gate) bool {
 		if !chosenLike(val) || isCode(val) || digits < 2 || !(upper > 0 && lower > 0) && !bytes.ContainsAny(val, "!#?*%&^~") {
 			return false
 		}
+	case lone:
+		digits, upper, lower := tally(val)
+		if digits < 2 || readable(val) || !likelySecret(val, chosen) || isCode(val) || !(upper > 0 && lower > 0) && !isHex(val) && !bytes.ContainsAny(val, "!#?*%&^~") {
+			return false
+		}
 	case unsure, onlyLine:
-		if len(val) < 10 && !chosen || bytes.IndexByte(val, ' ') >= 0 || !likelySecret(val, chosen) || isCode(val) || !chosen && !unlikely(val) {
+		if len(val) < 10 && !chosen || bytes.IndexByte(val, ' ') >= 0 || !likelySecret(val, chosen) || isCode(val) || !chosen && !unlikely(val) && !(isHex(val) && len(val) >= 32) {
 			return false
 		}
 	}
@@ -269,6 +274,9 @@ func isReference(val []byte) bool {
 		if k := bytes.IndexByte(val[1:min(len(val), 12)], '$'); k > 0 && len(val) > 20 {
 			return false // a hash, such as $y$j9T$…
 		}
+		if digits, upper, lower := tally(val); len(val) >= 16 && digits >= 2 && upper >= 2 && lower >= 2 && isAlnum(val[1]) && unlikely(val[1:]) && !readable(val[1:]) {
+			return false // no name of a variable is so random
+		}
 		return len(val) > 1 && (isAlpha(val[1]) || val[1] == '{' || val[1] == '(' || val[1] == '_' || val[1] == '$')
 	case '%':
 		if len(val) > 1 && strings.IndexByte("svdqwxXTpc+#%", val[1]) >= 0 {
@@ -297,6 +305,10 @@ func isReference(val []byte) bool {
 		}
 	case '/':
 		return len(val) > 1 && val[1] == '/'
+	case '.':
+		if bytes.HasPrefix(val, []byte("...")) {
+			return true // the end of something longer
+		}
 	}
 	for _, scheme := range [...]string{"arn:", "urn:", "vault:", "ref+", "projects/", "secretref:", "op://", "enc[", "kms:", "sealed:", "ssm:", "file:", "env:"} {
 		if hasFold(val, scheme) {
@@ -320,13 +332,19 @@ func isPattern(val []byte) bool {
 	if val[0] == '^' || bytes.Contains(val, []byte("[0-9")) || bytes.Contains(val, []byte("[^")) || bytes.Contains(val, []byte("(?")) {
 		return true
 	}
-	run := 1
+	run, same := 1, 1
 	for i := 1; i < len(val); i++ {
-		if val[i] != val[i-1]+1 || !isAlpha(val[i]) {
+		if fold(val[i]) != fold(val[i-1])+1 || !isAlpha(val[i]) {
 			run = 0
 		}
 		if run++; run >= 10 {
 			return true
+		}
+		if val[i] != val[i-1] {
+			same = 0
+		}
+		if same++; same >= 12 && same*2 >= len(val) {
+			return true // filled up with one byte
 		}
 	}
 	if val[0] != '\\' || len(val) < 6 || val[1]|0x20 != 'u' {
@@ -399,12 +417,12 @@ func isPathOrHost(val []byte) bool {
 	if bytes.Contains(val, []byte("://")) {
 		return true
 	}
-	path := val[0] == '/' || val[0] == '~' || bytes.HasPrefix(val, []byte("./")) || bytes.HasPrefix(val, []byte("../")) ||
+	path := val[0] == '/' || val[0] == '~' || bytes.HasPrefix(bytes.TrimLeft(val, "."), []byte("/")) ||
 		len(val) > 3 && isAlpha(val[0]) && val[1] == ':' && (val[2] == '\\' || val[2] == '/')
 	slash := bytes.IndexByte(val, '/') >= 0
 	if path && slash || slash {
 		for _, part := range bytes.FieldsFunc(val, func(r rune) bool { return r == '/' || r == '.' || r == '\\' }) {
-			if len(part) >= 8 && unlikely(part) && !isVersioned(part) {
+			if len(part) >= 8 && unlikely(part) && !isVersioned(part) && !(path && isHex(part)) { // objects and layers lie in such paths
 				return false
 			}
 		}
@@ -485,6 +503,20 @@ func isVersion(val []byte) bool {
 	}
 	for ; p < len(val); p++ {
 		if c := val[p]; !isLower(c) && !isDigit(c) && strings.IndexByte(".+~-:", c) < 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// isArtifact reports a name and a version as package managers join them: jjwt-jackson-0.11.2.
+func isArtifact(val []byte) bool {
+	k := bytes.LastIndexByte(val, '-')
+	if k < 4 || k+1 == len(val) || !isLower(val[0]) || !isVersion(val[k+1:]) {
+		return false
+	}
+	for _, c := range val[:k] {
+		if !isLower(c) && !isDigit(c) && c != '-' && c != '.' {
 			return false
 		}
 	}

@@ -18,6 +18,7 @@ const (
 	eData                      // "data:" of a Kubernetes object
 	eFlag                      // " -p" and " -u" of the few tools that take secrets there
 	eArgument                  // a command or call of arguments
+	eValue                     // the field of a value, perhaps in front of its name
 )
 
 // entry is one needle. Candidates (prefix, known, armour) start where the needle
@@ -150,7 +151,7 @@ func (s *screen) pass(v []byte, i int, w uint64) bool {
 func (ent *entry) screen() screen {
 	text := ent.text[ent.off:]
 	var s screen
-	if ent.kind == eName || ent.kind == eVendor {
+	if ent.kind == eName || ent.kind == eVendor || ent.kind == eValue {
 		s.fold = foldMask
 		if ent.kind == eName && ent.text != "key" { // key_base, keydata
 			s.tail = len(text)

@@ -141,61 +141,6 @@ func (c *collector) password(name, password string) {
 	}
 }
 
-// nameKind is what the name of a variable says about its value.
-type nameKind uint8
-
-const (
-	nameOther nameKind = iota
-	nameSecret
-	nameURL
-	nameExempt // a path, an id or a limit of a secret
-)
-
-// CredentialName reports whether the name of a variable says that its value is a
-// secret. A path, an id or a limit of a secret is none.
-func CredentialName(name string) bool { return secretNameKind(name) == nameSecret }
-
-// secretNameKind classifies the name of an environment variable, in any case.
-func secretNameKind(name string) nameKind {
-	var buf [64]byte
-	if len(name) > len(buf) {
-		name = name[:len(buf)]
-	}
-	up := buf[:len(name)]
-	for i := range len(name) {
-		up[i] = name[i]
-		if isLower(up[i]) {
-			up[i] &^= 0x20
-		}
-	}
-	n := strings.TrimSuffix(string(up), "_B64")
-	secret := false
-	for _, part := range [...]string{"TOKEN", "SECRET", "PASSW", "PASSPHRASE", "CREDENTIAL", "COOKIE", "CONNECTION_STRING"} {
-		if strings.Contains(n, part) {
-			secret = true
-			break
-		}
-	}
-	for _, tail := range [...]string{"_KEY", "_KEYS", "APIKEY", "APIKEYS", "_DSN", "_AUTH", "_PWD", "_PASS"} {
-		secret = secret || strings.HasSuffix(n, tail)
-	}
-	if secret {
-		if strings.Contains(n, "MAX_TOKENS") || strings.HasSuffix(n, "_PUBLIC_KEY") {
-			return nameExempt
-		}
-		for _, tail := range [...]string{"_FILE", "_PATH", "_DIR", "_ID", "_NAME", "_SOCK", "_TTL"} {
-			if strings.HasSuffix(n, tail) {
-				return nameExempt
-			}
-		}
-		return nameSecret
-	}
-	if strings.HasSuffix(n, "_URL") || strings.HasSuffix(n, "_URI") || strings.HasSuffix(n, "_PROXY") {
-		return nameURL
-	}
-	return nameOther
-}
-
 // urlPassword returns the password in scheme://user:password@host.
 func urlPassword(value string) (string, bool) {
 	_, rest, ok := strings.Cut(value, "://")

@@ -23,6 +23,9 @@ const (
 	formRow                 // a line below the header of a table
 	formPgpass              // the fifth field of a line of .pgpass
 	formNear                // a run of its own
+	formItem                // behind the last element of a list
+	formPairs               // the pairs of an object or a list
+	formBefore              // a field in front of the one that holds the name
 )
 
 // doubt is how much a value must look like a secret because of the way in which it is
@@ -35,6 +38,7 @@ const (
 	unsure         // any text may follow: the value must read like no word
 	literal        // unsure, and it must be quoted
 	onlyLine       // unsure, and alone on its line
+	lone           // as onlyLine, below a line that is nothing but the name
 	random         // other words stand between: it must look like nothing but a secret
 	piped          // behind "user:" in a command that prints it: as people make passwords, with a mark or both cases
 )
@@ -46,7 +50,11 @@ type candidate struct {
 	class  class
 	doubt  doubt
 	noTag  bool
+	noID   bool // a UUID is the id of a secret
 	word   bool // of a command line: code does not stand there
+	bare   bool // nothing but the vendor's word says what it is
+	early  bool // the value may also stand behind this
+	list   bool // more of them follow
 	rule   string
 	shape  int32  // 1 + the names row whose shape it must have
 	row    column // formRow: which cell
@@ -57,7 +65,7 @@ type candidate struct {
 // same reports whether two candidates ask the same question.
 func (c *candidate) same(o *candidate) bool {
 	return c.at == o.at && c.form == o.form && c.class == o.class && c.rule == o.rule && c.shape == o.shape && c.row == o.row &&
-		c.doubt == o.doubt
+		c.doubt == o.doubt && c.bare == o.bare && c.list == o.list
 }
 
 // maxDistance is how far a value may stand from its name when only an operator is
@@ -80,17 +88,19 @@ var links = [...]struct {
 	{linkTuple, anOperator},                          // auth=("user", "value")
 	{linkElement, aQuote},                            // "name", "value"
 	{linkSibling, aQuote | aBracket | aBreak},        // {"name": "NAME", "value": "value"}
-	{linkBlank, aBlank},                              // name value, name  value, NAME "value"
+	{linkBlank, aBlank | aMark},                      // name value, name  value, NAME "value"
 	{linkKind, aBlank},                               // name REG_SZ value, name 7 value, IDENTIFIED BY 'value'
 	{linkChange, anOperator},                         // name = "old" -> "value"
 	{linkPhrase, aBlank},                             // name for user x: value, name is value
 	{linkNextLine, anOperator | anOption},            // name:⏎  value, name = <<EOF⏎value
-	{linkBelow, aBreak},                              // name⏎'value'
+	{linkBelow, aBreak | aBlank},                     // name⏎value, ==> name <==⏎value
+	{linkCell, aBracket},                             // <td>name</td><td>value
+	{linkCall, aQuote | aMark},                       // find("name").fill("value")
 	{linkParent, anOperator},                         // names:⏎  - key: value
 	{linkAttributes, aTag},                           // <name attribute="x">value
 	{linkSession, aBlank},                            // PASS value
 	{linkPair, aMark},                                // {name, "value"}
-	{linkRemark, aRemark},                            // name (remark): value, name....."value"
+	{linkRemark, aRemark | aMark},                    // name (remark): value, name....."value"
 	{linkNear, aBlank | aQuote | aMark},              // name … value
 	{linkVendor, aBlank},                             // vendor secret key value
 	{linkColumns, aQuote | aMark | aParen},           // INSERT INTO t (name, …) VALUES ('value', …)
@@ -136,7 +146,7 @@ func (s *scan) leadOf(n *nameInfo) follows {
 			if c == '\t' || s.p+1 == len(s.v) || !isAlnum(s.v[s.p+1]) {
 				f |= aGap
 			}
-			if s.p+1 == len(s.v) || s.v[s.p+1] == '(' {
+			if s.p+1 == len(s.v) || s.v[s.p+1] == '(' || s.v[s.p+1] == '.' {
 				f |= aRemark
 			}
 			if n.inTag(s.v) {
@@ -152,11 +162,13 @@ func (s *scan) leadOf(n *nameInfo) follows {
 			if f |= aQuote; (c == '&' || c == '\\') && n.inTag(s.v) {
 				f |= aBracket
 			}
+		case '(':
+			f |= aMark
 		case ')':
 			f |= aParen
 		case '*': // bold, in Markdown
 			f |= aQuote
-		case ',', ';', '|', ':', '?', '!', '[', 0xe2, 0xc2:
+		case ',', ';', '|', ':', '?', '!', '[', '{', 0xe2, 0xc2:
 			f |= aMark
 		}
 	} else {
@@ -171,6 +183,7 @@ func (s *scan) leadOf(n *nameInfo) follows {
 		return f
 	}
 	l.closed = s.closeName()
+	s.closeMember(n)
 	l.tight = s.p
 	if !s.short && s.p < len(s.v) && isBlank(s.v[s.p]) {
 		s.blanks()
@@ -204,7 +217,7 @@ func (e *engine) announce(i int, ent *entry, eof, paid bool) {
 	if ks < 0 {
 		return
 	}
-	if ent.kind != eName && ent.kind != eVendor {
+	if ent.kind != eName && ent.kind != eVendor && ent.kind != eValue {
 		n := min(len(ent.text), len(v)-ks)
 		if string(v[ks:ks+n]) != ent.text[:n] {
 			return // only the hash is the same
@@ -258,6 +271,15 @@ func (e *engine) announce(i int, ent *entry, eof, paid bool) {
 	} else if ent.kind == eName && isLower(v[ks+n]) && (ent.text != "key" || strings.IndexByte("bdm", v[ks+n]) < 0) {
 		return // inside a longer word
 	}
+	if ent.kind == eValue {
+		c, o := e.readField(ks, ent.text, eof)
+		if o == found && (paid || e.mayAnnounce(i, ent.kind)) {
+			e.schedule(c)
+		} else if o == more {
+			e.wait(i, ent, paid)
+		}
+		return
+	}
 	if !paid && e.dense[0].spent(e.base+int64(i), maxNames) {
 		return
 	}
@@ -273,7 +295,7 @@ func (e *engine) announce(i int, ent *entry, eof, paid bool) {
 	if !paid && !e.mayAnnounce(i, ent.kind) {
 		return
 	}
-	if !textBefore(v, info.start) || v[info.end-1] == 'S' && string(v[info.start:info.end]) == "PASS" && info.end < len(v) && v[info.end] == ':' {
+	if !textBefore(v, info.start, e.nameEdge) || v[info.end-1] == 'S' && string(v[info.start:info.end]) == "PASS" && info.end < len(v) && v[info.end] == ':' {
 		return // in binary output; the result of a test
 	}
 	waits := false
@@ -293,7 +315,7 @@ func (e *engine) announce(i int, ent *entry, eof, paid bool) {
 		s.p, s.short = n.end, false
 		c, ok := links[k].read(s, n)
 		waits = waits || s.short
-		if ok && (!s.short || c.form == formNear) {
+		if ok && (!s.short || c.form == formNear || c.early) {
 			if c.rule == "" {
 				c.rule = info.rule
 			}
@@ -314,10 +336,13 @@ func (e *engine) announce(i int, ent *entry, eof, paid bool) {
 
 // textBefore reports whether the line left of i is text: in binary output, context says
 // nothing.
-func textBefore(v []byte, i int) bool {
-	for k := i - 1; k >= 0 && i-k <= maxName && v[k] != '\n' && v[k] != 0; k-- {
-		if isControl(v[k]) {
+func textBefore(v []byte, i, edge int) bool {
+	for k := i - 1; k >= edge && i-k <= maxName && v[k] != '\n' && v[k] != 0; k-- {
+		switch c := v[k]; {
+		case isControl(c):
 			return false
+		case c == ']' && endsPlaceholder(v[:k+1]):
+			return true // as behind what it stands for
 		}
 	}
 	return true
@@ -331,7 +356,7 @@ func (e *engine) wait(i int, ent *entry, paid bool) {
 		}
 	}
 	if len(e.names) < maxScheduled {
-		e.names = append(e.names, pending{i, *ent, paid})
+		e.names = append(e.names, pending{i, *ent, paid, e.nameEdge})
 	}
 }
 
@@ -479,7 +504,7 @@ var operators = [...]struct {
 	text string
 	kind operatorKind
 }{
-	{"===", opCompare}, {"==", opCompare}, {"=~", opNever}, {"=>", opAssign}, {"=:", opAssign}, {"=", opAssign},
+	{"==>", opAssign}, {"→", opAssign}, {"：", opColon}, {"-&gt;", opAssign}, {"&&=", opAssign}, {"===", opCompare}, {"==", opCompare}, {"=~", opNever}, {"=>", opAssign}, {"=:", opAssign}, {"=", opAssign},
 	{"::=", opAssign}, {":::=", opAssign}, {"::", opNever}, {":=", opAssign}, {":-", opFallback}, {":", opColon},
 	{"?=", opAssign}, {"+=", opAssign}, {".=", opAssign}, {"~=", opAssign}, {"^=", opAssign}, {"|=", opAssign},
 	{"||=", opAssign}, {"||", opFallback}, {"??=", opAssign}, {"??", opFallback}, {"//=", opAssign}, {"//", opFallback}, {"or ", opFallback},
@@ -490,7 +515,7 @@ var operators = [...]struct {
 
 // operatorStarts are their first bytes.
 var operatorStarts = byteSet{1<<'=' | 1<<':' | 1<<'?' | 1<<'+' | 1<<'.' | 1<<'/' | 1<<'<' | 1<<'-' | 1<<'!' | 1<<'%' | 1<<'&',
-	1<<('~'-64) | 1<<('^'-64) | 1<<('|'-64) | 1<<('o'-64) | 1<<('\\'-64)}
+	1<<('~'-64) | 1<<('^'-64) | 1<<('|'-64) | 1<<('o'-64) | 1<<('\\'-64), 0, 1<<(0xe2-192) | 1<<(0xef-192)}
 
 // operator reads the operator at p.
 func (s *scan) operator() operatorKind {
@@ -527,10 +552,39 @@ func (s *scan) closeName() (closed bool) {
 	if s.short {
 		return closed
 	}
-	if s.p < len(s.v) && (s.v[s.p] == ']' || s.v[s.p] == ')' && closed) {
-		s.p++
+	if s.p < len(s.v) && (s.v[s.p] == ']' || s.v[s.p] == ')' && closed || s.v[s.p] == '"' && closed && s.v[s.p-1] == '"') {
+		s.p++ // ""name"", as CSV and PowerShell double quotes
 	}
 	return closed
+}
+
+// closeMember skips what else ends the writing of a name: the brace of $x->{name}, the class in
+// a dump of PHP, ["name":"Class":private], and bold type.
+func (s *scan) closeMember(n *nameInfo) {
+	if s.short || s.p >= len(s.v) {
+		return
+	}
+	switch s.v[s.p] {
+	case '}':
+		left := bytes.TrimRight(s.v[max(0, n.start-4):n.start], `"'`)
+		if bytes.HasSuffix(left, []byte("->{")) || bytes.HasSuffix(left, []byte("}{")) {
+			s.p++
+		}
+	case '*':
+		s.lit("**")
+	case ':':
+		if n.start < 2 || s.v[n.start-1] != '"' || s.v[n.start-2] != '[' {
+			return
+		}
+		tail := s.v[s.p:min(len(s.v), s.p+2*maxName)]
+		k := bytes.IndexAny(tail, "]\n")
+		switch {
+		case k < 0:
+			s.short = len(tail) < 2*maxName && !s.eof
+		case bytes.HasSuffix(tail[:k], []byte(":private")) || bytes.HasSuffix(tail[:k], []byte(":protected")):
+			s.p += k + 1
+		}
+	}
 }
 
 // linkOperator reads name = value.
@@ -543,10 +597,19 @@ func linkOperator(s *scan, n *nameInfo) (c candidate, ok bool) {
 		return c, false
 	}
 	option := n.option(s.v)
+	if l.closed && n.start > 1 && s.v[n.start-2] == '(' && s.v[l.tight-1] == ')' && l.op == opAssign && bytes.IndexByte(s.v[n.start:n.end], '.') >= 0 {
+		return c, false // MD5 ("secret.key") = digest
+	}
 	switch {
 	case s.p < len(s.v) && n.inTag(s.v) && s.tagEnd():
 		c.form = formXML
 		s.lit("<![CDATA[")
+		if !s.short && s.p < len(s.v) && (s.v[s.p] == '\n' || s.v[s.p] == '\r') { // indented, on a line of its own
+			if s.space() != 1 {
+				return c, false
+			}
+			c.doubt = likely
+		}
 	case option && n.end == tight && (s.p > tight || s.p < len(s.v) && s.v[s.p] == 0):
 		if s.p < len(s.v) && s.v[s.p] == 0 {
 			s.p++
@@ -555,6 +618,7 @@ func linkOperator(s *scan, n *nameInfo) (c candidate, ok bool) {
 			return c, false
 		}
 		s.wrapped()
+		c.noID = string(s.v[n.start:n.end]) == "--secret" // of virsh: an id
 	default:
 		at, op := l.at, l.op
 		if l.short {
@@ -602,7 +666,13 @@ func linkOperator(s *scan, n *nameInfo) (c candidate, ok bool) {
 		}
 	}
 	c.at = s.p
+	c.bare = n.bare && l.op == opColon && !s.quoted() // a commit, in prose
 	return c, true
+}
+
+// quoted reports whether a quote stands at p.
+func (s *scan) quoted() bool {
+	return s.p < len(s.v) && strings.IndexByte("\"'`\\", s.v[s.p]) >= 0
 }
 
 // tagEnd skips the > of a tag, also an escaped one.
@@ -642,7 +712,7 @@ func linkTyped(s *scan, n *nameInfo) (c candidate, ok bool) {
 	if s.p+most < len(s.v) && bytes.IndexByte(s.v[s.p:s.p+most], '=') < 0 {
 		return c, false // nearly always prose
 	}
-	for s.more() && s.p-from < most && words < 5 {
+	for s.more() && s.p-from < most && words < 8 {
 		if s.v[s.p] == ' ' {
 			words++
 		}
@@ -699,16 +769,21 @@ func linkWrapped(s *scan, n *nameInfo) (c candidate, ok bool) {
 				s.p++
 				continue
 			}
+			open := s.v[from : s.p-1]
+			c.list = len(open) == 0
 			s.groups()
 			s.space()
 			if s.short {
 				return c, false
 			}
-			return s.literal(c)
+			if c, ok = s.literal(c); !ok && !s.short && (string(open) == "Some" || string(open) == "Optional" || string(open) == "Just") {
+				c.doubt, ok = likely, true
+			}
+			return c, ok
 		case ch == '@' && s.p == from:
 			s.p++
 			return s.literal(c)
-		case ch == '"' && bytes.HasPrefix(s.v[from:s.p], []byte("0x")) && s.v[s.p-1] == ' ': // an address in a debugger
+		case (ch == '"' || ch == '\'') && s.p > from && wraps(s.v[from:s.p]):
 			return s.literal(c)
 		case isAlnum(ch) || strings.IndexByte("_.:<>&* $", ch) >= 0:
 			s.p++
@@ -717,6 +792,13 @@ func linkWrapped(s *scan, n *nameInfo) (c candidate, ok bool) {
 		}
 	}
 	return c, false
+}
+
+// wraps reports what stands before a literal without a bracket: an address in a debugger, the
+// opening of a binary in Erlang, a constructor in Haskell or OCaml.
+func wraps(b []byte) bool {
+	word, blank := bytes.CutSuffix(b, []byte(" "))
+	return string(b) == "<<" || blank && (bytes.HasPrefix(b, []byte("0x")) || isUpper(b[0]) && letters(word))
 }
 
 // groups skips (string) (len=20) behind its first bracket.
@@ -741,7 +823,15 @@ func linkPair(s *scan, n *nameInfo) (c candidate, ok bool) {
 	if n.start == 0 || n.class != classStrong && n.class != classWeak {
 		return c, false
 	}
+	if s.at() == '{' && isBlank(s.v[n.start-1]) { // string name{"value"}
+		s.p++
+		return s.literal(c)
+	}
 	open := n.start - 1
+	if isBlank(s.v[open]) && isUpper(s.v[n.start]) && bytes.IndexByte(s.v[n.start:n.end], '_') > 0 && s.lit(",") { // setopt(h, OPT_NAME, "value")
+		s.blanks()
+		return s.literal(c)
+	}
 	if s.v[open] == ':' && open > 0 {
 		open--
 	}
@@ -765,6 +855,9 @@ func linkRemark(s *scan, n *nameInfo) (c candidate, ok bool) {
 	if n.class != classStrong && n.class != classWeak {
 		return c, false
 	}
+	if s.at() == ' ' && s.p+1 < len(s.v) && s.v[s.p+1] == '.' {
+		s.p++
+	}
 	if s.lit("...") {
 		for s.more() && s.v[s.p] == '.' && s.p-n.end < 2*maxDistance {
 			s.p++
@@ -782,7 +875,7 @@ func linkRemark(s *scan, n *nameInfo) (c candidate, ok bool) {
 	if s.short {
 		return c, false
 	}
-	if from := s.p; s.lit(". ") { // Here is your token. Keep it:⏎  value
+	if from := s.p; s.lit(". ") || !s.short && s.lit(", ") { // Here is your token. Keep it:⏎  value
 		c.doubt = unsure
 		return s.behindPhrase(c, from)
 	}
@@ -807,13 +900,23 @@ const maxNear = 64
 // linkNear finds the first long run behind a name on its line: "using token value for". The
 // judgement is left to the value. A run that the buffer cuts may be it, or the next.
 func linkNear(s *scan, n *nameInfo) (c candidate, ok bool) {
-	if n.class != classStrong && n.class != classWeak || n.option(s.v) || bytes.IndexByte(s.v[n.start:n.end], '/') >= 0 {
+	if n.class != classStrong && n.class != classWeak || n.option(s.v) || s.lead.op != opNone || bytes.IndexByte(s.v[n.start:n.end], '/') >= 0 {
 		return c, false
+	}
+	if s.lead.short {
+		s.short = true
+		return c, false
+	}
+	if s.p < len(s.v) && strings.IndexByte(`\%&`, s.v[s.p]) >= 0 {
+		return c, false // encoded text goes on
 	}
 	line := s.v[n.end:min(len(s.v), n.end+maxNear+minNear)]
 	whole := len(line) == maxNear+minNear || s.eof
 	if k := bytes.IndexByte(line, '\n'); k >= 0 {
 		line, whole = line[:k], true
+	}
+	if k := bytes.Index(line, []byte(placeholderHead)); k >= 0 {
+		line, whole = line[:k], true // that was it
 	}
 	set := &sets[setAny64]
 	for from := 1; from < maxNear; {
@@ -849,7 +952,12 @@ func linkNear(s *scan, n *nameInfo) (c candidate, ok bool) {
 // otherField reports whether another name and its sign stand in b: what follows is not the
 // value of the first.
 func otherField(b []byte) bool {
-	return bytes.IndexByte(b, '=') >= 0 || bytes.Contains(b, []byte("\":")) || bytes.Contains(b, []byte("',")) || bytes.Contains(b, []byte("\","))
+	for i, c := range b {
+		if c == '=' || i > 0 && (c == '-' && b[i-1] == ' ' || c == ':' && b[i-1] == '"' || c == ',' && (b[i-1] == '"' || b[i-1] == '\'')) {
+			return true
+		}
+	}
+	return false
 }
 
 // minNear is the least length of such a value.
@@ -888,7 +996,8 @@ func linkElement(s *scan, n *nameInfo) (c candidate, ok bool) {
 	if k := len(opened) - 1; k > 0 && (opened[k] == 'b' || opened[k] == 'u') { // b'…', u'…'
 		opened = opened[:k]
 	}
-	first := len(opened) > 0 && strings.IndexByte("([{", opened[len(opened)-1]) >= 0
+	first := len(opened) > 0 && strings.IndexByte("([{", opened[len(opened)-1]) >= 0 || n.start > 1 && s.v[n.start-1] == '#'
+	command := n.rule == "password" || string(s.v[n.start:n.end]) == "AUTH" // words of a command, each in quotes
 	comma := s.more() && s.v[s.p] == ','
 	if comma {
 		s.p++
@@ -906,7 +1015,7 @@ func linkElement(s *scan, n *nameInfo) (c candidate, ok bool) {
 			return c, false
 		}
 	}
-	if !numbered && !(comma && (first || option || n.class == classHeader)) && !(option && lines == 0) {
+	if !numbered && !(comma && (first || option || n.class == classHeader)) && !((option || command) && lines == 0 && s.at() != ',' && !comma) {
 		return c, false
 	}
 	if !s.more() || s.v[s.p] == '-' {
@@ -920,7 +1029,7 @@ func linkElement(s *scan, n *nameInfo) (c candidate, ok bool) {
 
 // valueFields are the keys of the field that holds the value of a name beside it.
 var valueFields = [...]string{"value", "string", "parametervalue", "content", "contents", "val", "data", "secret", "defaultvalue", "current_value",
-	"secretvalue", "secret_value", "plaintext", "stringvalue", "default"}
+	"secretvalue", "secret_value", "plaintext", "stringvalue", "default", "result"}
 
 // linkSibling reads a value in a field of its own, beside or below the field that holds the
 // name: JSON and YAML objects, attributes, elements of XML and of property lists.
@@ -936,8 +1045,8 @@ func linkSibling(s *scan, n *nameInfo) (c candidate, ok bool) {
 		open = s.v[n.start-1]
 	}
 	switch {
-	case open == '<' && s.lit(">"): // <NAME>⏎<value>
-		if !s.more() || s.v[s.p] != '\n' && s.v[s.p] != '\r' {
+	case open == '<' && s.lit(">"): // <NAME>⏎<value>, <NAME><value>
+		if !s.more() || s.v[s.p] != '\n' && s.v[s.p] != '\r' && s.v[s.p] != '<' {
 			return c, false
 		}
 	case s.lit("</"): // <name>NAME</name>
@@ -975,7 +1084,7 @@ func linkSibling(s *scan, n *nameInfo) (c candidate, ok bool) {
 		if s.space() > 2 {
 			return c, false
 		}
-		for s.more() && (s.v[s.p] == ',' || s.v[s.p] == '<') {
+		for s.more() && (s.v[s.p] == ',' || s.v[s.p] == '<' || s.v[s.p] == '>' && n.attribute(s.v)) {
 			if s.p++; s.v[s.p-1] == '<' && s.more() && s.v[s.p] == '/' {
 				return c, false
 			}
@@ -1003,7 +1112,7 @@ func linkSibling(s *scan, n *nameInfo) (c candidate, ok bool) {
 			return c, false
 		}
 		s.p++
-		if isValueField(key) {
+		if isOneOf(key, valueFields[:]) {
 			if sign == '>' {
 				c.form = formXML
 			}
@@ -1054,15 +1163,6 @@ func (s *scan) scalar(limit int) bool {
 	return !s.short && s.p < len(s.v) && strings.IndexByte("{}[]<>\"", s.v[s.p]) < 0
 }
 
-func isValueField(key []byte) bool {
-	for _, f := range &valueFields {
-		if len(key) == len(f) && hasFold(key, f) {
-			return true
-		}
-	}
-	return false
-}
-
 // linkTuple reads the second of a pair: auth=("user", "value").
 func linkTuple(s *scan, n *nameInfo) (c candidate, ok bool) {
 	if n.rule != "auth" && n.rule != "credential" {
@@ -1090,36 +1190,47 @@ func linkVendor(s *scan, n *nameInfo) (c candidate, ok bool) {
 	if n.shape == 0 {
 		return c, false
 	}
+	said := !n.bare
 	for range 4 {
 		from := s.p
 		for s.more() && s.p-from < 3 && strings.IndexByte(" \t:=-_", s.v[s.p]) >= 0 {
 			s.p++
 		}
 		word := s.p
-		for s.more() && isAlpha(s.v[s.p]) && s.p-word < 16 {
+		for s.more() && isIdent(s.v[s.p]) && s.p-word < maxVendorWord {
 			s.p++
+		}
+		if s.short && s.p > word { // a word before the value, or the beginning of the value
+			c.at, c.class, c.bare, c.early = word, classShape, !said, true
+			return c, true
 		}
 		if s.short || s.p == word {
 			break
 		}
-		if !endsInAny(s.v[word:s.p], "api key keys token secret access private auth personal admin app application service is") || s.p < len(s.v) && isAlnum(s.v[s.p]) {
+		if s.p-word == maxVendorWord || !endsInAny(s.v[word:s.p], "api key keys token secret access private auth personal admin app application service is") {
 			s.p = word
 			break
 		}
+		said = true
 	}
 	if s.short {
 		return c, false
 	}
 	s.blanks()
-	if s.operator() != opNone || s.short {
+	op := s.operator()
+	if op != opNone || s.short {
 		s.blanks()
 	}
+	c.bare = !said && (op == opNone || op == opColon && !s.quoted())
 	if s.short || !s.more() || s.v[s.p] == '\n' || s.p-n.end > 2*maxDistance {
 		return c, false
 	}
 	c.at = s.p
 	return c, true
 }
+
+// maxVendorWord is longer than the words between a vendor's and the value, such as access_token.
+const maxVendorWord = 24
 
 // linkBlank reads name value: settings, tables with two columns, SQL, Dockerfiles.
 func linkBlank(s *scan, n *nameInfo) (c candidate, ok bool) {
@@ -1142,7 +1253,7 @@ func linkBlank(s *scan, n *nameInfo) (c candidate, ok bool) {
 	}
 	tab := gap > 0 && bytes.IndexByte(s.v[n.end:s.p], '\t') >= 0
 	for _, b := range &bars {
-		if gap > 0 && s.lit(b) {
+		if (gap > 0 || s.p < len(s.v) && s.v[s.p] == '|' && barBefore(s.v, n.start)) && s.lit(b) {
 			bar = true
 		}
 		if s.short {
@@ -1154,7 +1265,7 @@ func linkBlank(s *scan, n *nameInfo) (c candidate, ok bool) {
 		return c, true
 	}
 	switch first := n.firstOnLine(s.v); {
-	case gap == 0:
+	case gap == 0 && !bar:
 		return c, false
 	case bar:
 		s.blanks()
@@ -1227,7 +1338,7 @@ func linkKind(s *scan, n *nameInfo) (c candidate, ok bool) {
 		s.p += len("by ")
 		c.rule = "password"
 	case n.rule == "auth":
-		if !s.lit("PLAIN ") && !s.lit("LOGIN ") {
+		if !s.lit("PLAIN ") && !s.lit("LOGIN ") && !s.lit("sha ") && !s.lit("md5 ") {
 			return c, false
 		}
 	case isDigit(s.v[s.p]):
@@ -1376,7 +1487,11 @@ func linkPhrase(s *scan, n *nameInfo) (c candidate, ok bool) {
 	}
 	if hasFold(s.v[s.p:], "for ") {
 		s.p += len("for ")
-	} else if !s.lit("of ") && !s.lit("to ") {
+	} else if s.lit("to ") {
+		if at := s.at(); at == '"' || at == '\'' { // set name to "value"
+			return s.literal(c)
+		}
+	} else if !s.lit("of ") {
 		return c, false
 	}
 	return s.behindPhrase(c, from)
@@ -1467,6 +1582,13 @@ func linkNextLine(s *scan, n *nameInfo) (c candidate, ok bool) {
 	if s.v[s.p-1] == '\n' && s.v[s.p] != '"' && s.v[s.p] != '\'' && !opened {
 		return c, false // not indented
 	}
+	if s.v[s.p-1] == ' ' && s.lit("- ") && s.more() {
+		c.at, c.doubt, c.list = s.p, likely, true
+		return c, true
+	}
+	if s.short {
+		return c, false
+	}
 	if s.v[s.p] == 's' && s.lit("string(") { // ["name"]=>⏎  string(16) "value"
 		for s.more() && isDigit(s.v[s.p]) {
 			s.p++
@@ -1497,15 +1619,38 @@ func (s *scan) longString() bool {
 	return !s.short
 }
 
-// linkBelow reads a value in quotes on the line below a line that is nothing but the name.
+// linkBelow reads a value on the line below a line that is nothing but the name, perhaps with the
+// marks of head, a prompt or a path in front.
 func linkBelow(s *scan, n *nameInfo) (c candidate, ok bool) {
-	if !n.firstOnLine(s.v) || n.option(s.v) || n.class != classStrong {
+	if n.option(s.v) || n.class != classStrong && n.class != classWeak && n.class != classKey || s.line < 0 || unlikely(s.v[n.start:n.end]) {
 		return c, false
 	}
-	if lines := s.space(); lines != 1 || !s.more() || s.short || s.v[s.p] != '\'' && s.v[s.p] != '"' {
+	if s.at() == ' ' && !s.lit(" <==") {
 		return c, false
 	}
-	return s.literal(c)
+	left := bytes.TrimSpace(s.v[s.line:n.start])
+	if !headsLine(left) {
+		return c, false
+	}
+	if lines := s.space(); lines != 1 || !s.more() || s.short {
+		return c, false
+	}
+	if s.v[s.p] == '\'' || s.v[s.p] == '"' {
+		return s.literal(c)
+	}
+	c.at, c.doubt = s.p, lone
+	return c, true
+}
+
+// headsLine reports what may stand in front of a name on a line of its own.
+func headsLine(left []byte) bool {
+	switch {
+	case len(left) == 0, string(left) == "==>", string(left) == "#":
+		return true
+	case left[0] == '$' || left[0] == '#' || left[0] == '+':
+		return bytes.HasSuffix(left, []byte("cat"))
+	}
+	return false
 }
 
 // linkAttributes reads <name attribute="…">value<.
@@ -1525,51 +1670,109 @@ func linkAttributes(s *scan, n *nameInfo) (c candidate, ok bool) {
 	return c, false
 }
 
-// linkParent reads a key in the object or list that a name announces: api_keys:⏎  - key: value.
+// linkParent finds the object or list that a name announces, whose pairs hold the values:
+// api_keys:⏎  - key: value, api_tokens = { a = "value" }.
 func linkParent(s *scan, n *nameInfo) (c candidate, ok bool) {
-	if n.class != classStrong && n.class != classWeak || n.option(s.v) || !s.led() || !s.more() {
+	if n.class != classStrong && n.class != classWeak && n.class != classKey || n.option(s.v) || !s.led() || !s.more() {
 		return c, false
 	}
-	inline := s.v[s.p] == '{' || s.v[s.p] == '['
-	if !inline && s.v[s.p] != '\n' && s.v[s.p] != '\r' {
+	c.at, c.form, c.doubt, c.row.kind = s.p, formPairs, likely, byKey
+	if last := s.v[n.end-2 : n.end]; last[1]|0x20 == 's' && last[0]|0x20 != 's' && n.class != classKey { // plural
+		c.row.kind = anyKey
+	}
+	if ch := s.v[s.p]; ch == '\n' || ch == '\r' {
+		if s.line >= 0 {
+			left := s.v[s.line:n.start]
+			c.row.at = uint16(len(left) - len(bytes.TrimLeft(left, " -")))
+		}
+		return c, true
+	} else if ch != '{' && ch != '[' {
 		return c, false
 	}
-	limit := n.end + maxSibling
-	for fields := 0; fields < 6 && s.p < limit; fields++ {
-		if lines := s.space(); lines > 0 && !inline && s.p < len(s.v) && s.v[s.p-1] == '\n' || lines > 2 {
-			return c, false // not deeper
+	c.row.sep = s.v[s.p]
+	return c, n.class != classHeader
+}
+
+// linkCell reads the next cell of a row, or the definition of a term, in HTML.
+func linkCell(s *scan, n *nameInfo) (c candidate, ok bool) {
+	if n.start == 0 || s.v[n.start-1] != '>' || n.class != classStrong && n.class != classWeak && n.class != classKey {
+		return c, false
+	}
+	for opened := false; s.p-n.end < maxSibling; {
+		if s.space(); !s.more() || s.short {
+			return c, false
 		}
-		for s.more() && (s.v[s.p] == '{' || s.v[s.p] == '[' || s.v[s.p] == ',' || s.v[s.p] == '-') {
+		if s.v[s.p] != '<' {
+			c.at, c.form, c.doubt = s.p, formXML, likely
+			return c, opened
+		}
+		from := s.p + 1
+		for s.p < len(s.v) && s.p-from < maxName && s.v[s.p] != '>' {
 			s.p++
-			s.space()
 		}
-		if s.short || !s.more() {
+		if !s.lit(">") {
 			return c, false
 		}
-		s.quote()
-		from := s.p
-		for s.more() && s.p-from < 32 && (isAlnum(s.v[s.p]) || s.v[s.p] == '_') {
-			s.p++
+		tag := s.v[from : s.p-1]
+		if k := bytes.IndexByte(tag, ' '); k > 0 {
+			tag = tag[:k]
 		}
-		key := s.v[from:s.p]
-		s.quote()
-		s.blanks()
-		if s.short || len(key) == 0 || s.operator() == opNone || s.short {
+		if len(tag) == 0 {
 			return c, false
 		}
-		s.blanks()
-		if !s.more() || s.v[s.p] == '\n' || s.v[s.p] == '{' || s.v[s.p] == '[' {
-			return c, false
+		if tag[0] != '/' {
+			opened = true
+		} else {
+			tag = tag[1:]
 		}
-		if len(key) == 3 && hasFold(key, "key") || len(key) == 5 && hasFold(key, "value") {
-			c.at, c.doubt = s.p, likely
-			return c, true
-		}
-		if !s.scalar(limit) {
+		if !isCellTag(tag) {
 			return c, false
 		}
 	}
 	return c, false
+}
+
+// isCellTag reports the elements of tables and lists, and those that only change the type.
+func isCellTag(tag []byte) bool {
+	switch strings.ToLower(string(tag)) {
+	case "td", "th", "dt", "dd", "code", "b", "strong", "em", "i", "span", "tt", "kbd", "pre", "samp", "label", "p":
+		return true
+	}
+	return false
+}
+
+// linkCall reads the argument of a method that has the name, setName("value"), or of a method of what the name
+// selects: find("#name").fill("value").
+func linkCall(s *scan, n *nameInfo) (c candidate, ok bool) {
+	if n.class != classStrong && n.class != classWeak {
+		return c, false
+	}
+	if s.lit("(") { // setName("value")
+		c, ok = s.literal(c)
+		c.doubt = likely
+		return c, ok
+	}
+	if s.short || !s.quote() || s.short {
+		return c, false
+	}
+	closed := false
+	for range 4 {
+		if !s.more() || strings.IndexByte("'\")]", s.v[s.p]) < 0 {
+			break
+		}
+		closed = closed || s.v[s.p] == ')'
+		s.p++
+	}
+	if s.short || !closed || !s.lit(".") {
+		return c, false
+	}
+	for from := s.p; s.more() && s.p-from < 24 && (isAlnum(s.v[s.p]) || s.v[s.p] == '_'); {
+		s.p++
+	}
+	if s.short || !s.lit("(") {
+		return c, false
+	}
+	return s.literal(c)
 }
 
 // linkSession reads the command PASS of FTP, POP3 and IRC, behind the line with the user.
@@ -1615,6 +1818,9 @@ func (n *nameInfo) option(v []byte) bool { return v[n.start] == '-' }
 // inTag reports whether the name is that of an element: <name, <space:name.
 func (n *nameInfo) inTag(v []byte) bool {
 	i := n.start
+	if v[i] == '/' {
+		return false // it closes one
+	}
 	if i > 1 && v[i-1] == ':' {
 		for i--; i > 0 && n.start-i < maxName && isAlnum(v[i-1]); {
 			i--

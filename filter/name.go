@@ -31,54 +31,101 @@ type keyword struct {
 	glued bool  // counts inside a longer word too, as in dbpassword
 	noTag bool  // people choose it: it could be guessed against its tag
 	rule  string
+	// where it makes the value of an environment variable a known one
+	variable variable
 }
+
+// variable says where in the name of an environment variable a word counts. There it says more
+// than in a text: nearly all who name a variable so put a secret into it.
+type variable uint8
+
+const (
+	anywhere variable = 1 + iota
+	atEnd             // as the last word
+)
 
 // keywords are the words that decide, and what they say alone. The words before them can
 // say more: see qualifiers.
 var keywords = [...]keyword{
-	{"password", 2, classStrong, true, true, "password"}, // ssw
-	{"passwd", 2, classStrong, true, true, "password"},
-	{"passwords", 2, classStrong, true, true, "password"},
-	{"passphrase", 5, classStrong, true, true, "passphrase"}, // hra
-	{"pass_phrase", 6, classStrong, true, true, "passphrase"},
-	{"bindpw", 2, classStrong, true, true, "password"},
-	{"rootpw", 2, classStrong, true, true, "password"},
-	{"authtok", 2, classStrong, true, true, "password"},
-	{"securestring", 3, classStrong, true, true, "password"},
-	{"community", 2, classWeak, false, true, "password"}, // mmu: of SNMP
-	{"passcode", 3, classStrong, true, true, "password"}, // sco
-	{"passwort", 2, classStrong, true, true, "password"},
-	{"pwd", 0, classStrong, true, true, "password"},
-	{"psk", 0, classStrong, false, true, "password"},
-	{"secret", 1, classStrong, true, false, "secret"}, // ecr
-	{"secrets", 1, classStrong, true, false, "secret"},
-	{"secretid", 1, classWeak, true, false, "secret"},
-	{"secret_id", 1, classWeak, true, false, "secret"},
-	{"secret id", 1, classWeak, false, false, "secret"},
-	{"identified", 2, classStrong, false, true, "identified"}, // enti: SQL
-	{"privkey", 2, classStrong, true, false, "secret-key"},
-	{"add-mask", 2, classStrong, false, false, "secret"}, // of workflows
-	{"key", 0, classKey, false, false, "key"},
-	{"keys", 0, classKey, false, false, "key"},
-	{"token", 1, classWeak, true, false, "token"}, // oke
-	{"tokens", 1, classWeak, true, false, "token"},
-	{"auth", 1, classWeak, false, false, "auth"},                    // uth
-	{"authorization", 1, classHeader, true, false, "authorization"}, // uth
-	{"bearer", 1, classWeak, false, false, "token"},                 // ear
-	{"credential", 4, classWeak, true, false, "credential"},         // ent
-	{"credentials", 7, classWeak, true, false, "credential"},        // ial
-	{"cookie", 3, classWeak, true, false, "cookie"},                 // kie
-	{"signature", 3, classWeak, true, false, "signature"},           // nat
-	{"sig", 0, classWeak, false, false, "sig"},
-	{"dsn", 0, classWeak, false, false, "dsn"},
-	{"pat", 0, classWeak, false, false, "pat"},
-	{"salt", 1, classWeak, false, false, "secret"}, // alt
-	{"pepper", 1, classWeak, false, false, "secret"},
-	{"jwt", 0, classWeak, false, false, "token"},
-	{"pass", 0, classWeak, true, true, "password"},
-	{"totp", 0, classWeak, false, false, "secret"},
-	{"device_code", 5, classWeak, false, false, "token"},
-	{"code", 0, classNone, false, false, "query-code"},
+	{"password", 2, classStrong, true, true, "password", anywhere}, // ssw
+	{"passwd", 2, classStrong, true, true, "password", anywhere},
+	{"connection_string", 9, classWeak, true, false, "secret", anywhere},
+	{"passwords", 2, classStrong, true, true, "password", 0},
+	{"passphrase", 5, classStrong, true, true, "passphrase", anywhere}, // hra
+	{"pass_phrase", 6, classStrong, true, true, "passphrase", 0},
+	{"bindpw", 2, classStrong, true, true, "password", 0},
+	{"rootpw", 2, classStrong, true, true, "password", 0},
+	{"authtok", 2, classStrong, true, true, "password", 0},
+	{"securestring", 3, classStrong, true, true, "password", 0},
+	{"community", 2, classWeak, false, true, "password", 0}, // mmu: of SNMP
+	{"passcode", 3, classStrong, true, true, "password", 0}, // sco
+	{"passwort", 2, classStrong, true, true, "password", anywhere},
+	{"passwordsalt", 7, classStrong, true, false, "secret", 0},
+	{"contraseña", 6, classStrong, true, true, "password", 0}, // password, in other languages
+	{"mot de passe", 2, classStrong, true, true, "password", 0},
+	{"kennwort", 1, classStrong, true, true, "password", 0},
+	{"salasana", 3, classStrong, true, true, "password", 0},
+	{"senha", 2, classStrong, false, true, "password", 0},
+	{"heslo", 1, classStrong, false, true, "password", 0},
+	{"parola", 3, classStrong, false, true, "password", 0},
+	{"şifre", 0, classStrong, false, true, "password", 0},
+	{"암호", 0, classStrong, true, true, "password", 0},
+	{"wachtwoord", 2, classStrong, true, true, "password", 0},
+	{"adgangskode", 1, classStrong, true, true, "password", 0},
+	{"lösenord", 1, classStrong, true, true, "password", 0},
+	{"hasło", 2, classStrong, true, true, "password", 0},
+	{"jelszó", 2, classStrong, true, true, "password", 0},
+	{"ароль", 0, classStrong, true, true, "password", 0}, // П and п differ by more than a bit
+	{"密码", 0, classStrong, true, true, "password", 0},
+	{"密碼", 0, classStrong, true, true, "password", 0},
+	{"密钥", 0, classStrong, true, false, "secret-key", 0},
+	{"パスワード", 0, classStrong, true, true, "password", 0},
+	{"비밀번호", 0, classStrong, true, true, "password", 0},
+	{"Şifre", 0, classStrong, false, true, "password", 0},
+	{"люч доступа", 0, classStrong, true, false, "secret-key", 0},
+	{"clave secreta", 6, classStrong, false, false, "secret-key", 0},
+	{"clave de acceso", 0, classStrong, false, false, "secret-key", 0},
+	{"chiave segreta", 7, classStrong, false, false, "secret-key", 0},
+	{"clé secrète", 0, classStrong, false, false, "secret-key", 0},
+	{"userpw", 3, classStrong, true, true, "password", 0},
+	{"adminpw", 4, classStrong, true, true, "password", 0},
+	{"storepw", 4, classStrong, true, true, "password", 0},
+	{"dbpw", 0, classStrong, true, true, "password", 0},
+	{"jsessionid", 0, classWeak, false, false, "cookie", 0},
+	{"phpsessid", 2, classWeak, false, false, "cookie", 0},
+	{"sessionid", 5, classWeak, false, false, "cookie", 0},
+	{"connect.sid", 6, classWeak, false, false, "cookie", 0},
+	{"pwd", 0, classStrong, true, true, "password", atEnd},
+	{"psk", 0, classStrong, false, true, "password", 0},
+	{"secret", 1, classStrong, true, false, "secret", anywhere}, // ecr
+	{"secrets", 1, classStrong, true, false, "secret", 0},
+	{"secretid", 1, classWeak, true, false, "secret", 0},
+	{"secret_id", 1, classWeak, true, false, "secret", 0},
+	{"secret id", 1, classWeak, false, false, "secret", 0},
+	{"identified", 2, classStrong, false, true, "identified", 0}, // enti: SQL
+	{"privkey", 2, classStrong, true, false, "secret-key", 0},
+	{"add-mask", 2, classStrong, false, false, "secret", 0}, // of workflows
+	{"key", 0, classKey, false, false, "key", atEnd},
+	{"keys", 0, classKey, false, false, "key", atEnd},
+	{"token", 1, classWeak, true, false, "token", anywhere}, // oke
+	{"tokens", 1, classWeak, true, false, "token", 0},
+	{"auth", 1, classWeak, false, false, "auth", atEnd},                // uth
+	{"authorization", 1, classHeader, true, false, "authorization", 0}, // uth
+	{"bearer", 1, classWeak, false, false, "token", 0},                 // ear
+	{"credential", 4, classWeak, true, false, "credential", anywhere},  // ent
+	{"credentials", 7, classWeak, true, false, "credential", 0},        // ial
+	{"cookie", 3, classWeak, true, false, "cookie", anywhere},          // kie
+	{"signature", 3, classWeak, true, false, "signature", 0},           // nat
+	{"sig", 0, classWeak, false, false, "sig", 0},
+	{"dsn", 0, classWeak, false, false, "dsn", atEnd},
+	{"pat", 0, classWeak, false, false, "pat", 0},
+	{"salt", 1, classWeak, false, false, "secret", 0}, // alt
+	{"pepper", 1, classWeak, false, false, "secret", 0},
+	{"jwt", 0, classWeak, false, false, "token", 0},
+	{"pass", 0, classWeak, true, true, "password", atEnd},
+	{"totp", 0, classWeak, false, false, "secret", 0},
+	{"device_code", 5, classWeak, false, false, "token", 0},
+	{"code", 0, classNone, false, false, "query-code", 0},
 }
 
 // keywordRef is the ref of an index entry for a keyword of ours; those of a policy's names are
@@ -102,10 +149,10 @@ var qualifiers = [...]struct {
 		classNone, ""},
 	{"key", "api app application", classStrong, "api-key"},
 	{"key", "private secret access account shared signing encryption master storage preshared license security deploy service admin unseal " +
-		"recovery client consumer session decryption validation management auth role write read ingest", classStrong, "secret-key"},
+		"recovery client consumer session decryption validation management auth role write read ingest server machine", classStrong, "secret-key"},
 	{"token", "access auth refresh session api", classStrong, "token"},
 	{"token", "pad eos bos unk mask stop prompt completion total input output max cls sep next page continuation num sync delta cursor pagination " +
-		"scroll resume starting marker special new shift cached reasoning per end start",
+		"scroll resume starting marker special max_new num_new shift cached reasoning per end start",
 		classNone, ""},
 	{"pass", "com tres by sur over under en encom im tres bi", classNone, ""},
 	{"auth", "master", classStrong, "password"},
@@ -172,6 +219,7 @@ type nameInfo struct {
 	rule  string // what a placeholder says
 	noTag bool
 	shape int32 // 1 + the row of vendorNames
+	bare  bool  // it is a vendor's word and nothing else
 	outcome
 }
 
@@ -200,11 +248,16 @@ func (e *engine) readName(ks int, ent *entry, eof bool) nameInfo {
 		return nameInfo{} // a secret in queries only
 	}
 	end, base, o := nameEnd(v, ks, kw, ent.kind == eVendor, eof)
+	longer := false
+	if o == no && ent.kind == eName && ent.ref < 0 && keywords[-1-ent.ref].variable == anywhere {
+		end, o = variableEnd(v, ks, ks+len(kw), eof)
+		longer = true
+	}
 	if o != found {
 		return nameInfo{outcome: o}
 	}
 	start := ks
-	for start > 0 && ks-start < maxName && isIdent(v[start-1]) {
+	for start > e.nameEdge && ks-start < maxName && isIdent(v[start-1]) {
 		start--
 	}
 	start = unescapedStart(v, start, ks)
@@ -234,6 +287,7 @@ func (e *engine) readName(ks int, ent *entry, eof bool) nameInfo {
 			return nameInfo{} // inside another word
 		}
 		info.class, info.rule, info.shape = classShape, e.snap.rules[row.rule].id, ent.ref+1
+		info.bare = end-start == len(kw)
 	case ent.ref >= 0:
 		if globFold(e.set.cfg.Names[ent.ref], string(v[start:end])) {
 			info.class, info.rule = classExtra, "policy-name"
@@ -251,10 +305,37 @@ func (e *engine) readName(ks int, ent *entry, eof bool) nameInfo {
 			}
 		}
 	}
+	if longer && info.class != classNone {
+		info.class, info.shape = classKey, 0
+	}
 	if info.class == classNone {
 		return nameInfo{}
 	}
 	return info
+}
+
+// variableEnd finds the end of the name of an environment variable that goes on behind the word
+// that decides, as in API_TOKEN_PROD. What the collector takes for a secret is one in a text too.
+func variableEnd(v []byte, ks, p int, eof bool) (int, outcome) {
+	if p >= len(v) || v[p] != '_' && v[p] != 'S' || !isUpper(v[ks]) || ks > 0 && (isLower(v[ks-1]) || v[ks-1] == '-') {
+		return 0, no
+	}
+	from := p
+	for ; p < len(v) && p-ks < maxName && (isUpper(v[p]) || isDigit(v[p]) || v[p] == '_'); p++ {
+	}
+	if p == len(v) && !eof {
+		return 0, more
+	}
+	if p < len(v) && (isIdent(v[p]) || v[p] == '(') || endsIn(v[ks:p], exempt) || endsIn(v[ks:p], notInText) {
+		return 0, no
+	}
+	rest := bytes.ToLower(v[from:p])
+	for k := range keywords {
+		if bytes.Contains(rest, []byte(keywords[k].word)) {
+			return 0, no // which decides
+		}
+	}
+	return p, found
 }
 
 // vendorSays reports whether the rest of a name, from the vendor's word on, names a secret:
@@ -262,7 +343,7 @@ func (e *engine) readName(ks int, ent *entry, eof bool) nameInfo {
 func vendorSays(rest []byte, word string) bool {
 	rest = bytes.TrimRight(rest, "0123456789")
 	return len(rest) <= len(word) || endsInAny(rest, "key keys token tokens secret api auth access pat pass password pwd apikey credential "+
-		"credentials private com signature dsn sdk initialize license value")
+		"credentials private com signature dsn sdk initialize license value login")
 }
 
 // unescapedStart skips what is no part of a name: the letter of an escape, as in
@@ -312,7 +393,7 @@ func nameEnd(v []byte, ks int, kw string, vendor, eof bool) (int, string, outcom
 			}
 		}
 	}
-	if base == "" && !eof && kw == "key" && len(v)-end < len("_base64") && (end == len(v) || strings.IndexByte("_-bBdDmM", v[end]) >= 0) {
+	if base == "" && !eof && kw == "key" && len(v)-end < len("_base64") && !hasBreak(v[end:]) && (end == len(v) || strings.IndexByte("_-bBdDmM", v[end]) >= 0) {
 		return 0, "", more
 	}
 	if base == "" && end < len(v) && (v[end] == '_' || isUpper(v[end])) {
@@ -324,7 +405,7 @@ func nameEnd(v []byte, ks int, kw string, vendor, eof bool) (int, string, outcom
 			return 0, "", more
 		}
 		for _, suffix := range &valueWords {
-			if n := from + len(suffix); hasFold(v[from:], suffix) && (n == len(v) || !isLower(v[n])) {
+			if n := from + len(suffix); hasFold(v[from:], suffix) && (n == len(v) || !isLower(v[n])) && (suffix != "hash" || kw[0] == 'p') {
 				end = n
 				break
 			}
@@ -346,7 +427,7 @@ func nameEnd(v []byte, ks int, kw string, vendor, eof bool) (int, string, outcom
 	if !eof && (p >= len(v) || v[p] == '_' && len(v)-p < len("_string")) {
 		return 0, "", more
 	}
-	if p < len(v) && (v[p] == '_' || v[p] == '-' || v[p] == '/' || v[p] == '.' && p+1 < len(v) && isIdent(v[p+1])) {
+	if p < len(v) && (v[p] == '_' || v[p] == '-' || v[p] == '/' || v[p] == '.' && p+1 < len(v) && isIdent(v[p+1]) && v[p+1] != '.') {
 		return 0, "", no
 	}
 	if p < len(v) && v[p] == '.' && p+1 == len(v) && !eof {
@@ -391,12 +472,6 @@ func classify(v []byte, start, ks, end, keyword int, base string) (class, string
 		return classStrong, "secret-key", false
 	}
 	out, rule := row.class, row.rule
-	if len(whole) > len(kw) && whole[0]|0x20 == 'x' && whole[1] == '-' {
-		switch kw {
-		case "key", "keys", "token", "tokens", "secret", "secrets":
-			return classStrong, "header-key", false
-		}
-	}
 	known := qualified()
 	for _, k := range known.rows[keyword] {
 		q := &qualifiers[k]
@@ -406,7 +481,13 @@ func classify(v []byte, start, ks, end, keyword int, base string) (class, string
 		if q.class == classNone && !apart && q.word == "token" {
 			continue
 		}
+		if q.class != classNone && isHeaderKey(whole, kw) {
+			break
+		}
 		return q.class, q.rule, q.rule == "password"
+	}
+	if isHeaderKey(whole, kw) {
+		return classStrong, "header-key", false
 	}
 	inQuery := start > 0 && (v[start-1] == '?' || v[start-1] == '&')
 	switch kw {
@@ -427,7 +508,7 @@ func classify(v []byte, start, ks, end, keyword int, base string) (class, string
 			return classNone, "", false
 		}
 	case "pwd":
-		if string(whole) == "PWD" || string(whole) == "OLDPWD" {
+		if string(whole) == "OLDPWD" || string(whole) == "PWD" && (start == 0 || v[start-1] != ';') { // UID=a;PWD=b in ODBC
 			return classNone, "", false
 		}
 	case "pass":
@@ -453,6 +534,15 @@ func classify(v []byte, start, ks, end, keyword int, base string) (class, string
 	return out, rule, row.noTag
 }
 
+// isHeaderKey reports X-…-Key and its like.
+func isHeaderKey(name []byte, kw string) bool {
+	if len(name) <= len(kw) || name[0]|0x20 != 'x' || name[1] != '-' {
+		return false
+	}
+	kw = strings.TrimSuffix(kw, "s")
+	return kw == "key" || kw == "token" || kw == "secret"
+}
+
 // endsInAny reports whether text ends with one of the words, whatever joins them. Short
 // words must stand by themselves.
 func endsInAny(text []byte, words string) bool {
@@ -471,6 +561,69 @@ func endsInAny(text []byte, words string) bool {
 			return true
 		}
 		if w == "api" || w == "app" || w == "pub" || w == "o" || w == "auth" {
+			return true
+		}
+	}
+	return false
+}
+
+// nameKind is what the name of a variable says about its value.
+type nameKind uint8
+
+const (
+	nameOther nameKind = iota
+	nameSecret
+	nameURL
+	nameExempt // a path, an id or a limit of a secret
+)
+
+// addresses end the names of variables that hold a URL, exempt those that hold what belongs to
+// a secret and is none.
+const (
+	addresses = "_url _uri _proxy"
+	exempt    = "_file _path _dir _id _name _sock _ttl _public_key max_tokens"
+	// notInText do so in a text, where no user chose what is a secret.
+	notInText = "_url _uri _host _hash _sha _sha1 _sha256 _sha512 _digest _checksum _fingerprint _thumbprint _version _arn _type _count _length _size _kind _issuer _created _expires _ref _class"
+)
+
+// CredentialName reports whether the name of a variable says that its value is a
+// secret. A path, an id or a limit of a secret is none.
+func CredentialName(name string) bool { return secretNameKind(name) == nameSecret }
+
+// secretNameKind classifies the name of an environment variable, in any case.
+func secretNameKind(name string) nameKind {
+	n := []byte(name[:min(len(name), maxName)])
+	if hasFoldSuffix(n, "_b64") {
+		n = n[:len(n)-len("_b64")]
+	}
+	for k := range keywords {
+		kw := &keywords[k]
+		if kw.variable == 0 {
+			continue
+		}
+		for at := 0; at+len(kw.word) <= len(n); at++ {
+			if !hasFold(n[at:], kw.word) {
+				continue
+			}
+			if end := at + len(kw.word); kw.variable == atEnd && (end < len(n) || at == 0 || n[at-1] != '_' && !hasFoldSuffix(n[:at], "api")) {
+				continue
+			}
+			if endsIn(n, exempt) || bytes.Contains(bytes.ToUpper(n), []byte("MAX_TOKENS")) {
+				return nameExempt
+			}
+			return nameSecret
+		}
+	}
+	if endsIn(n, addresses) {
+		return nameURL
+	}
+	return nameOther
+}
+
+// endsIn reports whether a name ends with one of the words.
+func endsIn(name []byte, words string) bool {
+	for w := range strings.SplitSeq(words, " ") {
+		if hasFoldSuffix(name, w) {
 			return true
 		}
 	}

@@ -1,6 +1,9 @@
 package filter
 
-import "strings"
+import (
+	"bytes"
+	"strings"
+)
 
 const (
 	placeholderHead = "[REDACTED:"
@@ -41,6 +44,13 @@ func HasPlaceholder(text string) bool {
 			return true
 		}
 	}
+}
+
+// endsPlaceholder reports whether text, which ends with a bracket, ends with a placeholder.
+func endsPlaceholder(text []byte) bool {
+	text = text[max(0, len(text)-maxPlaceholder):]
+	i := bytes.LastIndex(text, []byte(placeholderHead))
+	return i >= 0 && bytes.IndexByte(text[i:], ']') == len(text)-i-1
 }
 
 func isTag(s string) bool {

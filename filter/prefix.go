@@ -106,7 +106,7 @@ func (m *runMemo) matchRule(v []byte, i, plen int, r *rule, eof bool) verdict {
 func (m *runMemo) match(v []byte, i, plen int, r *rule, eof bool) verdict {
 	switch r.check {
 	case checkJWT:
-		return matchJWT(v, i, r, eof)
+		return m.matchJWT(v, i, r, eof)
 	}
 	if r.regex != nil {
 		return matchRegex(v, i, r, eof)
@@ -175,6 +175,17 @@ func (m *runMemo) match(v []byte, i, plen int, r *rule, eof bool) verdict {
 	if r.check == checkPEMBase64 && !isPEMBase64(v[i:minEnd]) {
 		return verdict{}
 	}
+	if r.check == checkJWTBase64 {
+		if p == len(v) && !eof && p-i < maxRun { // the header may be longer than min
+			return verdict{outcome: more, loose: p-body < loosePrefix}
+		}
+		if !isJWTBase64(v[i:p]) {
+			return verdict{}
+		}
+	}
+	if inBase64(v, i, plen, p) {
+		return verdict{}
+	}
 	out := verdict{outcome: found, layer: layerPrefix, start: i, rule: r.id, learn: true}
 	if lastSet == setNone {
 		out.end = p
@@ -185,11 +196,22 @@ func (m *runMemo) match(v []byte, i, plen int, r *rule, eof bool) verdict {
 		if p == len(v) && !eof {
 			return verdict{outcome: more}
 		}
-		if p < len(v) && (set.has(v[p]) || isAlnum(v[p])) {
-			return verdict{}
+		if p < len(v) && v[p] == '.' { // of the sentence
+			if p+1 == len(v) && !eof {
+				return verdict{outcome: more}
+			}
+			if p+1 == len(v) || !set.has(v[p+1]) && !isAlnum(v[p+1]) {
+				out.end = p
+				return out
+			}
 		}
-		out.end = p
-		return out
+		if p < len(v) && (set.has(v[p]) || isAlnum(v[p])) {
+			return verdict{end: p} // unless a known value begins there
+		}
+		for p > minEnd && v[p-1] == '.' {
+			p--
+		}
+		return m.withTail(out, v, p, lastSet, eof)
 	}
 	if p-i < maxRun {
 		p = m.end(v, p, i+maxRun-p, lastSet)
@@ -201,8 +223,105 @@ func (m *runMemo) match(v []byte, i, plen int, r *rule, eof bool) verdict {
 	if p == len(v) && !eof {
 		return verdict{outcome: more}
 	}
+	for p > minEnd && v[p-1] == '.' { // of the sentence
+		p--
+	}
+	return m.withTail(out, v, p, lastSet, eof)
+}
+
+// withTail ends a token at p, or behind what follows if that belongs to it: issuers lengthen
+// their tokens and join parts of random characters, and half a token is not masked. A part is a
+// run of letters and digits behind a mark; words and numbers, as in names of files, are none.
+func (m *runMemo) withTail(out verdict, v []byte, p int, set setID, eof bool) verdict {
+	for p < len(v) {
+		c := v[p]
+		if c == '%' && set != setNone { // as URLs write the + / = of base64
+			if len(v)-p < 3 && !eof {
+				return verdict{outcome: more}
+			}
+			if mark := percentMark(v[p:]); mark == 0 || !sets[set].has(mark) {
+				break
+			}
+			if p = m.end(v, p+3, maxRun, set); p == len(v) && !eof {
+				return verdict{outcome: more}
+			}
+			continue
+		}
+		if c == '=' { // the padding of base64
+			q := p + 1
+			for q < len(v) && v[q] == '=' && q-p < 3 {
+				q++
+			}
+			if q == len(v) && !eof {
+				return verdict{outcome: more}
+			}
+			if q-p < 3 && (q == len(v) || !isAlnum(v[q])) {
+				p = q
+			}
+			break
+		}
+		if strings.IndexByte("-_.~+", c) < 0 {
+			break
+		}
+		q := p + 1
+		for q < len(v) && q-p <= maxTailWord && isAlnum(v[q]) {
+			q++
+		}
+		if q == len(v) && q-p <= maxTailWord && !eof {
+			return verdict{outcome: more}
+		}
+		part := v[p+1 : q]
+		if digits, upper, lower := tally(part); len(part) < minTail || digits == 0 || upper+lower == 0 || !unlikely(part) || readable(part) {
+			break
+		}
+		p = m.end(v, q, maxRun, setAlnum)
+		if p-q >= maxRun {
+			out.outcome, out.end, out.until = swallow, p, sets[setAlnum]
+			return out
+		}
+		if p == len(v) && !eof {
+			return verdict{outcome: more}
+		}
+	}
 	out.end = p
 	return out
+}
+
+// percentMark returns the mark of base64 that b begins with, escaped, or 0.
+func percentMark(b []byte) byte {
+	if len(b) < 3 {
+		return 0
+	}
+	switch string([]byte{b[1], b[2] | 0x20}) {
+	case "2b":
+		return '+'
+	case "2f":
+		return '/'
+	case "3d":
+		return '='
+	}
+	return 0
+}
+
+// minTail is how long a part that belongs to a token is at least; maxTailWord, how much of it is
+// judged.
+const (
+	minTail     = 6
+	maxTailWord = 24
+)
+
+// inBase64 reports whether a prefix of letters and digits at i is a part of base64: a plus stands
+// on one side of the token, and on the other a mark of base64 too.
+func inBase64(v []byte, i, plen, end int) bool {
+	if i == 0 || end >= len(v) || v[i-1] != '+' && v[end] != '+' {
+		return false
+	}
+	for _, c := range v[i : i+plen] {
+		if !isAlnum(c) {
+			return false
+		}
+	}
+	return strings.IndexByte("+/=", v[i-1]) >= 0 && strings.IndexByte("+/=", v[end]) >= 0
 }
 
 // matchAny returns the length of the longest alternative.
@@ -262,7 +381,7 @@ func matchRegex(v []byte, i int, r *rule, eof bool) verdict {
 // by hand as an example.
 func plausible(body []byte, r *rule) bool {
 	var seen byteSet
-	distinct, digits, run := 0, 0, 1
+	distinct, digits, run, same := 0, 0, 1, 1
 	for i, c := range body {
 		if !seen.has(c) {
 			seen[c>>6] |= 1 << (c & 63)
@@ -271,12 +390,19 @@ func plausible(body []byte, r *rule) bool {
 		if isDigit(c) {
 			digits++
 		}
-		if i > 0 && c == body[i-1]+1 {
+		if i > 0 && fold(c) == fold(body[i-1])+1 {
 			if run++; run >= 8 {
 				return false
 			}
 		} else {
 			run = 1
+		}
+		if i > 0 && c == body[i-1] && c != 'A' { // zero bytes are A in base64
+			if same++; same >= 12 {
+				return false
+			}
+		} else {
+			same = 1
 		}
 	}
 	need := int(r.distinct)
@@ -286,7 +412,7 @@ func plausible(body []byte, r *rule) bool {
 	if distinct < need || digits < int(r.digits) {
 		return false
 	}
-	return !isExample(body) && !(len(body) >= 12 && readable(body))
+	return !isExample(body) && !(len(body) >= 12 && digits < 3 && readable(body))
 }
 
 // isExample reports whether the text says that it stands for a secret.
@@ -297,7 +423,7 @@ func isExample(b []byte) bool {
 			if hasFold(b[i:], "example") {
 				return true
 			}
-		case 'x', 'X', '*', '.':
+		case 'x', 'X', '*', '.', '#':
 			if i+4 <= len(b) && b[i+1] == b[i] && b[i+2] == b[i] && b[i+3] == b[i] {
 				return true
 			}
@@ -312,7 +438,7 @@ func isExample(b []byte) bool {
 
 // matchJWT judges "eyJ…": base64url of a JSON header that names alg or enc, then
 // two dots (RFC 7515, RFC 7516).
-func matchJWT(v []byte, i int, r *rule, eof bool) verdict {
+func (m *runMemo) matchJWT(v []byte, i int, r *rule, eof bool) verdict {
 	if len(v)-i >= maxRun && bytes.IndexByte(v[i:i+maxRun], '.') < 0 {
 		return verdict{}
 	}
@@ -323,8 +449,13 @@ func matchJWT(v []byte, i int, r *rule, eof bool) verdict {
 		if v[p] == '.' {
 			if dots++; dots == 1 {
 				first = p
-				if !isJOSEHeader(v[i:first]) {
-					return verdict{}
+				if !isJOSEHeader(v[i:first]) { // what claims follow say as much
+					const claims = "eyJ"
+					if n := min(len(claims), len(v)-p-1); string(v[p+1:p+1+n]) != claims[:n] {
+						return verdict{}
+					} else if n < len(claims) && eof {
+						return verdict{}
+					}
 				}
 			}
 		}
@@ -350,7 +481,7 @@ func matchJWT(v []byte, i int, r *rule, eof bool) verdict {
 	if dots < 2 || out.end-first < 8 {
 		return verdict{}
 	}
-	return out
+	return m.withTail(out, v, out.end, setNone, eof) // some libraries pad; disclosures follow a ~
 }
 
 func isJOSEHeader(b []byte) bool {
@@ -364,6 +495,15 @@ func isJOSEHeader(b []byte) bool {
 	}
 	s := string(dec[:n])
 	return strings.HasPrefix(s, "{") && (strings.Contains(s, `"alg"`) || strings.Contains(s, `"enc"`))
+}
+
+// isJWTBase64 reports the base64 of a JWT: of "eyJ…", whose header says alg or enc.
+func isJWTBase64(b []byte) bool {
+	n := len(b) &^ 3
+	dec := make([]byte, base64.StdEncoding.DecodedLen(n))
+	m, err := base64.StdEncoding.Decode(dec, b[:n])
+	header, claims, ok := bytes.Cut(dec[:m], []byte("."))
+	return err == nil && ok && (isJOSEHeader(header) || bytes.HasPrefix(claims, []byte("eyJ")) && bytes.IndexByte(claims, '.') > 0)
 }
 
 func isPEMBase64(b []byte) bool {

@@ -8,8 +8,10 @@ func (w *Writer) openRegion() {
 		return
 	}
 	w.flushed = true
-	start := w.e.view.rawAt(w.e.region.start)
+	v := &w.e.view
+	start := v.rawAt(w.e.region.start)
 	w.regionAt = w.base + int64(start)
+	w.wide = v.wide != narrow && start+1 < len(v.raw) && v.raw[start+1] == 0
 	w.emit(start)
 }
 
@@ -28,13 +30,13 @@ func (w *Writer) closeRegion() {
 	switch {
 	case best.noTag:
 	case best.layer == layerKnown:
-		tag = w.set.tagOf([]byte(best.known))
+		tag = w.tagOf([]byte(best.known))
 	case value == nil:
 		if r.hash.n >= minTagged {
 			tag = r.hash.sum()
 		}
 	default:
-		tag = w.set.tagOf(value)
+		tag = w.tagOf(value)
 	}
 	if value != nil && best.start == r.start && best.end == r.end && w.set.allowed(value) {
 		w.flushed = false
@@ -43,14 +45,21 @@ func (w *Writer) closeRegion() {
 		if at := w.base + int64(end); w.sniff.inStretch(w.regionAt) {
 			w.stars(at - w.regionAt)
 		} else {
-			w.sendWhole(appendPlaceholder(nil, best.rule, tag))
-		}
-		if !w.sniff.inStretch(w.regionAt) {
-			var rest []byte
-			if w.out < end {
-				rest = w.sequences(max(w.out, 0), end)
+			text := appendPlaceholder(w.holder[:0], best.rule, tag)
+			w.holder = text
+			w.collect(end)
+			after := append(w.moves, w.colours...)
+			if r.start > 0 && e.view.vis[r.start-1] == esc {
+				text = append([]byte{' '}, text...) // ESC [ would begin a sequence
 			}
-			w.pend = append(w.pend, joinSequences(w.colours, rest)...)
+			if w.wide {
+				text = interleave(text)
+				if len(after) > 0 {
+					after = append([]byte{0}, interleave(after)...)
+				}
+			}
+			w.sendWhole(text)
+			w.pend = append(w.pend, after...)
 		}
 		w.out = max(w.out, end)
 		w.note(best, tag, w.base+int64(end))
@@ -59,8 +68,25 @@ func (w *Writer) closeRegion() {
 			e.snap = w.set.current()
 		}
 	}
+	e.edge = r.end
 	e.region = region{}
-	w.flushed, w.colours = false, nil
+	w.flushed, w.colours, w.moves = false, nil, nil
+}
+
+// maxTags is how many tags a stream remembers: what is printed once is often printed again.
+const maxTags = 256
+
+// tagOf returns the tag of a value.
+func (w *Writer) tagOf(value []byte) string {
+	if tag, ok := w.tags[string(value)]; ok {
+		return tag
+	}
+	tag := w.set.tagOf(value)
+	if w.tags == nil || len(w.tags) >= maxTags {
+		w.tags = make(map[string]string)
+	}
+	w.tags[string(value)] = tag
+	return tag
 }
 
 // stars stands for a region of a binary stretch, whose length has to stay.
@@ -74,44 +100,44 @@ func (w *Writer) stars(n int64) {
 	}
 }
 
-// sequences returns the escape sequences of a replaced stretch that the screen
-// still needs: colours from the last reset on, and movements. Erasing a line
-// after what is no longer there would erase the placeholder.
-func (w *Writer) sequences(from, to int) []byte {
-	var out []byte
-	raw := w.e.view.raw[from:to]
-	for i := 0; i < len(raw); i++ {
-		if raw[i] != esc || i+1 == len(raw) || raw[i+1] != '[' {
+// collect drops raw bytes of the open region up to to, but for the escape sequences that the
+// screen still needs: colours from the last reset on, and movements. Erasing a line after what
+// is no longer there would erase the placeholder. It takes one sequence after the other, so
+// that the result does not depend on how many are there at once.
+func (w *Writer) collect(to int) {
+	if to <= w.out {
+		return
+	}
+	raw := w.e.view.raw[max(w.out, 0):to]
+	w.out = to
+	if w.wide {
+		raw = bytes.ReplaceAll(raw, []byte{0}, nil)
+	}
+	for {
+		i := bytes.IndexByte(raw, esc)
+		if i < 0 || i+1 == len(raw) {
+			return
+		}
+		if raw = raw[i+1:]; raw[0] != '[' {
 			continue
 		}
-		j := i + 2
+		j := 1
 		for j < len(raw) && raw[j] >= 0x20 && raw[j] <= 0x3f {
 			j++
 		}
 		if j == len(raw) {
-			break
+			return
 		}
-		switch seq := raw[i : j+1]; {
-		case raw[j] == 'm' && (string(seq) == "\x1b[m" || string(seq) == "\x1b[0m"):
-			out = append(out[:0], seq...)
-		case raw[j] != 'K' && raw[j] >= 0x40 && len(out) < maxSeq:
-			out = append(out, seq...)
+		seq := "\x1b" + string(raw[:j+1])
+		switch end := raw[j]; {
+		case end == 'm' && (seq == "\x1b[m" || seq == "\x1b[0m"):
+			w.colours = append(w.colours[:0], seq...)
+		case end == 'm' && len(w.colours)+len(seq) <= maxSeq:
+			w.colours = append(w.colours, seq...)
+		case end != 'm' && end != 'K' && end >= 0x40 && len(w.moves)+len(seq) <= maxSeq:
+			w.moves = append(w.moves, seq...)
 		}
-		i = j
 	}
-	return out
-}
-
-// joinSequences joins the sequences of two stretches: a reset in the second ends what the first
-// did.
-func joinSequences(first, second []byte) []byte {
-	if len(first) == 0 || bytes.HasPrefix(second, []byte("\x1b[m")) || bytes.HasPrefix(second, []byte("\x1b[0m")) {
-		return second
-	}
-	if len(first)+len(second) > maxSeq {
-		return first
-	}
-	return append(first, second...)
 }
 
 // note counts a finding.

@@ -1,6 +1,7 @@
 package filter
 
 import (
+	"bytes"
 	"regexp"
 	"regexp/syntax"
 	"strings"
@@ -53,6 +54,7 @@ const (
 	leftWord   leftSide = iota // no letter or digit
 	leftAny                    // anything
 	leftDigits                 // eight digits, which are no secret
+	leftStart                  // nor a mark that joins words: the prefix is a word that others end with
 )
 
 // maxLookback is how much may stand before a tell-tale, and is held back for it.
@@ -80,6 +82,8 @@ func (r *rule) fits(v []byte, i int) bool {
 	switch r.left {
 	case leftAny:
 		return true
+	case leftStart:
+		return leftOK(v, i) && (i == 0 || strings.IndexByte("_-.", v[i-1]) < 0)
 	case leftDigits:
 		if i < 8 {
 			return false
@@ -100,6 +104,7 @@ const (
 	checkNone checkID = iota
 	checkJWT
 	checkPEMBase64
+	checkJWTBase64
 )
 
 func checkByName(name string) (checkID, bool) {
@@ -110,6 +115,8 @@ func checkByName(name string) (checkID, bool) {
 		return checkJWT, true
 	case "pem-base64":
 		return checkPEMBase64, true
+	case "jwt-base64":
+		return checkJWTBase64, true
 	}
 	return checkNone, false
 }
@@ -147,8 +154,10 @@ func compileRule(r *Rule) (rule, error) {
 		out.left = leftAny
 	case "digits":
 		out.left = leftDigits
+	case "start":
+		out.left = leftStart
 	default:
-		return fail("left is neither word, digits nor any")
+		return fail("left is neither word, start, digits nor any")
 	}
 	switch r.End {
 	case "", "run":
@@ -240,6 +249,11 @@ func compileRule(r *Rule) (rule, error) {
 			return fail("a body that ends with a literal ends exactly")
 		}
 	}
+	for i := range len(r.Alphabet) {
+		if c := r.Alphabet[i]; isAlnum(c) || last == setNone || !sets[last].has(c) {
+			return fail("the body ends before a " + string(rune(c)) + " of the documented alphabet")
+		}
+	}
 	if limit := 512; !out.exact && least > limit || total > 4096 {
 		return fail("longer than may be held back")
 	}
@@ -307,9 +321,10 @@ var vendorMarks = sync.OnceValue(func() *wordMarks {
 	return m
 })
 
-// vendorAt returns 1 + the first row of vendorNames for one of the words of a name, or 0.
+// vendorAt returns 1 + the first row of vendorNames for one of the words of a name, or for two
+// of them side by side, as in message_bird and newRelic, or 0.
 func (m *wordMarks) vendorAt(name []byte) int32 {
-	rows := vendorNames[:]
+	from, end := -1, 0 // the word before
 	for i := 0; i < len(name); {
 		if !isAlnum(name[i]) {
 			i++
@@ -319,21 +334,42 @@ func (m *wordMarks) vendorAt(name []byte) int32 {
 		for j < len(name) && isAlnum(name[j]) && !(isUpper(name[j]) && isLower(name[j-1])) {
 			j++
 		}
-		if j-i >= 4 && m.has(name[i:j]) {
-			lo, hi := 0, len(rows)
-			for lo < hi {
-				m := int(uint(lo+hi) >> 1)
-				if compareFold(name[i:j], rows[m].word) > 0 {
-					lo = m + 1
-				} else {
-					hi = m
-				}
-			}
-			if lo < len(rows) && compareFold(name[i:j], rows[lo].word) == 0 {
-				return int32(lo + 1)
+		if row := m.vendor(name[i:j]); row > 0 {
+			return row
+		}
+		if from >= 0 && i-end <= 1 && j-from < maxVendor {
+			var both [maxVendor]byte
+			n := copy(both[:], name[from:end])
+			n += copy(both[n:], name[i:j])
+			if row := m.vendor(both[:n]); row > 0 {
+				return row
 			}
 		}
+		from, end = i, j
 		i = j
+	}
+	return 0
+}
+
+// maxVendor is longer than any vendor's word.
+const maxVendor = 41
+
+// vendor returns 1 + the first row of vendorNames for a word, or 0.
+func (m *wordMarks) vendor(word []byte) int32 {
+	if len(word) < 4 || !m.has(word) {
+		return 0
+	}
+	lo, hi := 0, len(vendorNames)
+	for lo < hi {
+		m := int(uint(lo+hi) >> 1)
+		if compareFold(word, vendorNames[m].word) > 0 {
+			lo = m + 1
+		} else {
+			hi = m
+		}
+	}
+	if lo < len(vendorNames) && compareFold(word, vendorNames[lo].word) == 0 {
+		return int32(lo + 1)
 	}
 	return 0
 }
@@ -345,7 +381,7 @@ func (m *wordMarks) has(word []byte) bool {
 
 // whole reports whether all of a value has the shape of r.
 func (r *rule) whole(val []byte) bool {
-	if n := len(val); n < 12 {
+	if len(val) < 12 || bytes.ContainsAny(val, "-_.") && readable(val) {
 		return false
 	}
 	m := matchRule(val, 0, 0, r, true)

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -59,10 +60,53 @@ func TestGenerated(t *testing.T) {
 	}
 }
 
+// settings are the twelve of filter.md §17.3: where a token (‹›) stands in what tools print, and
+// a value under its vendor's name («»).
+var settings = []struct{ name, token, value string }{
+	{"bare", "‹›", "« key ‹›"},
+	{"env", "TOKEN=‹›\n", "«_API_KEY=‹›\n"},
+	{"json", `{"k":"‹›","n":1}`, `{"«_api_key":"‹›","n":1}`},
+	{"nested", `{"a":"{\"k\":\"‹›\"}"}`, `{"a":"{\"«Token\":\"‹›\"}"}`},
+	{"yaml", "k: ‹›\nb: 1\n", "«:\n  «_secret: ‹›\nb: 1\n"},
+	{"header", "X-Auth: ‹›\r\nA: b\r\n", "X-«-Token: ‹›\r\nA: b\r\n"},
+	{"url", "https://h.example/?k=‹›&b=c", "https://h.example/?«_key=‹›&b=c"},
+	{"quoted", "'‹›' x", "«.secret = '‹›' x"},
+	{"diff", "+‹›\n-old\n", "+«_token: ‹›\n-old\n"},
+	{"crlf", "‹›\r\nb\r\n", "«_key=‹›\r\nb\r\n"},
+	{"coloured", "\x1b[32m‹›\x1b[0m\n", "«_key=\x1b[32m‹›\x1b[0m\n"},
+	{"punctuation", "(‹›), <‹›>; ‹›.", "(«_key=\"‹›\"), <«_token>‹›</«_token>; «_secret: ‹›,"},
+	{"escaped", "a\\n‹›\\nb", "a\\n«_key=‹›\\nb"},
+	{"percent", "x%3D‹›%26", "«_key%3D‹›%26b%3Dc"},
+	{"element", "<v>\n  ‹›\n</v>\n", "<«Token>\n  ‹›\n</«Token>\n"},
+	{"argument", "f(\"k\", \"‹›\")", "f(\"«_KEY\", \"‹›\")"},
+}
+
+// draws expands a template until it has n tokens that r accepts: some draws lack the digits or
+// letters that it needs.
+func draws(t *testing.T, r *Rule, template string, n int) []string {
+	t.Helper()
+	var out []string
+	c := compiled(t, *r)
+	for seed := uint64(0); len(out) < n && seed < 200; seed++ {
+		token, err := ExpandTemplate(template, seed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.matches(token, r.Prefix) {
+			out = append(out, token)
+		}
+	}
+	if len(out) < n {
+		t.Errorf("%s: %d of %d draws of %s are tokens", r.ID, len(out), n, template)
+	}
+	return out
+}
+
+// TestRules: five tokens of each example are masked in each setting, whole and with nothing
+// beside them, however the writes are cut; counters pass.
 func TestRules(t *testing.T) {
-	settings := []string{"%s", "TOKEN=%s\n", `{"k":"%s","n":1}`, `{"a":"{\"k\":\"%s\"}"}`, "k: %s\n", "X-Auth: %s\r\nA: b\r\n",
-		"https://h/?k=%s&b=c", "'%s' x", "+%s\n-old\n", "%s\r\n", "\x1b[32m%s\x1b[0m\n", "(%s), <%s>", "a\\n%s\\nb", "x%%3D%s%%26"}
 	s := testSet(t, Config{NoMemory: true})
+	placeholder := regexp.MustCompile(`\[REDACTED:[^\]]*\]`)
 	for _, r := range readRules(t) {
 		if _, err := CheckRule(&r); err != nil {
 			t.Error(err)
@@ -71,27 +115,36 @@ func TestRules(t *testing.T) {
 			t.Errorf("%s: no ref or vendor", r.ID)
 		}
 		for _, template := range r.Examples {
-			for seed := range uint64(3) {
-				token, err := ExpandTemplate(template, seed)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if !compiled(t, r).matches(token, r.Prefix) {
-					continue // this draw lacks the digits or letters the rule needs
-				}
+			for k, token := range draws(t, &r, template, 5) {
 				for _, setting := range settings {
+					if setting.name == "percent" && strings.ContainsAny(token, "?&") {
+						continue // the mark would be escaped too
+					}
+					text := setting.token
 					if len(r.Names) > 0 {
-						setting = named(setting, r.Names[0])
+						text = strings.ReplaceAll(setting.value, "«", r.Names[k%len(r.Names)])
+						if setting.name == "env" {
+							text = strings.ToUpper(text)
+						}
 					}
 					if r.Left == "digits" {
-						setting = strings.ReplaceAll(setting, "%s", "12345678%s")
+						text = strings.ReplaceAll(text, "‹", "12345678‹")
 					}
-					text := strings.ReplaceAll(setting, "%s", token)
-					text = strings.ReplaceAll(text, "%%", "%")
+					want := text
+					text = strings.ReplaceAll(text, "‹›", token)
 					out := filterAll(t, s, text)
-					// Before a colon that is part of the tell-tale the id may stay.
-					if strings.Contains(out, token) || !strings.Contains(out, "[REDACTED:") {
-						t.Errorf("%s in %q: %q", r.ID, setting, out)
+					if got := placeholder.ReplaceAllString(out, "‹›"); got != want {
+						if r.Left == "digits" && got == strings.ReplaceAll(want, "12345678", "") {
+							continue // a name hides the public part too
+						}
+						t.Errorf("%s, %s: %q\ngot  %q\nwant %q", r.ID, setting.name, text, out, want)
+					}
+					if k == 0 {
+						for _, size := range [...]int{1, 7} {
+							if cut := filterCuts(t, s, text, size); cut != out {
+								t.Errorf("%s, %s in pieces of %d: %q\ngot  %q\nwant %q", r.ID, setting.name, size, text, cut, out)
+							}
+						}
 					}
 				}
 			}
@@ -108,19 +161,35 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// named puts a vendor's name before the value of a setting, in the writing that fits it.
-func named(setting, name string) string {
-	switch {
-	case strings.HasPrefix(setting, "https:"):
-		return "https://h/?" + name + "_key=%s&b=c"
-	case strings.Contains(setting, `\"k\"`):
-		return `{"a":"{\"` + name + `Token\":\"%s\"}"}`
-	case strings.Contains(setting, `"k"`):
-		return `{"` + name + `_api_key":"%s","n":1}`
-	case strings.HasPrefix(setting, "'"):
-		return name + ".secret = '%s' x"
+// TestNoTail: what a mark joins to a token goes with it, if it is as random: no row masks the
+// first half of a token.
+func TestNoTail(t *testing.T) {
+	s := testSet(t, Config{NoMemory: true})
+	for _, r := range readRules(t) {
+		if len(r.Prefix) == 0 || r.Left == "digits" || strings.Contains(r.Prefix[0], "/") || len(r.Body) > 0 && r.Body[len(r.Body)-1].Set == "" {
+			continue // a literal at the end ends the token
+		}
+		token := draws(t, &r, r.Examples[0], 1)[0]
+		for n, mark := range []string{"-", "_", ".", "~", "+", "="} {
+			tail, err := ExpandTemplate("{alnum:20}", uint64(n))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if mark == "=" {
+				tail = ""
+			}
+			text := "'" + token + mark + tail + "' next-words.txt"
+			out := filterAll(t, s, text)
+			if masked := strings.Contains(out, "[REDACTED:"); masked && !strings.HasSuffix(out, "]' next-words.txt") {
+				t.Errorf("%s: %q leaves a tail: %q", r.ID, text, out)
+			}
+		}
+		if last := r.Body[len(r.Body)-1].Set; !strings.HasPrefix(last, "token") && last != "base64url" && last != "path" && r.Check == "" {
+			if out := filterAll(t, s, token+".tar.gz "+token+"~bak.\n"); strings.Contains(out, "[REDACTED:") && !(strings.Contains(out, "].tar.gz ") && strings.HasSuffix(out, "]~bak.\n")) {
+				t.Errorf("%s: a word behind the token is masked: %q", r.ID, out)
+			}
+		}
 	}
-	return strings.ToUpper(name) + "_TOKEN=%s\n"
 }
 
 func compiled(t *testing.T, r Rule) *rule {
@@ -151,6 +220,7 @@ func TestBadRules(t *testing.T) {
 		"left":            func(r *Rule) { r.Left = "x" },
 		"end":             func(r *Rule) { r.End = "x" },
 		"check":           func(r *Rule) { r.Check = "x" },
+		"alphabet":        func(r *Rule) { r.Alphabet = "-" },
 		"no examples":     func(r *Rule) { r.Examples = nil },
 		"bad example":     func(r *Rule) { r.Examples = []string{"abc_"} },
 		"bad counter":     func(r *Rule) { r.Counter = []string{"abc_{hex:12}"} },

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"unicode/utf8"
 
 	"github.com/atip-dev/atip-exec/internal/errcode"
 )
@@ -93,7 +94,7 @@ func NewSet(cfg Config, known Known, key TagKey) (*Set, error) {
 		}
 		sn.entries = append(sn.entries, entry{text: word, ref: int32(i), kind: eName})
 	}
-	sn.entries = append(sn.entries, entry{text: "://", kind: eURL}, entry{text: "data:", kind: eData}, entry{text: "data\":", kind: eData},
+	sn.entries = append(sn.entries, entry{text: "://", kind: eURL}, entry{text: "data:", kind: eData}, entry{text: "data\":", kind: eData}, entry{text: "value\":", kind: eValue, off: 2}, entry{text: " value=\"", kind: eValue, off: 3},
 		entry{text: ":5432:", kind: eFlag}, entry{text: ":3306:", kind: eFlag}, entry{text: ":*:", kind: eFlag})
 	for k := range flags {
 		sn.entries = append(sn.entries, entry{text: flags[k].flag, kind: eFlag})
@@ -145,13 +146,12 @@ func (s *Set) addKnown(sn *snapshot, values []knownValue) {
 		id := int32(len(sn.values) - 1)
 		forms(kv.value, func(text string, base64 bool) {
 			need := func(piece string, last bool) {
-				if seen[piece] || total+len(piece) > maxNeedleBytes || len(sn.entries)+20 >= maxEntries {
+				if seen[piece] || total+len(piece) > maxNeedleBytes || len(sn.entries)+maxWritings >= maxEntries {
 					return
 				}
 				seen[piece] = true
 				total += len(piece)
-				sn.needles = append(sn.needles, needle{text: piece, value: id, base64: base64 && last})
-				sn.entries = appendStarts(sn.entries, piece, int32(len(sn.needles)-1))
+				sn.addNeedle(needle{text: piece, value: id, base64: base64 && last, plain: isPlainText(piece)})
 			}
 			if len(text) <= maxNeedle {
 				need(text, true)
@@ -160,42 +160,51 @@ func (s *Set) addKnown(sn *snapshot, values []knownValue) {
 			for start := 0; ; start += chunk - chunkOverlap {
 				piece := text[start:]
 				if len(piece) <= chunk {
-					need(text[len(text)-chunk:], true)
-					need(text[len(text)-chunk+chunkOverlap/2:], true)
+					need(fromRune(text, len(text)-chunk), true)
+					need(fromRune(text, len(text)-chunk+chunkOverlap/2), true)
 					return
 				}
 				// A line may break near the beginning of one of two.
-				need(piece[:chunk], false)
-				need(piece[chunkOverlap/2:chunk], false)
+				need(fromRune(piece[:chunk], 0), false)
+				need(fromRune(piece[:chunk], chunkOverlap/2), false)
 			}
 		})
 	}
 }
 
+// fromRune returns text from at on, or from the next whole character.
+func fromRune(text string, at int) string {
+	for at < len(text) && !utf8.RuneStart(text[at]) {
+		at++
+	}
+	return text[at:]
+}
+
 // maxNeedleBytes bounds all forms of all values.
 const maxNeedleBytes = 4 << 20
 
-// appendStarts appends an entry for each three bytes with which a match of text
-// may start: white space stands for any white space.
-func appendStarts(out []entry, text string, ref int32) []entry {
-	if !isSpace(text[1]) && !isSpace(text[2]) {
-		return append(out, entry{text: text, ref: ref, kind: eKnown})
+// maxWritings is how many entries one needle may have.
+const maxWritings = 2048
+
+// addNeedle adds a needle and an entry for each way to write its beginning.
+func (sn *snapshot) addNeedle(nd needle) {
+	sn.needles = append(sn.needles, nd)
+	ref := int32(len(sn.needles) - 1)
+	if nd.plain {
+		sn.entries = append(sn.entries, entry{text: nd.text, ref: ref, kind: eKnown})
+		return
 	}
-	const spaces = " \t\n\r"
-	rest := strings.TrimLeft(text[1:], spaces)
-	for i := range len(spaces) {
-		if !isSpace(text[1]) {
-			out = append(out, entry{text: text[:2] + spaces[i:i+1], ref: ref, kind: eKnown})
-			continue
+	from := len(sn.entries)
+	writings(nd.text, func(text string) {
+		for k := from; k < len(sn.entries); k++ {
+			if sn.entries[k].text == text {
+				return
+			}
 		}
-		if rest != "" {
-			out = append(out, entry{text: text[:1] + spaces[i:i+1] + rest[:1], ref: ref, kind: eKnown})
+		if len(sn.entries)-from < maxWritings {
+			sn.entries = append(sn.entries, entry{text: text, ref: ref, kind: eKnown})
 		}
-		for j := range len(spaces) {
-			out = append(out, entry{text: text[:1] + spaces[i:i+1] + spaces[j:j+1], ref: ref, kind: eKnown})
-		}
-	}
-	return out
+	})
 }
 
 // allowed reports whether policy lets this value through.
@@ -222,7 +231,7 @@ func (s *Set) learn(value []byte, name string, tagged bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	old := s.snap.Load()
-	if s.learned >= maxLearned || s.bytes+len(value) > maxLearnedBytes || len(old.entries)+20 > maxEntries {
+	if s.learned >= maxLearned || s.bytes+len(value) > maxLearnedBytes || len(old.entries)+maxWritings > maxEntries {
 		return
 	}
 	text := string(value)
@@ -242,8 +251,8 @@ func (s *Set) learn(value []byte, name string, tagged bool) {
 		val.value = text
 	}
 	sn.values = append(slices.Clip(old.values), val)
-	sn.needles = append(slices.Clip(old.needles), needle{text: text, value: int32(len(sn.values) - 1)})
-	sn.entries = appendStarts(slices.Clip(old.entries), text, int32(len(sn.needles)-1))
+	sn.needles, sn.entries = slices.Clip(old.needles), slices.Clip(old.entries)
+	sn.addNeedle(needle{text: text, value: int32(len(sn.values) - 1), plain: isPlainText(text)})
 	s.snap.Store(sn)
 }
 

@@ -51,6 +51,9 @@ const (
 	setTokenTilde
 	setPath
 	setAny64 // both base64 alphabets and the padding
+	setTokenEq
+	setTokenDotEq
+	setAny64List // joined by commas
 	setCount
 )
 
@@ -74,6 +77,9 @@ var sets = [setCount]byteSet{
 	setTokenTilde: {bitsDigit | bitsDash | bitsDot, bitsLetter | bitsScore | 1<<('~'-64)},
 	setPath:       {bitsDigit | bitsDash | bitsDot | bitsSlash, bitsLetter | bitsScore},
 	setAny64:      {bitsDigit | bitsPlus | bitsSlash | bitsEqual | bitsDash, bitsLetter | bitsScore},
+	setTokenEq:    {bitsDigit | bitsDash | bitsEqual, bitsLetter | bitsScore},
+	setAny64List:  {bitsDigit | bitsPlus | bitsSlash | bitsEqual | bitsDash | 1<<',', bitsLetter | bitsScore},
+	setTokenDotEq: {bitsDigit | bitsDash | bitsDot | bitsEqual, bitsLetter | bitsScore},
 }
 
 // setByName is the inverse of the names in rules/*.jsonc.
@@ -115,6 +121,14 @@ func setByName(name string) (setID, bool) {
 		return setTokenTilde, true
 	case "path":
 		return setPath, true
+	case "any64":
+		return setAny64, true
+	case "any64list":
+		return setAny64List, true
+	case "tokeneq":
+		return setTokenEq, true
+	case "tokendoteq":
+		return setTokenDotEq, true
 	}
 	return setNone, false
 }

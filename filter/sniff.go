@@ -25,7 +25,8 @@ const (
 
 // sniffer finds the stretches of a stream.
 type sniffer struct {
-	n        int64 // bytes seen
+	units    *wideUnit // while the stream is UTF-16
+	n        int64     // bytes seen
 	head     [16]byte
 	counts   bool  // control bytes of this block
 	from     int64 // since here
@@ -176,20 +177,23 @@ func isMagic(b []byte) bool {
 
 // route sends bytes to the text filter, and those of a stretch where policy says.
 func (w *Writer) route(p []byte) {
-	s := &w.sniff
-	if w.wide != nil {
-		w.cleanWide(p)
-		return
-	}
 	if w.text {
 		w.clean(p)
 		return
 	}
-	if w.set.cfg.Binary == BinaryBlock {
-		w.block(p)
+	if w.startsWide(p) {
 		return
 	}
-	if w.startsWide(p) {
+	if p = w.cleanWide(p); len(p) > 0 {
+		w.cleanNarrow(p)
+	}
+}
+
+// cleanNarrow takes what is not UTF-16.
+func (w *Writer) cleanNarrow(p []byte) {
+	s := &w.sniff
+	if w.set.cfg.Binary == BinaryBlock {
+		w.block(p)
 		return
 	}
 	for rest := p; len(rest) > 0; {
@@ -295,10 +299,6 @@ func (w *Writer) settle() {
 
 // finish ends the stream, whatever kind it was.
 func (w *Writer) finish() {
-	if w.wide != nil {
-		w.endWide()
-		return
-	}
 	w.endHead()
 	s := &w.sniff
 	if s.waiting() {

@@ -24,6 +24,12 @@ func (e *engine) judgeValue(c *candidate, eof bool) verdict {
 		return e.judgePgpass(c, eof)
 	case formNear:
 		return e.judgeNear(c, eof)
+	case formItem:
+		return e.judgeItem(c, eof)
+	case formPairs:
+		return e.judgePair(c, eof)
+	case formBefore:
+		return e.judgeBefore(c, eof)
 	}
 	if v[p] == bs || v[p] == esc {
 		return verdict{} // such a byte left while it was not yet known to be visible
@@ -40,18 +46,11 @@ func (e *engine) judgeValue(c *candidate, eof bool) verdict {
 			return undecided(eof, true)
 		}
 	}
-	if v[p] == '&' { // the rest of =&gt;
-		const arrow = "&gt;"
-		n := min(len(arrow), len(v)-p)
-		if string(v[p:p+n]) == arrow[:n] && (n == len(arrow) || !eof) {
-			if n < len(arrow) {
-				return verdict{outcome: more, loose: true}
-			}
-			for p += n; p < len(v) && v[p] == ' ' && p-c.at < maxDistance; p++ {
-			}
-			if p == len(v) {
-				return undecided(eof, true)
-			}
+	switch v[p] {
+	case '&', '!', '*':
+		q, o := skipMark(v, p, eof)
+		if p = q; o == more || p == len(v) {
+			return undecided(eof, true)
 		}
 	}
 	term, o := encodedQuote(v, p, eof)
@@ -71,6 +70,9 @@ func (e *engine) judgeValue(c *candidate, eof bool) verdict {
 		f = formEncoded
 	} else if q, qc, d := readQuote(v, p); q > p {
 		p, quote, depth = q, qc, int(d)
+		if quote == '"' && d == 0 && p+1 < len(v) && v[p] == '"' && isAlnum(v[p+1]) {
+			p++ // doubled, as CSV and PowerShell do
+		}
 		if f != formHeader && f != formCookie && f != formUser {
 			f = formQuoted
 		}
@@ -137,7 +139,7 @@ func (e *engine) judgeValue(c *candidate, eof bool) verdict {
 	}
 	c.then = end
 	val := v[p:end]
-	if f == formQuoted && (end == len(v) || v[end] == '\n') {
+	if f == formQuoted && done && (end == len(v) || v[end] == '\n') {
 		// The quote did not close on its line: it may have closed a string before.
 		g.quoted = false
 		if len(val) > 0 && val[0] == '+' {
@@ -147,7 +149,7 @@ func (e *engine) judgeValue(c *candidate, eof bool) verdict {
 	if done {
 		val = trimValue(val, f)
 	}
-	if c.doubt == onlyLine {
+	if c.doubt == onlyLine || c.doubt == lone {
 		if p+len(val) < len(v) && quote == 0 && strings.IndexByte("\n\r\"'", v[end]) < 0 || bytes.IndexByte(val, ' ') >= 0 {
 			return verdict{}
 		}
@@ -157,13 +159,13 @@ func (e *engine) judgeValue(c *candidate, eof bool) verdict {
 	}
 	r := verdict{outcome: found, layer: layerContext, start: p, end: p + len(val), rule: c.rule, noTag: c.noTag,
 		learn: len(val) >= 12 && (c.class == classHeader || c.class == classStrong)}
-	if c.shape > 0 && done && (c.doubt < unsure || c.doubt == literal) {
+	if c.shape > 0 && done && (c.doubt < unsure || c.doubt == literal) && !(c.bare && (isHex(val) || isUUID(val))) {
 		if id, ok := e.shaped(c.shape, val); ok {
 			r.layer, r.learn, r.rule, r.noTag = layerPrefix, true, id, false
 			return r
 		}
 	}
-	if c.class == classShape {
+	if c.class == classShape || c.noID && isUUID(val) {
 		return verdict{}
 	}
 	if run >= 0 && e.nested.spent(p, run) {
@@ -182,6 +184,30 @@ func (e *engine) judgeValue(c *candidate, eof bool) verdict {
 	return r
 }
 
+// judgeItem judges the next element of a list: behind a comma, or a dash on a line of its own.
+func (e *engine) judgeItem(c *candidate, eof bool) verdict {
+	s := scan{v: e.view.vis, p: c.at, eof: eof}
+	s.quote()
+	comma := s.p < len(s.v) && s.v[s.p] == ','
+	if comma {
+		s.p++
+	}
+	lines := s.space()
+	dash := !comma && lines == 1 && s.v[s.p-1] == ' ' && s.lit("- ")
+	quoted := s.quoted()
+	if s.short || !s.more() {
+		return undecided(eof, true)
+	}
+	if !dash && !(comma && quoted) {
+		return verdict{}
+	}
+	item := *c
+	item.at, item.form, item.then = s.p, formPlain, 0
+	r := e.judgeValue(&item, eof)
+	c.then = item.then
+	return r
+}
+
 // judgeNear judges a run of bytes.
 func (e *engine) judgeNear(c *candidate, eof bool) verdict {
 	v, p := e.view.vis, c.at
@@ -192,7 +218,19 @@ func (e *engine) judgeNear(c *candidate, eof bool) verdict {
 	if q == len(v) && !eof && q-p < maxJudged {
 		return verdict{outcome: more, loose: q-p < loosePrefix || !unlikely(v[p:q])}
 	}
+	if k := bytes.IndexByte(v[p:q], '=') + 1; k > 1 && letters(v[p:p+k-1]) {
+		p += k // Value=…
+	}
 	val := v[p:q]
+	if n := min(len(placeholderHead), len(v)-q); n > 0 && string(v[q:q+n]) == placeholderHead[:n] {
+		if n < len(placeholderHead) && !eof {
+			return verdict{outcome: more, loose: !unlikely(val)}
+		}
+		return verdict{} // a part of something longer, which was no value as a whole
+	}
+	if q+1 == len(v) && !eof && strings.IndexByte(":./@", v[q]) >= 0 {
+		return verdict{outcome: more, loose: !unlikely(val)} // what follows decides whether it ends here
+	}
 	if len(val) < minNear || len(val) >= maxJudged || p > 0 && strings.IndexByte(":./@", v[p-1]) >= 0 || q < len(v) && strings.IndexByte(":./@", v[q]) >= 0 && q+1 < len(v) && v[q+1] > ' ' ||
 		!e.set.passes(val, gate{class: c.class, doubt: c.doubt, rule: c.rule}) {
 		return verdict{}
@@ -209,9 +247,14 @@ func undecided(eof, loose bool) verdict {
 
 // next returns the value that follows in the same header.
 func (c *candidate) next(v []byte) (candidate, bool) {
-	if (c.form == formData || c.form == formRow) && c.then > c.at {
+	if (c.form == formData || c.form == formRow || c.form == formPairs) && c.then > c.at {
 		n := *c
 		n.at, n.then = c.then, 0
+		return n, true
+	}
+	if c.list && c.then > c.at && c.number < maxItems {
+		n := *c
+		n.at, n.then, n.form, n.number = c.then, 0, formItem, c.number+1
 		return n, true
 	}
 	if c.class != classCookie || c.then == 0 || c.then >= len(v) || v[c.then] != ';' {
@@ -221,6 +264,9 @@ func (c *candidate) next(v []byte) (candidate, bool) {
 	n.at, n.then = c.then+1, 0
 	return n, true
 }
+
+// maxItems is how many elements of a list are followed.
+const maxItems = 64
 
 // mayLearn reports whether a value is so unlike a word or code that looking for it
 // elsewhere cannot hit ordinary text: names of types stand behind private_key: too.
@@ -242,7 +288,7 @@ func (e *engine) shaped(shape int32, val []byte) (string, bool) {
 
 // brackets quote too: long strings of Lua, and what a diff by words took away or added. The
 // values are as long as the marks that end them.
-var brackets = [...]struct{ open, end string }{{"[[", "]]"}, {"[-", "-]"}, {"{+", "+}"}}
+var brackets = [...]struct{ open, end string }{{"[[", "]]"}, {"[-", "-]"}, {"{+", "+}"}, {"q{", "}"}, {"q(", ")"}}
 
 func bracketQuote(v []byte, p int, eof bool) (string, outcome) {
 	if p+1 == len(v) {
@@ -259,11 +305,32 @@ func bracketQuote(v []byte, p int, eof bool) (string, outcome) {
 	return "", no
 }
 
+// marks stand between an operator and its value: the rest of =&gt;, a tag in YAML, the end of bold
+// type in Markdown.
+var marks = [...]string{"&gt;", "!!str ", "!!binary ", "** "}
+
+// skipMark skips a mark at p and the blanks behind it.
+func skipMark(v []byte, p int, eof bool) (int, outcome) {
+	for _, m := range &marks {
+		n := min(len(m), len(v)-p)
+		if string(v[p:p+n]) != m[:n] || n < len(m) && eof {
+			continue
+		}
+		if n < len(m) {
+			return p, more
+		}
+		for p += n; p < len(v) && v[p] == ' '; p++ {
+		}
+		return p, found
+	}
+	return p, no
+}
+
 // encodedQuote reports an escaped quote at p, and what ends the value.
 func encodedQuote(v []byte, p int, eof bool) (string, outcome) {
 	switch v[p] {
 	case '&', '%', '\\':
-	case '[', '{':
+	case '[', '{', 'q':
 		return bracketQuote(v, p, eof)
 	default:
 		return "", no
@@ -577,7 +644,7 @@ func trimValue(val []byte, f form) []byte {
 	for len(val) > 0 {
 		switch c := val[len(val)-1]; c {
 		case ',', ';', '.', ':', ' ', '\t':
-		case ')', ']', '}':
+		case ')', ']', '}', '>':
 			open := byte('(')
 			if c != ')' {
 				open = c - 2
@@ -613,7 +680,7 @@ func (e *engine) judgeURL(c *candidate, eof bool) verdict {
 	if q == len(v) && !eof && q-p < maxValue {
 		return verdict{outcome: more, loose: at < 0 && looksLikeHost(v[p:q])}
 	}
-	if at < 0 {
+	if at < 0 || bytes.Contains(v[p:at], []byte(placeholderHead)) {
 		return verdict{}
 	}
 	r := verdict{outcome: found, layer: layerContext, end: at, rule: c.rule, noTag: true}

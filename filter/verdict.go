@@ -42,7 +42,17 @@ type verdict struct {
 	loose      bool    // more: at a pause these bytes may go out
 }
 
+// unspaced are the bytes that go with a secret which was too long to wait for.
+func unspaced() byteSet {
+	all := byteSet{^uint64(0), ^uint64(0), ^uint64(0), ^uint64(0)}
+	return all.without("\x00\t\n\r \"'`<>")
+}
+
 const (
+	// maxHeld bounds the raw bytes that wait for one verdict, together with those of a run before
+	// it (maxRunHeld) and a sequence behind it (maxSeq): 8 KiB in all.
+	maxHeld    = 6400
+	maxRunHeld = 512
 	// maxRun is the length from which a token is swallowed.
 	maxRun = 1024
 	// maxValue is how long a context value may stay undecided.

@@ -10,12 +10,18 @@ import "bytes"
 // of an overstrike X BS X. The payload of OSC, DCS and their like is visible, its
 // introducer and terminator are visible as ESC and so close every candidate: a
 // hyperlink is scanned like a line of its own.
+//
+// In UTF-16 the zero half of a unit is invisible too. Everything else stays visible, so that
+// what follows in one byte a character is read as well.
 type view struct {
 	raw   []byte
 	vis   []byte
 	segs  []seg // ascending; the first covers vis[0]
 	state escState
 	seqAt int // raw index of the ESC or BS under judgement
+	wide  wideOrder
+	half  bool // the first byte of a unit is there
+	first byte // that
 }
 
 // seg maps a run of visible bytes to raw ones: vis+k is at raw+k.
@@ -37,7 +43,7 @@ const (
 	so  = 0x0e
 	si  = 0x0f
 	// maxSeq is where a sequence without end is text again.
-	maxSeq = 4096
+	maxSeq = 1024
 )
 
 // show makes raw[from:to] visible.
@@ -55,6 +61,10 @@ func (v *view) show(from, to int) {
 func (v *view) add(p []byte) {
 	i := len(v.raw)
 	v.raw = append(v.raw, p...)
+	if v.wide != narrow {
+		v.addWide(i)
+		return
+	}
 	var next [4]int // of ESC, BS, SO, SI; -1 unknown
 	for k := range next {
 		next[k] = -1
@@ -85,6 +95,45 @@ func (v *view) add(p []byte) {
 			v.state, v.seqAt = afterBS, j
 		}
 		i = j + 1
+	}
+}
+
+// addWide reads the units from i on. The zero half of a big-endian unit is judged with the
+// other one.
+func (v *view) addWide(i int) {
+	for ; i < len(v.raw); i++ {
+		c := v.raw[i]
+		if v.half = !v.half; v.half {
+			if v.first = c; c != 0 || v.wide == little {
+				v.addByte(i)
+			}
+			continue
+		}
+		switch {
+		case v.first == 0 && c == 0 && v.wide == big:
+			v.addByte(i - 1)
+		case v.first != 0 && c == 0 && v.wide == little:
+			continue
+		}
+		v.addByte(i)
+	}
+}
+
+// addByte makes one byte visible, or part of a sequence.
+func (v *view) addByte(i int) {
+	for v.state != ground {
+		if v.sequence(i) > i {
+			return
+		}
+	}
+	switch v.raw[i] {
+	case esc:
+		v.state, v.seqAt = afterEsc, i
+	case bs:
+		v.state, v.seqAt = afterBS, i
+	case so, si:
+	default:
+		v.show(i, i+1)
 	}
 }
 
@@ -148,10 +197,18 @@ func (v *view) rawAt(i int) int {
 
 // visAt returns how many visible bytes stand before the raw index to.
 func (v *view) visAt(to int) int {
-	k := len(v.segs)
-	for k > 0 && v.segs[k-1].raw > to {
-		k--
+	if n := len(v.segs); n > 0 && v.segs[n-1].raw <= to { // mostly the end is asked for
+		return min(v.segs[n-1].vis+to-v.segs[n-1].raw, len(v.vis))
 	}
+	lo, hi := 0, len(v.segs)
+	for lo < hi {
+		if m := int(uint(lo+hi) >> 1); v.segs[m].raw <= to {
+			lo = m + 1
+		} else {
+			hi = m
+		}
+	}
+	k := lo
 	if k == 0 {
 		return 0
 	}
@@ -160,6 +217,14 @@ func (v *view) visAt(to int) int {
 		end = v.segs[k].vis
 	}
 	return min(v.segs[k-1].vis+to-v.segs[k-1].raw, end)
+}
+
+// decided is the number of raw bytes of which it is known whether they are visible.
+func (v *view) decided() int {
+	if v.state != ground {
+		return v.seqAt
+	}
+	return len(v.raw)
 }
 
 // rawEnd returns the raw index after the visible byte i-1.
@@ -179,6 +244,9 @@ func (v *view) drop(cut, keep int) int {
 	}
 	if v.state != ground {
 		rawCut = min(rawCut, v.seqAt)
+	}
+	if v.half {
+		rawCut = max(min(rawCut, len(v.raw)-1), 0)
 	}
 	k := 0
 	for k+1 < len(v.segs) && v.segs[k+1].vis <= cut {

@@ -36,14 +36,15 @@ type Writer struct {
 	base     int64 // of view.raw[0] in the stream
 	lines    int64 // newlines before base
 	pend     []byte
-	colours  []byte // sequences of the open region that went before it closed
-	flushed  bool   // the bytes before the open region are out
+	colours  []byte // sequences of the open region
+	moves    []byte
+	wide     bool // it is written in UTF-16
+	flushed  bool // the bytes before the open region are out
 	regionAt int64
 	text     bool // never binary
 	keep     bool
 	sniff    sniffer
 	head     wideHead
-	wide     *utf16Stream
 	err      error // of dst
 	failed   error // of the engine
 	closed   bool
@@ -52,6 +53,8 @@ type Writer struct {
 	report   Report
 	findings []Finding
 	counts   map[Redaction]int64
+	tags     map[string]string // by value
+	holder   []byte            // the placeholder under way
 }
 
 func newWriter(s *Set, dst io.Writer, stream Stream) *Writer {
@@ -134,10 +137,7 @@ func (w *Writer) release() {
 		if e.mode == inArmour {
 			keep = v.rawEnd(e.arm.bodyEnd)
 		}
-		if keep > w.out {
-			w.colours = joinSequences(w.colours, w.sequences(w.out, keep))
-			w.out = keep
-		}
+		w.collect(keep)
 		w.flush()
 		return
 	}
@@ -176,9 +176,6 @@ func (w *Writer) send(b []byte) {
 	if w.err != nil || len(b) == 0 {
 		return
 	}
-	if w.wide != nil {
-		b = w.wide.widen(b)
-	}
 	n, err := w.dst.Write(b)
 	w.report.BytesOut += int64(n)
 	if err == nil && n < len(b) {
@@ -189,7 +186,7 @@ func (w *Writer) send(b []byte) {
 
 // sendWhole hands over a piece that must not be cut.
 func (w *Writer) sendWhole(b []byte) {
-	if w.atomic == nil || w.wide != nil {
+	if w.atomic == nil {
 		w.pend = append(w.pend, b...)
 		return
 	}
@@ -284,7 +281,7 @@ func (w *Writer) Close() (err error) {
 
 // EndRecord ends a document: what follows is judged afresh.
 func (w *Writer) EndRecord() (err error) {
-	if w.err != nil || w.failed != nil || w.closed || w.wide != nil || w.sniff.inside {
+	if w.err != nil || w.failed != nil || w.closed || w.e.view.wide != narrow || w.sniff.inside {
 		return w.err
 	}
 	defer func() {

@@ -5,8 +5,11 @@ package redactcorpus
 
 import (
 	"bytes"
+	"encoding/base64"
 	"fmt"
 	"hash/fnv"
+	"html"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -19,81 +22,114 @@ import (
 
 // Record is one text of a corpus: what a command prints, or a line without secrets.
 type Record struct {
+	Family  string // what its kind of output belongs to; scores are given by family
+	File    string // where it stands
 	Name    string // the command, or the kind of a negative
 	Text    []byte
 	Secrets []Span // what has to go; none in a negative
-	Unseen  bool   // kept apart while the filter is worked on
+	Unseen  bool   // held out: from a file that nobody who changes the filter looks at
 }
+
+// Part is the part of the corpora that a record belongs to, by how much the filter was worked
+// on with it: earlier sets, open, held out.
+func (r *Record) Part() string {
+	switch {
+	case r.Unseen:
+		return HeldOut
+	case r.File == "benign.txt" || r.Family == earlier:
+		return Earlier
+	}
+	return Open
+}
+
+// The parts of the corpora.
+const (
+	Earlier = "earlier sets" // read again and again while the filter was changed
+	Open    = "open"         // written before it was known what the filter does with it
+	HeldOut = "held out"     // so too, and not read since
+)
+
+// earlier is the family of outputs whose heads name none.
+const earlier = "earlier sets"
 
 // Span is a half-open range of bytes.
 type Span struct{ From, To int }
 
-// unseenOneIn is the share of the records that is kept apart, chosen by a digest of
-// their names.
-const unseenOneIn = 4
+// heldOut begins the name of a file whose records are held out.
+const heldOut = "unseen-"
 
 var controls = strings.NewReplacer("␛", "\x1b", "␀", "\x00", "␍", "\r", "␉", "\t", "⏎", "\n")
 
-// Outputs reads outputs-*.txt of dir and expands them with a seed.
+// Outputs reads outputs*.txt and unseen-outputs*.txt of dir and expands them with a seed.
 func Outputs(dir string, seed uint64) ([]Record, error) {
-	names, err := filepath.Glob(filepath.Join(dir, "outputs-*.txt"))
-	if err != nil {
-		return nil, err
-	}
-	slices.Sort(names)
-	var out []Record
-	for _, name := range names {
-		data, err := os.ReadFile(name)
-		if err != nil {
-			return nil, err
-		}
-		for i, part := range strings.Split(string(data), "\n=== ") {
+	return read(dir, "outputs*.txt", func(data string, add func(family, head, body string) error) error {
+		for i, part := range strings.Split("\n"+data, "\n=== ") {
 			head, body, _ := strings.Cut(part, "\n")
 			if i == 0 {
-				if !strings.HasPrefix(part, "=== ") {
-					continue // the comment
-				}
-				head = strings.TrimPrefix(head, "=== ")
+				continue // the comment
 			}
 			if !strings.HasSuffix(body, "\n") {
 				body += "\n"
 			}
-			r, err := expand(head, body, seed)
-			if err != nil {
-				return nil, fmt.Errorf("%s: %s: %w", name, head, err)
+			family, _, ok := strings.Cut(head, ": ")
+			if !ok {
+				family = earlier
 			}
-			out = append(out, r)
+			if err := add(family, head, body); err != nil {
+				return fmt.Errorf("%s: %w", head, err)
+			}
 		}
-	}
-	return out, nil
+		return nil
+	}, seed)
 }
 
-// Negatives reads benign.txt of dir: one record for each line, and for each pair of a
-// line that begins with @.
+// Negatives reads benign*.txt and unseen-benign*.txt of dir: one record for each line, and for
+// each pair of a line that begins with @.
 func Negatives(dir string, seed uint64) ([]Record, error) {
-	data, err := os.ReadFile(filepath.Join(dir, "benign.txt"))
-	if err != nil {
-		return nil, err
-	}
-	var out []Record
-	kind := ""
-	for line := range strings.Lines(string(data)) {
-		line = strings.TrimSuffix(line, "\n")
-		head, isHead := strings.CutPrefix(line, "=== ")
-		switch {
-		case isHead:
-			kind = head
-			continue
-		case line == "" || strings.HasPrefix(line, "# ") && kind == "":
-			continue
-		}
-		for _, text := range pairs(line) {
-			r, err := expand(kind, text+"\n", seed)
-			if err != nil {
-				return nil, fmt.Errorf("benign.txt: %s: %w", line, err)
+	return read(dir, "benign*.txt", func(data string, add func(family, head, body string) error) error {
+		kind := ""
+		for line := range strings.Lines(data) {
+			line = strings.TrimSuffix(line, "\n")
+			head, isHead := strings.CutPrefix(line, "=== ")
+			switch {
+			case isHead:
+				kind = head
+				continue
+			case line == "" || strings.HasPrefix(line, "# ") && kind == "":
+				continue
 			}
-			r.Unseen = unseen(text)
-			out = append(out, r)
+			for _, text := range pairs(line) {
+				if err := add(kind, kind, text+"\n"); err != nil {
+					return fmt.Errorf("%s: %w", line, err)
+				}
+			}
+		}
+		return nil
+	}, seed)
+}
+
+func read(dir, pattern string, parse func(string, func(family, head, body string) error) error, seed uint64) ([]Record, error) {
+	var out []Record
+	for _, prefix := range [...]string{"", heldOut} {
+		names, err := filepath.Glob(filepath.Join(dir, prefix+pattern))
+		if err != nil {
+			return nil, err
+		}
+		slices.Sort(names)
+		for _, name := range names {
+			data, err := os.ReadFile(name)
+			if err != nil {
+				return nil, err
+			}
+			err = parse(string(data), func(family, head, body string) error {
+				r, err := expand(head, body, seed)
+				r.Family, r.File, r.Unseen = family, filepath.Base(name), prefix == heldOut
+				out = append(out, r)
+				return err
+			})
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", name, err)
+			}
 		}
 	}
 	return out, nil
@@ -116,44 +152,34 @@ func pairs(line string) []string {
 	return out
 }
 
-func unseen(name string) bool {
-	h := fnv.New32a()
-	h.Write([]byte(name))
-	return h.Sum32()%unseenOneIn == 0
-}
-
 var template = regexp.MustCompile(`\{([A-Za-z0-9]+):(\d+)\}`)
 
-// expand replaces the templates and notes where the marked secrets lie.
+// expand replaces the templates and notes where the marked secrets lie. The end of the name
+// may say how the text is encoded: @crlf, @utf16 or @utf16bom.
 func expand(name, text string, seed uint64) (Record, error) {
-	r := Record{Name: name, Unseen: unseen(name)}
+	name, encoding, _ := strings.Cut(name, " @")
+	r := Record{Name: name}
 	h := fnv.New64a()
 	h.Write([]byte(name))
 	state := h.Sum64() + seed
 	var failed error
 	text = template.ReplaceAllStringFunc(text, func(t string) string {
 		state = state*6364136223846793005 + 1442695040888963407
-		m := template.FindStringSubmatch(t)
-		switch m[1] {
-		case "pw":
-			return password(state >> 20)
-		case "uuid":
-			n, _ := strconv.Atoi(m[2])
-			t = "{hex:8}-{hex:4}-4{hex:3}-a{hex:3}-{hex:12}"
-			state += uint64(n)
-		}
-		s, err := filter.ExpandTemplate(t, state>>8)
+		s, err := fill(template.FindStringSubmatch(t), state)
 		if err != nil {
 			failed = err
 		}
 		return s
 	})
 	text = controls.Replace(text)
+	if encoding == "crlf" {
+		text = strings.ReplaceAll(text, "\n", "\r\n")
+	}
 	for {
 		before, rest, ok := strings.Cut(text, "‹")
 		r.Text = append(r.Text, before...)
 		if !ok {
-			return r, failed
+			break
 		}
 		secret, after, ok := strings.Cut(rest, "›")
 		if !ok {
@@ -164,6 +190,111 @@ func expand(name, text string, seed uint64) (Record, error) {
 		r.Secrets = append(r.Secrets, Span{from, len(r.Text)})
 		text = after
 	}
+	switch encoding {
+	case "", "crlf":
+	case "utf16", "utf16bom":
+		if err := r.widen(encoding == "utf16bom"); err != nil && failed == nil {
+			failed = err
+		}
+	default:
+		return r, fmt.Errorf("unknown encoding %q", encoding)
+	}
+	return r, failed
+}
+
+// widen makes the text UTF-16LE, as PowerShell writes it to a file.
+func (r *Record) widen(bom bool) error {
+	shift := 0
+	if bom {
+		shift = 2
+	}
+	var wide []byte
+	if bom {
+		wide = append(wide, 0xff, 0xfe)
+	}
+	for _, c := range r.Text {
+		if c >= 0x80 {
+			return fmt.Errorf("only ASCII can be widened")
+		}
+		wide = append(wide, c, 0)
+	}
+	for i := range r.Secrets {
+		r.Secrets[i].From = r.Secrets[i].From*2 + shift
+		r.Secrets[i].To = r.Secrets[i].To*2 + shift
+	}
+	r.Text = wide
+	return nil
+}
+
+// fill makes the text of one template. What filter.ExpandTemplate does not know is composed
+// here: passwords and what tools make of them.
+func fill(m []string, state uint64) (string, error) {
+	seed := state >> 8
+	n, err := strconv.Atoi(m[2])
+	if err != nil {
+		return "", err
+	}
+	b64 := base64.StdEncoding.EncodeToString
+	switch m[1] {
+	case "pw":
+		return password(state >> 20), nil
+	case "hard": // with what has to be escaped somewhere
+		return hard(state), nil
+	case "hardpct":
+		return url.QueryEscape(hard(state)), nil
+	case "hardjson":
+		return strings.Trim(strconv.Quote(hard(state)), `"`), nil
+	case "hardxml":
+		return html.EscapeString(hard(state)), nil
+	case "phrase":
+		return phrase(state >> 12), nil
+	case "basic":
+		return b64([]byte("deploy:" + password(state>>20))), nil
+	case "b64pw":
+		return b64([]byte(password(state >> 20))), nil
+	case "b64tok":
+		token, err := filter.ExpandTemplate("{alnum:32}", seed)
+		return b64([]byte(token)), err
+	case "jwt":
+		parts, err := filter.ExpandTemplate("{alnum:12} {alnum:20} {base64url:171}", seed)
+		kid, rest, _ := strings.Cut(parts, " ")
+		sub, signature, _ := strings.Cut(rest, " ")
+		header := base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"RS256","kid":"` + kid + `","typ":"JWT"}`))
+		claims := base64.RawURLEncoding.EncodeToString([]byte(`{"iss":"https://sso.example.org","sub":"` + sub + `","exp":1746180000}`))
+		return header + "." + claims + "." + signature, err
+	case "hexpairs":
+		digits, err := filter.ExpandTemplate("{hex:"+strconv.Itoa(2*n)+"}", seed)
+		return paired(digits), err
+	case "uuid":
+		return filter.ExpandTemplate("{hex:8}-{hex:4}-4{hex:3}-a{hex:3}-{hex:12}", seed+uint64(n))
+	}
+	return filter.ExpandTemplate(m[0], seed)
+}
+
+// paired puts a colon between bytes in hexadecimal.
+func paired(digits string) string {
+	var pairs []string
+	for i := 0; i+1 < len(digits); i += 2 {
+		pairs = append(pairs, digits[i:i+2])
+	}
+	return strings.Join(pairs, ":")
+}
+
+// hard makes a password that no format carries as it is.
+func hard(n uint64) string {
+	const marks = `&"\<@/+%#`
+	return password(n>>20) + string(marks[n>>40%uint64(len(marks))]) + password(n>>28) + string(marks[n>>44%uint64(len(marks))]) + "7"
+}
+
+// phrase makes a passphrase of words.
+func phrase(n uint64) string {
+	words := strings.Fields("marble otter canyon flute ginger harbor velvet copper meadow lantern pepper saddle walnut ribbon thunder violet")
+	var picked []string
+	for range 4 {
+		picked = append(picked, words[n%16])
+		n = n/16 ^ n<<5*2654435761
+	}
+	return strings.Join(picked, "-") + strconv.Itoa(int(n%10))
 }
 
 // password makes one as people choose them: syllables, digits, a mark; or the output of a
@@ -205,6 +336,12 @@ type Score struct {
 	Missed, Excess          []string // for the one who works on the filter
 }
 
+// Taken is a range of bytes that a filter took, and the rule it named.
+type Taken struct {
+	Span
+	Rule string
+}
+
 // Add scores one record. Known values play no part: only rules, armour and context are
 // measured.
 func (s *Score) Add(set *filter.Set, r *Record) error {
@@ -216,19 +353,29 @@ func (s *Score) Add(set *filter.Set, r *Record) error {
 	if err := w.Close(); err != nil {
 		return err
 	}
+	var taken []Taken
+	for _, f := range w.Report().Findings {
+		taken = append(taken, Taken{Span{int(f.Start), int(f.End)}, f.Rule})
+	}
+	s.Count(r, taken)
+	return nil
+}
+
+// Count scores what any filter took from a record.
+func (s *Score) Count(r *Record, taken []Taken) {
 	gone := make([]bool, len(r.Text))
 	s.Records++
-	for _, f := range w.Report().Findings {
+	for _, f := range taken {
 		s.Findings++
 		hit := false
 		for _, sp := range r.Secrets {
-			hit = hit || int(f.Start) < sp.To && int(f.End) > sp.From
+			hit = hit || f.From < sp.To && f.To > sp.From
 		}
 		if !hit {
 			s.FalseFindings++
-			s.Excess = append(s.Excess, fmt.Sprintf("%s: %s %q in %.160q", r.Name, f.Rule, r.Text[f.Start:f.End], around(r.Text, int(f.Start))))
+			s.Excess = append(s.Excess, fmt.Sprintf("%s: %s %q in %.160q", r.Name, f.Rule, r.Text[f.From:f.To], around(r.Text, f.From)))
 		}
-		for i := f.Start; i < f.End; i++ {
+		for i := f.From; i < f.To; i++ {
 			gone[i] = true
 		}
 	}
@@ -255,7 +402,6 @@ func (s *Score) Add(set *filter.Set, r *Record) error {
 			s.Over++
 		}
 	}
-	return nil
 }
 
 func around(text []byte, at int) []byte { return text[max(0, at-70):min(len(text), at+60)] }

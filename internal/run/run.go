@@ -15,6 +15,7 @@ import (
 	"github.com/atip-dev/atip-exec/internal/permit"
 	"github.com/atip-dev/atip-exec/internal/plan"
 	"github.com/atip-dev/atip-exec/internal/priming"
+	"github.com/atip-dev/atip-exec/internal/record"
 	"github.com/atip-dev/atip-exec/internal/status"
 	"github.com/atip-dev/atip-exec/policy"
 	"github.com/atip-dev/atip-exec/sandbox"
@@ -117,6 +118,9 @@ func Run(inv plan.Invocation, m caller.Machine, out Output) *Result {
 	}
 	if sink.Wanted() {
 		r.Status.Argv = x.cleanAll(r.Status.Argv)
+		if x.cleaning != nil {
+			r.Status.Filter = record.Filter(x.cleaning, x.reports, x.bounds)
+		}
 	}
 	if werr := sink.Write(r.Status); werr != nil && r.Fault == nil {
 		r.Fault, r.ExitCode = fault.From(werr), fault.From(werr).Exit

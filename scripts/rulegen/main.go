@@ -152,17 +152,28 @@ func setConst(name string) string {
 		return "setTokenTilde"
 	case "base64pad":
 		return "setBase64Pad"
+	case "any64list":
+		return "setAny64List"
+	case "tokeneq":
+		return "setTokenEq"
+	case "tokendoteq":
+		return "setTokenDotEq"
 	}
 	return "set" + strings.ToUpper(name[:1]) + name[1:]
 }
 
-// rarest returns the offset of the three letters of a word that are rarest in words. The index
-// looks at a fourth if there is one.
-func rarest(word string, words []byte) int {
-	best, at := math.MaxInt, 0
+// rarest returns the offset of the three letters of a word that are rarest in words, and of those
+// that no word has, where pairs of letters are rarest. The index looks at a fourth if there is one.
+func rarest(word string, words []byte, cost *[28 * 28]byte) int {
+	best, least, at := math.MaxInt, 0, 0
 	for i := 0; i+3 <= len(word) && i < 200; i++ {
-		if n := bytes.Count(words, []byte(word[i:min(i+4, len(word))])); n < best {
-			best, at = n, i
+		part := word[i:min(i+4, len(word))]
+		n, sum := bytes.Count(words, []byte(part)), 0
+		for k := 1; k < len(part); k++ {
+			sum += int(cost[letterClass(part[k-1])*28+letterClass(part[k])])
+		}
+		if len(part) == 4 && (n < best || n == best && sum > least) {
+			best, least, at = n, sum, i
 		}
 	}
 	return at
@@ -211,6 +222,8 @@ func rulesSource(rules []filter.Rule, words []byte) []byte {
 			b.WriteString(", left: leftAny")
 		case "digits":
 			b.WriteString(", left: leftDigits")
+		case "start":
+			b.WriteString(", left: leftStart")
 		}
 		if len(r.Lookback) > 0 {
 			l := r.Lookback[0]
@@ -234,6 +247,8 @@ func rulesSource(rules []filter.Rule, words []byte) []byte {
 			b.WriteString(", check: checkJWT")
 		case "pem-base64":
 			b.WriteString(", check: checkPEMBase64")
+		case "jwt-base64":
+			b.WriteString(", check: checkJWTBase64")
 		}
 		b.WriteString("},\n")
 		for _, p := range r.Prefix {
@@ -255,29 +270,55 @@ func rulesSource(rules []filter.Rule, words []byte) []byte {
 	}
 	b.WriteString("}\n\nvar vendorNames = [...]vendorName{\n")
 	slices.SortStableFunc(names, func(x, y prefix) int { return strings.Compare(x.text, y.text) })
+	list := strings.Fields(string(words))
+	cost := bigramCost(list)
 	for _, n := range names {
-		fmt.Fprintf(&b, "{%q, %d, %d, %v},\n", n.text, rarest(n.text, words), n.rule, rules[n.rule].Confidence == "high")
+		fmt.Fprintf(&b, "{%q, %d, %d, %v},\n", n.text, rarest(n.text, words, cost), n.rule, rules[n.rule].Confidence == "high" || rules[n.rule].Confidence != "low" && !slices.Contains(list, n.text))
 	}
 	fmt.Fprintf(&b, "}\n\n// longestLookback is how much of a run is held back for a tell-tale.\nconst longestLookback = %d\n", longest)
 	return b.Bytes()
 }
 
-// wordsSource writes the word list, and the cost of each pair of letters in words
-// joined by nothing, - and _, in eighths of a bit.
+// wordsSource writes the word list and the cost of each pair of letters.
 func wordsSource(words []byte) []byte {
 	var b bytes.Buffer
 	b.WriteString(header)
 	list := strings.Fields(string(words))
 	fmt.Fprintf(&b, "// wordList is sorted, one word a line.\nconst wordList = %q\n\n", strings.Join(list, "\n")+"\n")
-	class := func(c byte) int {
-		switch {
-		case c >= 'a' && c <= 'z':
-			return int(c-'a') + 1
-		case c >= '0' && c <= '9':
-			return 27
+	cost := bigramCost(list)
+	means := make([]float64, 0, len(list))
+	for _, w := range list {
+		if len(w) < 6 {
+			continue
 		}
-		return 0
+		sum, prev := 0, 0
+		for i := range len(w) {
+			sum += int(cost[prev*28+letterClass(w[i])])
+			prev = letterClass(w[i])
+		}
+		means = append(means, float64(sum)/float64(len(w)))
 	}
+	slices.Sort(means)
+	limit := int(math.Ceil(means[len(means)*99/100]))
+	fmt.Fprintf(&b, "// bigramCost holds the cost of byte class j after i at i*28+j.\nconst bigramCost = %q\n\n", string(cost[:]))
+	fmt.Fprintf(&b, "// unlikelyCost is the mean cost that 99 of 100 words stay below.\nconst unlikelyCost = %d\n", limit)
+	return b.Bytes()
+}
+
+// letterClass is 1 to 26 for letters, 27 for digits, else 0.
+func letterClass(c byte) int {
+	switch {
+	case c >= 'a' && c <= 'z':
+		return int(c-'a') + 1
+	case c >= '0' && c <= '9':
+		return 27
+	}
+	return 0
+}
+
+// bigramCost returns the cost of each pair of byte classes in words joined by nothing, - and _,
+// in eighths of a bit.
+func bigramCost(list []string) *[28 * 28]byte {
 	var count [28][28]float64
 	for i := range count {
 		for j := range count[i] {
@@ -287,8 +328,8 @@ func wordsSource(words []byte) []byte {
 	for _, w := range list {
 		prev := 0
 		for i := range len(w) {
-			count[prev][class(w[i])]++
-			prev = class(w[i])
+			count[prev][letterClass(w[i])]++
+			prev = letterClass(w[i])
 		}
 		count[prev][0]++
 	}
@@ -298,7 +339,7 @@ func wordsSource(words []byte) []byte {
 		count[27][i] += 4
 	}
 	count[27][27], count[27][0] = 60, 60
-	var cost [28 * 28]byte
+	cost := new([28 * 28]byte)
 	for i := range count {
 		total := 0.0
 		for _, n := range count[i] {
@@ -308,23 +349,7 @@ func wordsSource(words []byte) []byte {
 			cost[i*28+j] = byte(min(120, math.Round(-8*math.Log2(n/total))))
 		}
 	}
-	means := make([]float64, 0, len(list))
-	for _, w := range list {
-		if len(w) < 6 {
-			continue
-		}
-		sum, prev := 0, 0
-		for i := range len(w) {
-			sum += int(cost[prev*28+class(w[i])])
-			prev = class(w[i])
-		}
-		means = append(means, float64(sum)/float64(len(w)))
-	}
-	slices.Sort(means)
-	limit := int(math.Ceil(means[len(means)*99/100]))
-	fmt.Fprintf(&b, "// bigramCost holds the cost of byte class j after i at i*28+j.\nconst bigramCost = %q\n\n", string(cost[:]))
-	fmt.Fprintf(&b, "// unlikelyCost is the mean cost that 99 of 100 words stay below.\nconst unlikelyCost = %d\n", limit)
-	return b.Bytes()
+	return cost
 }
 
 func rulesDoc(rules []filter.Rule) []byte {

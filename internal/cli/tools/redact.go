@@ -57,7 +57,7 @@ func redactVerb(c *cli.Console, v *cli.Values) (int, error) {
 	found := false
 	for i, file := range files {
 		in := io.Reader(os.Stdin)
-		if file != "" {
+		if file != "" && file != "-" {
 			f, err := os.Open(file)
 			if err != nil {
 				return 0, fault.New(errcode.NoInputFile, err.Error()).With("file", file)
@@ -72,7 +72,7 @@ func redactVerb(c *cli.Console, v *cli.Values) (int, error) {
 		found = found || len(done.Redactions) > 0
 		if text := done.Unfiltered(); text != "" {
 			name := file
-			if name == "" {
+			if name == "" || name == "-" {
 				name = "stdin"
 			}
 			c.Warn(name + ": " + text)

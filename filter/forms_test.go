@@ -1,0 +1,132 @@
+package filter
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// formRows show each form of links: texts whose marked values have to go, and texts of nearly the
+// same form that have to stay. {v} is a random value, {u} a UUID, {p} a password as people make them.
+var formRows = []struct {
+	form string
+	yes  []string
+	no   []string
+}{
+	{"operator", []string{
+		"db_password = ‹{v}›\n", "DB_PASSWORD ?= ‹{v}›\n", "DB_PASSWORD += ‹{v}›\n", "API_TOKEN := ‹{v}›\n", "secret ::= ‹{v}›\n", "password <- ‹{v}›\n",
+		"password -> ‹{v}›\n", ":password => '‹{v}›'\n", "password ==> ‹{v}›\n", "password ||= \"‹{v}›\"\n", "password //= '‹{v}›';\n", "password ??= '‹{v}›'\n", "password → ‹{v}›\n",
+		"password%3D‹{v}›%26x", "{&quot;password&quot;:&quot;‹{v}›&quot;}", "%22password%22%3A%22‹{v}›%22", `{"s":"{\"password\":\"‹{v}›\"}"}`, `"{\\\"password\\\":\\\"‹{v}›\\\"}"`,
+		"- **Password:** ‹{v}›\n", "**Password**: ‹{v}›\n", "密码：‹{p}›\n", "Пароль: ‹{p}›\n", "mot de passe : ‹{p}›\n", "Contraseña: ‹{p}›\n", "パスワード: ‹{p}›\n",
+		"password: !!str ‹{v}›\n", "$cfg->{secret} = '‹{v}›';\n", "$c{db}{password} = \"‹{p}›\";\n", "cfg['db']['password'] = '‹{p}›'\n", "<password>‹{v}›</password>\n",
+		"curl --token ‹{v}› x\n", "  [\"secretKey\":\"App\\Config\":private]=>\n  string(24) \"‹{v}›\"\n", "Server=db;UID=app;PWD=‹{p}›;\n", "--set-string auth.password=‹{v}›\n",
+		"<Config host=db password=‹{v}›>\n", "API_TOKEN_PROD=‹{v}›\n", "X_KEY=‹{hex:32}›\n", "X_TOKEN=‹{u}›\n", "X_KEY: ‹{u}›\n",
+	}, []string{
+		"password == other.password\n", "if (token == null) {\n", "password = getpass()\n", "password: String\n", "password: $(vault read x)\n", "token: waiting for the lock\n",
+		"cache_key = {hex:32}\n", "public_key: {v}\n", "session_id: {hex:32}\n", "commit: {hex:40}\n", "X_KEY_ID={u}\n", "TOKEN_HASH={hex:64}\n", "API_TOKEN_URL=https://h/oauth/v2/token\n",
+		"MD5 (\"secret.key\") = {hex:32}\n", "Passwort: vergessen\n", "Пароль: неверный\n", "密码：错误\n", "Contraseña: incorrecta\n", "virsh secret-dumpxml --secret {u}\n", "vault token lookup -accessor {v}\n",
+		"X-Cache-Key: /assets/app.{hex:8}.js\n", "Mot de passe : oublié ?\n",
+	}},
+	{"typed", []string{
+		"password: str = \"‹{v}›\"\n", "let password: &str = \"‹{v}›\";\n", "String password = \"‹{v}›\";\n", "val password: String? = \"‹{v}›\"\n",
+		"public string ClientSecret { get; set; } = \"‹{v}›\";\n", "const api_token [24]u8 = \"‹{v}›\";\n", "password VARCHAR(20) = '‹{v}›'\n",
+	}, []string{"password: str = \"\"\n", "password: Optional[str] = None\n", "let password: &str = \"password\";\n"}},
+	{"wrapped", []string{
+		"password = SecretStr(\"‹{v}›\")\n", "apiKey = Just \"‹{v}›\"\n", "token = Some(‹{v}›)\n", "Token = <<\"‹{v}›\">>,\n", "secret: []byte(\"‹{v}›\")\n", "secret = &Secret{\"‹{v}›\"}\n",
+	}, []string{"password = os.environ[\"DB_PASSWORD\"]\n", "token = strings.TrimPrefix(\"Bearer token\")\n", "key = Just \"name\"\n"}},
+	{"fallback", []string{"process.env.DB_PASSWORD || '‹{v}›'\n", "${DB_PASSWORD:-‹{v}›}\n"}, []string{"password || 'password'\n"}},
+	{"tuple", []string{"auth=('bob', '‹{p}›')\n"}, []string{"auth=('bob', getpass())\n"}},
+	{"element", []string{"[\"--password\",\"‹{v}›\"]\n", "(\"password\", \"‹{v}›\")\n", "1) \"requirepass\"\n2) \"‹{v}›\"\n", "page.type('#password', '‹{p}›')\n",
+		"\"config\" \"set\" \"requirepass\" \"‹{v}›\"\n"}, []string{"[\"password\",\"username\"]\n", "(\"password\", \"must not be empty\")\n"}},
+	{"sibling", []string{"{\"name\":\"DB_PASSWORD\",\"value\":\"‹{v}›\"}\n", "- name: DB_PASSWORD\n  value: ‹{v}›\n", "<add key=\"DbPassword\" value=\"‹{v}›\"/>\n",
+		"<key>password</key>\n<string>‹{v}›</string>\n", "<AdminPassword><Value>‹{v}›</Value></AdminPassword>\n", "variable \"db_password\" {\n  default = \"‹{v}›\"\n}\n"},
+		[]string{"{\"name\":\"DB_PASSWORD\",\"valueFrom\":{\"secretKeyRef\":{\"name\":\"db-2f7c9b\"}}}\n", "{\"name\":\"color\",\"value\":\"{v}\"}\n"}},
+	{"before", []string{"{\"value\":\"‹{v}›\",\"name\":\"API_KEY\"}\n", "<add value=\"‹{v}›\" key=\"DbPassword\"/>\n", "{\n  \"Value\": \"‹{v}›\",\n  \"Type\": \"String\",\n  \"Name\": \"/app/db_password\"\n}\n"},
+		[]string{"{\"value\":\"{v}\",\"name\":\"color\"}\n", "{\"value\":\"{hex:32}\",\"name\":\"cache_key\"}\n", "<input value=\"{v}\" type=\"hidden\"/>\n"}},
+	{"blank", []string{"requirepass ‹{v}›\n", "password ‹{p}›\n", "CREATE ROLE a PASSWORD '‹{v}›';\n", "DB_PASSWORD\t‹{v}›\n", "| password | ‹{v}› |\n", "machine h login bob password ‹{v}›\n", "ENV API_SECRET ‹{v}›\n"},
+		[]string{"password required\n", "token expired at 12:00\n", "secret scanning enabled\n", "password-hash v1.2.3-rc4\n"}},
+	{"kind", []string{"    Password    REG_SZ    ‹{v}›\n", "CREATE USER a IDENTIFIED BY '‹{v}›';\n"}, []string{"    Password    REG_SZ    \n"}},
+	{"change", []string{"password = \"old\" -> \"‹{v}›\"\n"}, []string{"password = \"old\" -> (known after apply)\n"}},
+	{"phrase", []string{"password for user bob: ‹{v}›\n", "Unseal Key 1: ‹{v}›\n", "set password to \"‹{v}›\"\n", "Access token was successfully created: ‹{hex:40}›\n"},
+		[]string{"password for user bob: \n", "token is invalid\n"}},
+	{"next line", []string{"password: |\n  ‹{v}›\n", "password:\n  ‹{v}›\n", "  - --password\n  - ‹{v}›\n"}, []string{"password:\n  required: true\n", "secrets:\n  - db\n"}},
+	{"below", []string{"requirepass\n‹{v}›\n", "==> /run/secrets/db_password <==\n‹{v}›\n", "$ cat /run/secrets/db_password\n‹{p}›\n", "/config/app/db_password\n‹{p}›\n"},
+		[]string{"secret.key\nreadme-2.txt\n", "passwords\n2024-05-01\n", "token\nline 42 of parser.go\n"}},
+	{"cell", []string{"<td>DB_PASSWORD</td><td>‹{v}›</td>\n", "<tr><td><code>api_key</code></td>\n<td><code>‹{v}›</code></td></tr>\n", "<dt>Password</dt><dd>‹{p}›</dd>\n"},
+		[]string{"<td>password</td><td>required</td>\n", "<td>cache_key</td><td>{hex:32}</td>\n"}},
+	{"call", []string{"cy.get('#password').type('‹{p}›')\n", "page.locator(\"input[name='password']\").fill(\"‹{v}›\")\n", "d.find_element(By.ID, \"password\").send_keys(\"‹{p}›\")\n"},
+		[]string{"cy.get('#password').type('wrong')\n", "expect('password').toBe('hidden')\n"}},
+	{"parent", []string{"api_tokens = {\n  datadog = \"‹{v}›\"\n  other = \"‹{v}›\"\n}\n", "secrets:\n  db: ‹{v}›\n  mail: ‹{v}›\n", "api_keys:\n  - key: ‹{v}›\n", "'secrets' => ['a' => '‹{v}›']\n"},
+		[]string{"secrets:\n  - name: regcred-{hex:8}\n", "secrets:\n  db:\n    file: ./db-{hex:12}.txt\nimage: app:{hex:12}\n", "tokens: { input: 5123, id: \"{v}\" }\n"}},
+	{"attributes", []string{"<password encrypted=\"false\">‹{v}›</password>\n"}, []string{"<password encrypted=\"true\"/>\n"}},
+	{"session", []string{"USER bob\r\nPASS ‹{p}›\r\n"}, []string{"PASS src/a1_test.go\n"}},
+	{"pair", []string{"{password, <<\"‹{v}›\">>}.\n"}, []string{"{password, undefined}.\n"}},
+	{"remark", []string{"Password (for bob): ‹{v}›\n", "password........\"‹{p}›\"\n", "password ............: ‹{p}›\n"}, []string{"password...\n", "Checking password......... ok\n"}},
+	{"near", []string{"using token ‹{v}› for bob\n"}, []string{"using token from the environment\n"}},
+	{"columns", []string{"INSERT INTO u (name, password) VALUES ('bob', '‹{p}›');\n"}, []string{"INSERT INTO u (name, color) VALUES ('bob', '{v}');\n"}},
+	{"header", []string{"user,password\nbob,‹{p}›\n", "name,password\n\"Eve, M.\",‹{v}›\n", "| user | password |\n|---|---|\n| bob | ‹{v}› |\n", "USER   PASSWORD\nbob    ‹{p}›\n",
+		"Access key ID,Secret access key\nx,‹{v}›\n", "# client\tserver\tsecret\tIP\nbob\t*\t‹{v}›\t*\n"},
+		[]string{"user,color\nbob,{v}\n", "NAME   TOKENS\nbob    12345678\n"}},
+	{"user", []string{"user = \"bob:‹{p}›\"\n", "[smtp.example.org]:587 bob:‹{p}›\n", "npmAuthIdent: \"ci:‹{p}›\"\n"}, []string{"user = \"1000:1000\"\n", "user=bob:users\n"}},
+	{"jwk", []string{"{\"kty\":\"EC\",\"d\":\"‹{v}{v}›\"}\n"}, []string{"{\"d\":\"M12 2L3 4z\"}\n"}},
+}
+
+var templates = regexp.MustCompile(`\{\w+:\d+\}`)
+
+var anyPlaceholder = regexp.MustCompile(`\[REDACTED:[A-Za-z0-9_.:-]+\]`)
+
+// expandMarked fills in the templates of a row; each has another value.
+func expandMarked(t testing.TB, text string, seed uint64) string {
+	t.Helper()
+	fill := strings.NewReplacer("{v}", "{alnum:24}", "{p}", "Zu{lower:5}{digit:4}?x", "{u}", "{hex:8}-{hex:4}-4{hex:3}-a{hex:3}-{hex:12}")
+	return templates.ReplaceAllStringFunc(fill.Replace(text), func(m string) string {
+		out, err := ExpandTemplate(m, seed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		seed++
+		return out
+	})
+}
+
+// expandForm is the text of a row without its marks.
+func expandForm(t testing.TB, text string, seed uint64) string {
+	return strings.NewReplacer("‹", "", "›", "").Replace(expandMarked(t, text, seed))
+}
+
+// TestForms: each row holds, in one piece and byte by byte, and a second time.
+func TestForms(t *testing.T) {
+	check := func(form, text string) {
+		t.Helper()
+		text = expandMarked(t, text, 11)
+		in := strings.NewReplacer("‹", "", "›", "").Replace(text)
+		got := filterAll(t, testSet(t, Config{}), in)
+		masked := text
+		for {
+			before, rest, ok := strings.Cut(masked, "‹")
+			if !ok {
+				break
+			}
+			_, after, _ := strings.Cut(rest, "›")
+			masked = before + "[REDACTED]" + after
+		}
+		if anyPlaceholder.ReplaceAllString(got, "[REDACTED]") != masked {
+			t.Errorf("%s: %q\ngot  %q\nwant %q", form, in, got, masked)
+			return
+		}
+		if cut := filterCuts(t, testSet(t, Config{}), in, 1); cut != got {
+			t.Errorf("%s: %q byte by byte\ngot  %q\nwant %q", form, in, cut, got)
+		}
+		if twice := filterAll(t, testSet(t, Config{}), got); twice != got {
+			t.Errorf("%s: a second time\ngot  %q\nwant %q", form, twice, got)
+		}
+	}
+	for _, r := range formRows {
+		if len(r.yes) == 0 || len(r.no) == 0 {
+			t.Errorf("%s: a row needs texts of both kinds", r.form)
+		}
+		for _, text := range append(r.yes, r.no...) {
+			check(r.form, text)
+		}
+	}
+}
