@@ -39,7 +39,8 @@ func SignalNumber(sig os.Signal) int {
 // Interrupts reports a signal by which a person ends a command.
 func Interrupts(sig os.Signal) bool { return sig == syscall.SIGINT || sig == syscall.SIGTERM }
 
-func continues(sig os.Signal) bool { return sig == syscall.SIGCONT }
+// Continues reports the signal that lets a stopped job go on.
+func Continues(sig os.Signal) bool { return sig == syscall.SIGCONT }
 
 // signalGroup signals a process group that is not our child's own.
 func signalGroup(group int, sig os.Signal) bool {

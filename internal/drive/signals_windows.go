@@ -15,7 +15,8 @@ func Stops(os.Signal) bool          { return false }
 func StopSelf()                     {}
 func stopSignal() os.Signal         { return os.Interrupt }
 
-func continues(os.Signal) bool        { return false }
+// Continues reports the signal that lets a stopped job go on.
+func Continues(os.Signal) bool        { return false }
 func signalGroup(int, os.Signal) bool { return false }
 
 func SignalName(sig syscall.Signal) string { return sig.String() }

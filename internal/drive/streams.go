@@ -217,7 +217,7 @@ func (t *Terminal) Forward(sig os.Signal, child interface{ Signal(os.Signal) err
 		}
 		child.Signal(stopSignal())
 		StopSelf()
-	case continues(sig):
+	case Continues(sig):
 		if t.Pair != nil {
 			t.Pair.Resume()
 		}

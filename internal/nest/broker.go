@@ -209,7 +209,11 @@ func (h *helper) signal(sig os.Signal) {
 func (h *helper) end() {
 	h.signal(syscall.SIGTERM)
 	if h.stops {
-		h.signal(syscall.SIGCONT) // one that is stopped hears nothing else
+		for _, sig := range drive.Forwarded() {
+			if drive.Continues(sig) {
+				h.signal(sig) // one that is stopped hears nothing else
+			}
+		}
 	}
 	time.AfterFunc(h.grace, func() { h.signal(syscall.SIGTERM); h.signal(syscall.SIGTERM) }) // the third one does not wait
 	time.AfterFunc(lastResort, func() { h.signal(syscall.SIGKILL) })
