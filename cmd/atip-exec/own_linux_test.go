@@ -28,7 +28,7 @@ case "$3" in 5) exit 5;; 15) kill -TERM $$;; esac`)
 	w.policy(w.vouched(`,"env":{"pass":["WAIT"]}`))
 	put(t, w.home, map[string]string{".config/gh/hosts.yml": "github.com:\n    user: someone\n"})
 	for name, text := range map[string]string{
-		"T2.json": `{"version":1,"sandbox":{"tier":"T2"}}`, "T3.json": `{"version":1,"sandbox":{"tier":"T3"}}`,
+		"T1.json": `{"version":1,"sandbox":{"tier":"T1"}}`, "T2.json": `{"version":1,"sandbox":{"tier":"T2"}}`, "T3.json": `{"version":1,"sandbox":{"tier":"T3"}}`,
 		// Neither the name of the file nor that of the host is in the text for a reader to find.
 		"test.py": `#!/usr/bin/env python3
 import os, socket, sys
@@ -210,8 +210,8 @@ func TestOwnStepAsks(t *testing.T) {
 			t.Errorf("%s: %d %q %s", cmd, status, out, stderr)
 		}
 	}
-	if status, _, _ := w.run(nil, "--policy", "T1.json", "-c", "gh pr list; ./test.py"); status == 0 {
-		t.Error("below T2 it runs")
+	if status, _, stderr := w.run(nil, "--policy", "T1.json", "-c", "gh pr list; ./test.py"); status != 77 && status != 69 {
+		t.Errorf("at T1: %d %s", status, stderr)
 	}
 }
 
