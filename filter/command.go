@@ -12,84 +12,165 @@ var arguments = [...]struct {
 	user  byte  // user/SECRET
 	call  bool  // the arguments stand between commas, and the secret in quotes
 	doubt doubt
+	stdin stdin
 }{
-	{"htpasswd ", 0, 3, 'b', 0, false, likely},
-	{"mosquitto_passwd ", 7, 3, 'b', 0, false, likely},
-	{"net user ", 4, 2, 0, 0, false, likely},
-	{"samba-tool user create ", 3, 2, 0, 0, false, likely},
-	{"samba-tool user add ", 3, 2, 0, 0, false, likely},
-	{"rabbitmqctl add_user ", 5, 2, 0, 0, false, likely},
-	{"rabbitmqctl change_password ", 5, 2, 0, 0, false, likely},
-	{"ejabberdctl register ", 0, 3, 0, 0, false, likely},
-	{"prosodyctl register ", 0, 3, 0, 0, false, likely},
-	{"wpa_passphrase ", 0, 2, 0, 0, false, likely},
-	{"user set password ", 5, 2, 0, 0, false, likely}, // of ipmitool
-	{"sqlplus ", 2, 1, 0, '/', false, likely},
-	{"sqlldr ", 2, 1, 0, '/', false, likely},
-	{"expdp ", 2, 1, 0, '/', false, likely},
-	{"impdp ", 2, 1, 0, '/', false, likely},
-	{"vault login ", 6, 1, 0, 0, false, likely},
-	{"operator unseal ", 9, 1, 0, 0, false, likely}, // of vault
-	{"wandb login ", 2, 1, 0, 0, false, likely},
-	{"cargo login ", 6, 1, 0, 0, false, likely},
-	{"snyk auth ", 1, 1, 0, 0, false, likely},
-	{"config http-basic.", 7, 3, 0, 0, false, likely}, // of composer and poetry
-	{"config pypi-token.", 7, 2, 0, 0, false, likely},
-	{"radtest ", 0, 2, 0, 0, false, likely},
-	{"radtest ", 0, 5, 0, 0, false, likely},
-	{"net use ", 4, 4, 0, 0, false, likely},
-	{"createUser ", 2, 3, 0, 0, false, likely}, // of SNMP
-	{"createUser ", 2, 5, 0, 0, false, likely},
-	{"Input Password ", 8, 2, 0, 0, false, likely}, // of Robot Framework
-	{"sonar.login=", 0, 1, 0, 0, false, likely},
-	{": EAP ", 2, 1, 0, 0, false, likely}, // of ipsec.secrets
-	{": XAUTH ", 2, 1, 0, 0, false, likely},
-	{" on >", 2, 1, 0, 0, false, likely}, // of Redis
-	{" on #", 2, 1, 0, 0, false, likely},
-	{"Credentials(", 8, 4, 0, 0, true, likely}, // of sbt
-	{"PDO->__construct(", 3, 3, 0, 0, true, likely},
-	{"BasicAuth(", 6, 2, 0, 0, true, likely},
-	{"basic_auth(", 5, 2, 0, 0, true, likely},
-	{"basic_auth ", 5, 2, 0, 0, true, likely},
-	{"DigestAuth(", 7, 2, 0, 0, true, likely},
-	{"PlainAuth(", 6, 3, 0, 0, true, likely},
-	{"getConnection(", 2, 3, 0, 0, true, likely},
-	{"PasswordAuthentication(", 7, 2, 0, 0, true, likely},
-	{"UsernamePasswordAuthenticationToken(", 7, 2, 0, 0, true, likely},
-	{"UsernamePasswordCredentials(", 7, 2, 0, 0, true, likely},
-	{"NetworkCredential(", 6, 2, 0, 0, true, likely},
-	{"simple_bind_s(", 6, 2, 0, 0, true, likely},
-	{"ldap_bind(", 2, 3, 0, 0, true, likely},
-	{"mysqli(", 0, 3, 0, 0, true, likely},
-	{"mysqli_connect(", 2, 3, 0, 0, true, likely},
-	{"mysql_connect(", 2, 3, 0, 0, true, likely},
-	{"new PDO(", 3, 3, 0, 0, true, likely},
-	{".login(", 4, 2, 0, 0, true, likely},
-	{".auth(", 2, 2, 0, 0, true, likely},
-	{"echo '", 0, 1, 0, ':', false, piped}, // to chpasswd
-	{"echo \"", 0, 1, 0, ':', false, piped},
-	{"send \"", 3, 1, 0, 0, false, piped}, // of expect
-	{"printf '%s\\n%s\\n' ", 5, 2, 0, 0, false, piped},
-	{"user = \"", 3, 1, 0, ':', false, piped}, // of curl
-	{"user=", 2, 1, 0, ':', false, piped},
-	{"USERPWD, \"", 3, 1, 0, ':', false, likely},
-	{"AuthIdent: \"", 3, 1, 0, ':', false, likely}, // of yarn
-	{"]:587 ", 0, 1, 0, ':', false, likely},        // of postfix
-	{"]:465 ", 0, 1, 0, ':', false, likely},
-	{"PASSWORD ", 2, 3, 0, 0, false, likely}, // PASSWORD elastic = value
-	{"[+] ", 0, 1, 0, ':', false, piped},     // of netexec
-	{"set-initial-password ", 10, 1, 0, 0, false, likely},
-	{"message-digest-key ", 13, 3, 0, 0, false, likely},
-	{"pre-shared-key ascii-text ", 9, 1, 0, 0, false, likely},
-	{"pre-shared-key hexadecimal ", 9, 1, 0, 0, false, likely},
-	{" LOGIN ", 2, 2, 0, 0, false, likely}, // of IMAP
-	{"created token ", 9, 1, 0, 0, false, likely},
-	{"Appending key for ", 8, 2, 0, 0, false, likely},        // of wandb
-	{"Key Content            : ", 2, 1, 0, 0, false, likely}, // of netsh
-	{"New value: ", 2, 1, 0, 0, false, likely},               // of elasticsearch-reset-password
-	{"WPA;P:", 2, 1, 0, 0, false, likely},                    // in the QR code of a network
-	{"\"d\":\"", 0, 1, 0, 0, false, random},                  // of a JWK
-	{"\"d\": \"", 0, 1, 0, 0, false, random},
+	{"htpasswd ", 0, 3, 'b', 0, false, likely, 0},
+	{"mosquitto_passwd ", 7, 3, 'b', 0, false, likely, 0},
+	{"net user ", 4, 2, 0, 0, false, likely, 0},
+	{"samba-tool user create ", 3, 2, 0, 0, false, likely, 0},
+	{"samba-tool user add ", 3, 2, 0, 0, false, likely, 0},
+	{"rabbitmqctl add_user ", 5, 2, 0, 0, false, likely, 0},
+	{"rabbitmqctl change_password ", 5, 2, 0, 0, false, likely, 0},
+	{"ejabberdctl register ", 0, 3, 0, 0, false, likely, 0},
+	{"prosodyctl register ", 0, 3, 0, 0, false, likely, 0},
+	{"wpa_passphrase ", 0, 2, 0, 0, false, likely, 0},
+	{"user set password ", 5, 2, 0, 0, false, likely, 0}, // of ipmitool
+	{"sqlplus ", 2, 1, 0, '/', false, likely, 0},
+	{"sqlldr ", 2, 1, 0, '/', false, likely, 0},
+	{"expdp ", 2, 1, 0, '/', false, likely, 0},
+	{"impdp ", 2, 1, 0, '/', false, likely, 0},
+	{"vault login ", 6, 1, 0, 0, false, likely, 0},
+	{"operator unseal ", 9, 1, 0, 0, false, likely, 0},
+	{"wandb login ", 2, 1, 0, 0, false, likely, 0},
+	{"cargo login ", 6, 1, 0, 0, false, likely, 0},
+	{"snyk auth ", 1, 1, 0, 0, false, likely, 0},
+	{"config http-basic.", 7, 3, 0, 0, false, likely, 0}, // of composer and poetry
+	{"config pypi-token.", 7, 2, 0, 0, false, likely, 0},
+	{"radtest ", 0, 2, 0, 0, false, likely, 0},
+	{"radtest ", 0, 5, 0, 0, false, likely, 0},
+	{"net use ", 4, 4, 0, 0, false, likely, 0},
+	{"createUser ", 2, 3, 0, 0, false, likely, 0}, // of SNMP
+	{"createUser ", 2, 5, 0, 0, false, likely, 0},
+	{"Input Password ", 8, 2, 0, 0, false, likely, 0}, // of Robot Framework
+	{"sonar.login=", 0, 1, 0, 0, false, likely, 0},
+	{": EAP ", 2, 1, 0, 0, false, likely, 0}, // of ipsec.secrets
+	{": XAUTH ", 2, 1, 0, 0, false, likely, 0},
+	{" on >", 2, 1, 0, 0, false, likely, 0}, // of Redis
+	{" on #", 2, 1, 0, 0, false, likely, 0},
+	{"Credentials(", 8, 4, 0, 0, true, likely, 0}, // of sbt
+	{"PDO->__construct(", 3, 3, 0, 0, true, likely, 0},
+	{"BasicAuth(", 6, 2, 0, 0, true, likely, 0},
+	{"basic_auth(", 5, 2, 0, 0, true, likely, 0},
+	{"basic_auth ", 5, 2, 0, 0, true, likely, 0},
+	{"DigestAuth(", 7, 2, 0, 0, true, likely, 0},
+	{"PlainAuth(", 6, 3, 0, 0, true, likely, 0},
+	{"getConnection(", 2, 3, 0, 0, true, likely, 0},
+	{"PasswordAuthentication(", 7, 2, 0, 0, true, likely, 0},
+	{"UsernamePasswordAuthenticationToken(", 7, 2, 0, 0, true, likely, 0},
+	{"UsernamePasswordCredentials(", 7, 2, 0, 0, true, likely, 0},
+	{"NetworkCredential(", 6, 2, 0, 0, true, likely, 0},
+	{"simple_bind_s(", 6, 2, 0, 0, true, likely, 0},
+	{"ldap_bind(", 2, 3, 0, 0, true, likely, 0},
+	{"mysqli(", 0, 3, 0, 0, true, likely, 0},
+	{"mysqli_connect(", 2, 3, 0, 0, true, likely, 0},
+	{"mysql_connect(", 2, 3, 0, 0, true, likely, 0},
+	{"new PDO(", 3, 3, 0, 0, true, likely, 0},
+	{".login(", 4, 2, 0, 0, true, likely, 0},
+	{".auth(", 2, 2, 0, 0, true, likely, 0},
+	{"echo '", 0, 1, 0, ':', false, piped, 0}, // to chpasswd
+	{"echo \"", 0, 1, 0, ':', false, piped, 0},
+	{"send \"", 3, 1, 0, 0, false, piped, 0}, // of expect
+	{"printf '%s\\n%s\\n' ", 5, 2, 0, 0, false, piped, 0},
+	{"user = \"", 3, 1, 0, ':', false, piped, 0}, // of curl
+	{"user=", 2, 1, 0, ':', false, piped, 0},
+	{"USERPWD, \"", 3, 1, 0, ':', false, likely, 0},
+	{"AuthIdent: \"", 3, 1, 0, ':', false, likely, 0}, // of yarn
+	{"]:587 ", 0, 1, 0, ':', false, likely, 0},        // of postfix
+	{"]:465 ", 0, 1, 0, ':', false, likely, 0},
+	{"PASSWORD ", 2, 3, 0, 0, false, likely, 0}, // PASSWORD elastic = value
+	{"[+] ", 0, 1, 0, ':', false, piped, 0},     // of netexec
+	{"set-initial-password ", 10, 1, 0, 0, false, likely, 0},
+	{"message-digest-key ", 13, 3, 0, 0, false, likely, 0},
+	{"pre-shared-key ascii-text ", 9, 1, 0, 0, false, likely, 0},
+	{"pre-shared-key hexadecimal ", 9, 1, 0, 0, false, likely, 0},
+	{" LOGIN ", 2, 2, 0, 0, false, likely, 0}, // of IMAP
+	{"created token ", 9, 1, 0, 0, false, likely, 0},
+	{"Appending key for ", 8, 2, 0, 0, false, likely, 0},        // of wandb
+	{"Key Content            : ", 2, 1, 0, 0, false, likely, 0}, // of netsh
+	{"New value: ", 2, 1, 0, 0, false, likely, 0},               // of elasticsearch-reset-password
+	{"WPA;P:", 2, 1, 0, 0, false, likely, 0},                    // in the QR code of a network
+	{"\"d\":\"", 0, 1, 0, 0, false, random, 0},                  // of a JWK
+	{"\"d\": \"", 0, 1, 0, 0, false, random, 0},
+	{"echo ", 0, 1, 0, 0, false, likely, stdinBehind},
+	{"printf ", 3, 2, 0, 0, false, likely, stdinBehind},
+	{"<<< ", 0, 1, 0, 0, false, likely, stdinBefore},
+}
+
+// A stdin says where the command stands that must read the argument as a secret from its standard
+// input.
+type stdin uint8
+
+const (
+	stdinBehind stdin = iota + 1 // behind a pipe
+	stdinBefore                  // on the line in front
+)
+
+// stdinReaders are words of commands that read a secret, or user and secret, from standard input.
+var stdinReaders = [...]struct {
+	text string
+	user bool // user:SECRET
+}{
+	{"chpasswd", true}, {"sudo -S", false}, {"-stdin", false}, {"passwd", false}, {"password-fd", false}, {"passphrase-fd", false}, {"cryptsetup", false}, {"kinit", false},
+	{"pass insert", false}, {"with-token", false}, {"secret set", false}, {"secret put", false}, {"secret create", false}, {"secrets create", false}, {"secrets set", false},
+	{"versions add", false}, {"secret-tool", false}, {"ssh-add", false}, {"login", false},
+}
+
+// judgeStdin judges an argument that is a secret if a command reads it: one behind a pipe, or the one
+// whose line here goes on with it. Only what looks like a secret waits for the pipe.
+func (e *engine) judgeStdin(c *candidate, eof bool) verdict {
+	s := scan{v: e.view.vis, p: c.at, eof: eof}
+	var quote byte
+	if s.more() && (s.v[s.p] == '"' || s.v[s.p] == '\'') {
+		quote = s.v[s.p]
+		s.p++
+	}
+	from := s.p
+	for s.more() && s.p-from < maxCommand && s.v[s.p] >= ' ' && s.v[s.p] != '\\' && s.v[s.p] != '$' && s.v[s.p] != quote && (quote != 0 || s.v[s.p] != ' ' && s.v[s.p] != '|' && s.v[s.p] != ';') {
+		s.p++
+	}
+	end := s.p
+	word := s.v[from:end]
+	user := bytes.IndexByte(word, ':') + 1
+	passes := func(val []byte) bool {
+		return len(val) > 0 && e.set.passes(val, gate{class: c.class, doubt: c.doubt, rule: c.rule, quoted: true, opened: quote != 0})
+	}
+	if s.short {
+		return verdict{outcome: more, loose: len(word) < loosePrefix || !unlikely(word)}
+	}
+	if !passes(word) && !(user > 0 && passes(word[user:])) || quote != 0 && s.at() != quote {
+		return verdict{}
+	}
+	var command []byte
+	if stdin(c.number) == stdinBefore {
+		command = s.v[lineStart(s.v, max(0, c.at-maxCommand), c.at):c.at]
+	} else {
+		if quote != 0 {
+			s.p++
+		}
+		if s.blanks(); s.more() && s.v[s.p] == '|' {
+			at := s.p + 1
+			for s.p++; s.more() && s.p-at < maxCommand && s.v[s.p] >= ' ' && s.v[s.p] != '|' && s.v[s.p] != ';' && s.v[s.p] != '&'; {
+				s.p++
+			}
+			command = s.v[at:s.p]
+		}
+		if s.short {
+			return verdict{outcome: more}
+		}
+	}
+	for _, r := range stdinReaders {
+		if !bytes.Contains(command, []byte(r.text)) {
+			continue
+		}
+		if r.user {
+			from, word = from+user, word[user:]
+		}
+		if !passes(word) {
+			break
+		}
+		return verdict{outcome: found, layer: layerContext, start: from, end: end, rule: c.rule, noTag: c.noTag, learn: mayLearn(word)}
+	}
+	return verdict{}
 }
 
 // readArgument finds the argument of row k of arguments, whose text begins at i.
@@ -133,6 +214,9 @@ func (e *engine) readArgument(k, i int, eof bool) (candidate, outcome) {
 		}
 		if !needed {
 			return candidate{}, no
+		}
+		if row.stdin != 0 {
+			c.form, c.number = formStdin, int(row.stdin)
 		}
 		return c, found
 	}

@@ -18,6 +18,7 @@ const (
 	formURL                 // the authority of a URL
 	formData                // a pair of a Kubernetes Secret
 	formUser                // user:value, to white space or a quote
+	formStdin               // an argument that a command reads from its standard input
 	formEncoded             // to the escaped quote it began with
 	formPercent             // as formQuery; escaped delimiters end it too
 	formRow                 // a line below the header of a table

@@ -30,6 +30,8 @@ func (e *engine) judgeValue(c *candidate, eof bool) verdict {
 		return e.judgePair(c, eof)
 	case formBefore:
 		return e.judgeBefore(c, eof)
+	case formStdin:
+		return e.judgeStdin(c, eof)
 	}
 	if v[p] == bs || v[p] == esc {
 		return verdict{} // such a byte left while it was not yet known to be visible
