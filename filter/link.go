@@ -218,6 +218,9 @@ func (e *engine) announce(i int, ent *entry, eof, paid bool) {
 	if ks < 0 {
 		return
 	}
+	if ent.kind == eName && ent.ref < 0 && keywords[-1-ent.ref].class == classNone && (ks == 0 || v[ks-1] != '?' && v[ks-1] != '&') {
+		return // a secret in queries only
+	}
 	if ent.kind != eName && ent.kind != eVendor && ent.kind != eValue {
 		n := min(len(ent.text), len(v)-ks)
 		if string(v[ks:ks+n]) != ent.text[:n] {

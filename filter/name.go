@@ -244,9 +244,6 @@ func (e *engine) readName(ks int, ent *entry, eof bool) nameInfo {
 		}
 		return nameInfo{outcome: more}
 	}
-	if ent.kind == eName && ent.ref < 0 && keywords[-1-ent.ref].class == classNone && (ks == 0 || v[ks-1] != '?' && v[ks-1] != '&') {
-		return nameInfo{} // a secret in queries only
-	}
 	end, base, o := nameEnd(v, ks, kw, ent.kind == eVendor, eof)
 	longer := false
 	if o == no && ent.kind == eName && ent.ref < 0 && keywords[-1-ent.ref].variable == anywhere {
