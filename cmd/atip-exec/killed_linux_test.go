@@ -91,7 +91,7 @@ func TestWrapperKilled(t *testing.T) {
 			}
 		}
 		before := tree()
-		if out, err := w.command("-c", "rm -f kept* made*; echo new > new").CombinedOutput(); err != nil {
+		if out, err := w.command("-c", fmt.Sprintf("rm -f kept* made*; echo new > new%d", k)).CombinedOutput(); err != nil {
 			t.Fatalf("kill %d: %v: %s", k, err, out)
 		}
 		if lost := tree(); maps.Equal(lost, before) {
