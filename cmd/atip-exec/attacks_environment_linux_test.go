@@ -235,24 +235,27 @@ func TestAttackTmpdir(t *testing.T) {
 		plant := a.home + "/.local/bin"
 		put(t, plant, map[string]string{"other": ""})
 		a.own(a.home)
-		a.write("copy.py", "import os, shutil\nshutil.copy('evil', os.environ['TMPDIR'] + '/ls')\n")
+		// What a run leaves in a /tmp of its own goes to that of the machine, so that it has a name of this test.
+		tool := filepath.Base(a.dir)
+		t.Cleanup(func() { os.Remove("/tmp/" + tool) })
+		a.write("copy.py", "import os, shutil\nshutil.copy('evil', os.environ['TMPDIR'] + '/"+tool+"')\n")
 		for _, value := range []string{plant, a.home + "/.local/../.local/bin", "/proc/self/root" + plant, "../home/.local/bin"} {
-			for _, words := range [][]string{{"-c", "cp evil $TMPDIR/ls"}, {"-c", "cp evil \"$TMPDIR\"/ls"}, {"-c", "cat evil >$TMPDIR/ls"}, {"--", "python3", "copy.py"}, {"-c", "TMPDIR=" + value + " python3 copy.py"}} {
+			for _, words := range [][]string{{"-c", "cp evil $TMPDIR/" + tool}, {"-c", "cp evil \"$TMPDIR\"/" + tool}, {"-c", "cat evil >$TMPDIR/" + tool}, {"--", "python3", "copy.py"}, {"-c", "TMPDIR=" + value + " python3 copy.py"}} {
 				a.extra = []string{"TMPDIR=" + value}
 				plain := []string{"TMPDIR=" + value, "bash", "-c", words[1]}
 				if len(words) > 2 {
 					plain = append([]string{"TMPDIR=" + value}, words[1:]...)
 				}
 				out, _ := a.plain(a.ws, "env", plain...)
-				if _, err := os.Stat(plant + "/ls"); err != nil {
+				if _, err := os.Stat(plant + "/" + tool); err != nil {
 					t.Errorf("%s %v: not planted without us: %s", value, words, out)
 				}
-				os.Remove(plant + "/ls")
+				os.Remove(plant + "/" + tool)
 				out, err := a.run(a.ws, words...)
-				if _, lerr := os.Stat(plant + "/ls"); lerr == nil {
+				if _, lerr := os.Stat(plant + "/" + tool); lerr == nil {
 					t.Errorf("%s %v: planted (%v)\n%s", value, words, err, out)
 				}
-				os.Remove(plant + "/ls")
+				os.Remove(plant + "/" + tool)
 			}
 		}
 	})
