@@ -73,7 +73,7 @@ func (w world) ends(name string, args ...string) (code int, stderr string) {
 	}
 	raw, err := os.ReadFile(peak)
 	if err != nil {
-		w.t.Fatal(err)
+		w.t.Fatalf("%s: %v: %v: %s", name, err, cmd.ProcessState, out.String())
 	}
 	if used, err := strconv.Atoi(string(raw)); err != nil || used > muchMemory {
 		w.t.Errorf("%s: %q took %s KiB", name, args, raw)

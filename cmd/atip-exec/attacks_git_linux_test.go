@@ -2,6 +2,7 @@ package main_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -53,6 +54,10 @@ func newAttacked(t *testing.T, tier string, uid int) *attacked {
 	put(t, a.home, map[string]string{".ssh/id_ed25519": "synthetic", ".gitconfig": "[user]\n\tname = x\n\temail = x@example.invalid\n[init]\n\tdefaultBranch = main\n",
 		".config/agent-tools/policy.json": `{"version":1,"sandbox":{"tier":"` + tier + `"}}`})
 	a.own(a.home)
+	// Without git's examples of hooks, which are most of the files of a small repository.
+	if err := errors.Join(os.MkdirAll(dir+"/template/hooks", 0o755), os.MkdirAll(dir+"/template/info", 0o755)); err != nil {
+		t.Fatal(err)
+	}
 	a.git(dir, "init", "-q", "--bare", "up.git")
 	a.git(dir, "init", "-q", "up")
 	a.commit("one")
@@ -143,7 +148,7 @@ func (a *attacked) commit(message string) {
 // git is plain git, which has to succeed.
 func (a *attacked) git(dir string, words ...string) string {
 	a.t.Helper()
-	out, err := a.plain(dir, "git", append([]string{"-c", "protocol.file.allow=always"}, words...)...)
+	out, err := a.plain(dir, "git", append([]string{"-c", "protocol.file.allow=always", "-c", "init.templateDir=" + a.dir + "/template"}, words...)...)
 	if err != nil {
 		a.t.Fatalf("git %v: %v: %s", words, err, out)
 	}
