@@ -280,7 +280,7 @@ func (e *engine) judgeRow(c *candidate, eof bool) verdict {
 		return verdict{}
 	}
 	return verdict{outcome: found, layer: layerContext, start: p + from, end: p + to, rule: c.rule, noTag: c.noTag,
-		learn: c.class == classStrong && len(val) >= 12 && mayLearn(val)}
+		learn: c.class == classStrong && len(val) >= 12}
 }
 
 // maxRows is how far a table is followed.
@@ -500,5 +500,5 @@ func (e *engine) judgeTuple(c *candidate, eof bool) verdict {
 		return verdict{}
 	}
 	return verdict{outcome: found, layer: layerContext, start: from, end: to, rule: c.rule, noTag: c.noTag,
-		learn: c.class == classStrong && len(val) >= 12 && mayLearn(val)}
+		learn: c.class == classStrong && len(val) >= 12}
 }

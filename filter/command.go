@@ -168,7 +168,7 @@ func (e *engine) judgeStdin(c *candidate, eof bool) verdict {
 		if !passes(word) {
 			break
 		}
-		return verdict{outcome: found, layer: layerContext, start: from, end: end, rule: c.rule, noTag: c.noTag, learn: mayLearn(word)}
+		return verdict{outcome: found, layer: layerContext, start: from, end: end, rule: c.rule, noTag: c.noTag, learn: true}
 	}
 	return verdict{}
 }

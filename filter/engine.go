@@ -36,6 +36,7 @@ type engine struct {
 	dense    [4]density // of names, of prefixes, of flags, of URLs
 	work     int64      // calls that judged and each 64 bytes of values that they read, for TestNoCliff
 	nested   nestMemo
+	named    *nameMemo
 	commands commandMemo
 	lines    lineMemo
 	runs     runMemo
@@ -192,8 +193,13 @@ func (e *engine) judge(eof bool) bool {
 	sight, limited := e.sight()
 	due := 0
 	for due < len(e.values) && e.values[due].at == i {
+		c := &e.values[due]
+		if c.form == formNear && e.nearFound(c, hits) {
+			due++
+			continue
+		}
 		e.work++
-		if c := &e.values[due]; limited {
+		if limited {
 			note(e.atSight(sight, func(eof bool) verdict { return e.judgeValue(c, eof) }))
 		} else {
 			note(e.judgeValue(c, eof))
@@ -243,6 +249,18 @@ func (e *engine) judge(eof bool) bool {
 		e.cursor = i + 1
 	}
 	return true
+}
+
+// nearFound reports whether the run of c is a finding already, as a value of the same name in
+// another form: it need not be judged again.
+func (e *engine) nearFound(c *candidate, hits []verdict) bool {
+	for k := range hits {
+		if h := &hits[k]; h.outcome == found && h.layer == layerContext && h.start == c.at && h.rule == c.rule && h.noTag == c.noTag &&
+			h.end < len(e.view.vis) && !sets[setAny64].has(e.view.vis[h.end]) {
+			return true
+		}
+	}
+	return false
 }
 
 // sight returns how much of the stream the candidates at the cursor may see, and whether more

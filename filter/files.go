@@ -198,7 +198,7 @@ func readAssignments(c *collector, name string, data []byte) {
 				}
 				value := bytes.TrimRight(e.view.vis[cand.at:], " \t\r\n,;")
 				if q, quote, depth := readQuote(e.view.vis, cand.at); q > cand.at {
-					end, _, _ := valueEnd(e.view.vis, q, q, valueForm{form: formQuoted, quote: quote, depth: depth}, true)
+					end, _, _, _ := e.valueEnd(q, valueForm{form: formQuoted, quote: quote, depth: depth}, true)
 					value = e.view.vis[q:end]
 				}
 				c.add(name, string(value))

@@ -28,17 +28,19 @@ func (s *Set) passes(val []byte, g gate) bool {
 	if len(val) > maxJudged {
 		val = val[:maxJudged]
 	}
-	if len(val) < 6 || bytes.Contains(val, []byte(placeholderHead)) ||
-		bytes.HasPrefix(val, []byte(placeholderHead[1:])) {
+	digits, upper, lower := tally(val)
+	plain := digits+upper+lower == len(val) // most of what is asked below looks for marks
+	if len(val) < 6 || !plain && (bytes.Contains(val, []byte(placeholderHead)) ||
+		bytes.HasPrefix(val, []byte(placeholderHead[1:]))) {
 		return false
 	}
-	if digits, upper, lower := tally(val); g.doubt != certain && digits == 0 && (upper == 0 || lower == 0) {
+	if g.doubt != certain && digits == 0 && (upper == 0 || lower == 0) {
 		return false // no value with less passes in doubt
 	}
 	if g.rule == "dsn" && hasPassword(val) && !isExample(val) {
 		return true
 	}
-	if isReference(val) || isPattern(val) || isConstant(val) || isExample(val) || isNumeric(val) || isPathOrHost(val) {
+	if plain && isFiller(val) || !plain && isReference(val) || isPattern(val) || isConstant(val) || isExample(val) || isNumeric(val) || !plain && isPathOrHost(val) {
 		return false
 	}
 	for _, c := range val {
@@ -47,7 +49,7 @@ func (s *Set) passes(val []byte, g gate) bool {
 		}
 	}
 	chosen := g.rule == "password" || g.rule == "passphrase" // by people
-	if isUUID(val) {
+	if !plain && isUUID(val) {
 		if g.doubt == random {
 			return false
 		}
@@ -59,17 +61,17 @@ func (s *Set) passes(val []byte, g gate) bool {
 		}
 		return false
 	}
-	if isDigest(val) || isPublicKey(val) {
+	if !plain && isDigest(val) || isPublicKey(val) {
 		return false
 	}
 	if g.opened && (val[0] == ' ' || val[0] == ',' || val[0] == ')' || val[0] == ';' || val[0] == '}') {
 		return false // the quote closed a string that ends with the name
 	}
-	words := wordy(val) || otherWords(val) || len(val) < 16 && sameCase(val) && letters(val)
-	if bytes.IndexByte(val, ' ') >= 0 && (words || onlyWords(val)) {
+	words := wordy(val) || !plain && otherWords(val) || digits == 0 && len(val) < 16 && sameCase(val) && letters(val)
+	if !plain && bytes.IndexByte(val, ' ') >= 0 && (words || onlyWords(val)) {
 		return false
 	}
-	if g.doubt != certain && isVersion(val) || g.class == classWeak && isArtifact(val) {
+	if !plain && (g.doubt != certain && isVersion(val) || g.class == classWeak && isArtifact(val)) {
 		return false
 	}
 	switch g.doubt {
@@ -236,6 +238,9 @@ func isHex(val []byte) bool {
 // ECDSA, which are no secrets whatever their name, and what stands behind "Signature:" in
 // each CACHEDIR.TAG (Cache Directory Tagging Specification 0.6).
 func isPublicKey(val []byte) bool {
+	if strings.IndexByte("seAMLpa-8", val[0]) < 0 {
+		return false
+	}
 	for _, p := range [...]string{"ssh-", "ecdsa-", "AAAAB3Nza", "AAAAC3Nza", "AAAAE2Vj", "MEUCI", "MEQCI", "MEYCI", "MFkwEwYH", "MIIBIjAN", "MIICIjAN",
 		"LS0tLS1CRUdJTiBDRVJU", "LS0tLS1CRUdJTiBQVUJM", "pk_live_", "pk_test_", "pub-", "age1", "-----BEGIN CERT", "-----BEGIN PUB",
 		"8a477f597d28d172789f06886806bc55"} {
@@ -253,19 +258,18 @@ func mixed(val []byte) bool {
 	return digits > 0 || upper > 0 && lower > 0 || upper+lower < len(val) || unlikely(val)
 }
 
+// tally counts without a branch: none could be foretold in a random value.
 func tally(val []byte) (digits, upper, lower int) {
 	for _, c := range val {
-		switch {
-		case isDigit(c):
-			digits++
-		case isUpper(c):
-			upper++
-		case isLower(c):
-			lower++
-		}
+		digits += below(c-'0', 10)
+		upper += below(c-'A', 26)
+		lower += below(c-'a', 26)
 	}
 	return
 }
+
+// below is 1 if c < n, else 0.
+func below(c byte, n uint32) int { return int((uint32(c) - n) >> 31) }
 
 // isReference reports $V ${…} $(…) %V% {{…}} <…> (…) and a masked value.
 func isReference(val []byte) bool {
@@ -318,13 +322,20 @@ func isReference(val []byte) bool {
 	if bytes.Contains(val, []byte("%s%")) || bytes.Contains(val, []byte("%%")) {
 		return true
 	}
-	same := true
-	filler := true
+	return isFiller(val)
+}
+
+// isFiller reports one byte over and over, and what values are covered with.
+func isFiller(val []byte) bool {
+	same, filler := true, true
 	for _, c := range val {
 		same = same && c == val[0]
 		filler = filler && (c == '*' || c == 'x' || c == 'X' || c == '.' || c == '-' || c == '_' || c == '#')
+		if !same && !filler {
+			return false
+		}
 	}
-	return same || filler
+	return true
 }
 
 // isPattern reports regular expressions, alphabets, and characters written as escapes.
@@ -362,6 +373,9 @@ func isPattern(val []byte) bool {
 
 // isConstant reports the words that stand for "no value here".
 func isConstant(val []byte) bool {
+	if digits, _, _ := tally(val); digits > 0 && strings.IndexByte("iIrRyY", val[0]) < 0 {
+		return false
+	}
 	switch strings.ToLower(string(val)) {
 	case "undefined", "changeme", "change-me", "change_me", "redacted", "[redacted]", "filtered", "[filtered]", "sensitive",
 		"(sensitive value)", "required", "not-set", "not_set", "replaceme", "replace-me", "replace_me", "todo-later", "insecure", "notsecret", "optional", "disabled", "enabled", "omitted", "placeholder", "nullptr":
@@ -385,8 +399,19 @@ func placeholderWord(val []byte) bool {
 	return false
 }
 
+// numeric are the bytes of numbers, dates, durations and versions.
+var numeric = byteSet{bitsDigit | bitsDot | bitsDash | bitsPlus | bitsSlash | 1<<':' | 1<<',',
+	1<<('A'-64) | 1<<('B'-64) | 1<<('C'-64) | 1<<('D'-64) | 1<<('E'-64) | 1<<('F'-64) | 1<<('G'-64) | 1<<('M'-64) | 1<<('T'-64) | 1<<('X'-64) | 1<<('Z'-64) | bitsScore |
+		1<<('a'-64) | 1<<('b'-64) | 1<<('c'-64) | 1<<('d'-64) | 1<<('e'-64) | 1<<('f'-64) | 1<<('h'-64) | 1<<('i'-64) | 1<<('k'-64) | 1<<('m'-64) | 1<<('n'-64) | 1<<('s'-64) |
+		1<<('u'-64) | 1<<('v'-64) | 1<<('x'-64)}
+
 // isNumeric reports numbers, dates, durations and versions.
 func isNumeric(val []byte) bool {
+	for _, c := range val {
+		if !numeric.has(c) {
+			return false
+		}
+	}
 	if len(val) <= 20 && hasFold(val, "0x") && isHex(bytes.ReplaceAll(val[2:], []byte("_"), nil)) {
 		return true
 	}
@@ -551,6 +576,9 @@ func isDigest(val []byte) bool {
 // isCode reports an unquoted identifier, call, index or selector.
 func isCode(val []byte) bool {
 	digits, upper, lower := tally(val)
+	if digits+upper+lower == len(val) {
+		return digits == 0 && !unlikely(val)
+	}
 	for i, c := range val {
 		switch c {
 		case '(', '[':

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"math"
 	"strings"
+	"sync"
 )
 
 // wordy reports whether a value is made of listed words, joined or camelCased,
@@ -13,15 +14,16 @@ func wordy(val []byte) bool {
 	for end > 0 && len(val)-end < 2 && isDigit(val[end-1]) {
 		end--
 	}
+	for _, c := range val[:end] { // first what costs less than the list
+		if !isAlpha(c) && strings.IndexByte("-_. /:,'", c) < 0 {
+			return false
+		}
+	}
 	words := 0
 	for i := 0; i < end; {
 		if !isAlpha(val[i]) {
-			switch val[i] {
-			case '-', '_', '.', ' ', '/', ':', ',', '\'':
-				i++
-				continue
-			}
-			return false
+			i++
+			continue
 		}
 		j := i + 1
 		for j < end && isAlpha(val[j]) && !(isUpper(val[j]) && isLower(val[j-1])) {
@@ -53,7 +55,15 @@ func onlyWords(val []byte) bool {
 
 // inWordList looks a word up, ignoring case.
 func inWordList(w []byte) bool {
-	lo, hi := 0, len(wordList)
+	if len(w) < 2 {
+		return false
+	}
+	at := pairOf(w[0], w[1])
+	if at < 0 {
+		return false
+	}
+	starts := wordStarts()
+	lo, hi := int(starts[at]), int(starts[at+1])
 	for lo < hi {
 		m := int(uint(lo+hi) >> 1)
 		from := strings.LastIndexByte(wordList[:m], '\n') + 1
@@ -70,6 +80,30 @@ func inWordList(w []byte) bool {
 	return false
 }
 
+// wordStarts has where the words begin that begin with a pair of letters.
+var wordStarts = sync.OnceValue(func() *[26*26 + 1]uint16 {
+	out := new([26*26 + 1]uint16)
+	pair := 0
+	for at := 0; at < len(wordList); at += strings.IndexByte(wordList[at:], '\n') + 1 {
+		for k := pairOf(wordList[at], wordList[at+1]); pair <= k; pair++ {
+			out[pair] = uint16(at)
+		}
+	}
+	for ; pair < len(out); pair++ {
+		out[pair] = uint16(len(wordList))
+	}
+	return out
+})
+
+// pairOf numbers the pairs of letters, -1 is none.
+func pairOf(a, b byte) int {
+	a, b = (a|0x20)-'a', (b|0x20)-'a'
+	if a >= 26 || b >= 26 {
+		return -1
+	}
+	return int(a)*26 + int(b)
+}
+
 func compareFold(w []byte, s string) int {
 	for i := range min(len(w), len(s)) {
 		if c := fold(w[i]); c != s[i] {
@@ -81,29 +115,31 @@ func compareFold(w []byte, s string) int {
 
 // entropy is the Shannon entropy of the bytes, in bits per byte.
 func entropy(val []byte) float64 {
-	var count [256]int
+	var count [256]int32
 	for _, c := range val {
 		count[c]++
 	}
 	h, n := 0.0, float64(len(val))
-	for _, c := range count {
-		if c > 0 {
-			p := float64(c) / n
-			h -= p * math.Log2(p)
+	of, term := int32(0), 0.0
+	for _, c := range val {
+		k := count[c]
+		if k == 0 {
+			continue // counted
 		}
+		count[c] = 0
+		if k != of {
+			p := float64(k) / n
+			of, term = k, p*math.Log2(p)
+		}
+		h -= term
 	}
 	return h
 }
 
 // bigramClass maps a byte to a row of the bigram table.
 func bigramClass(c byte) int {
-	switch {
-	case isAlpha(c):
-		return int(c|0x20-'a') + 1
-	case isDigit(c):
-		return 27
-	}
-	return 0
+	alpha, digit := below(c|0x20-'a', 26), below(c-'0', 10) // as in tally
+	return alpha*(int(c|0x20-'a')+1) + digit*27
 }
 
 // unlikely reports whether a text reads like no word or identifier: the mean cost

@@ -85,19 +85,19 @@ var links = [...]struct {
 	{linkOperator, anOperator | anOption | aBracket}, // name = value, in any language, also escaped
 	{linkTyped, aBlank | aMark},                      // name: Type = "value"
 	{linkWrapped, anOperator},                        // name = New("value"), name = Type{"value"}
-	{linkFallback, anOperator},                       // name … || "value"
-	{linkTuple, anOperator},                          // auth=("user", "value")
+	{linkFallback, aFallback},                        // name … || "value"
+	{linkTuple, anOpening},                           // auth=("user", "value")
 	{linkElement, aQuote},                            // "name", "value"
 	{linkSibling, aQuote | aBracket | aBreak},        // {"name": "NAME", "value": "value"}
 	{linkBlank, aBlank | aMark},                      // name value, name  value, NAME "value"
 	{linkKind, aBlank},                               // name REG_SZ value, name 7 value, IDENTIFIED BY 'value'
 	{linkChange, anOperator},                         // name = "old" -> "value"
 	{linkPhrase, aBlank},                             // name for user x: value, name is value
-	{linkNextLine, anOperator | anOption},            // name:⏎  value, name = <<EOF⏎value
+	{linkNextLine, anOpening | anOption},             // name:⏎  value, name = <<EOF⏎value
 	{linkBelow, aBreak | aBlank},                     // name⏎value, ==> name <==⏎value
 	{linkCell, aBracket},                             // <td>name</td><td>value
 	{linkCall, aQuote | aMark},                       // find("name").fill("value")
-	{linkParent, anOperator},                         // names:⏎  - key: value
+	{linkParent, anOpening},                          // names:⏎  - key: value
 	{linkAttributes, aTag},                           // <name attribute="x">value
 	{linkSession, aBlank},                            // PASS value
 	{linkPair, aMark},                                // {name, "value"}
@@ -116,13 +116,15 @@ const (
 	anOption           // the name is an option
 	aBlank
 	aQuote
-	aBracket // < or >
-	aBreak   // the end of a line
-	aMark    // , ; | : ? ! [
-	aTag     // the name of an element
-	aRemark  // a bracket or dots
-	aGap     // blanks before a sign, a bar or more blanks
-	aParen   // a closing bracket
+	aBracket  // < or >
+	aBreak    // the end of a line
+	aMark     // , ; | : ? ! [
+	aTag      // the name of an element
+	aRemark   // a bracket or dots
+	aGap      // blanks before a sign, a bar or more blanks
+	aParen    // a closing bracket
+	anOpening // an operator and no letter or digit: brackets, quotes, the end of the line
+	aFallback // the operator of one
 )
 
 // lead is what most links begin with: the end of the writing of a name, blanks, an operator,
@@ -200,6 +202,12 @@ func (s *scan) leadOf(n *nameInfo) follows {
 	l.after, l.short = s.p, s.short
 	if l.short || l.op != opNone {
 		f |= anOperator
+		if l.short || s.p == len(s.v) || !isAlnum(s.v[s.p]) {
+			f |= anOpening
+		}
+		if l.short || l.op == opFallback {
+			f |= aFallback
+		}
 	}
 	return f
 }

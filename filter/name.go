@@ -290,6 +290,14 @@ func (e *engine) readName(ks int, ent *entry, eof bool) nameInfo {
 			info.class, info.rule = classExtra, "policy-name"
 		}
 	default:
+		if e.named == nil && e.snap != nil {
+			e.named = new(nameMemo)
+		}
+		slot, same := e.named.slot(v, start, ks, end, ent.ref, base)
+		if same {
+			info.class, info.rule, info.noTag, info.shape = slot.class, slot.rule, slot.noTag, slot.shape
+			break
+		}
 		info.class, info.rule, info.noTag = classify(v, start, ks, end, int(-1-ent.ref), base)
 		if e.snap != nil && (info.class != classNone || ks > start || start > 1 && v[start-1] == ' ') {
 			from := start
@@ -301,6 +309,10 @@ func (e *engine) readName(ks int, ent *entry, eof bool) nameInfo {
 				info.class, info.rule = classShape, "vendor"
 			}
 		}
+		if slot != nil {
+			slot.set(v, start, ks, end, ent.ref, base)
+			slot.class, slot.rule, slot.noTag, slot.shape = info.class, info.rule, info.noTag, info.shape
+		}
 	}
 	if longer && info.class != classNone {
 		info.class, info.shape = classKey, 0
@@ -309,6 +321,38 @@ func (e *engine) readName(ks int, ent *entry, eof bool) nameInfo {
 		return nameInfo{}
 	}
 	return info
+}
+
+// nameMemo remembers what names say: a text repeats few of them.
+type nameMemo struct{ slots [64]nameSlot }
+
+type nameSlot struct {
+	name   [maxName]byte
+	n, at  uint8 // the length of the name, and where its last word begins
+	before byte
+	ref    int32
+	base   string
+	// what was found out
+	class class
+	noTag bool
+	rule  string
+	shape int32
+}
+
+// slot returns where a name has its place and whether it is the one that is there. Behind a space
+// the words before count, and there is no place.
+func (m *nameMemo) slot(v []byte, start, ks, end int, ref int32, base string) (s *nameSlot, same bool) {
+	n := end - start
+	if m == nil || n > maxName || start > 0 && v[start-1] == ' ' {
+		return nil, false
+	}
+	s = &m.slots[(n+int(ref)*5+int(v[start]))&(len(m.slots)-1)]
+	return s, int(s.n) == n && s.ref == ref && int(s.at) == ks-start && s.before == v[max(start-1, 0)] && s.base == base && bytes.Equal(s.name[:n], v[start:end])
+}
+
+func (s *nameSlot) set(v []byte, start, ks, end int, ref int32, base string) {
+	copy(s.name[:], v[start:end])
+	s.n, s.at, s.before, s.ref, s.base = uint8(end-start), uint8(ks-start), v[max(start-1, 0)], ref, base
 }
 
 // variableEnd finds the end of the name of an environment variable that goes on behind the word

@@ -415,9 +415,15 @@ func plausible(body []byte, r *rule) bool {
 	return !isExample(body) && !(len(body) >= 12 && digits < 3 && readable(body))
 }
 
+// exampleStarts are the first bytes of what isExample looks for.
+var exampleStarts = byteSet{1<<'*' | bitsDot | 1<<'#', 1<<('E'-64) | 1<<('e'-64) | 1<<('X'-64) | 1<<('x'-64) | 1<<('Y'-64) | 1<<('y'-64)}
+
 // isExample reports whether the text says that it stands for a secret.
 func isExample(b []byte) bool {
 	for i := range b {
+		if !exampleStarts.has(b[i]) {
+			continue
+		}
 		switch b[i] {
 		case 'E', 'e':
 			if hasFold(b[i:], "example") {

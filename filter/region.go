@@ -63,30 +63,14 @@ func (w *Writer) closeRegion() {
 		}
 		w.out = max(w.out, end)
 		w.note(best, tag, w.base+int64(end))
-		if value != nil && best.learn && best.layer != layerKnown {
+		if value != nil && best.learn && best.layer != layerKnown && !w.set.full.Load() && (best.layer != layerContext || mayLearn(value)) {
 			w.set.learn(value, best.rule, tag != "")
 			e.snap = w.set.current()
 		}
 	}
 	e.edge = r.end
 	e.region = region{}
-	w.flushed, w.colours, w.moves = false, nil, nil
-}
-
-// maxTags is how many tags a stream remembers: what is printed once is often printed again.
-const maxTags = 256
-
-// tagOf returns the tag of a value.
-func (w *Writer) tagOf(value []byte) string {
-	if tag, ok := w.tags[string(value)]; ok {
-		return tag
-	}
-	tag := w.set.tagOf(value)
-	if w.tags == nil || len(w.tags) >= maxTags {
-		w.tags = make(map[string]string)
-	}
-	w.tags[string(value)] = tag
-	return tag
+	w.flushed, w.colours, w.moves = false, w.colours[:0], w.moves[:0]
 }
 
 // stars stands for a region of a binary stretch, whose length has to stay.
@@ -142,14 +126,10 @@ func (w *Writer) collect(to int) {
 
 // note counts a finding.
 func (w *Writer) note(best *verdict, tag string, end int64) {
-	if w.counts == nil {
-		w.counts = make(map[Redaction]int64)
-	}
-	key := Redaction{Rule: best.rule, Tag: tag, Stream: w.stream.String()}
-	if _, ok := w.counts[key]; ok || len(w.counts) < maxCounts {
-		w.counts[key]++
+	if n := w.counts[ruleTag{best.rule, tag}]; n != nil {
+		*n++
 	} else {
-		w.counts[Redaction{Rule: best.rule, Stream: key.Stream}]++
+		w.count(best.rule, tag)
 	}
 	if w.keep && len(w.findings) < maxFindings {
 		line := w.lines + 1
@@ -159,6 +139,31 @@ func (w *Writer) note(best *verdict, tag string, end int64) {
 		w.findings = append(w.findings, Finding{Rule: best.rule, Layer: best.layer.String(), Tag: tag,
 			Start: w.regionAt, End: end, Line: line})
 	}
+}
+
+// ruleTag is what findings are counted by.
+type ruleTag struct{ rule, tag string }
+
+// count counts the first finding of a rule and a tag. Beyond maxCounts the tags are left out.
+func (w *Writer) count(rule, tag string) {
+	if len(w.counts) >= maxCounts {
+		if w.over == nil {
+			w.over = make(map[string]*int64)
+		}
+		if w.over[rule] == nil {
+			if w.over[rule] = w.counts[ruleTag{rule: rule}]; w.over[rule] == nil {
+				w.over[rule] = new(int64)
+				w.counts[ruleTag{rule: rule}] = w.over[rule]
+			}
+		}
+		*w.over[rule]++
+		return
+	}
+	if w.counts == nil {
+		w.counts = make(map[ruleTag]*int64)
+	}
+	n := int64(1)
+	w.counts[ruleTag{rule, tag}] = &n
 }
 
 const (

@@ -22,7 +22,8 @@ type Set struct {
 	loadKey func() TagKey // instead of key, once a tag is made
 	allow   []string      // digests
 	snap    atomic.Pointer[snapshot]
-	mu      sync.Mutex // guards learning
+	full    atomic.Bool // nothing more is learned
+	mu      sync.Mutex  // guards learning
 	learned int
 	bytes   int
 }
@@ -50,6 +51,7 @@ const (
 // NewSet builds a Set. The zero Config redacts everything.
 func NewSet(cfg Config, known Known, key TagKey) (*Set, error) {
 	s := &Set{cfg: cfg, key: key}
+	s.full.Store(cfg.NoMemory)
 	sn := &snapshot{rules: builtinRules[:], vendors: vendorNames[:]}
 	for _, a := range cfg.Allow {
 		if a.Reason == "" {
@@ -232,6 +234,7 @@ func (s *Set) learn(value []byte, name string, tagged bool) {
 	defer s.mu.Unlock()
 	old := s.snap.Load()
 	if s.learned >= maxLearned || s.bytes+len(value) > maxLearnedBytes || len(old.entries)+maxWritings > maxEntries {
+		s.full.Store(s.learned >= maxLearned)
 		return
 	}
 	text := string(value)

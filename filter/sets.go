@@ -139,12 +139,7 @@ func isUpper(c byte) bool { return c-'A' < 26 }
 func isLower(c byte) bool { return c-'a' < 26 }
 func isAlpha(c byte) bool { return c|0x20-'a' < 26 }
 func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
-func fold(c byte) byte {
-	if isUpper(c) {
-		return c | 0x20
-	}
-	return c
-}
+func fold(c byte) byte    { return c | byte((uint32(c-'A')-26)>>31)<<5 }
 
 // hasFold reports whether text starts with want, ignoring ASCII case; want is
 // lower case.

@@ -1,10 +1,12 @@
 package filter
 
 import (
+	"bytes"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
 	"hash"
+	"hash/maphash"
 )
 
 // tagDomain separates our use of the key from any other.
@@ -26,6 +28,13 @@ func (s *Set) newTag() *tagHash {
 	return t
 }
 
+// reset makes it ready for another value.
+func (t *tagHash) reset() {
+	t.mac.Reset()
+	t.mac.Write([]byte(tagDomain))
+	t.n = 0
+}
+
 func (t *tagHash) write(p []byte) {
 	t.mac.Write(p)
 	t.n += len(p)
@@ -41,11 +50,35 @@ func (t *tagHash) sum() string {
 // guessed against it.
 const minTagged = 12
 
-func (s *Set) tagOf(value []byte) string {
+// tagger makes the tags of whole values for one stream, with one keyed hash. It remembers some:
+// what is printed once is often printed again.
+type tagger struct {
+	mac   *tagHash
+	seed  maphash.Seed
+	slots []tagSlot
+}
+
+type tagSlot struct {
+	value []byte
+	tag   string
+}
+
+const maxTags = 64
+
+// tagOf returns the tag of a value.
+func (w *Writer) tagOf(value []byte) string {
 	if len(value) < minTagged {
 		return ""
 	}
-	t := s.newTag()
-	t.write(value)
-	return t.sum()
+	t := &w.tags
+	if t.mac == nil {
+		t.mac, t.seed, t.slots = w.set.newTag(), maphash.MakeSeed(), make([]tagSlot, maxTags)
+	}
+	slot := &t.slots[maphash.Bytes(t.seed, value)%maxTags]
+	if !bytes.Equal(slot.value, value) {
+		t.mac.reset()
+		t.mac.write(value)
+		slot.value, slot.tag = append(slot.value[:0], value...), t.mac.sum()
+	}
+	return slot.tag
 }

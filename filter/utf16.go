@@ -110,7 +110,7 @@ func (w *Writer) endHead() {
 // reset starts the engine afresh.
 func (w *Writer) reset() {
 	w.base += int64(len(w.e.view.raw))
-	w.e = engine{set: w.set, terminal: w.stream == PTY}
+	w.e = engine{set: w.set, terminal: w.stream == PTY, named: w.e.named}
 	w.out = 0
 }
 

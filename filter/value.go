@@ -179,7 +179,6 @@ func (e *engine) judgeValue(c *candidate, eof bool) verdict {
 		}
 		return verdict{}
 	}
-	r.learn = r.learn && mayLearn(val)
 	if !done {
 		r.outcome, r.until = swallow, until
 	}
@@ -454,6 +453,13 @@ type valueForm struct {
 type endMemo struct {
 	from, to int
 	form     valueForm
+	sets     endSets // of the last value
+}
+
+// endSets are the bytes that cannot end a value, and those at which nothing has to be looked at.
+type endSets struct {
+	form         valueForm
+	until, watch byteSet
 }
 
 // valueEnd finds the end of a value. If there is none yet it returns what there
@@ -465,14 +471,18 @@ func (e *engine) valueEnd(p int, f valueForm, eof bool) (end, run int, until byt
 	if inside {
 		from = m.to
 	}
-	end, until, done = valueEnd(v, p, from, f, eof)
+	if m.sets.until == (byteSet{}) || m.sets.form != f {
+		m.sets = f.sets()
+	}
+	end, done = valueEnd(v, p, from, &m.sets, eof)
+	until = m.sets.until
 	e.work += int64(max(end-from, 0)+min(end-p, maxJudged)) / 64
 	clean := min(end, p+maxValue)
 	switch {
 	case inside:
 		m.to = max(m.to, clean)
 	case clean-p > history:
-		*m = endMemo{p, clean, f}
+		m.from, m.to, m.form = p, clean, f
 	default:
 		return end, -1, until, done
 	}
@@ -511,8 +521,7 @@ func (f *valueForm) stops() string {
 // percentStops are the escaped delimiters that end a value whose operator was escaped too.
 var percentStops = [...]string{"%26", "%22", "%27", "%2C", "%2c", "%7D", "%7d", "%0A", "%0a", "%0D", "%0d", "%3B", "%3b"}
 
-// valueEnd reads a value that starts at p from from on: before that nothing ends it.
-func valueEnd(v []byte, p, from int, f valueForm, eof bool) (int, byteSet, bool) {
+func (f *valueForm) sets() endSets {
 	all := byteSet{^uint64(0), ^uint64(0), ^uint64(0), ^uint64(0)}
 	until := all.without(f.stops())
 	watch := until
@@ -529,9 +538,15 @@ func valueEnd(v []byte, p, from int, f valueForm, eof bool) (int, byteSet, bool)
 	default:
 		watch = watch.without("\\&")
 	}
+	return endSets{*f, until, watch}
+}
+
+// valueEnd reads a value that starts at p from from on: before that nothing ends it.
+func valueEnd(v []byte, p, from int, sets *endSets, eof bool) (int, bool) {
+	f, until, watch := &sets.form, &sets.until, &sets.watch
 	for q := from; q < len(v); q++ {
 		if q-p >= maxValue {
-			return p + maxValue, until, false
+			return p + maxValue, false
 		}
 		c := v[q]
 		if watch.has(c) {
@@ -540,60 +555,60 @@ func valueEnd(v []byte, p, from int, f valueForm, eof bool) (int, byteSet, bool)
 		if f.form == formEncoded && c == f.term[0] {
 			n := min(len(f.term), len(v)-q)
 			if string(v[q:q+n]) == f.term[:n] {
-				return q, until, n == len(f.term) || eof
+				return q, n == len(f.term) || eof
 			}
 			continue
 		}
 		if f.form == formPercent && c == '%' {
 			if len(v)-q < 3 && !eof {
-				return q, until, false
+				return q, false
 			}
 			for _, stop := range &percentStops {
 				if bytes.HasPrefix(v[q:], []byte(stop)) {
-					return q, until, true
+					return q, true
 				}
 			}
 			continue
 		}
 		if c == '\\' && f.form != formQuoted {
 			if q+1 == len(v) && !eof {
-				return q, until, false
+				return q, false
 			}
 			if q+1 < len(v) && strings.IndexByte(`nrt"'\u`, v[q+1]) >= 0 {
-				return q, until, true
+				return q, true
 			}
 			continue
 		}
 		if c == '#' && !until.has(c) && f.form == formQuery {
 			// A fragment is not empty: a mark at the end belongs to the value.
 			if q+1 == len(v) && !eof {
-				return q, until, false
+				return q, false
 			}
 			if q+1 < len(v) && !until.has(v[q+1]) && v[q+1] != '&' && v[q+1] != '#' {
 				continue
 			}
-			return q, until, true
+			return q, true
 		}
 		if until.has(c) {
 			if c == ']' && f.form == formXML || c == '&' && f.form == formXML {
 				if o := closesXML(v, q, eof); o != no {
-					return q, until, o == found
+					return q, o == found
 				}
 			}
 			if c == '&' {
 				if _, o := encodedQuote(v, q, eof); o != no {
-					return q, until, o == found
+					return q, o == found
 				}
 			}
 			if f.form == formPlain {
 				if o := nextParam(v, q, eof); o != no {
-					return q, until, o == found
+					return q, o == found
 				}
 			}
 			continue
 		}
 		if f.form != formQuoted || c != f.quote {
-			return q, until, true
+			return q, true
 		}
 		slashes, depth := 0, int(f.depth)
 		for slashes < q-p && v[q-1-slashes] == '\\' {
@@ -602,10 +617,10 @@ func valueEnd(v []byte, p, from int, f valueForm, eof bool) (int, byteSet, bool)
 		// At depth d a quote has 2^d-1 backslashes; one that is part of the value
 		// has as many more as make the quotient odd.
 		if slashes < depth || slashes/(depth+1)%2 == 0 {
-			return max(q-min(depth, slashes), p), until, true
+			return max(q-min(depth, slashes), p), true
 		}
 	}
-	return len(v), until, eof
+	return len(v), eof
 }
 
 // closesXML reports an escaped < or the end of a CDATA section at q.
@@ -697,7 +712,7 @@ func (e *engine) judgeURL(c *candidate, eof bool) verdict {
 			return verdict{}
 		}
 	}
-	r.learn = at-r.start >= 12 && mayLearn(v[r.start:at])
+	r.learn = at-r.start >= 12
 	if q-p >= maxValue {
 		r.end = q
 	}

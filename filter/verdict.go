@@ -37,7 +37,7 @@ type verdict struct {
 	rule       string
 	known      string  // the known value
 	noTag      bool    // could be guessed against its tag
-	learn      bool    // certain enough to be looked for from now on
+	learn      bool    // certain enough to be looked for from now on, if a context value is also unlike any word
 	until      byteSet // swallow: the rest runs as long as its bytes are in here
 	loose      bool    // more: at a pause these bytes may go out
 }

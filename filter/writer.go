@@ -52,9 +52,10 @@ type Writer struct {
 
 	report   Report
 	findings []Finding
-	counts   map[Redaction]int64
-	tags     map[string]string // by value
-	holder   []byte            // the placeholder under way
+	counts   map[ruleTag]*int64
+	over     map[string]*int64 // by rule, of the tags that are not counted
+	tags     tagger
+	holder   []byte // the placeholder under way
 }
 
 func newWriter(s *Set, dst io.Writer, stream Stream) *Writer {
@@ -318,8 +319,7 @@ func (w *Writer) Report() Report {
 	r.BinaryBytes, r.Blocked = w.sniff.total, w.set.cfg.Binary == BinaryBlock
 	r.Redacted = !w.set.cfg.Disabled && !r.Binary
 	for k, n := range w.counts {
-		k.Count = n
-		r.Redactions = append(r.Redactions, k)
+		r.Redactions = append(r.Redactions, Redaction{Rule: k.rule, Tag: k.tag, Count: *n, Stream: w.stream.String()})
 	}
 	slices.SortFunc(r.Redactions, func(a, b Redaction) int {
 		if c := strings.Compare(a.Rule, b.Rule); c != 0 {
