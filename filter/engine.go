@@ -26,13 +26,14 @@ type engine struct {
 	open     verdict // what waits for more bytes, and where it starts
 	holdAt   int
 	memo     endMemo
-	scan     scan       // of the name under judgement
-	name     nameInfo   // that name
-	base     int64      // of view.vis[0] in the visible stream
-	floor    int        // visible bytes before it left
-	nameEdge int        // the edge that counts for the name under judgement
-	edge     int        // the end of the last region, which is a border of words as a placeholder is
-	terminal bool       // what is typed must show at once
+	scan     scan     // of the name under judgement
+	name     nameInfo // that name
+	base     int64    // of view.vis[0] in the visible stream
+	floor    int      // visible bytes before it left
+	nameEdge int      // the edge that counts for the name under judgement
+	edge     int      // the end of the last region, which is a border of words as a placeholder is
+	terminal bool     // what is typed must show at once
+	crowd    crowd
 	dense    [4]density // of names, of prefixes, of flags, of URLs
 	work     int64      // calls that judged and each 64 bytes of values that they read, for TestNoCliff
 	nested   nestMemo
@@ -241,6 +242,7 @@ func (e *engine) judge(eof bool) bool {
 		switch r.layer {
 		case layerContext:
 			e.dense[0].found(e.base+int64(i), maxNames)
+			e.crowd.add(e.base + int64(i))
 		case layerPrefix:
 			e.dense[1].found(e.base+int64(i), maxPrefixes)
 		}
@@ -461,6 +463,53 @@ func (d *density) of(at int64, most int) *int {
 		return &d.last
 	}
 	return &d.now
+}
+
+// Secrets a few bytes long, hundreds in the space of one block, would cost more than ten times the
+// text around them. Where more than maxCrowd have stood in each block and a store that quieter
+// blocks fill is used up, a secret is masked as anywhere, but has no tag and is not learned, and of
+// a name with a value right behind its operator no second value is looked for.
+const (
+	maxCrowd   = 48
+	crowdStore = 1024
+)
+
+// crowd counts context findings. What it says of a block follows from the blocks before the last,
+// which are final, and so not from how the stream was cut.
+type crowd struct {
+	block int64
+	found [4]int // of the last blocks, by their lowest bits
+	over  [4]bool
+	debt  int
+}
+
+// add counts a finding.
+func (c *crowd) add(at int64) {
+	b := at / densityBlock
+	c.enter(b)
+	if b > c.block-2 {
+		c.found[b&3]++
+	}
+}
+
+// at reports whether secrets crowd in the block of a position.
+func (c *crowd) at(at int64) bool {
+	b := at / densityBlock
+	c.enter(b)
+	return c.over[b&3]
+}
+
+// enter goes on to a block.
+func (c *crowd) enter(b int64) {
+	if b-c.block > 2*crowdStore {
+		*c = crowd{block: b}
+	}
+	for c.block < b {
+		c.block++
+		c.debt = min(max(c.debt+c.found[(c.block-2)&3]-maxCrowd, 0), crowdStore+maxCrowd)
+		c.over[c.block&3] = c.debt >= crowdStore
+		c.found[c.block&3] = 0
+	}
 }
 
 // nestMemo counts the values in vain of one run without an end: in name=name=name=… each

@@ -83,7 +83,7 @@ var links = [...]struct {
 	after follows
 }{
 	{linkOperator, anOperator | anOption | aBracket}, // name = value, in any language, also escaped
-	{linkTyped, aBlank | aMark},                      // name: Type = "value"
+	{linkTyped, aBlank | aMark | aColon},             // name: Type = "value"
 	{linkWrapped, anOperator},                        // name = New("value"), name = Type{"value"}
 	{linkFallback, aFallback},                        // name … || "value"
 	{linkTuple, anOpening},                           // auth=("user", "value")
@@ -118,11 +118,12 @@ const (
 	aQuote
 	aBracket  // < or >
 	aBreak    // the end of a line
-	aMark     // , ; | : ? ! [
+	aMark     // , ; | ? ! [
 	aTag      // the name of an element
 	aRemark   // a bracket or dots
 	aGap      // blanks before a sign, a bar or more blanks
 	aParen    // a closing bracket
+	aColon    // which is an operator, and may stand before a type
 	anOpening // an operator and no letter or digit: brackets, quotes, the end of the line
 	aFallback // the operator of one
 )
@@ -171,8 +172,10 @@ func (s *scan) leadOf(n *nameInfo) follows {
 			f |= aParen
 		case '*': // bold, in Markdown
 			f |= aQuote
-		case ',', ';', '|', ':', '?', '!', '[', '{', 0xe2, 0xc2:
+		case ',', ';', '|', '?', '!', '[', '{', 0xe2, 0xc2:
 			f |= aMark
+		case ':':
+			f |= aColon
 		}
 	} else {
 		f = ^follows(0)
@@ -319,6 +322,7 @@ func (e *engine) announce(i int, ent *entry, eof, paid bool) {
 	if follow == 0 {
 		return
 	}
+	crowded := e.crowd.at(e.base + int64(n.start))
 	for k := range links {
 		if links[k].after&follow == 0 {
 			continue
@@ -339,6 +343,9 @@ func (e *engine) announce(i int, ent *entry, eof, paid bool) {
 				c.class = classShape
 			}
 			e.schedule(headerForm(c))
+			if crowded && k == 0 && !s.short && isAlnum(v[c.at]) {
+				break // where secrets crowd, this is the value
+			}
 		}
 	}
 	if waits {
@@ -540,6 +547,16 @@ func (s *scan) operator() operatorKind {
 	}
 	if !operatorStarts.has(s.v[s.p]) {
 		return opNone
+	}
+	if s.p+1 < len(s.v) { // nearly all operators
+		switch next := s.v[s.p+1]; {
+		case s.v[s.p] == '=' && strings.IndexByte("=~>:", next) < 0:
+			s.p++
+			return opAssign
+		case s.v[s.p] == ':' && strings.IndexByte(":=-", next) < 0:
+			s.p++
+			return opColon
+		}
 	}
 	best, from := -1, s.p
 	for k := range operators {
@@ -1634,10 +1651,10 @@ func (s *scan) longString() bool {
 // linkBelow reads a value on the line below a line that is nothing but the name, perhaps with the
 // marks of head, a prompt or a path in front.
 func linkBelow(s *scan, n *nameInfo) (c candidate, ok bool) {
-	if n.option(s.v) || n.class != classStrong && n.class != classWeak && n.class != classKey || s.line < 0 || unlikely(s.v[n.start:n.end]) {
+	if n.option(s.v) || n.class != classStrong && n.class != classWeak && n.class != classKey || s.line < 0 {
 		return c, false
 	}
-	if s.at() == ' ' && !s.lit(" <==") {
+	if s.at() == ' ' && !s.lit(" <==") || unlikely(s.v[n.start:n.end]) {
 		return c, false
 	}
 	left := bytes.TrimSpace(s.v[s.line:n.start])

@@ -27,8 +27,9 @@ func (w *Writer) closeRegion() {
 	if r.hash == nil {
 		value = e.view.vis[best.start:best.end]
 	}
+	crowded := best.layer == layerContext && e.crowd.at(e.base+int64(r.start))
 	switch {
-	case best.noTag:
+	case best.noTag || crowded:
 	case best.layer == layerKnown:
 		tag = w.tagOf([]byte(best.known))
 	case value == nil:
@@ -63,7 +64,7 @@ func (w *Writer) closeRegion() {
 		}
 		w.out = max(w.out, end)
 		w.note(best, tag, w.base+int64(end))
-		if value != nil && best.learn && best.layer != layerKnown && !w.set.full.Load() && (best.layer != layerContext || mayLearn(value)) {
+		if value != nil && best.learn && best.layer != layerKnown && !crowded && !w.set.full.Load() && (best.layer != layerContext || mayLearn(value)) {
 			w.set.learn(value, best.rule, tag != "")
 			e.snap = w.set.current()
 		}
