@@ -13,6 +13,8 @@ type gate struct {
 	quoted bool // between quotes
 	opened bool // behind one
 	scheme bool
+	// secrets crowd here
+	crowded bool
 }
 
 // classURL is the class of passwords in URLs.
@@ -40,6 +42,17 @@ func (s *Set) passes(val []byte, g gate) bool {
 	if g.rule == "dsn" && hasPassword(val) && !isExample(val) {
 		return true
 	}
+	chosen := g.rule == "password" || g.rule == "passphrase" // by people
+	if plain && g.crowded && digits > 0 && digits < len(val) && g.doubt <= likely && !isNumeric(val) {
+		switch g.class {
+		case classKey:
+			return len(val) >= 16 && digits >= 2
+		case classWeak:
+			return len(val) >= 12 || len(val) >= 8 && chosen
+		case classStrong, classHeader, classCookie, classSetCookie, classExtra:
+			return len(val) >= 8
+		}
+	}
 	if plain && isFiller(val) || !plain && isReference(val) || isPattern(val) || isConstant(val) || isExample(val) || isNumeric(val) || !plain && isPathOrHost(val) {
 		return false
 	}
@@ -48,7 +61,6 @@ func (s *Set) passes(val []byte, g gate) bool {
 			return false // binary
 		}
 	}
-	chosen := g.rule == "password" || g.rule == "passphrase" // by people
 	if !plain && isUUID(val) {
 		if g.doubt == random {
 			return false

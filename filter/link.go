@@ -94,22 +94,22 @@ var links = [...]struct {
 	{linkChange, anOperator},                         // name = "old" -> "value"
 	{linkPhrase, aBlank},                             // name for user x: value, name is value
 	{linkNextLine, anOpening | anOption},             // name:⏎  value, name = <<EOF⏎value
-	{linkBelow, aBreak | aBlank},                     // name⏎value, ==> name <==⏎value
+	{linkBelow, aBreak | anArrow},                    // name⏎value, ==> name <==⏎value
 	{linkCell, aBracket},                             // <td>name</td><td>value
 	{linkCall, aQuote | aMark},                       // find("name").fill("value")
 	{linkParent, anOpening},                          // names:⏎  - key: value
 	{linkAttributes, aTag},                           // <name attribute="x">value
-	{linkSession, aBlank},                            // PASS value
+	{linkSession, aSession},                          // PASS value
 	{linkPair, aMark},                                // {name, "value"}
 	{linkRemark, aRemark | aMark},                    // name (remark): value, name....."value"
 	{linkNear, aBlank | aQuote | aMark},              // name … value
-	{linkVendor, aBlank},                             // vendor secret key value
+	{linkVendor, aVendor},                            // vendor secret key value
 	{linkColumns, aQuote | aMark | aParen},           // INSERT INTO t (name, …) VALUES ('value', …)
 	{linkHeader, aGap | aQuote | aBreak | aMark},     // a column below name
 }
 
 // follows is what stands behind a name; it says which links can apply.
-type follows uint16
+type follows uint32
 
 const (
 	anOperator follows = 1 << iota
@@ -125,6 +125,9 @@ const (
 	aParen    // a closing bracket
 	aColon    // which is an operator, and may stand before a type
 	anOpening // an operator and no letter or digit: brackets, quotes, the end of the line
+	aVendor   // a blank, behind the name of a vendor
+	aSession  // a blank, behind PASS
+	anArrow   // a blank, and no letter or digit
 	aFallback // the operator of one
 )
 
@@ -155,6 +158,15 @@ func (s *scan) leadOf(n *nameInfo) follows {
 			}
 			if n.inTag(s.v) {
 				f |= aTag
+			}
+			if n.shape != 0 {
+				f |= aVendor
+			}
+			if n.end-n.start == len("PASS") && s.v[n.start] == 'P' {
+				f |= aSession
+			}
+			if s.p+1 == len(s.v) || !isAlnum(s.v[s.p+1]) {
+				f |= anArrow
 			}
 		case '.':
 			f |= aRemark
@@ -339,7 +351,7 @@ func (e *engine) announce(i int, ent *entry, eof, paid bool) {
 				c.class = info.class
 			}
 			c.noTag, c.shape = info.noTag, info.shape
-			if links[k].after == aBlank && c.doubt == certain && c.shape > 0 {
+			if links[k].after&(aBlank|aVendor) == links[k].after && c.doubt == certain && c.shape > 0 {
 				c.class = classShape
 			}
 			e.schedule(headerForm(c))

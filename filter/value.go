@@ -87,7 +87,8 @@ func (e *engine) judgeValue(c *candidate, eof bool) verdict {
 	if c.doubt == literal && quote == 0 && f != formEncoded {
 		return verdict{}
 	}
-	g := gate{class: c.class, quoted: quote != 0 || f == formEncoded || f == formXML || c.word, opened: quote != 0, doubt: c.doubt, rule: c.rule}
+	g := gate{class: c.class, quoted: quote != 0 || f == formEncoded || f == formXML || c.word, opened: quote != 0, doubt: c.doubt, rule: c.rule,
+		crowded: e.crowd.at(e.base + int64(c.at))}
 	if f != formUser && f != formXML {
 		if o := e.namesValue(p, eof); o != no {
 			if o == more {
