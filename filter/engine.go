@@ -194,18 +194,21 @@ func (e *engine) judge(eof bool) bool {
 	sight, limited := e.sight()
 	due := 0
 	for due < len(e.values) && e.values[due].at == i {
-		c := &e.values[due]
-		if c.form == formNear && e.nearFound(c, hits) {
-			due++
-			continue
-		}
-		e.work++
-		if limited {
-			note(e.atSight(sight, func(eof bool) verdict { return e.judgeValue(c, eof) }))
-		} else {
-			note(e.judgeValue(c, eof))
-		}
 		due++
+	}
+	for _, near := range [...]bool{false, true} {
+		for k := range e.values[:due] {
+			c := &e.values[k]
+			if near != (c.form == formNear) || near && e.nearFound(c, hits) {
+				continue
+			}
+			e.work++
+			if limited {
+				note(e.atSight(sight, func(eof bool) verdict { return e.judgeValue(c, eof) }))
+			} else {
+				note(e.judgeValue(c, eof))
+			}
+		}
 	}
 	inside := e.region.open && i < e.region.end
 	tail := false

@@ -1484,10 +1484,11 @@ func linkPhrase(s *scan, n *nameInfo) (c candidate, ok bool) {
 		return c, false
 	}
 	from := s.p
-	switch ch := s.v[from]; ch | 0x20 {
-	case 'i', 'w', 's', 'v', 'c', 'f', 'o', 't':
-	default:
-		if !isDigit(ch) {
+	if ch := s.v[from]; !isDigit(ch) && from+1 < len(s.v) {
+		switch ch, next := ch|0x20, s.v[from+1]; {
+		case ch == 'i' && next == 's', ch == 'w' && next == 'a', ch == 's' && next == 'e', ch == 'v' && next == 'a', ch == 'c' && next == 'o',
+			ch == 'f' && next|0x20 == 'o', ch == 'o' && next == 'f', ch == 't' && next == 'o':
+		default:
 			return c, false
 		}
 	}
