@@ -365,11 +365,19 @@ func (e *engine) announce(i int, ent *entry, eof, paid bool) {
 	}
 }
 
+// unplain are the bytes at which textBefore looks twice: controls and a closing bracket.
+var unplain = byteSet{1<<' ' - 1, 1<<(']'-64) | 1<<63}
+
 // textBefore reports whether the line left of i is text: in binary output, context says
 // nothing.
 func textBefore(v []byte, i, edge int) bool {
-	for k := i - 1; k >= edge && i-k <= maxName && v[k] != '\n' && v[k] != 0; k-- {
+	for k := i - 1; k >= edge && i-k <= maxName; k-- {
+		if !unplain.has(v[k]) {
+			continue
+		}
 		switch c := v[k]; {
+		case c == '\n' || c == 0:
+			return true
 		case isControl(c):
 			return false
 		case c == ']' && endsPlaceholder(v[:k+1]):

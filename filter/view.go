@@ -19,6 +19,8 @@ type view struct {
 	segs  []seg // ascending; the first covers vis[0]
 	state escState
 	seqAt int // raw index of the ESC or BS under judgement
+	near  int // of the segs, for rawAt
+	far   int // for visAt
 	wide  wideOrder
 	half  bool // the first byte of a unit is there
 	first byte // that
@@ -182,6 +184,14 @@ func (v *view) sequence(i int) int {
 // rawAt returns the raw index of the visible byte i.
 func (v *view) rawAt(i int) int {
 	lo, hi := 0, len(v.segs)
+	if k := v.near; k < hi && v.segs[k].vis <= i { // mostly a little further on than the last time
+		for last := min(k+8, hi-1); k < last && v.segs[k+1].vis <= i; k++ {
+		}
+		if lo = k; k+1 == hi || v.segs[k+1].vis > i {
+			v.near = k
+			return v.segs[k].raw + i - v.segs[k].vis
+		}
+	}
 	for hi-lo > 1 {
 		if m := int(uint(lo+hi) >> 1); v.segs[m].vis <= i {
 			lo = m
@@ -192,6 +202,7 @@ func (v *view) rawAt(i int) int {
 	if hi == 0 {
 		return i
 	}
+	v.near = lo
 	return v.segs[lo].raw + i - v.segs[lo].vis
 }
 
@@ -201,6 +212,13 @@ func (v *view) visAt(to int) int {
 		return min(v.segs[n-1].vis+to-v.segs[n-1].raw, len(v.vis))
 	}
 	lo, hi := 0, len(v.segs)
+	if k := v.far; k > 0 && k <= hi && v.segs[k-1].raw <= to { // as in rawAt
+		for last := min(k+8, hi); k < last && v.segs[k].raw <= to; k++ {
+		}
+		if lo = k; k == hi || v.segs[k].raw > to {
+			hi = k
+		}
+	}
 	for lo < hi {
 		if m := int(uint(lo+hi) >> 1); v.segs[m].raw <= to {
 			lo = m + 1
@@ -209,6 +227,7 @@ func (v *view) visAt(to int) int {
 		}
 	}
 	k := lo
+	v.far = k
 	if k == 0 {
 		return 0
 	}
@@ -258,7 +277,7 @@ func (v *view) drop(cut, keep int) int {
 		for _, s := range v.segs[k+1:] {
 			out = append(out, seg{s.vis - cut, s.raw - rawCut})
 		}
-		v.segs = out
+		v.segs, v.near, v.far = out, 0, 0
 	}
 	v.vis = v.vis[:copy(v.vis, v.vis[cut:])]
 	v.raw = v.raw[:copy(v.raw, v.raw[rawCut:])]
