@@ -470,12 +470,12 @@ func (d *density) of(at int64, most int) *int {
 
 // Secrets a few bytes long, hundreds in the space of one block, would cost more than ten times the
 // text around them. Where more than maxCrowd have stood in each block and a store that quieter
-// blocks fill is used up, a secret is masked as anywhere, but has no tag and is not learned; of a name with a
-// value right behind its operator no second value is looked for; and a value of letters and digits
-// is masked also if it reads like a word.
+// blocks fill is used up, a secret is masked as anywhere, but has no tag and is not learned; behind a name
+// with a value right beside it no other is looked for; and a value of letters and digits is masked
+// also if it reads like a word.
 const (
 	maxCrowd   = 48
-	crowdStore = 1024
+	crowdStore = 512
 )
 
 // crowd counts context findings. What it says of a block follows from the blocks before the last,

@@ -223,6 +223,9 @@ func (s *scan) leadOf(n *nameInfo) follows {
 		if l.short || l.op == opFallback {
 			f |= aFallback
 		}
+		if !l.short && f&aBlank != 0 && (s.v[l.at] == '=' || s.v[l.at] == ':') && l.op != opFallback {
+			f = f&^aBlank | aColon // what reads a value behind blanks would find the operator
+		}
 	}
 	return f
 }
@@ -334,7 +337,9 @@ func (e *engine) announce(i int, ent *entry, eof, paid bool) {
 	if follow == 0 {
 		return
 	}
-	crowded := e.crowd.at(e.base + int64(n.start))
+	if e.crowd.at(e.base+int64(n.start)) && e.announceNext(follow) {
+		return
+	}
 	for k := range links {
 		if links[k].after&follow == 0 {
 			continue
@@ -355,14 +360,52 @@ func (e *engine) announce(i int, ent *entry, eof, paid bool) {
 				c.class = classShape
 			}
 			e.schedule(headerForm(c))
-			if crowded && k == 0 && !s.short && isAlnum(v[c.at]) {
-				break // where secrets crowd, this is the value
-			}
 		}
 	}
 	if waits {
 		e.wait(i, ent, true)
 	}
+}
+
+// announceNext announces the value right behind the name under judgement, if it will pass as it
+// stands: where secrets crowd, no other is looked for then.
+func (e *engine) announceNext(follow follows) bool {
+	n, s := &e.name, &e.scan
+	read, ends := linkOperator, " \n;,&"
+	if follow&anOperator == 0 {
+		if read, ends = linkBlank, " \n"; follow&aBlank == 0 {
+			return false
+		}
+	}
+	e.work++
+	s.p, s.short = n.end, false
+	c, ok := read(s, n)
+	if !ok || s.short || c.form != formPlain {
+		return false
+	}
+	p, quote := c.at, byte(0)
+	if q := s.v[p]; q == '"' || q == '\'' {
+		p, quote = p+1, q
+	}
+	from := p
+	for p < len(s.v) && p-from <= history && isAlnum(s.v[p]) {
+		p++
+	}
+	if p == len(s.v) || s.v[p] != quote && (quote != 0 || strings.IndexByte(ends, s.v[p]) < 0) {
+		return false
+	}
+	if c.rule == "" {
+		c.rule = n.rule
+	}
+	if c.class == classNone {
+		c.class = n.class
+	}
+	if !e.set.passes(s.v[from:p], gate{class: c.class, doubt: c.doubt, rule: c.rule, quoted: quote != 0, opened: quote != 0, crowded: true}) {
+		return false
+	}
+	c.noTag, c.shape = n.noTag, n.shape
+	e.schedule(headerForm(c))
+	return true
 }
 
 // unplain are the bytes at which textBefore looks twice: controls and a closing bracket.
