@@ -138,3 +138,38 @@ func crowdOf(rng *rand.Rand, unit string, n, size int) []byte {
 	}
 	return b
 }
+
+// TestCrowd: where secrets crowd, each is masked as elsewhere, whatever the cuts, and text behind
+// them is judged as before.
+func TestCrowd(t *testing.T) {
+	rng := rand.New(rand.NewSource(3))
+	for _, unit := range []string{"password=x1%\n", "secret %a1\n", "{\"token\":\"a1%B\"},", "api_key = %a1b2\n", "pwd: '%a1', "} {
+		text := crowdOf(rng, unit, 14, 48<<10)
+		quiet := "\n" + strings.Repeat("nothing to hide in this line\n", 1<<17)
+		last := "\npassword=get_first_token\ntoken=aB3dE5fG7hJ9kL1mN3pQ\n"
+		whole := string(text) + quiet + last
+		set := func() *Set { return testSet(t, Config{NoMemory: true}) }
+		got := filterAll(t, set(), whole)
+		alone := 0
+		for _, one := range strings.SplitAfter(string(text), unit[strings.IndexByte(unit, '%')+1:]) {
+			alone += strings.Count(filterAll(t, set(), one), placeholderHead)
+		}
+		if marks := strings.Count(got[:strings.Index(got, quiet)], placeholderHead); marks < alone {
+			t.Errorf("%q: %d are masked, %d of them alone", unit, marks, alone)
+		}
+		if !strings.Contains(got, "password=get_first_token\n") || !strings.Contains(got, "token=[REDACTED:token:") {
+			t.Errorf("%q: what follows is not judged as before: %q", unit, got[len(got)-200:])
+		}
+		var out strings.Builder
+		w := set().Writer(&out, Stdout)
+		for rest := whole; len(rest) > 0; {
+			n := min(len(rest), 1+rng.Intn(5000))
+			io.WriteString(w, rest[:n])
+			rest = rest[n:]
+		}
+		w.Close()
+		if out.String() != got {
+			t.Errorf("%q: the output depends on the cuts: %s", unit, firstDifference(out.String(), got))
+		}
+	}
+}
