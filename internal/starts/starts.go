@@ -4,6 +4,7 @@ package starts
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -84,7 +85,7 @@ func (g *Decider) Rules() *gate.Rules {
 	if g == nil {
 		return nil
 	}
-	rules := &gate.Rules{Known: g.known, Decide: g.decide, Refused: g.report}
+	rules := &gate.Rules{Known: g.known, Decide: g.decide, Refused: g.report, Traced: g.plan.Traces()}
 	if g.plan.Steps[0].RunsCode != policy.CodeNone && !g.plan.Invocation.IsShell {
 		rules.First = gate.Code
 	}
@@ -188,7 +189,7 @@ func (g *Decider) stand(s gate.Start) (gate.Verdict, bool) {
 		clear(g.stands) // those that still ask are then nobody's
 	}
 	g.stands[s.PID] = s.Zone
-	return gate.Verdict{Go: true}, true
+	return gate.Verdict{Go: true, File: true}, true // nobody traces a stand-in
 }
 
 // Typed reports a stand-in that the shell of the run has started, and no code of the workspace.
@@ -333,6 +334,9 @@ func (g *Decider) report(r gate.Report) {
 	f, ok := r.Why.(*fault.Fault) // a remembered one is told again
 	if !ok && r.Why != nil {
 		f = fault.New(errcode.Denied, "denied: "+quote.Words(r.Start.Argv)+": "+r.Why.Error())
+		if errors.Is(r.Why, gate.ErrTraced) {
+			f.WithFix("start it without the debugger; sandbox.trace in the user's policy lets debuggers start programs where rules restrict some", "")
+		}
 	}
 	if f == nil {
 		f = fault.New(errcode.Denied, "denied: "+quote.Words(r.Start.Argv))
