@@ -36,7 +36,8 @@ type Decider struct {
 	clean func(string) string
 	note  func(kind string, detail any) // tells of a start that was refused
 
-	restricts bool // documents restrict what code of the workspace may start
+	restricts bool      // documents restrict what code of the workspace may start
+	self      [2]uint64 // device and inode of this program, zero where it stands for no command
 
 	deciding sync.Mutex // a decision at a time: they share what is remembered of files
 	spent    bool       // the start at hand was permitted by an approval
@@ -77,7 +78,11 @@ func New(p *plan.Plan, clean func(string) string, note func(kind string, detail 
 	if !p.Gated() {
 		return nil
 	}
-	return &Decider{plan: p, clean: clean, note: note, restricts: p.Policies.Restricts(), answers: map[[sha256.Size]byte]gate.Verdict{}}
+	g := &Decider{plan: p, clean: clean, note: note, restricts: p.Policies.Restricts(), answers: map[[sha256.Size]byte]gate.Verdict{}}
+	if len(p.Own) > 0 {
+		g.self[0], g.self[1] = place.FileID(p.Machine.Self)
+	}
+	return g
 }
 
 // Rules are what the gate holds starts to, nil without a decider.
@@ -175,11 +180,10 @@ func (g *Decider) decide(s gate.Start) gate.Verdict {
 // stand notes which process becomes a stand-in. It gains nothing by that: what it hands on is judged
 // by whoever answers it.
 func (g *Decider) stand(s gate.Start) (gate.Verdict, bool) {
-	dev, ino := place.FileID(g.plan.Machine.Self)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.stands, s.PID)
-	if ino == 0 || s.ID.Dev != dev || s.ID.Ino != ino || len(s.Argv) == 0 || !slices.ContainsFunc(g.plan.Own, func(o plan.OwnStep) bool { return o.Argv[0] == s.Argv[0] }) {
+	if g.self[1] == 0 || g.self != [2]uint64{s.ID.Dev, s.ID.Ino} || len(s.Argv) == 0 || !slices.ContainsFunc(g.plan.Own, func(o plan.OwnStep) bool { return o.Argv[0] == s.Argv[0] }) {
 		return gate.Verdict{}, false
 	}
 	if g.stands == nil {
