@@ -350,6 +350,7 @@ type SandboxPolicy struct {
 	EnvFiles     string // "", "network", "mask", "allow"
 	Observe      string // "" (off), "auto", "on", "off"
 	Gate         string // "" (auto), "auto", "off"
+	Trace        string // "" (where no starts are decided), "own", "off"
 }
 
 // OutputPolicy is the merged output object. Redact holds the redact objects of

@@ -48,6 +48,9 @@ func (s *Set) Sandbox() SandboxPolicy {
 		if x.Tmp == "run" {
 			p.Tmp = "run"
 		}
+		if x.Trace == "off" {
+			p.Trace = "off"
+		}
 		if loosens(d) {
 			p.Read = append(p.Read, x.Read...)
 			p.Write = append(p.Write, x.Write...)
@@ -61,6 +64,9 @@ func (s *Set) Sandbox() SandboxPolicy {
 		}
 		if x.Gate != "" {
 			p.Gate = x.Gate
+		}
+		if p.Trace == "" {
+			p.Trace = x.Trace
 		}
 		if p.Workspace == "" {
 			p.Workspace, p.WorkspaceAt = x.Workspace, x.WorkspaceAt

@@ -172,6 +172,8 @@ func (r *reader) sandbox(v *atip.Node) sandboxDoc {
 			s.Observe = r.oneOf(e, "auto", "on", "off")
 		case "gate":
 			s.Gate = r.oneOf(e, "auto", "off")
+		case "trace":
+			s.Trace = r.oneOf(e, "own", "off")
 		case "protect":
 			r.object(e, "sandbox.protect", func(k string, o *atip.Node) bool {
 				switch k {

@@ -500,9 +500,10 @@ func insideGrants(p *Profile) []Grant {
 	out := slices.DeleteFunc(slices.Clone(p.Write), func(g Grant) bool { return g.Path == "/dev/ptmx" })
 	// All that is in the root is granted, so its names may be listed.
 	out = append(out, []Grant{{"/", true, List, "private root"}, {outerDir, true, Read, "private root"}, {"/dev/pts", true, Read | Write | Ioctl, "private root"}, {"/dev/shm", true, all, "private root"}}...)
-	if unix.Getuid() != 0 {
+	if unix.Getuid() != 0 && !p.Untraced {
 		// This proc shows the run alone, and what it writes in its own processes (a debugger
-		// their memory) is its own business. Root could write what is the machine's.
+		// their memory) is its own business, unless one of them is judged. Root could write what is
+		// the machine's.
 		out = append(out, Grant{"/proc", true, Read | Write, "private root"})
 	}
 	if p.Private != "" {

@@ -86,8 +86,11 @@ print("asked")
 		"trace.py": `import ctypes, os, sys
 libc = ctypes.CDLL(None, use_errno=True)
 parent = os.getppid()
-print("traced" if libc.ptrace(16, parent, 0, 0) == 0 else "refused", flush=True)
-libc.ptrace(17, parent, 0, 0)
+traced = libc.ptrace(16, parent, 0, 0) == 0
+print("traced" if traced else "refused", flush=True)
+if traced:
+    os.waitpid(parent, 0x40000000)
+    libc.ptrace(17, parent, 0, 0)
 class iovec(ctypes.Structure):
     _fields_ = [("base", ctypes.c_void_p), ("len", ctypes.c_size_t)]
 word = ctypes.create_string_buffer(8)
@@ -267,6 +270,11 @@ func TestOwnStepSignals(t *testing.T) {
 	status, out, stderr = w.run(nil, "-c", "yes | gh release list; echo st=${PIPESTATUS[0]}; ./test.py >/dev/null")
 	if status != 0 || !strings.Contains(out, "st=141") {
 		t.Errorf("command gone: %d %q %s", status, out, stderr)
+	}
+	// Both ends are own steps, and the reader goes first.
+	status, out, stderr = w.run(nil, "-c", "gh pr checks | gh release list; echo st=${PIPESTATUS[*]}; ./test.py >/dev/null")
+	if status != 0 || !strings.Contains(out, "st=141 0") {
+		t.Errorf("both ends: %d %q %s", status, out, stderr)
 	}
 	// It is stopped and continued through its stand-in.
 	status, out, stderr = w.run(func(c *exec.Cmd) { c.Env = append(c.Env, "WAIT=2") }, "-c", "gh pr status & sleep 1; kill -TSTP $!; sleep 2; kill -0 $! && echo waits; kill -CONT $!; wait $!; echo st=$?; ./test.py >/dev/null")

@@ -1,6 +1,7 @@
 package main_test
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -92,6 +93,34 @@ func TestTrustIsClosed(t *testing.T) {
 			if out, err := cmd.Output(); err != nil || strings.TrimSpace(string(out)) != "listed read added linked piped moved" {
 				t.Errorf("%s: %s unconfined: %v: %s", tier, dir, err, out)
 			}
+		}
+	}
+}
+
+// TestUndoStoreRefused: a store that others could have written is not used. Runs go on without one, and what was
+// allowed only because it can be taken back is not.
+func TestUndoStoreRefused(t *testing.T) {
+	t.Parallel()
+	for name, spoil := range map[string]func(top string) error{
+		"open": func(top string) error { return os.Chmod(top, 0o770) },
+		"link": func(top string) error { return errors.Join(os.Rename(top, top+"2"), os.Symlink(top+"2", top)) },
+	} {
+		w := newWorldAtHome(t)
+		put(t, w.ws, map[string]string{"kept": "kept\n", "make.py": "open('made', 'w').write('made')\n"})
+		if out, err := w.command("--", "rm", "kept").CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v %s", name, err, out)
+		}
+		if err := spoil(filepath.Join(w.home, ".local/share/atip-exec/undo")); err != nil {
+			t.Fatal(err)
+		}
+		put(t, w.ws, map[string]string{"kept": "kept\n"})
+		out, err := w.command("--", "python3", "make.py").CombinedOutput()
+		if raw, rerr := os.ReadFile(filepath.Join(w.ws, "made")); err != nil || rerr != nil || string(raw) != "made" {
+			t.Errorf("%s: code: %v %v: %s", name, err, rerr, out)
+		}
+		out, err = w.command("--", "rm", "kept").CombinedOutput()
+		if _, lerr := os.Lstat(filepath.Join(w.ws, "kept")); err == nil || lerr != nil {
+			t.Errorf("%s: rm: %v %v: %s", name, err, lerr, out)
 		}
 	}
 }

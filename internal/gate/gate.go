@@ -5,6 +5,7 @@
 package gate
 
 import (
+	"errors"
 	"os"
 	"time"
 )
@@ -73,7 +74,13 @@ type Rules struct {
 	Refused func(Report)
 	// First is the zone of the first process, whose own start is not asked about.
 	First Zone
+	// Traced lets a process that is traced already start what was decided, without a comparison: its tracer
+	// can put other words there.
+	Traced bool
 }
+
+// ErrTraced refuses a start of a process that another one of the run traces: it cannot be compared.
+var ErrTraced = errors.New("a debugger traces it, so that what starts cannot be compared with what was decided")
 
 // Limits of what is read of a caller: those of the kernel (execve(2)).
 const (

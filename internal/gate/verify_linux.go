@@ -2,7 +2,9 @@ package gate
 
 import (
 	"errors"
+	"os"
 	"strconv"
+	"strings"
 	"time"
 	"unsafe"
 
@@ -35,7 +37,14 @@ func (g *Gate) verified(n *Notification, want image) error {
 	stops, done := g.follow(tid, leader)
 	defer done()
 	if err := ptrace(unix.PTRACE_SEIZE, tid, 0, unix.PTRACE_O_TRACEEXEC|unix.PTRACE_O_EXITKILL); err != nil {
-		g.listener.Answer(Refuse(n, unix.EACCES)) // traced by somebody else, or Yama forbids it
+		switch traced := isTraced(tid); { // or Yama forbids it
+		case traced && g.c.Traced:
+			g.listener.Answer(Continue(n))
+			return nil
+		case traced:
+			err = ErrTraced
+		}
+		g.listener.Answer(Refuse(n, unix.EACCES))
 		return err
 	}
 	if err := ptrace(unix.PTRACE_INTERRUPT, tid, 0, 0); err != nil {
@@ -66,6 +75,12 @@ func (g *Gate) verified(n *Notification, want image) error {
 		return errSwapped
 	}
 	return ptrace(unix.PTRACE_DETACH, s.PID, 0, 0)
+}
+
+func isTraced(tid int) bool {
+	raw, err := os.ReadFile("/proc/" + strconv.Itoa(tid) + "/status")
+	_, rest, ok := strings.Cut(string(raw), "\nTracerPid:\t")
+	return err == nil && ok && !strings.HasPrefix(rest, "0\n")
 }
 
 // isImage compares a process that was just executed and has done nothing.

@@ -36,7 +36,13 @@ func process() int {
 		return f.Exit
 	}
 	out := Outcome{Kind: "end", Run: p.Order.Run, Child: &status.Child{Pid: os.Getpid()}}
-	switch string(p.Order.Question.Argv[0]) {
+	word := ""
+	if own := p.Order.Own; own != nil {
+		word = string(own.Argv[0])
+	} else {
+		word = string(p.Order.Question.Argv[0])
+	}
+	switch word {
 	case "keep":
 		out = Keep()
 	case "copy":

@@ -9,8 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// handshake is how long a stand-in may take to say that it is still there.
-const handshake = 2 * time.Second
+// handshake is how long a stand-in may take to say that it is still there: far more than one takes that
+// shares its processor with many others.
+var handshake = 10 * time.Second
 
 // proven is what the kernel says of the process that sent a question over our socket, and sends
 // another message over the one that came with it. Its number cannot have gone to another process

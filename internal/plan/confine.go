@@ -97,8 +97,8 @@ func (p *confining) derive() (err error) {
 	if err := p.namedByPolicy(&in); err != nil {
 		return err
 	}
-	in.Subprocess, in.Untraced = p.Subprocess(), len(p.Own) > 0
-	if in.Untraced {
+	in.Subprocess, in.Untraced = p.Subprocess(), sp.Trace == "off" || p.Gated() && !p.Traces()
+	if len(p.Own) > 0 {
 		in.Exec = append(in.Exec, p.Machine.Self)
 	}
 	entitled := p.entitled()

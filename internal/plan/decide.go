@@ -346,6 +346,10 @@ func (p *Plan) Gated() bool {
 	return p.Deferred || len(p.Own) > 0 || p.gatedAlone() || p.Policies.Restricts() && p.Starts && p.forks() && p.gateable()
 }
 
+// Traces reports whether the policy lets processes of a run whose starts are decided trace each other: then
+// one of them can change what another was judged to do.
+func (p *Plan) Traces() bool { return p.Policies.Sandbox().Trace == "own" && len(p.Own) == 0 }
+
 // gatedAlone reports an own step of which no list says what it may start.
 func (p *Plan) gatedAlone() bool {
 	return p.Invocation.Standing != nil && p.Rights.closed != nil && !p.Rights.closed.Listed

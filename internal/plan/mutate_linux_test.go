@@ -108,28 +108,38 @@ func mutant(r *rand.Rand, text string) string {
 // mutated runs one text as its decision lets it. What starts must be in the plan or decided when it
 // starts, and none of the calls that are refused by themselves may happen.
 func (o *oracle) mutated(text string, forbidden [][]string) (calls int, err error) {
-	p, err := o.batch.Plan(Invocation{Shell: text, IsShell: true, Directory: o.w.Dir})
+	p, err := o.planned(text)
 	if err != nil {
-		return 0, errUnfit // it would not start
+		return 0, err
 	}
 	defer p.Close()
 	allowed := p.Decision.Action == policy.Allow
-	if !o.runs(p) || !allowed && unread(p) {
+	if !allowed && unread(p) {
 		return 0, errUnfit // it asks, and does not say that it knows
 	}
 	var rules *gate.Rules
 	var mu sync.Mutex
 	var decided [][]string
 	if p.Deferred {
-		rules = &gate.Rules{Decide: func(s gate.Start) gate.Verdict {
+		rules = judge(p)
+		note := func(s gate.Start, v gate.Verdict) {
 			mu.Lock()
 			defer mu.Unlock()
-			v := o.decide(p, s)
-			if v.Go {
+			if v.Go && len(s.Argv) > 0 {
 				decided = append(decided, append([]string{filepath.Base(s.Path)}, s.Argv[1:]...))
 			}
+		}
+		known, decide := rules.Known, rules.Decide
+		rules.Known = func(s gate.Start) (gate.Verdict, bool) {
+			v, ok := known(s)
+			note(s, v)
+			return v, ok
+		}
+		rules.Decide = func(s gate.Start) gate.Verdict {
+			v := decide(s)
+			note(s, v)
 			return v
-		}}
+		}
 	}
 	recorded, err := o.gated(p, p.Steps[0], rules)
 	if err != nil {
@@ -161,33 +171,17 @@ func (o *oracle) mutated(text string, forbidden [][]string) (calls int, err erro
 	return len(recorded), nil
 }
 
-// decide is the answer to one start of a plan that left some to the gate: by the plan, or as if it
-// had been typed.
-func (o *oracle) decide(p *Plan, s gate.Start) gate.Verdict {
-	for _, st := range p.Steps {
-		if !st.AtExec && slices.Equal(st.Argv, s.Argv) && st.Cwd == s.Cwd {
-			return gate.Verdict{Go: true, Words: true}
-		}
-	}
-	if len(s.Argv) == 0 {
-		return gate.Verdict{}
-	}
-	sub, err := p.Below(append([]string{s.Path}, s.Argv[1:]...), s.Cwd, s.Env, true)
-	if err != nil {
-		return gate.Verdict{}
-	}
-	defer sub.Close()
-	return gate.Verdict{Go: sub.Refusal() == nil, Words: true}
-}
-
 // refused are the calls of a row that are refused by themselves: what it is labelled for.
 func (o *oracle) refused(t testing.TB, text string) (out [][]string, err error) {
-	p, err := o.batch.Plan(Invocation{Shell: text, IsShell: true, Directory: o.w.Dir})
-	if err != nil {
+	if unfit(text) {
 		return nil, errUnfit
 	}
+	p, err := o.planned(text)
+	if err != nil {
+		return nil, err
+	}
 	defer p.Close()
-	if unfit(text) || !o.runs(p) || unread(p) {
+	if unread(p) {
 		return nil, errUnfit
 	}
 	if p.Decision.Action == policy.Allow {

@@ -140,20 +140,32 @@ func (o *oracle) check(text string) (calls int, err error) {
 	if unfit(text) {
 		return 0, errUnfit
 	}
-	p, err := o.batch.Plan(Invocation{Shell: text, IsShell: true, Directory: o.w.Dir})
+	p, err := o.planned(text)
 	if err != nil {
-		return 0, errUnfit
+		return 0, err
 	}
 	defer p.Close()
-	main := p.Steps[0]
-	if !o.runs(p) || unread(p) {
+	if unread(p) {
 		return 0, errUnfit
 	}
-	recorded, err := o.run(p, main)
+	recorded, err := o.run(p, p.Steps[0])
 	if err != nil {
 		return 0, err
 	}
 	return len(recorded), o.listed(p, text, recorded)
+}
+
+// planned is the plan of a text that can be carried out here.
+func (o *oracle) planned(text string) (*Plan, error) {
+	p, err := o.batch.Plan(Invocation{Shell: text, IsShell: true, Directory: o.w.Dir})
+	if err != nil {
+		return nil, errUnfit // it would not start
+	}
+	if !o.runs(p) {
+		p.Close()
+		return nil, errUnfit
+	}
+	return p, nil
 }
 
 // runs reports whether a plan can be carried out here: with stubs for what it starts, and an end.
@@ -195,7 +207,11 @@ func (o *oracle) gated(p *Plan, main *step.Step, rules *gate.Rules) ([][]string,
 	if err := os.WriteFile(o.log, nil, 0o644); err != nil {
 		return nil, err
 	}
-	proc, err := sandbox.Start(context.Background(), o.profile, o.setup, sandbox.Cmd{Path: main.ID.Place, Argv: p.Argv, Env: o.batch.Machine.Environ, Dir: o.w.Dir,
+	env := o.batch.Machine.Environ
+	if rules != nil && len(p.Env.Entries) > 0 {
+		env = p.Env.Entries // what differs from it is judged
+	}
+	proc, err := sandbox.Start(context.Background(), o.profile, o.setup, sandbox.Cmd{Path: main.ID.Place, Argv: p.Argv, Env: env, Dir: o.w.Dir,
 		Stdin: o.null, Stdout: o.null, Stderr: o.null, Gate: rules})
 	if err != nil {
 		return nil, fmt.Errorf("start: %w", err)

@@ -4,6 +4,7 @@ package starts
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -35,7 +36,8 @@ type Decider struct {
 	clean func(string) string
 	note  func(kind string, detail any) // tells of a start that was refused
 
-	restricts bool // documents restrict what code of the workspace may start
+	restricts bool      // documents restrict what code of the workspace may start
+	self      [2]uint64 // device and inode of this program, zero where it stands for no command
 
 	deciding sync.Mutex // a decision at a time: they share what is remembered of files
 	spent    bool       // the start at hand was permitted by an approval
@@ -76,7 +78,11 @@ func New(p *plan.Plan, clean func(string) string, note func(kind string, detail 
 	if !p.Gated() {
 		return nil
 	}
-	return &Decider{plan: p, clean: clean, note: note, restricts: p.Policies.Restricts(), answers: map[[sha256.Size]byte]gate.Verdict{}}
+	g := &Decider{plan: p, clean: clean, note: note, restricts: p.Policies.Restricts(), answers: map[[sha256.Size]byte]gate.Verdict{}}
+	if len(p.Own) > 0 {
+		g.self[0], g.self[1] = place.FileID(p.Machine.Self)
+	}
+	return g
 }
 
 // Rules are what the gate holds starts to, nil without a decider.
@@ -84,7 +90,7 @@ func (g *Decider) Rules() *gate.Rules {
 	if g == nil {
 		return nil
 	}
-	rules := &gate.Rules{Known: g.known, Decide: g.decide, Refused: g.report}
+	rules := &gate.Rules{Known: g.known, Decide: g.decide, Refused: g.report, Traced: g.plan.Traces()}
 	if g.plan.Steps[0].RunsCode != policy.CodeNone && !g.plan.Invocation.IsShell {
 		rules.First = gate.Code
 	}
@@ -174,11 +180,10 @@ func (g *Decider) decide(s gate.Start) gate.Verdict {
 // stand notes which process becomes a stand-in. It gains nothing by that: what it hands on is judged
 // by whoever answers it.
 func (g *Decider) stand(s gate.Start) (gate.Verdict, bool) {
-	dev, ino := place.FileID(g.plan.Machine.Self)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.stands, s.PID)
-	if ino == 0 || s.ID.Dev != dev || s.ID.Ino != ino || len(s.Argv) == 0 || !slices.ContainsFunc(g.plan.Own, func(o plan.OwnStep) bool { return o.Argv[0] == s.Argv[0] }) {
+	if g.self[1] == 0 || g.self != [2]uint64{s.ID.Dev, s.ID.Ino} || len(s.Argv) == 0 || !slices.ContainsFunc(g.plan.Own, func(o plan.OwnStep) bool { return o.Argv[0] == s.Argv[0] }) {
 		return gate.Verdict{}, false
 	}
 	if g.stands == nil {
@@ -188,7 +193,7 @@ func (g *Decider) stand(s gate.Start) (gate.Verdict, bool) {
 		clear(g.stands) // those that still ask are then nobody's
 	}
 	g.stands[s.PID] = s.Zone
-	return gate.Verdict{Go: true}, true
+	return gate.Verdict{Go: true, File: true}, true // nobody traces a stand-in
 }
 
 // Typed reports a stand-in that the shell of the run has started, and no code of the workspace.
@@ -333,6 +338,9 @@ func (g *Decider) report(r gate.Report) {
 	f, ok := r.Why.(*fault.Fault) // a remembered one is told again
 	if !ok && r.Why != nil {
 		f = fault.New(errcode.Denied, "denied: "+quote.Words(r.Start.Argv)+": "+r.Why.Error())
+		if errors.Is(r.Why, gate.ErrTraced) {
+			f.WithFix("start it without the debugger; sandbox.trace in the user's policy lets debuggers start programs where rules restrict some", "")
+		}
 	}
 	if f == nil {
 		f = fault.New(errcode.Denied, "denied: "+quote.Words(r.Start.Argv))

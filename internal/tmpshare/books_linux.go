@@ -59,6 +59,49 @@ func (s Share) open() (*books, error) {
 	return b, nil
 }
 
+// coming notes which copies are about to be made. It is on the disk before the first of them: a
+// wrapper that is killed between, or a disk that is full, must not leave copies that the next pass
+// takes for something that a run has made, and brings back what the machine has removed.
+func (b *books) coming(list []candidate) (before []entry, err error) {
+	for _, c := range list {
+		e := b.known(c.name)
+		before = append(before, e)
+		if e == (entry{}) {
+			e.Host = c.id
+		}
+		e.Coming = true
+		b.set(c.name, e)
+	}
+	return before, b.save()
+}
+
+// remade notes the directories that a copy needed and a run had removed.
+func (b *books) remade(inside *os.Root, dir string) {
+	for ; dir != "."; dir = filepath.Dir(dir) {
+		if e := b.known(dir); e != (entry{}) {
+			e.Inside, _ = look(inside, dir)
+			b.set(dir, e)
+		}
+	}
+}
+
+// arrived ends what a pass that was cut short has noted, of which nothing is known but what lies inside.
+func (b *books) arrived(inside *os.Root) {
+	for name, r := range b.names {
+		if !r.Coming {
+			continue
+		}
+		r.Coming, b.namesChanged = false, true
+		id, there := look(inside, name)
+		switch {
+		case there != nil:
+			r.Inside = id
+		case r.Inside == (identity{}):
+			delete(b.names, name)
+		}
+	}
+}
+
 func (s Share) openLock() (*os.File, error) {
 	return os.OpenFile(filepath.Join(s.Books, "lock"), os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
 }
@@ -156,16 +199,22 @@ func (b *books) unseen() []string {
 }
 
 // close keeps what has changed.
-func (b *books) close() (err error) {
+func (b *books) close() error {
 	defer b.lock.Close()
+	return b.save()
+}
+
+func (b *books) save() (err error) {
 	if b.namesChanged {
 		raw := start(len(b.names))
 		for name, r := range b.names {
 			raw = appendText(raw, name)
 			raw = appendIdentity(appendIdentity(raw, r.Host), r.Inside)
-			raw = appendNumbers(raw, flag(r.Ours, 1)|flag(r.Apart, 2), r.Large)
+			raw = appendNumbers(raw, flag(r.Ours, 1)|flag(r.Apart, 2)|flag(r.Coming, 4), r.Large)
 		}
-		err = writeBook(b.path(b.share.ID), raw)
+		if err = writeBook(b.path(b.share.ID), raw); err == nil {
+			b.namesChanged = false
+		}
 	}
 	if b.publishedChanged {
 		raw := start(len(b.published))
@@ -194,7 +243,15 @@ func readBook(path string) []byte {
 	return raw
 }
 
+// writing is called before a book is written, by tests.
+var writing func() error
+
 func writeBook(path string, raw []byte) error {
+	if writing != nil {
+		if err := writing(); err != nil {
+			return err
+		}
+	}
 	if err := os.WriteFile(path+".new", raw, 0o600); err != nil {
 		return err
 	}
@@ -281,7 +338,7 @@ func readNames(raw []byte) map[string]*record {
 		name := r.name()
 		e := entry{Host: r.identity(), Inside: r.identity()}
 		flags := r.number()
-		e.Ours, e.Apart, e.Large = flags&1 != 0, flags&2 != 0, r.number()
+		e.Ours, e.Apart, e.Coming, e.Large = flags&1 != 0, flags&2 != 0, flags&4 != 0, r.number()
 		if r.broken {
 			return map[string]*record{}
 		}

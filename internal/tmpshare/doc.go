@@ -64,6 +64,9 @@ type entry struct {
 	Ours   bool     `json:"o,omitempty"` // a run made it
 	Apart  bool     `json:"a,omitempty"` // both sides have a file of their own, which was told
 	Large  int64    `json:"l,omitempty"` // the time of a directory that is too large to be copied
+	// Coming is noted before a copy is made: if nobody got to note more, whatever is inside under this
+	// name and is not Inside is that copy, not something that a run has left.
+	Coming bool
 }
 
 // published is a name that a run of some workspace has put into the machine's directory.

@@ -220,7 +220,9 @@ func (s Share) candidates(root *os.Root, b *books, only string) []candidate {
 		found := below(host, c, &tree)
 		switch {
 		case tree < 0:
-			b.set(c.name, entry{Host: c.id, Large: c.mtime})
+			e := b.known(c.name) // a small one was copied
+			e.Host, e.Large = c.id, c.mtime
+			b.set(c.name, e)
 		case looks <= maxLooks:
 			out = append(append(out, c), found...)
 		}
@@ -301,26 +303,42 @@ func (s Share) In() error {
 	if err != nil {
 		return err
 	}
+	b.arrived(inside)
+	list := slices.DeleteFunc(s.candidates(host, b, ""), func(c candidate) bool {
+		return b.settled(c.name, c.id) && b.known(c.name).Large == 0
+	})
+	before, err := b.coming(list)
+	if err != nil {
+		return errors.Join(err, b.lock.Close())
+	}
 	left := int64(maxAllIn)
-	for _, c := range s.candidates(host, b, "") {
-		if b.settled(c.name, c.id) {
-			continue
-		}
-		if c.dir {
-			if err := inside.MkdirAll(c.name, 0o700); err == nil {
-				id, _ := look(inside, c.name)
-				b.set(c.name, entry{Host: c.id, Inside: id, Ours: b.left(c.name, c.id)})
+	for i, c := range list {
+		id, err := identity{}, error(nil)
+		switch {
+		case left < 0:
+			err = fs.ErrInvalid
+		case c.dir:
+			if err = inside.MkdirAll(c.name, 0o700); err == nil {
+				id, _ = look(inside, c.name)
 			}
-			continue
+		default:
+			if left -= c.id.Size; left < 0 {
+				err = fs.ErrInvalid
+			} else if id, err = copyFile(host, inside, c.name, maxIn, true); err == nil {
+				b.remade(inside, filepath.Dir(c.name))
+			}
 		}
-		if left -= c.id.Size; left < 0 {
-			break
-		}
-		id, err := copyFile(host, inside, c.name, maxIn, true)
-		if err == nil {
+		switch {
+		case err == nil:
 			b.set(c.name, entry{Host: c.id, Inside: id, Ours: b.left(c.name, c.id)})
-		} else if errors.Is(err, errSecret) {
-			b.set(c.name, entry{Host: c.id})
+		case errors.Is(err, errSecret):
+			before[i].Host = c.id
+			fallthrough
+		default:
+			b.set(c.name, before[i])
+		}
+		if err != nil && before[i] == (entry{}) {
+			b.forget(c.name)
 		}
 	}
 	for _, name := range b.unseen() {
@@ -328,7 +346,7 @@ func (s Share) In() error {
 			continue
 		}
 		e := b.known(name)
-		if id, fi := look(inside, name); e.Large != 0 || fi == nil || id == e.Inside && inside.Remove(name) == nil {
+		if id, fi := look(inside, name); fi == nil || e.Inside == (identity{}) || id == e.Inside && inside.Remove(name) == nil {
 			b.forget(name)
 		}
 	}
@@ -363,6 +381,7 @@ func (s Share) Out(granted, mounted func(path string) bool) ([]Left, error) {
 	if err != nil {
 		return nil, err
 	}
+	b.arrived(inside)
 	o := outward{share: s, books: b, host: host, inside: inside, granted: granted, mounted: mounted, bytes: maxAllOut}
 	if top, err := openFolder(inside); err == nil {
 		o.walk(top, 0)
@@ -485,7 +504,7 @@ func (o *outward) removed() {
 	}
 	for _, name := range o.books.unseen() {
 		e := o.books.known(name)
-		if e.Large != 0 || e.Inside == (identity{}) {
+		if e.Inside == (identity{}) {
 			continue
 		}
 		now, _ := look(o.host, name)

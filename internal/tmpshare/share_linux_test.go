@@ -2,13 +2,16 @@ package tmpshare
 
 import (
 	"errors"
+	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 type sides struct {
@@ -377,5 +380,133 @@ func BenchmarkUnchanged(b *testing.B) {
 				run()
 			}
 		})
+	}
+}
+
+// TestInCutShort: what a pass has copied in and could not record, since it was killed or the disk
+// was full, is no file of a run: once the machine has removed it, nothing brings it back.
+func TestInCutShort(t *testing.T) {
+	names := []string{"file", "dir/in", "dir/deep/in", "changed"}
+	for _, records := range []int{0, 1} { // how many writes of the record succeed
+		s := newSides(t)
+		s.put(s.host("changed"), "0")
+		s.in()
+		for _, name := range names {
+			s.put(s.host(name), "1"+name)
+		}
+		s.put(s.inside("made"), "by a run that was killed")
+		written := 0
+		writing = func() error {
+			if written++; written > records {
+				return errors.New("cut short")
+			}
+			return nil
+		}
+		err := s.share.In()
+		writing = nil
+		if err == nil {
+			t.Fatal("nothing failed: the test proves nothing")
+		}
+		if _, err := os.Lstat(s.inside("dir/in")); (err == nil) != (records == 1) {
+			t.Errorf("%d records: %v", records, err)
+		}
+		for _, name := range names {
+			os.Remove(s.host(name))
+		}
+		os.RemoveAll(s.host("dir"))
+		s.out() // of another run of this workspace, which was under way
+		for _, name := range append(names, "dir") {
+			if _, err := os.Lstat(s.host(name)); err == nil {
+				t.Errorf("%d records: %s is back", records, name)
+			}
+		}
+		s.is(s.host("made"), "by a run that was killed")
+		s.in()
+		s.out()
+		for _, name := range append(names, "dir") {
+			for _, path := range []string{s.host(name), s.inside(name)} {
+				if _, err := os.Lstat(path); err == nil {
+					t.Errorf("%d records: %s is there", records, path)
+				}
+			}
+		}
+	}
+}
+
+// TestInKilled is the same with kills at any moment.
+func TestInKilled(t *testing.T) {
+	if dir := os.Getenv("ATIP_TEST_SHARE"); dir != "" {
+		s := sides{t, Share{Host: dir + "/host", Inside: dir + "/inside", Books: dir + "/books", ID: "a", UID: os.Getuid()}}
+		for {
+			s.in()
+		}
+	}
+	s := newSides(t)
+	s.share.Secret, s.share.Skip = nil, nil
+	dir := filepath.Dir(s.share.Host)
+	for end := time.Now().Add(2 * time.Second); time.Now().Before(end); {
+		cmd := exec.Command(os.Args[0], "-test.run=^TestInKilled$")
+		cmd.Env = append(os.Environ(), "ATIP_TEST_SHARE="+dir)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		for i := range 200 {
+			s.put(s.host("d"+strconv.Itoa(i/50)+"/f"+strconv.Itoa(i)), "1")
+		}
+		time.Sleep(time.Duration(rand.IntN(12)) * time.Millisecond)
+		cmd.Process.Kill()
+		cmd.Wait()
+		os.RemoveAll(s.share.Host)
+		if err := os.Mkdir(s.share.Host, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		s.out()
+		if list, err := os.ReadDir(s.share.Host); err != nil || len(list) > 0 {
+			t.Fatalf("back are %v, %v", list, err)
+		}
+	}
+}
+
+// TestLargeOnceSmall: a directory that was copied while it was small goes with the machine's.
+func TestLargeOnceSmall(t *testing.T) {
+	s := newSides(t)
+	s.put(s.host("dir/sub/in"), "1")
+	s.put(s.host("later/in"), "1")
+	fill := func(dir string) {
+		for i := range maxTree + 1 {
+			s.put(s.host(dir+"/"+strconv.Itoa(i)), "1")
+		}
+	}
+	fill("later")
+	s.in()
+	fill("dir")
+	os.RemoveAll(s.host("later"))
+	s.put(s.host("later/in"), "1")
+	s.in()
+	s.is(s.inside("later/in"), "1")
+	os.RemoveAll(s.host("dir"))
+	os.RemoveAll(s.host("later"))
+	s.in()
+	s.out()
+	for _, path := range []string{s.host("dir"), s.inside("dir"), s.host("later"), s.inside("later")} {
+		if _, err := os.Lstat(path); err == nil {
+			t.Errorf("%s is there", path)
+		}
+	}
+	// A run has removed the directory, and the machine adds to it.
+	s.put(s.host("again/a"), "1")
+	s.in()
+	os.RemoveAll(s.inside("again"))
+	s.out()
+	s.put(s.host("again/b"), "1")
+	s.in()
+	s.is(s.inside("again/b"), "1")
+	os.RemoveAll(s.host("again"))
+	s.in()
+	s.out()
+	for _, path := range []string{s.host("again"), s.inside("again")} {
+		if _, err := os.Lstat(path); err == nil {
+			t.Errorf("%s is there", path)
+		}
 	}
 }

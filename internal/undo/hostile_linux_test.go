@@ -134,17 +134,27 @@ func TestOddFiles(t *testing.T) {
 	}
 }
 
-// TestStoreOfOthers: a store that is a link or open to others is refused.
+// TestStoreOfOthers: a store that is a link, open to others or another user's is refused.
 func TestStoreOfOthers(t *testing.T) {
 	for name, spoil := range map[string]func(base string) error{
 		"open": func(base string) error { return os.Chmod(base, 0o770) },
+		"below": func(base string) error {
+			list, err := os.ReadDir(base)
+			if err != nil || len(list) != 1 {
+				return errors.Join(err, errors.New("no store"))
+			}
+			return os.Chmod(filepath.Join(base, list[0].Name()), 0o720)
+		},
+		"another user's": nil,
 		"link": func(base string) error {
 			return errors.Join(os.Rename(base, base+"2"), os.Symlink(base+"2", base))
 		},
 	} {
 		p := world(t)
 		open(t, p).Close()
-		if err := spoil(p.Base); err != nil {
+		if spoil == nil {
+			p.UID++
+		} else if err := spoil(p.Base); err != nil {
 			t.Fatal(err)
 		}
 		_, err := Open(p, true)

@@ -265,14 +265,13 @@ func (w *walker) below(fd int, name, p, rel string, depth int, st *unix.Stat_t) 
 		})
 	}
 	in, err := open()
-	if w.unlock && err == nil && st.Mode&0o500 != 0o500 && int(st.Uid) == w.place.UID && w.place.UID != 0 || w.unlock && err == unix.EACCES && int(st.Uid) == w.place.UID {
+	readable := err == nil && (st.Mode&0o500 == 0o500 || w.place.UID == 0)
+	if w.unlock && !readable && (err == nil || err == unix.EACCES) && int(st.Uid) == w.place.UID && unix.Fchmodat(fd, name, uint32(st.Mode)&0o7777|0o700, 0) == nil {
 		if err == nil {
 			unix.Close(in)
 		}
-		if unix.Fchmodat(fd, name, uint32(st.Mode)&0o7777|0o700, 0) == nil {
-			w.locked = append(w.locked, lockedDir{p, uint32(st.Mode) & 0o7777})
-			in, err = open()
-		}
+		w.locked = append(w.locked, lockedDir{p, uint32(st.Mode) & 0o7777})
+		in, err = open()
 	}
 	if err != nil {
 		return err

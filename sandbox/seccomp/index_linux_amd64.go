@@ -15,5 +15,5 @@ var filterIndex = [...]filterEntry{
 	{name: "t3-net", sha256: "70b76226c7f1d7ff7757d4526e4055f78b8578ddd0637844f0ac2f5af558e00e"},
 	{name: "ticket", sha256: "463639f25cdc94fa70470420e0c899b74959429c6360e29cbd3d724f030f54fd", ticket: []uint16{13}},
 	{name: "truncate", sha256: "5d3dd3e90eabd6318e85266a217bfe2a94cb292b2150992e7f7e742c7d7ba088"},
-	{name: "untraced", sha256: "aac22268084071b0c8f118fca1823c0c4b8c8c3e423d7a55a3ed9839b0c80ae5"},
+	{name: "untraced", sha256: "60c1309cd532bc331e03c2f2bcaaac11b8c9906f9b0dadc0227ee1468d6ba95c"},
 }

@@ -15,5 +15,5 @@ var filterIndex = [...]filterEntry{
 	{name: "t3-net", sha256: "761b24f276cd8c176f61adb5846eb70cb744b557c8f8e9b8d6cd11ea96418288"},
 	{name: "ticket", sha256: "2f155079be31bd742d72514d7c4151fcb299ec44f279950f1a3b5a789cbeb92d", ticket: []uint16{11}},
 	{name: "truncate", sha256: "c3c5135686e95ba3304c11da448159440154526b22245d5af97fda1729146aee"},
-	{name: "untraced", sha256: "f88eac1f5bfcecc8c81def68f1a74787671041544e8b20f772d6073a64323ed9"},
+	{name: "untraced", sha256: "b7af73d83846b50faff22399c1751a6482c29b3e5d09b23fd11a0fdb3f901ad4"},
 }

@@ -10,6 +10,8 @@ const (
 	oTruncMode      = 0x00000203 // O_TRUNC | O_ACCMODE
 	oTruncRead      = 0x00000200
 	oTruncNoAccess  = 0x00000203
+	ptraceAttach    = 16
+	ptraceSeize     = 0x4206
 	sIFMT           = 0xf000
 	sIFCHR          = 0x2000
 	sIFBLK          = 0x6000
@@ -167,9 +169,13 @@ var table = []Rule{
 	{Group: "N", Answer: AnswerKill, Calls: []string{"clone"}, Tests: []ArgTest{
 		{Arg: 0, Op: OpMasked, Mask: cloneThread}, {Arg: 0, Op: OpHighOther, Value: PatchTicket}}},
 
-	// No process of a run leads another one: in a run with own steps the kernel tells the
-	// shell, which may ask for one, from code that it started.
-	{Group: "P", Answer: answerEPERM, Calls: []string{"ptrace", "process_vm_writev"}},
+	// Where starts are decided, no process leads another one that was judged: whoever could write its
+	// memory would change what it was judged to do. What is left is a child that asks its parent to trace it,
+	// as strace and gdb start programs: it is traced before its execve, which is then refused where
+	// words decide it.
+	{Group: "P", Answer: answerEPERM, Calls: []string{"ptrace"}, Tests: []ArgTest{{Arg: 0, Op: OpEqual, Value: ptraceAttach}}},
+	{Group: "P", Answer: answerEPERM, Calls: []string{"ptrace"}, Tests: []ArgTest{{Arg: 0, Op: OpEqual, Value: ptraceSeize}}},
+	{Group: "P", Answer: answerEPERM, Calls: []string{"process_vm_writev"}},
 
 	// The guard of the wrapper, whose worker thread is in the command's Landlock
 	// domain and could be signalled by it.
