@@ -1,6 +1,9 @@
 package atip
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // example holds a command line of the document against the document.
 func (l *linter) example(v val, pointer, line string, path []string) {
@@ -35,15 +38,7 @@ func startsWith(path, prefix []string) bool {
 
 func (l *linter) isTool(word string) bool {
 	word = baseName(word)
-	if word == l.d.Name() {
-		return true
-	}
-	for _, glob := range l.d.Names() {
-		if globMatch(glob, word) {
-			return true
-		}
-	}
-	return false
+	return word == l.d.Name() || slices.ContainsFunc(l.d.Names(), func(glob string) bool { return globMatch(glob, word) })
 }
 
 // patterns holds the steps of patterns that run this tool against the document. Words

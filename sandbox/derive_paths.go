@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -236,9 +237,7 @@ func (d *deriver) policy() error {
 func (d *deriver) policyRule(rule PathRule, rights Rights) error {
 	path := expand(rule.Path, d.in.Home, d.p.Workspace)
 	why := rule.Rule
-	if why == "" {
-		why = rule.Pos
-	}
+	why = cmp.Or(why, rule.Pos)
 	// Judged by name too: a forbidden directory that is not there yet could be made.
 	for _, name := range []string{path, d.canonical(path)} {
 		if name == "" {
@@ -269,9 +268,7 @@ func (d *deriver) policyRule(rule PathRule, rights Rights) error {
 // refusePolicy records a path that a policy grants in vain. Its writer is told.
 func (d *deriver) refusePolicy(rule PathRule, why string) {
 	at := rule.Pos
-	if at == "" {
-		at = rule.Rule
-	}
+	at = cmp.Or(at, rule.Rule)
 	d.refuse(rule.Path, "policy "+at+": "+why)
 }
 
@@ -314,9 +311,7 @@ func (d *deriver) caches() {
 			if host != "" {
 				d.optional(host, Read, "cache")
 				old := d.in.Getenv("GOPROXY")
-				if old == "" {
-					old = "https://proxy.golang.org,direct"
-				}
+				old = cmp.Or(old, "https://proxy.golang.org,direct")
 				d.env("GOPROXY", "file://"+host+"/cache/download,"+old)
 			}
 		case "npm":

@@ -193,10 +193,8 @@ func (c *collector) writtenPlace(s *step.Step, text, lit, part string) (atip.Res
 	if len(lit) > 255 || strings.ContainsAny(r.Value, " \t\n*?\x00:;") || !strings.Contains(r.Value, "/") || !step.ContainsAny(text, "\"w", "'w", "\"a\"", "'a'", "\"a+", "'a+", ">", "write", "append", "put_contents", "symlink", "chmod", "chown", "move", "rename", "copy", "truncate", "mkdir", "touch") {
 		return r, false
 	}
-	if part != "" && part != lit || strings.HasPrefix(lit, "/.") {
-		if step.NamesHome(text) {
-			r.Value = c.site.Dirs.Home + "/" + part
-		}
+	if (part != "" && part != lit || strings.HasPrefix(lit, "/.")) && step.NamesHome(text) {
+		r.Value = c.site.Dirs.Home + "/" + part
 	}
 	if c.ctx != nil && c.ctx.cwdUnknown && !filepath.IsAbs(r.Value) && !strings.HasPrefix(r.Value, "~") || step.HarmlessFile(r.Value) {
 		return r, false

@@ -504,10 +504,8 @@ func (c *collector) derived(s *step.Step, depth int) bool {
 		default:
 			return false
 		}
-		for _, w := range c.writers[r.Abs] {
-			if w.by != s && !c.codeOfWorkspace(w, depth+1) {
-				return false
-			}
+		if slices.ContainsFunc(c.writers[r.Abs], func(w written) bool { return w.by != s && !c.codeOfWorkspace(w, depth+1) }) {
+			return false
 		}
 	}
 	return len(s.Call.Resources) > 0

@@ -81,12 +81,7 @@ func scrub(environ []string, r environRules) (out Env, withheld []string) {
 
 // named reports whether an entry has this name.
 func named(entries []string, name string) bool {
-	for _, e := range entries {
-		if len(e) > len(name) && e[len(name)] == '=' && e[:len(name)] == name {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(entries, func(e string) bool { return len(e) > len(name) && e[len(name)] == '=' && e[:len(name)] == name })
 }
 
 // DefaultGrace is how long a command has to end after SIGTERM, if neither flag nor policy says.
@@ -244,12 +239,7 @@ func (p *Plan) Share() tmpshare.Share {
 	return tmpshare.Share{
 		Host: TemporaryDir, Inside: filepath.Join(p.Private, "tmp"), Books: filepath.Join(p.Dirs.Cache, "tmp"), ID: filepath.Base(p.Private), UID: p.Machine.UID,
 		Skip: func(path string) bool {
-			for _, other := range within {
-				if subpath.Within(other, path) || subpath.Within(path, other) {
-					return true
-				}
-			}
-			return false
+			return slices.ContainsFunc(within, func(other string) bool { return subpath.Within(other, path) || subpath.Within(path, other) })
 		},
 		Secret: func(path string) bool { return p.World.Classify(path, atip.AccessRead, false) == atip.ClassSecret },
 	}
@@ -272,12 +262,7 @@ const maxTmpFiles = 24
 
 // runsCode reports whether the run may open what its words do not name.
 func (p *Plan) runsCode() bool {
-	for _, s := range p.Steps {
-		if s.RunsCode != policy.CodeNone || s.Call.Provenance.Rank < atip.Org {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(p.Steps, func(s *step.Step) bool { return s.RunsCode != policy.CodeNone || s.Call.Provenance.Rank < atip.Org })
 }
 
 // SharesTmp reports whether this run has a /tmp of its workspace.

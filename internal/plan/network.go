@@ -237,9 +237,7 @@ func (p *judging) signedMetadata() {
 		}
 		p.Decision.Action, p.Decision.Grants, p.Decision.Trust, p.refused = policy.Deny, policy.Grants{}, true, v.Reason
 		suggest := v.NextStep("the document")
-		if suggest == "" {
-			suggest = "use a tool whose metadata is built in, or remove the document"
-		}
+		suggest = cmp.Or(suggest, "use a tool whose metadata is built in, or remove the document")
 		p.Decision.Reasons = append(p.Decision.Reasons, policy.Reason{Rule: "trust/metadata", Action: policy.Deny, Step: i,
 			Text:    quote.Words(s.Argv) + ": metadata_refused, signed metadata is required and that of " + s.ID.Effective + " is " + v.Level.String() + " (" + v.Reason + ")",
 			Suggest: suggest})

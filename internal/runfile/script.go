@@ -1,9 +1,11 @@
 package runfile
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -37,9 +39,7 @@ func (c *Call) Words(fd int) []string {
 	}
 	if c.Limited {
 		list := strings.Join(c.Ceiling, ",")
-		if list == "" {
-			list = "none"
-		}
+		list = cmp.Or(list, "none")
 		words = append(words, "--ceiling", list)
 	}
 	if c.Timeout > 0 {
@@ -53,18 +53,14 @@ func (c *Call) Words(fd int) []string {
 func (f *File) Script(fn *Function, args []string, shellProgram string) (*Call, error) {
 	c := &Call{Interpreter: fn.Program, Label: fn.Name, Args: args, Limited: fn.Limited, Timeout: fn.Timeout}
 	c.Ceiling = fn.ceiling()
-	for _, word := range c.Ceiling {
-		if strings.Contains(word, ",") {
-			return nil, &Error{Code: errcode.RunfileSyntax, File: fn.File, Line: fn.Line, Message: "@effects: a path with a comma cannot be named", Fix: "rename it"}
-		}
+	if slices.ContainsFunc(c.Ceiling, func(word string) bool { return strings.Contains(word, ",") }) {
+		return nil, &Error{Code: errcode.RunfileSyntax, File: fn.File, Line: fn.Line, Message: "@effects: a path with a comma cannot be named", Fix: "rename it"}
 	}
 	var err error
 	if fn.Language != Shell {
 		c.Code = f.foreign(fn)
 	} else {
-		if c.Interpreter == "" {
-			c.Interpreter = shellProgram
-		}
+		c.Interpreter = cmp.Or(c.Interpreter, shellProgram)
 		bash := filepath.Base(c.Interpreter) == "bash"
 		c.Errexit, c.Pipefail = !fn.NoErrexit, !fn.NoErrexit && bash
 		c.Code, err = f.shellText(fn, args, bash)

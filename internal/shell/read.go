@@ -2,6 +2,7 @@ package shell
 
 import (
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -205,18 +206,11 @@ func simple(f *syntax.File, c *Command) bool {
 		return false
 	}
 	for _, word := range call.Args {
-		for _, part := range word.Parts {
-			if !literal(part) {
-				return false
-			}
-		}
-	}
-	for _, a := range c.Argv {
-		if strings.ContainsAny(a, Hole) {
+		if slices.ContainsFunc(word.Parts, func(part syntax.WordPart) bool { return !literal(part) }) {
 			return false
 		}
 	}
-	return true
+	return !slices.ContainsFunc(c.Argv, func(a string) bool { return strings.ContainsAny(a, Hole) })
 }
 
 // literal reports whether a part of a word is the same whatever the shell knows.

@@ -50,12 +50,7 @@ func OutputOption(name string) bool {
 // NamesOption reports an option that a call surely has; where there is none, a clause
 // about one fires because of a word that is not known.
 func NamesOption(s *Step) bool {
-	for _, o := range s.Call.Options {
-		if !o.Maybe {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.Call.Options, func(o atip.OptionUse) bool { return !o.Maybe })
 }
 
 // Recursive reports whether a call says that it goes into directories.
@@ -125,12 +120,7 @@ func UsesOption(s *Step, names ...string) bool {
 
 // HasOption reports whether one of these options is there for sure.
 func HasOption(s *Step, names ...string) bool {
-	for _, o := range s.Call.Options {
-		if slices.Contains(names, o.Name) && !o.Maybe {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.Call.Options, func(o atip.OptionUse) bool { return slices.Contains(names, o.Name) && !o.Maybe })
 }
 
 // PrintsTracked reports a listing of what git tracks: not of what it does not, among which may be

@@ -5,6 +5,7 @@ package step
 import (
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/atip-dev/atip-exec/atip"
@@ -454,12 +455,7 @@ func CertaintyVariable(name string) bool {
 
 // NamesPath reports a name that stands for a file or a directory by custom.
 func NamesPath(name string) bool {
-	for _, suffix := range [...]string{"FILE", "CONFIG", "DIR", "HOME", "RC", "PATH"} {
-		if strings.HasSuffix(name, suffix) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"FILE", "CONFIG", "DIR", "HOME", "RC", "PATH"}, func(suffix string) bool { return strings.HasSuffix(name, suffix) })
 }
 
 // WritesTo reports a variable that names a file which the call writes.

@@ -359,10 +359,7 @@ var (
 // addType adds the keys that the types of a value allow, so that a field which is left out
 // of this document, being empty, is known.
 func (k *keys) addType(value reflect.Value, t reflect.Type, depth int) {
-	if t == nil || depth > deepest {
-		return
-	}
-	if t.Implements(textMarshaler) {
+	if t == nil || depth > deepest || t.Implements(textMarshaler) {
 		return
 	}
 	if t.Implements(jsonMarshaler) {
