@@ -119,9 +119,7 @@ func worse(e Effect, a Fact, aOK bool, b Fact, bOK bool) (Fact, bool) {
 	switch {
 	case !bOK:
 		return a, aOK
-	case !aOK:
-		return b, true
-	case risk(e, b.Value) > risk(e, a.Value):
+	case !aOK, risk(e, b.Value) > risk(e, a.Value):
 		return b, true
 	}
 	return a, true

@@ -25,15 +25,7 @@ func (l *linter) example(v val, pointer, line string, path []string) {
 }
 
 func startsWith(path, prefix []string) bool {
-	if len(path) < len(prefix) {
-		return false
-	}
-	for i := range prefix {
-		if path[i] != prefix[i] {
-			return false
-		}
-	}
-	return true
+	return len(path) >= len(prefix) && slices.Equal(path[:len(prefix)], prefix)
 }
 
 func (l *linter) isTool(word string) bool {

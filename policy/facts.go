@@ -174,9 +174,7 @@ func (f *facts) under(granted atip.Set) values {
 func (f *facts) blocked(e atip.Effect, granted atip.Set) bool {
 	on := &f.req.Enforce
 	switch e {
-	case atip.Network:
-		return on.Net && !granted.Has(atip.Network)
-	case atip.RemoteMutation, atip.Billable:
+	case atip.Network, atip.RemoteMutation, atip.Billable:
 		return on.Net && !granted.Has(atip.Network) // nothing remote without a connection
 	case atip.Write:
 		return on.Files && !granted.Has(atip.Write)

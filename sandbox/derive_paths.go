@@ -98,12 +98,9 @@ func (d *deriver) temporary(path string) bool {
 	if !subpath.Within(path, "/tmp") && !subpath.Within(path, "/var/tmp") {
 		return false
 	}
-	for _, other := range append([]string{d.p.Workspace, d.in.Home, d.in.Private}, d.in.GitDirs...) {
-		if other != "" && subpath.Within(path, other) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(append([]string{d.p.Workspace, d.in.Home, d.in.Private}, d.in.GitDirs...), func(other string) bool {
+		return other != "" && subpath.Within(path, other)
+	})
 }
 
 // named grants a path that somebody named, or says why not.

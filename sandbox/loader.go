@@ -220,12 +220,9 @@ func (d *deriver) secretGranted(path string) bool {
 	if !d.in.Granted.Has(atip.SecretRead) {
 		return false
 	}
-	for _, r := range d.in.Resources {
-		if r.Kind == "path" && r.Access&(atip.AccessRead|atip.AccessSecret) != 0 && subpath.Within(r.Abs, path) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(d.in.Resources, func(r atip.Resource) bool {
+		return r.Kind == "path" && r.Access&(atip.AccessRead|atip.AccessSecret) != 0 && subpath.Within(r.Abs, path)
+	})
 }
 
 // entitled reports whether the tool or the policy names the file.

@@ -303,12 +303,9 @@ func (s *Setup) reduce() {
 }
 
 func (p *Profile) workspaceWritable() bool {
-	for _, g := range p.Write {
-		if p.Workspace != "" && (subpath.Within(g.Path, p.Workspace) || subpath.Within(p.Workspace, g.Path)) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(p.Write, func(g Grant) bool {
+		return p.Workspace != "" && (subpath.Within(g.Path, p.Workspace) || subpath.Within(p.Workspace, g.Path))
+	})
 }
 
 // missing says why nothing can be confined here.

@@ -158,15 +158,7 @@ func isName(name string) bool {
 
 // isDigest reports whether s is a lower-case hexadecimal SHA-256.
 func isDigest(s string) bool {
-	if len(s) != 64 {
-		return false
-	}
-	for i := range len(s) {
-		if c := s[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
-			return false
-		}
-	}
-	return true
+	return len(s) == 64 && strings.Trim(s, "0123456789abcdef") == ""
 }
 
 const maxSettings = 256 << 10

@@ -266,9 +266,7 @@ func envProgram(arg string) (name string, ok bool) {
 		case w == "-u" || w == "-C" || w == "--unset" || w == "--chdir":
 			return "", false
 		case strings.HasPrefix(w, "-v") && len(w) == 2, w == "--debug":
-		case strings.HasPrefix(w, "-"):
-			return "", false
-		case strings.HasPrefix(w, "PATH="):
+		case strings.HasPrefix(w, "-"), strings.HasPrefix(w, "PATH="):
 			return "", false
 		case strings.Contains(w, "="):
 		default:

@@ -283,7 +283,7 @@ func coverage(dir string, manifests []Manifest, native map[string]bool) (Coverag
 			return c, err
 		}
 		c.Total++
-		platform, source := first(doc.Platform(), "any"), atip.User.String()
+		platform, source := cmp.Or(doc.Platform(), "any"), atip.User.String()
 		if rank, ok := doc.DeclaredSource(); ok {
 			source = rank.String()
 		}

@@ -3,6 +3,7 @@ package effects
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/atip-dev/atip-exec/atip"
@@ -217,10 +218,8 @@ func (c *collector) searchedScript(s *step.Step, name string) bool {
 	if _, err := os.Stat(subpath.Join(subpath.Join(s.Cwd, s.Call.Chdir), name)); err == nil {
 		return false
 	}
-	for _, dir := range c.path {
-		if _, err := os.Stat(filepath.Join(dir, name)); err == nil && filepath.IsAbs(dir) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.path, func(dir string) bool {
+		_, err := os.Stat(filepath.Join(dir, name))
+		return err == nil && filepath.IsAbs(dir)
+	})
 }

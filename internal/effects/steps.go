@@ -380,9 +380,7 @@ func (c *collector) codeKind(s *step.Step, n atip.Nested) policy.CodeKind {
 	switch {
 	case n.Kind == "argv" && len(n.Argv) == 0:
 		return policy.CodeNone
-	case n.Kind == "argv":
-		return policy.CodeOpaque
-	case n.Language == "project" && step.RunsModule(s), step.FetchedCode(s, n):
+	case n.Kind == "argv", n.Language == "project" && step.RunsModule(s), step.FetchedCode(s, n):
 		return policy.CodeOpaque
 	case n.Language == "python-module" && c.moduleRaises(s, n.Text):
 		return policy.CodeOpaque

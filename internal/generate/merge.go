@@ -1,6 +1,9 @@
 package generate
 
-import "cmp"
+import (
+	"cmp"
+	"slices"
+)
 
 // Merge adds to a what b, another source about the same tool, knows beside it. Where
 // both say how many words an option takes and disagree, nobody knows.
@@ -30,12 +33,7 @@ func Merge(a, b Node) Node {
 
 // find is the kid of that name or alias, -1 if there is none.
 func (n *Node) find(name string) int {
-	for i := range n.Kids {
-		if n.Kids[i].Name == name || contains(n.Kids[i].Aliases, name) {
-			return i
-		}
-	}
-	return -1
+	return slices.IndexFunc(n.Kids, func(kid Node) bool { return kid.Name == name || contains(kid.Aliases, name) })
 }
 
 func mergeOptions(a, b []Option) []Option {

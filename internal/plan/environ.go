@@ -2,6 +2,7 @@ package plan
 
 import (
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -65,12 +66,7 @@ func scrub(environ []string, r environRules) (out Env, withheld []string) {
 		out.Entries = append(out.Entries, entry)
 		out.Passed = append(out.Passed, name)
 	}
-	added := make([]string, 0, len(r.set))
-	for name := range r.set {
-		added = append(added, name)
-	}
-	sort.Strings(added)
-	for _, name := range added {
+	for _, name := range slices.Sorted(maps.Keys(r.set)) {
 		out.Entries = append(out.Entries, name+"="+r.set[name])
 		out.Passed = append(out.Passed, name)
 	}

@@ -103,10 +103,7 @@ func (p *confining) network() (sandbox.Net, error) {
 		return net, &policy.ParseError{Code: errcode.PolicySyntax, File: "policy", Msg: err.Error()}
 	}
 	net.Allow, net.Direct = config.Allow, direct(config.Allow)
-	for port := range p.HostList.Forward {
-		net.Forward = append(net.Forward, port)
-	}
-	slices.Sort(net.Forward)
+	net.Forward = slices.Sorted(maps.Keys(p.HostList.Forward))
 	return net, nil
 }
 

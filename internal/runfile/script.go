@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
-	"sort"
 	"strconv"
 	"strings"
 	"time"
@@ -100,12 +100,10 @@ func (fn *Function) May(effect string) bool {
 	if !fn.Limited {
 		return true
 	}
-	for _, word := range fn.ceiling() {
-		if name, _, _ := strings.Cut(word, ":"); name == effect {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(fn.ceiling(), func(word string) bool {
+		name, _, _ := strings.Cut(word, ":")
+		return name == effect
+	})
 }
 
 // shellText is the text of a function with all that it reaches.
@@ -129,12 +127,7 @@ func (f *File) shellText(fn *Function, args []string, bash bool) (string, error)
 		head.WriteString(v[0] + "=" + quote(v[1]) + "\n")
 	}
 	head.WriteString(t.b.String())
-	aliases := make([]string, 0, len(t.spelled))
-	for name := range t.spelled {
-		aliases = append(aliases, name)
-	}
-	sort.Strings(aliases)
-	for _, name := range aliases {
+	for _, name := range slices.Sorted(maps.Keys(t.spelled)) {
 		head.WriteString(name + "() { " + t.name(f.function(name)) + " \"$@\"; }\n")
 	}
 	head.WriteString(main)
@@ -253,12 +246,10 @@ func (t *text) body(fn *Function) (string, error) {
 }
 
 func onlyComments(text string) bool {
-	for _, line := range strings.Split(text, "\n") {
-		if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(strings.Split(text, "\n"), func(line string) bool {
+		line = strings.TrimSpace(line)
+		return line != "" && line[0] != '#'
+	})
 }
 
 // interpreterWords is a command line that runs code, which is a word already.

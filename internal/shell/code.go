@@ -251,12 +251,10 @@ func (w *walker) anyTime(st, after *state) {
 
 // onlyExit reports a trap that runs when the shell ends and at no other time.
 func onlyExit(signals fields) bool {
-	for _, f := range signals {
-		if s := strings.ToUpper(f.s); s != "EXIT" && s != "0" {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(signals, func(f text) bool {
+		s := strings.ToUpper(f.s)
+		return s != "EXIT" && s != "0"
+	})
 }
 
 // runTraps walks every trap once more with all values its variables ever had and in

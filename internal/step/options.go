@@ -69,12 +69,9 @@ func Reads(s *Step) bool {
 	if s.Call.Effects[atip.SecretRead].Value == atip.Yes {
 		return true
 	}
-	for _, r := range s.Call.Resources {
-		if r.Class == atip.ClassSecret && r.Access&(atip.AccessRead|atip.AccessSecret) != 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.Call.Resources, func(r atip.Resource) bool {
+		return r.Class == atip.ClassSecret && r.Access&(atip.AccessRead|atip.AccessSecret) != 0
+	})
 }
 
 // Decodes reports tools whose output is their input in another form.
@@ -82,12 +79,9 @@ func Decodes(s *Step) bool {
 	name := s.Call.Tool
 	switch name {
 	case "base64", "base32", "basenc":
-		for _, w := range s.Argv[1:] {
-			if w == "--decode" || len(w) > 1 && w[0] == '-' && w[1] != '-' && strings.ContainsAny(w, "dD") {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(s.Argv[1:], func(w string) bool {
+			return w == "--decode" || len(w) > 1 && w[0] == '-' && w[1] != '-' && strings.ContainsAny(w, "dD")
+		})
 	case "xxd", "openssl", "gzip", "gunzip", "zcat", "bzip2", "bunzip2", "bzcat", "xz", "unxz", "xzcat", "zstd", "uudecode", "tr", "rev", "base58", "lz4", "ascii2uni":
 		return true
 	}

@@ -183,12 +183,10 @@ func (s *Step) ShowEffects(inner []*Step) {
 
 // Removes reports a command that deletes or destroys something.
 func Removes(steps []*Step) bool {
-	for _, s := range steps {
-		if e := s.Call.Effects; s.RunsCode == policy.CodeNone && s.Call.Tool != "" && (e[atip.Delete].Value == atip.Yes || e[atip.Destructive].Value == atip.Yes) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(steps, func(s *Step) bool {
+		e := s.Call.Effects
+		return s.RunsCode == policy.CodeNone && s.Call.Tool != "" && (e[atip.Delete].Value == atip.Yes || e[atip.Destructive].Value == atip.Yes)
+	})
 }
 
 // Strange reports a step that policy grants a loopback of the run's own at most.

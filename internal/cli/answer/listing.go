@@ -5,6 +5,7 @@ import (
 	"encoding"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -326,12 +327,7 @@ func (k *keys) at(name string) *keys {
 }
 
 func (k *keys) names() []string {
-	names := []string{}
-	for name := range k.below {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
+	return append([]string{}, slices.Sorted(maps.Keys(k.below))...)
 }
 
 // addValue adds the keys that are there.
