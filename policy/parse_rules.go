@@ -155,24 +155,19 @@ func (r *reader) examples(v *atip.Node) []example {
 			x.command = e.Text
 		case atip.KindObject:
 			var argv []string
-			r.object(e, "an example", func(key string, m *atip.Node) bool {
-				switch key {
-				case "argv":
-					argv = r.strings(m)
-				case "cwd":
-					x.cwd = r.str(m)
-				case "effects":
+			r.keys(e, "an example", settings{
+				"argv": func(m *atip.Node) { argv = r.strings(m) },
+				"cwd":  func(m *atip.Node) { x.cwd = r.str(m) },
+				"effects": func(m *atip.Node) {
 					r.entries(m, func(name string, v *atip.Node) { x.effects = append(x.effects, r.statedEffect(name, v)) })
-				case "rank":
+				},
+				"rank": func(m *atip.Node) {
 					rank, ok := rankByName(r.str(m))
 					if !ok {
 						r.fail(m, "unknown rank %q", m.Text)
 					}
 					x.rank = &rank
-				default:
-					return false
-				}
-				return true
+				},
 			})
 			x.argv, x.command = argv, quote(argv)
 		default:
