@@ -2,6 +2,7 @@ package policy
 
 import (
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -512,17 +513,5 @@ func (r *reader) hosts(v *atip.Node) []hostPattern {
 
 // levelRank orders trust levels; -1 for a word that is none.
 func levelRank(level string) int {
-	switch level {
-	case "COMPROMISED":
-		return 0
-	case "PROVENANCE_FAIL":
-		return 1
-	case "UNSIGNED":
-		return 2
-	case "UNVERIFIED":
-		return 3
-	case "VERIFIED":
-		return 4
-	}
-	return -1
+	return slices.Index([]string{"COMPROMISED", "PROVENANCE_FAIL", "UNSIGNED", "UNVERIFIED", "VERIFIED"}, level)
 }
