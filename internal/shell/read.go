@@ -68,7 +68,7 @@ func Read(s string, o Options) (*Script, error) {
 		w.stmts(append(first, file.Stmts...), st)
 		w.runTraps(st)
 	})
-	script := &Script{Text: set + printed, Commands: w.cmds, Flows: w.flows, Functions: w.defined, Pipes: w.pipes}
+	script := &Script{Text: set + printed, Commands: w.cmds, Flows: w.flows, Pipes: w.pipes}
 	script.Simple = len(first) == 0 && len(w.cmds) == 1 && simple(file, &w.cmds[0])
 	return script, nil
 }
