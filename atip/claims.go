@@ -1,5 +1,7 @@
 package atip
 
+import "cmp"
+
 // SignatureClaim is a signature block of a document: who is said to have signed, never who
 // did.
 type SignatureClaim struct {
@@ -65,8 +67,6 @@ func signatureClaim(v val) SignatureClaim {
 		return SignatureClaim{}
 	}
 	s := SignatureClaim{Type: v.get("type").str(), Identity: v.get("identity").str(), Issuer: v.get("issuer").str()}
-	if s.Type == "" {
-		s.Type = "unknown"
-	}
+	s.Type = cmp.Or(s.Type, "unknown")
 	return s
 }

@@ -1,6 +1,9 @@
 package atip
 
-import "strings"
+import (
+	"cmp"
+	"strings"
+)
 
 // parameter is one property of a function.
 type parameter struct {
@@ -82,9 +85,7 @@ func schemaOf(d Declared) parameter {
 	if d.Variadic && p.typ != "array" {
 		p.items, p.typ = p.typ, "array"
 	}
-	if p.text == "" {
-		p.text = d.Name
-	}
+	p.text = cmp.Or(p.text, d.Name)
 	if hint != "" {
 		p.text += " (" + hint + ")"
 	}

@@ -422,10 +422,5 @@ func assumption(s string) int {
 }
 
 func contains(list []string, s string) bool {
-	for _, have := range list {
-		if have == s {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(list, s)
 }

@@ -377,79 +377,20 @@ func foldsToField(key string, mixed bool) string {
 	return ""
 }
 
+// camelFields are the fields with upper-case letters.
+var camelFields = [...]string{
+	"minAgentVersion", "globalOptions", "totalCommands", "includedCommands", "safetyAssumption", "envVar", "setupCommand", "checkCommand", "slsaLevel",
+	"shimIntegrity", "lastVerified", "secretRead", "remoteMutation", "execOpaque", "addAll", "minRank", "accessIf", "recursiveIf", "relativeTo",
+	"safeKeys", "attachedValue", "abbrevCommands", "singleDashLong", "numericOption", "bareCluster", "keyValueArgs", "optionalValue", "responseFiles",
+	"unknownOption", "anyOption", "allOptions", "optionValue", "anyArg", "argCount", "keyValue",
+}
+
 // camelField finds a field with upper-case letters by its lower-case form.
 func camelField(lower string) string {
-	switch lower {
-	case "minagentversion":
-		return "minAgentVersion"
-	case "globaloptions":
-		return "globalOptions"
-	case "totalcommands":
-		return "totalCommands"
-	case "includedcommands":
-		return "includedCommands"
-	case "safetyassumption":
-		return "safetyAssumption"
-	case "envvar":
-		return "envVar"
-	case "setupcommand":
-		return "setupCommand"
-	case "checkcommand":
-		return "checkCommand"
-	case "slsalevel":
-		return "slsaLevel"
-	case "shimintegrity":
-		return "shimIntegrity"
-	case "lastverified":
-		return "lastVerified"
-	case "secretread":
-		return "secretRead"
-	case "remotemutation":
-		return "remoteMutation"
-	case "execopaque":
-		return "execOpaque"
-	case "addall":
-		return "addAll"
-	case "minrank":
-		return "minRank"
-	case "accessif":
-		return "accessIf"
-	case "recursiveif":
-		return "recursiveIf"
-	case "relativeto":
-		return "relativeTo"
-	case "safekeys":
-		return "safeKeys"
-	case "attachedvalue":
-		return "attachedValue"
-	case "abbrevcommands":
-		return "abbrevCommands"
-	case "singledashlong":
-		return "singleDashLong"
-	case "numericoption":
-		return "numericOption"
-	case "barecluster":
-		return "bareCluster"
-	case "keyvalueargs":
-		return "keyValueArgs"
-	case "optionalvalue":
-		return "optionalValue"
-	case "responsefiles":
-		return "responseFiles"
-	case "unknownoption":
-		return "unknownOption"
-	case "anyoption":
-		return "anyOption"
-	case "alloptions":
-		return "allOptions"
-	case "optionvalue":
-		return "optionValue"
-	case "anyarg":
-		return "anyArg"
-	case "argcount":
-		return "argCount"
-	case "keyvalue":
-		return "keyValue"
+	for _, field := range camelFields {
+		if len(field) == len(lower) && strings.EqualFold(field, lower) {
+			return field
+		}
 	}
 	return ""
 }

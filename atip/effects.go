@@ -1,5 +1,7 @@
 package atip
 
+import "slices"
+
 // level is what one node of the chain from command to root states.
 type level struct {
 	n       *node
@@ -117,9 +119,7 @@ func worse(e Effect, a Fact, aOK bool, b Fact, bOK bool) (Fact, bool) {
 	switch {
 	case !bOK:
 		return a, aOK
-	case !aOK:
-		return b, true
-	case risk(e, b.Value) > risk(e, a.Value):
+	case !aOK, risk(e, b.Value) > risk(e, a.Value):
 		return b, true
 	}
 	return a, true
@@ -291,12 +291,7 @@ func (w *weigh) narrowHolds(n *node, c *clause, fired []firedClause) bool {
 		return false
 	}
 	despite := c.body.get("despite")
-	for _, f := range fired {
-		if !listHas(despite, []string{f.c.id}) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(fired, func(f firedClause) bool { return !listHas(despite, []string{f.c.id}) })
 }
 
 // narrowed is the complete statement of a narrow: what it omits is claimed to be

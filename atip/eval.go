@@ -247,10 +247,7 @@ func (r *reading) optionPresent(flag string) tri {
 // than true, any option with a value such as none, or a spelling that is the opposite of the
 // one that is asked for.
 func (u *use) denies(flag string) bool {
-	if u.hasValue && (Denial(u.value) || u.opt != nil && u.opt.boolean() && !affirmative(u.value)) {
-		return true
-	}
-	return u.flag != flag && opposite(u.flag, flag)
+	return u.hasValue && (Denial(u.value) || u.opt != nil && u.opt.boolean() && !affirmative(u.value)) || u.flag != flag && opposite(u.flag, flag)
 }
 
 // Denial reports the values by which an option is switched off.

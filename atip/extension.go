@@ -280,10 +280,8 @@ func (c *extensionChecker) want(v val, k Kind, pointer, what string) {
 // oneOf checks a required word.
 func (c *extensionChecker) oneOf(v val, pointer string, words ...string) {
 	s := v.str()
-	for _, w := range words {
-		if w == s {
-			return
-		}
+	if slices.Contains(words, s) {
+		return
 	}
 	c.bad(v, pointer, "not one of the words it may be")
 }

@@ -263,12 +263,7 @@ func listHas(list val, spellings []string) bool {
 // Without stated terminators these are find's: ";" and "{} +".
 func (c *conventions) endsWords(words []string, from, i int) bool {
 	if len(c.terminators) > 0 {
-		for _, t := range c.terminators {
-			if words[i] == t && (t != "+" || i > from && words[i-1] == "{}") {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(c.terminators, func(t string) bool { return words[i] == t && (t != "+" || i > from && words[i-1] == "{}") })
 	}
 	return words[i] == ";" || words[i] == "+" && i > from && words[i-1] == "{}"
 }

@@ -87,12 +87,7 @@ func (r *reading) hasUse(u OptionUse) bool {
 }
 
 func (call *Call) hasOption(u OptionUse) bool {
-	for _, have := range call.Options {
-		if have.Flag == u.Flag && have.Value == u.Value {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(call.Options, func(have OptionUse) bool { return have.Flag == u.Flag && have.Value == u.Value })
 }
 
 // addFields fills what is not weighed effect by effect.

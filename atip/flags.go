@@ -1,6 +1,7 @@
 package atip
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -126,10 +127,8 @@ func (r *reading) disputed(u use) {
 
 func (r *reading) noteUnknown(flag string) {
 	r.bounded = true
-	for _, have := range r.unknown {
-		if have == flag {
-			return
-		}
+	if slices.Contains(r.unknown, flag) {
+		return
 	}
 	r.unknown = append(r.unknown, flag)
 	r.suspicious = r.suspicious || namesDanger(flag)

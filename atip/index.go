@@ -2,6 +2,7 @@ package atip
 
 import (
 	"encoding/binary"
+	"maps"
 	"slices"
 	"strings"
 
@@ -209,11 +210,7 @@ func (b *indexBuilder) words(n *node, r *nodeRecord) {
 }
 
 func (b *indexBuilder) flags(below flagSummary, r *nodeRecord) {
-	names := make([]string, 0, len(below))
-	for f := range below {
-		names = append(names, f)
-	}
-	slices.Sort(names)
+	names := slices.Sorted(maps.Keys(below))
 	r.firstFlag, r.flags = uint32(len(b.flag)/flagBytes), uint32(len(names))
 	for _, f := range names {
 		o := below[f]

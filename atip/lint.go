@@ -1,6 +1,9 @@
 package atip
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Lint finds what a valid document probably does not mean:
 //
@@ -196,15 +199,7 @@ func (l *linter) clauses(n *node) {
 // options show it.
 func implies(narrow, when val) bool {
 	flags, ok := narrow.get("anyOption").strings()
-	if !ok {
-		return false
-	}
-	for _, f := range flags {
-		if !listHas(when.get("anyOption"), []string{f}) {
-			return false
-		}
-	}
-	return true
+	return ok && !slices.ContainsFunc(flags, func(f string) bool { return !listHas(when.get("anyOption"), []string{f}) })
 }
 
 func (l *linter) condition(n *node, v val, at string) {

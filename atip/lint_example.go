@@ -1,6 +1,9 @@
 package atip
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // example holds a command line of the document against the document.
 func (l *linter) example(v val, pointer, line string, path []string) {
@@ -22,28 +25,12 @@ func (l *linter) example(v val, pointer, line string, path []string) {
 }
 
 func startsWith(path, prefix []string) bool {
-	if len(path) < len(prefix) {
-		return false
-	}
-	for i := range prefix {
-		if path[i] != prefix[i] {
-			return false
-		}
-	}
-	return true
+	return len(path) >= len(prefix) && slices.Equal(path[:len(prefix)], prefix)
 }
 
 func (l *linter) isTool(word string) bool {
 	word = baseName(word)
-	if word == l.d.Name() {
-		return true
-	}
-	for _, glob := range l.d.Names() {
-		if globMatch(glob, word) {
-			return true
-		}
-	}
-	return false
+	return word == l.d.Name() || slices.ContainsFunc(l.d.Names(), func(glob string) bool { return globMatch(glob, word) })
 }
 
 // patterns holds the steps of patterns that run this tool against the document. Words

@@ -1,6 +1,7 @@
 package atip
 
 import (
+	"slices"
 	"strings"
 )
 
@@ -24,12 +25,7 @@ type option struct {
 }
 
 func (o *option) has(flag string) bool {
-	for _, f := range o.flags {
-		if f == flag {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(o.flags, flag)
 }
 
 // spelledOut is the long flag that a short one stands for, by its first letter: documents also

@@ -1,6 +1,7 @@
 package atip
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -74,10 +75,8 @@ func ParsePatterns(raw []byte) ([]Pattern, error) {
 	default:
 		return nil, d.refuse(errcode.MetadataStructure, root, "", "neither patterns nor the steps of one")
 	}
-	for _, p := range list {
-		if p.Name == "" || len(p.Steps) == 0 {
-			return nil, d.refuse(errcode.MetadataStructure, root, "/patterns", "a pattern without name or without steps")
-		}
+	if slices.ContainsFunc(list, func(p Pattern) bool { return p.Name == "" || len(p.Steps) == 0 }) {
+		return nil, d.refuse(errcode.MetadataStructure, root, "/patterns", "a pattern without name or without steps")
 	}
 	return list, nil
 }

@@ -1,6 +1,9 @@
 package atip
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Bounds of one call; beyond them nothing is resolved.
 const (
@@ -304,10 +307,8 @@ func (r *resolver) envPrefix(prefix string) (set, known bool) {
 	if r.envNames == nil {
 		return false, false
 	}
-	for _, name := range r.envNames {
-		if strings.HasPrefix(name, prefix) {
-			return true, true
-		}
+	if slices.ContainsFunc(r.envNames, func(name string) bool { return strings.HasPrefix(name, prefix) }) {
+		return true, true
 	}
 	return false, true
 }

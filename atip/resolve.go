@@ -1,6 +1,7 @@
 package atip
 
 import (
+	"slices"
 	"strings"
 	"time"
 )
@@ -276,22 +277,15 @@ func addPath(call *Call, path []string) {
 		}
 		return true
 	}
-	if same(call.Path) {
+	if same(call.Path) || slices.ContainsFunc(call.AltPaths, same) {
 		return
-	}
-	for _, p := range call.AltPaths {
-		if same(p) {
-			return
-		}
 	}
 	call.AltPaths = append(call.AltPaths, path)
 }
 
 func appendOnce(list []string, s string) []string {
-	for _, have := range list {
-		if have == s {
-			return list
-		}
+	if slices.Contains(list, s) {
+		return list
 	}
 	return append(list, s)
 }

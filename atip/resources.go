@@ -1,6 +1,8 @@
 package atip
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 )
 
@@ -41,10 +43,8 @@ func (c *resourceCollector) fromArg(v val) {
 	if !hasIndex && name == "" && flag == "" && key == "" {
 		selector.key = "\x00" + v.get("default").str() // what the command uses whatever its words are
 	}
-	for _, s := range c.selectors {
-		if s == selector {
-			return
-		}
+	if slices.Contains(c.selectors, selector) {
+		return
 	}
 	c.selectors = append(c.selectors, selector)
 	w := c.w
@@ -215,9 +215,7 @@ func (w *weigh) fileAccess() Access {
 			a |= p.a
 		}
 	}
-	if a == 0 {
-		a = AccessRead
-	}
+	a = cmp.Or(a, AccessRead)
 	return a
 }
 
@@ -516,10 +514,7 @@ func (a Access) String() string {
 			out += name
 		}
 	}
-	if out == "" {
-		return "none"
-	}
-	return out
+	return cmp.Or(out, "none")
 }
 
 // MarshalText implements encoding.TextMarshaler.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"math/bits"
+	"slices"
 	"strconv"
 	"unicode/utf8"
 
@@ -368,10 +369,8 @@ func (s *scanner) below(p place, name string) place {
 	if s.document {
 		return documentPlace(name)
 	}
-	for _, k := range s.data {
-		if k == name {
-			return placeData
-		}
+	if slices.Contains(s.data, name) {
+		return placeData
 	}
 	return placeFields
 }

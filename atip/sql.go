@@ -1,6 +1,9 @@
 package atip
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // sqlVerdict is what a text of SQL statements may do.
 type sqlVerdict struct {
@@ -199,13 +202,8 @@ func classifyExplain(s []sqlToken) sqlVerdict {
 }
 
 func readingPragma(s []sqlToken) bool {
-	if len(s) < 2 {
+	if len(s) < 2 || slices.ContainsFunc(s, func(t sqlToken) bool { return t.text == "=" }) {
 		return false
-	}
-	for _, t := range s {
-		if t.text == "=" {
-			return false
-		}
 	}
 	switch s[1].text {
 	case "TABLE_INFO", "TABLE_XINFO", "TABLE_LIST", "INDEX_LIST", "INDEX_INFO", "FOREIGN_KEY_LIST", "DATABASE_LIST":
@@ -217,12 +215,7 @@ func readingPragma(s []sqlToken) bool {
 }
 
 func hasWord(s []sqlToken, word string) bool {
-	for _, t := range s {
-		if t.kind == sqlWord && t.text == word {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s, func(t sqlToken) bool { return t.kind == sqlWord && t.text == word })
 }
 
 // unlistedFunction reports a call of a function that is not known to be harmless:

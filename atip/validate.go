@@ -2,6 +2,7 @@ package atip
 
 import (
 	"errors"
+	"slices"
 	"sort"
 	"strings"
 	"unicode/utf8"
@@ -147,10 +148,8 @@ func (c *validator) enum(v val, pointer string, required bool, words ...string) 
 		return
 	}
 	s := v.str()
-	for _, w := range words {
-		if s == w {
-			return
-		}
+	if slices.Contains(words, s) {
+		return
 	}
 	c.note(tolerated(), v, pointer, "enum", quoteShort(v.scalar())+" is not one of "+strings.Join(words, ", "))
 }

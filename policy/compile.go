@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 
@@ -163,12 +164,7 @@ func (s *Set) mayAllow(d *Document, r *rule) string {
 const projectGrants = fWrite | fDelete | fNetwork | fOpaque
 
 func (s *Set) ceilingSet(l Layer, has func(*ceiling) bool) bool {
-	for _, d := range s.docs {
-		if d.source.Layer == l && d.ceiling != nil && loosens(d) && has(d.ceiling) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.docs, func(d *Document) bool { return d.source.Layer == l && d.ceiling != nil && loosens(d) && has(d.ceiling) })
 }
 
 // loosens reports whether the document's layer may loosen anything.

@@ -3,6 +3,7 @@ package policy
 import (
 	"math/bits"
 	"path"
+	"slices"
 	"sort"
 	"time"
 
@@ -272,10 +273,7 @@ func (j *judged) covers(a *rule, others atip.Set) bool {
 	}
 	v := j.under(others | a.grants)
 	danger := v.danger()
-	if danger&^a.grants != 0 || effectsAre(&a.when, &v, true) != isYes {
-		return false
-	}
-	if danger.Has(atip.Billable) && j.req.BillableLeft <= 0 {
+	if danger&^a.grants != 0 || effectsAre(&a.when, &v, true) != isYes || danger.Has(atip.Billable) && j.req.BillableLeft <= 0 {
 		return false
 	}
 	for e := range j.base {
@@ -301,10 +299,8 @@ func (j *judged) restricts(c candidate, v *values, matched []*rule) (action Acti
 		return 0, false, false
 	}
 	for _, id := range c.rule.unlessAllowed {
-		for _, a := range matched {
-			if a.layer == LayerBuiltin && (id == "*" || id == a.id) {
-				return 0, false, false
-			}
+		if slices.ContainsFunc(matched, func(a *rule) bool { return a.layer == LayerBuiltin && (id == "*" || id == a.id) }) {
+			return 0, false, false
 		}
 	}
 	for i := range c.rule.unless {
@@ -486,21 +482,9 @@ func (s *Set) Undo() UndoPolicy {
 // built-in ones do, as far as their switch is on.
 func (s *Set) AsksUndo() bool {
 	asks := func(r *rule) bool {
-		for _, w := range append([]when{r.when}, r.unless...) {
-			if w.undo != nil && r.layer != LayerBuiltin {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(append([]when{r.when}, r.unless...), func(w when) bool { return w.undo != nil && r.layer != LayerBuiltin })
 	}
-	for _, list := range [...][]*rule{s.restrict, s.allow} {
-		for _, r := range list {
-			if asks(r) {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc([][]*rule{s.restrict, s.allow}, func(list []*rule) bool { return slices.ContainsFunc(list, asks) })
 }
 
 // Action is the outcome for a step or a whole request. The zero value denies; of
@@ -570,12 +554,7 @@ func (l Layer) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
 // Restricts reports whether a document restricts anything beyond the built-in policy: by a
 // rule. A delegation is held when the run is planned and by the sandbox.
 func (s *Set) Restricts() bool {
-	for _, r := range s.restrict {
-		if r.layer != LayerBuiltin {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.restrict, func(r *rule) bool { return r.layer != LayerBuiltin })
 }
 
 // Written returns the set without the built-in rules and without a default: what documents
@@ -596,12 +575,7 @@ func (s *Set) Written() *Set {
 // one that names the tool, or none at all.
 func (s *Set) Names(step *Step) bool {
 	f := newFacts(s, &Request{}, step)
-	for _, r := range s.restrict {
-		if r.when.tool == nil || f.toolIs(r.when.tool, false) != isNo {
-			return true
-		}
-	}
-	return s.dflt != Allow
+	return slices.ContainsFunc(s.restrict, func(r *rule) bool { return r.when.tool == nil || f.toolIs(r.when.tool, false) != isNo }) || s.dflt != Allow
 }
 
 // Defers reports whether planning may leave words that are not known to the decision at

@@ -1,6 +1,8 @@
 package policy
 
 import (
+	"cmp"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -18,9 +20,7 @@ func (f *facts) subject() string {
 	if len(c.Path) > 0 {
 		name += " " + strings.Join(c.Path, " ")
 	}
-	if name == "" {
-		name = "the command"
-	}
+	name = cmp.Or(name, "the command")
 	return name
 }
 
@@ -102,12 +102,7 @@ func (j *judged) supported(r *rule) string {
 
 // onlyLoopback reports a step that names hosts, all of them this machine.
 func (j *judged) onlyLoopback() bool {
-	for _, h := range j.hosts {
-		if h.Kind != HostLoopback {
-			return false
-		}
-	}
-	return len(j.hosts) > 0
+	return !slices.ContainsFunc(j.hosts, func(h HostUse) bool { return h.Kind != HostLoopback }) && len(j.hosts) > 0
 }
 
 // plain leaves out what is only possible and built-in where something certain gives

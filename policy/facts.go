@@ -1,6 +1,8 @@
 package policy
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	"github.com/atip-dev/atip-exec/atip"
@@ -50,9 +52,7 @@ func (f *facts) unresolved() bool {
 func newFacts(s *Set, req *Request, step *Step) facts {
 	c := &step.Call
 	f := facts{step: step, req: req, set: s, channel: c.Provenance.Channel}
-	if f.channel == "" {
-		f.channel = "none"
-	}
+	f.channel = cmp.Or(f.channel, "none")
 	f.known = c.Provenance.Rank >= atip.Org && step.Trust.Action == Allow
 	f.confidence = min(step.Confidence, resolved(c.Exactness))
 	if !f.unresolved() {
@@ -174,9 +174,7 @@ func (f *facts) under(granted atip.Set) values {
 func (f *facts) blocked(e atip.Effect, granted atip.Set) bool {
 	on := &f.req.Enforce
 	switch e {
-	case atip.Network:
-		return on.Net && !granted.Has(atip.Network)
-	case atip.RemoteMutation, atip.Billable:
+	case atip.Network, atip.RemoteMutation, atip.Billable:
 		return on.Net && !granted.Has(atip.Network) // nothing remote without a connection
 	case atip.Write:
 		return on.Files && !granted.Has(atip.Write)
@@ -213,10 +211,8 @@ func (f *facts) classOf(r *atip.Resource) atip.Class {
 	if r.Kind != "path" {
 		return r.Class
 	}
-	for _, g := range f.set.self {
-		if matchPath(g, r.Abs, f.req.Workspace) {
-			return atip.ClassPolicySelf
-		}
+	if slices.ContainsFunc(f.set.self, func(g string) bool { return matchPath(g, r.Abs, f.req.Workspace) }) {
+		return atip.ClassPolicySelf
 	}
 	c := r.Class
 	if c != atip.ClassPolicySelf && c != atip.ClassDevice {
@@ -230,10 +226,8 @@ func (f *facts) classOf(r *atip.Resource) atip.Class {
 	case atip.ClassSecret:
 		// A tool that declares its own credential file may read it, no more.
 		if r.Access&^(atip.AccessRead|atip.AccessSecret) == 0 {
-			for _, e := range f.step.Entitled {
-				if subpath.Within(r.Abs, e) {
-					return atip.ClassOutside
-				}
+			if slices.ContainsFunc(f.step.Entitled, func(e string) bool { return subpath.Within(r.Abs, e) }) {
+				return atip.ClassOutside
 			}
 		}
 	case atip.ClassTmp:

@@ -1,6 +1,8 @@
 package policy
 
 import (
+	"cmp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -78,12 +80,7 @@ func component(s string, i int) (string, int) {
 }
 
 func anyGlob(patterns []string, s string) bool {
-	for _, p := range patterns {
-		if globMatch(p, s) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(patterns, func(p string) bool { return globMatch(p, s) })
 }
 
 func baseName(path string) string {
@@ -96,12 +93,7 @@ func baseName(path string) string {
 }
 
 func contains[T comparable](list []T, x T) bool {
-	for _, y := range list {
-		if x == y {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(list, func(y T) bool { return x == y })
 }
 
 // Matches reports whether the rule, one of paths.secret or paths.protected, names this
@@ -230,12 +222,8 @@ func (h hostPattern) listed(u HostUse) bool {
 	if h.isKind {
 		return h.match(u)
 	}
-	if h.port == 0 {
-		h.port = 443
-	}
-	if u.Port == 0 {
-		u.Port = 443
-	}
+	h.port = cmp.Or(h.port, 443)
+	u.Port = cmp.Or(u.Port, 443)
 	return h.match(u) && u.Kind != HostMetadata
 }
 

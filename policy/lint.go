@@ -112,10 +112,8 @@ func shadows(a, b *rule) bool {
 // unsatisfiable finds conditions on one effect that contradict each other.
 func unsatisfiable(w *when) bool {
 	for i, a := range w.effects {
-		for _, b := range w.effects[:i] {
-			if a.effect == b.effect && a.value != b.value {
-				return true
-			}
+		if slices.ContainsFunc(w.effects[:i], func(b effectCond) bool { return a.effect == b.effect && a.value != b.value }) {
+			return true
 		}
 	}
 	return w.rankBelow != nil && w.rankAtLeast != nil && *w.rankAtLeast >= *w.rankBelow

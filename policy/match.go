@@ -72,10 +72,8 @@ func (f *facts) run(w *when, proven bool) truth {
 		if cwd == "" {
 			cwd = f.req.Cwd
 		}
-		for _, g := range w.cwd {
-			if pathGlob(g, cwd) {
-				return isYes
-			}
+		if slices.ContainsFunc(w.cwd, func(g string) bool { return pathGlob(g, cwd) }) {
+			return isYes
 		}
 		return isNo
 	}
@@ -143,12 +141,7 @@ func (f *facts) anyName(t string) bool {
 }
 
 func anyOf(pattern string, names []string) bool {
-	for _, n := range names {
-		if globMatch(pattern, baseName(n)) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(names, func(n string) bool { return globMatch(pattern, baseName(n)) })
 }
 
 // toolOutside judges delegation.allowedTools: the tool, what wraps it and what is
@@ -184,10 +177,8 @@ func (f *facts) commandIs(patterns [][]string, proven bool) truth {
 		if proven {
 			return isNo
 		}
-		for _, p := range patterns {
-			if subsequence(p, f.step.Call.Argv) {
-				return isYes
-			}
+		if slices.ContainsFunc(patterns, func(p []string) bool { return subsequence(p, f.step.Call.Argv) }) {
+			return isYes
 		}
 		return isNo
 	}
@@ -357,10 +348,7 @@ func (f *facts) somePath(p *pathCond) truth {
 	t := isNo
 	for i := range f.step.Call.Resources {
 		r := &f.step.Call.Resources[i]
-		if r.Kind != "path" {
-			continue
-		}
-		if p.access != 0 && r.Access&p.access == 0 || p.recursive && !r.Recursive {
+		if r.Kind != "path" || p.access != 0 && r.Access&p.access == 0 || p.recursive && !r.Recursive {
 			continue
 		}
 		t = max(t, f.pathIs(p, i, r))

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"maps"
+	"slices"
 	"strings"
 	"time"
 )
@@ -212,12 +213,7 @@ func (s *Set) Paths() PathsPolicy {
 // UserConfigAccount reports that a managed policy lets a user's file loosen only
 // if it lies below the home directory of the password database.
 func (s *Set) UserConfigAccount() bool {
-	for _, d := range s.docs {
-		if d.UserConfigAccount() {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.docs, func(d *Document) bool { return d.UserConfigAccount() })
 }
 
 // least is the smaller of two limits, where zero means none.

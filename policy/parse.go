@@ -110,16 +110,9 @@ func (r *reader) member(d *Document, key string, v *atip.Node) bool {
 	case "network":
 		d.network = r.network(v)
 	case "paths":
-		r.object(v, "paths", func(k string, e *atip.Node) bool {
-			switch k {
-			case "secret":
-				d.paths.Secret = r.paths(e)
-			case "protected":
-				d.paths.Protected = r.paths(e)
-			default:
-				return false
-			}
-			return true
+		r.keys(v, "paths", settings{
+			"secret":    func(e *atip.Node) { d.paths.Secret = r.paths(e) },
+			"protected": func(e *atip.Node) { d.paths.Protected = r.paths(e) },
 		})
 	case "budgets":
 		d.budgets = r.budgets(v)
@@ -183,43 +176,28 @@ func (r *reader) profile(name string, v *atip.Node) profile {
 	if !validID(name) || shippedProfile(name) {
 		r.failKey(v, "%q cannot name a profile", name)
 	}
-	r.object(v, "a profile", func(key string, e *atip.Node) bool {
-		switch key {
-		case "base":
-			p.base = r.str(e)
-		case "switches":
-			p.switches = r.switches(e)
-		case "rules":
-			p.rules = r.rules(e)
-		case "default":
-			p.dflt = r.defaultAction(e)
-		default:
-			return false
-		}
-		return true
+	r.keys(v, "a profile", settings{
+		"base":     func(e *atip.Node) { p.base = r.str(e) },
+		"switches": func(e *atip.Node) { p.switches = r.switches(e) },
+		"rules":    func(e *atip.Node) { p.rules = r.rules(e) },
+		"default":  func(e *atip.Node) { p.dflt = r.defaultAction(e) },
 	})
 	return p
 }
 
 func (r *reader) ceiling(d *Document, v *atip.Node) *ceiling {
 	c := &ceiling{}
-	r.object(v, "ceiling", func(key string, e *atip.Node) bool {
-		switch key {
-		case "allow":
+	r.keys(v, "ceiling", settings{
+		"allow": func(e *atip.Node) {
 			s := r.grants(e)
 			c.allow = &s
-		case "switches":
-			c.switches, c.hasSwitches = r.switchNames(e), true
-		case "profiles":
-			c.profiles, c.hasProfiles = r.strings(e), true
-		case "lifts":
-			c.lifts, c.hasLifts = r.strings(e), true
-		case "userConfig":
+		},
+		"switches": func(e *atip.Node) { c.switches, c.hasSwitches = r.switchNames(e), true },
+		"profiles": func(e *atip.Node) { c.profiles, c.hasProfiles = r.strings(e), true },
+		"lifts":    func(e *atip.Node) { c.lifts, c.hasLifts = r.strings(e), true },
+		"userConfig": func(e *atip.Node) {
 			d.userConfigAccount, d.userConfigAt = r.oneOf(e, "any", "account") == "account", at{e.Line, e.Col}
-		default:
-			return false
-		}
-		return true
+		},
 	})
 	return c
 }
@@ -255,31 +233,26 @@ func rankByName(name string) (atip.Rank, bool) {
 
 func (r *reader) delegable(v *atip.Node) *Delegable {
 	d := &Delegable{MaxDepth: 3}
-	r.object(v, "delegable", func(key string, e *atip.Node) bool {
-		switch key {
-		case "tools":
-			d.Tools = r.strings(e)
-		case "effects":
+	r.keys(v, "delegable", settings{
+		"tools": func(e *atip.Node) { d.Tools = r.strings(e) },
+		"effects": func(e *atip.Node) {
 			r.grants(e)
 			d.Effects = r.strings(e)
-		case "hosts":
+		},
+		"hosts": func(e *atip.Node) {
 			r.hosts(e)
 			d.Hosts = r.strings(e)
-		case "paths":
+		},
+		"paths": func(e *atip.Node) {
 			d.Paths = r.strings(e)
 			r.items(e, func(path *atip.Node) {
 				if !strings.HasPrefix(path.Text, "/") {
 					r.fail(path, "a path to delegate must be absolute, not %q", path.Text)
 				}
 			})
-		case "maxDepth":
-			d.MaxDepth = int(r.integer(e, 0, 8))
-		case "maxTtl":
-			d.MaxTTL = r.duration(e)
-		default:
-			return false
-		}
-		return true
+		},
+		"maxDepth": func(e *atip.Node) { d.MaxDepth = int(r.integer(e, 0, 8)) },
+		"maxTtl":   func(e *atip.Node) { d.MaxTTL = r.duration(e) },
 	})
 	return d
 }

@@ -90,14 +90,14 @@ func (r *reader) form(id string, decision Action, v *atip.Node) rule {
 }
 
 func (r *reader) delegation(d *Document, v *atip.Node) {
-	r.object(v, "delegation", func(key string, e *atip.Node) bool {
-		switch key {
-		case "allowedTools":
+	r.keys(v, "delegation", settings{
+		"allowedTools": func(e *atip.Node) {
 			x := r.form("delegation.allowed_tools", Deny, e)
 			x.when.toolNotIn = r.tools(e)
 			x.reason = "not among the tools that were delegated"
 			d.rules = append(d.rules, x)
-		case "deniedCommands":
+		},
+		"deniedCommands": func(e *atip.Node) {
 			r.items(e, func(c *atip.Node) {
 				words := strings.Fields(r.str(c))
 				if len(words) == 0 {
@@ -109,7 +109,8 @@ func (r *reader) delegation(d *Document, v *atip.Node) {
 				f.when, f.reason, f.onUnknown, f.line, f.col = x.when, x.reason, x.onUnknown, c.Line, c.Col
 				d.rules = append(d.rules, f)
 			})
-		case "effectRestrictions":
+		},
+		"effectRestrictions": func(e *atip.Node) {
 			r.entries(e, func(k string, o *atip.Node) {
 				effect, ok := atip.EffectByKey(k)
 				if !ok {
@@ -125,12 +126,8 @@ func (r *reader) delegation(d *Document, v *atip.Node) {
 				d.rules = append(d.rules, f)
 				d.withhold |= withhold
 			})
-		case "credentials":
-			d.credentials, d.credentialsAt = r.oneOf(e, "withhold", "pass"), at{e.Line, e.Col}
-		default:
-			return false
-		}
-		return true
+		},
+		"credentials": func(e *atip.Node) { d.credentials, d.credentialsAt = r.oneOf(e, "withhold", "pass"), at{e.Line, e.Col} },
 	})
 }
 
@@ -193,30 +190,16 @@ func (r *reader) orgPolicy(d *Document, v *atip.Node) {
 				r.text(e)
 			}
 		case "approval":
-			r.object(e, "policy.approval", func(k string, o *atip.Node) bool {
-				switch k {
-				case "mode":
-					d.allowlist = r.oneOf(o, "allowlist", "open") == "allowlist"
-				case "note":
-					r.str(o)
-				default:
-					return false
-				}
-				return true
+			r.keys(e, "policy.approval", settings{
+				"mode": func(o *atip.Node) { d.allowlist = r.oneOf(o, "allowlist", "open") == "allowlist" },
+				"note": func(o *atip.Node) { r.str(o) },
 			})
 		case "trust":
 			d.trust = r.trust(e)
 		case "execution":
-			r.object(e, "policy.execution", func(k string, o *atip.Node) bool {
-				switch k {
-				case "requireConfirmation":
-					d.rules = append(d.rules, r.requireConfirmation(o)...)
-				case "auditAllCalls":
-					r.boolean(o) // every call is recorded anyway
-				default:
-					return false
-				}
-				return true
+			r.keys(e, "policy.execution", settings{
+				"requireConfirmation": func(o *atip.Node) { d.rules = append(d.rules, r.requireConfirmation(o)...) },
+				"auditAllCalls":       func(o *atip.Node) { r.boolean(o) },
 			})
 		default:
 			return false

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -155,24 +156,19 @@ func (r *reader) examples(v *atip.Node) []example {
 			x.command = e.Text
 		case atip.KindObject:
 			var argv []string
-			r.object(e, "an example", func(key string, m *atip.Node) bool {
-				switch key {
-				case "argv":
-					argv = r.strings(m)
-				case "cwd":
-					x.cwd = r.str(m)
-				case "effects":
+			r.keys(e, "an example", settings{
+				"argv": func(m *atip.Node) { argv = r.strings(m) },
+				"cwd":  func(m *atip.Node) { x.cwd = r.str(m) },
+				"effects": func(m *atip.Node) {
 					r.entries(m, func(name string, v *atip.Node) { x.effects = append(x.effects, r.statedEffect(name, v)) })
-				case "rank":
+				},
+				"rank": func(m *atip.Node) {
 					rank, ok := rankByName(r.str(m))
 					if !ok {
 						r.fail(m, "unknown rank %q", m.Text)
 					}
 					x.rank = &rank
-				default:
-					return false
-				}
-				return true
+				},
 			})
 			x.argv, x.command = argv, quote(argv)
 		default:
@@ -517,17 +513,5 @@ func (r *reader) hosts(v *atip.Node) []hostPattern {
 
 // levelRank orders trust levels; -1 for a word that is none.
 func levelRank(level string) int {
-	switch level {
-	case "COMPROMISED":
-		return 0
-	case "PROVENANCE_FAIL":
-		return 1
-	case "UNSIGNED":
-		return 2
-	case "UNVERIFIED":
-		return 3
-	case "VERIFIED":
-		return 4
-	}
-	return -1
+	return slices.Index([]string{"COMPROMISED", "PROVENANCE_FAIL", "UNSIGNED", "UNVERIFIED", "VERIFIED"}, level)
 }

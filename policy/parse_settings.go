@@ -30,37 +30,33 @@ type outputDoc struct {
 
 func (r *reader) network(v *atip.Node) networkDoc {
 	n := networkDoc{set: true, line: v.KeyLine, col: v.KeyCol}
-	r.object(v, "network", func(key string, e *atip.Node) bool {
-		switch key {
-		case "allow":
+	r.keys(v, "network", settings{
+		"allow": func(e *atip.Node) {
 			n.allow, n.Allow = r.hosts(e), r.strings(e)
 			for i, h := range n.allow {
 				if h.isKind || h.kind == HostMetadata {
 					r.fail(e, "network.allow lists hosts, not kinds: %q", n.Allow[i])
 				}
 			}
-		case "deny":
-			n.deny, n.Deny = r.hosts(e), r.strings(e)
-		case "private":
+		},
+		"deny": func(e *atip.Node) { n.deny, n.Deny = r.hosts(e), r.strings(e) },
+		"private": func(e *atip.Node) {
 			for i, h := range r.hosts(e) {
 				if _, address := ip.Parse(h.name); !h.ranged && !address || h.port != 0 {
 					r.fail(e.Items[i], "network.private lists address ranges such as \"10.1.0.0/16\", not %q", e.Items[i].Text)
 				}
 			}
 			n.Private = r.strings(e)
-		case "forward":
+		},
+		"forward": func(e *atip.Node) {
 			for i, h := range r.hosts(e) {
 				if h.name == "" || h.port == 0 {
 					r.fail(e.Items[i], "network.forward lists services as \"host:port\", not %q", e.Items[i].Text)
 				}
 			}
 			n.Forward = r.strings(e)
-		case "upstream":
-			n.Upstream = r.str(e)
-		default:
-			return false
-		}
-		return true
+		},
+		"upstream": func(e *atip.Node) { n.Upstream = r.str(e) },
 	})
 	return n
 }
@@ -69,26 +65,16 @@ func (r *reader) budgets(v *atip.Node) Budgets {
 	var b Budgets
 	one := func(e *atip.Node) Budget {
 		x := Budget{Set: true}
-		r.object(e, "a budget", func(key string, o *atip.Node) bool {
-			switch key {
-			case "max":
-				x.Max = int(r.integer(o, 0, 1e9))
-			case "window":
-				x.Window = r.duration(o)
-			default:
-				return false
-			}
-			return true
+		r.keys(e, "a budget", settings{
+			"max":    func(o *atip.Node) { x.Max = int(r.integer(o, 0, 1e9)) },
+			"window": func(o *atip.Node) { x.Window = r.duration(o) },
 		})
 		return x
 	}
-	r.object(v, "budgets", func(key string, e *atip.Node) bool {
-		switch key {
-		case "billable":
-			b.Billable = one(e)
-		case "remoteMutation":
-			b.RemoteMutation = one(e)
-		case "rate":
+	r.keys(v, "budgets", settings{
+		"billable":       func(e *atip.Node) { b.Billable = one(e) },
+		"remoteMutation": func(e *atip.Node) { b.RemoteMutation = one(e) },
+		"rate": func(e *atip.Node) {
 			b.Rate = map[string]string{}
 			r.entries(e, func(tool string, o *atip.Node) {
 				if n, unit, ok := strings.Cut(r.str(o), "/"); !ok || !contains([]string{"s", "m", "h"}, unit) || !positive(n) {
@@ -96,10 +82,7 @@ func (r *reader) budgets(v *atip.Node) Budgets {
 				}
 				b.Rate[tool] = o.Text
 			})
-		default:
-			return false
-		}
-		return true
+		},
 	})
 	return b
 }
@@ -111,97 +94,59 @@ func positive(s string) bool {
 
 func (r *reader) analysis(v *atip.Node) Analysis {
 	var a Analysis
-	r.object(v, "analysis", func(key string, e *atip.Node) bool {
-		switch key {
-		case "maxBytes":
-			a.MaxBytes = int(r.integer(e, 1, 128<<10))
-		case "maxNodes":
-			a.MaxNodes = int(r.integer(e, 1, 20000))
-		case "maxSteps":
-			a.MaxSteps = int(r.integer(e, 1, 256))
-		case "maxNesting":
-			a.MaxNesting = int(r.integer(e, 1, 8))
-		case "maxUnroll":
-			a.MaxUnroll = int(r.integer(e, 1, 64))
-		default:
-			return false
-		}
-		return true
+	r.keys(v, "analysis", settings{
+		"maxBytes":   func(e *atip.Node) { a.MaxBytes = int(r.integer(e, 1, 128<<10)) },
+		"maxNodes":   func(e *atip.Node) { a.MaxNodes = int(r.integer(e, 1, 20000)) },
+		"maxSteps":   func(e *atip.Node) { a.MaxSteps = int(r.integer(e, 1, 256)) },
+		"maxNesting": func(e *atip.Node) { a.MaxNesting = int(r.integer(e, 1, 8)) },
+		"maxUnroll":  func(e *atip.Node) { a.MaxUnroll = int(r.integer(e, 1, 64)) },
 	})
 	return a
 }
 
 func (r *reader) sandbox(v *atip.Node) sandboxDoc {
 	s := sandboxDoc{set: true, line: v.KeyLine, col: v.KeyCol}
-	r.object(v, "sandbox", func(key string, e *atip.Node) bool {
-		switch key {
-		case "tier":
+	r.keys(v, "sandbox", settings{
+		"tier": func(e *atip.Node) {
 			if e.Kind == atip.KindString && e.Text == "T0" {
 				// It would read as a demand and mean none.
 				r.fail(e, "tier T0 confines nothing; say \"confine\": \"none\" instead")
-				break
+				return
 			}
 			s.Tier = r.oneOf(e, "T1", "T2", "T3")
-		case "require":
-			s.Require = r.guarantees(e)
-		case "accept":
-			s.Accept, s.acceptSet = r.guarantees(e), true
-		case "confine":
-			s.Confine = r.oneOf(e, "kernel", "none")
-		case "read":
-			s.Read = r.paths(e)
-		case "write":
-			s.Write = r.paths(e)
-		case "exec":
-			s.Exec = r.paths(e)
-		case "sockets":
-			s.Sockets = r.paths(e)
-		case "devices":
-			s.Devices = r.paths(e)
-		case "delete":
-			s.DeleteStrict = r.oneOf(e, "strict", "shared") == "strict"
-		case "workspace":
+		},
+		"require": func(e *atip.Node) { s.Require = r.guarantees(e) },
+		"accept":  func(e *atip.Node) { s.Accept, s.acceptSet = r.guarantees(e), true },
+		"confine": func(e *atip.Node) { s.Confine = r.oneOf(e, "kernel", "none") },
+		"read":    func(e *atip.Node) { s.Read = r.paths(e) },
+		"write":   func(e *atip.Node) { s.Write = r.paths(e) },
+		"exec":    func(e *atip.Node) { s.Exec = r.paths(e) },
+		"sockets": func(e *atip.Node) { s.Sockets = r.paths(e) },
+		"devices": func(e *atip.Node) { s.Devices = r.paths(e) },
+		"delete":  func(e *atip.Node) { s.DeleteStrict = r.oneOf(e, "strict", "shared") == "strict" },
+		"workspace": func(e *atip.Node) {
 			s.Workspace = r.str(e)
 			if !path.IsAbs(s.Workspace) {
 				r.fail(e, "workspace must be an absolute path, not %q", s.Workspace)
 			}
 			s.WorkspaceAt = position(r.src.File, e.Line, e.Col)
-		case "tmp":
-			s.Tmp = r.oneOf(e, "kept", "run", "host")
-		case "observe":
-			s.Observe = r.oneOf(e, "auto", "on", "off")
-		case "gate":
-			s.Gate = r.oneOf(e, "auto", "off")
-		case "trace":
-			s.Trace = r.oneOf(e, "own", "off")
-		case "protect":
-			r.object(e, "sandbox.protect", func(k string, o *atip.Node) bool {
-				switch k {
-				case "ci":
-					s.ProtectCI = r.boolean(o)
-				case "allow":
-					s.ProtectAllow = r.paths(o)
-				default:
-					return false
-				}
-				return true
+		},
+		"tmp":     func(e *atip.Node) { s.Tmp = r.oneOf(e, "kept", "run", "host") },
+		"observe": func(e *atip.Node) { s.Observe = r.oneOf(e, "auto", "on", "off") },
+		"gate":    func(e *atip.Node) { s.Gate = r.oneOf(e, "auto", "off") },
+		"trace":   func(e *atip.Node) { s.Trace = r.oneOf(e, "own", "off") },
+		"protect": func(e *atip.Node) {
+			r.keys(e, "sandbox.protect", settings{
+				"ci":    func(o *atip.Node) { s.ProtectCI = r.boolean(o) },
+				"allow": func(o *atip.Node) { s.ProtectAllow = r.paths(o) },
 			})
-		case "secrets":
-			r.object(e, "sandbox.secrets", func(k string, o *atip.Node) bool {
-				switch k {
-				case "files":
-					s.SecretFiles = r.paths(o)
-				case "envFiles":
-					s.EnvFiles = r.oneOf(o, "network", "mask", "allow")
-				default:
-					return false
-				}
-				return true
+		},
+		"secrets": func(e *atip.Node) {
+			r.keys(e, "sandbox.secrets", settings{
+				"files":    func(o *atip.Node) { s.SecretFiles = r.paths(o) },
+				"envFiles": func(o *atip.Node) { s.EnvFiles = r.oneOf(o, "network", "mask", "allow") },
 			})
-		default:
-			return false
-		}
-		return true
+		},
 	})
 	return s
 }
@@ -229,30 +174,22 @@ var capNames = [...]string{"chown", "dac_override", "fowner", "fsetid", "setgid"
 
 func (r *reader) approval(v *atip.Node) ApprovalPolicy {
 	var a ApprovalPolicy
-	r.object(v, "approval", func(key string, e *atip.Node) bool {
-		switch key {
-		case "approvers":
+	r.keys(v, "approval", settings{
+		"approvers": func(e *atip.Node) {
 			r.items(e, func(o *atip.Node) {
 				x := Approver{Layer: r.src.Layer}
-				r.object(o, "an approver", func(k string, m *atip.Node) bool {
-					switch k {
-					case "id":
-						x.ID = r.text(m)
-					case "key":
-						x.Key = r.text(m)
-					case "level":
-						x.Level = int(r.integer(m, 0, 3))
-					default:
-						return false
-					}
-					return true
+				r.keys(o, "an approver", settings{
+					"id":    func(m *atip.Node) { x.ID = r.text(m) },
+					"key":   func(m *atip.Node) { x.Key = r.text(m) },
+					"level": func(m *atip.Node) { x.Level = int(r.integer(m, 0, 3)) },
 				})
 				if x.ID == "" || x.Key == "" {
 					r.fail(o, "an approver needs an id and a key")
 				}
 				a.Approvers = append(a.Approvers, x)
 			})
-		case "minLevel":
+		},
+		"minLevel": func(e *atip.Node) {
 			a.MinLevel = map[string]int{}
 			r.entries(e, func(k string, o *atip.Node) {
 				if _, ok := dangerByKey(k); !ok {
@@ -260,33 +197,22 @@ func (r *reader) approval(v *atip.Node) ApprovalPolicy {
 				}
 				a.MinLevel[k] = int(r.integer(o, 0, 3))
 			})
-		case "maxAge":
-			a.MaxAge = r.duration(e)
-		case "command":
-			a.Command = r.str(e)
-		case "lock":
-			a.Lock = r.str(e)
-		case "lockKeys":
-			a.LockKeys = r.strings(e)
-		case "lockApplies":
-			a.LockApplies = r.boolean(e)
-		default:
-			return false
-		}
-		return true
+		},
+		"maxAge":      func(e *atip.Node) { a.MaxAge = r.duration(e) },
+		"command":     func(e *atip.Node) { a.Command = r.str(e) },
+		"lock":        func(e *atip.Node) { a.Lock = r.str(e) },
+		"lockKeys":    func(e *atip.Node) { a.LockKeys = r.strings(e) },
+		"lockApplies": func(e *atip.Node) { a.LockApplies = r.boolean(e) },
 	})
 	return a
 }
 
 func (r *reader) env(v *atip.Node) EnvPolicy {
 	var p EnvPolicy
-	r.object(v, "env", func(key string, e *atip.Node) bool {
-		switch key {
-		case "pass":
-			p.Pass = r.strings(e)
-		case "drop":
-			p.Drop = r.strings(e)
-		case "set":
+	r.keys(v, "env", settings{
+		"pass": func(e *atip.Node) { p.Pass = r.strings(e) },
+		"drop": func(e *atip.Node) { p.Drop = r.strings(e) },
+		"set": func(e *atip.Node) {
 			p.Set = map[string]string{}
 			r.entries(e, func(name string, o *atip.Node) {
 				if name == "" || strings.ContainsAny(name, "=\x00") || strings.IndexByte(o.Text, 0) >= 0 {
@@ -294,87 +220,63 @@ func (r *reader) env(v *atip.Node) EnvPolicy {
 				}
 				p.Set[name] = r.str(o)
 			})
-		default:
-			return false
-		}
-		return true
+		},
 	})
 	return p
 }
 
 func (r *reader) limits(v *atip.Node) LimitsPolicy {
 	var l LimitsPolicy
-	r.object(v, "limits", func(key string, e *atip.Node) bool {
-		switch key {
-		case "timeout":
-			l.Timeout = r.duration(e)
-		case "grace":
-			l.Grace = r.duration(e)
-		case "openFiles":
-			l.OpenFiles = int(r.integer(e, 64, 1<<20))
-		case "processes":
-			l.Processes = int(r.integer(e, 1, 1<<22))
-		case "memory":
-			l.Memory = r.size(e)
-		case "fileSize":
-			l.FileSize = r.size(e)
-		case "shm":
-			l.Shm = r.size(e)
-		case "cpu":
-			l.CPU = r.duration(e)
-		case "nice":
-			l.Nice = int(r.integer(e, 0, 19))
-		default:
-			return false
-		}
-		return true
+	r.keys(v, "limits", settings{
+		"timeout":   func(e *atip.Node) { l.Timeout = r.duration(e) },
+		"grace":     func(e *atip.Node) { l.Grace = r.duration(e) },
+		"openFiles": func(e *atip.Node) { l.OpenFiles = int(r.integer(e, 64, 1<<20)) },
+		"processes": func(e *atip.Node) { l.Processes = int(r.integer(e, 1, 1<<22)) },
+		"memory":    func(e *atip.Node) { l.Memory = r.size(e) },
+		"fileSize":  func(e *atip.Node) { l.FileSize = r.size(e) },
+		"shm":       func(e *atip.Node) { l.Shm = r.size(e) },
+		"cpu":       func(e *atip.Node) { l.CPU = r.duration(e) },
+		"nice":      func(e *atip.Node) { l.Nice = int(r.integer(e, 0, 19)) },
 	})
 	return l
 }
 
 func (r *reader) process(v *atip.Node) ProcessPolicy {
 	var p ProcessPolicy
-	r.object(v, "process", func(key string, e *atip.Node) bool {
-		switch key {
-		case "caps":
+	r.keys(v, "process", settings{
+		"caps": func(e *atip.Node) {
 			p.Caps = r.strings(e)
 			for _, name := range p.Caps {
 				if !contains(capNames[:], name) {
 					r.fail(e, "capability %q cannot be kept; those that can are %s", name, strings.Join(capNames[:], ", "))
 				}
 			}
-		case "leftovers":
-			p.Leftovers = r.oneOf(e, "end", "keep")
-		case "askpass":
+		},
+		"leftovers": func(e *atip.Node) { p.Leftovers = r.oneOf(e, "end", "keep") },
+		"askpass": func(e *atip.Node) {
 			p.Askpass = r.str(e)
 			if !path.IsAbs(p.Askpass) {
 				r.fail(e, "askpass must be an absolute path, not %q", p.Askpass)
 			}
-		case "umask":
+		},
+		"umask": func(e *atip.Node) {
 			bits, err := strconv.ParseUint(r.str(e), 8, 16)
 			if err != nil || bits > 0o777 {
 				r.fail(e, "umask must be octal digits such as \"077\", not %q", e.Text)
 			}
 			p.Umask = int(bits)
-		default:
-			return false
-		}
-		return true
+		},
 	})
 	return p
 }
 
 func (r *reader) output(v *atip.Node) outputDoc {
 	o := outputDoc{set: true}
-	r.object(v, "output", func(key string, e *atip.Node) bool {
-		switch key {
-		case "maxBytes":
-			o.MaxBytes = r.size(e)
-		case "binary":
-			o.Binary = r.oneOf(e, "pass", "block")
-		case "placeholders":
-			o.Placeholders = r.oneOf(e, "pass", "warn", "refuse")
-		case "redact":
+	r.keys(v, "output", settings{
+		"maxBytes":     func(e *atip.Node) { o.MaxBytes = r.size(e) },
+		"binary":       func(e *atip.Node) { o.Binary = r.oneOf(e, "pass", "block") },
+		"placeholders": func(e *atip.Node) { o.Placeholders = r.oneOf(e, "pass", "warn", "refuse") },
+		"redact": func(e *atip.Node) {
 			if r.src.Layer == LayerProject || r.src.Layer > LayerProject {
 				for _, m := range e.Items {
 					if m.Key != "rules" {
@@ -386,10 +288,7 @@ func (r *reader) output(v *atip.Node) outputDoc {
 				r.fail(e, "redact must be an object")
 			}
 			o.Redact = []RawPart{r.raw(e)}
-		default:
-			return false
-		}
-		return true
+		},
 	})
 	return o
 }

@@ -82,18 +82,13 @@ func (r *reader) trust(v *atip.Node) TrustPolicy {
 		case "maxStateAge":
 			t.MaxStateAge = r.duration(e)
 		case "revoked":
-			r.object(e, "trust.revoked", func(k string, o *atip.Node) bool {
-				switch k {
-				case "sha256":
-					t.Revoked = r.digests(o)
-				case "signers":
+			r.keys(e, "trust.revoked", settings{
+				"sha256": func(o *atip.Node) { t.Revoked = r.digests(o) },
+				"signers": func(o *atip.Node) {
 					list, err := signer.ParseRevocations(o)
 					r.entry(err)
 					t.RevokedSigners = list
-				default:
-					return false
-				}
-				return true
+				},
 			})
 		case "onUnsigned":
 			t.OnUnsigned = r.oneOf(e, "allow", "confirm", "deny")

@@ -62,6 +62,20 @@ func (r *reader) object(n *atip.Node, what string, member func(key string, v *at
 	}
 }
 
+// settings says what reads the value of each key of an object.
+type settings map[string]func(v *atip.Node)
+
+// keys reads an object that has these keys and no others.
+func (r *reader) keys(n *atip.Node, what string, read settings) {
+	r.object(n, what, func(key string, v *atip.Node) bool {
+		one, known := read[key]
+		if known {
+			one(v)
+		}
+		return known
+	})
+}
+
 // entries calls entry for each member of an object whose keys are data.
 func (r *reader) entries(n *atip.Node, entry func(key string, v *atip.Node)) {
 	if n.Kind != atip.KindObject {

@@ -84,12 +84,7 @@ func profileSwitches(name string) switchSet {
 
 // has reports whether all of the named switches are on.
 func (s switchSet) has(names []string) bool {
-	for _, n := range names {
-		if s&switchBit(n) == 0 {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(names, func(n string) bool { return s&switchBit(n) == 0 })
 }
 
 func (s switchSet) names() []string {

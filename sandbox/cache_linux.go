@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -135,10 +136,8 @@ func parseHost(text string) (h Host, ok bool) {
 	h.Overlay, errs[7] = strconv.ParseBool(words[6])
 	h.Landlock, errs[5] = strconv.Unquote(lines[1])
 	h.NSWhy, errs[6] = strconv.Unquote(lines[2])
-	for _, err := range errs {
-		if err != nil {
-			return Host{}, false
-		}
+	if slices.ContainsFunc(errs[:], func(err error) bool { return err != nil }) {
+		return Host{}, false
 	}
 	return h, true
 }

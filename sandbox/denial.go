@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"bytes"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -219,12 +220,9 @@ func (d Denial) of(f refusal, line string, r Receipt) (Denial, bool) {
 }
 
 func granted(list []Grant, path string, r Rights) bool {
-	for _, g := range list {
-		if covered(g.Rights, r) && (g.Path == path || g.Dir && subpath.Within(path, g.Path)) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(list, func(g Grant) bool {
+		return covered(g.Rights, r) && (g.Path == path || g.Dir && subpath.Within(path, g.Path))
+	})
 }
 
 // outside completes a denial of a path that no grant covers.

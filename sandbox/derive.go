@@ -291,10 +291,8 @@ func (d *deriver) stray(path, canonical string, dir bool, why string) string {
 	if d.in.Judge == nil {
 		return ""
 	}
-	for _, c := range chosen {
-		if why == c {
-			return d.in.Judge(canonical, dir)
-		}
+	if slices.Contains(chosen[:], why) {
+		return d.in.Judge(canonical, dir)
 	}
 	if canonical == path {
 		return ""
@@ -317,12 +315,9 @@ func (d *deriver) refuse(path, why string) {
 }
 
 func (d *deriver) unreadable(path string) bool {
-	for _, f := range d.in.Forbidden {
-		if f.Unreadable && (subpath.Within(path, f.Path) || subpath.Within(f.Path, path)) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(d.in.Forbidden, func(f Forbidden) bool {
+		return f.Unreadable && (subpath.Within(path, f.Path) || subpath.Within(f.Path, path))
+	})
 }
 
 // unwritable returns why path must not be written: it is, lies below or contains

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -97,12 +98,9 @@ func (d *deriver) temporary(path string) bool {
 	if !subpath.Within(path, "/tmp") && !subpath.Within(path, "/var/tmp") {
 		return false
 	}
-	for _, other := range append([]string{d.p.Workspace, d.in.Home, d.in.Private}, d.in.GitDirs...) {
-		if other != "" && subpath.Within(path, other) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(append([]string{d.p.Workspace, d.in.Home, d.in.Private}, d.in.GitDirs...), func(other string) bool {
+		return other != "" && subpath.Within(path, other)
+	})
 }
 
 // named grants a path that somebody named, or says why not.
@@ -236,9 +234,7 @@ func (d *deriver) policy() error {
 func (d *deriver) policyRule(rule PathRule, rights Rights) error {
 	path := expand(rule.Path, d.in.Home, d.p.Workspace)
 	why := rule.Rule
-	if why == "" {
-		why = rule.Pos
-	}
+	why = cmp.Or(why, rule.Pos)
 	// Judged by name too: a forbidden directory that is not there yet could be made.
 	for _, name := range []string{path, d.canonical(path)} {
 		if name == "" {
@@ -269,9 +265,7 @@ func (d *deriver) policyRule(rule PathRule, rights Rights) error {
 // refusePolicy records a path that a policy grants in vain. Its writer is told.
 func (d *deriver) refusePolicy(rule PathRule, why string) {
 	at := rule.Pos
-	if at == "" {
-		at = rule.Rule
-	}
+	at = cmp.Or(at, rule.Rule)
 	d.refuse(rule.Path, "policy "+at+": "+why)
 }
 
@@ -314,9 +308,7 @@ func (d *deriver) caches() {
 			if host != "" {
 				d.optional(host, Read, "cache")
 				old := d.in.Getenv("GOPROXY")
-				if old == "" {
-					old = "https://proxy.golang.org,direct"
-				}
+				old = cmp.Or(old, "https://proxy.golang.org,direct")
 				d.env("GOPROXY", "file://"+host+"/cache/download,"+old)
 			}
 		case "npm":

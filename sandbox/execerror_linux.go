@@ -42,10 +42,7 @@ func refusingLayer(path string, s *Setup) string {
 		return "noexec"
 	}
 	var st unix.Stat_t
-	if unix.Stat(path, &st) == nil && (st.Mode&0o111 == 0 || st.Mode&unix.S_IFMT != unix.S_IFREG) {
-		return "mode"
-	}
-	if s.tier == T0 {
+	if unix.Stat(path, &st) == nil && (st.Mode&0o111 == 0 || st.Mode&unix.S_IFMT != unix.S_IFREG) || s.tier == T0 {
 		return "mode"
 	}
 	return "landlock"

@@ -3,7 +3,9 @@ package sandbox
 import (
 	"encoding/json"
 	"errors"
+	"maps"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -136,9 +138,7 @@ func (w *worker) stagePlan(next int) (*stagePlan, error) {
 	if c.ByDescriptor && c.File != nil {
 		plan.FD = next
 	}
-	for fd := range c.Pass {
-		plan.Pass = append(plan.Pass, fd)
-	}
+	plan.Pass = slices.AppendSeq(plan.Pass, maps.Keys(c.Pass))
 	if s.tier == T3 {
 		plan.Links = rootLinks()
 		// An inherited directory lies on a mount that the private root does not have.

@@ -92,10 +92,7 @@ func findCgroup(controllers []string) (dir, why string) {
 	}
 	why = "no control group is delegated to us"
 	for _, dir := range [...]string{own, filepath.Dir(own)} {
-		if !subpath.Within(dir, top) {
-			continue
-		}
-		if unix.Access(dir, unix.W_OK) != nil || unix.Access(dir+"/cgroup.procs", unix.W_OK) != nil {
+		if !subpath.Within(dir, top) || unix.Access(dir, unix.W_OK) != nil || unix.Access(dir+"/cgroup.procs", unix.W_OK) != nil {
 			continue
 		}
 		handed, err := os.ReadFile(dir + "/cgroup.subtree_control")

@@ -220,22 +220,14 @@ func (d *deriver) secretGranted(path string) bool {
 	if !d.in.Granted.Has(atip.SecretRead) {
 		return false
 	}
-	for _, r := range d.in.Resources {
-		if r.Kind == "path" && r.Access&(atip.AccessRead|atip.AccessSecret) != 0 && subpath.Within(r.Abs, path) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(d.in.Resources, func(r atip.Resource) bool {
+		return r.Kind == "path" && r.Access&(atip.AccessRead|atip.AccessSecret) != 0 && subpath.Within(r.Abs, path)
+	})
 }
 
 // entitled reports whether the tool or the policy names the file.
 func (d *deriver) entitled(path string) bool {
-	for _, f := range d.in.CredentialFiles {
-		if expand(f, d.in.Home, d.p.Workspace) == path {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(d.in.CredentialFiles, func(f string) bool { return expand(f, d.in.Home, d.p.Workspace) == path })
 }
 
 // Overlay lays a private layer over a cache of the host: what is there is read, what is

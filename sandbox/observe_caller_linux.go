@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -59,67 +60,40 @@ func peek(pid int, address uint64, into []byte) int {
 
 // callName names the calls that programs are seen to be refused.
 func callName(nr int32) string {
-	switch nr {
-	case unix.SYS_CLONE:
-		return "clone"
-	case unix.SYS_UNSHARE:
-		return "unshare"
-	case unix.SYS_SETNS:
-		return "setns"
-	case unix.SYS_MOUNT:
-		return "mount"
-	case unix.SYS_UMOUNT2:
-		return "umount2"
-	case unix.SYS_CHROOT:
-		return "chroot"
-	case unix.SYS_PIVOT_ROOT:
-		return "pivot_root"
-	case unix.SYS_BPF:
-		return "bpf"
-	case unix.SYS_PERF_EVENT_OPEN:
-		return "perf_event_open"
-	case unix.SYS_IOCTL:
-		return "ioctl"
-	case unix.SYS_KILL, unix.SYS_TKILL, unix.SYS_TGKILL:
-		return "kill"
-	case unix.SYS_PERSONALITY:
-		return "personality"
-	case unix.SYS_PRLIMIT64:
-		return "prlimit64"
-	case unix.SYS_SETPRIORITY:
-		return "setpriority"
-	case unix.SYS_SCHED_SETAFFINITY:
-		return "sched_setaffinity"
-	case unix.SYS_MKNODAT:
-		return "mknodat"
-	case unix.SYS_FCHMODAT:
-		return "fchmodat"
-	case unix.SYS_FCHOWNAT:
-		return "fchownat"
-	case unix.SYS_UTIMENSAT:
-		return "utimensat"
-	case unix.SYS_PTRACE:
-		return "ptrace"
-	}
-	return "system call " + strconv.Itoa(int(nr))
+	return cmp.Or(map[int32]string{
+		unix.SYS_CLONE:             "clone",
+		unix.SYS_UNSHARE:           "unshare",
+		unix.SYS_SETNS:             "setns",
+		unix.SYS_MOUNT:             "mount",
+		unix.SYS_UMOUNT2:           "umount2",
+		unix.SYS_CHROOT:            "chroot",
+		unix.SYS_PIVOT_ROOT:        "pivot_root",
+		unix.SYS_BPF:               "bpf",
+		unix.SYS_PERF_EVENT_OPEN:   "perf_event_open",
+		unix.SYS_IOCTL:             "ioctl",
+		unix.SYS_KILL:              "kill",
+		unix.SYS_TKILL:             "kill",
+		unix.SYS_TGKILL:            "kill",
+		unix.SYS_PERSONALITY:       "personality",
+		unix.SYS_PRLIMIT64:         "prlimit64",
+		unix.SYS_SETPRIORITY:       "setpriority",
+		unix.SYS_SCHED_SETAFFINITY: "sched_setaffinity",
+		unix.SYS_MKNODAT:           "mknodat",
+		unix.SYS_FCHMODAT:          "fchmodat",
+		unix.SYS_FCHOWNAT:          "fchownat",
+		unix.SYS_UTIMENSAT:         "utimensat",
+		unix.SYS_PTRACE:            "ptrace",
+	}[nr], "system call "+strconv.Itoa(int(nr)))
 }
 
 func familyName(family uint64) string {
-	switch family {
-	case unix.AF_UNIX:
-		return "AF_UNIX"
-	case unix.AF_INET:
-		return "AF_INET"
-	case unix.AF_INET6:
-		return "AF_INET6"
-	case unix.AF_NETLINK:
-		return "AF_NETLINK"
-	case unix.AF_PACKET:
-		return "AF_PACKET"
-	case unix.AF_VSOCK:
-		return "AF_VSOCK"
-	case unix.AF_ALG:
-		return "AF_ALG"
-	}
-	return "address family " + strconv.FormatUint(family, 10)
+	return cmp.Or(map[uint64]string{
+		unix.AF_UNIX:    "AF_UNIX",
+		unix.AF_INET:    "AF_INET",
+		unix.AF_INET6:   "AF_INET6",
+		unix.AF_NETLINK: "AF_NETLINK",
+		unix.AF_PACKET:  "AF_PACKET",
+		unix.AF_VSOCK:   "AF_VSOCK",
+		unix.AF_ALG:     "AF_ALG",
+	}[family], "address family "+strconv.FormatUint(family, 10))
 }

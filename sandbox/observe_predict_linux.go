@@ -147,15 +147,7 @@ func (o *observer) onIsland(path string) bool {
 }
 
 func (o *observer) masked(path string) bool {
-	if !o.private {
-		return false
-	}
-	for _, name := range o.profile.Mask {
-		if name == path {
-			return true
-		}
-	}
-	return false
+	return o.private && slices.Contains(o.profile.Mask, path)
 }
 
 // allowedToUs asks the ordinary permissions, of the file or of the directory that would

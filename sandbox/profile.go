@@ -256,10 +256,7 @@ func (n *Net) hostsFile(machine string) string {
 	for line := range strings.Lines(machine) {
 		words, _, _ := strings.Cut(line, "#")
 		names := strings.Fields(words)
-		if len(names) < 2 {
-			continue
-		}
-		if slices.ContainsFunc(names[1:], func(name string) bool { _, ok := taken[strings.ToLower(name)]; return ok }) {
+		if len(names) < 2 || slices.ContainsFunc(names[1:], func(name string) bool { _, ok := taken[strings.ToLower(name)]; return ok }) {
 			continue
 		}
 		b.WriteString(strings.Join(names, " ") + "\n")

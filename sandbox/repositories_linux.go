@@ -32,10 +32,7 @@ func (g *protection) made(path string) bool {
 		return false
 	}
 	after := func(t unix.StatxTimestamp) bool { return !time.Unix(t.Sec, int64(t.Nsec)).Before(g.Began) }
-	if st.Mask&unix.STATX_BTIME != 0 && after(st.Btime) {
-		return true
-	}
-	return after(st.Ctime) && !after(st.Mtime)
+	return st.Mask&unix.STATX_BTIME != 0 && after(st.Btime) || after(st.Ctime) && !after(st.Mtime)
 }
 
 // coarseNow is the time as file systems stamp it: that of the last tick of the clock.

@@ -290,10 +290,8 @@ func (s *Setup) reduce() {
 	if len(p.Unix) > 0 && len(s.Sockets()) == 0 {
 		s.reduced = append(s.reduced, "sockets: none, as this kernel cannot bound them")
 	}
-	if p.Net.Mode == NetNone || p.Net.Mode == NetLoopback || p.Net.Mode == NetFull {
-		if s.host.ABI < resolveUnixABI {
-			s.reduced = append(s.reduced, "AF_UNIX: socketpair only")
-		}
+	if (p.Net.Mode == NetNone || p.Net.Mode == NetLoopback || p.Net.Mode == NetFull) && s.host.ABI < resolveUnixABI {
+		s.reduced = append(s.reduced, "AF_UNIX: socketpair only")
 	}
 	s.reduced = append(s.reduced, "/dev/shm: none", "inner terminals: none")
 	if p.Tmp == TmpRun {
@@ -305,12 +303,9 @@ func (s *Setup) reduce() {
 }
 
 func (p *Profile) workspaceWritable() bool {
-	for _, g := range p.Write {
-		if p.Workspace != "" && (subpath.Within(g.Path, p.Workspace) || subpath.Within(p.Workspace, g.Path)) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(p.Write, func(g Grant) bool {
+		return p.Workspace != "" && (subpath.Within(g.Path, p.Workspace) || subpath.Within(p.Workspace, g.Path))
+	})
 }
 
 // missing says why nothing can be confined here.

@@ -152,12 +152,7 @@ func (g *protection) compare(old, now entry) (Change, bool) {
 
 // named reports whether path stands in the list itself.
 func (g *protection) named(path string) bool {
-	for _, n := range g.Names {
-		if n == path {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(g.Names, path)
 }
 
 // gitConfig reports whether a path is the configuration of a git directory.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"reflect"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -310,10 +311,5 @@ func (p *Prepared) take(profile *Profile, abi int) (ruleset int, rest []Grant, o
 }
 
 func (p *Prepared) has(a Grant) bool {
-	for _, g := range p.grants {
-		if g.Path == a.Path && g.Dir == a.Dir && covered(g.Rights, a.Rights) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(p.grants, func(g Grant) bool { return g.Path == a.Path && g.Dir == a.Dir && covered(g.Rights, a.Rights) })
 }

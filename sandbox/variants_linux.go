@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"io/fs"
 	"os"
 	"strings"
@@ -52,9 +53,7 @@ func (g *protection) folded(listed map[string]map[string][]string, root int, rel
 	names := map[string][]string{}
 	listed[key] = names
 	at := rel
-	if at == "" {
-		at = "."
-	}
+	at = cmp.Or(at, ".")
 	if fi, err := g.roots[root].Lstat(at); err != nil || !fi.IsDir() {
 		return names
 	}

@@ -1,6 +1,7 @@
 package shims
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"path/filepath"
@@ -98,9 +99,7 @@ func DirsOf(config, data, state string, getenv func(string) string) Dirs {
 		d.Index = filepath.Join(state, "index")
 	}
 	list := getenv("XDG_DATA_DIRS")
-	if list == "" {
-		list = "/usr/local/share:/usr/share"
-	}
+	list = cmp.Or(list, "/usr/local/share:/usr/share")
 	for dir := range strings.SplitSeq(list, ":") {
 		if filepath.IsAbs(dir) && ofSystem(filepath.Clean(dir)) && len(d.DataDirs) < maxDataDirs {
 			d.DataDirs = append(d.DataDirs, filepath.Join(dir, "agent-tools"))
@@ -159,15 +158,7 @@ func isName(name string) bool {
 
 // isDigest reports whether s is a lower-case hexadecimal SHA-256.
 func isDigest(s string) bool {
-	if len(s) != 64 {
-		return false
-	}
-	for i := range len(s) {
-		if c := s[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
-			return false
-		}
-	}
-	return true
+	return len(s) == 64 && strings.Trim(s, "0123456789abcdef") == ""
 }
 
 const maxSettings = 256 << 10

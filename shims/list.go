@@ -3,6 +3,7 @@ package shims
 import (
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -125,9 +126,7 @@ func Names(d Dirs) []string {
 			}
 		}
 		if index, err := ReadIndex(d); err == nil {
-			for name := range index.Tools {
-				names = append(names, name)
-			}
+			names = slices.AppendSeq(names, maps.Keys(index.Tools))
 		}
 	}
 	slices.Sort(names)

@@ -123,10 +123,8 @@ func (b *builder) program(arg string) (*held, error) {
 }
 
 func (b *builder) cap(name string) {
-	for _, c := range b.caps {
-		if c == name {
-			return
-		}
+	if slices.Contains(b.caps, name) {
+		return
 	}
 	b.caps = append(b.caps, name)
 }
@@ -268,9 +266,7 @@ func envProgram(arg string) (name string, ok bool) {
 		case w == "-u" || w == "-C" || w == "--unset" || w == "--chdir":
 			return "", false
 		case strings.HasPrefix(w, "-v") && len(w) == 2, w == "--debug":
-		case strings.HasPrefix(w, "-"):
-			return "", false
-		case strings.HasPrefix(w, "PATH="):
+		case strings.HasPrefix(w, "-"), strings.HasPrefix(w, "PATH="):
 			return "", false
 		case strings.Contains(w, "="):
 		default:
@@ -350,15 +346,7 @@ func (b *builder) scriptByDescriptor(script *held) bool {
 		return false
 	}
 	text := make([]byte, script.st.size)
-	if script.readAt(text) != len(text) {
-		return false
-	}
-	for _, name := range names {
-		if bytes.Contains(text, []byte(name)) {
-			return false
-		}
-	}
-	return true
+	return script.readAt(text) == len(text) && !slices.ContainsFunc(names, func(name string) bool { return bytes.Contains(text, []byte(name)) })
 }
 
 // interpreterName leaves out a version: python3.13 is python3.
@@ -393,13 +381,8 @@ func (id Identity) WithCaps(caps ...string) Identity {
 func (id Identity) WithEnvironment(env []string) Identity {
 	for _, entry := range env {
 		name, _, _ := strings.Cut(entry, "=")
-		if loadsAnywhere(name) {
+		if loadsAnywhere(name) || slices.ContainsFunc(id.Chain, func(part Part) bool { return loadsInto(filepath.Base(part.Path), name) }) {
 			return id.WithCaps(CapLoaderEnvironment)
-		}
-		for _, part := range id.Chain {
-			if loadsInto(filepath.Base(part.Path), name) {
-				return id.WithCaps(CapLoaderEnvironment)
-			}
 		}
 	}
 	return id

@@ -1,6 +1,7 @@
 package trust
 
 import (
+	"slices"
 	"time"
 )
 
@@ -386,12 +387,7 @@ type Identity struct {
 
 // HasCap reports whether the identity carries the cap.
 func (id Identity) HasCap(name string) bool {
-	for _, c := range id.Caps {
-		if c == name {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(id.Caps, name)
 }
 
 // Target returns the part a version-manager shim will start.

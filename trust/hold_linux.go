@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -431,12 +432,7 @@ func (h *held) pathIntact() bool {
 }
 
 func (f *File) pathsIntact() bool {
-	for _, h := range f.parts {
-		if !h.pathIntact() {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(f.parts, func(h *held) bool { return !h.pathIntact() })
 }
 
 // CheckStarted compares the program that process pid runs with the identified
@@ -477,10 +473,5 @@ func (f *File) changed() error {
 }
 
 func (f *File) scriptsIntact() bool {
-	for _, h := range f.parts {
-		if h.form == FormScript && !h.pathIntact() {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(f.parts, func(h *held) bool { return h.form == FormScript && !h.pathIntact() })
 }

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 )
@@ -324,12 +325,7 @@ func (b *builder) place(h *held) string {
 }
 
 func below(p string, dirs []string) bool {
-	for _, d := range dirs {
-		if belowOne(p, d) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(dirs, func(d string) bool { return belowOne(p, d) })
 }
 
 // belowOne reports whether p is dir or below it. The root directory contains

@@ -25,8 +25,14 @@ import (
 // an archive of this tree's programs.
 func TestCIRecipes(t *testing.T) {
 	release := newCIRelease(t)
-	for name, test := range map[string]func(*testing.T){"github": release.testGithub, "gitlab": release.testGitlab, "buildkite": release.testBuildkite,
-		"pre-commit": testPreCommit, "devcontainer": release.testDevcontainer, "image": release.testImage} {
+	tests := map[string]func(*testing.T){"github": release.testGithub, "gitlab": release.testGitlab, "buildkite": release.testBuildkite,
+		"pre-commit": testPreCommit, "devcontainer": release.testDevcontainer, "image": release.testImage}
+	for _, block := range regexp.MustCompile("(?m)^```[a-z]+ (.+)$").FindAllSubmatch(fileText(t, "../../docs/ci.md"), -1) {
+		if tests[string(block[1])] == nil {
+			t.Errorf("nothing here runs the block %q of docs/ci.md", block[1])
+		}
+	}
+	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			test(t)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -91,10 +92,8 @@ func AddApprover(file string, a Approver) error {
 	if _, err := keyBlob(a.Key); err != nil {
 		return &FileError{file, err}
 	}
-	for _, old := range list.Approvers {
-		if old.ID == a.ID {
-			return &FileError{file, fmt.Errorf("there is an approver %q already", a.ID)}
-		}
+	if slices.ContainsFunc(list.Approvers, func(old approverLine) bool { return old.ID == a.ID }) {
+		return &FileError{file, fmt.Errorf("there is an approver %q already", a.ID)}
 	}
 	list.V, list.Approvers = 1, append(list.Approvers, approverLine(a))
 	raw, err := json.MarshalIndent(list, "", "  ")

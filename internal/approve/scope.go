@@ -55,21 +55,14 @@ func (s *ScopeStep) covers(asked *ScopeStep) bool {
 			return path == have || strings.HasPrefix(path, strings.TrimSuffix(have, "/")+"/")
 		})
 	}
-	for _, path := range asked.Paths {
-		if !below(path) {
-			return false
-		}
+	if slices.ContainsFunc(asked.Paths, func(path string) bool { return !below(path) }) {
+		return false
 	}
 	return s.Tool == asked.Tool && s.SHA256 == asked.SHA256 && slices.Equal(s.Command, asked.Command) && subset(asked.Effects, s.Effects) && subset(asked.Effects, SessionEffects()) && subset(asked.Hosts, s.Hosts)
 }
 
 func subset(list, of []string) bool {
-	for _, w := range list {
-		if !slices.Contains(of, w) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(list, func(w string) bool { return !slices.Contains(of, w) })
 }
 
 // Canonical is the scope as part of a bound object.

@@ -407,11 +407,4 @@ func IDTime(id string) (time.Time, bool) {
 	return time.UnixMilli(int64(ms)), true
 }
 
-func digit(c byte) int {
-	for i := range len(idDigits) {
-		if idDigits[i] == c {
-			return i
-		}
-	}
-	return -1
-}
+func digit(c byte) int { return strings.IndexByte(idDigits, c) }

@@ -3,6 +3,7 @@ package audit
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"io"
 	"os"
@@ -146,9 +147,7 @@ func (v *verifier) check(text []byte, ended bool) {
 	}
 	v.started, v.prev = true, sum
 	v.s.Records++
-	if v.s.First == "" {
-		v.s.First = h.T
-	}
+	v.s.First = cmp.Or(v.s.First, h.T)
 	v.s.Last, v.s.Head = h.T, sum
 }
 

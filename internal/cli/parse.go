@@ -228,10 +228,8 @@ func (f *Flag) check(shown, value string) error {
 			return fault.New(errcode.FlagValue, shown+" takes no value").With("flag", shown)
 		}
 	case Enum:
-		for _, allowed := range f.Enum {
-			if value == allowed {
-				return nil
-			}
+		if slices.Contains(f.Enum, value) {
+			return nil
 		}
 		return bad("is not one of "+strings.Join(f.Enum, ", "), "choose one of them", shown+" "+f.Enum[0])
 	case Int:

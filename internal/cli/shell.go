@@ -264,9 +264,7 @@ func codeLine(inv *plan.Invocation, v *Values) error {
 	case "sh", "dash", "zsh", "ksh":
 		inv.Argv = append([]string{program}, inv.ShellSet...)
 		inv.Argv = append(inv.Argv, "-c", code, label)
-	case "node":
-		inv.Argv = []string{program, "-e", code, "--"}
-	case "ruby":
+	case "node", "ruby":
 		inv.Argv = []string{program, "-e", code, "--"}
 	case "pwsh":
 		inv.Argv = []string{program, "-NoProfile", "-NonInteractive", "-CommandWithArgs", code}

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/atip-dev/atip-exec/internal/subpath"
@@ -63,12 +64,7 @@ func NewWorld() (World, error) {
 func (w World) Remove() error { return os.RemoveAll(w.root) }
 
 func underTmp(dir string) bool {
-	for _, tmp := range []string{"/tmp", "/var/tmp", "/dev/shm", os.TempDir()} {
-		if subpath.Within(dir, tmp) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"/tmp", "/var/tmp", "/dev/shm", os.TempDir()}, func(tmp string) bool { return subpath.Within(dir, tmp) })
 }
 
 func (w World) fill() error {

@@ -1,6 +1,7 @@
 package crawl
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -153,9 +154,7 @@ func (o Options) one(ctx context.Context, m Manifest, f found, planned map[strin
 			item.Version = generate.VersionOf(text)
 		}
 	}
-	if item.Version == "" {
-		item.Version = "unknown"
-	}
+	item.Version = cmp.Or(item.Version, "unknown")
 	template, err := m.template()
 	if err != nil {
 		return fail("template: " + err.Error())
@@ -284,7 +283,7 @@ func coverage(dir string, manifests []Manifest, native map[string]bool) (Coverag
 			return c, err
 		}
 		c.Total++
-		platform, source := first(doc.Platform(), "any"), atip.User.String()
+		platform, source := cmp.Or(doc.Platform(), "any"), atip.User.String()
 		if rank, ok := doc.DeclaredSource(); ok {
 			source = rank.String()
 		}

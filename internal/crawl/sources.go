@@ -1,11 +1,14 @@
 package crawl
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"sort"
 	"strings"
 
@@ -64,7 +67,7 @@ func (m Manifest) find(scratch, downloads string) []found {
 	}
 	for name, o := range map[string]*otherSource{"dnf": s.DNF, "homebrew": s.Homebrew, "chocolatey": s.Chocolatey, "scoop": s.Scoop, "url": s.URL} {
 		if o != nil {
-			x.out = append(x.out, found{source: name, from: first(o.Formula, o.Package, o.Address), skipped: true, why: "this source is only on the network; name the downloaded file as local, archive or deb"})
+			x.out = append(x.out, found{source: name, from: cmp.Or(o.Formula, o.Package, o.Address), skipped: true, why: "this source is only on the network; name the downloaded file as local, archive or deb"})
 		}
 	}
 	sort.SliceStable(x.out, func(i, j int) bool {
@@ -117,7 +120,7 @@ func (x *finder) file(source, file, version string) {
 		x.failed(source, file, err.Error())
 		return
 	}
-	x.out = append(x.out, found{source: source, from: file, path: file, sum: sum, version: first(version, x.m.Version)})
+	x.out = append(x.out, found{source: source, from: file, path: file, sum: sum, version: cmp.Or(version, x.m.Version)})
 }
 
 // directory takes the executables of one directory, without those below it.
@@ -130,7 +133,7 @@ func (x *finder) directory(s *folderSource) {
 	}
 	n := len(x.out)
 	for _, e := range entries {
-		if ok, _ := path.Match(first(s.Pattern, x.m.Name), e.Name()); !ok {
+		if ok, _ := path.Match(cmp.Or(s.Pattern, x.m.Name), e.Name()); !ok {
 			continue
 		}
 		file := filepath.Join(dir, e.Name())
@@ -140,7 +143,7 @@ func (x *finder) directory(s *folderSource) {
 		x.file("directory", file, s.Version)
 	}
 	if len(x.out) == n {
-		x.failed("directory", dir, "no executable there is called "+first(s.Pattern, x.m.Name))
+		x.failed("directory", dir, "no executable there is called "+cmp.Or(s.Pattern, x.m.Name))
 	}
 }
 
@@ -164,12 +167,7 @@ func (x *finder) packages(source string, s *packageSource, end string) {
 
 // assets takes the files of a release out of the downloads.
 func (x *finder) assets(s *githubSource) {
-	platforms := make([]string, 0, len(s.AssetPatterns))
-	for p := range s.AssetPatterns {
-		platforms = append(platforms, p)
-	}
-	sort.Strings(platforms)
-	for _, platform := range platforms {
+	for _, platform := range slices.Sorted(maps.Keys(s.AssetPatterns)) {
 		pattern := s.AssetPatterns[platform]
 		files := x.downloaded(pattern)
 		if len(files) == 0 {
@@ -187,7 +185,7 @@ func (x *finder) assets(s *githubSource) {
 
 // apt takes the packages of a Debian archive out of the downloads.
 func (x *finder) apt(s *aptSource) {
-	name := first(s.Package, x.m.Name)
+	name := cmp.Or(s.Package, x.m.Name)
 	files := []string{}
 	if nameable(name) {
 		files = x.downloaded(name + "_*.deb")
@@ -225,9 +223,9 @@ func (x *finder) unpack(source, file, binaryPath, version string) {
 		return
 	}
 	if len(got.Files) == 0 {
-		x.failed(source, file, "it holds no executable "+first(binaryPath, x.m.Name))
+		x.failed(source, file, "it holds no executable "+cmp.Or(binaryPath, x.m.Name))
 	}
-	version = first(version, upstream(got.Control["Version"]), x.m.Version)
+	version = cmp.Or(version, upstream(got.Control["Version"]), x.m.Version)
 	if version == "" {
 		version = versionIn(file)
 	}
@@ -282,15 +280,6 @@ func versionIn(file string) string {
 		name = strings.TrimSuffix(name, end)
 	}
 	return generate.VersionOf(strings.NewReplacer("-", " ", "_", " ").Replace(name))
-}
-
-func first(list ...string) string {
-	for _, s := range list {
-		if s != "" {
-			return s
-		}
-	}
-	return ""
 }
 
 // exists reports whether a path is there at all.

@@ -245,10 +245,8 @@ func (c *collector) serversOfWorkspace(s *step.Step) bool {
 				return true // it cannot be looked into
 			}
 			text := strings.ToLower(string(raw))
-			for _, sign := range signs {
-				if strings.Contains(text, sign) {
-					return true
-				}
+			if slices.ContainsFunc(signs, func(sign string) bool { return strings.Contains(text, sign) }) {
+				return true
 			}
 		}
 		if filepath.Dir(dir) == dir {

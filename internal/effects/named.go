@@ -102,10 +102,7 @@ func (c *collector) given(s *step.Step) {
 				c.edge(at, at, policy.SecretToNetwork)
 			}
 		case atip.ClassStartup, atip.ClassPolicySelf:
-			if s.Call.Provenance.Channel == "none" {
-				continue
-			}
-			if s.Call.Effects[atip.Write].Value == atip.No || w != s.Argv[len(s.Argv)-1] {
+			if s.Call.Provenance.Channel == "none" || s.Call.Effects[atip.Write].Value == atip.No || w != s.Argv[len(s.Argv)-1] {
 				continue
 			}
 			r.Access |= atip.AccessWrite

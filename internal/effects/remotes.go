@@ -223,12 +223,10 @@ func (c *collector) setting(env []shell.Assign, f func() error) error {
 
 // remoteSet reports whether an earlier part of the text gives git another remote.
 func (c *collector) remoteSet() bool {
-	for _, s := range c.steps {
-		if p := s.Call.Path; s.Call.Tool == "git" && len(p) > 0 && (p[0] == "config" && len(s.Call.Positionals) > 1 || p[0] == "remote" && len(p) > 1 && (p[1] == "add" || p[1] == "set-url" || p[1] == "rename")) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.steps, func(s *step.Step) bool {
+		p := s.Call.Path
+		return s.Call.Tool == "git" && len(p) > 0 && (p[0] == "config" && len(s.Call.Positionals) > 1 || p[0] == "remote" && len(p) > 1 && (p[1] == "add" || p[1] == "set-url" || p[1] == "rename"))
+	})
 }
 
 // leftBehind notes a command that runs code in the background, as servers do: what follows in

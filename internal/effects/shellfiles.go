@@ -3,6 +3,7 @@ package effects
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/atip-dev/atip-exec/atip"
@@ -193,10 +194,8 @@ func (c *collector) writtenPlace(s *step.Step, text, lit, part string) (atip.Res
 	if len(lit) > 255 || strings.ContainsAny(r.Value, " \t\n*?\x00:;") || !strings.Contains(r.Value, "/") || !step.ContainsAny(text, "\"w", "'w", "\"a\"", "'a'", "\"a+", "'a+", ">", "write", "append", "put_contents", "symlink", "chmod", "chown", "move", "rename", "copy", "truncate", "mkdir", "touch") {
 		return r, false
 	}
-	if part != "" && part != lit || strings.HasPrefix(lit, "/.") {
-		if step.NamesHome(text) {
-			r.Value = c.site.Dirs.Home + "/" + part
-		}
+	if (part != "" && part != lit || strings.HasPrefix(lit, "/.")) && step.NamesHome(text) {
+		r.Value = c.site.Dirs.Home + "/" + part
 	}
 	if c.ctx != nil && c.ctx.cwdUnknown && !filepath.IsAbs(r.Value) && !strings.HasPrefix(r.Value, "~") || step.HarmlessFile(r.Value) {
 		return r, false
@@ -219,10 +218,8 @@ func (c *collector) searchedScript(s *step.Step, name string) bool {
 	if _, err := os.Stat(subpath.Join(subpath.Join(s.Cwd, s.Call.Chdir), name)); err == nil {
 		return false
 	}
-	for _, dir := range c.path {
-		if _, err := os.Stat(filepath.Join(dir, name)); err == nil && filepath.IsAbs(dir) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.path, func(dir string) bool {
+		_, err := os.Stat(filepath.Join(dir, name))
+		return err == nil && filepath.IsAbs(dir)
+	})
 }

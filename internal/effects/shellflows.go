@@ -204,12 +204,7 @@ type links struct {
 
 // fed reports whether anything flows into a command.
 func (l *links) fed(i int) bool {
-	for _, f := range l.script.Flows {
-		if f.To == i && f.Kind <= shell.FlowCode {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(l.script.Flows, func(f shell.Flow) bool { return f.To == i && f.Kind <= shell.FlowCode })
 }
 
 func (l *links) steps(i int) []*step.Step { return l.c.steps[l.ranges[i].from:l.ranges[i].to] }

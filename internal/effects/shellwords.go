@@ -342,12 +342,9 @@ func (c *collector) inner(argv, via []string, s *step.Step, known bool) error {
 // searchesWorkspace reports whether a wrapper that looks for its command by itself
 // could find one that the workspace provides.
 func (c *collector) searchesWorkspace() bool {
-	for _, dir := range c.path {
-		if !filepath.IsAbs(dir) || subpath.Within(filepath.Clean(dir), c.site.Workspace) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.path, func(dir string) bool {
+		return !filepath.IsAbs(dir) || subpath.Within(filepath.Clean(dir), c.site.Workspace)
+	})
 }
 
 // MaxMatches bounds how many files of a pattern are looked at one by one.

@@ -380,9 +380,7 @@ func (c *collector) codeKind(s *step.Step, n atip.Nested) policy.CodeKind {
 	switch {
 	case n.Kind == "argv" && len(n.Argv) == 0:
 		return policy.CodeNone
-	case n.Kind == "argv":
-		return policy.CodeOpaque
-	case n.Language == "project" && step.RunsModule(s), step.FetchedCode(s, n):
+	case n.Kind == "argv", n.Language == "project" && step.RunsModule(s), step.FetchedCode(s, n):
 		return policy.CodeOpaque
 	case n.Language == "python-module" && c.moduleRaises(s, n.Text):
 		return policy.CodeOpaque
@@ -504,10 +502,8 @@ func (c *collector) derived(s *step.Step, depth int) bool {
 		default:
 			return false
 		}
-		for _, w := range c.writers[r.Abs] {
-			if w.by != s && !c.codeOfWorkspace(w, depth+1) {
-				return false
-			}
+		if slices.ContainsFunc(c.writers[r.Abs], func(w written) bool { return w.by != s && !c.codeOfWorkspace(w, depth+1) }) {
+			return false
 		}
 	}
 	return len(s.Call.Resources) > 0

@@ -100,10 +100,7 @@ func (p Probe) Denied(inside string, private bool) bool {
 	if p.want == nil && inside == "EACCES" || slices.Contains(p.want, inside) {
 		return true
 	}
-	if !private {
-		return false
-	}
-	return slices.Contains([]string{"ENOENT", "EROFS", "EACCES", "EXDEV", "ESRCH"}, inside) || slices.Contains(p.private, inside)
+	return private && (slices.Contains([]string{"ENOENT", "EROFS", "EACCES", "EXDEV", "ESRCH"}, inside) || slices.Contains(p.private, inside))
 }
 
 // Got reports what can be seen from outside: that the act of p had its effect there.

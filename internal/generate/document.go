@@ -1,6 +1,7 @@
 package generate
 
 import (
+	"cmp"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -26,17 +27,13 @@ type Subject struct {
 func Document(s Subject, root Node, at time.Time) map[string]any {
 	doc := command(root, s.Name+": "+root.Help.Summary)
 	version := s.Version
-	if version == "" {
-		version = "unknown"
-	}
+	version = cmp.Or(version, "unknown")
 	doc["atip"] = map[string]any{"version": "0.6"}
 	doc["name"], doc["version"] = s.Name, version
 	doc["binary"] = map[string]any{"hash": "sha256:" + s.Digest, "name": s.Name, "version": version, "platform": s.Platform}
 	doc["trust"] = map[string]any{"source": "inferred", "verified": false}
 	method := s.Method
-	if method == "" {
-		method = "help-parsing"
-	}
+	method = cmp.Or(method, "help-parsing")
 	confidence := "low"
 	if root.Help.Framework != "" {
 		confidence = "medium"

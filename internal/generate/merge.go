@@ -1,18 +1,17 @@
 package generate
 
+import (
+	"cmp"
+	"slices"
+)
+
 // Merge adds to a what b, another source about the same tool, knows beside it. Where
 // both say how many words an option takes and disagree, nobody knows.
 func Merge(a, b Node) Node {
 	out := a
-	if out.Description == "" {
-		out.Description = b.Description
-	}
-	if out.Help.Summary == "" {
-		out.Help.Summary = b.Help.Summary
-	}
-	if out.Help.Framework == "" {
-		out.Help.Framework = b.Help.Framework
-	}
+	out.Description = cmp.Or(out.Description, b.Description)
+	out.Help.Summary = cmp.Or(out.Help.Summary, b.Help.Summary)
+	out.Help.Framework = cmp.Or(out.Help.Framework, b.Help.Framework)
 	out.Failed = a.Failed && b.Failed
 	out.Aliases = a.Aliases
 	for _, alias := range b.Aliases {
@@ -34,12 +33,7 @@ func Merge(a, b Node) Node {
 
 // find is the kid of that name or alias, -1 if there is none.
 func (n *Node) find(name string) int {
-	for i := range n.Kids {
-		if n.Kids[i].Name == name || contains(n.Kids[i].Aliases, name) {
-			return i
-		}
-	}
-	return -1
+	return slices.IndexFunc(n.Kids, func(kid Node) bool { return kid.Name == name || contains(kid.Aliases, name) })
 }
 
 func mergeOptions(a, b []Option) []Option {
@@ -84,13 +78,9 @@ func mergeOption(o *Option, more Option) {
 		o.Arity, o.Enum, o.Metavar = Unknown, nil, ""
 		return
 	}
-	if o.Metavar == "" {
-		o.Metavar = more.Metavar
-	}
+	o.Metavar = cmp.Or(o.Metavar, more.Metavar)
 	if o.Enum == nil {
 		o.Enum = more.Enum
 	}
-	if o.Description == "" {
-		o.Description = more.Description
-	}
+	o.Description = cmp.Or(o.Description, more.Description)
 }

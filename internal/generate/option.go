@@ -1,6 +1,9 @@
 package generate
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // option reads "-o, --output FILE  Where to write".
 func (p *parser) option(body string) {
@@ -130,12 +133,7 @@ func (h *Help) settle() {
 }
 
 func isHelp(flags []string) bool {
-	for _, f := range flags {
-		if f == "--help" || f == "--version" {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(flags, func(f string) bool { return f == "--help" || f == "--version" })
 }
 
 // enumFromText finds the values that clap and cobra print in the description.

@@ -3,7 +3,10 @@
 // never that it is harmless.
 package generate
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Help is what a help text says.
 type Help struct {
@@ -202,10 +205,8 @@ func (p *parser) command(body string) {
 	if p.choices != nil && !contains(p.choices, c.Name) || c.Name == "" {
 		return
 	}
-	for _, have := range p.h.Commands {
-		if have.Name == c.Name {
-			return
-		}
+	if slices.ContainsFunc(p.h.Commands, func(have Command) bool { return have.Name == c.Name }) {
+		return
 	}
 	p.h.Commands = append(p.h.Commands, c)
 }
@@ -224,12 +225,7 @@ func commandName(s string) bool {
 }
 
 func contains(list []string, s string) bool {
-	for _, have := range list {
-		if strings.TrimSpace(have) == s {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(list, func(have string) bool { return strings.TrimSpace(have) == s })
 }
 
 // columnsOf cuts a line where two blanks, or a tab, separate what is described from its

@@ -2,6 +2,7 @@ package generate
 
 import (
 	"context"
+	"slices"
 	"strings"
 )
 
@@ -78,12 +79,7 @@ func (w *walker) visit(n *Node, path []string) error {
 
 // sameCommands reports a help that lists the very word that led to it.
 func sameCommands(h Help, path []string) bool {
-	for _, c := range h.Commands {
-		if c.Name == path[len(path)-1] {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(h.Commands, func(c Command) bool { return c.Name == path[len(path)-1] })
 }
 
 // VersionOf finds the first word of a text that looks like a version.

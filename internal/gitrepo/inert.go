@@ -42,10 +42,8 @@ func InertChangeOf(old, new string, except func(Setting) bool) bool {
 		if slices.Equal(values, before[key]) {
 			continue
 		}
-		for _, v := range values {
-			if !Inert(key, v) {
-				return false
-			}
+		if slices.ContainsFunc(values, func(v string) bool { return !Inert(key, v) }) {
+			return false
 		}
 	}
 	// A key that is gone can matter too: a removed protection falls back to a default.

@@ -1,6 +1,7 @@
 package gitrepo
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"os"
@@ -107,9 +108,7 @@ func (p *Pointers) settings(r Repository, home string) {
 // hooks is where core.hooksPath leads: relative to the directory in which hooks run.
 func (p *Pointers) hooks(r Repository, c *Config, path string) string {
 	base := r.WorkTree
-	if base == "" {
-		base = r.Dir
-	}
+	base = cmp.Or(base, r.Dir)
 	if path == "" {
 		return ""
 	}

@@ -1,6 +1,7 @@
 package gitrepo
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"slices"
@@ -96,9 +97,7 @@ func (r Repository) Hooks(c *Config) string {
 		return filepath.Join(r.Common, "hooks")
 	}
 	base := r.WorkTree
-	if base == "" {
-		base = r.Dir
-	}
+	base = cmp.Or(base, r.Dir)
 	return c.expand(path, base)
 }
 

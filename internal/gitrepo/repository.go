@@ -1,6 +1,7 @@
 package gitrepo
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -119,9 +120,7 @@ func is(dir string) bool {
 	if err != nil {
 		return true // git would go on reading, and so it is judged
 	}
-	if common == "" {
-		common = dir
-	}
+	common = cmp.Or(common, dir)
 	return directory(filepath.Join(common, "objects")) && directory(filepath.Join(common, "refs"))
 }
 

@@ -3,6 +3,7 @@
 package hostword
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -30,10 +31,8 @@ func In(name, word string) []Host {
 type finder struct{ found []Host }
 
 func (f *finder) add(h Host) {
-	for _, have := range f.found {
-		if have == h {
-			return
-		}
+	if slices.Contains(f.found, h) {
+		return
 	}
 	f.found = append(f.found, h)
 }

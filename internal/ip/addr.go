@@ -3,6 +3,7 @@
 package ip
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -17,12 +18,7 @@ func V4(a, b, c, d byte) Addr { return Addr{10: 0xff, 11: 0xff, 12: a, 13: b, 14
 func (a Addr) Is4() bool { return zero(a[:10]) && a[10] == 0xff && a[11] == 0xff }
 
 func zero(b []byte) bool {
-	for _, c := range b {
-		if c != 0 {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(b, func(c byte) bool { return c != 0 })
 }
 
 // Parse reads an address in every spelling that connects to it; IPv4 that

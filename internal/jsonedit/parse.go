@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -182,10 +183,8 @@ func (p *parser) key(v *value) error {
 	if k.name, err = p.word(); err != nil {
 		return err
 	}
-	for _, other := range v.keys {
-		if other.name == k.name {
-			return p.bad(k.start, "the key "+k.name+" stands twice")
-		}
+	if slices.ContainsFunc(v.keys, func(other key) bool { return other.name == k.name }) {
+		return p.bad(k.start, "the key "+k.name+" stands twice")
 	}
 	v.keys = append(v.keys, k)
 	if err := p.blank(); err != nil {

@@ -4,6 +4,7 @@ package marshal
 
 import (
 	"bytes"
+	"cmp"
 	"encoding"
 	"encoding/json"
 	"reflect"
@@ -196,9 +197,7 @@ func (e *Encoder) members(t reflect.Type) []member {
 			continue
 		}
 		name, option, _ := strings.Cut(tag, ",")
-		if name == "" {
-			name = f.Name
-		}
+		name = cmp.Or(name, f.Name)
 		if f.Anonymous || option != "" && option != "omitempty" {
 			list = []member{{other: true}}
 			break

@@ -186,9 +186,7 @@ func class(glob, s string) (in bool, rest string, ok bool) {
 			hi = glob[i+2]
 			i += 2
 		}
-		if s != "" && c <= s[0] && s[0] <= hi {
-			in = true
-		}
+		in = in || s != "" && c <= s[0] && s[0] <= hi
 		i++
 	}
 	return false, "", false

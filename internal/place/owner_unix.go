@@ -5,6 +5,7 @@ package place
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 
 	"github.com/atip-dev/atip-exec/internal/owner"
@@ -46,12 +47,7 @@ func sameAsAny(p string, others ...string) bool {
 	if syscall.Stat(p, &x) != nil {
 		return false
 	}
-	for _, o := range others {
-		if o != "" && syscall.Stat(o, &y) == nil && x.Dev == y.Dev && x.Ino == y.Ino {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(others, func(o string) bool { return o != "" && syscall.Stat(o, &y) == nil && x.Dev == y.Dev && x.Ino == y.Ino })
 }
 
 // writableByOthers says why somebody else than this user and root can have changed the file at

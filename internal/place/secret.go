@@ -3,6 +3,7 @@ package place
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -168,10 +169,8 @@ func codeInGitDir(name string) bool {
 	first, _ := cutComponent(name)
 	kept := subpath.SameName(first, "modules") || subpath.SameName(first, "worktrees")
 	for name != "" {
-		for _, n := range table().git {
-			if follows(name, n, false) {
-				return true
-			}
+		if slices.ContainsFunc(table().git, func(n string) bool { return follows(name, n, false) }) {
+			return true
 		}
 		if !kept {
 			return false
@@ -407,12 +406,7 @@ func (w World) policySelf(t target) bool {
 			return true
 		}
 	}
-	for _, p := range w.Programs {
-		if t.hits(p, t.deepEdit) {
-			return true
-		}
-	}
-	return w.inTree(t, kinds(Own, Hook))
+	return slices.ContainsFunc(w.Programs, func(p string) bool { return t.hits(p, t.deepEdit) }) || w.inTree(t, kinds(Own, Hook))
 }
 
 // Keeps reports a directory in or below which secrets or our own files lie, or are usual, so
@@ -479,20 +473,13 @@ func (w World) workspace(abs string) atip.Class {
 }
 
 func (w World) ownGitDir(abs string) bool {
-	for _, dir := range w.GitDirs {
-		if subpath.Within(abs, dir) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(w.GitDirs, func(dir string) bool { return subpath.Within(abs, dir) })
 }
 
 // tmp includes the streams of /dev: writing there leaves nothing behind.
 func (w World) tmp(abs string) bool {
-	for _, dir := range w.TmpDirs {
-		if subpath.Within(abs, dir) {
-			return true
-		}
+	if slices.ContainsFunc(w.TmpDirs, func(dir string) bool { return subpath.Within(abs, dir) }) {
+		return true
 	}
 	if name, ok := strings.CutPrefix(abs, "/dev/"); ok {
 		name, _, _ = strings.Cut(name, "/")

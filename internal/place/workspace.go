@@ -103,10 +103,8 @@ func (f finder) never(dir string) string {
 	if sameAsAny(dir, "/tmp", "/var/tmp", "/dev/shm", os.Getenv("TMPDIR")) {
 		return "a directory for temporary files"
 	}
-	for _, p := range f.own {
-		if subpath.Within(p, dir) || subpath.Within(dir, p) {
-			return "a directory that holds or lies in this program's own files"
-		}
+	if slices.ContainsFunc(f.own, func(p string) bool { return subpath.Within(p, dir) || subpath.Within(dir, p) }) {
+		return "a directory that holds or lies in this program's own files"
 	}
 	for _, p := range f.links {
 		if subpath.Within(p, dir) {
@@ -123,10 +121,8 @@ func (f finder) never(dir string) string {
 	case w.inTree(t, kinds(Own)):
 		return "a directory that holds or lies in this program's own files"
 	}
-	for _, name := range cachesInHome {
-		if t.hitsHome(name, true) {
-			return "a cache that other directories share"
-		}
+	if slices.ContainsFunc(cachesInHome[:], func(name string) bool { return t.hitsHome(name, true) }) {
+		return "a cache that other directories share"
 	}
 	if !(f.home != "" && subpath.Within(dir, f.home)) && !w.tmp(dir) && (system(dir) || device(dir)) {
 		return "a part of the system"

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -453,9 +454,7 @@ func (p *Plan) LockEntry(bound map[string]any) (string, error) {
 		return "", nil
 	}
 	file := ap.Lock
-	if file == "" {
-		file = DefaultLock
-	}
+	file = cmp.Or(file, DefaultLock)
 	file = subpath.Join(p.Workspace, file)
 	l, err := approve.ReadLock(file)
 	if errors.Is(err, fs.ErrNotExist) {

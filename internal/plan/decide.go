@@ -228,10 +228,8 @@ func (p *Plan) StatusOutside(s *status.Sink, runs bool) error {
 	if real, err := filepath.EvalSymlinks(dir); err == nil {
 		dir = real
 	}
-	for _, g := range p.Profile.Write {
-		if subpath.Within(dir, g.Path) {
-			return fault.New(errcode.FlagValue, "--status-file: the command can write to "+dir).WithFix("name a file outside the workspace, or use --status-fd", "--status-fd 3 3>status.json").With("path", s.File())
-		}
+	if slices.ContainsFunc(p.Profile.Write, func(g sandbox.Grant) bool { return subpath.Within(dir, g.Path) }) {
+		return fault.New(errcode.FlagValue, "--status-file: the command can write to "+dir).WithFix("name a file outside the workspace, or use --status-fd", "--status-fd 3 3>status.json").With("path", s.File())
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -65,12 +66,7 @@ func scrub(environ []string, r environRules) (out Env, withheld []string) {
 		out.Entries = append(out.Entries, entry)
 		out.Passed = append(out.Passed, name)
 	}
-	added := make([]string, 0, len(r.set))
-	for name := range r.set {
-		added = append(added, name)
-	}
-	sort.Strings(added)
-	for _, name := range added {
+	for _, name := range slices.Sorted(maps.Keys(r.set)) {
 		out.Entries = append(out.Entries, name+"="+r.set[name])
 		out.Passed = append(out.Passed, name)
 	}
@@ -81,12 +77,7 @@ func scrub(environ []string, r environRules) (out Env, withheld []string) {
 
 // named reports whether an entry has this name.
 func named(entries []string, name string) bool {
-	for _, e := range entries {
-		if len(e) > len(name) && e[len(name)] == '=' && e[:len(name)] == name {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(entries, func(e string) bool { return len(e) > len(name) && e[len(name)] == '=' && e[:len(name)] == name })
 }
 
 // DefaultGrace is how long a command has to end after SIGTERM, if neither flag nor policy says.
@@ -244,12 +235,7 @@ func (p *Plan) Share() tmpshare.Share {
 	return tmpshare.Share{
 		Host: TemporaryDir, Inside: filepath.Join(p.Private, "tmp"), Books: filepath.Join(p.Dirs.Cache, "tmp"), ID: filepath.Base(p.Private), UID: p.Machine.UID,
 		Skip: func(path string) bool {
-			for _, other := range within {
-				if subpath.Within(other, path) || subpath.Within(path, other) {
-					return true
-				}
-			}
-			return false
+			return slices.ContainsFunc(within, func(other string) bool { return subpath.Within(other, path) || subpath.Within(path, other) })
 		},
 		Secret: func(path string) bool { return p.World.Classify(path, atip.AccessRead, false) == atip.ClassSecret },
 	}
@@ -272,12 +258,7 @@ const maxTmpFiles = 24
 
 // runsCode reports whether the run may open what its words do not name.
 func (p *Plan) runsCode() bool {
-	for _, s := range p.Steps {
-		if s.RunsCode != policy.CodeNone || s.Call.Provenance.Rank < atip.Org {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(p.Steps, func(s *step.Step) bool { return s.RunsCode != policy.CodeNone || s.Call.Provenance.Rank < atip.Org })
 }
 
 // SharesTmp reports whether this run has a /tmp of its workspace.

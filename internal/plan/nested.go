@@ -65,10 +65,7 @@ func (p *Plan) Nests() bool { return p.mayNest() }
 // mayNest reports whether something of the run may start us again: a command of ours in
 // it, or the directory in PATH that puts us in front of the shells.
 func (p *Plan) mayNest() bool {
-	if p.Reading.Nestable {
-		return true
-	}
-	return slices.Contains(filepath.SplitList(p.Machine.Getenv("PATH")), filepath.Join(p.Dirs.Data, "bin"))
+	return p.Reading.Nestable || slices.Contains(filepath.SplitList(p.Machine.Getenv("PATH")), filepath.Join(p.Dirs.Data, "bin"))
 }
 
 // grantNested lets a run inside read the policies and the metadata that this one was

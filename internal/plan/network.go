@@ -103,10 +103,7 @@ func (p *confining) network() (sandbox.Net, error) {
 		return net, &policy.ParseError{Code: errcode.PolicySyntax, File: "policy", Msg: err.Error()}
 	}
 	net.Allow, net.Direct = config.Allow, direct(config.Allow)
-	for port := range p.HostList.Forward {
-		net.Forward = append(net.Forward, port)
-	}
-	slices.Sort(net.Forward)
+	net.Forward = slices.Sorted(maps.Keys(p.HostList.Forward))
 	return net, nil
 }
 
@@ -237,9 +234,7 @@ func (p *judging) signedMetadata() {
 		}
 		p.Decision.Action, p.Decision.Grants, p.Decision.Trust, p.refused = policy.Deny, policy.Grants{}, true, v.Reason
 		suggest := v.NextStep("the document")
-		if suggest == "" {
-			suggest = "use a tool whose metadata is built in, or remove the document"
-		}
+		suggest = cmp.Or(suggest, "use a tool whose metadata is built in, or remove the document")
 		p.Decision.Reasons = append(p.Decision.Reasons, policy.Reason{Rule: "trust/metadata", Action: policy.Deny, Step: i,
 			Text:    quote.Words(s.Argv) + ": metadata_refused, signed metadata is required and that of " + s.ID.Effective + " is " + v.Level.String() + " (" + v.Reason + ")",
 			Suggest: suggest})

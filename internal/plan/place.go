@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -143,9 +144,7 @@ func (at Place) tmpDirs() []string {
 // told apart by user, inode and path so that no two share one.
 func (at Place) privateDir(uid int) string {
 	root := at.Workspace
-	if root == "" {
-		root = at.Cwd
-	}
+	root = cmp.Or(root, at.Cwd)
 	h := sha256.New()
 	var id [24]byte
 	binary.LittleEndian.PutUint64(id[:], uint64(uid))
@@ -357,12 +356,7 @@ func (p *Plan) PathOf(value string) string {
 // JudgedOwn reports whether the judgement was about the file of this name. f.Fd of a deleted
 // file has another name, which is refused too.
 func (p *Plan) JudgedOwn(name string) bool {
-	for _, abs := range p.ownFiles {
-		if abs == name {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(p.ownFiles, name)
 }
 
 // workspaceSecrets are the files of secrets in the workspace, for the sandbox and the output filter.

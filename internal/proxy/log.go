@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"strings"
 	"time"
 )
@@ -34,37 +35,22 @@ const maxEntries = 256
 
 // Explain says for a person why the request was refused.
 func (e Entry) Explain() string {
-	switch e.Reason {
-	case "malformed":
-		return "the request or the name in it is malformed"
-	case "not-listed":
-		return "it is not on the list of hosts of this run"
-	case "not-delegated":
-		return "it was not delegated"
-	case "denied":
-		return "the policy denies it (network.deny)"
-	case "rebinding":
-		return "the name leads to an address that is not on the public internet; network.private of a policy can permit the range"
-	case "sni":
-		return "the TLS handshake names another host, or is none"
-	case "host":
-		return "the request in the tunnel names another host, or is none"
-	case "method":
-		return "SOCKS BIND and UDP are not offered"
-	case "interfaces":
-		return "the addresses of this machine cannot be listed, so none can be told from others"
-	case "unresolved":
-		return "its name is not known here"
-	case "refused":
-		return "connection refused: nothing listens on that port"
-	case "unreachable":
-		return "it does not answer"
-	case "upstream":
-		return "the proxy of this machine refuses it (network.upstream)"
-	case "busy":
-		return "too many connections at a time"
-	}
-	return e.Reason
+	return cmp.Or(map[string]string{
+		"malformed":     "the request or the name in it is malformed",
+		"not-listed":    "it is not on the list of hosts of this run",
+		"not-delegated": "it was not delegated",
+		"denied":        "the policy denies it (network.deny)",
+		"rebinding":     "the name leads to an address that is not on the public internet; network.private of a policy can permit the range",
+		"sni":           "the TLS handshake names another host, or is none",
+		"host":          "the request in the tunnel names another host, or is none",
+		"method":        "SOCKS BIND and UDP are not offered",
+		"interfaces":    "the addresses of this machine cannot be listed, so none can be told from others",
+		"unresolved":    "its name is not known here",
+		"refused":       "connection refused: nothing listens on that port",
+		"unreachable":   "it does not answer",
+		"upstream":      "the proxy of this machine refuses it (network.upstream)",
+		"busy":          "too many connections at a time",
+	}[e.Reason], e.Reason)
 }
 
 // printable makes what a client sent fit for a log.

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/atip-dev/atip-exec/internal/ip"
@@ -235,10 +236,8 @@ func (r *Rules) address(a ip.Addr, t target, own []ip.Addr) string {
 	if special := a.Special(); special != "" {
 		return special
 	}
-	for _, o := range own {
-		if o.Unwrap() == seen {
-			return "own address"
-		}
+	if slices.ContainsFunc(own, func(o ip.Addr) bool { return o.Unwrap() == seen }) {
+		return "own address"
 	}
 	return ""
 }

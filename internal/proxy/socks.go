@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"io"
+	"slices"
 
 	"github.com/atip-dev/atip-exec/internal/ip"
 )
@@ -34,10 +35,8 @@ func readGreeting(in *bufio.Reader) (bool, error) {
 	if _, err := io.ReadFull(in, methods); err != nil {
 		return false, err
 	}
-	for _, m := range methods {
-		if m == 0 {
-			return true, nil
-		}
+	if slices.Contains(methods, 0) {
+		return true, nil
 	}
 	return false, nil
 }

@@ -1,6 +1,9 @@
 package recipe
 
-import "strings"
+import (
+	"cmp"
+	"strings"
+)
 
 // ReadJustfile reads recipes: a header that ends in a colon and its dependencies, and
 // indented lines.
@@ -27,9 +30,7 @@ func ReadJustfile(text string) (rules map[string]*Recipe, first string) {
 		open = &Recipe{}
 		open.deps = strings.Fields(strings.NewReplacer("&&", " ", "(", " ", ")", " ").Replace(deps))
 		rules[name] = open
-		if first == "" {
-			first = name
-		}
+		first = cmp.Or(first, name)
 	}
 	return rules, first
 }

@@ -63,10 +63,7 @@ func (m *Makefile) Read(text string) {
 		line, _, _ = strings.Cut(line, "#")
 		m.shellsIn(line)
 		line = strings.TrimSpace(line)
-		if line == "" {
-			continue
-		}
-		if m.directive(line) || m.assignment(line) {
+		if line == "" || m.directive(line) || m.assignment(line) {
 			continue
 		}
 		open = m.rule(line)

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strconv"
@@ -276,9 +277,7 @@ func (r *recorded) files() []named {
 				continue
 			}
 			name := res.Abs
-			if name == "" {
-				name = res.Value
-			}
+			name = cmp.Or(name, res.Value)
 			switch {
 			case strings.Contains(res.Access, "delete"):
 				add(name, "delete")

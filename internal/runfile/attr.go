@@ -3,6 +3,7 @@ package runfile
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -134,12 +135,7 @@ func (a *attributes) apply(fn *Function) {
 }
 
 func paramIndex(params []Param, name string) int {
-	for i := range params {
-		if params[i].Name == name {
-			return i
-		}
-	}
-	return -1
+	return slices.IndexFunc(params, func(p Param) bool { return p.Name == name })
 }
 
 // here reports whether the function exists on this system.

@@ -1,6 +1,7 @@
 package runfile
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -43,9 +44,7 @@ func Load(at Place) (*File, error) {
 			global = ""
 		}
 	}
-	if f.Path == "" {
-		f.Path = global
-	}
+	f.Path = cmp.Or(f.Path, global)
 	if path == "" && global == "" {
 		return nil, &Error{Code: errcode.NoRunfile, Message: "there is no Runfile in " + at.Dir + " or above it", Fix: "write one, or name it with --runfile", Example: "atip run --runfile tools/Runfile --list"}
 	}

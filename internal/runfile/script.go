@@ -1,10 +1,12 @@
 package runfile
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
-	"sort"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -37,9 +39,7 @@ func (c *Call) Words(fd int) []string {
 	}
 	if c.Limited {
 		list := strings.Join(c.Ceiling, ",")
-		if list == "" {
-			list = "none"
-		}
+		list = cmp.Or(list, "none")
 		words = append(words, "--ceiling", list)
 	}
 	if c.Timeout > 0 {
@@ -53,18 +53,14 @@ func (c *Call) Words(fd int) []string {
 func (f *File) Script(fn *Function, args []string, shellProgram string) (*Call, error) {
 	c := &Call{Interpreter: fn.Program, Label: fn.Name, Args: args, Limited: fn.Limited, Timeout: fn.Timeout}
 	c.Ceiling = fn.ceiling()
-	for _, word := range c.Ceiling {
-		if strings.Contains(word, ",") {
-			return nil, &Error{Code: errcode.RunfileSyntax, File: fn.File, Line: fn.Line, Message: "@effects: a path with a comma cannot be named", Fix: "rename it"}
-		}
+	if slices.ContainsFunc(c.Ceiling, func(word string) bool { return strings.Contains(word, ",") }) {
+		return nil, &Error{Code: errcode.RunfileSyntax, File: fn.File, Line: fn.Line, Message: "@effects: a path with a comma cannot be named", Fix: "rename it"}
 	}
 	var err error
 	if fn.Language != Shell {
 		c.Code = f.foreign(fn)
 	} else {
-		if c.Interpreter == "" {
-			c.Interpreter = shellProgram
-		}
+		c.Interpreter = cmp.Or(c.Interpreter, shellProgram)
 		bash := filepath.Base(c.Interpreter) == "bash"
 		c.Errexit, c.Pipefail = !fn.NoErrexit, !fn.NoErrexit && bash
 		c.Code, err = f.shellText(fn, args, bash)
@@ -104,12 +100,10 @@ func (fn *Function) May(effect string) bool {
 	if !fn.Limited {
 		return true
 	}
-	for _, word := range fn.ceiling() {
-		if name, _, _ := strings.Cut(word, ":"); name == effect {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(fn.ceiling(), func(word string) bool {
+		name, _, _ := strings.Cut(word, ":")
+		return name == effect
+	})
 }
 
 // shellText is the text of a function with all that it reaches.
@@ -133,12 +127,7 @@ func (f *File) shellText(fn *Function, args []string, bash bool) (string, error)
 		head.WriteString(v[0] + "=" + quote(v[1]) + "\n")
 	}
 	head.WriteString(t.b.String())
-	aliases := make([]string, 0, len(t.spelled))
-	for name := range t.spelled {
-		aliases = append(aliases, name)
-	}
-	sort.Strings(aliases)
-	for _, name := range aliases {
+	for _, name := range slices.Sorted(maps.Keys(t.spelled)) {
 		head.WriteString(name + "() { " + t.name(f.function(name)) + " \"$@\"; }\n")
 	}
 	head.WriteString(main)
@@ -257,12 +246,10 @@ func (t *text) body(fn *Function) (string, error) {
 }
 
 func onlyComments(text string) bool {
-	for _, line := range strings.Split(text, "\n") {
-		if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(strings.Split(text, "\n"), func(line string) bool {
+		line = strings.TrimSpace(line)
+		return line != "" && line[0] != '#'
+	})
 }
 
 // interpreterWords is a command line that runs code, which is a word already.

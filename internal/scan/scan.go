@@ -5,6 +5,7 @@ import (
 	"errors"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"sort"
 	"strings"
 	"sync"
@@ -165,10 +166,8 @@ func (s *scanner) progress(name string) {
 // that it is left out.
 func (s *scanner) look(c Candidate) (Tool, string) {
 	defer s.progress(c.Name)
-	for _, name := range s.o.Config.Skip {
-		if name == c.Name {
-			return Tool{}, "scan.skip in config.json"
-		}
+	if slices.Contains(s.o.Config.Skip, c.Name) {
+		return Tool{}, "scan.skip in config.json"
 	}
 	file, err := s.o.Opener.Open(c.Path, nil, "/")
 	if err != nil {

@@ -272,12 +272,7 @@ func (w *walker) assignArray(st *state, n string, a *syntax.Assign) {
 }
 
 func sameCount(alts []fields) bool {
-	for _, a := range alts[1:] {
-		if len(a) != len(alts[0]) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(alts[1:], func(a fields) bool { return len(a) != len(alts[0]) })
 }
 
 // declare is declare, local, export, readonly, typeset and nameref.

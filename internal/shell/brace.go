@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -8,12 +9,10 @@ import (
 )
 
 func hasBrace(word *syntax.Word) bool {
-	for _, p := range word.Parts {
-		if l, ok := p.(*syntax.Lit); ok && strings.IndexByte(l.Value, '{') >= 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(word.Parts, func(p syntax.WordPart) bool {
+		l, ok := p.(*syntax.Lit)
+		return ok && strings.IndexByte(l.Value, '{') >= 0
+	})
 }
 
 // braces expands a word's braces; false if there are too many.

@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -381,12 +382,7 @@ func (w *walker) reads(n string, r *run, args fields, st *state) {
 
 // plainMapfile reports that every line becomes an element.
 func plainMapfile(args fields) bool {
-	for _, a := range args {
-		if !a.exact() || strings.HasPrefix(a.s, "-") && a.s != "-t" {
-			return false
-		}
-	}
-	return len(args) > 0 && args[0].s == "-t"
+	return !slices.ContainsFunc(args, func(a text) bool { return !a.exact() || strings.HasPrefix(a.s, "-") && a.s != "-t" }) && len(args) > 0 && args[0].s == "-t"
 }
 
 // linesOf is what one name may be read from constant text: any of its lines, any of

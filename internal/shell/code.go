@@ -137,10 +137,8 @@ func (w *walker) sameFile(command int, name, abs string) bool {
 	if filepath.IsAbs(name) {
 		return filepath.Clean(name) == abs
 	}
-	for _, dir := range w.cmds[command].Cwds {
-		if filepath.Join(dir, name) == abs {
-			return true
-		}
+	if slices.ContainsFunc(w.cmds[command].Cwds, func(dir string) bool { return filepath.Join(dir, name) == abs }) {
+		return true
 	}
 	return w.cmds[command].CwdUnknown || strings.IndexByte(name, 0) >= 0
 }
@@ -253,12 +251,10 @@ func (w *walker) anyTime(st, after *state) {
 
 // onlyExit reports a trap that runs when the shell ends and at no other time.
 func onlyExit(signals fields) bool {
-	for _, f := range signals {
-		if s := strings.ToUpper(f.s); s != "EXIT" && s != "0" {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(signals, func(f text) bool {
+		s := strings.ToUpper(f.s)
+		return s != "EXIT" && s != "0"
+	})
 }
 
 // runTraps walks every trap once more with all values its variables ever had and in
@@ -321,10 +317,8 @@ func shapeOf(argv []string) (string, bool) {
 	case "nproc":
 		return "0", len(args) == 0 || has("--all")
 	case "seq":
-		for _, a := range args {
-			if !plainNumber(a) {
-				return "", false
-			}
+		if slices.ContainsFunc(args, func(a string) bool { return !plainNumber(a) }) {
+			return "", false
 		}
 		return "0", true
 	case "id":

@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/atip-dev/atip-exec/internal/errcode"
@@ -17,9 +18,7 @@ type SyntaxError struct {
 // Error implements error.
 func (e *SyntaxError) Error() string {
 	where := e.File
-	if where == "" {
-		where = "shell text"
-	}
+	where = cmp.Or(where, "shell text")
 	if e.Line == 0 {
 		return where + ": " + e.Msg
 	}

@@ -127,10 +127,7 @@ func format(args fields) text {
 				b.WriteString(a.s)
 			}
 		}
-		if len(rest) == 0 {
-			return text{s: b.String(), rough: rough}
-		}
-		if !used {
+		if len(rest) == 0 || !used {
 			return text{s: b.String(), rough: rough}
 		}
 	}

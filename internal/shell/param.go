@@ -60,9 +60,7 @@ func (w *walker) insides(p *syntax.ParamExp, st *state) {
 func (w *walker) list(p *syntax.ParamExp, st *state) (list []value, ok bool) {
 	name, i := p.Param.Value, index(p)
 	switch {
-	case p.Excl && (i == "@" || i == "*"):
-		return nil, false
-	case p.Length:
+	case p.Excl && (i == "@" || i == "*"), p.Length:
 		return nil, false
 	case name == "@" || name == "*":
 		if st.paramsOpen {

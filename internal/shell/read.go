@@ -2,6 +2,7 @@ package shell
 
 import (
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -67,7 +68,7 @@ func Read(s string, o Options) (*Script, error) {
 		w.stmts(append(first, file.Stmts...), st)
 		w.runTraps(st)
 	})
-	script := &Script{Text: set + printed, Commands: w.cmds, Flows: w.flows, Functions: w.defined, Pipes: w.pipes}
+	script := &Script{Text: set + printed, Commands: w.cmds, Flows: w.flows, Pipes: w.pipes}
 	script.Simple = len(first) == 0 && len(w.cmds) == 1 && simple(file, &w.cmds[0])
 	return script, nil
 }
@@ -205,18 +206,11 @@ func simple(f *syntax.File, c *Command) bool {
 		return false
 	}
 	for _, word := range call.Args {
-		for _, part := range word.Parts {
-			if !literal(part) {
-				return false
-			}
-		}
-	}
-	for _, a := range c.Argv {
-		if strings.ContainsAny(a, Hole) {
+		if slices.ContainsFunc(word.Parts, func(part syntax.WordPart) bool { return !literal(part) }) {
 			return false
 		}
 	}
-	return true
+	return !slices.ContainsFunc(c.Argv, func(a string) bool { return strings.ContainsAny(a, Hole) })
 }
 
 // literal reports whether a part of a word is the same whatever the shell knows.

@@ -72,8 +72,6 @@ type Script struct {
 	Simple bool
 	// Pipes are the constant texts behind process substitutions, by their names.
 	Pipes map[string]string
-	// Functions lists the names the text defines.
-	Functions []string
 }
 
 // Kind says what a command is.

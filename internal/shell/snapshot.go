@@ -29,9 +29,6 @@ func (w *walker) snapshot(raw string, st *state) {
 			}
 			st.own()
 			st.funcs[c.Name.Value] = definition{bodies: []*syntax.FuncDecl{c}}
-			if !slices.Contains(w.defined, c.Name.Value) {
-				w.defined = append(w.defined, c.Name.Value)
-			}
 		}
 	}
 	if w.aliases == nil {

@@ -10,11 +10,10 @@ import (
 
 // walker goes through a tree and lists what it can run.
 type walker struct {
-	o       Options
-	cmds    []Command
-	flows   []Flow
-	defined []string
-	env     map[string]*variable
+	o     Options
+	cmds  []Command
+	flows []Flow
+	env   map[string]*variable
 
 	nodes     int
 	depth     int         // functions, eval, source
@@ -433,7 +432,4 @@ func (w *walker) define(c *syntax.FuncDecl, st *state) {
 	}
 	st.own()
 	st.funcs[name] = definition{bodies: []*syntax.FuncDecl{c}}
-	if !slices.Contains(w.defined, name) {
-		w.defined = append(w.defined, name)
-	}
 }

@@ -2,6 +2,7 @@ package stdio
 
 import (
 	"os"
+	"slices"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -56,12 +57,9 @@ func (b *Binding) foreignFile(fd int) bool {
 	if err != nil {
 		return true
 	}
-	for _, g := range b.plan.Profile.Write {
-		if g.Rights&sandbox.Write != 0 && (path == g.Path || g.Dir && subpath.Within(path, g.Path)) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(b.plan.Profile.Write, func(g sandbox.Grant) bool {
+		return g.Rights&sandbox.Write != 0 && (path == g.Path || g.Dir && subpath.Within(path, g.Path))
+	})
 }
 
 // reopened opens what is behind a descriptor once more, for reading, at the same place.

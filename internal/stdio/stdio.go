@@ -5,8 +5,10 @@ package stdio
 import (
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/filter"
@@ -54,9 +56,7 @@ func (b *Binding) Bind() error {
 	if err := b.passText(); err != nil {
 		return err
 	}
-	for fd := range b.Pass {
-		b.IO.Passed = append(b.IO.Passed, fd)
-	}
+	b.IO.Passed = slices.AppendSeq(b.IO.Passed, maps.Keys(b.Pass))
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package step
 
 import (
+	"cmp"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -35,12 +36,7 @@ func Means(path string) func(string) bool {
 }
 
 func HasHole(argv []string) bool {
-	for _, w := range argv {
-		if strings.IndexByte(w, 0) >= 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(argv, func(w string) bool { return strings.IndexByte(w, 0) >= 0 })
 }
 
 // ParallelTexts are the commands that parallel makes of its own words, as in
@@ -98,10 +94,7 @@ func Reader(tool string) bool { return tool == "xargs" || tool == "parallel" }
 func Placeholder(s *Step) string {
 	for _, o := range s.Call.Options {
 		if o.Name == "I" || o.Name == "replace" {
-			if o.Value == "" {
-				return "{}"
-			}
-			return o.Value
+			return cmp.Or(o.Value, "{}")
 		}
 	}
 	return ""

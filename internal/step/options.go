@@ -50,12 +50,7 @@ func OutputOption(name string) bool {
 // NamesOption reports an option that a call surely has; where there is none, a clause
 // about one fires because of a word that is not known.
 func NamesOption(s *Step) bool {
-	for _, o := range s.Call.Options {
-		if !o.Maybe {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.Call.Options, func(o atip.OptionUse) bool { return !o.Maybe })
 }
 
 // Recursive reports whether a call says that it goes into directories.
@@ -74,12 +69,9 @@ func Reads(s *Step) bool {
 	if s.Call.Effects[atip.SecretRead].Value == atip.Yes {
 		return true
 	}
-	for _, r := range s.Call.Resources {
-		if r.Class == atip.ClassSecret && r.Access&(atip.AccessRead|atip.AccessSecret) != 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.Call.Resources, func(r atip.Resource) bool {
+		return r.Class == atip.ClassSecret && r.Access&(atip.AccessRead|atip.AccessSecret) != 0
+	})
 }
 
 // Decodes reports tools whose output is their input in another form.
@@ -87,12 +79,9 @@ func Decodes(s *Step) bool {
 	name := s.Call.Tool
 	switch name {
 	case "base64", "base32", "basenc":
-		for _, w := range s.Argv[1:] {
-			if w == "--decode" || len(w) > 1 && w[0] == '-' && w[1] != '-' && strings.ContainsAny(w, "dD") {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(s.Argv[1:], func(w string) bool {
+			return w == "--decode" || len(w) > 1 && w[0] == '-' && w[1] != '-' && strings.ContainsAny(w, "dD")
+		})
 	case "xxd", "openssl", "gzip", "gunzip", "zcat", "bzip2", "bunzip2", "bzcat", "xz", "unxz", "xzcat", "zstd", "uudecode", "tr", "rev", "base58", "lz4", "ascii2uni":
 		return true
 	}
@@ -125,12 +114,7 @@ func UsesOption(s *Step, names ...string) bool {
 
 // HasOption reports whether one of these options is there for sure.
 func HasOption(s *Step, names ...string) bool {
-	for _, o := range s.Call.Options {
-		if slices.Contains(names, o.Name) && !o.Maybe {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.Call.Options, func(o atip.OptionUse) bool { return slices.Contains(names, o.Name) && !o.Maybe })
 }
 
 // PrintsTracked reports a listing of what git tracks: not of what it does not, among which may be

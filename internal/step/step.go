@@ -5,6 +5,7 @@ package step
 import (
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/atip-dev/atip-exec/atip"
@@ -182,12 +183,10 @@ func (s *Step) ShowEffects(inner []*Step) {
 
 // Removes reports a command that deletes or destroys something.
 func Removes(steps []*Step) bool {
-	for _, s := range steps {
-		if e := s.Call.Effects; s.RunsCode == policy.CodeNone && s.Call.Tool != "" && (e[atip.Delete].Value == atip.Yes || e[atip.Destructive].Value == atip.Yes) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(steps, func(s *Step) bool {
+		e := s.Call.Effects
+		return s.RunsCode == policy.CodeNone && s.Call.Tool != "" && (e[atip.Delete].Value == atip.Yes || e[atip.Destructive].Value == atip.Yes)
+	})
 }
 
 // Strange reports a step that policy grants a loopback of the run's own at most.
@@ -454,12 +453,7 @@ func CertaintyVariable(name string) bool {
 
 // NamesPath reports a name that stands for a file or a directory by custom.
 func NamesPath(name string) bool {
-	for _, suffix := range [...]string{"FILE", "CONFIG", "DIR", "HOME", "RC", "PATH"} {
-		if strings.HasSuffix(name, suffix) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"FILE", "CONFIG", "DIR", "HOME", "RC", "PATH"}, func(suffix string) bool { return strings.HasSuffix(name, suffix) })
 }
 
 // WritesTo reports a variable that names a file which the call writes.

@@ -218,12 +218,7 @@ func forks(text string) bool {
 }
 
 func ContainsAny(text string, signs ...string) bool {
-	for _, sign := range signs {
-		if strings.Contains(text, sign) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(signs, func(sign string) bool { return strings.Contains(text, sign) })
 }
 
 // Builds reports tools that make a program out of files of the workspace: what they

@@ -40,9 +40,6 @@ const (
 	secretBytes = 4 << 10   // of a file are searched for a private key
 )
 
-// MaxShared is the size of the largest file that is copied in.
-const MaxShared = maxIn
-
 // Left is what Out did not copy.
 type Left struct {
 	Name string // below the directory

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -31,12 +32,7 @@ func OwnScript(text, home string) bool {
 	}
 	h := sha256.Sum256([]byte(plain))
 	sum := hex.EncodeToString(h[:])
-	for _, g := range glues() {
-		if g.sum == sum {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(glues(), func(g glue) bool { return g.sum == sum })
 }
 
 // withoutPaths replaces what differs from call to call, each at its place and of its form. What

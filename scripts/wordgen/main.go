@@ -6,6 +6,7 @@ package main
 import (
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -49,10 +50,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "wordgen:", err)
 		os.Exit(70)
 	}
-	words := make([]string, 0, len(count))
-	for w := range count {
-		words = append(words, w)
-	}
+	words := slices.Collect(maps.Keys(count))
 	slices.SortFunc(words, func(a, b string) int {
 		if count[a] != count[b] {
 			return count[b] - count[a]

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -221,12 +222,7 @@ func (c *Client) fresh(m shims.Meta, of []*Registry) bool {
 }
 
 func contains(list []string, s string) bool {
-	for _, have := range list {
-		if have == s {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(list, s)
 }
 
 // attempt is one registry asked for one document.

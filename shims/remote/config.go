@@ -4,6 +4,7 @@
 package remote
 
 import (
+	"cmp"
 	"errors"
 	"net"
 	"net/url"
@@ -219,9 +220,7 @@ func (p *parser) registry(n *atip.Node, defaults Registry) (r Registry, enabled 
 		p.err = err
 	}
 	r.Signers = entry.Signers
-	if r.Name == "" {
-		r.Name = r.URL
-	}
+	r.Name = cmp.Or(r.Name, r.URL)
 	return r, enabled
 }
 

@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"io/fs"
@@ -160,13 +161,13 @@ func (p *Published) catalog(dir string, now time.Time) error {
 		if err := json.Unmarshal(raw, &doc); err != nil {
 			return &PublishError{path, err.Error()}
 		}
-		name, version, platform := first(doc.Binary.Name, doc.Name), first(doc.Binary.Version, doc.Version), first(doc.Binary.Platform, "any")
+		name, version, platform := cmp.Or(doc.Binary.Name, doc.Name), cmp.Or(doc.Binary.Version, doc.Version), cmp.Or(doc.Binary.Platform, "any")
 		t := tools[name]
 		if t == nil {
 			t = &catalogTool{Versions: map[string]map[string]string{}}
 			tools[name] = t
 		}
-		t.Description, t.Homepage = first(doc.Description, t.Description), first(doc.Homepage, t.Homepage)
+		t.Description, t.Homepage = cmp.Or(doc.Description, t.Description), cmp.Or(doc.Homepage, t.Homepage)
 		if t.Versions[version] == nil {
 			t.Versions[version] = map[string]string{}
 		}
@@ -185,15 +186,6 @@ func (p *Published) catalog(dir string, now time.Time) error {
 		return err
 	}
 	return putFile(filepath.Join(dir, "shims", "index.json"), append(raw, '\n'))
-}
-
-func first(list ...string) string {
-	for _, s := range list {
-		if s != "" {
-			return s
-		}
-	}
-	return ""
 }
 
 // writeManifest keeps what a person added to a manifest that is there.

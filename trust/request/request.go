@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/atip-dev/atip-exec/internal/errcode"
@@ -224,15 +225,7 @@ func (r Request) invalid() string {
 
 // IsSHA256 reports 64 lower-case hexadecimal digits.
 func IsSHA256(s string) bool {
-	if len(s) != 64 {
-		return false
-	}
-	for i := range len(s) {
-		if c := s[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
-			return false
-		}
-	}
-	return true
+	return len(s) == 64 && strings.Trim(s, "0123456789abcdef") == ""
 }
 
 // Strict decodes one JSON value: no unknown field, nothing behind it.

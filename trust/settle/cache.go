@@ -93,10 +93,7 @@ func (s *Session) store(key string, r record) {
 
 // private makes a directory of our own, or says that there is none.
 func private(dir string) bool {
-	if os.MkdirAll(dir, 0o700) != nil {
-		return false
-	}
-	return ownDir(dir)
+	return os.MkdirAll(dir, 0o700) == nil && ownDir(dir)
 }
 
 // Expectation is what was VERIFIED at a place.

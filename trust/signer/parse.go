@@ -139,64 +139,56 @@ func (r *reading) one(n *atip.Node, o Options) Signer {
 		r.bad(n, "a signer must be an object")
 		return s
 	}
-	for _, m := range n.Items {
-		switch m.Key {
-		case "type":
-			s.Type = r.oneOf(m, Cosign, GPG, Minisign)
-		case "identity":
-			s.Identity = r.text(m)
-		case "identityPrefix":
+	read := map[string]func(m *atip.Node){
+		"type":     func(m *atip.Node) { s.Type = r.oneOf(m, Cosign, GPG, Minisign) },
+		"identity": func(m *atip.Node) { s.Identity = r.text(m) },
+		"identityPrefix": func(m *atip.Node) {
 			if s.IdentityPrefix = r.text(m); !strings.HasSuffix(s.IdentityPrefix, "@") || len(s.IdentityPrefix) < 2 {
 				r.bad(m, "identityPrefix must end in \"@\": what comes before it is compared whole")
 			}
-		case "identityPattern":
+		},
+		"identityPattern": func(m *atip.Node) {
 			s.IdentityPattern = r.text(m)
 			if _, err := Anchored(s.IdentityPattern); err != nil {
 				r.bad(m, "%s", err)
 			}
-		case "issuer":
-			s.Issuer = r.text(m)
-		case "sourceRepository":
-			s.SourceRepository = r.text(m)
-		case "sourceRepositoryId":
-			s.SourceRepositoryID = r.text(m)
-		case "sourceOwnerId":
-			s.SourceOwnerID = r.text(m)
-		case "anySource":
-			s.AnySource = r.boolean(m)
-		case "root":
+		},
+		"issuer":             func(m *atip.Node) { s.Issuer = r.text(m) },
+		"sourceRepository":   func(m *atip.Node) { s.SourceRepository = r.text(m) },
+		"sourceRepositoryId": func(m *atip.Node) { s.SourceRepositoryID = r.text(m) },
+		"sourceOwnerId":      func(m *atip.Node) { s.SourceOwnerID = r.text(m) },
+		"anySource":          func(m *atip.Node) { s.AnySource = r.boolean(m) },
+		"root": func(m *atip.Node) {
 			if s.Root = r.text(m); !IsName(s.Root) {
 				r.bad(m, "root must be the name of a root: letters, digits and . _ -")
 			}
-		case "tools":
-			s.Tools = r.texts(m)
-		case "vouchesFor":
-			s.VouchesFor = r.texts(m, Binary, Metadata)
-		case "notBefore":
-			s.NotBefore = r.time(m)
-		case "notAfter":
-			s.NotAfter = r.time(m)
-		case "key":
-			s.Key = r.file(m)
-		case "keyid":
-			s.KeyID = r.text(m)
-		case "log":
-			s.Log = r.oneOf(m, "required", "none")
-		case "fingerprint":
+		},
+		"tools":      func(m *atip.Node) { s.Tools = r.texts(m) },
+		"vouchesFor": func(m *atip.Node) { s.VouchesFor = r.texts(m, Binary, Metadata) },
+		"notBefore":  func(m *atip.Node) { s.NotBefore = r.time(m) },
+		"notAfter":   func(m *atip.Node) { s.NotAfter = r.time(m) },
+		"key":        func(m *atip.Node) { s.Key = r.file(m) },
+		"keyid":      func(m *atip.Node) { s.KeyID = r.text(m) },
+		"log":        func(m *atip.Node) { s.Log = r.oneOf(m, "required", "none") },
+		"fingerprint": func(m *atip.Node) {
 			s.Fingerprint = strings.ToLower(strings.ReplaceAll(r.text(m), " ", ""))
 			if len(s.Fingerprint) != 40 && len(s.Fingerprint) != 64 || strings.Trim(s.Fingerprint, "0123456789abcdef") != "" {
 				r.bad(m, "fingerprint must be the whole of it, 40 or 64 hexadecimal digits")
 			}
-		case "keyring":
-			s.Keyring = r.file(m)
-		case "publicKey":
+		},
+		"keyring": func(m *atip.Node) { s.Keyring = r.file(m) },
+		"publicKey": func(m *atip.Node) {
 			s.PublicKey = r.text(m)
 			if raw, err := base64.StdEncoding.DecodeString(s.PublicKey); err != nil || len(raw) != 42 {
 				r.bad(m, "publicKey must be the second line of a minisign public key file")
 			}
-		case "requireComment":
-			s.RequireComment = r.boolean(m)
-		default:
+		},
+		"requireComment": func(m *atip.Node) { s.RequireComment = r.boolean(m) },
+	}
+	for _, m := range n.Items {
+		if one, known := read[m.Key]; known {
+			one(m)
+		} else {
 			r.unknown(m, "a signer")
 		}
 	}

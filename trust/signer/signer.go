@@ -6,6 +6,7 @@ package signer
 import (
 	"regexp"
 	"regexp/syntax"
+	"slices"
 	"strings"
 	"time"
 )
@@ -279,12 +280,7 @@ func alternates(re *syntax.Regexp) bool {
 }
 
 func has(list []string, s string) bool {
-	for _, have := range list {
-		if have == s {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(list, s)
 }
 
 func quote(s string) string { return `"` + s + `"` }

@@ -3,6 +3,7 @@ package sigstore
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	protodsse "github.com/sigstore/protobuf-specs/gen/pb-go/dsse"
@@ -37,12 +38,7 @@ type Subject struct {
 }
 
 func (s *Statement) has(algorithm string) bool {
-	for _, subject := range s.Subject {
-		if subject.Digest[algorithm] != "" {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.Subject, func(subject Subject) bool { return subject.Digest[algorithm] != "" })
 }
 
 // SLSA reports a statement that is provenance.

@@ -540,12 +540,7 @@ func (in Input) vouch() string {
 func (in Input) permitted(ok func(*signer.Signer) bool) bool { return signer.Permitted(in.Filters, ok) }
 
 func (in Input) revoked(signed time.Time, names ...string) bool {
-	for _, v := range in.Revoked {
-		if v.Hits(signed, names...) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(in.Revoked, func(v signer.Revocation) bool { return v.Hits(signed, names...) })
 }
 
 // keyed verifies a bundle that names a key: by a hint, which says nothing by itself.

@@ -5,6 +5,7 @@ package verifier
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"crypto/sha512"
 	"encoding/hex"
@@ -60,9 +61,7 @@ type call struct {
 }
 
 func (c *call) say(text string) {
-	if c.detail == "" {
-		c.detail = text
-	}
+	c.detail = cmp.Or(c.detail, text)
 }
 
 func (c *call) settle() trust.Settled {

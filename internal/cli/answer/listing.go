@@ -5,6 +5,7 @@ import (
 	"encoding"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -326,12 +327,7 @@ func (k *keys) at(name string) *keys {
 }
 
 func (k *keys) names() []string {
-	names := []string{}
-	for name := range k.below {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
+	return append([]string{}, slices.Sorted(maps.Keys(k.below))...)
 }
 
 // addValue adds the keys that are there.
@@ -359,10 +355,7 @@ var (
 // addType adds the keys that the types of a value allow, so that a field which is left out
 // of this document, being empty, is known.
 func (k *keys) addType(value reflect.Value, t reflect.Type, depth int) {
-	if t == nil || depth > deepest {
-		return
-	}
-	if t.Implements(textMarshaler) {
+	if t == nil || depth > deepest || t.Implements(textMarshaler) {
 		return
 	}
 	if t.Implements(jsonMarshaler) {

@@ -24,10 +24,7 @@ func NewProgress(c *cli.Console) *Progress {
 // Show replaces the line: done of all, and what is at hand.
 func (p *Progress) Show(done, all int, name string) {
 	now := time.Now()
-	if !p.on || now.Before(p.next) && done < all {
-		return
-	}
-	if now.Before(p.next) && !p.shown {
+	if !p.on || now.Before(p.next) && done < all || now.Before(p.next) && !p.shown {
 		return
 	}
 	p.next, p.shown = now.Add(100*time.Millisecond), true

@@ -1,6 +1,7 @@
 package approvals
 
 import (
+	"cmp"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -116,9 +117,7 @@ func ruleID(words string) string {
 		return '-'
 	}, strings.TrimSpace(words))
 	id = strings.Trim(id, "-0123456789")
-	if id == "" {
-		id = "rule"
-	}
+	id = cmp.Or(id, "rule")
 	return id[:min(len(id), 60)]
 }
 

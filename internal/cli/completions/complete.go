@@ -1,6 +1,7 @@
 package completions
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"slices"
@@ -209,9 +210,7 @@ func quarantines(dirs place.Dirs) []candidate {
 // undoPoints offers the runs and checkpoints of the workspace, the newest first.
 func undoPoints(dirs place.Dirs, words []string) []candidate {
 	dir := typedValues("undo", words).Get("directory")
-	if dir == "" {
-		dir = "."
-	}
+	dir = cmp.Or(dir, ".")
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return nil

@@ -2,6 +2,7 @@ package policies
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -186,9 +187,7 @@ func (r corpusRow) wrong(v plan.Verdict) string {
 	}
 	for _, name := range sortedNames(r.Effects) {
 		got := v.Effects[name]
-		if got == "" {
-			got = "no"
-		}
+		got = cmp.Or(got, "no")
 		if got != r.Effects[name] {
 			return name + " is " + got + ", not " + r.Effects[name]
 		}

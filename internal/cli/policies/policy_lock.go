@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -77,12 +78,7 @@ func addLock(c *cli.Console, file, what string, v *cli.Values) error {
 }
 
 func hasEntry(l *approve.Lock, id string) bool {
-	for _, e := range l.Entries {
-		if e.ID == id {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(l.Entries, func(e approve.LockEntry) bool { return e.ID == id })
 }
 
 // signLock shows every entry on the person's terminal and signs them.

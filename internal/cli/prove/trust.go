@@ -1,6 +1,7 @@
 package prove
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -139,9 +140,7 @@ func updateVerb(c *cli.Console, v *cli.Values) (int, error) {
 		return 0, err
 	}
 	name, profile := v.Get("name"), sigstore.PublicGood
-	if name == "" {
-		name = signer.DefaultRoot
-	}
+	name = cmp.Or(name, signer.DefaultRoot)
 	if !signer.IsName(name) {
 		return 0, fault.New(errcode.Arguments, name+" is no name of a root").WithFix("use letters, digits and . _ -", "")
 	}

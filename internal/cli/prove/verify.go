@@ -1,6 +1,7 @@
 package prove
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
@@ -166,9 +167,7 @@ func (q item) report(s *settle.Session, settled trust.Settled) verified {
 	}
 	if r.Level != trust.Verified {
 		name := q.Path
-		if name == "" {
-			name = q.Name
-		}
+		name = cmp.Or(name, q.Name)
 		r.Next = r.Verdict.NextStep(name)
 	}
 	return r
@@ -437,9 +436,7 @@ func claimed(v *cli.Values) (request.Claims, error) {
 			return c, fault.New(errcode.MetadataStructure, file+": "+err.Error()).With("file", file)
 		}
 		own := settle.ToolClaims(d)
-		if own.Checksum == "" {
-			own.Checksum = c.Checksum
-		}
+		own.Checksum = cmp.Or(own.Checksum, c.Checksum)
 		c = own
 	}
 	return c, nil

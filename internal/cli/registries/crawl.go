@@ -1,6 +1,7 @@
 package registries
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -125,9 +126,7 @@ func printCrawl(c *cli.Console, v *cli.Values, r crawl.Report, broken []*fault.F
 	fmt.Fprintf(&b, "coverage: %d tools tracked, %d documents in %s, %d tools with gaps\n", r.Coverage.Tracked, r.Coverage.Total, answer.Plain(v.Get("into")), len(r.Coverage.Missing))
 	for _, gap := range r.Coverage.Missing {
 		missing := strings.Join(gap.Platforms, ", ")
-		if missing == "" {
-			missing = "no document at all"
-		}
+		missing = cmp.Or(missing, "no document at all")
 		fmt.Fprintf(&b, "missing %s: %s\n", answer.Plain(gap.Name), answer.Plain(missing))
 	}
 	return status, c.Text(b.String())

@@ -1,6 +1,7 @@
 package registries
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -208,8 +209,5 @@ func printScan(c *cli.Console, v *cli.Values, dirs []string, places []scan.Skipp
 }
 
 func orNone(s string) string {
-	if s == "" {
-		return "no metadata"
-	}
-	return s
+	return cmp.Or(s, "no metadata")
 }

@@ -1,6 +1,7 @@
 package registries
 
 import (
+	"slices"
 	"sort"
 	"strings"
 
@@ -64,15 +65,7 @@ func ShowVerb(c *cli.Console, v *cli.Values) (int, error) {
 }
 
 func under(path, prefix []string) bool {
-	if len(path) < len(prefix) {
-		return false
-	}
-	for i := range prefix {
-		if path[i] != prefix[i] {
-			return false
-		}
-	}
-	return true
+	return len(path) >= len(prefix) && slices.Equal(path[:len(prefix)], prefix)
 }
 
 func showText(s answer.Subject, commands []shownCommand, warnings []string) string {

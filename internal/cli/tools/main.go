@@ -30,91 +30,52 @@ import (
 type verb func(c *cli.Console, v *cli.Values) (int, error)
 
 func verbs(name string) verb {
-	switch name {
-	case "audit":
-		return audits.Verb
-	case "validate":
-		return registries.ValidateVerb
-	case "list":
-		return registries.ListVerb
-	case "show":
-		return registries.ShowVerb
-	case "resolve":
-		return registries.ResolveVerb
-	case "undo":
-		return undoVerb
-	case "checkpoint":
-		return checkpointVerb
-	case "forget":
-		return forgetVerb
-	case "scan":
-		return registries.ScanVerb
-	case "sync":
-		return registries.SyncVerb
-	case "fetch-shim":
-		return registries.FetchShimVerb
-	case "generate":
-		return registries.GenerateVerb
-	case "publish":
-		return registries.PublishVerb
-	case "lock":
-		return registries.LockVerb
-	case "crawl":
-		return registries.CrawlVerb
-	case "lint":
-		return registries.LintVerb
-	case "diff":
-		return registries.DiffVerb
-	case "compile":
-		return compileVerb
-	case "completion":
-		return completions.Verb
-	case "safety-prompt":
-		return safetyPromptVerb
-	case "pattern":
-		return policies.PatternVerb
-	case "policy":
-		return policies.Verb
-	case "doctor":
-		return doctorVerb
-	case "init":
-		return initVerb
-	case "self-check":
-		return selfCheckVerb
-	case "shim":
-		return shimVerb
-	case "sandbox":
-		return sandboxVerb
-	case "requests":
-		return approvals.RequestsVerb
-	case "approve":
-		return approvals.ApproveVerb
-	case "deny":
-		return approvals.DenyVerb
-	case "delegate":
-		return approvals.DelegateVerb
-	case "run":
-		return runfileVerb
-	case "workspace":
-		return workspaceVerb
-	case "prime":
-		return primeVerb
-	case "mcp":
-		return mcpVerb
-	case "call":
-		return callVerb
-	case "skill":
-		return skillVerb
-	case "man":
-		return manVerb
-	case "redact":
-		return redactVerb
-	case "verify", "sign", "attest":
-		return func(*cli.Console, *cli.Values) (int, error) { return 0, cli.HandOver("atip-verify", os.Args[1:]) }
-	case "trust":
-		return registries.TrustVerb
-	}
-	return nil
+	handOver := func(*cli.Console, *cli.Values) (int, error) { return 0, cli.HandOver("atip-verify", os.Args[1:]) }
+	return map[string]verb{
+		"audit":         audits.Verb,
+		"validate":      registries.ValidateVerb,
+		"list":          registries.ListVerb,
+		"show":          registries.ShowVerb,
+		"resolve":       registries.ResolveVerb,
+		"undo":          undoVerb,
+		"checkpoint":    checkpointVerb,
+		"forget":        forgetVerb,
+		"scan":          registries.ScanVerb,
+		"sync":          registries.SyncVerb,
+		"fetch-shim":    registries.FetchShimVerb,
+		"generate":      registries.GenerateVerb,
+		"publish":       registries.PublishVerb,
+		"lock":          registries.LockVerb,
+		"crawl":         registries.CrawlVerb,
+		"lint":          registries.LintVerb,
+		"diff":          registries.DiffVerb,
+		"compile":       compileVerb,
+		"completion":    completions.Verb,
+		"safety-prompt": safetyPromptVerb,
+		"pattern":       policies.PatternVerb,
+		"policy":        policies.Verb,
+		"doctor":        doctorVerb,
+		"init":          initVerb,
+		"self-check":    selfCheckVerb,
+		"shim":          shimVerb,
+		"sandbox":       sandboxVerb,
+		"requests":      approvals.RequestsVerb,
+		"approve":       approvals.ApproveVerb,
+		"deny":          approvals.DenyVerb,
+		"delegate":      approvals.DelegateVerb,
+		"run":           runfileVerb,
+		"workspace":     workspaceVerb,
+		"prime":         primeVerb,
+		"mcp":           mcpVerb,
+		"call":          callVerb,
+		"skill":         skillVerb,
+		"man":           manVerb,
+		"redact":        redactVerb,
+		"verify":        handOver,
+		"sign":          handOver,
+		"attest":        handOver,
+		"trust":         registries.TrustVerb,
+	}[name]
 }
 
 // Main is atip. It returns the exit status.

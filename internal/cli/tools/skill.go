@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -85,9 +86,7 @@ func toolSkill(s answer.Subject, said string) string {
 	var b strings.Builder
 	d := s.Document()
 	description := d.Description()
-	if description == "" {
-		description = s.Name
-	}
+	description = cmp.Or(description, s.Name)
 	b.WriteString(skillHead(s.Name, "Use "+s.Name+" through atip-exec. "+description))
 	fmt.Fprintf(&b, "# %s\n\n%s\n\nWritten from metadata: %s, rank %s.\nRun it as `atip-exec -- %s …`; `atip-exec explain -- %s …` says what would happen and starts nothing.\n", answer.Plain(s.Name), answer.Plain(description), answer.Plain(s.Provenance.Source), s.Provenance.Rank, s.Name, s.Name)
 	b.WriteString("\n## Commands\n\n")
@@ -100,9 +99,7 @@ func toolSkill(s answer.Subject, said string) string {
 			flags = " [" + strings.Join(list, " | ") + "]"
 		}
 		text := one.Description
-		if text == "" {
-			text = "no description"
-		}
+		text = cmp.Or(text, "no description")
 		fmt.Fprintf(&b, "- `%s`: %s%s\n", answer.Plain(strings.Join(append([]string{s.Name}, one.Path...), " ")), answer.Plain(text), flags)
 		for i, e := range one.Examples {
 			if i < 3 {

@@ -2,6 +2,7 @@ package tools
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"os/exec"
 	"path/filepath"
@@ -88,8 +89,6 @@ func startFile(dir string, env []string, stdin []byte, words ...string) (stdout,
 
 func firstLine(s string) string {
 	s, _, _ = strings.Cut(strings.TrimSpace(s), "\n")
-	if s == "" {
-		s = "nothing"
-	}
+	s = cmp.Or(s, "nothing")
 	return answer.Visible(s)
 }
