@@ -46,21 +46,23 @@ const (
 
 // candidate is a value that a name, an operator or "://" announced.
 type candidate struct {
-	at     int
-	form   form
-	class  class
-	doubt  doubt
-	noTag  bool
-	noID   bool // a UUID is the id of a secret
-	word   bool // of a command line: code does not stand there
-	bare   bool // nothing but the vendor's word says what it is
-	early  bool // the value may also stand behind this
-	list   bool // more of them follow
-	rule   string
-	shape  int32  // 1 + the names row whose shape it must have
-	row    column // formRow: which cell
-	then   int    // where the next value of the same header may start, once judged
-	number int    // how many of the same header came before
+	at    int
+	form  form
+	class class
+	doubt doubt
+	noTag bool
+	noID  bool // a UUID is the id of a secret
+	word  bool // of a command line: code does not stand there
+	bare  bool // nothing but the vendor's word says what it is
+	early bool // the value may also stand behind this
+	list  bool // more of them follow
+	// escaped says that the element around it is written with &lt;
+	escaped bool
+	rule    string
+	shape   int32  // 1 + the names row whose shape it must have
+	row     column // formRow: which cell
+	then    int    // where the next value of the same header may start, once judged
+	number  int    // how many of the same header came before
 }
 
 // same reports whether two candidates ask the same question.
@@ -327,6 +329,7 @@ func (e *engine) announce(i int, ent *entry, eof, paid bool) {
 				c.class = info.class
 			}
 			c.noTag, c.shape = info.noTag, info.shape
+			c.escaped = c.form == formXML && escapedTag(bytes.TrimRight(v[:c.at], " \t\r\n"))
 			if links[k].after == aBlank && c.doubt == certain && c.shape > 0 {
 				c.class = classShape
 			}
@@ -686,6 +689,11 @@ func (s *scan) tagEnd() bool {
 		return s.lit(">") || s.lit("&gt;") || s.lit(`\u003e`) || s.lit(`\u003E`)
 	}
 	return false
+}
+
+// escapedTag reports whether the tag at the end of b is escaped.
+func escapedTag(b []byte) bool {
+	return bytes.HasSuffix(b, []byte("&gt;")) || bytes.HasSuffix(b, []byte(`\u003e`)) || bytes.HasSuffix(b, []byte(`\u003E`))
 }
 
 func isBlank(c byte) bool { return c == ' ' || c == '\t' }

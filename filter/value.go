@@ -2,6 +2,7 @@ package filter
 
 import (
 	"bytes"
+	"strconv"
 	"strings"
 )
 
@@ -103,9 +104,29 @@ func (e *engine) judgeValue(c *candidate, eof bool) verdict {
 			return verdict{outcome: more, loose: len(v)-p < loosePrefix || !e.set.passes(v[p:], gate{class: classHeader})}
 		}
 		g.scheme = wholeLine(v[p:q])
+		digest := hasFold(v[p:q], "digest ")
 		p = q
 		if p >= len(v) {
 			return undecided(eof, true)
+		}
+		if digest { // of its parameters only one proves who asks
+			line := v[p:min(len(v), p+maxValue)]
+			k := bytes.IndexByte(line, '\n')
+			if k < 0 && !eof && len(line) < maxValue {
+				return verdict{outcome: more, loose: true}
+			} else if k >= 0 {
+				line = line[:k]
+			}
+			if k = bytes.Index(line, []byte("response=")); k < 0 {
+				return verdict{} // a challenge
+			}
+			p, quote, _ = readQuote(v, p+k+len("response="))
+			if f, g.scheme = formPlain, false; quote != 0 {
+				f, g.quoted = formQuoted, true
+			}
+			if p >= len(v) {
+				return verdict{}
+			}
 		}
 	case formCookie:
 		if c.class == classCookie || c.class == classSetCookie {
@@ -133,7 +154,7 @@ func (e *engine) judgeValue(c *candidate, eof bool) verdict {
 			f = formQuoted
 		}
 	}
-	end, run, until, done := e.valueEnd(p, valueForm{f, quote, uint8(depth), g.scheme, term}, eof)
+	end, run, until, done := e.valueEnd(p, valueForm{f, quote, uint8(depth), g.scheme, term, c.escaped}, eof)
 	if !done && end-p < maxValue {
 		bytesSoFar := v[p:end]
 		loose := len(bytesSoFar) < 512 && !unlikely(bytesSoFar) && !e.set.passes(trimValue(bytesSoFar, f), g)
@@ -173,7 +194,7 @@ func (e *engine) judgeValue(c *candidate, eof bool) verdict {
 	if run >= 0 && e.nested.spent(p, run) {
 		return verdict{}
 	}
-	if !e.set.passes(val, g) {
+	if !e.set.passes(decoded(val), g) {
 		if run >= 0 {
 			e.nested.rejected(p, run)
 		}
@@ -332,6 +353,20 @@ func skipMark(v []byte, p int, eof bool) (int, outcome) {
 func encodedQuote(v []byte, p int, eof bool) (string, outcome) {
 	switch v[p] {
 	case '&', '%', '\\':
+	case '\'': // a quote inside a text in quotes
+		for _, in := range &insideQuotes {
+			n := min(len(in), len(v)-p)
+			if string(v[p:p+n]) != in[:n] {
+				continue
+			}
+			if n == len(in) {
+				return in, found
+			}
+			if n > 1 && !eof {
+				return "", more
+			}
+		}
+		return "", no
 	case '[', '{', 'q':
 		return bracketQuote(v, p, eof)
 	default:
@@ -447,6 +482,8 @@ type valueForm struct {
 	depth uint8
 	line  bool   // a header that runs to the end of its line
 	term  string // formEncoded: the quote it began with
+	// formXML: the document is escaped itself, so an escaped < ends the value
+	escaped bool
 }
 
 // endMemo remembers how far the last value was read without finding its end: names side by
@@ -525,7 +562,9 @@ func valueEnd(v []byte, p, from int, f valueForm, eof bool) (int, byteSet, bool)
 		watch = watch.without("&;,\\")
 	case formQuoted:
 	case formXML:
-		watch = watch.without("\\&]")
+		if watch = watch.without("\\]"); f.escaped {
+			watch = watch.without("&") // else an entity is part of the value
+		}
 	default:
 		watch = watch.without("\\&")
 	}
@@ -562,6 +601,9 @@ func valueEnd(v []byte, p, from int, f valueForm, eof bool) (int, byteSet, bool)
 			if q+1 < len(v) && strings.IndexByte(`nrt"'\u`, v[q+1]) >= 0 {
 				return q, until, true
 			}
+			if q+1 < len(v) && f.form == formPlain && strings.IndexByte(" $&;|<>()`", v[q+1]) >= 0 {
+				q++ // as printf %q writes it
+			}
 			continue
 		}
 		if c == '#' && !until.has(c) && f.form == formQuery {
@@ -595,6 +637,12 @@ func valueEnd(v []byte, p, from int, f valueForm, eof bool) (int, byteSet, bool)
 		if f.form != formQuoted || c != f.quote {
 			return q, until, true
 		}
+		if n, o := quoteInside(v, q, f, eof); o == more {
+			return q, until, false
+		} else if o == found {
+			q += n - 1
+			continue
+		}
 		slashes, depth := 0, int(f.depth)
 		for slashes < q-p && v[q-1-slashes] == '\\' {
 			slashes++
@@ -606,6 +654,34 @@ func valueEnd(v []byte, p, from int, f valueForm, eof bool) (int, byteSet, bool)
 		}
 	}
 	return len(v), until, eof
+}
+
+// insideQuotes are the ways in which a shell puts a quote between two quotes of its kind.
+var insideQuotes = [...]string{`'\''`, `'"'"'`}
+
+// quoteInside reports whether the quote at q does not close the value: the shell closes, escapes
+// and opens again, SQL and CSV write it twice.
+func quoteInside(v []byte, q int, f valueForm, eof bool) (int, outcome) {
+	if f.depth != 0 || f.quote == '`' {
+		return 0, no
+	}
+	for _, in := range &insideQuotes {
+		n := min(len(in), len(v)-q)
+		switch {
+		case f.quote != '\'' || string(v[q:q+n]) != in[:n]:
+		case n == len(in):
+			return n, found
+		case n > 1 && !eof:
+			return 0, more
+		}
+	}
+	if q+2 < len(v) && v[q+1] == f.quote && isAlnum(v[q+2]) {
+		return 2, found
+	}
+	if q+2 >= len(v) && !eof && (q+1 == len(v) || v[q+1] == f.quote) {
+		return 0, more
+	}
+	return 0, no
 }
 
 // closesXML reports an escaped < or the end of a CDATA section at q.
@@ -714,4 +790,55 @@ func looksLikeHost(b []byte) bool {
 		}
 	}
 	return len(port) <= 5 && !unlikely(host)
+}
+
+// xmlEntities are the characters that XML and HTML escape by name.
+var xmlEntities = [...]struct {
+	text string
+	char byte
+}{{"&lt;", '<'}, {"&gt;", '>'}, {"&amp;", '&'}, {"&quot;", '"'}, {"&apos;", '\''}}
+
+// decoded undoes what XML and JSON write in place of a character, for the judgement: a value
+// whose bytes are all written as escapes is no other value.
+func decoded(val []byte) []byte {
+	if len(val) > maxJudged {
+		val = val[:maxJudged]
+	}
+	if bytes.IndexByte(val, '&') < 0 && !bytes.Contains(val, []byte(`\u0`)) {
+		return val
+	}
+	out := make([]byte, 0, len(val))
+next:
+	for i := 0; i < len(val); i++ {
+		rest := val[i:]
+		switch {
+		case rest[0] == '&':
+			for _, x := range &xmlEntities {
+				if bytes.HasPrefix(rest, []byte(x.text)) {
+					out = append(out, x.char)
+					i += len(x.text) - 1
+					continue next
+				}
+			}
+			if k := bytes.IndexByte(rest, ';'); k > 2 && k < 7 && rest[1] == '#' {
+				base, digits := 10, rest[2:k]
+				if digits[0]|0x20 == 'x' {
+					base, digits = 16, digits[1:]
+				}
+				if n, err := strconv.ParseUint(string(digits), base, 7); err == nil {
+					out = append(out, byte(n))
+					i += k
+					continue
+				}
+			}
+		case len(rest) >= 6 && rest[0] == '\\' && rest[1] == 'u' && rest[2] == '0' && rest[3] == '0':
+			if n, err := strconv.ParseUint(string(rest[4:6]), 16, 7); err == nil {
+				out = append(out, byte(n))
+				i += 5
+				continue
+			}
+		}
+		out = append(out, rest[0])
+	}
+	return out
 }
