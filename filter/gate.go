@@ -145,7 +145,7 @@ func marked(val []byte) bool {
 // likelySecret reports whether a value looks like a secret by itself: like no word, or, for
 // a password, as people make them.
 func likelySecret(val []byte, chosen bool) bool {
-	if chosen && chosenLike(val) {
+	if chosen && chosenLike(val) || marked(val) {
 		return true
 	}
 	digits, upper, lower := tally(val)

@@ -736,7 +736,9 @@ func linkTyped(s *scan, n *nameInfo) (c candidate, ok bool) {
 			if s.p++; !s.more() || s.v[s.p] == '=' || s.v[s.p] == '>' {
 				return c, false
 			}
-			s.blanks()
+			if s.blanks(); s.lit("Some(") || s.short { // Option[String] = Some("value")
+				s.blanks()
+			}
 			return s.literal(c)
 		case typeBytes.has(ch):
 			s.p++
@@ -810,7 +812,8 @@ func linkWrapped(s *scan, n *nameInfo) (c candidate, ok bool) {
 // opening of a binary in Erlang, a constructor in Haskell or OCaml.
 func wraps(b []byte) bool {
 	word, blank := bytes.CutSuffix(b, []byte(" "))
-	return string(b) == "<<" || blank && (bytes.HasPrefix(b, []byte("0x")) || isUpper(b[0]) && letters(word))
+	last := b[len(b)-1]
+	return string(b) == "<<" || last == '>' && b[0] == '<' || blank && (bytes.HasPrefix(b, []byte("0x")) || isUpper(b[0]) && letters(word))
 }
 
 // groups skips (string) (len=20) behind its first bracket.
@@ -896,7 +899,7 @@ func linkRemark(s *scan, n *nameInfo) (c candidate, ok bool) {
 	}
 	for from := s.p; s.more() && s.p-from < 2*maxDistance && s.v[s.p] != '\n'; s.p++ {
 		if s.v[s.p] == ')' {
-			if s.p++; !s.lit(": ") || !s.more() || s.v[s.p] == '\n' {
+			if s.p++; !s.lit(": ") && (s.short || !s.lit(" to ")) && (s.short || !s.lit(" = ")) && (s.short || !s.lit(" is ")) || !s.more() || s.v[s.p] == '\n' {
 				return c, false
 			}
 			c.at, c.doubt = s.p, likely
@@ -1043,6 +1046,9 @@ func linkElement(s *scan, n *nameInfo) (c candidate, ok bool) {
 var valueFields = [...]string{"value", "string", "parametervalue", "content", "contents", "val", "data", "secret", "defaultvalue", "current_value",
 	"secretvalue", "secret_value", "plaintext", "stringvalue", "default", "result"}
 
+// textFields are those in which prose may stand too.
+var textFields = [...]string{"text", "body", "example", "message", "details"}
+
 // linkSibling reads a value in a field of its own, beside or below the field that holds the
 // name: JSON and YAML objects, attributes, elements of XML and of property lists.
 func linkSibling(s *scan, n *nameInfo) (c candidate, ok bool) {
@@ -1105,26 +1111,12 @@ func linkSibling(s *scan, n *nameInfo) (c candidate, ok bool) {
 		if s.short || !s.more() {
 			return c, false
 		}
-		s.quote()
-		from := s.p
-		for s.more() && s.p-from < 32 && (isAlnum(s.v[s.p]) || s.v[s.p] == '_' || s.v[s.p] == '-') {
-			s.p++
-		}
-		if s.short || s.p == from {
+		key, sign := s.field()
+		if sign == 0 {
 			return c, false
 		}
-		key := s.v[from:s.p]
-		s.quote()
-		s.blanks()
-		if s.short || !s.more() {
-			return c, false
-		}
-		sign := s.v[s.p]
-		if sign != ':' && sign != '=' && sign != '>' {
-			return c, false
-		}
-		s.p++
-		if isOneOf(key, valueFields[:]) {
+		text := isOneOf(key, textFields[:])
+		if text || isOneOf(key, valueFields[:]) {
 			if sign == '>' {
 				c.form = formXML
 			}
@@ -1142,7 +1134,9 @@ func linkSibling(s *scan, n *nameInfo) (c candidate, ok bool) {
 			if !s.more() || s.v[s.p] == '\n' || s.v[s.p] == '{' || s.v[s.p] == '[' || sign == '>' && s.v[s.p] == '<' {
 				return c, false
 			}
-			c.at, c.doubt = s.p, certain
+			if c.at = s.p; text {
+				c.doubt = likely
+			}
 			return c, true
 		}
 		if sign == '>' {
@@ -1158,6 +1152,35 @@ func linkSibling(s *scan, n *nameInfo) (c candidate, ok bool) {
 		}
 	}
 	return c, false
+}
+
+// field reads the key of a field and its sign: "key": key= :key=> <key>. No sign is no field.
+func (s *scan) field() (key []byte, sign byte) {
+	s.lit(":") // a symbol of Ruby
+	s.quote()
+	from := s.p
+	for s.more() && s.p-from < 32 && (isAlnum(s.v[s.p]) || s.v[s.p] == '_' || s.v[s.p] == '-') {
+		s.p++
+	}
+	if s.short || s.p == from {
+		return nil, 0
+	}
+	key = s.v[from:s.p]
+	s.quote()
+	s.blanks()
+	if s.short || !s.more() {
+		return nil, 0
+	}
+	if sign = s.v[s.p]; sign != ':' && sign != '=' && sign != '>' {
+		return nil, 0
+	}
+	if s.p++; sign == '=' {
+		s.lit(">")
+	}
+	if s.short {
+		return nil, 0
+	}
+	return key, sign
 }
 
 // scalar passes over the value of a field, a word or what is quoted. It reports whether it came to
@@ -1517,13 +1540,25 @@ func (s *scan) at() byte {
 	return 0
 }
 
+// phraseGoesOn reports whether a word of prose stands at p: "it is shown only once:".
+func (s *scan) phraseGoesOn() bool {
+	from := s.p
+	for s.more() && isLower(s.v[s.p]) && s.p-from < maxName {
+		s.p++
+	}
+	on := s.p > from && (s.at() == ' ' || s.at() == ',')
+	s.p = from
+	return on
+}
+
 // behindPhrase finds the value behind the words that say whose it is: a sign or "is" stands
 // before it.
 func (s *scan) behindPhrase(c candidate, from int) (candidate, bool) {
-	for s.more() && s.p-from < 80 && s.v[s.p] != '\n' {
+	for s.more() && s.p-from < 100 && s.v[s.p] != '\n' {
 		if s.v[s.p] == ' ' && s.lit(" is ") && s.more() {
-			c.at = s.p
-			return c, true
+			if c.at = s.p; !s.phraseGoesOn() {
+				return c, !s.short
+			}
 		}
 		if s.short {
 			return c, false
@@ -1591,8 +1626,12 @@ func linkNextLine(s *scan, n *nameInfo) (c candidate, ok bool) {
 	if !s.more() || s.short || lines < 1 || lines > 2 || s.p-n.end > maxSpace {
 		return c, false
 	}
-	if s.v[s.p-1] == '\n' && s.v[s.p] != '"' && s.v[s.p] != '\'' && !opened {
-		return c, false // not indented
+	if s.v[s.p-1] == '\n' && s.v[s.p] != '"' && s.v[s.p] != '\'' && !opened { // not indented
+		if s.line < 0 || n.class != classStrong && n.class != classWeak || !headsLine(bytes.TrimSpace(s.v[s.line:n.start])) {
+			return c, false
+		}
+		c.at, c.doubt = s.p, lone
+		return c, true
 	}
 	if s.v[s.p-1] == ' ' && s.lit("- ") && s.more() {
 		c.at, c.doubt, c.list = s.p, likely, true
@@ -1707,7 +1746,14 @@ func linkParent(s *scan, n *nameInfo) (c candidate, ok bool) {
 
 // linkCell reads the next cell of a row, or the definition of a term, in HTML.
 func linkCell(s *scan, n *nameInfo) (c candidate, ok bool) {
-	if n.start == 0 || s.v[n.start-1] != '>' || n.class != classStrong && n.class != classWeak && n.class != classKey {
+	if n.class != classStrong && n.class != classWeak && n.class != classKey {
+		return c, false
+	}
+	label := n.start
+	for label > 0 && n.start-label < maxName && (isIdent(s.v[label-1]) || s.v[label-1] == ' ') && s.v[label-1] != '/' {
+		label-- // Client secret
+	}
+	if label == 0 || s.v[label-1] != '>' || s.at() == '>' {
 		return c, false
 	}
 	for opened := false; s.p-n.end < maxSibling; {
@@ -1764,7 +1810,7 @@ func linkCall(s *scan, n *nameInfo) (c candidate, ok bool) {
 		c.doubt = likely
 		return c, ok
 	}
-	if s.short || !s.quote() || s.short {
+	if s.lit("]"); s.short || !s.quote() || s.short {
 		return c, false
 	}
 	closed := false
