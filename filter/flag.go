@@ -47,6 +47,9 @@ var flags = [...]struct {
 	{" -X", "snmpget,snmpwalk,snmpset,snmpbulkwalk", false, true, 0},
 	{" /rp", "schtasks", false, true, 0},
 	{" -u", "lftp,open", false, true, ','},
+	{"\"-p", "", true, false, 0},
+	{" -pass", "", false, true, 0},
+	{" /p", "", false, true, 0},
 }
 
 // readFlag looks at an option or a mark of a file format at i: the value behind it is a
@@ -68,22 +71,17 @@ func (e *engine) readFlag(i int, flag string, eof bool) (candidate, outcome) {
 		return candidate{}, no
 	}
 	mask := e.commandsBefore(i)
-	if mask == 0 && (flag == " -p" || flag == " -P") && v[p] == ' ' && userBefore(v, i) {
-		if p+1 >= len(v) && !eof {
-			return candidate{}, more
-		}
-		return candidate{at: p + 1, class: classStrong, doubt: likely, rule: "password", noTag: true, word: true}, found
-	}
-	if mask == 0 {
-		return candidate{}, no
-	}
+	c := candidate{at: p, class: classStrong, rule: "password", noTag: true, word: true}
 	spaced := v[p] == ' ' || v[p] == 0
+	quoted := flag[0] == '"' || flag[0] == '\''
+	if mask == 0 || quoted {
+		return e.readOption(c, i, flag, spaced, eof)
+	}
 	for k := range flags {
 		f := &flags[k]
 		if f.flag != flag || spaced && !f.spaced || !spaced && !f.attached || mask&(1<<k) == 0 {
 			continue
 		}
-		c := candidate{at: p, class: classStrong, rule: "password", noTag: true, word: true}
 		if f.user != 0 {
 			c.form, c.number = formUser, int(f.user)
 		}
@@ -94,7 +92,36 @@ func (e *engine) readFlag(i int, flag string, eof bool) (candidate, outcome) {
 		}
 		return c, found
 	}
-	return candidate{}, no
+	return e.readOption(c, i, flag, spaced, eof)
+}
+
+// passwordOptions are options that take a password in so many commands that a value which looks
+// like nothing else is one, whatever the command.
+var passwordOptions = [...]string{" -p", " -P", " -w", " -k", " -K", " -pw", " -pass", " -passwd", " /p", " /p:", " pass"}
+
+// readOption reads the value of an option of a command that is not known, behind c.at, or of one
+// in a list of arguments that are in quotes.
+func (e *engine) readOption(c candidate, i int, flag string, spaced, eof bool) (candidate, outcome) {
+	v := e.view.vis
+	if flag[0] == '"' || flag[0] == '\'' { // "-pVALUE", "-p", "VALUE"
+		if v[c.at] == flag[0] || v[c.at] == ' ' {
+			return candidate{}, no
+		}
+		c.doubt = piped
+		return c, found
+	}
+	if !slices.Contains(passwordOptions[:], flag) {
+		return candidate{}, no
+	}
+	if c.doubt = piped; spaced {
+		if c.at++; c.at >= len(v) && !eof {
+			return candidate{}, more
+		}
+		if userBefore(v, i) {
+			c.doubt = likely
+		}
+	}
+	return c, found
 }
 
 // userBefore reports whether "-u NAME" or "--user NAME" ends at i: -p takes the password then,
@@ -175,6 +202,9 @@ var flagCommands = sync.OnceValue(func() *[32][]flagCommand {
 	out := new([32][]flagCommand)
 	for r := range flags {
 		for name := range strings.SplitSeq(flags[r].commands, ",") {
+			if name == "" {
+				continue // any
+			}
 			list := &out[name[0]&31]
 			k := slices.IndexFunc(*list, func(c flagCommand) bool { return c.name == name })
 			if k < 0 {
