@@ -79,6 +79,12 @@ func (s *Set) passes(val []byte, g gate) bool {
 		}
 	case random:
 		digits, upper, lower := tally(val)
+		if len(val) < minNear && chosen {
+			if digits < 2 || upper == 0 || lower == 0 || digits+upper+lower < len(val)-2 || !likelySecret(val, false) || isCode(val) {
+				return false
+			}
+			break
+		}
 		if digits < 2 || upper < 2 || lower < 2 || digits+upper+lower < len(val)-4 || len(val) < minNear || entropy(val) < 3.6 || readable(val) {
 			return false
 		}

@@ -925,8 +925,9 @@ func linkNear(s *scan, n *nameInfo) (c candidate, ok bool) {
 	if s.p < len(s.v) && strings.IndexByte(`\%&`, s.v[s.p]) >= 0 {
 		return c, false // encoded text goes on
 	}
-	line := s.v[n.end:min(len(s.v), n.end+maxNear+minNear)]
-	whole := len(line) == maxNear+minNear || s.eof
+	least := leastNear(n.rule)
+	line := s.v[n.end:min(len(s.v), n.end+maxNear+least)]
+	whole := len(line) == maxNear+least || s.eof
 	if k := bytes.IndexByte(line, '\n'); k >= 0 {
 		line, whole = line[:k], true
 	}
@@ -940,7 +941,7 @@ func linkNear(s *scan, n *nameInfo) (c candidate, ok bool) {
 			return c, false
 		}
 		// From its last byte back: most words are short.
-		last := min(from+minNear, len(line)) - 1
+		last := min(from+least, len(line)) - 1
 		p := last
 		for p >= from && set.has(line[p]) {
 			p--
@@ -952,7 +953,7 @@ func linkNear(s *scan, n *nameInfo) (c candidate, ok bool) {
 			from = p + 1
 			continue
 		}
-		if last-from+1 < minNear {
+		if last-from+1 < least {
 			if whole {
 				return c, false
 			}
@@ -975,8 +976,19 @@ func otherField(b []byte) bool {
 	return false
 }
 
-// minNear is the least length of such a value.
-const minNear = 20
+// minNear is the least length of such a value, minNearPassword that of one behind a word that
+// says password.
+const (
+	minNear         = 20
+	minNearPassword = 10
+)
+
+func leastNear(rule string) int {
+	if rule == "password" || rule == "passphrase" {
+		return minNearPassword
+	}
+	return minNear
+}
 
 // linkFallback reads what stands in for a missing value: X || "value", X ?? "value",
 // ${X:-value}. The name may be the last of a path, such as process.env.X.
