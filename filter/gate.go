@@ -139,7 +139,8 @@ func (s *Set) passes(val []byte, g gate) bool {
 // numbered reports a password of words that no selector is: words.joined-47.
 func numbered(val []byte) bool {
 	n := len(val)
-	return bytes.IndexByte(val, '-') > 0 && bytes.IndexByte(val, '(') < 0 && isDigit(val[n-1]) && isDigit(val[n-2]) && !isAlpha(val[n-3])
+	return n > 3 && isDigit(val[n-1]) && isDigit(val[n-2]) && strings.IndexByte("-_.", val[n-3]) >= 0 &&
+		bytes.ContainsAny(val[:n-3], "-_.") && !bytes.ContainsAny(val, "()[]{}/:")
 }
 
 // marked reports a password as people make them that no code has: with a number and a mark.
