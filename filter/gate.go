@@ -112,8 +112,7 @@ func (s *Set) passes(val []byte, g gate) bool {
 		return len(val) >= 16 && unlikely(val) && !bytes.ContainsAny(val, "+(){}") && !bytes.Contains(val, []byte("%0A")) &&
 			!bytes.Contains(val, []byte("%20"))
 	case classRaw:
-		digits, upper, lower := tally(val)
-		return len(val) >= 40 && digits > 0 && upper > 0 && lower > 0 && val[len(val)-1] == '=' && unlikely(val)
+		return isRawKey(val)
 	case classKey:
 		digits, _, _ := tally(val)
 		return len(val) >= 16 && digits >= 2 && !words && likelySecret(val, false) && !bytes.ContainsAny(val, "(){}[]<>;, :") && (g.quoted || !isCode(val))
@@ -134,6 +133,13 @@ func (s *Set) passes(val []byte, g gate) bool {
 		return false
 	}
 	return mixed(val)
+}
+
+// isRawKey reports a key of random bytes as clouds, Ceph and Fernet write them: padded base64.
+func isRawKey(val []byte) bool {
+	digits, upper, lower := tally(val)
+	return len(val) >= 40 && len(val)%4 == 0 && digits > 0 && upper > 0 && lower > 0 && val[len(val)-1] == '=' && unlikely(val) &&
+		(len(val) == 44 || !bytes.ContainsAny(val, "-_"))
 }
 
 // numbered reports a password of words that no selector is: words.joined-47.

@@ -434,7 +434,7 @@ func nameEnd(v []byte, ks int, kw string, vendor, eof bool) (int, string, outcom
 }
 
 // valueWords may follow the word that decides: DB_PASSWORD_VALUE, secretString, password_hash.
-var valueWords = [...]string{"value", "string", "plain", "text", "data", "hash"}
+var valueWords = [...]string{"value", "string", "plain", "text", "data", "hash", "sha256", "sha512", "md5", "hex"}
 
 // hasBreak reports whether the name that goes on in b ends in it.
 func hasBreak(b []byte) bool {
@@ -492,6 +492,8 @@ func classify(v []byte, start, ks, end, keyword int, base string) (class, string
 		switch {
 		case inQuery && start == ks:
 			return classQuery, "query-key", false
+		case len(left) == 0 && end < len(v) && (v[end] == '"' || v[end] == '\'' || v[end] == ' ' || v[end] == ':' || v[end] == '='):
+			return classRaw, "secret-key", false
 		case !apart || len(left) == 0:
 			return classNone, "", false
 		}

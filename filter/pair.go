@@ -109,6 +109,10 @@ func (e *engine) readField(i int, text string, eof bool) (candidate, outcome) {
 	return candidate{at: s.p, form: formBefore, class: classWeak, doubt: likely, rule: "secret"}, found
 }
 
+// rawAccountKey is the length of 64 random bytes in base64. No digest that people print is so
+// long and has no prefix that names it.
+const rawAccountKey = 88
+
 // nameFields are the keys of the field that holds the name of a value.
 var nameFields = [...]string{"name", "key", "keyname", "parametername", "label", "id", "field", "option_name", "variable"}
 
@@ -126,6 +130,9 @@ func (e *engine) judgeBefore(c *candidate, eof bool) verdict {
 		return verdict{}
 	}
 	end := s.p
+	if len(val) == rawAccountKey && isRawKey(val) {
+		return verdict{outcome: found, layer: layerContext, start: c.at, end: end, rule: c.rule}
+	}
 	s.p++
 	for fields := 0; fields < 6 && s.p-end < maxSibling; fields++ {
 		s.space()
