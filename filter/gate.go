@@ -138,7 +138,7 @@ func (s *Set) passes(val []byte, g gate) bool {
 // isRawKey reports a key of random bytes as clouds, Ceph and Fernet write them: padded base64.
 func isRawKey(val []byte) bool {
 	digits, upper, lower := tally(val)
-	return len(val) >= 40 && len(val)%4 == 0 && digits > 0 && upper > 0 && lower > 0 && val[len(val)-1] == '=' && unlikely(val) &&
+	return len(val) >= 40 && digits > 0 && upper > 0 && lower > 0 && val[len(val)-1] == '=' && unlikely(val) &&
 		(len(val) == 44 || !bytes.ContainsAny(val, "-_"))
 }
 
