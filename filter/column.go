@@ -502,3 +502,35 @@ func (e *engine) judgeTuple(c *candidate, eof bool) verdict {
 	return verdict{outcome: found, layer: layerContext, start: from, end: to, rule: c.rule, noTag: c.noTag,
 		learn: c.class == classStrong && len(val) >= 12 && mayLearn(val)}
 }
+
+// maxCells is how many cells of a row are followed.
+const maxCells = 8
+
+// judgeCells judges one cell of a row, and finds the next.
+func (e *engine) judgeCells(c *candidate, eof bool) verdict {
+	v, p := e.view.vis, c.at
+	for p < len(v) && (isBlank(v[p]) || startsBar(v[p:])) {
+		if p++; v[p-1] >= 0x80 {
+			for p < len(v) && v[p]&0xc0 == 0x80 {
+				p++
+			}
+		}
+	}
+	from := p
+	for ; p < len(v) && p-from < maxJudged && v[p] >= ' '; p++ {
+		if v[p] == ' ' && (p+1 < len(v) && (v[p+1] == ' ' || startsBar(v[p+1:]))) {
+			break
+		}
+	}
+	val := bytes.TrimRight(v[from:p], " ")
+	if p == len(v) && !eof {
+		return verdict{outcome: more, loose: len(val) < loosePrefix || !unlikely(val)}
+	}
+	if c.number++; c.number < maxCells && p < len(v) && (v[p] == ' ' || v[p] == '\t') && p > c.at {
+		c.then = p
+	}
+	if c.number == 1 || len(val) == 0 || !e.set.passes(val, gate{class: c.class, doubt: c.doubt, rule: c.rule}) {
+		return verdict{} // the first is the value of the name, for other links
+	}
+	return verdict{outcome: found, layer: layerContext, start: from, end: from + len(val), rule: c.rule, noTag: c.noTag}
+}

@@ -27,6 +27,7 @@ const (
 	formItem                // behind the last element of a list
 	formPairs               // the pairs of an object or a list
 	formBefore              // a field in front of the one that holds the name
+	formCells               // the further cells of a row
 )
 
 // doubt is how much a value must look like a secret because of the way in which it is
@@ -108,6 +109,8 @@ var links = [...]struct {
 	{linkVendor, aBlank},                             // vendor secret key value
 	{linkColumns, aQuote | aMark | aParen},           // INSERT INTO t (name, …) VALUES ('value', …)
 	{linkHeader, aGap | aQuote | aBreak | aMark},     // a column below name
+	{linkCells, aBlank},                              // name  cell  value
+	{linkComment, aBlank | aBreak | aMark | aRemark}, // # … name …⏎setting = value
 }
 
 // follows is what stands behind a name; it says which links can apply.
@@ -1325,14 +1328,16 @@ func linkBlank(s *scan, n *nameInfo) (c candidate, ok bool) {
 		if n.class != classStrong && n.class != classExtra {
 			c.doubt = unsure
 		}
+	case n.rule == "password" && inNetrc(s.v, n.start):
+		c.doubt = likely
+	case first && n.class != classStrong && n.class != classExtra && (isVariable(s.v[n.start:n.end]) || n.rule == "password" && isUpper(s.v[n.start])):
+		c.doubt = onlyLine // what env prints in fish, a setting of its own
 	case n.class != classStrong && n.class != classExtra && (n.rule != "password" || !first && !definesBefore(s.v, n.start) || n.end-n.start <= len("pass")): // requirepass
 		return c, false
 	case n.start > 0 && s.v[n.start-1] == ':' && s.more() && s.v[s.p] == '"': // {:name "value"}
 		return s.literal(c)
 	case n.start > 0 && s.v[n.start-1] != ' ' && s.v[n.start-1] != '\t' && s.v[n.start-1] != '\n' && s.v[n.start-1] != '(':
 		return c, false
-	case n.rule == "password" && inNetrc(s.v, n.start):
-		c.doubt = certain
 	default:
 		c.doubt = unsure
 		if first || definesBefore(s.v, n.start) {
@@ -1811,6 +1816,59 @@ func isCellTag(tag []byte) bool {
 	return false
 }
 
+// linkCells finds the cells of a row behind the one beside the name, which is the first of the row.
+func linkCells(s *scan, n *nameInfo) (c candidate, ok bool) {
+	if n.class != classStrong && n.class != classWeak || n.option(s.v) || !n.firstOnLine(s.v) {
+		return c, false
+	}
+	from := s.p
+	if s.blanks(); !s.more() || s.short {
+		return c, false
+	}
+	if s.p-from < 2 && s.v[from] != '\t' && !startsBar(s.v[s.p:]) || s.v[s.p] == '\n' {
+		return c, false
+	}
+	c.at, c.form, c.doubt = s.p, formCells, piped
+	return c, true
+}
+
+// linkComment reads the setting below a comment that names it.
+func linkComment(s *scan, n *nameInfo) (c candidate, ok bool) {
+	if n.class != classStrong && n.class != classWeak || s.line < 0 || n.start-s.line > maxDistance {
+		return c, false
+	}
+	left := bytes.TrimLeft(s.v[s.line:n.start], " \t")
+	if len(left) == 0 || left[0] != '#' && left[0] != ';' && !bytes.HasPrefix(left, []byte("//")) {
+		return c, false
+	}
+	for s.more() && s.v[s.p] != '\n' && s.p-n.end < maxDistance {
+		if ch := s.v[s.p]; !isAlpha(ch) && strings.IndexByte(" ,.()-:'", ch) < 0 {
+			return c, false // a setting that is commented out
+		}
+		s.p++
+	}
+	if !s.lit("\n") {
+		return c, false
+	}
+	s.blanks()
+	from := s.p
+	for s.more() && s.p-from < maxName && (isIdent(s.v[s.p]) || s.v[s.p] == '$') {
+		s.p++
+	}
+	if s.p == from || s.short {
+		return c, false
+	}
+	s.blanks()
+	if op := s.operator(); op != opAssign && op != opColon || s.short {
+		return c, false
+	}
+	if s.blanks(); !s.more() || s.v[s.p] == '\n' {
+		return c, false
+	}
+	c.at, c.doubt = s.p, piped
+	return c, true
+}
+
 // linkCall reads the argument of a method that has the name, setName("value"), or of a method of what the name
 // selects: find("#name").fill("value").
 func linkCall(s *scan, n *nameInfo) (c candidate, ok bool) {
@@ -1918,16 +1976,26 @@ func firstOnLine(v []byte, i int) bool {
 	return i == 0 || v[i-1] == '\n' || v[i-1] == '\r'
 }
 
+// isVariable reports the name of an environment variable: API_TOKEN.
+func isVariable(name []byte) bool {
+	_, upper, lower := tally(name)
+	return lower == 0 && upper > 0 && bytes.IndexByte(name, '_') > 0
+}
+
+func startsLogin(b []byte) bool {
+	return hasFold(b, "login ") || hasFold(b, "machine ") || hasFold(b, "user ") || hasFold(b, "username ")
+}
+
 // inNetrc reports whether "login NAME" or "machine NAME" stands left of i.
 func inNetrc(v []byte, i int) bool {
 	words := 0
 	for from := i; i > 0 && from-i < 96 && words < 6; i-- {
 		if v[i-1] == ' ' || v[i-1] == '\n' || v[i-1] == '\t' {
 			words++
-			if hasFold(v[i:], "login ") || hasFold(v[i:], "machine ") {
+			if startsLogin(v[i:]) {
 				return true
 			}
 		}
 	}
-	return hasFold(v[i:], "login ") || hasFold(v[i:], "machine ")
+	return startsLogin(v[i:])
 }

@@ -33,6 +33,8 @@ func (e *engine) judgeValue(c *candidate, eof bool) verdict {
 		return e.judgeBefore(c, eof)
 	case formStdin:
 		return e.judgeStdin(c, eof)
+	case formCells:
+		return e.judgeCells(c, eof)
 	}
 	if v[p] == bs || v[p] == esc {
 		return verdict{} // such a byte left while it was not yet known to be visible
@@ -270,7 +272,7 @@ func undecided(eof, loose bool) verdict {
 
 // next returns the value that follows in the same header.
 func (c *candidate) next(v []byte) (candidate, bool) {
-	if (c.form == formData || c.form == formRow || c.form == formPairs) && c.then > c.at {
+	if (c.form == formData || c.form == formRow || c.form == formPairs || c.form == formCells) && c.then > c.at {
 		n := *c
 		n.at, n.then = c.then, 0
 		return n, true
