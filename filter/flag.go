@@ -48,6 +48,7 @@ var flags = [...]struct {
 	{" /rp", "schtasks", false, true, 0},
 	{" -u", "lftp,open", false, true, ','},
 	{"\"-p", "", true, false, 0},
+	{"'-p", "", true, false, 0},
 	{" -pass", "", false, true, 0},
 	{" /p", "", false, true, 0},
 }
@@ -74,8 +75,11 @@ func (e *engine) readFlag(i int, flag string, eof bool) (candidate, outcome) {
 	c := candidate{at: p, class: classStrong, rule: "password", noTag: true, word: true}
 	spaced := v[p] == ' ' || v[p] == 0
 	quoted := flag[0] == '"' || flag[0] == '\''
-	if mask == 0 || quoted {
-		return e.readOption(c, i, flag, spaced, eof)
+	if quoted {
+		flag = " " + flag[1:] // "-pVALUE"
+	}
+	if mask == 0 {
+		return e.readOption(c, i, flag, spaced, quoted, eof)
 	}
 	for k := range flags {
 		f := &flags[k]
@@ -92,7 +96,7 @@ func (e *engine) readFlag(i int, flag string, eof bool) (candidate, outcome) {
 		}
 		return c, found
 	}
-	return e.readOption(c, i, flag, spaced, eof)
+	return e.readOption(c, i, flag, spaced, quoted, eof)
 }
 
 // passwordOptions are options that take a password in so many commands that a value which looks
@@ -101,16 +105,9 @@ var passwordOptions = [...]string{" -p", " -P", " -w", " -k", " -K", " -pw", " -
 
 // readOption reads the value of an option of a command that is not known, behind c.at, or of one
 // in a list of arguments that are in quotes.
-func (e *engine) readOption(c candidate, i int, flag string, spaced, eof bool) (candidate, outcome) {
+func (e *engine) readOption(c candidate, i int, flag string, spaced, quoted, eof bool) (candidate, outcome) {
 	v := e.view.vis
-	if flag[0] == '"' || flag[0] == '\'' { // "-pVALUE", "-p", "VALUE"
-		if v[c.at] == flag[0] || v[c.at] == ' ' {
-			return candidate{}, no
-		}
-		c.doubt = piped
-		return c, found
-	}
-	if !slices.Contains(passwordOptions[:], flag) {
+	if quoted && (spaced || v[c.at] == '"' || v[c.at] == '\'') || !slices.Contains(passwordOptions[:], flag) {
 		return candidate{}, no
 	}
 	if c.doubt = piped; spaced {
@@ -163,7 +160,7 @@ func (e *engine) commandsBefore(i int) uint32 {
 			continue
 		}
 		for _, c := range flagCommands()[v[k]&31] {
-			if n := len(c.name); k+n <= i && string(v[k:k+n]) == c.name && (k+n == i || v[k+n] == ' ' || v[k+n] == 0) {
+			if n := len(c.name); k+n <= i && string(v[k:k+n]) == c.name && (k+n == i || v[k+n] == ' ' || v[k+n] == 0 || v[k+n] == '"' || v[k+n] == '\'') {
 				m.mask |= c.rows
 			}
 		}

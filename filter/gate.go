@@ -95,6 +95,9 @@ func (s *Set) passes(val []byte, g gate) bool {
 		}
 	case lone:
 		digits, upper, lower := tally(val)
+		if chosen && numbered(val) && !wordy(val) {
+			break
+		}
 		if digits < 2 || readable(val) || !likelySecret(val, chosen) || isCode(val) || !(upper > 0 && lower > 0) && !isHex(val) && !bytes.ContainsAny(val, "!#?*%&^~") {
 			return false
 		}

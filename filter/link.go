@@ -111,6 +111,7 @@ var links = [...]struct {
 	{linkHeader, aGap | aQuote | aBreak | aMark},     // a column below name
 	{linkCells, aBlank},                              // name  cell  value
 	{linkComment, aBlank | aBreak | aMark | aRemark}, // # … name …⏎setting = value
+	{linkAnswer, ^follows(0)},                        // $ command … name …⏎value
 }
 
 // follows is what stands behind a name; it says which links can apply.
@@ -816,7 +817,7 @@ func linkWrapped(s *scan, n *nameInfo) (c candidate, ok bool) {
 func wraps(b []byte) bool {
 	word, blank := bytes.CutSuffix(b, []byte(" "))
 	last := b[len(b)-1]
-	return string(b) == "<<" || last == '>' && b[0] == '<' || blank && (bytes.HasPrefix(b, []byte("0x")) || isUpper(b[0]) && letters(word))
+	return string(b) == "<<" || string(b) == "string " || last == '>' && b[0] == '<' || blank && (bytes.HasPrefix(b, []byte("0x")) || isUpper(b[0]) && letters(word))
 }
 
 // groups skips (string) (len=20) behind its first bracket.
@@ -838,7 +839,17 @@ func (s *scan) groups() {
 
 // linkPair reads the second of a pair whose first is a bare word: {name, <<"value">>}.
 func linkPair(s *scan, n *nameInfo) (c candidate, ok bool) {
-	if n.start == 0 || n.class != classStrong && n.class != classWeak {
+	if n.class != classStrong && n.class != classWeak {
+		return c, false
+	}
+	if at := s.at(); (at == ',' || at == ';') && n.firstOnLine(s.v) { // a row of two
+		if s.p++; !s.more() {
+			return c, false
+		}
+		c.at, c.doubt = s.p, onlyLine
+		return c, true
+	}
+	if n.start == 0 {
 		return c, false
 	}
 	if s.at() == '{' && isBlank(s.v[n.start-1]) { // string name{"value"}
@@ -1222,7 +1233,7 @@ func linkTuple(s *scan, n *nameInfo) (c candidate, ok bool) {
 		return c, false
 	}
 	if !s.lit("(") && (!s.lit("[") || s.at() == '(' && !s.lit("(")) || !s.quote() {
-		return c, false
+		return s.userAnd(c)
 	}
 	for from := s.p; s.more() && s.p-from < maxName && (isIdent(s.v[s.p]) || s.v[s.p] == '@'); {
 		s.p++
@@ -1233,6 +1244,18 @@ func linkTuple(s *scan, n *nameInfo) (c candidate, ok bool) {
 	s.blanks()
 	c.class, c.rule = classStrong, "password"
 	return s.literal(c)
+}
+
+// userAnd reads a user and what stands behind it: credentials: admin / value.
+func (s *scan) userAnd(c candidate) (candidate, bool) {
+	for from := s.p; s.more() && s.p-from < maxName && (isAlnum(s.v[s.p]) || s.v[s.p] == '_' || s.v[s.p] == '@' || s.v[s.p] == '.'); {
+		s.p++
+	}
+	if s.short || !s.lit(" / ") && (s.short || !s.lit(":")) || !s.more() {
+		return c, false
+	}
+	c.at, c.class, c.rule, c.doubt = s.p, classStrong, "password", likely
+	return c, s.v[s.p] > ' '
 }
 
 // linkVendor reads a vendor's value behind the words that say what it is.
@@ -1294,7 +1317,12 @@ func linkBlank(s *scan, n *nameInfo) (c candidate, ok bool) {
 		return c, false
 	}
 	if bytes.IndexByte(s.v[n.start:n.end], '/') >= 0 || string(s.v[n.start:n.end]) == "PASS" {
-		return c, false // a path or a module, and its version; a test and its file
+		// Else a module and its version, a test and its file.
+		if s.v[n.start] != '/' || !n.firstOnLine(s.v) || s.blanks() == 0 || !s.more() || s.short {
+			return c, false
+		}
+		c.at, c.doubt = s.p, onlyLine
+		return c, true
 	}
 	bar := false
 	gap := s.blanks()
@@ -1832,6 +1860,48 @@ func linkCells(s *scan, n *nameInfo) (c candidate, ok bool) {
 	return c, true
 }
 
+// linkAnswer reads what a command prints whose line, behind a prompt, names a secret: it is alone
+// on the next line.
+func linkAnswer(s *scan, n *nameInfo) (c candidate, ok bool) {
+	if n.class != classStrong && n.class != classWeak && n.class != classKey || s.line < 0 || s.headers > 2 {
+		return c, false
+	}
+	line := s.v[s.line:n.start]
+	if len(line) < 2 || !isPrompt(line) {
+		return c, false
+	}
+	for s.more() && s.v[s.p] != '\n' {
+		if s.p-n.end > maxCommand || s.v[s.p] < ' ' && s.v[s.p] != '\r' {
+			return c, false
+		}
+		s.p++
+	}
+	if !s.lit("\n") || !s.more() {
+		return c, false
+	}
+	if bytes.Contains(line, []byte("git ")) || bytes.Contains(line, []byte("sum ")) {
+		return c, false // which print digests
+	}
+	c.at, c.doubt = s.p, lone
+	return c, s.v[s.p] > ' '
+}
+
+// isPrompt reports a prompt of a shell at the beginning of a line: $, #, >, anna@web:~$ and what
+// set -x prints.
+func isPrompt(line []byte) bool {
+	k := bytes.IndexByte(line[:min(len(line), maxName)], ' ')
+	if k <= 0 {
+		return false
+	}
+	switch line[k-1] {
+	case '$', '%', '>', '+':
+		return k == 1 || line[k-1] != '%' && (bytes.IndexByte(line[:k], '@') > 0 || bytes.IndexByte(line[:k], ':') > 0) || line[k-1] == '+'
+	case '#':
+		return k > 1 && bytes.IndexByte(line[:k], '@') > 0
+	}
+	return false
+}
+
 // linkComment reads the setting below a comment that names it.
 func linkComment(s *scan, n *nameInfo) (c candidate, ok bool) {
 	if n.class != classStrong && n.class != classWeak || s.line < 0 || n.start-s.line > maxDistance {
@@ -1877,7 +1947,7 @@ func linkCall(s *scan, n *nameInfo) (c candidate, ok bool) {
 	}
 	if s.lit("(") { // setName("value")
 		c, ok = s.literal(c)
-		c.doubt = likely
+		c.doubt, c.list = likely, true // changePassword("user", "value")
 		return c, ok
 	}
 	if s.lit("]"); s.short || !s.quote() || s.short {

@@ -434,7 +434,7 @@ func nameEnd(v []byte, ks int, kw string, vendor, eof bool) (int, string, outcom
 }
 
 // valueWords may follow the word that decides: DB_PASSWORD_VALUE, secretString, password_hash.
-var valueWords = [...]string{"value", "string", "plain", "text", "data", "hash", "sha256", "sha512", "md5", "hex"}
+var valueWords = [...]string{"value", "string", "str", "plain", "text", "data", "hash", "sha256", "sha512", "md5", "hex"}
 
 // hasBreak reports whether the name that goes on in b ends in it.
 func hasBreak(b []byte) bool {
