@@ -28,6 +28,7 @@ const (
 	formPairs               // the pairs of an object or a list
 	formBefore              // a field in front of the one that holds the name
 	formCells               // the further cells of a row
+	formBytes               // numbers of a byte each
 )
 
 // doubt is how much a value must look like a secret because of the way in which it is
@@ -788,6 +789,10 @@ func linkWrapped(s *scan, n *nameInfo) (c candidate, ok bool) {
 				continue
 			}
 			open := s.v[from : s.p-1]
+			if s.more() && isDigit(s.v[s.p]) && n.rule != "token" {
+				c.at, c.form, c.doubt = s.p, formBytes, likely
+				return c, true
+			}
 			c.list = len(open) == 0
 			s.groups()
 			s.space()

@@ -2,6 +2,7 @@ package filter
 
 import (
 	"bytes"
+	"math/bits"
 	"strconv"
 	"strings"
 )
@@ -35,6 +36,8 @@ func (e *engine) judgeValue(c *candidate, eof bool) verdict {
 		return e.judgeStdin(c, eof)
 	case formCells:
 		return e.judgeCells(c, eof)
+	case formBytes:
+		return e.judgeBytes(c, eof)
 	}
 	if v[p] == bs || v[p] == esc {
 		return verdict{} // such a byte left while it was not yet known to be visible
@@ -231,6 +234,44 @@ func (e *engine) judgeItem(c *candidate, eof bool) verdict {
 	r := e.judgeValue(&item, eof)
 	c.then = item.then
 	return r
+}
+
+// judgeBytes judges a key that is written as its bytes: [12, 144, …] as Go, JavaScript and JSON
+// print them, {0x0c, 0x90, …} as in C.
+func (e *engine) judgeBytes(c *candidate, eof bool) verdict {
+	const least, most = 16, 128
+	v, p, end := e.view.vis, c.at, c.at
+	numbers, distinct := 0, byteSet{}
+	for ; numbers <= most && p < len(v); numbers++ {
+		from := p
+		for p < len(v) && p-from < 4 && (sets[setXDigit].has(v[p]) || v[p] == 'x') {
+			p++
+		}
+		n, err := strconv.ParseUint(string(v[from:p]), 0, 8)
+		if p == len(v) || err != nil {
+			break
+		}
+		end = p
+		distinct[n>>6] |= 1 << (n & 63)
+		for from = p; p < len(v) && p-from < maxDistance && strings.IndexByte(", \n\t", v[p]) >= 0; {
+			p++
+		}
+		if p == from {
+			numbers++
+			break
+		}
+	}
+	if p == len(v) && !eof && numbers <= most {
+		return verdict{outcome: more, loose: numbers < 4}
+	}
+	kinds := 0
+	for _, w := range distinct {
+		kinds += bits.OnesCount64(w)
+	}
+	if numbers < least || numbers > most || kinds*4 < numbers*3 && kinds < least {
+		return verdict{}
+	}
+	return verdict{outcome: found, layer: layerContext, start: c.at, end: end, rule: c.rule}
 }
 
 // judgeNear judges a run of bytes.
