@@ -15,6 +15,8 @@ var arguments = [...]struct {
 	stdin stdin
 }{
 	{"htpasswd ", 0, 3, 'b', 0, false, likely, 0},
+	{"htpasswd ", 0, 2, 'n', 0, false, likely, 0},
+	{"openssl passwd ", 5, 1, 0, 0, false, piped, 0},
 	{"mosquitto_passwd ", 7, 3, 'b', 0, false, likely, 0},
 	{"net user ", 4, 2, 0, 0, false, likely, 0},
 	{"samba-tool user create ", 3, 2, 0, 0, false, likely, 0},
@@ -34,8 +36,8 @@ var arguments = [...]struct {
 	{"wandb login ", 2, 1, 0, 0, false, likely, 0},
 	{"cargo login ", 6, 1, 0, 0, false, likely, 0},
 	{"snyk auth ", 1, 1, 0, 0, false, likely, 0},
-	{"config http-basic.", 7, 3, 0, 0, false, likely, 0}, // of composer and poetry
-	{"config pypi-token.", 7, 2, 0, 0, false, likely, 0},
+	{"config ", 0, 2, 0, 0, false, piped, 0}, // of git, npm, composer, poetry, bundle
+	{"config ", 0, 3, 0, 0, false, piped, 0},
 	{"radtest ", 0, 2, 0, 0, false, likely, 0},
 	{"radtest ", 0, 5, 0, 0, false, likely, 0},
 	{"net use ", 4, 4, 0, 0, false, likely, 0},

@@ -47,6 +47,9 @@ var flags = [...]struct {
 	{" -X", "snmpget,snmpwalk,snmpset,snmpbulkwalk", false, true, 0},
 	{" /rp", "schtasks", false, true, 0},
 	{" -u", "lftp,open", false, true, ','},
+	{" -b", "curl", false, true, '='},
+	{" -hp", "rar", true, false, 0},
+	{" -t", "", false, true, 0},
 	{"\"-p", "", true, false, 0},
 	{"'-p", "", true, false, 0},
 	{" -pass", "", false, true, 0},
@@ -101,7 +104,7 @@ func (e *engine) readFlag(i int, flag string, eof bool) (candidate, outcome) {
 
 // passwordOptions are options that take a password in so many commands that a value which looks
 // like nothing else is one, whatever the command.
-var passwordOptions = [...]string{" -p", " -P", " -w", " -k", " -K", " -pw", " -pass", " -passwd", " /p", " /p:", " pass"}
+var passwordOptions = [...]string{" -p", " -P", " -w", " -k", " -K", " -pw", " -t", " -pass", " -passwd", " /p", " /p:", " pass"}
 
 // readOption reads the value of an option of a command that is not known, behind c.at, or of one
 // in a list of arguments that are in quotes.
@@ -140,11 +143,11 @@ func userBefore(v []byte, i int) bool {
 // commandMemo remembers which rows of flags have a command on the line, so far.
 type commandMemo struct {
 	at   int // read up to here
-	mask uint32
+	mask uint64
 }
 
 // commandsBefore returns the rows of flags whose command stands on the line left of i.
-func (e *engine) commandsBefore(i int) uint32 {
+func (e *engine) commandsBefore(i int) uint64 {
 	v, m := e.view.vis, &e.commands
 	from := max(0, i-maxCommand)
 	if m.at > from && m.at <= i {
@@ -191,7 +194,7 @@ func lineStart(v []byte, from, i int) int {
 // flagCommand is a command of flags and the rows that name it.
 type flagCommand struct {
 	name string
-	rows uint32
+	rows uint64
 }
 
 // flagCommands are the commands of flags by their first letter.

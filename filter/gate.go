@@ -120,6 +120,9 @@ func (s *Set) passes(val []byte, g gate) bool {
 		digits, _, _ := tally(val)
 		return len(val) >= 16 && digits >= 2 && !words && likelySecret(val, false) && !bytes.ContainsAny(val, "(){}[]<>;, :") && (g.quoted || !isCode(val))
 	case classWeak:
+		if len(val) < 24 && marked(val) {
+			return true
+		}
 		if len(val) < 12 && !chosen || len(val) < 8 || words || !g.quoted && (isCode(val) && !(chosen && numbered(val)) || bytes.ContainsAny(val, "(){}[]<>;,")) {
 			return false
 		}
@@ -141,6 +144,9 @@ func (s *Set) passes(val []byte, g gate) bool {
 // isRawKey reports a key of random bytes as clouds, Ceph and Fernet write them: padded base64.
 func isRawKey(val []byte) bool {
 	digits, upper, lower := tally(val)
+	if digits+upper+lower == len(val) {
+		return len(val) >= 32 && digits >= 3 && upper >= 3 && lower >= 3 && entropy(val) >= 4.2 && !readable(val)
+	}
 	return len(val) >= 40 && digits > 0 && upper > 0 && lower > 0 && val[len(val)-1] == '=' && unlikely(val) &&
 		(len(val) == 44 || !bytes.ContainsAny(val, "-_"))
 }

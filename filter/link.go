@@ -58,6 +58,8 @@ type candidate struct {
 	bare  bool // nothing but the vendor's word says what it is
 	early bool // the value may also stand behind this
 	list  bool // more of them follow
+	// bareItems says that they need no quotes
+	bareItems bool
 	// escaped says that the element around it is written with &lt;
 	escaped bool
 	rule    string
@@ -99,7 +101,7 @@ var links = [...]struct {
 	{linkPhrase, aBlank},                             // name for user x: value, name is value
 	{linkNextLine, anOperator | anOption},            // name:⏎  value, name = <<EOF⏎value
 	{linkBelow, aBreak | aBlank},                     // name⏎value, ==> name <==⏎value
-	{linkCell, aBracket},                             // <td>name</td><td>value
+	{linkCell, aBracket | aMark},                     // <td>name</td><td>value
 	{linkCall, aQuote | aMark},                       // find("name").fill("value")
 	{linkParent, anOperator},                         // names:⏎  - key: value
 	{linkAttributes, aTag},                           // <name attribute="x">value
@@ -799,7 +801,11 @@ func linkWrapped(s *scan, n *nameInfo) (c candidate, ok bool) {
 			if s.short {
 				return c, false
 			}
-			if c, ok = s.literal(c); !ok && !s.short && (string(open) == "Some" || string(open) == "Optional" || string(open) == "Just") {
+			if c, ok = s.literal(c); !ok && !s.short && len(open) == 0 && ch == '[' && last(s.v[n.start:n.end])|0x20 == 's' {
+				c.doubt, c.bareItems = likely, true // tokens: [value, value]
+				return c, s.more() && s.v[s.p] > ' '
+			}
+			if !ok && !s.short && (string(open) == "Some" || string(open) == "Optional" || string(open) == "Just") {
 				c.doubt, ok = likely, true
 			}
 			return c, ok
@@ -816,6 +822,8 @@ func linkWrapped(s *scan, n *nameInfo) (c candidate, ok bool) {
 	}
 	return c, false
 }
+
+func last(b []byte) byte { return b[len(b)-1] }
 
 // wraps reports what stands before a literal without a bracket: an address in a debugger, the
 // opening of a binary in Erlang, a constructor in Haskell or OCaml.
@@ -1323,7 +1331,7 @@ func linkBlank(s *scan, n *nameInfo) (c candidate, ok bool) {
 	}
 	if bytes.IndexByte(s.v[n.start:n.end], '/') >= 0 || string(s.v[n.start:n.end]) == "PASS" {
 		// Else a module and its version, a test and its file.
-		if s.v[n.start] != '/' || !n.firstOnLine(s.v) || s.blanks() == 0 || !s.more() || s.short {
+		if !(s.v[n.start] == '/' && n.firstOnLine(s.v)) && !definesBefore(s.v, n.start) || s.blanks() == 0 || !s.more() || s.short {
 			return c, false
 		}
 		c.at, c.doubt = s.p, onlyLine
@@ -1402,10 +1410,21 @@ func linkBlank(s *scan, n *nameInfo) (c candidate, ok bool) {
 // linkKind reads name KIND value: the type in a listing of the Windows registry, the kind of
 // a hash in a router's settings, the plugin of a grant in SQL.
 func linkKind(s *scan, n *nameInfo) (c candidate, ok bool) {
-	if n.class != classStrong && n.rule != "auth" || s.blanks() == 0 || !s.more() {
+	if n.class != classStrong && n.class != classKey && n.rule != "auth" || s.blanks() == 0 || !s.more() {
 		return c, false
 	}
 	from := s.p
+	if n.class == classKey { // authentication-key 1 md5 value
+		if !isDigit(s.v[s.p]) {
+			return c, false
+		}
+		s.p++
+		if s.blanks() == 0 || !s.lit("md5 ") && (s.short || !s.lit("sha ")) || !s.more() {
+			return c, false
+		}
+		c.at, c.class, c.rule, c.doubt = s.p, classStrong, "password", likely
+		return c, true
+	}
 	switch {
 	case n.rule == "identified":
 		if hasFold(s.v[s.p:], "with ") {
@@ -1506,7 +1525,7 @@ func barBefore(v []byte, i int) bool {
 
 // defines are the words before a name that is set to the value behind a space.
 var defines = [...]string{"env", "arg", "set", "setenv", "-gx", "-x", "-ux", "#define", "export", "setx", "define", "with", "config", "identified", "encrypted",
-	"set_header", "add_header", "header", "requestheader set"}
+	"put", "set_header", "add_header", "header", "requestheader set"}
 
 func definesBefore(v []byte, i int) bool {
 	t := bytes.TrimRight(v[max(0, i-maxName):i], " \t")
@@ -1806,13 +1825,17 @@ func linkCell(s *scan, n *nameInfo) (c candidate, ok bool) {
 	if label == 0 || s.v[label-1] != '>' || s.at() == '>' {
 		return c, false
 	}
-	for opened := false; s.p-n.end < maxSibling; {
+	colon := s.at() == ':'
+	if colon {
+		s.p++
+	}
+	for opened := colon; s.p-n.end < maxSibling; {
 		if s.space(); !s.more() || s.short {
 			return c, false
 		}
 		if s.v[s.p] != '<' {
 			c.at, c.form, c.doubt = s.p, formXML, likely
-			return c, opened
+			return c, opened && s.p > n.end+1
 		}
 		from := s.p + 1
 		for s.p < len(s.v) && s.p-from < maxName && s.v[s.p] != '>' {

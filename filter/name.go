@@ -91,6 +91,10 @@ var keywords = [...]keyword{
 	{"adminpw", 4, classStrong, true, true, "password", 0},
 	{"storepw", 4, classStrong, true, true, "password", 0},
 	{"dbpw", 0, classStrong, true, true, "password", 0},
+	{"_pw", 0, classStrong, true, true, "password", 0},
+	{"session_id", 6, classWeak, false, false, "cookie", 0},
+	{"_session", 0, classWeak, true, false, "cookie", 0},
+	{"cookies", 3, classWeak, true, false, "cookie", 0},
 	{"jsessionid", 0, classWeak, false, false, "cookie", 0},
 	{"phpsessid", 2, classWeak, false, false, "cookie", 0},
 	{"sessionid", 6, classWeak, false, false, "cookie", 0},
@@ -149,7 +153,7 @@ var qualifiers = [...]struct {
 		classNone, ""},
 	{"key", "api app application", classStrong, "api-key"},
 	{"key", "private secret access account shared signing encryption master storage preshared license security deploy service admin unseal " +
-		"recovery client consumer session decryption validation management auth role write read ingest server machine", classStrong, "secret-key"},
+		"recovery client consumer setup activation product subscription registration enrollment join pairing stream ingestion system function functions session decryption validation management auth role write read ingest server machine", classStrong, "secret-key"},
 	{"token", "access auth refresh session api", classStrong, "token"},
 	{"token", "pad eos bos unk mask stop prompt completion total input output max cls sep next page continuation num sync delta cursor pagination " +
 		"scroll resume starting marker special max_new num_new shift cached reasoning per end start",

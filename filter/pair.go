@@ -72,7 +72,7 @@ func (e *engine) judgePair(c *candidate, eof bool) verdict {
 	if c.then = s.p; quoted && s.more() && s.v[s.p] != '\n' {
 		c.then++
 	}
-	says := hasFold(key, "key") && len(key) <= len("key1") || len(key) == len("value") && hasFold(key, "value")
+	says := hasFold(key, "key") && len(key) <= len("key1") || hasFoldSuffix(key, "value") && len(key) <= len("x_value")
 	if !says && (c.row.kind != anyKey || endsInAny(key, notSecrets)) ||
 		!e.set.passes(val, gate{class: c.class, doubt: c.doubt, rule: c.rule, quoted: quoted}) {
 		return verdict{}

@@ -226,7 +226,7 @@ func (e *engine) judgeItem(c *candidate, eof bool) verdict {
 	if s.short || !s.more() {
 		return undecided(eof, true)
 	}
-	if !dash && !(comma && quoted) {
+	if !dash && !(comma && (quoted || c.bareItems)) {
 		return verdict{}
 	}
 	item := *c
@@ -377,6 +377,18 @@ var marks = [...]string{"&gt;", "!!str ", "!!binary ", "** "}
 
 // skipMark skips a mark at p and the blanks behind it.
 func skipMark(v []byte, p int, eof bool) (int, outcome) {
+	if v[p] == '&' && p+1 < len(v) && isAlpha(v[p+1]) { // an anchor in YAML
+		q := p + 1
+		for q < len(v) && q-p < 24 && isIdent(v[q]) {
+			q++
+		}
+		if q == len(v) && !eof {
+			return p, more
+		}
+		if q < len(v) && v[q] == ' ' {
+			return q + 1, found
+		}
+	}
 	for _, m := range &marks {
 		n := min(len(m), len(v)-p)
 		if string(v[p:p+n]) != m[:n] || n < len(m) && eof {
