@@ -24,6 +24,7 @@ const (
 	byWords                // words between any blanks, below a comment
 	byKey                  // pairs, of which one is called key, value or the like
 	anyKey                 // pairs, whatever their keys
+	jwkKey                 // pairs, of which those of a private key count
 )
 
 // maxHeader bounds the line that may be the header of a table.
@@ -90,7 +91,7 @@ func linkHeader(s *scan, n *nameInfo) (c candidate, ok bool) {
 	}
 	next := v[s.p]
 	ends := next == '\n' || next == '\r'
-	left = bytes.TrimRight(left, "\"`*")
+	left = bytes.TrimRight(left, "\"`*@")
 	bars := countBars(left)
 	if len(left) > 0 && left[0] == '#' && gap > 0 && !ends && len(bytes.Fields(left)) < maxHeaderNames && isBlank(left[len(left)-1]) && titles(left[1:], true) {
 		c.row = column{kind: byWords, at: uint16(len(bytes.Fields(left[1:])))}

@@ -86,7 +86,7 @@ var arguments = [...]struct {
 	{"Key Content            : ", 2, 1, 0, 0, false, likely, 0}, // of netsh
 	{"New value: ", 2, 1, 0, 0, false, likely, 0},               // of elasticsearch-reset-password
 	{"WPA;P:", 2, 1, 0, 0, false, likely, 0},                    // in the QR code of a network
-	{"\"d\":\"", 0, 1, 0, 0, false, random, 0},                  // of a JWK
+	{"\"d\":\"", 0, 1, 0, 0, false, random, 0},                  // of a JWK, in front of its type
 	{"\"d\": \"", 0, 1, 0, 0, false, random, 0},
 	{"echo ", 0, 1, 0, 0, false, likely, stdinBehind},
 	{"printf ", 3, 2, 0, 0, false, likely, stdinBehind},

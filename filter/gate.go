@@ -85,7 +85,7 @@ func (s *Set) passes(val []byte, g gate) bool {
 			}
 			break
 		}
-		if digits < 2 || upper < 2 || lower < 2 || digits+upper+lower < len(val)-4 || len(val) < minNear || entropy(val) < 3.6 || readable(val) {
+		if digits < 2 || upper < 2 || lower < 2 || digits+upper+lower < len(val)-4 && g.rule != "jwk" || len(val) < minNear || entropy(val) < 3.6 || readable(val) {
 			return false
 		}
 	case piped:
@@ -95,14 +95,14 @@ func (s *Set) passes(val []byte, g gate) bool {
 		}
 	case lone:
 		digits, upper, lower := tally(val)
-		if chosen && numbered(val) && !wordy(val) {
+		if chosen && numbered(val) && !wordy(val) || marked(val) {
 			break
 		}
 		if digits < 2 || readable(val) || !likelySecret(val, chosen) || isCode(val) || !(upper > 0 && lower > 0) && !isHex(val) && !bytes.ContainsAny(val, "!#?*%&^~") {
 			return false
 		}
 	case unsure, onlyLine:
-		if len(val) < 10 && !chosen || bytes.IndexByte(val, ' ') >= 0 || !likelySecret(val, chosen) || isCode(val) || !chosen && !unlikely(val) && !(isHex(val) && len(val) >= 32) {
+		if len(val) < 10 && !chosen || bytes.IndexByte(val, ' ') >= 0 || !likelySecret(val, chosen) || isCode(val) && !(chosen && numbered(val)) || !chosen && !unlikely(val) && !(isHex(val) && len(val) >= 32) {
 			return false
 		}
 	}

@@ -254,6 +254,15 @@ func (e *engine) announce(i int, ent *entry, eof, paid bool) {
 			e.schedule(candidate{at: i + len(ent.text), form: formData, class: classStrong, rule: "kubernetes-secret"})
 		}
 		return
+	case eKeyType:
+		s := scan{v: v, p: i + len(ent.text), eof: eof}
+		s.blanks()
+		if s.quote() && s.word(8) && s.quote() && !s.short {
+			e.schedule(candidate{at: s.p, form: formPairs, class: classStrong, doubt: random, rule: "jwk", row: column{kind: jwkKey, sep: ','}, number: 1})
+		} else if s.short {
+			e.wait(i, ent, true)
+		}
+		return
 	case eFlag:
 		c, o := e.readFlag(i, ent.text, eof)
 		if o == found {
@@ -425,6 +434,15 @@ func (s *scan) lit(text string) bool {
 	}
 	s.p += n
 	return true
+}
+
+// word skips letters, digits and dashes, at most so many, and reports whether there were any.
+func (s *scan) word(most int) bool {
+	from := s.p
+	for s.more() && s.p-from < most && (isAlnum(s.v[s.p]) || s.v[s.p] == '-' || s.v[s.p] == '_') {
+		s.p++
+	}
+	return s.p > from
 }
 
 // blanks skips spaces and tabs, encoded ones too, and reports how many bytes.
@@ -1547,6 +1565,14 @@ func linkPhrase(s *scan, n *nameInfo) (c candidate, ok bool) {
 		return c, false
 	}
 	from := s.p
+	if s.colonEnds() { // Copy the token below:⏎value
+		c.at, c.doubt = s.p, lone
+		return c, true
+	}
+	if s.short {
+		return c, false
+	}
+	s.p = from
 	switch ch := s.v[from]; ch | 0x20 {
 	case 'i', 'w', 's', 'v', 'c', 'f', 'o', 't':
 	default:
@@ -1599,6 +1625,29 @@ func linkPhrase(s *scan, n *nameInfo) (c candidate, ok bool) {
 		return c, false
 	}
 	return s.behindPhrase(c, from)
+}
+
+// colonEnds skips words to a colon at the end of the line, and the white space behind it.
+func (s *scan) colonEnds() bool {
+	for from := s.p; s.p-from < 60; s.p++ {
+		if !s.more() {
+			return false
+		}
+		if ch := s.v[s.p]; ch == ':' {
+			break
+		} else if !isAlpha(ch) && ch != ' ' && ch != ',' && ch != '\'' && ch != '(' && ch != ')' {
+			return false
+		}
+	}
+	if !s.lit(":") {
+		return false
+	}
+	s.lit("\r")
+	if !s.more() || s.short || s.v[s.p] != '\n' {
+		return false
+	}
+	lines := s.space()
+	return lines <= 2 && s.more() && !s.short
 }
 
 // at returns the byte at p, or 0.
@@ -1755,6 +1804,14 @@ func linkBelow(s *scan, n *nameInfo) (c candidate, ok bool) {
 	if lines := s.space(); lines != 1 || !s.more() || s.short {
 		return c, false
 	}
+	if from := s.p; s.v[s.p] == '-' || s.v[s.p] == '=' { // the rule below the title of a column
+		for s.more() && s.v[s.p] == s.v[from] {
+			s.p++
+		}
+		if s.p-from < 3 || s.space() != 1 || !s.more() || s.short {
+			return c, false
+		}
+	}
 	if s.v[s.p] == '\'' || s.v[s.p] == '"' {
 		return s.literal(c)
 	}
@@ -1766,6 +1823,8 @@ func linkBelow(s *scan, n *nameInfo) (c candidate, ok bool) {
 func headsLine(left []byte) bool {
 	switch {
 	case len(left) == 0, string(left) == "==>", string(left) == "#":
+		return true
+	case isUpper(left[0]) && len(left) < 24 && letters(bytes.ReplaceAll(left, []byte(" "), nil)): // Bot token
 		return true
 	case left[0] == '$' || left[0] == '#' || left[0] == '+':
 		return bytes.HasSuffix(left, []byte("cat"))
@@ -1911,6 +1970,11 @@ func linkAnswer(s *scan, n *nameInfo) (c candidate, ok bool) {
 		return c, false // which print digests
 	}
 	c.at, c.doubt = s.p, lone
+	if from := s.p; s.word(32) && s.lit(":") && s.more() && s.v[s.p] > ' ' { // bob:value, of a file of passwords
+		c.at, c.doubt = s.p, piped
+	} else if s.p = from; s.short {
+		return c, false
+	}
 	return c, s.v[s.p] > ' '
 }
 

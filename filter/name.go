@@ -385,6 +385,9 @@ func nameEnd(v []byte, ks int, kw string, vendor, eof bool) (int, string, outcom
 	}
 	// The name may go on: key_base, a number, or another word, which decides then.
 	base := ""
+	if kw == "keys" && end < len(v) && v[end] == '_' && hasFold(v[end:], "_b64") {
+		end += len("_b64")
+	}
 	if kw == "key" && end < len(v) && strings.IndexByte("_-bBdDmM", v[end]) >= 0 {
 		for _, suffix := range [...]string{"_base", "-base", "base", "_data", "-data", "data", "material", "_pem", "_b64", "_base64"} {
 			if hasFold(v[end:], suffix) {

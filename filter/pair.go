@@ -3,6 +3,9 @@ package filter
 // A pair is a key, a sign and a value. Here are the forms in which the name that says what the
 // value is stands elsewhere: above the object or list, or in the field behind the value.
 
+// privateParts are the fields of a JWK that are the private key: RFC 7518.
+var privateParts = [...]string{"d", "p", "q", "dp", "dq", "qi", "k"}
+
 // notSecrets are keys of pairs that say where a secret is, or whose.
 const notSecrets = "name names id ids namespace type kind path file url uri host endpoint created updated expires version ref hash digest count provider source image tag label description arn issuer " +
 	"alg algorithm use crv kty kid format policy mode role scope scopes user username owner store class method"
@@ -58,7 +61,7 @@ func (e *engine) judgePair(c *candidate, eof bool) verdict {
 		s.p = start
 	}
 	from = s.p
-	for s.more() && s.p-from < maxJudged && s.v[s.p] >= ' ' && s.v[s.p] != '"' && s.v[s.p] != '\'' && s.v[s.p] != '\\' && (quoted || s.v[s.p] != ' ' && s.v[s.p] != ',') {
+	for s.more() && s.p-from < maxValue && s.v[s.p] >= ' ' && s.v[s.p] != '"' && s.v[s.p] != '\'' && s.v[s.p] != '\\' && (quoted || s.v[s.p] != ' ' && s.v[s.p] != ',') {
 		s.p++
 	}
 	val := s.v[from:s.p]
@@ -72,7 +75,13 @@ func (e *engine) judgePair(c *candidate, eof bool) verdict {
 	if c.then = s.p; quoted && s.more() && s.v[s.p] != '\n' {
 		c.then++
 	}
-	says := hasFold(key, "key") && len(key) <= len("key1") || hasFoldSuffix(key, "value") && len(key) <= len("x_value")
+	if c.row.kind == jwkKey {
+		if !isOneOf(key, privateParts[:]) || !e.set.passes(val, gate{class: c.class, doubt: c.doubt, rule: c.rule, quoted: quoted}) {
+			return verdict{}
+		}
+		return verdict{outcome: found, layer: layerContext, start: from, end: from + len(val), rule: c.rule}
+	}
+	says := string(key) == "S" || hasFold(key, "key") && len(key) <= len("key1") || hasFoldSuffix(key, "value") && len(key) <= len("x_value")
 	if !says && (c.row.kind != anyKey || endsInAny(key, notSecrets)) ||
 		!e.set.passes(val, gate{class: c.class, doubt: c.doubt, rule: c.rule, quoted: quoted}) {
 		return verdict{}

@@ -93,6 +93,12 @@ func (e *engine) judgeValue(c *candidate, eof bool) verdict {
 	if c.doubt == literal && quote == 0 && f != formEncoded {
 		return verdict{}
 	}
+	if f == formPlain && quote == 0 && c.doubt < random && (v[p] == '[' || v[p] == '<' || v[p] == '(') { // in brackets, as logs print it
+		if p++; p == len(v) {
+			return undecided(eof, true)
+		}
+		c.doubt = piped
+	}
 	g := gate{class: c.class, quoted: quote != 0 || f == formEncoded || f == formXML || c.word, opened: quote != 0, doubt: c.doubt, rule: c.rule}
 	if f != formUser && f != formXML {
 		if o := e.namesValue(p, eof); o != no {
