@@ -114,6 +114,7 @@ var links = [...]struct {
 	{linkHeader, aGap | aQuote | aBreak | aMark},     // a column below name
 	{linkCells, aBlank},                              // name  cell  value
 	{linkComment, aBlank | aBreak | aMark | aRemark}, // # … name …⏎setting = value
+	{linkPath, aMark},                                // …/name/value
 	{linkAnswer, ^follows(0)},                        // $ command … name …⏎value
 }
 
@@ -178,7 +179,7 @@ func (s *scan) leadOf(n *nameInfo) follows {
 			f |= aParen
 		case '*': // bold, in Markdown
 			f |= aQuote
-		case ',', ';', '|', ':', '?', '!', '[', '{', 0xe2, 0xc2:
+		case ',', ';', '|', ':', '?', '!', '[', '{', '/', 0xe2, 0xc2:
 			f |= aMark
 		}
 	} else {
@@ -893,7 +894,12 @@ func linkPair(s *scan, n *nameInfo) (c candidate, ok bool) {
 		return s.literal(c)
 	}
 	if s.v[open] == ':' && open > 0 {
-		open--
+		if open--; isBlank(s.v[open]) && s.lit(",") { // set :name, "value"
+			s.blanks()
+			c, ok = s.literal(c)
+			c.doubt = likely
+			return c, ok
+		}
 	}
 	if s.v[open] != '{' && s.v[open] != '(' || !s.lit(",") {
 		return c, false
@@ -1389,6 +1395,8 @@ func linkBlank(s *scan, n *nameInfo) (c candidate, ok bool) {
 		}
 	case n.rule == "password" && inNetrc(s.v, n.start):
 		c.doubt = likely
+	case first && n.class == classWeak && s.quoted():
+		c.doubt = likely // of a language of its own, such as those in Ruby
 	case first && n.class != classStrong && n.class != classExtra && (isVariable(s.v[n.start:n.end]) || n.rule == "password" && isUpper(s.v[n.start])):
 		c.doubt = onlyLine // what env prints in fish, a setting of its own
 	case n.class != classStrong && n.class != classExtra && (n.rule != "password" || !first && !definesBefore(s.v, n.start) || n.end-n.start <= len("pass")): // requirepass
@@ -1421,7 +1429,7 @@ func linkBlank(s *scan, n *nameInfo) (c candidate, ok bool) {
 			return c, false
 		}
 	}
-	c.at = s.p
+	c.at, c.list = s.p, s.quoted() // name "user", "value"
 	return c, true
 }
 
@@ -2067,15 +2075,25 @@ func linkCall(s *scan, n *nameInfo) (c candidate, ok bool) {
 
 // linkSession reads the command PASS of FTP, POP3 and IRC, behind the line with the user.
 func linkSession(s *scan, n *nameInfo) (c candidate, ok bool) {
-	if string(s.v[n.start:n.end]) != "PASS" || !n.firstOnLine(s.v) || !s.lit(" ") || !s.more() {
+	if string(s.v[n.start:n.end]) != "PASS" || s.line < 0 || !s.lit(" ") || !s.more() {
+		return c, false
+	}
+	left := bytes.TrimRight(s.v[s.line:n.start], " ->:")
+	if len(left) > 1 || len(left) == 1 && left[0] != 'C' { // C: PASS, ---> PASS
 		return c, false
 	}
 	before := s.v[max(0, n.start-200):n.start]
-	if bytes.LastIndex(before, []byte("USER ")) < 0 && bytes.LastIndex(before, []byte("NICK ")) < 0 {
-		return c, false
-	}
 	c.at, c.class, c.rule, c.doubt = s.p, classStrong, "password", onlyLine
+	if bytes.LastIndex(before, []byte("USER ")) < 0 && bytes.LastIndex(before, []byte("NICK ")) < 0 {
+		c.doubt = lone
+	}
 	return c, true
+}
+
+// linkPath reads the step of a path behind one that says what it is: /reset-password/value.
+func linkPath(s *scan, n *nameInfo) (c candidate, ok bool) {
+	c.at, c.form, c.doubt, c.word = s.p+1, formNear, random, true
+	return c, s.lit("/") && (n.class == classStrong || n.class == classWeak)
 }
 
 // maxSlashes is the deepest nesting of quotes that is followed.

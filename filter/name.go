@@ -57,7 +57,7 @@ var keywords = [...]keyword{
 	{"rootpw", 2, classStrong, true, true, "password", 0},
 	{"authtok", 2, classStrong, true, true, "password", 0},
 	{"securestring", 3, classStrong, true, true, "password", 0},
-	{"community", 2, classWeak, false, true, "password", 0}, // mmu: of SNMP
+	{"community", 2, classWeak, true, true, "password", 0},  // mmu: of SNMP
 	{"passcode", 3, classStrong, true, true, "password", 0}, // sco
 	{"passwort", 2, classStrong, true, true, "password", anywhere},
 	{"passwordsalt", 7, classStrong, true, false, "secret", 0},
@@ -431,7 +431,20 @@ func nameEnd(v []byte, ks int, kw string, vendor, eof bool) (int, string, outcom
 	if !eof && (p >= len(v) || v[p] == '_' && len(v)-p < len("_string")) {
 		return 0, "", more
 	}
-	if p < len(v) && (v[p] == '_' || v[p] == '-' || v[p] == '/' || v[p] == '.' && p+1 < len(v) && isIdent(v[p+1]) && v[p+1] != '.') {
+	if p < len(v) && v[p] == '/' {
+		q := p + 1
+		for q < len(v) && q-p <= minNear && (isAlnum(v[q]) || v[q] == '-' || v[q] == '_') {
+			q++
+		}
+		switch {
+		case q-p > minNear:
+			return p, base, found // linkPath
+		case q == len(v) && !eof:
+			return 0, "", more
+		}
+		return 0, "", no
+	}
+	if p < len(v) && (v[p] == '_' || v[p] == '-' || v[p] == '.' && p+1 < len(v) && isIdent(v[p+1]) && v[p+1] != '.') {
 		return 0, "", no
 	}
 	if p < len(v) && v[p] == '.' && p+1 == len(v) && !eof {

@@ -97,7 +97,9 @@ func (e *engine) judgeValue(c *candidate, eof bool) verdict {
 		if p++; p == len(v) {
 			return undecided(eof, true)
 		}
-		c.doubt = piped
+		if c.doubt = likely; v[p-1] == '<' {
+			c.doubt = piped
+		}
 	}
 	g := gate{class: c.class, quoted: quote != 0 || f == formEncoded || f == formXML || c.word, opened: quote != 0, doubt: c.doubt, rule: c.rule}
 	if f != formUser && f != formXML {
@@ -227,6 +229,11 @@ func (e *engine) judgeItem(c *candidate, eof bool) verdict {
 		s.p++
 	}
 	lines := s.space()
+	if s.at() == '$' { // $2 = 'value'
+		s.p++
+		s.word(2)
+		s.lit(" = ")
+	}
 	dash := !comma && lines == 1 && s.v[s.p-1] == ' ' && s.lit("- ")
 	quoted := s.quoted()
 	if s.short || !s.more() {
@@ -303,7 +310,7 @@ func (e *engine) judgeNear(c *candidate, eof bool) verdict {
 	if q+1 == len(v) && !eof && strings.IndexByte(":./@", v[q]) >= 0 {
 		return verdict{outcome: more, loose: !unlikely(val)} // what follows decides whether it ends here
 	}
-	if len(val) < leastNear(c.rule) || len(val) >= maxJudged || p > 0 && strings.IndexByte(":./@", v[p-1]) >= 0 || q < len(v) && strings.IndexByte(":./@", v[q]) >= 0 && q+1 < len(v) && v[q+1] > ' ' ||
+	if len(val) < leastNear(c.rule) || len(val) >= maxJudged || !c.word && p > 0 && strings.IndexByte(":./@", v[p-1]) >= 0 || !c.word && q < len(v) && strings.IndexByte(":./@", v[q]) >= 0 && q+1 < len(v) && v[q+1] > ' ' ||
 		!e.set.passes(val, gate{class: c.class, doubt: c.doubt, rule: c.rule}) {
 		return verdict{}
 	}
