@@ -102,6 +102,7 @@ var arguments = [...]struct {
 	{"WPA;P:", 2, 1, 0, 0, false, likely, 0},                    // in the QR code of a network
 	{"\"d\":\"", 0, 1, 0, 0, false, random, 0},                  // of a JWK, in front of its type
 	{"\"d\": \"", 0, 1, 0, 0, false, random, 0},
+	{"AKIA", 0, 1, 0, ':', false, random, 0}, // ID:SECRET
 	{"echo ", 0, 1, 0, 0, false, likely, stdinBehind},
 	{"printf ", 3, 2, 0, 0, false, likely, stdinBehind},
 	{"<<< ", 0, 1, 0, 0, false, likely, stdinBefore},

@@ -71,8 +71,20 @@ func (e *engine) readFlag(i int, flag string, eof bool) (candidate, outcome) {
 	if flag[0] == ':' {
 		return pgpassLine(v, i, flag)
 	}
-	if i == 0 || v[p] == '-' || v[p] == '=' {
+	if i == 0 || v[p] == '-' {
 		return candidate{}, no
+	}
+	if v[p] == '=' { // -k=value
+		if flag[0] != ' ' {
+			return candidate{}, no
+		}
+		if p++; p >= len(v) {
+			if eof {
+				return candidate{}, no
+			}
+			return candidate{}, more
+		}
+		return e.readOption(candidate{at: p, class: classStrong, rule: "password", noTag: true, word: true}, i, flag, false, false, eof)
 	}
 	mask := e.commandsBefore(i)
 	c := candidate{at: p, class: classStrong, rule: "password", noTag: true, word: true}

@@ -118,6 +118,9 @@ func (s *Set) passes(val []byte, g gate) bool {
 		return isRawKey(val)
 	case classKey:
 		digits, _, _ := tally(val)
+		if chosen && len(val) < 24 && marked(val) {
+			return true
+		}
 		return len(val) >= 16 && digits >= 2 && !words && likelySecret(val, false) && !bytes.ContainsAny(val, "(){}[]<>;, :") && (g.quoted || !isCode(val))
 	case classWeak:
 		if len(val) < 24 && marked(val) {

@@ -1140,8 +1140,14 @@ func linkSibling(s *scan, n *nameInfo) (c candidate, ok bool) {
 	case quoted:
 		// "NAME": {…, and "NAME", … or name="NAME" value=
 		s.blanks()
+		if from := s.p; s.lit("\"") && s.word(maxName) && s.lit("\"") { // resource "NAME" "name" {
+			s.blanks()
+		} else if !s.short {
+			s.p = from
+		}
 		if s.lit("{") { // variable "NAME" {
 			object = true
+			limit += maxSibling
 		} else if s.lit(":") {
 			s.blanks()
 			if object = s.lit("{"); !object {
@@ -1161,8 +1167,8 @@ func linkSibling(s *scan, n *nameInfo) (c candidate, ok bool) {
 	if s.short {
 		return c, false
 	}
-	for fields := 0; fields < 6 && s.p < limit; fields++ {
-		if s.space() > 2 {
+	for fields := 0; fields < 6 || object && fields < 12; fields++ {
+		if s.p >= limit || s.space() > 2 {
 			return c, false
 		}
 		for s.more() && (s.v[s.p] == ',' || s.v[s.p] == '<' || s.v[s.p] == '>' && n.attribute(s.v)) {
@@ -1207,7 +1213,7 @@ func linkSibling(s *scan, n *nameInfo) (c candidate, ok bool) {
 		}
 		// Another field: skip its scalar, or its empty list.
 		s.blanks()
-		if s.lit("{}") || s.lit("[]") {
+		if s.lit("{}") || s.lit("[]") || s.lit("(sensitive value)") {
 			continue
 		}
 		if !s.scalar(limit) {

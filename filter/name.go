@@ -431,6 +431,18 @@ func nameEnd(v []byte, ks int, kw string, vendor, eof bool) (int, string, outcom
 	if !eof && (p >= len(v) || v[p] == '_' && len(v)-p < len("_string")) {
 		return 0, "", more
 	}
+	if p < len(v) && v[p] == '.' { // of an object: random_password.db.result
+		q := p + 1
+		for q < len(v) && q-p < 40 && isIdent(v[q]) && v[q] != '/' {
+			q++
+		}
+		if q == len(v) && !eof && q-p < 40 {
+			return 0, "", more
+		}
+		if t := v[p:q]; bytes.HasSuffix(t, []byte(".result")) || bytes.HasSuffix(t, []byte(".value")) || bytes.HasSuffix(t, []byte(".plaintext")) {
+			return q, base, found
+		}
+	}
 	if p < len(v) && v[p] == '/' {
 		q := p + 1
 		for q < len(v) && q-p <= minNear && (isAlnum(v[q]) || v[q] == '-' || v[q] == '_') {

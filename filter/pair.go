@@ -105,6 +105,7 @@ func (e *engine) readField(i int, text string, eof bool) (candidate, outcome) {
 		}
 		s.p++
 	}
+	bare := text[0] == '-' // an item of a list in YAML
 	if text[len(text)-1] != '"' {
 		s.blanks()
 		s.lit("\"")
@@ -112,7 +113,7 @@ func (e *engine) readField(i int, text string, eof bool) (candidate, outcome) {
 	if s.short {
 		return candidate{}, more
 	}
-	if s.p == 0 || s.v[s.p-1] != '"' {
+	if s.p == 0 || s.v[s.p-1] != '"' && !bare {
 		return candidate{}, no
 	}
 	return candidate{at: s.p, form: formBefore, class: classWeak, doubt: likely, rule: "secret"}, found
@@ -135,10 +136,13 @@ func (e *engine) judgeBefore(c *candidate, eof bool) verdict {
 	if s.short {
 		return verdict{outcome: more, loose: len(val) < loosePrefix || !unlikely(val)}
 	}
-	if len(val) < 8 || s.at() != '"' || !likelySecret(val, true) {
+	if len(val) < 8 || s.at() != '"' && s.at() != '\n' || !likelySecret(val, true) {
 		return verdict{}
 	}
 	end := s.p
+	if s.v[s.p] == '\n' {
+		s.p-- // no quote to pass over
+	}
 	if len(val) == rawAccountKey && isRawKey(val) {
 		return verdict{outcome: found, layer: layerContext, start: c.at, end: end, rule: c.rule}
 	}
