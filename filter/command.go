@@ -194,6 +194,9 @@ func (e *engine) readArgument(k, i int, eof bool) (candidate, outcome) {
 	}
 	s := scan{v: e.view.vis, p: i + len(row.text), eof: eof}
 	c := candidate{class: classStrong, doubt: row.doubt, rule: "password", noTag: true, word: true}
+	if row.doubt == random {
+		c.rule, c.noTag = "secret-key", false
+	}
 	if last := row.text[len(row.text)-1]; last == '"' || last == '\'' {
 		s.p-- // the quote is part of the argument
 	}

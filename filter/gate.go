@@ -80,17 +80,17 @@ func (s *Set) passes(val []byte, g gate) bool {
 	case random:
 		digits, upper, lower := tally(val)
 		if len(val) < minNear && chosen {
-			if digits < 2 || upper == 0 || lower == 0 || digits+upper+lower < len(val)-2 || !likelySecret(val, false) || isCode(val) {
+			if digits < 2 || upper == 0 || lower == 0 || digits+upper+lower < len(val)-2 || bytes.IndexByte(val, ' ') >= 0 || !likelySecret(val, false) || isCode(val) {
 				return false
 			}
 			break
 		}
-		if digits < 2 || upper < 2 || lower < 2 || digits+upper+lower < len(val)-4 && g.rule != "jwk" || len(val) < minNear || entropy(val) < 3.6 || readable(val) {
+		if digits < 2 || upper < 2 || lower < 2 || digits+upper+lower < len(val)-4 && !g.quoted || len(val) < minNear || entropy(val) < 3.6 || readable(val) {
 			return false
 		}
 	case piped:
 		digits, upper, lower := tally(val)
-		if !chosenLike(val) || isCode(val) || digits < 2 || !(upper > 0 && lower > 0) && !bytes.ContainsAny(val, "!#?*%&^~") {
+		if !chosenLike(val) || isCode(val) || digits < 2 || len(val) > 64 || bytes.ContainsAny(val, "/,") || !(upper > 0 && lower > 0) && !bytes.ContainsAny(val, "!#?*%&^~") {
 			return false
 		}
 	case lone:

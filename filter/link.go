@@ -114,6 +114,7 @@ var links = [...]struct {
 	{linkHeader, aGap | aQuote | aBreak | aMark},     // a column below name
 	{linkCells, aBlank},                              // name  cell  value
 	{linkComment, aBlank | aBreak | aMark | aRemark}, // # … name …⏎setting = value
+	{linkEnd, aBlank},                                // name … :⏎value
 	{linkPath, aMark},                                // …/name/value
 	{linkAnswer, ^follows(0)},                        // $ command … name …⏎value
 }
@@ -1275,8 +1276,11 @@ func linkTuple(s *scan, n *nameInfo) (c candidate, ok bool) {
 	if !s.led() {
 		return c, false
 	}
-	if !s.lit("(") && (!s.lit("[") || s.at() == '(' && !s.lit("(")) || !s.quote() {
+	if ch := s.at(); ch != '(' && ch != '[' {
 		return s.userAnd(c)
+	}
+	if !s.lit("(") && (!s.lit("[") || s.at() == '(' && !s.lit("(")) || !s.quote() {
+		return c, false
 	}
 	for from := s.p; s.more() && s.p-from < maxName && (isIdent(s.v[s.p]) || s.v[s.p] == '@'); {
 		s.p++
@@ -1579,14 +1583,6 @@ func linkPhrase(s *scan, n *nameInfo) (c candidate, ok bool) {
 		return c, false
 	}
 	from := s.p
-	if s.colonEnds() { // Copy the token below:⏎value
-		c.at, c.doubt = s.p, lone
-		return c, true
-	}
-	if s.short {
-		return c, false
-	}
-	s.p = from
 	switch ch := s.v[from]; ch | 0x20 {
 	case 'i', 'w', 's', 'v', 'c', 'f', 'o', 't':
 	default:
@@ -1639,6 +1635,15 @@ func linkPhrase(s *scan, n *nameInfo) (c candidate, ok bool) {
 		return c, false
 	}
 	return s.behindPhrase(c, from)
+}
+
+// linkEnd reads the value below a sentence that ends in a colon: Copy the token below:⏎value.
+func linkEnd(s *scan, n *nameInfo) (c candidate, ok bool) {
+	if n.class != classStrong && n.class != classWeak || n.option(s.v) || !s.lit(" ") || !s.colonEnds() {
+		return c, false
+	}
+	c.at, c.doubt = s.p, lone
+	return c, true
 }
 
 // colonEnds skips words to a colon at the end of the line, and the white space behind it.
@@ -1984,11 +1989,6 @@ func linkAnswer(s *scan, n *nameInfo) (c candidate, ok bool) {
 		return c, false // which print digests
 	}
 	c.at, c.doubt = s.p, lone
-	if from := s.p; s.word(32) && s.lit(":") && s.more() && s.v[s.p] > ' ' { // bob:value, of a file of passwords
-		c.at, c.doubt = s.p, piped
-	} else if s.p = from; s.short {
-		return c, false
-	}
 	return c, s.v[s.p] > ' '
 }
 

@@ -92,7 +92,6 @@ var keywords = [...]keyword{
 	{"storepw", 4, classStrong, true, true, "password", 0},
 	{"dbpw", 0, classStrong, true, true, "password", 0},
 	{"_pw", 0, classStrong, true, true, "password", 0},
-	{"session_id", 6, classWeak, false, false, "cookie", 0},
 	{"_session", 0, classWeak, true, false, "cookie", 0},
 	{"cookies", 3, classWeak, true, false, "cookie", 0},
 	{"jsessionid", 0, classWeak, false, false, "cookie", 0},

@@ -266,6 +266,9 @@ func (e *engine) judgeBytes(c *candidate, eof bool) verdict {
 		}
 		end = p
 		distinct[n>>6] |= 1 << (n & 63)
+		if v[p] == ',' && v[c.at-1] == '[' {
+			return verdict{} // JSON, whose numbers stay
+		}
 		for from = p; p < len(v) && p-from < maxDistance && strings.IndexByte(", \n\t", v[p]) >= 0; {
 			p++
 		}
@@ -701,6 +704,15 @@ func valueEnd(v []byte, p, from int, f valueForm, eof bool) (int, byteSet, bool)
 				}
 			}
 			continue
+		}
+		if f.form == formPlain && (c == '"' || c == '\'' || c == '<') && q > p {
+			// Nothing that closes or opens stands before a digit or a capital.
+			if q+1 == len(v) && !eof {
+				return q, until, false
+			}
+			if q+1 < len(v) && v[q-1] > '0' && v[q-1] != '{' && v[q-1] != '=' && v[q-1] != ':' && (isDigit(v[q+1]) || c == '<' && isUpper(v[q+1]) || c != '<' && isAlpha(v[q+1])) {
+				continue
+			}
 		}
 		if f.form != formQuoted || c != f.quote {
 			return q, until, true
