@@ -40,7 +40,9 @@ var arguments = [...]struct {
 	{"config ", 0, 3, 0, 0, false, piped, 0},
 	{"radtest ", 0, 2, 0, 0, false, likely, 0},
 	{"radtest ", 0, 5, 0, 0, false, likely, 0},
-	{"net use ", 4, 4, 0, 0, false, likely, 0},
+	{"net use ", 4, 2, 0, 0, false, piped, 0},
+	{"net use ", 4, 3, 0, 0, false, piped, 0},
+	{"net use ", 4, 4, 0, 0, false, piped, 0},
 	{"createUser ", 2, 3, 0, 0, false, likely, 0}, // of SNMP
 	{"createUser ", 2, 5, 0, 0, false, likely, 0},
 	{"Input Password ", 8, 2, 0, 0, false, likely, 0}, // of Robot Framework

@@ -52,6 +52,10 @@ var flags = [...]struct {
 	{" -t", "", false, true, 0},
 	{"\"-p", "", true, false, 0},
 	{"'-p", "", true, false, 0},
+	{"\"-u", "", true, false, 0},
+	{"'-u", "", true, false, 0},
+	{"\x00-p", "", true, false, 0},
+	{"\x00-u", "", true, false, 0},
 	{" -pass", "", false, true, 0},
 	{" /p", "", false, true, 0},
 }
@@ -90,8 +94,23 @@ func (e *engine) readFlag(i int, flag string, eof bool) (candidate, outcome) {
 	c := candidate{at: p, class: classStrong, rule: "password", noTag: true, word: true}
 	spaced := v[p] == ' ' || v[p] == 0
 	quoted := flag[0] == '"' || flag[0] == '\''
-	if quoted {
-		flag = " " + flag[1:] // "-pVALUE"
+	if quoted && v[p] == flag[0] { // "-p", "value"
+		s := scan{v: v, p: p + 1, eof: eof}
+		s.lit(",")
+		s.space()
+		if s.short || !s.more() {
+			if s.short {
+				return candidate{}, more
+			}
+			return candidate{}, no
+		}
+		if c.at = s.p - 1; v[s.p] != flag[0] {
+			return candidate{}, no
+		}
+		spaced = true
+	}
+	if flag[0] != ' ' {
+		flag = " " + flag[1:] // as if a blank was there
 	}
 	if mask == 0 {
 		return e.readOption(c, i, flag, spaced, quoted, eof)
@@ -122,7 +141,7 @@ var passwordOptions = [...]string{" -p", " -P", " -w", " -k", " -K", " -pw", " -
 // in a list of arguments that are in quotes.
 func (e *engine) readOption(c candidate, i int, flag string, spaced, quoted, eof bool) (candidate, outcome) {
 	v := e.view.vis
-	if quoted && (spaced || v[c.at] == '"' || v[c.at] == '\'') || !slices.Contains(passwordOptions[:], flag) {
+	if quoted && !spaced && (v[c.at] == '"' || v[c.at] == '\'') || !slices.Contains(passwordOptions[:], flag) {
 		return candidate{}, no
 	}
 	if c.doubt = piped; spaced {

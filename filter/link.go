@@ -88,35 +88,35 @@ var links = [...]struct {
 	read  func(*scan, *nameInfo) (candidate, bool)
 	after follows
 }{
-	{linkOperator, anOperator | anOption | aBracket}, // name = value, in any language, also escaped
-	{linkTyped, aBlank | aMark},                      // name: Type = "value"
-	{linkWrapped, anOperator},                        // name = New("value"), name = Type{"value"}
-	{linkFallback, anOperator},                       // name … || "value"
-	{linkTuple, anOperator},                          // auth=("user", "value")
-	{linkElement, aQuote},                            // "name", "value"
-	{linkSibling, aQuote | aBracket | aBreak},        // {"name": "NAME", "value": "value"}
-	{linkBlank, aBlank | aMark},                      // name value, name  value, NAME "value"
-	{linkKind, aBlank},                               // name REG_SZ value, name 7 value, IDENTIFIED BY 'value'
-	{linkChange, anOperator},                         // name = "old" -> "value"
-	{linkPhrase, aBlank},                             // name for user x: value, name is value
-	{linkNextLine, anOperator | anOption},            // name:⏎  value, name = <<EOF⏎value
-	{linkBelow, aBreak | aBlank},                     // name⏎value, ==> name <==⏎value
-	{linkCell, aBracket | aMark},                     // <td>name</td><td>value
-	{linkCall, aQuote | aMark},                       // find("name").fill("value")
-	{linkParent, anOperator},                         // names:⏎  - key: value
-	{linkAttributes, aTag},                           // <name attribute="x">value
-	{linkSession, aBlank},                            // PASS value
-	{linkPair, aMark},                                // {name, "value"}
-	{linkRemark, aRemark | aMark},                    // name (remark): value, name....."value"
-	{linkNear, aBlank | aQuote | aMark},              // name … value
-	{linkVendor, aBlank},                             // vendor secret key value
-	{linkColumns, aQuote | aMark | aParen},           // INSERT INTO t (name, …) VALUES ('value', …)
-	{linkHeader, aGap | aQuote | aBreak | aMark},     // a column below name
-	{linkCells, aBlank},                              // name  cell  value
-	{linkComment, aBlank | aBreak | aMark | aRemark}, // # … name …⏎setting = value
-	{linkEnd, aBlank},                                // name … :⏎value
-	{linkPath, aMark},                                // …/name/value
-	{linkAnswer, ^follows(0)},                        // $ command … name …⏎value
+	{linkOperator, anOperator | anOption | aBracket},  // name = value, in any language, also escaped
+	{linkTyped, aBlank | aMark},                       // name: Type = "value"
+	{linkWrapped, anOperator},                         // name = New("value"), name = Type{"value"}
+	{linkFallback, anOperator},                        // name … || "value"
+	{linkTuple, anOperator},                           // auth=("user", "value")
+	{linkElement, aQuote},                             // "name", "value"
+	{linkSibling, aQuote | aBracket | aBreak | aMark}, // {"name": "NAME", "value": "value"}
+	{linkBlank, aBlank | aMark},                       // name value, name  value, NAME "value"
+	{linkKind, aBlank},                                // name REG_SZ value, name 7 value, IDENTIFIED BY 'value'
+	{linkChange, anOperator},                          // name = "old" -> "value"
+	{linkPhrase, aBlank},                              // name for user x: value, name is value
+	{linkNextLine, anOperator | anOption},             // name:⏎  value, name = <<EOF⏎value
+	{linkBelow, aBreak | aBlank},                      // name⏎value, ==> name <==⏎value
+	{linkCell, aBracket | aMark},                      // <td>name</td><td>value
+	{linkCall, aQuote | aMark},                        // find("name").fill("value")
+	{linkParent, anOperator},                          // names:⏎  - key: value
+	{linkAttributes, aTag},                            // <name attribute="x">value
+	{linkSession, aBlank},                             // PASS value
+	{linkPair, aMark},                                 // {name, "value"}
+	{linkRemark, aRemark | aMark},                     // name (remark): value, name....."value"
+	{linkNear, aBlank | aQuote | aMark},               // name … value
+	{linkVendor, aBlank},                              // vendor secret key value
+	{linkColumns, aQuote | aMark | aParen},            // INSERT INTO t (name, …) VALUES ('value', …)
+	{linkHeader, aGap | aQuote | aBreak | aMark},      // a column below name
+	{linkCells, aBlank},                               // name  cell  value
+	{linkComment, aBlank | aBreak | aMark | aRemark},  // # … name …⏎setting = value
+	{linkEnd, aBlank},                                 // name … :⏎value
+	{linkPath, aMark},                                 // …/name/value
+	{linkAnswer, ^follows(0)},                         // $ command … name …⏎value
 }
 
 // follows is what stands behind a name; it says which links can apply.
@@ -606,6 +606,8 @@ func (s *scan) closeMember(n *nameInfo) {
 		}
 	case '*':
 		s.lit("**")
+	case ')':
+		s.lit(")]") // [Symbol(name)]
 	case ':':
 		if n.start < 2 || s.v[n.start-1] != '"' || s.v[n.start-2] != '[' {
 			return
@@ -1160,6 +1162,7 @@ func linkSibling(s *scan, n *nameInfo) (c candidate, ok bool) {
 			c.at, c.form, c.doubt = s.p, formXML, likely
 			return c, s.more() && s.v[s.p] != '<' && s.v[s.p] != '\n'
 		}
+	case open == '=' && s.at() == ',': // ParameterKey=NAME,ParameterValue=value
 	case open == ' ' && n.start > 1 && s.v[n.start-2] == ':' && s.more() && (s.v[s.p] == '\n' || s.v[s.p] == '\r'):
 		// name: NAME⏎
 	default:
@@ -1186,7 +1189,7 @@ func linkSibling(s *scan, n *nameInfo) (c candidate, ok bool) {
 			return c, false
 		}
 		text := isOneOf(key, textFields[:])
-		if text || isOneOf(key, valueFields[:]) {
+		if text || hasFoldSuffix(key, "value") || isOneOf(key, valueFields[:]) {
 			if sign == '>' {
 				c.form = formXML
 			}
@@ -1734,11 +1737,15 @@ func linkNextLine(s *scan, n *nameInfo) (c candidate, ok bool) {
 		if s.p = s.lead.at; !s.more() || s.v[s.p] != '\n' {
 			return c, false
 		}
-		if s.space(); !s.lit("- ") || !s.more() {
+		lines := s.space()
+		dash := s.lit("- ")
+		if s.short || !s.more() {
 			return c, false
 		}
-		c.at, c.doubt = s.p, likely
-		return c, true
+		if c.at, c.doubt = s.p, likely; !dash {
+			c.doubt = lone // kubectl describe
+		}
+		return c, lines == 1 && (dash || s.v[s.p-1] == ' ')
 	}
 	if !s.led() {
 		return c, false
