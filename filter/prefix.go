@@ -417,8 +417,32 @@ func plausible(body []byte, r *rule) bool {
 
 // isExample reports whether the text says that it stands for a secret.
 func isExample(b []byte) bool {
+	run := 1
 	for i := range b {
+		if i > 0 && b[i] == b[i-1] && isAlnum(b[i]) {
+			if run++; run >= 6 && b[i] != 'A' { // the zeros of a structure in base64
+				return true
+			}
+		} else {
+			run = 1
+		}
 		switch b[i] {
+		case 'D', 'd':
+			if hasFold(b[i:], "dummy") {
+				return true
+			}
+		case 'F', 'f':
+			if hasFold(b[i:], "fake") && (i+4 == len(b) || !isLower(b[i+4])) {
+				return true
+			}
+		case 'P', 'p':
+			if hasFold(b[i:], "placeholder") {
+				return true
+			}
+		case 'C', 'c':
+			if hasFold(b[i:], "changeme") {
+				return true
+			}
 		case 'E', 'e':
 			if hasFold(b[i:], "example") {
 				return true
