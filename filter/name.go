@@ -430,9 +430,9 @@ func nameEnd(v []byte, ks int, kw string, vendor, eof bool) (int, string, outcom
 	if !eof && (p >= len(v) || v[p] == '_' && len(v)-p < len("_string")) {
 		return 0, "", more
 	}
-	if p < len(v) && v[p] == '.' { // of an object: random_password.db.result
+	if p+1 < len(v) && v[p] == '.' && isAlpha(v[p+1]) { // of an object: random_password.db.result
 		q := p + 1
-		for q < len(v) && q-p < 40 && isIdent(v[q]) && v[q] != '/' {
+		for q < len(v) && q-p < 40 && isIdent(v[q]) && v[q] != '/' && !(v[q] == '.' && v[q-1] == '.') {
 			q++
 		}
 		if q == len(v) && !eof && q-p < 40 {
