@@ -19,18 +19,13 @@ var arguments = [...]struct {
 	{"openssl passwd ", 5, 1, 0, 0, false, piped, 0},
 	{"mosquitto_passwd ", 7, 3, 'b', 0, false, likely, 0},
 	{"net user ", 4, 2, 0, 0, false, likely, 0},
-	{"samba-tool user create ", 3, 2, 0, 0, false, likely, 0},
-	{"samba-tool user add ", 3, 2, 0, 0, false, likely, 0},
-	{"rabbitmqctl add_user ", 5, 2, 0, 0, false, likely, 0},
-	{"rabbitmqctl change_password ", 5, 2, 0, 0, false, likely, 0},
-	{"ejabberdctl register ", 0, 3, 0, 0, false, likely, 0},
-	{"prosodyctl register ", 0, 3, 0, 0, false, likely, 0},
+	{"samba-tool user ", 3, 3, 0, 0, false, likely, 0},
+	{"rabbitmqctl ", 0, 3, 0, 0, false, likely, 0},
+	{"ctl register ", 0, 3, 0, 0, false, likely, 0},
 	{"wpa_passphrase ", 0, 2, 0, 0, false, likely, 0},
 	{"user set password ", 5, 2, 0, 0, false, likely, 0}, // of ipmitool
 	{"sqlplus ", 2, 1, 0, '/', false, likely, 0},
-	{"sqlldr ", 2, 1, 0, '/', false, likely, 0},
 	{"expdp ", 2, 1, 0, '/', false, likely, 0},
-	{"impdp ", 2, 1, 0, '/', false, likely, 0},
 	{"vault login ", 6, 1, 0, 0, false, likely, 0},
 	{"operator unseal ", 9, 1, 0, 0, false, likely, 0},
 	{"wandb login ", 2, 1, 0, 0, false, likely, 0},
@@ -54,12 +49,9 @@ var arguments = [...]struct {
 	{"redentials(", 2, 2, 0, 0, true, likely, 0}, // by how the name of a call ends
 	{"uth(", 0, 2, 0, 0, true, likely, 0},
 	{"uthentication(", 0, 2, 0, 0, true, likely, 0},
-	{"uthenticationToken(", 0, 2, 0, 0, true, likely, 0},
 	{"onnect(", 1, 3, 0, 0, true, likely, 0},
 	{"onnection(", 1, 3, 0, 0, true, likely, 0},
-	{"onnectionPool(", 1, 3, 0, 0, true, likely, 0},
 	{"ogin(", 0, 2, 0, 0, true, likely, 0},
-	{"ogon(", 0, 2, 0, 0, true, likely, 0},
 	{"bind(", 2, 2, 0, 0, true, likely, 0},
 	{"bind_s(", 2, 2, 0, 0, true, likely, 0},
 	{"mysqli(", 0, 3, 0, 0, true, likely, 0},
@@ -68,7 +60,6 @@ var arguments = [...]struct {
 	{"egin(", 0, 2, 0, 0, true, piped, 0},
 	{"wt.sign(", 0, 2, 0, 0, true, piped, 0},
 	{"wt.encode(", 0, 2, 0, 0, true, piped, 0},
-	{"wt.verify(", 0, 2, 0, 0, true, piped, 0},
 	{"reateHmac(", 1, 2, 0, 0, true, piped, 0},
 	{"hmac.new(", 0, 1, 0, 0, true, piped, 0},
 	{"Fernet(", 0, 1, 0, 0, true, piped, 0},
@@ -86,16 +77,13 @@ var arguments = [...]struct {
 	{"printf '%s\\n%s\\n' ", 5, 2, 0, 0, false, piped, 0},
 	{"user = \"", 3, 1, 0, ':', false, piped, 0}, // of curl
 	{"user=", 2, 1, 0, ':', false, piped, 0},
-	{"USERPWD, \"", 3, 1, 0, ':', false, likely, 0},
 	{"AuthIdent: \"", 3, 1, 0, ':', false, likely, 0}, // of yarn
 	{"]:587 ", 0, 1, 0, ':', false, likely, 0},        // of postfix
-	{"]:465 ", 0, 1, 0, ':', false, likely, 0},
-	{"PASSWORD ", 2, 3, 0, 0, false, likely, 0}, // PASSWORD elastic = value
-	{"[+] ", 0, 1, 0, ':', false, piped, 0},     // of netexec
+	{"PASSWORD ", 2, 3, 0, 0, false, likely, 0},       // PASSWORD elastic = value
+	{"[+] ", 0, 1, 0, ':', false, piped, 0},           // of netexec
 	{"set-initial-password ", 10, 1, 0, 0, false, likely, 0},
 	{"message-digest-key ", 13, 3, 0, 0, false, likely, 0},
-	{"pre-shared-key ascii-text ", 9, 1, 0, 0, false, likely, 0},
-	{"pre-shared-key hexadecimal ", 9, 1, 0, 0, false, likely, 0},
+	{"pre-shared-key ", 9, 2, 0, 0, false, likely, 0},
 	{" LOGIN ", 2, 2, 0, 0, false, likely, 0}, // of IMAP
 	{"created token ", 9, 1, 0, 0, false, likely, 0},
 	{"Appending key for ", 8, 2, 0, 0, false, likely, 0},        // of wandb

@@ -25,11 +25,9 @@ var flags = [...]struct {
 	{" -u", "http,https", false, true, ':'},
 	{" -a", "http,https,xh,curlie,hey,wrk,oha", false, true, ':'},
 	{" -A", "ab", false, true, ':'},
-	{" -auth", "jenkins-cli.jar", false, true, ':'},
 	{" -pw", "addprinc,change_password,cpw,plink,pscp,psftp,putty,ank", false, true, 0},
 	{" --base64", "virsh", false, true, 0},
 	{" -setcookie", "erl,iex,elixir,werl", false, true, 0},
-	{" -passwd", "x11vnc,vncviewer", false, true, 0},
 	{" -s", "ldappasswd", false, true, 0},
 	{" /p:", "xfreerdp,wfreerdp,mstsc", true, false, 0},
 	{" --user", "curl,etcdctl", false, true, ':'},
@@ -52,9 +50,6 @@ var flags = [...]struct {
 	{" -t", "", false, true, 0},
 	{"\"-p", "", true, false, 0},
 	{"'-p", "", true, false, 0},
-	{"\"-u", "", true, false, 0},
-	{"'-u", "", true, false, 0},
-	{"\x00-p", "", true, false, 0},
 	{"\x00-u", "", true, false, 0},
 	{" -pass", "", false, true, 0},
 	{" /p", "", false, true, 0},
@@ -135,7 +130,7 @@ func (e *engine) readFlag(i int, flag string, eof bool) (candidate, outcome) {
 
 // passwordOptions are options that take a password in so many commands that a value which looks
 // like nothing else is one, whatever the command.
-var passwordOptions = [...]string{" -p", " -P", " -w", " -k", " -K", " -pw", " -t", " -pass", " -passwd", " /p", " /p:", " pass"}
+var passwordOptions = [...]string{" -p", " -P", " -w", " -k", " -K", " -pw", " -t", " -pass", " /p", " /p:", " pass"}
 
 // readOption reads the value of an option of a command that is not known, behind c.at, or of one
 // in a list of arguments that are in quotes.
