@@ -73,7 +73,7 @@ func (w world) ends(name string, args ...string) (code int, stderr string) {
 	}
 	raw, err := os.ReadFile(peak)
 	if err != nil {
-		w.t.Fatal(err)
+		w.t.Fatalf("%s: %v: %v: %s", name, err, cmd.ProcessState, out.String())
 	}
 	if used, err := strconv.Atoi(string(raw)); err != nil || used > muchMemory {
 		w.t.Errorf("%s: %q took %s KiB", name, args, raw)
@@ -119,30 +119,34 @@ func TestAttackPlantedFiles(t *testing.T) {
 		{"go.mod", []string{"--", "go", "env", "GOOS"}},
 		{".tool-versions", []string{"--", "true"}},
 	} {
-		for what := range plants {
-			name := c.file + " as " + what
-			kept := filepath.Join(t.TempDir(), "kept")
-			path := filepath.Join(w.ws, c.file)
-			had := os.Rename(path, kept) == nil
-			w.plant(what, path)
-			// The command may wait for its file, and is ended then: the wrapper waits for nothing.
-			code, stderr := w.ends(name, append([]string{"--timeout", "3s", "--kill-after", "1s"}, c.args...)...)
-			if code != 0 && stderr == "" && what != "directory" {
-				t.Errorf("%s: exit %d, and nothing says why", name, code)
-			}
-			if strings.Contains(stderr, "the plan of the command was not made") {
-				t.Errorf("%s: planning waited for it: %s", name, stderr)
-			}
-			if (c.args[0] == "--policy" || c.args[0] == "--stdin") && code == 0 && what != "sparse" || c.file == ".agent-tools/policy.json" && code == 0 {
-				t.Errorf("%s: it was taken for a file: %s", name, stderr)
-			}
-			os.RemoveAll(path)
-			if had {
-				if err := os.Rename(kept, path); err != nil {
-					t.Fatal(err)
+		t.Run(strings.Join(append(c.args, c.file), " "), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			for what := range plants {
+				name := c.file + " as " + what
+				kept := filepath.Join(t.TempDir(), "kept")
+				path := filepath.Join(w.ws, c.file)
+				had := os.Rename(path, kept) == nil
+				w.plant(what, path)
+				// The command may wait for its file, and is ended then: the wrapper waits for nothing.
+				code, stderr := w.ends(name, append([]string{"--timeout", "2s", "--kill-after", "500ms"}, c.args...)...)
+				if code != 0 && stderr == "" && what != "directory" {
+					t.Errorf("%s: exit %d, and nothing says why", name, code)
+				}
+				if strings.Contains(stderr, "the plan of the command was not made") {
+					t.Errorf("%s: planning waited for it: %s", name, stderr)
+				}
+				if (c.args[0] == "--policy" || c.args[0] == "--stdin") && code == 0 && what != "sparse" || c.file == ".agent-tools/policy.json" && code == 0 {
+					t.Errorf("%s: it was taken for a file: %s", name, stderr)
+				}
+				os.RemoveAll(path)
+				if had {
+					if err := os.Rename(kept, path); err != nil {
+						t.Fatal(err)
+					}
 				}
 			}
-		}
+		})
 	}
 }
 

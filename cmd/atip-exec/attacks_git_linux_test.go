@@ -1,6 +1,8 @@
 package main_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -8,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -51,6 +54,10 @@ func newAttacked(t *testing.T, tier string, uid int) *attacked {
 	put(t, a.home, map[string]string{".ssh/id_ed25519": "synthetic", ".gitconfig": "[user]\n\tname = x\n\temail = x@example.invalid\n[init]\n\tdefaultBranch = main\n",
 		".config/agent-tools/policy.json": `{"version":1,"sandbox":{"tier":"` + tier + `"}}`})
 	a.own(a.home)
+	// Without git's examples of hooks, which are most of the files of a small repository.
+	if err := errors.Join(os.MkdirAll(dir+"/template/hooks", 0o755), os.MkdirAll(dir+"/template/info", 0o755)); err != nil {
+		t.Fatal(err)
+	}
 	a.git(dir, "init", "-q", "--bare", "up.git")
 	a.git(dir, "init", "-q", "up")
 	a.commit("one")
@@ -69,24 +76,38 @@ func (a *attacked) program() string {
 		"echo x >%[3]s/outside && echo outside >>%[1]s/rights\nexit 1\n", a.ws, a.port, a.home)
 }
 
-// serve is git's own server, on the loopback of this machine.
+// serve is git's own server, on the loopback of this machine: this process listens, so that the port is
+// nobody else's, and hands each connection to a server of its own.
 func (a *attacked) serve() {
-	a.port = freePort(a.t)
-	cmd := exec.Command("git", "daemon", "--export-all", "--enable=receive-pack", "--reuseaddr", "--listen=127.0.0.1", "--port="+a.port, "--base-path="+a.dir, a.dir)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: a.credential(), Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	cmd.Env = []string{"HOME=" + a.home, "PATH=/usr/bin:/bin"}
-	if err := cmd.Start(); err != nil {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
 		a.t.Fatal(err)
 	}
-	a.t.Cleanup(func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL); _ = cmd.Wait() })
-	for range 1500 {
-		if c, err := net.Dial("tcp", "127.0.0.1:"+a.port); err == nil {
-			c.Close()
-			return
+	_, a.port, _ = net.SplitHostPort(l.Addr().String())
+	ctx, stop := context.WithCancel(context.Background())
+	var served sync.WaitGroup
+	served.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			served.Go(func() {
+				conn, err := c.(*net.TCPConn).File()
+				c.Close()
+				if err != nil {
+					return
+				}
+				defer conn.Close()
+				cmd := exec.CommandContext(ctx, "git", "daemon", "--inetd", "--export-all", "--enable=receive-pack", "--base-path="+a.dir, a.dir)
+				cmd.SysProcAttr = &syscall.SysProcAttr{Credential: a.credential()}
+				cmd.Env = []string{"HOME=" + a.home, "PATH=/usr/bin:/bin"}
+				cmd.Stdin, cmd.Stdout = conn, conn
+				_ = cmd.Run()
+			})
 		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	a.t.Fatal("git daemon does not answer")
+	})
+	a.t.Cleanup(func() { l.Close(); stop(); served.Wait() })
 }
 
 // credential is nil for a normal user, who cannot be anybody else.
@@ -127,7 +148,7 @@ func (a *attacked) commit(message string) {
 // git is plain git, which has to succeed.
 func (a *attacked) git(dir string, words ...string) string {
 	a.t.Helper()
-	out, err := a.plain(dir, "git", append([]string{"-c", "protocol.file.allow=always"}, words...)...)
+	out, err := a.plain(dir, "git", append([]string{"-c", "protocol.file.allow=always", "-c", "init.templateDir=" + a.dir + "/template"}, words...)...)
 	if err != nil {
 		a.t.Fatalf("git %v: %v: %s", words, err, out)
 	}

@@ -1,12 +1,15 @@
 package main_test
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -21,12 +24,15 @@ var bin string
 const builtEnv = "ATIP_TEST_BIN"
 
 func TestMain(m *testing.M) {
-	// A script's background ignores these, and the programs would inherit that.
-	for _, s := range []os.Signal{os.Interrupt, syscall.SIGQUIT} {
+	// A script's background ignores these, and nohup the last one; the programs would inherit that.
+	for _, s := range []os.Signal{os.Interrupt, syscall.SIGQUIT, syscall.SIGHUP} {
 		if signal.Ignored(s) {
 			signal.Notify(make(chan os.Signal, 1), s)
 		}
 	}
+	// Most of what runs here are other processes, many of which wait for something.
+	_ = flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0)))
+	flag.Parse()
 	os.Exit(func() int {
 		if bin = os.Getenv(builtEnv); bin != "" {
 			return m.Run()

@@ -43,6 +43,15 @@ func Inherit() {
 	os.Setenv(Variable, token)
 }
 
+// Narrows reports, as nil, that a token may take the place of the one that a run is under ("" for none):
+// it must be that one or more of it. Any other would be a way out.
+func Narrows(token, own string) error {
+	if token == "" || token == own || own == "" || approve.Extends(token, own) {
+		return nil
+	}
+	return &approve.TokenError{Why: "it is not derived from the token of the parent run"}
+}
+
 // maxKey bounds what is read of a key, in bytes.
 const maxKey = 1024
 

@@ -245,6 +245,21 @@ func CleanObject(raw []byte, clean func(string) string) any {
 	return CleanStrings(plain, clean)
 }
 
+// Redacted is an encoded object with each string in it run through clean.
+func Redacted(object []byte, clean func(string) string) []byte {
+	// In an encoded text a value with an escaped character is not seen.
+	if bytes.IndexByte(object, '\\') < 0 {
+		if text := string(object); clean(text) == text {
+			return object
+		}
+	}
+	out, err := json.Marshal(CleanObject(object, clean))
+	if err != nil {
+		out, _ = json.Marshal(map[string]any{"undescribed": err.Error()})
+	}
+	return out
+}
+
 // CleanStrings runs each string of a decoded document through clean, in place.
 func CleanStrings(v any, clean func(string) string) any {
 	switch v := v.(type) {

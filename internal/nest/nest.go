@@ -97,20 +97,55 @@ func (r Record) Entry(run string, clean func(string) string) map[string]any {
 		"chain": r.Chain, "exit": r.Exit, "state": r.State, "decision": r.Decision, "error": failed, "inner": map[string]string{"id": r.ID, "kind": r.Kind, "parent": r.Parent, "started_by_parent": r.ByParent}}
 }
 
-// Question asks for the start of a command. Words are bytes: they need not be UTF-8.
+// Words are those of a command line, as bytes: they need not be UTF-8.
+type Words [][]byte
+
+// WordsOf are words as they are sent.
+func WordsOf(words []string) Words {
+	out := make(Words, len(words))
+	for i, w := range words {
+		out[i] = []byte(w)
+	}
+	return out
+}
+
+// Texts are words as they are used.
+func (w Words) Texts() []string {
+	out := make([]string, len(w))
+	for i, word := range w {
+		out[i] = string(word)
+	}
+	return out
+}
+
+// Milliseconds is a time that somebody else wrote down.
+type Milliseconds int64
+
+// MillisecondsOf is a time as it is sent.
+func MillisecondsOf(d time.Duration) Milliseconds { return Milliseconds(d.Milliseconds()) }
+
+// Duration is the time that is meant. Nonsense, a day or more among it, is none.
+func (m Milliseconds) Duration() time.Duration {
+	if m <= 0 || m > Milliseconds(24*time.Hour/time.Millisecond) {
+		return 0
+	}
+	return time.Duration(m) * time.Millisecond
+}
+
+// Question asks for the start of a command.
 type Question struct {
-	Kind      string   `json:"kind"` // start
-	Argv      [][]byte `json:"argv,omitempty"`
-	IsShell   bool     `json:"isShell,omitempty"`
-	Shell     []byte   `json:"shell,omitempty"`
-	ShellArgs [][]byte `json:"shellArgs,omitempty"`
-	ShellSet  [][]byte `json:"shellSet,omitempty"`
-	Cwd       string   `json:"cwd"`
-	Token     string   `json:"token,omitempty"`
-	Asks      bool     `json:"asks,omitempty"` // its own decision is to ask: only a person may permit it
-	TimeoutMS int64    `json:"timeoutMs,omitempty"`
-	KillMS    int64    `json:"killMs,omitempty"`
-	WaitMS    int64    `json:"waitMs,omitempty"`
+	Kind      string       `json:"kind"` // start
+	Argv      Words        `json:"argv,omitempty"`
+	IsShell   bool         `json:"isShell,omitempty"`
+	Shell     []byte       `json:"shell,omitempty"`
+	ShellArgs Words        `json:"shellArgs,omitempty"`
+	ShellSet  Words        `json:"shellSet,omitempty"`
+	Cwd       string       `json:"cwd"`
+	Token     string       `json:"token,omitempty"`
+	Asks      bool         `json:"asks,omitempty"` // its own decision is to ask: only a person may permit it
+	TimeoutMS Milliseconds `json:"timeoutMs,omitempty"`
+	KillMS    Milliseconds `json:"killMs,omitempty"`
+	WaitMS    Milliseconds `json:"waitMs,omitempty"`
 }
 
 // Order is what the process that answers a question is told. All of it comes from the parent

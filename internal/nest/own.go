@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"os/signal"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -54,9 +55,9 @@ type Settled struct {
 
 // Own is one own step, as it was planned and as it was started.
 type Own struct {
-	Argv  [][]byte `json:"argv"`
-	Cwd   string   `json:"cwd"`
-	Umask int      `json:"umask"`
+	Argv  Words  `json:"argv"`
+	Cwd   string `json:"cwd"`
+	Umask int    `json:"umask"`
 }
 
 // OwnRun is what the run of a text records of one of its own steps.
@@ -216,4 +217,21 @@ func present(f *os.File) *os.File {
 		return f
 	}
 	return null
+}
+
+// Differs names a variable that a process does not have as it was handed to its shell, "" for none
+// but those that a shell sets by itself.
+func Differs(handed, has []string) string {
+	for _, lists := range [...][2][]string{{handed, has}, {has, handed}} {
+		for _, entry := range lists[0] {
+			switch name, _, _ := strings.Cut(entry, "="); name {
+			case "PWD", "OLDPWD", "SHLVL", "_":
+			default:
+				if !slices.Contains(lists[1], entry) {
+					return name
+				}
+			}
+		}
+	}
+	return ""
 }

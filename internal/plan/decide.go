@@ -130,8 +130,8 @@ func Locate(inv Invocation, m caller.Machine) (Place, error) {
 
 // documents reads the policies of every layer that is in force for an invocation.
 func (at Place) documents(inv Invocation, m caller.Machine) ([]*policy.Document, error) {
-	examples := exampleCheck{dir: filepath.Join(at.Dirs.State, "verdict", "policy")}
-	return layers.Source{Dirs: at.Dirs, Workspace: at.Workspace, Cwd: at.Cwd, UID: m.UID, Check: examples.check, Files: inv.Policies, Profiles: inv.Profiles}.Documents()
+	examples := layers.Examples{Dir: filepath.Join(at.Dirs.State, "verdict", "policy"), Self: caller.Here().Self, Judge: imagine}
+	return layers.Source{Dirs: at.Dirs, Workspace: at.Workspace, Cwd: at.Cwd, UID: m.UID, Check: examples.Check, Files: inv.Policies, Profiles: inv.Profiles}.Documents()
 }
 
 // ReadProject finds the project that dir belongs to, and reads its policy files, for a person

@@ -1,11 +1,7 @@
 package plan
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -46,6 +42,15 @@ func NewImagination(self string) (*Imagination, error) {
 	return &Imagination{p}, nil
 }
 
+// imagine is what examples are run by.
+func imagine(self string) (func(cmd, cwd string) (policy.Request, error), error) {
+	im, err := NewImagination(self)
+	if err != nil {
+		return nil, err
+	}
+	return im.Request, nil
+}
+
 // Request is what a shell string would ask of the policy there, in the workspace or in a
 // directory that is meant from there.
 func (im *Imagination) Request(cmd, cwd string) (policy.Request, error) {
@@ -63,50 +68,6 @@ func (im *Imagination) Request(cmd, cwd string) (policy.Request, error) {
 		req.Steps = append(req.Steps, s.Step)
 	}
 	return req, nil
-}
-
-// exampleCheck runs the examples of policy documents, once per document and program:
-// that they held is remembered. Forging that only skips a test of the author's.
-type exampleCheck struct {
-	dir string // where it is remembered
-	im  *Imagination
-}
-
-func (e *exampleCheck) check(doc *policy.Document) error {
-	if !doc.HasExamples() {
-		return nil
-	}
-	self := caller.Here().Self
-	mark := filepath.Join(e.dir, exampleKey(doc, self))
-	if _, err := os.Lstat(mark); err == nil {
-		return nil
-	}
-	if e.im == nil {
-		im, err := NewImagination(self)
-		if err != nil {
-			return err
-		}
-		e.im = im
-	}
-	if err := doc.CheckExamples(e.im.Request); err != nil {
-		return err
-	}
-	if os.MkdirAll(e.dir, 0o700) == nil {
-		// Nothing rests on it: without the mark the examples run again.
-		_ = os.WriteFile(mark, nil, 0o600)
-	}
-	return nil
-}
-
-// exampleKey names a document as judged by this program: another build may judge
-// otherwise.
-func exampleKey(doc *policy.Document, self string) string {
-	build := ""
-	if info, err := os.Stat(self); err == nil {
-		build = fmt.Sprintf("%d %d", info.Size(), info.ModTime().UnixNano())
-	}
-	h := sha256.Sum256([]byte(doc.Digest() + "\x00" + build))
-	return hex.EncodeToString(h[:16])
 }
 
 // Decide judges a shell string there under a set of policies.

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/atip-dev/atip-exec/internal/caller"
+	"github.com/atip-dev/atip-exec/internal/layers"
 	"github.com/atip-dev/atip-exec/policy"
 )
 
@@ -102,15 +103,15 @@ func TestExamplesAreRemembered(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	first := exampleCheck{dir: filepath.Join(t.TempDir(), "verdict", "policy")}
-	if err := first.check(doc); err != nil {
+	first := layers.Examples{Dir: filepath.Join(t.TempDir(), "verdict", "policy"), Judge: imagine}
+	if err := first.Check(doc); err != nil {
 		t.Fatal(err)
 	}
-	if marks, err := os.ReadDir(first.dir); err != nil || len(marks) != 1 {
+	if marks, err := os.ReadDir(first.Dir); err != nil || len(marks) != 1 {
 		t.Errorf("%v %v", marks, err)
 	}
-	second := exampleCheck{dir: first.dir}
-	if err := second.check(doc); err != nil || second.im != nil {
+	second := layers.Examples{Dir: first.Dir} // it has nothing to run them by
+	if err := second.Check(doc); err != nil {
 		t.Errorf("the examples ran again: %v", err)
 	}
 	if _, err := os.Stat(imaginedHome); err == nil {
@@ -123,12 +124,12 @@ func BenchmarkExampleRemembered(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	e := exampleCheck{dir: b.TempDir()}
-	if err := e.check(doc); err != nil {
+	e := layers.Examples{Dir: b.TempDir(), Judge: imagine}
+	if err := e.Check(doc); err != nil {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		if err := e.check(doc); err != nil {
+		if err := e.Check(doc); err != nil {
 			b.Fatal(err)
 		}
 	}

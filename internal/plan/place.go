@@ -20,6 +20,7 @@ import (
 	"github.com/atip-dev/atip-exec/internal/nest"
 	"github.com/atip-dev/atip-exec/internal/place"
 	"github.com/atip-dev/atip-exec/internal/quote"
+	"github.com/atip-dev/atip-exec/internal/regular"
 	"github.com/atip-dev/atip-exec/internal/shell"
 	"github.com/atip-dev/atip-exec/internal/status"
 	"github.com/atip-dev/atip-exec/internal/step"
@@ -148,7 +149,7 @@ func (at Place) privateDir(uid int) string {
 	h := sha256.New()
 	var id [24]byte
 	binary.LittleEndian.PutUint64(id[:], uint64(uid))
-	dev, ino := FileID(root)
+	dev, ino := place.FileID(root)
 	binary.LittleEndian.PutUint64(id[8:], dev)
 	binary.LittleEndian.PutUint64(id[16:], ino)
 	h.Write(id[:])
@@ -205,7 +206,7 @@ func (p *Plan) grantHostCwd(in *sandbox.Input) {
 	}
 	_, err := os.Lstat(p.hostCwd)
 	p.hostCwdMade = os.IsNotExist(err)
-	if err := createOwn(p.hostCwd); err != nil {
+	if err := regular.CreateOwn(p.hostCwd); err != nil {
 		p.hostCwdMade = false
 		p.Warnings = append(p.Warnings, p.hostCwd+" is not granted: "+err.Error())
 		return

@@ -216,7 +216,7 @@ func (p *Plan) namedFiles() []effects.Named {
 	var out []effects.Named
 	for _, path := range p.Policies.NamedFiles() {
 		if info, err := os.Lstat(path); err == nil && info.Mode().IsRegular() {
-			dev, ino := FileID(path)
+			dev, ino := place.FileID(path)
 			out = append(out, effects.Named{Path: path, Dev: dev, Ino: ino})
 		}
 	}

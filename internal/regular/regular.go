@@ -77,6 +77,20 @@ func OpenDirIn(root *os.Root, path string) (*os.File, error) {
 // OpenDir opens a directory, to list it. Anything else is an error and never waited for.
 func OpenDir(path string) (*os.File, error) { return openDir(path) }
 
+// Refused reports a file or a directory that this process may not open: it is outside of its sandbox, or,
+// where a missing one may be hidden, may be.
+func Refused(path string, hidden bool) bool {
+	f, err := Open(path)
+	if errors.Is(err, ErrNot) {
+		f, err = OpenDir(path)
+	}
+	if err == nil {
+		f.Close()
+		return false
+	}
+	return errors.Is(err, fs.ErrPermission) || hidden && errors.Is(err, fs.ErrNotExist)
+}
+
 func open(path string, follow bool) (*os.File, error) {
 	// Asked by name first: opening a device can have effects of its own.
 	look := os.Stat

@@ -12,14 +12,13 @@ import (
 
 // readers are the packages that read what is in a workspace or what a caller names, all of
 // them while the wrapper itself is confined by nothing.
-var readers = []string{"internal/aftermath", "internal/cleaning", "internal/record", "internal/stdio", "internal/staging", "internal/starts", "internal/permit", "internal/priming", "internal/plan", "internal/run", "internal/status", "internal/nest", "internal/layers", "internal/redact", "internal/toollock", "internal/delegation", "internal/ledger", "internal/idempotency", "internal/gitrepo", "internal/place", "internal/runfile", "policy", "sandbox", "trust"}
+var readers = []string{"internal/aftermath", "internal/cleaning", "internal/record", "internal/stdio", "internal/staging", "internal/starts", "internal/permit", "internal/priming", "internal/plan", "internal/run", "internal/status", "internal/nest", "internal/layers", "internal/redact", "internal/toollock", "internal/delegation", "internal/ledger", "internal/idempotency", "internal/gitrepo", "internal/place", "internal/runfile", "internal/script", "policy", "sandbox", "trust"}
 
 // own are the places where one of them opens a file by itself, each with what makes sure that
 // it neither waits nor grows.
 var own = map[string]string{
 	"internal/ledger/ledger.go with os.OpenFile":           "our own lock, in our state directory",
 	"internal/ledger/ledger.go Draw os.OpenFile":           "our own lock and 16 bytes, in our state directory; opened for reading and writing, which waits for nothing",
-	"internal/plan/hostcwd_unix.go createOwn os.OpenFile":  "made without links and without waiting, to be written",
 	"internal/idempotency/idempotency.go Take os.OpenFile": "our own lock, in our state directory",
 	"internal/priming/priming.go primed os.OpenFile":       "our own lock, in our state directory",
 	"internal/nest/nest.go Inside os.OpenFile":             "our own lock, opened for reading and writing, which waits for nothing; it is not read",

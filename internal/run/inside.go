@@ -1,14 +1,10 @@
 package run
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
-	"strings"
 	"time"
 
-	"github.com/atip-dev/atip-exec/internal/approve"
 	"github.com/atip-dev/atip-exec/internal/caller"
 	"github.com/atip-dev/atip-exec/internal/delegation"
 	"github.com/atip-dev/atip-exec/internal/errcode"
@@ -85,28 +81,11 @@ func (x *execution) stands(s nest.Stand) nest.Settled {
 	if own == nil || !s.Typed {
 		return nest.Settled{Keep: file}
 	}
-	if name := changed(p.Env.Entries, s.Env); name != "" {
+	if name := nest.Differs(p.Env.Entries, s.Env); name != "" {
 		return nest.Settled{Why: fault.New(errcode.Denied, "denied: "+quote.Words(s.Argv)+" reaches other machines, and the variable "+name+" is not what it was planned with").
 			WithFix("start it by itself", "atip-exec -- "+quote.Words(s.Argv)).With("at", "exec").Redact(x.clean)}
 	}
-	return nest.Settled{Own: &nest.Own{Argv: rawWords(own.Argv), Cwd: own.Cwd, Umask: s.Umask}}
-}
-
-// changed names a variable that a process does not have as it was handed to its shell, "" for none
-// but those that a shell sets by itself.
-func changed(handed, has []string) string {
-	for _, lists := range [...][2][]string{{handed, has}, {has, handed}} {
-		for _, entry := range lists[0] {
-			switch name, _, _ := strings.Cut(entry, "="); name {
-			case "PWD", "OLDPWD", "SHLVL", "_":
-			default:
-				if !slices.Contains(lists[1], entry) {
-					return name
-				}
-			}
-		}
-	}
-	return ""
+	return nest.Settled{Own: &nest.Own{Argv: nest.WordsOf(own.Argv), Cwd: own.Cwd, Umask: s.Umask}}
 }
 
 // recordInner writes the records of the runs inside. One that cannot be written now is one
@@ -135,65 +114,22 @@ func Behalf(m caller.Machine, out Output) *fault.Fault {
 func answerInside(b *nest.Order, m caller.Machine, out Output) nest.Outcome {
 	if o := b.Own; o != nil {
 		o.Adopt()
-		r := Run(plan.Invocation{Argv: texts(o.Argv), Directory: o.Cwd, Policies: b.Policies, Profiles: b.Profiles, CI: b.CI, Standing: &plan.Standing{For: b.Run, Umask: o.Umask}}, m, out)
+		r := Run(plan.Invocation{Argv: o.Argv.Texts(), Directory: o.Cwd, Policies: b.Policies, Profiles: b.Profiles, CI: b.CI, Standing: &plan.Standing{For: b.Run, Umask: o.Umask}}, m, out)
 		return nest.Outcome{Kind: "end", ExitCode: r.ExitCode, Run: r.Status.Run, Child: r.Status.Child, Error: r.Fault}
 	}
-	m, err := delegated(b.Question.Token, m)
-	if err != nil {
-		return nest.Failed(fault.From(err))
-	}
 	q := b.Question
-	r := Run(plan.Invocation{Argv: texts(q.Argv), IsShell: q.IsShell, Shell: string(q.Shell), ShellArgs: texts(q.ShellArgs), ShellSet: texts(q.ShellSet), Directory: q.Cwd,
-		Timeout: ms(q.TimeoutMS), KillAfter: ms(q.KillMS), Wait: min(ms(q.WaitMS), permit.MaxWait),
+	if err := delegation.Narrows(q.Token, m.Getenv(delegation.Variable)); err != nil {
+		return nest.Failed(fault.From(err))
+	} else if q.Token != "" {
+		m.Environ = append([]string{delegation.Variable + "=" + q.Token}, m.Environ...)
+	}
+	r := Run(plan.Invocation{Argv: q.Argv.Texts(), IsShell: q.IsShell, Shell: string(q.Shell), ShellArgs: q.ShellArgs.Texts(), ShellSet: q.ShellSet.Texts(), Directory: q.Cwd,
+		Timeout: q.TimeoutMS.Duration(), KillAfter: q.KillMS.Duration(), Wait: min(q.WaitMS.Duration(), permit.MaxWait),
 		Policies: b.Policies, Profiles: b.Profiles, Ceiling: b.Ceiling, CI: b.CI, Behalf: b}, m, out)
 	if r.kept {
 		return nest.Keep()
 	}
 	return nest.Outcome{Kind: "end", ExitCode: r.ExitCode, Run: r.Status.Run, Child: r.Status.Child, Error: r.Fault}
-}
-
-// ms is a time that somebody else wrote down; nonsense is none.
-func ms(n int64) time.Duration {
-	if n <= 0 || n > int64(24*time.Hour/time.Millisecond) {
-		return 0
-	}
-	return time.Duration(n) * time.Millisecond
-}
-
-func texts(words [][]byte) []string {
-	out := make([]string, len(words))
-	for i, w := range words {
-		out[i] = string(w)
-	}
-	return out
-}
-
-// delegated puts the token of a question into the environment, if it has one. It must
-// be the token that the parent run is under, or more of it: any other would be a way out.
-func delegated(token string, m caller.Machine) (caller.Machine, error) {
-	own := m.Getenv(delegation.Variable)
-	if token == "" || token == own {
-		return m, nil
-	}
-	if own != "" && !approve.Extends(token, own) {
-		return m, &approve.TokenError{Why: "it is not derived from the token of the parent run"}
-	}
-	m.Environ = append([]string{delegation.Variable + "=" + token}, m.Environ...)
-	return m, nil
-}
-
-// unreadable reports a file or a directory that this run cannot open: it is outside of the sandbox, or,
-// with a private root, may be.
-func unreadable(file string, privateRoot bool) bool {
-	f, err := regular.Open(file)
-	if errors.Is(err, regular.ErrNot) {
-		f, err = regular.OpenDir(file)
-	}
-	if err == nil {
-		f.Close()
-		return false
-	}
-	return errors.Is(err, fs.ErrPermission) || privateRoot && errors.Is(err, fs.ErrNotExist)
 }
 
 // hand lets the parent run start what this run inside it cannot: a command that needs a
@@ -205,7 +141,7 @@ func (x *execution) hand(refusal error) (handed bool, err error) {
 		return false, refusal
 	}
 	private := p.Host.Outer() != nil
-	lacks := p.Lacks(p.WithheldOutside(), func(file string) bool { return unreadable(file, private) })
+	lacks := p.Lacks(p.WithheldOutside(), func(file string) bool { return regular.Refused(file, private) })
 	if refusal == nil && (len(lacks) == 0 || p.Reading.Nestable) {
 		return false, nil // a command of ours inside asks for itself
 	}
@@ -265,8 +201,8 @@ func (x *execution) put(up *nest.Parent, asks bool) (nest.Outcome, error) {
 		b.Close()
 		return nest.Outcome{}, err
 	}
-	asked, err := up.Ask(nest.Question{Argv: rawWords(p.Invocation.Argv), IsShell: p.Invocation.IsShell, Shell: []byte(p.Invocation.Shell), ShellArgs: rawWords(p.Invocation.ShellArgs), ShellSet: rawWords(p.Invocation.ShellSet),
-		Cwd: p.Cwd, Token: p.Machine.Getenv(delegation.Variable), Asks: asks, TimeoutMS: p.Limit().Milliseconds(), KillMS: p.Invocation.KillAfter.Milliseconds(), WaitMS: p.Invocation.Wait.Milliseconds()}, b.Stdin, b.Stdout, b.Stderr)
+	asked, err := up.Ask(nest.Question{Argv: nest.WordsOf(p.Invocation.Argv), IsShell: p.Invocation.IsShell, Shell: []byte(p.Invocation.Shell), ShellArgs: nest.WordsOf(p.Invocation.ShellArgs), ShellSet: nest.WordsOf(p.Invocation.ShellSet),
+		Cwd: p.Cwd, Token: p.Machine.Getenv(delegation.Variable), Asks: asks, TimeoutMS: nest.MillisecondsOf(p.Limit()), KillMS: nest.MillisecondsOf(p.Invocation.KillAfter), WaitMS: nest.MillisecondsOf(p.Invocation.Wait)}, b.Stdin, b.Stdout, b.Stderr)
 	if err != nil {
 		b.Close()
 		return nest.Outcome{}, fault.New(errcode.CredentialWithheld, err.Error())
@@ -314,12 +250,4 @@ func (x *execution) settleAnswer() {
 // release forgets a question that was given back: the run goes on by itself.
 func (x *execution) release() {
 	x.streams, x.reports, x.status.IO, x.status.Child, x.binds = nil, nil, nil, nil, nil
-}
-
-func rawWords(words []string) [][]byte {
-	out := make([][]byte, len(words))
-	for i, w := range words {
-		out[i] = []byte(w)
-	}
-	return out
 }

@@ -1,7 +1,6 @@
 package run
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"os"
@@ -209,9 +208,6 @@ func (x *execution) note(code string, value any) {
 	}
 }
 
-// maxSaid is how much of what a fetching run said is shown if it failed.
-const maxSaid = 2 << 10
-
 // fetchApart fetches what the project declares, each time in a run of its own. The command itself
 // then works without network. If something could not be fetched it says best itself what it lacks,
 // as all of it may be there already.
@@ -229,7 +225,7 @@ func (x *execution) fetchApart() error {
 
 func (x *execution) fetch(w *fetch.Work, dir string) error {
 	defer os.RemoveAll(x.plan.FetchDir())
-	forsaken(filepath.Dir(x.plan.FetchDir()))
+	fetch.Forsaken(filepath.Dir(x.plan.FetchDir()))
 	err := os.MkdirAll(dir, 0o700)
 	if err == nil {
 		err = w.Lay(dir)
@@ -237,35 +233,13 @@ func (x *execution) fetch(w *fetch.Work, dir string) error {
 	if err != nil {
 		return fault.New(errcode.Confinement, "what the project declares cannot be copied: "+err.Error())
 	}
-	said := &last{}
+	said := &drive.Tail{To: io.Discard}
 	r := Run(x.plan.FetchOf(w, dir), plan.FetchMachine(w, x.plan.Machine), Output{Stdout: io.Discard, Stderr: said, Warn: func(string) {}})
 	switch {
 	case r.Fault != nil:
 		x.warn("what the project declares was not fetched: " + r.Fault.Message)
 	case r.ExitCode != 0:
-		x.warn("what the project declares was not fetched (" + strings.Join(w.Argv, " ") + ", exit status " + strconv.Itoa(r.ExitCode) + "): " + strings.TrimSpace(said.String()))
+		x.warn("what the project declares was not fetched (" + strings.Join(w.Argv, " ") + ", exit status " + strconv.Itoa(r.ExitCode) + "): " + strings.TrimSpace(string(said.Last)))
 	}
 	return nil
-}
-
-// forsaken removes the directories of fetching runs that were killed.
-func forsaken(dir string) {
-	entries, _ := os.ReadDir(dir)
-	for _, e := range entries {
-		if info, err := e.Info(); err == nil && time.Since(info.ModTime()) > 24*time.Hour {
-			_ = os.RemoveAll(filepath.Join(dir, e.Name()))
-		}
-	}
-}
-
-// last keeps the end of what is written.
-type last struct{ bytes.Buffer }
-
-func (l *last) Write(p []byte) (int, error) {
-	n := len(p)
-	l.Buffer.Write(p)
-	if extra := l.Len() - maxSaid; extra > 0 {
-		l.Next(extra)
-	}
-	return n, nil
 }

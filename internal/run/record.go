@@ -1,7 +1,6 @@
 package run
 
 import (
-	"bytes"
 	"encoding/json"
 	"path/filepath"
 
@@ -101,17 +100,7 @@ func (x *execution) redacted(object []byte) []byte {
 	if x.redaction() != nil || x.cleaning.Set == nil {
 		return object
 	}
-	// In an encoded text a value with an escaped character is not seen.
-	if bytes.IndexByte(object, '\\') < 0 {
-		if text := string(object); x.clean(text) == text {
-			return object
-		}
-	}
-	out, err := json.Marshal(marshal.CleanObject(object, x.clean))
-	if err != nil {
-		out, _ = json.Marshal(map[string]any{"undescribed": err.Error()})
-	}
-	return out
+	return marshal.Redacted(object, x.clean)
 }
 
 // merge adds the fields of rec to an encoded object.

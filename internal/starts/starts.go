@@ -16,6 +16,7 @@ import (
 	"github.com/atip-dev/atip-exec/internal/gate"
 	"github.com/atip-dev/atip-exec/internal/marshal"
 	"github.com/atip-dev/atip-exec/internal/permit"
+	"github.com/atip-dev/atip-exec/internal/place"
 	"github.com/atip-dev/atip-exec/internal/plan"
 	"github.com/atip-dev/atip-exec/internal/quote"
 	"github.com/atip-dev/atip-exec/internal/subpath"
@@ -173,7 +174,7 @@ func (g *Decider) decide(s gate.Start) gate.Verdict {
 // stand notes which process becomes a stand-in. It gains nothing by that: what it hands on is judged
 // by whoever answers it.
 func (g *Decider) stand(s gate.Start) (gate.Verdict, bool) {
-	dev, ino := plan.FileID(g.plan.Machine.Self)
+	dev, ino := place.FileID(g.plan.Machine.Self)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.stands, s.PID)
