@@ -25,14 +25,18 @@ var arguments = [...]struct {
 	{"wpa_passphrase ", 0, 2, 0, 0, false, likely, 0},
 	{"user set password ", 5, 2, 0, 0, false, likely, 0}, // of ipmitool
 	{"sqlplus ", 2, 1, 0, '/', false, likely, 0},
+	{"sqlldr ", 2, 1, 0, '/', false, likely, 0},
+	{"impdp ", 2, 1, 0, '/', false, likely, 0},
 	{"expdp ", 2, 1, 0, '/', false, likely, 0},
 	{"vault login ", 6, 1, 0, 0, false, likely, 0},
 	{"operator unseal ", 9, 1, 0, 0, false, likely, 0},
 	{"wandb login ", 2, 1, 0, 0, false, likely, 0},
 	{"cargo login ", 6, 1, 0, 0, false, likely, 0},
 	{"snyk auth ", 1, 1, 0, 0, false, likely, 0},
-	{"config ", 0, 2, 0, 0, false, piped, 0}, // of git, npm, composer, poetry, bundle
-	{"config ", 0, 3, 0, 0, false, piped, 0},
+	{"config set ", 0, 2, 0, 0, false, piped, 0}, // of npm, bundle and others
+	{"config --global ", 9, 2, 0, 0, false, piped, 0},
+	{"composer config ", 0, 2, 0, 0, false, piped, 0},
+	{"poetry config ", 0, 2, 0, 0, false, piped, 0},
 	{"radtest ", 0, 2, 0, 0, false, likely, 0},
 	{"radtest ", 0, 5, 0, 0, false, likely, 0},
 	{"net use ", 4, 2, 0, 0, false, piped, 0},

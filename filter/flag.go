@@ -47,12 +47,12 @@ var flags = [...]struct {
 	{" -u", "lftp,open", false, true, ','},
 	{" -b", "curl", false, true, '='},
 	{" -hp", "rar", true, false, 0},
-	{" -t", "", false, true, 0},
+	{" -t ", "", true, false, 0},
 	{"\"-p", "", true, false, 0},
 	{"'-p", "", true, false, 0},
 	{"\x00-u", "", true, false, 0},
-	{" -pass", "", false, true, 0},
-	{" /p", "", false, true, 0},
+	{" -pass ", "", true, false, 0},
+	{" /p ", "", true, false, 0},
 }
 
 // readFlag looks at an option or a mark of a file format at i: the value behind it is a
@@ -130,7 +130,7 @@ func (e *engine) readFlag(i int, flag string, eof bool) (candidate, outcome) {
 
 // passwordOptions are options that take a password in so many commands that a value which looks
 // like nothing else is one, whatever the command.
-var passwordOptions = [...]string{" -p", " -P", " -w", " -k", " -K", " -pw", " -t", " -pass", " /p", " /p:", " pass"}
+var passwordOptions = [...]string{" -p", " -P", " -w", " -k", " -K", " -pw", " -t ", " -pass ", " /p ", " /p:"}
 
 // readOption reads the value of an option of a command that is not known, behind c.at, or of one
 // in a list of arguments that are in quotes.

@@ -116,7 +116,7 @@ var links = [...]struct {
 	{linkComment, aBlank | aBreak | aMark | aRemark},  // # … name …⏎setting = value
 	{linkEnd, aBlank},                                 // name … :⏎value
 	{linkPath, aMark},                                 // …/name/value
-	{linkAnswer, ^follows(0)},                         // $ command … name …⏎value
+	{linkAnswer, aPrompt},                             // $ command … name …⏎value
 }
 
 // follows is what stands behind a name; it says which links can apply.
@@ -134,6 +134,9 @@ const (
 	aRemark  // a bracket or dots
 	aGap     // blanks before a sign, a bar or more blanks
 	aParen   // a closing bracket
+	// of the line in front of it
+	aPrompt // that of a shell
+	aNote   // the mark of a comment
 )
 
 // lead is what most links begin with: the end of the writing of a name, blanks, an operator,
@@ -188,6 +191,18 @@ func (s *scan) leadOf(n *nameInfo) follows {
 	}
 	if n.option(s.v) {
 		f |= anOption
+	}
+	if s.line >= 0 && s.line < n.start {
+		k := s.line
+		for k < n.start-1 && k-s.line < 12 && isBlank(s.v[k]) {
+			k++
+		}
+		if ch := s.v[k]; ch == '#' || ch == ';' || ch == '/' {
+			f |= aNote
+		}
+		if isPrompt(s.v[s.line:n.start]) {
+			f |= aPrompt
+		}
 	}
 	l := &s.lead
 	if s.p < len(s.v) && s.v[s.p] == ' ' && s.p+1 < len(s.v) && isAlpha(s.v[s.p+1]) && s.v[s.p+1] != 'o' { // most names stand in prose
@@ -326,8 +341,8 @@ func (e *engine) announce(i int, ent *entry, eof, paid bool) {
 	n, s := &e.name, &e.scan // not on the stack: links are called by their table
 	*n = info
 	s.v, s.p, s.eof, s.short = v, info.end, eof, false
-	follow := s.leadOf(n)
 	s.line, s.headers = e.lines.at(v, n.start)
+	follow := s.leadOf(n)
 	if follow == 0 {
 		return
 	}
@@ -1642,6 +1657,10 @@ func linkPhrase(s *scan, n *nameInfo) (c candidate, ok bool) {
 
 // linkEnd reads the value below a sentence that ends in a colon: Copy the token below:⏎value.
 func linkEnd(s *scan, n *nameInfo) (c candidate, ok bool) {
+	rest := s.v[s.p:min(len(s.v), s.p+64)]
+	if k := bytes.IndexByte(rest, '\n'); k == 0 || k > 0 && rest[k-1] != ':' && rest[k-1] != '\r' || k < 0 && len(rest) == 64 {
+		return c, false // nearly always
+	}
 	if n.class != classStrong && n.class != classWeak || n.option(s.v) || !s.lit(" ") || !s.colonEnds() {
 		return c, false
 	}
@@ -1980,9 +1999,6 @@ func linkAnswer(s *scan, n *nameInfo) (c candidate, ok bool) {
 		return c, false
 	}
 	line := s.v[s.line:n.start]
-	if len(line) < 2 || !isPrompt(line) {
-		return c, false
-	}
 	for s.more() && s.v[s.p] != '\n' {
 		if s.p-n.end > maxCommand || s.v[s.p] < ' ' && s.v[s.p] != '\r' {
 			return c, false
