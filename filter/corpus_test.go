@@ -243,3 +243,29 @@ func pieces(t *testing.T, text []byte, size func() int) []byte {
 	}
 	return out.Bytes()
 }
+
+// TestFormsOfTools: what many tools print is found whole and alone, also byte by byte. The texts are
+// no part of a score: what is missed of them is not there.
+func TestFormsOfTools(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(2) {
+		records, err := redactcorpus.Outputs(corpora+"/forms", seed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var score redactcorpus.Score
+		for i := range records {
+			r := &records[i]
+			if err := score.Add(newSet(t), r); err != nil {
+				t.Fatal(err)
+			}
+			want := pieces(t, r.Text, func() int { return len(r.Text) })
+			if got := pieces(t, r.Text, func() int { return 1 }); !bytes.Equal(got, want) {
+				t.Errorf("%s byte by byte:\ngot  %q\nwant %q", r.Name, got, want)
+			}
+		}
+		if score.Secrets < 1000 || len(score.Missed) > 0 || len(score.Excess) > 0 {
+			t.Errorf("%d secrets, missed %q, too much %q", score.Secrets, score.Missed, score.Excess)
+		}
+	}
+}

@@ -72,6 +72,9 @@ func (s *Set) passes(val []byte, g gate) bool {
 	if g.doubt != certain && isVersion(val) || g.class == classWeak && isArtifact(val) {
 		return false
 	}
+	if g.doubt != certain && isObject(val) {
+		return false
+	}
 	switch g.doubt {
 	case likely, literal:
 		if !likelySecret(val, chosen) || !g.quoted && isCode(val) && !(chosen && numbered(val)) {
@@ -152,6 +155,17 @@ func isRawKey(val []byte) bool {
 	}
 	return len(val) >= 40 && digits > 0 && upper > 0 && lower > 0 && val[len(val)-1] == '=' && unlikely(val) &&
 		(len(val) == 44 || !bytes.ContainsAny(val, "-_"))
+}
+
+// isObject reports the name that Kubernetes gives to what a template makes: words and a few
+// random letters, db-credentials-7f9c8d4b2k.
+func isObject(val []byte) bool {
+	k := bytes.LastIndexByte(val, '-')
+	if k < 4 || len(val)-k-1 < 4 || len(val)-k-1 > 10 || !wordy(val[:k]) {
+		return false
+	}
+	digits, upper, lower := tally(val[k+1:])
+	return digits > 0 && lower > 0 && upper == 0 && digits+lower == len(val)-k-1
 }
 
 // numbered reports a password of words that no selector is: words.joined-47.
