@@ -254,7 +254,7 @@ func (e *engine) judgeItem(c *candidate, eof bool) verdict {
 func (e *engine) judgeBytes(c *candidate, eof bool) verdict {
 	const least, most = 16, 128
 	v, p, end := e.view.vis, c.at, c.at
-	numbers, distinct := 0, byteSet{}
+	numbers, steps, before, distinct := 0, 0, uint64(0), byteSet{}
 	for ; numbers <= most && p < len(v); numbers++ {
 		from := p
 		for p < len(v) && p-from < 4 && (sets[setXDigit].has(v[p]) || v[p] == 'x') {
@@ -265,6 +265,10 @@ func (e *engine) judgeBytes(c *candidate, eof bool) verdict {
 			break
 		}
 		end = p
+		if n == before+1 {
+			steps++ // 1, 2, 3, … in an example
+		}
+		before = n
 		distinct[n>>6] |= 1 << (n & 63)
 		if v[p] == ',' && v[c.at-1] == '[' {
 			return verdict{} // JSON, whose numbers stay
@@ -284,7 +288,7 @@ func (e *engine) judgeBytes(c *candidate, eof bool) verdict {
 	for _, w := range distinct {
 		kinds += bits.OnesCount64(w)
 	}
-	if numbers < least || numbers > most || kinds*4 < numbers*3 && kinds < least {
+	if numbers < least || numbers > most || steps*2 > numbers || kinds*4 < numbers*3 && kinds < least {
 		return verdict{}
 	}
 	return verdict{outcome: found, layer: layerContext, start: c.at, end: end, rule: c.rule}
