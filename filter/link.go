@@ -115,7 +115,6 @@ var links = [...]struct {
 	{linkCells, aBlank},                               // name  cell  value
 	{linkComment, aBlank | aBreak | aMark | aRemark},  // # … name …⏎setting = value
 	{linkEnd, aBlank},                                 // name … :⏎value
-	{linkPath, aMark},                                 // …/name/value
 	{linkAnswer, aPrompt},                             // $ command … name …⏎value
 }
 
@@ -183,7 +182,7 @@ func (s *scan) leadOf(n *nameInfo) follows {
 			f |= aParen
 		case '*': // bold, in Markdown
 			f |= aQuote
-		case ',', ';', '|', ':', '?', '!', '[', '{', '/', 0xe2, 0xc2:
+		case ',', ';', '|', ':', '?', '!', '[', '{', 0xe2, 0xc2:
 			f |= aMark
 		}
 	} else {
@@ -1239,12 +1238,6 @@ func linkCells(s *scan, n *nameInfo) (c candidate, ok bool) {
 	}
 	c.at, c.form, c.doubt = s.p, formCells, piped
 	return c, true
-}
-
-// linkPath reads the step of a path behind one that says what it is: /reset-password/value.
-func linkPath(s *scan, n *nameInfo) (c candidate, ok bool) {
-	c.at, c.form, c.doubt, c.word = s.p+1, formNear, random, true
-	return c, s.lit("/") && (n.class == classStrong || n.class == classWeak)
 }
 
 // maxSlashes is the deepest nesting of quotes that is followed.

@@ -442,20 +442,7 @@ func nameEnd(v []byte, ks int, kw string, vendor, eof bool) (int, string, outcom
 			return q, base, found
 		}
 	}
-	if p < len(v) && v[p] == '/' {
-		q := p + 1
-		for q < len(v) && q-p <= minNear && (isAlnum(v[q]) || v[q] == '-' || v[q] == '_') {
-			q++
-		}
-		switch {
-		case q-p > minNear:
-			return p, base, found // linkPath
-		case q == len(v) && !eof:
-			return 0, "", more
-		}
-		return 0, "", no
-	}
-	if p < len(v) && (v[p] == '_' || v[p] == '-' || v[p] == '.' && p+1 < len(v) && isIdent(v[p+1]) && v[p+1] != '.') {
+	if p < len(v) && (v[p] == '_' || v[p] == '-' || v[p] == '/' || v[p] == '.' && p+1 < len(v) && isIdent(v[p+1]) && v[p+1] != '.') {
 		return 0, "", no
 	}
 	if p < len(v) && v[p] == '.' && p+1 == len(v) && !eof {

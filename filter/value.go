@@ -317,7 +317,7 @@ func (e *engine) judgeNear(c *candidate, eof bool) verdict {
 	if q+1 == len(v) && !eof && strings.IndexByte(":./@", v[q]) >= 0 {
 		return verdict{outcome: more, loose: !unlikely(val)} // what follows decides whether it ends here
 	}
-	if len(val) < leastNear(c.rule) || len(val) >= maxJudged || !c.word && p > 0 && strings.IndexByte(":./@", v[p-1]) >= 0 || !c.word && q < len(v) && strings.IndexByte(":./@", v[q]) >= 0 && q+1 < len(v) && v[q+1] > ' ' ||
+	if len(val) < leastNear(c.rule) || len(val) >= maxJudged || p > 0 && strings.IndexByte(":./@", v[p-1]) >= 0 || q < len(v) && strings.IndexByte(":./@", v[q]) >= 0 && q+1 < len(v) && v[q+1] > ' ' ||
 		!e.set.passes(val, gate{class: c.class, doubt: c.doubt, rule: c.rule}) {
 		return verdict{}
 	}
