@@ -27,7 +27,68 @@ type armourState struct {
 	size    int // bytes read
 	short   bool
 	joined  bool // lines are joined by spaces
-	marker  byte // that begins each line of a diff or quotation
+	lead    lineLead
+}
+
+// lineLead is what stands before the begin line of a key, and may stand before each of its lines:
+// the mark of a diff or a quotation; or whatever a log, grep or cat -n puts there, whose numbers
+// change.
+type lineLead struct {
+	marker byte
+	text   string
+}
+
+// maxLead bounds the text before the begin line.
+const maxLead = 64
+
+// leadAt returns what stands before the begin line at i.
+func leadAt(v []byte, i int) lineLead {
+	out := lineLead{marker: markerOf(v, i)}
+	from := i
+	for from > 0 && i-from <= maxLead && v[from-1] != '\n' {
+		from--
+	}
+	if text := bytes.TrimRight(v[from:i], " \t"); i-from <= maxLead && len(text) > 0 && !(len(text) == 1 && text[0] == out.marker) {
+		out.text = string(text)
+	}
+	return out
+}
+
+// skip returns what of a line is behind the text, and whether the line may still be too short to
+// tell. Numbers may be others, and longer.
+func (l *lineLead) skip(line []byte) (int, bool) {
+	if l.text == "" {
+		return 0, false
+	}
+	p, q := 0, 0
+	for q < len(l.text) {
+		c := l.text[q]
+		blank, digit := c == ' ', isDigit(c)
+		if !blank && !digit {
+			if p == len(line) {
+				return 0, true
+			}
+			if line[p] != c {
+				return 0, false
+			}
+			p, q = p+1, q+1
+			continue
+		}
+		for q < len(l.text) && (l.text[q] == ' ' || isDigit(l.text[q])) {
+			q++
+		}
+		from := p
+		for p < len(line) && (line[p] == ' ' || isDigit(line[p])) {
+			p++
+		}
+		if p == len(line) {
+			return 0, true
+		}
+		if p == from {
+			return 0, false
+		}
+	}
+	return p, false
 }
 
 func (a *armourState) forget(cut int) {
@@ -44,7 +105,7 @@ type armourLine struct {
 }
 
 // A line of more than limit bytes counts as several.
-func readArmourLine(v []byte, p int, marker byte, eof bool) armourLine {
+func readArmourLine(v []byte, p int, lead lineLead, eof bool) armourLine {
 	limit := p + 2*maxRun
 	q := p
 	for q < len(v) && q < limit && v[q] != '\n' && v[q] != 0 {
@@ -54,10 +115,10 @@ func readArmourLine(v []byte, p int, marker byte, eof bool) armourLine {
 				r++
 			}
 			if r == len(v) && !eof {
-				return strip(v, marker, armourLine{from: p, to: q, next: q})
+				return strip(v, lead, armourLine{from: p, to: q, next: q})
 			}
 			if r < len(v) && v[r] == 'n' {
-				return strip(v, marker, armourLine{p, q, r + 1, true})
+				return strip(v, lead, armourLine{p, q, r + 1, true})
 			}
 			if r < len(v) && v[r] == 'r' {
 				// \r\n, escaped; a bare \r ends a line as well
@@ -66,12 +127,12 @@ func readArmourLine(v []byte, p int, marker byte, eof bool) armourLine {
 					s++
 				}
 				if s == len(v) && !eof {
-					return strip(v, marker, armourLine{from: p, to: q, next: q})
+					return strip(v, lead, armourLine{from: p, to: q, next: q})
 				}
 				if s > r+1 && s < len(v) && v[s] == 'n' {
-					return strip(v, marker, armourLine{p, q, s + 1, true})
+					return strip(v, lead, armourLine{p, q, s + 1, true})
 				}
-				return strip(v, marker, armourLine{p, q, r + 1, true})
+				return strip(v, lead, armourLine{p, q, r + 1, true})
 			}
 			q = r
 			continue
@@ -79,23 +140,31 @@ func readArmourLine(v []byte, p int, marker byte, eof bool) armourLine {
 		q++
 	}
 	if q < len(v) && v[q] == '\n' {
-		return strip(v, marker, armourLine{p, q, q + 1, true})
+		return strip(v, lead, armourLine{p, q, q + 1, true})
 	}
-	return strip(v, marker, armourLine{p, q, q, eof || q == limit || q < len(v)})
+	return strip(v, lead, armourLine{p, q, q, eof || q == limit || q < len(v)})
 }
 
-func strip(v []byte, marker byte, l armourLine) armourLine {
+func strip(v []byte, lead lineLead, l armourLine) armourLine {
+	start := l.from
+	n, short := lead.skip(v[l.from:l.to])
+	if l.from += n; short {
+		if !l.whole {
+			l.from = l.to // the text may go on
+			return l
+		}
+	}
 	trim := func() {
 		for l.from < l.to && isFringe(v[l.from]) {
 			l.from++
 		}
 	}
 	trim()
-	if marker != 0 && l.from < l.to && v[l.from] == marker {
+	if lead.marker != 0 && l.from < l.to && v[l.from] == lead.marker {
 		l.from++
 		trim()
 	}
-	for l.to > l.from && (isFringe(v[l.to-1]) || v[l.to-1] == '+' && l.to-2 >= l.from && v[l.to-2] == ' ') {
+	for l.to > l.from && (isFringe(v[l.to-1]) || v[l.to-1] == '+' && l.to-2 >= start && v[l.to-2] == ' ') {
 		l.to--
 	}
 	return l
@@ -186,17 +255,17 @@ func (m *headMemo) matchArmour(v []byte, i int, head string, eof bool) verdict {
 			return wait
 		}
 	}
-	marker := markerOf(v, i)
+	lead := leadAt(v, i)
 	for first := true; ; first = false {
 		if !first {
-			if p = m.skip(p, marker); p-i > maxHeadHeld {
+			if p = m.skip(p, lead); p-i > maxHeadHeld {
 				return verdict{}
 			}
 		}
-		if p < len(v) && noHeadLine(v, p, marker) {
+		if p < len(v) && noHeadLine(v, p, lead) {
 			return verdict{}
 		}
-		l := readArmourLine(v, p, marker, eof)
+		l := readArmourLine(v, p, lead, eof)
 		b := l.body(v)
 		switch {
 		case b >= minBody:
@@ -217,7 +286,7 @@ func (m *headMemo) matchArmour(v []byte, i int, head string, eof bool) verdict {
 			return verdict{}
 		}
 		if !first {
-			m.read(p, l.next, marker)
+			m.read(p, l.next, lead)
 		}
 		p = l.next
 	}
@@ -227,37 +296,45 @@ func (m *headMemo) matchArmour(v []byte, i int, head string, eof bool) verdict {
 // would read them again each.
 type headMemo struct {
 	from, to int
-	marker   byte
+	lead     lineLead
 }
 
 func (m *headMemo) forget(cut int) { m.from, m.to = m.from-cut, m.to-cut }
 
 // skip returns the start of the first line from p on that was not read.
-func (m *headMemo) skip(p int, marker byte) int {
-	if m.marker == marker && p >= m.from && p < m.to {
+func (m *headMemo) skip(p int, lead lineLead) int {
+	if m.lead == lead && p >= m.from && p < m.to {
 		return m.to
 	}
 	return p
 }
 
-func (m *headMemo) read(p, next int, marker byte) {
-	if m.marker == marker && p == m.to {
+func (m *headMemo) read(p, next int, lead lineLead) {
+	if m.lead == lead && p == m.to {
 		m.to = next
 		return
 	}
-	*m = headMemo{p, next, marker}
+	*m = headMemo{p, next, lead}
 }
 
 // noHeadLine reports a line that its beginning shows to be neither blank nor a header nor of a
 // body.
-func noHeadLine(v []byte, p int, marker byte) bool {
+func noHeadLine(v []byte, p int, lead lineLead) bool {
+	line := v[p:min(len(v), p+2*maxLead)]
+	if k := bytes.IndexByte(line, '\n'); k >= 0 {
+		line = line[:k]
+	}
+	n, short := lead.skip(line)
+	if p += n; short {
+		return false
+	}
 	blanks := func() {
-		for p < len(v) && (v[p] == ' ' || v[p] == '\t' || v[p] == '\r' || v[p] == '"' || v[p] == '\'' || v[p] == ',') {
+		for p < len(v) && (v[p] == '+' && p+1 < len(v) && v[p+1] == '\n' || v[p] == ' ' || v[p] == '\t' || v[p] == '\r' || v[p] == '"' || v[p] == '\'' || v[p] == ',') {
 			p++
 		}
 	}
 	blanks()
-	if marker != 0 && p < len(v) && v[p] == marker {
+	if lead.marker != 0 && p < len(v) && v[p] == lead.marker {
 		p++
 		blanks()
 	}
@@ -297,7 +374,7 @@ func headerSoFar(t []byte) bool {
 // startArmour begins to read a committed key; r.end is the start of its body.
 func (e *engine) startArmour(r verdict) {
 	e.mode = inArmour
-	e.arm = armourState{at: r.end, bodyEnd: r.end, size: r.end - r.start, marker: markerOf(e.view.vis, r.start)}
+	e.arm = armourState{at: r.end, bodyEnd: r.end, size: r.end - r.start, lead: leadAt(e.view.vis, r.start)}
 	e.region.hash = e.set.newTag()
 	e.cursor = max(e.cursor, r.end)
 }
@@ -308,7 +385,7 @@ func (e *engine) startArmour(r verdict) {
 func (e *engine) eatArmour(eof bool) bool {
 	v, a := e.view.vis, &e.arm
 	for a.size <= maxArmour {
-		l := readArmourLine(v, a.at, a.marker, eof)
+		l := readArmourLine(v, a.at, a.lead, eof)
 		if end, o := endLine(v[l.from:l.to], l.whole); o == more {
 			return false
 		} else if o == found {
@@ -418,7 +495,7 @@ func endLine(line []byte, whole bool) (int, outcome) {
 }
 
 // lookAhead is how much of the next line decides whether it is the end line.
-const lookAhead = 64
+const lookAhead = 64 + maxLead
 
 // endAhead reports whether an end line begins at p.
 func (e *engine) endAhead(p int, eof bool) outcome {
@@ -427,7 +504,7 @@ func (e *engine) endAhead(p int, eof bool) outcome {
 		return more
 	}
 	window := v[p:min(len(v), p+lookAhead)]
-	l := readArmourLine(window, 0, e.arm.marker, true)
+	l := readArmourLine(window, 0, e.arm.lead, true)
 	if bytes.HasPrefix(window[l.from:l.to], []byte("----")) {
 		return found
 	}

@@ -24,6 +24,7 @@ const (
 	byWords                // words between any blanks, below a comment
 	byKey                  // pairs, of which one is called key, value or the like
 	anyKey                 // pairs, whatever their keys
+	jwkKey                 // pairs, of which those of a private key count
 )
 
 // maxHeader bounds the line that may be the header of a table.
@@ -90,7 +91,7 @@ func linkHeader(s *scan, n *nameInfo) (c candidate, ok bool) {
 	}
 	next := v[s.p]
 	ends := next == '\n' || next == '\r'
-	left = bytes.TrimRight(left, "\"`*")
+	left = bytes.TrimRight(left, "\"`*@")
 	bars := countBars(left)
 	if len(left) > 0 && left[0] == '#' && gap > 0 && !ends && len(bytes.Fields(left)) < maxHeaderNames && isBlank(left[len(left)-1]) && titles(left[1:], true) {
 		c.row = column{kind: byWords, at: uint16(len(bytes.Fields(left[1:])))}
@@ -501,4 +502,36 @@ func (e *engine) judgeTuple(c *candidate, eof bool) verdict {
 	}
 	return verdict{outcome: found, layer: layerContext, start: from, end: to, rule: c.rule, noTag: c.noTag,
 		learn: c.class == classStrong && len(val) >= 12}
+}
+
+// maxCells is how many cells of a row are followed.
+const maxCells = 8
+
+// judgeCells judges one cell of a row, and finds the next.
+func (e *engine) judgeCells(c *candidate, eof bool) verdict {
+	v, p := e.view.vis, c.at
+	for p < len(v) && (isBlank(v[p]) || startsBar(v[p:])) {
+		if p++; v[p-1] >= 0x80 {
+			for p < len(v) && v[p]&0xc0 == 0x80 {
+				p++
+			}
+		}
+	}
+	from := p
+	for ; p < len(v) && p-from < maxJudged && v[p] >= ' '; p++ {
+		if v[p] == ' ' && (p+1 < len(v) && (v[p+1] == ' ' || startsBar(v[p+1:]))) {
+			break
+		}
+	}
+	val := bytes.TrimRight(v[from:p], " ")
+	if p == len(v) && !eof {
+		return verdict{outcome: more, loose: len(val) < loosePrefix || !unlikely(val)}
+	}
+	if c.number++; c.number < maxCells && p < len(v) && (v[p] == ' ' || v[p] == '\t') && p > c.at {
+		c.then = p
+	}
+	if c.number == 1 || len(val) == 0 || !e.set.passes(val, gate{class: c.class, doubt: c.doubt, rule: c.rule}) {
+		return verdict{} // the first is the value of the name, for other links
+	}
+	return verdict{outcome: found, layer: layerContext, start: from, end: from + len(val), rule: c.rule, noTag: c.noTag}
 }

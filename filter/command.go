@@ -15,30 +15,33 @@ var arguments = [...]struct {
 	stdin stdin
 }{
 	{"htpasswd ", 0, 3, 'b', 0, false, likely, 0},
+	{"htpasswd ", 0, 2, 'n', 0, false, likely, 0},
+	{"openssl passwd ", 5, 1, 0, 0, false, piped, 0},
 	{"mosquitto_passwd ", 7, 3, 'b', 0, false, likely, 0},
 	{"net user ", 4, 2, 0, 0, false, likely, 0},
-	{"samba-tool user create ", 3, 2, 0, 0, false, likely, 0},
-	{"samba-tool user add ", 3, 2, 0, 0, false, likely, 0},
-	{"rabbitmqctl add_user ", 5, 2, 0, 0, false, likely, 0},
-	{"rabbitmqctl change_password ", 5, 2, 0, 0, false, likely, 0},
-	{"ejabberdctl register ", 0, 3, 0, 0, false, likely, 0},
-	{"prosodyctl register ", 0, 3, 0, 0, false, likely, 0},
+	{"samba-tool user ", 3, 3, 0, 0, false, likely, 0},
+	{"rabbitmqctl ", 0, 3, 0, 0, false, likely, 0},
+	{"ctl register ", 0, 3, 0, 0, false, likely, 0},
 	{"wpa_passphrase ", 0, 2, 0, 0, false, likely, 0},
 	{"user set password ", 5, 2, 0, 0, false, likely, 0}, // of ipmitool
 	{"sqlplus ", 2, 1, 0, '/', false, likely, 0},
 	{"sqlldr ", 2, 1, 0, '/', false, likely, 0},
-	{"expdp ", 2, 1, 0, '/', false, likely, 0},
 	{"impdp ", 2, 1, 0, '/', false, likely, 0},
+	{"expdp ", 2, 1, 0, '/', false, likely, 0},
 	{"vault login ", 6, 1, 0, 0, false, likely, 0},
 	{"operator unseal ", 9, 1, 0, 0, false, likely, 0},
 	{"wandb login ", 2, 1, 0, 0, false, likely, 0},
 	{"cargo login ", 6, 1, 0, 0, false, likely, 0},
 	{"snyk auth ", 1, 1, 0, 0, false, likely, 0},
-	{"config http-basic.", 7, 3, 0, 0, false, likely, 0}, // of composer and poetry
-	{"config pypi-token.", 7, 2, 0, 0, false, likely, 0},
+	{"config set ", 0, 2, 0, 0, false, piped, 0}, // of npm, bundle and others
+	{"config --global ", 9, 2, 0, 0, false, piped, 0},
+	{"composer config ", 0, 2, 0, 0, false, piped, 0},
+	{"poetry config ", 0, 2, 0, 0, false, piped, 0},
 	{"radtest ", 0, 2, 0, 0, false, likely, 0},
 	{"radtest ", 0, 5, 0, 0, false, likely, 0},
-	{"net use ", 4, 4, 0, 0, false, likely, 0},
+	{"net use ", 4, 2, 0, 0, false, piped, 0},
+	{"net use ", 4, 3, 0, 0, false, piped, 0},
+	{"net use ", 4, 4, 0, 0, false, piped, 0},
 	{"createUser ", 2, 3, 0, 0, false, likely, 0}, // of SNMP
 	{"createUser ", 2, 5, 0, 0, false, likely, 0},
 	{"Input Password ", 8, 2, 0, 0, false, likely, 0}, // of Robot Framework
@@ -47,50 +50,53 @@ var arguments = [...]struct {
 	{": XAUTH ", 2, 1, 0, 0, false, likely, 0},
 	{" on >", 2, 1, 0, 0, false, likely, 0}, // of Redis
 	{" on #", 2, 1, 0, 0, false, likely, 0},
-	{"Credentials(", 8, 4, 0, 0, true, likely, 0}, // of sbt
-	{"PDO->__construct(", 3, 3, 0, 0, true, likely, 0},
-	{"BasicAuth(", 6, 2, 0, 0, true, likely, 0},
-	{"basic_auth(", 5, 2, 0, 0, true, likely, 0},
-	{"basic_auth ", 5, 2, 0, 0, true, likely, 0},
-	{"DigestAuth(", 7, 2, 0, 0, true, likely, 0},
-	{"PlainAuth(", 6, 3, 0, 0, true, likely, 0},
-	{"getConnection(", 2, 3, 0, 0, true, likely, 0},
-	{"PasswordAuthentication(", 7, 2, 0, 0, true, likely, 0},
-	{"UsernamePasswordAuthenticationToken(", 7, 2, 0, 0, true, likely, 0},
-	{"UsernamePasswordCredentials(", 7, 2, 0, 0, true, likely, 0},
-	{"NetworkCredential(", 6, 2, 0, 0, true, likely, 0},
-	{"simple_bind_s(", 6, 2, 0, 0, true, likely, 0},
-	{"ldap_bind(", 2, 3, 0, 0, true, likely, 0},
+	{"redentials(", 2, 2, 0, 0, true, likely, 0}, // by how the name of a call ends
+	{"uth(", 0, 2, 0, 0, true, likely, 0},
+	{"uthentication(", 0, 2, 0, 0, true, likely, 0},
+	{"onnect(", 1, 3, 0, 0, true, likely, 0},
+	{"onnection(", 1, 3, 0, 0, true, likely, 0},
+	{"ogin(", 0, 2, 0, 0, true, likely, 0},
+	{"bind(", 2, 2, 0, 0, true, likely, 0},
+	{"bind_s(", 2, 2, 0, 0, true, likely, 0},
 	{"mysqli(", 0, 3, 0, 0, true, likely, 0},
-	{"mysqli_connect(", 2, 3, 0, 0, true, likely, 0},
-	{"mysql_connect(", 2, 3, 0, 0, true, likely, 0},
-	{"new PDO(", 3, 3, 0, 0, true, likely, 0},
-	{".login(", 4, 2, 0, 0, true, likely, 0},
-	{".auth(", 2, 2, 0, 0, true, likely, 0},
+	{"PDO(", 0, 3, 0, 0, true, likely, 0},
+	{"PDO->__construct(", 3, 3, 0, 0, true, likely, 0},
+	{"egin(", 0, 2, 0, 0, true, piped, 0},
+	{"wt.sign(", 0, 2, 0, 0, true, piped, 0},
+	{"wt.encode(", 0, 2, 0, 0, true, piped, 0},
+	{"reateHmac(", 1, 2, 0, 0, true, piped, 0},
+	{"hmac.new(", 0, 1, 0, 0, true, piped, 0},
+	{"Fernet(", 0, 1, 0, 0, true, piped, 0},
+	{"arameters: (", 0, 1, 0, 0, true, piped, 0}, // what is bound to a statement in SQL
+	{"arameters: $1 = ", 10, 1, 0, 0, true, piped, 0},
+	{"arameters: [", 0, 1, 0, 0, true, piped, 0},
+	{"args=(", 0, 1, 0, 0, true, piped, 0},
+	{"s] (", 0, 1, 0, 0, true, piped, 0},
+	{"] - [", 0, 1, 0, 0, false, piped, 0},
+	{"AUTHENTICATE ", 3, 1, 0, 0, false, likely, 0},
+	{"basic_auth ", 5, 2, 0, 0, true, likely, 0},
 	{"echo '", 0, 1, 0, ':', false, piped, 0}, // to chpasswd
 	{"echo \"", 0, 1, 0, ':', false, piped, 0},
 	{"send \"", 3, 1, 0, 0, false, piped, 0}, // of expect
 	{"printf '%s\\n%s\\n' ", 5, 2, 0, 0, false, piped, 0},
 	{"user = \"", 3, 1, 0, ':', false, piped, 0}, // of curl
 	{"user=", 2, 1, 0, ':', false, piped, 0},
-	{"USERPWD, \"", 3, 1, 0, ':', false, likely, 0},
 	{"AuthIdent: \"", 3, 1, 0, ':', false, likely, 0}, // of yarn
 	{"]:587 ", 0, 1, 0, ':', false, likely, 0},        // of postfix
-	{"]:465 ", 0, 1, 0, ':', false, likely, 0},
-	{"PASSWORD ", 2, 3, 0, 0, false, likely, 0}, // PASSWORD elastic = value
-	{"[+] ", 0, 1, 0, ':', false, piped, 0},     // of netexec
+	{"PASSWORD ", 2, 3, 0, 0, false, likely, 0},       // PASSWORD elastic = value
+	{"[+] ", 0, 1, 0, ':', false, piped, 0},           // of netexec
 	{"set-initial-password ", 10, 1, 0, 0, false, likely, 0},
 	{"message-digest-key ", 13, 3, 0, 0, false, likely, 0},
-	{"pre-shared-key ascii-text ", 9, 1, 0, 0, false, likely, 0},
-	{"pre-shared-key hexadecimal ", 9, 1, 0, 0, false, likely, 0},
+	{"pre-shared-key ", 9, 2, 0, 0, false, likely, 0},
 	{" LOGIN ", 2, 2, 0, 0, false, likely, 0}, // of IMAP
 	{"created token ", 9, 1, 0, 0, false, likely, 0},
 	{"Appending key for ", 8, 2, 0, 0, false, likely, 0},        // of wandb
 	{"Key Content            : ", 2, 1, 0, 0, false, likely, 0}, // of netsh
 	{"New value: ", 2, 1, 0, 0, false, likely, 0},               // of elasticsearch-reset-password
 	{"WPA;P:", 2, 1, 0, 0, false, likely, 0},                    // in the QR code of a network
-	{"\"d\":\"", 0, 1, 0, 0, false, random, 0},                  // of a JWK
+	{"\"d\":\"", 0, 1, 0, 0, false, random, 0},                  // of a JWK, in front of its type
 	{"\"d\": \"", 0, 1, 0, 0, false, random, 0},
+	{"AKIA", 0, 1, 0, ':', false, random, 0}, // ID:SECRET
 	{"echo ", 0, 1, 0, 0, false, likely, stdinBehind},
 	{"printf ", 3, 2, 0, 0, false, likely, stdinBehind},
 	{"<<< ", 0, 1, 0, 0, false, likely, stdinBefore},
@@ -182,6 +188,9 @@ func (e *engine) readArgument(k, i int, eof bool) (candidate, outcome) {
 	}
 	s := scan{v: e.view.vis, p: i + len(row.text), eof: eof}
 	c := candidate{class: classStrong, doubt: row.doubt, rule: "password", noTag: true, word: true}
+	if row.doubt == random {
+		c.rule, c.noTag = "secret-key", false
+	}
 	if last := row.text[len(row.text)-1]; last == '"' || last == '\'' {
 		s.p-- // the quote is part of the argument
 	}
@@ -207,10 +216,15 @@ func (e *engine) readArgument(k, i int, eof bool) (candidate, outcome) {
 			c.form, c.number = formUser, int(row.user)
 		}
 		if row.call {
+			// The secret may be a later one; what is no literal is passed over.
 			if c, ok := s.literal(c); ok {
+				c.doubt, c.list = row.doubt, true
 				return c, found
 			}
-			break
+			if s.short || !s.argument(true, limit) {
+				break
+			}
+			continue
 		}
 		if !needed {
 			return candidate{}, no

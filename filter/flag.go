@@ -25,11 +25,9 @@ var flags = [...]struct {
 	{" -u", "http,https", false, true, ':'},
 	{" -a", "http,https,xh,curlie,hey,wrk,oha", false, true, ':'},
 	{" -A", "ab", false, true, ':'},
-	{" -auth", "jenkins-cli.jar", false, true, ':'},
 	{" -pw", "addprinc,change_password,cpw,plink,pscp,psftp,putty,ank", false, true, 0},
 	{" --base64", "virsh", false, true, 0},
 	{" -setcookie", "erl,iex,elixir,werl", false, true, 0},
-	{" -passwd", "x11vnc,vncviewer", false, true, 0},
 	{" -s", "ldappasswd", false, true, 0},
 	{" /p:", "xfreerdp,wfreerdp,mstsc", true, false, 0},
 	{" --user", "curl,etcdctl", false, true, ':'},
@@ -47,6 +45,14 @@ var flags = [...]struct {
 	{" -X", "snmpget,snmpwalk,snmpset,snmpbulkwalk", false, true, 0},
 	{" /rp", "schtasks", false, true, 0},
 	{" -u", "lftp,open", false, true, ','},
+	{" -b", "curl", false, true, '='},
+	{" -hp", "rar", true, false, 0},
+	{" -t ", "", true, false, 0},
+	{"\"-p", "", true, false, 0},
+	{"'-p", "", true, false, 0},
+	{"\x00-u", "", true, false, 0},
+	{" -pass ", "", true, false, 0},
+	{" /p ", "", true, false, 0},
 }
 
 // readFlag looks at an option or a mark of a file format at i: the value behind it is a
@@ -64,26 +70,51 @@ func (e *engine) readFlag(i int, flag string, eof bool) (candidate, outcome) {
 	if flag[0] == ':' {
 		return pgpassLine(v, i, flag)
 	}
-	if i == 0 || v[p] == '-' || v[p] == '=' {
+	if i == 0 || v[p] == '-' {
 		return candidate{}, no
 	}
-	mask := e.commandsBefore(i)
-	if mask == 0 && (flag == " -p" || flag == " -P") && v[p] == ' ' && userBefore(v, i) {
-		if p+1 >= len(v) && !eof {
+	if v[p] == '=' { // -k=value
+		if flag[0] != ' ' {
+			return candidate{}, no
+		}
+		if p++; p >= len(v) {
+			if eof {
+				return candidate{}, no
+			}
 			return candidate{}, more
 		}
-		return candidate{at: p + 1, class: classStrong, doubt: likely, rule: "password", noTag: true, word: true}, found
+		return e.readOption(candidate{at: p, class: classStrong, rule: "password", noTag: true, word: true}, i, flag, false, false, eof)
+	}
+	mask := e.commandsBefore(i)
+	c := candidate{at: p, class: classStrong, rule: "password", noTag: true, word: true}
+	spaced := v[p] == ' ' || v[p] == 0
+	quoted := flag[0] == '"' || flag[0] == '\''
+	if quoted && v[p] == flag[0] { // "-p", "value"
+		s := scan{v: v, p: p + 1, eof: eof}
+		s.lit(",")
+		s.space()
+		if s.short || !s.more() {
+			if s.short {
+				return candidate{}, more
+			}
+			return candidate{}, no
+		}
+		if c.at = s.p - 1; v[s.p] != flag[0] {
+			return candidate{}, no
+		}
+		spaced = true
+	}
+	if flag[0] != ' ' {
+		flag = " " + flag[1:] // as if a blank was there
 	}
 	if mask == 0 {
-		return candidate{}, no
+		return e.readOption(c, i, flag, spaced, quoted, eof)
 	}
-	spaced := v[p] == ' ' || v[p] == 0
 	for k := range flags {
 		f := &flags[k]
 		if f.flag != flag || spaced && !f.spaced || !spaced && !f.attached || mask&(1<<k) == 0 {
 			continue
 		}
-		c := candidate{at: p, class: classStrong, rule: "password", noTag: true, word: true}
 		if f.user != 0 {
 			c.form, c.number = formUser, int(f.user)
 		}
@@ -94,7 +125,29 @@ func (e *engine) readFlag(i int, flag string, eof bool) (candidate, outcome) {
 		}
 		return c, found
 	}
-	return candidate{}, no
+	return e.readOption(c, i, flag, spaced, quoted, eof)
+}
+
+// passwordOptions are options that take a password in so many commands that a value which looks
+// like nothing else is one, whatever the command.
+var passwordOptions = [...]string{" -p", " -P", " -w", " -k", " -K", " -pw", " -t ", " -pass ", " /p ", " /p:"}
+
+// readOption reads the value of an option of a command that is not known, behind c.at, or of one
+// in a list of arguments that are in quotes.
+func (e *engine) readOption(c candidate, i int, flag string, spaced, quoted, eof bool) (candidate, outcome) {
+	v := e.view.vis
+	if quoted && !spaced && (v[c.at] == '"' || v[c.at] == '\'') || !slices.Contains(passwordOptions[:], flag) {
+		return candidate{}, no
+	}
+	if c.doubt = piped; spaced {
+		if c.at++; c.at >= len(v) && !eof {
+			return candidate{}, more
+		}
+		if userBefore(v, i) {
+			c.doubt = likely
+		}
+	}
+	return c, found
 }
 
 // userBefore reports whether "-u NAME" or "--user NAME" ends at i: -p takes the password then,
@@ -116,11 +169,11 @@ func userBefore(v []byte, i int) bool {
 // commandMemo remembers which rows of flags have a command on the line, so far.
 type commandMemo struct {
 	at   int // read up to here
-	mask uint32
+	mask uint64
 }
 
 // commandsBefore returns the rows of flags whose command stands on the line left of i.
-func (e *engine) commandsBefore(i int) uint32 {
+func (e *engine) commandsBefore(i int) uint64 {
 	v, m := e.view.vis, &e.commands
 	from := max(0, i-maxCommand)
 	if m.at > from && m.at <= i {
@@ -136,7 +189,7 @@ func (e *engine) commandsBefore(i int) uint32 {
 			continue
 		}
 		for _, c := range flagCommands()[v[k]&31] {
-			if n := len(c.name); k+n <= i && string(v[k:k+n]) == c.name && (k+n == i || v[k+n] == ' ' || v[k+n] == 0) {
+			if n := len(c.name); k+n <= i && string(v[k:k+n]) == c.name && (k+n == i || v[k+n] == ' ' || v[k+n] == 0 || v[k+n] == '"' || v[k+n] == '\'') {
 				m.mask |= c.rows
 			}
 		}
@@ -167,7 +220,7 @@ func lineStart(v []byte, from, i int) int {
 // flagCommand is a command of flags and the rows that name it.
 type flagCommand struct {
 	name string
-	rows uint32
+	rows uint64
 }
 
 // flagCommands are the commands of flags by their first letter.
@@ -175,6 +228,9 @@ var flagCommands = sync.OnceValue(func() *[32][]flagCommand {
 	out := new([32][]flagCommand)
 	for r := range flags {
 		for name := range strings.SplitSeq(flags[r].commands, ",") {
+			if name == "" {
+				continue // any
+			}
 			list := &out[name[0]&31]
 			k := slices.IndexFunc(*list, func(c flagCommand) bool { return c.name == name })
 			if k < 0 {

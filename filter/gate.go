@@ -86,6 +86,9 @@ func (s *Set) passes(val []byte, g gate) bool {
 	if !plain && (g.doubt != certain && isVersion(val) || g.class == classWeak && isArtifact(val)) {
 		return false
 	}
+	if g.doubt != certain && isObject(val) {
+		return false
+	}
 	switch g.doubt {
 	case likely, literal:
 		if !likelySecret(val, chosen) || !g.quoted && isCode(val) && !(chosen && numbered(val)) {
@@ -93,21 +96,30 @@ func (s *Set) passes(val []byte, g gate) bool {
 		}
 	case random:
 		digits, upper, lower := tally(val)
-		if digits < 2 || upper < 2 || lower < 2 || digits+upper+lower < len(val)-4 || len(val) < minNear || entropy(val) < 3.6 || readable(val) {
+		if len(val) < minNear && chosen {
+			if digits < 2 || upper == 0 || lower == 0 || digits+upper+lower < len(val)-2 || bytes.IndexByte(val, ' ') >= 0 || !likelySecret(val, false) || isCode(val) {
+				return false
+			}
+			break
+		}
+		if digits < 2 || upper < 2 || lower < 2 || digits+upper+lower < len(val)-4 && !g.quoted || len(val) < minNear || entropy(val) < 3.6 || readable(val) {
 			return false
 		}
 	case piped:
 		digits, upper, lower := tally(val)
-		if !chosenLike(val) || isCode(val) || digits < 2 || !(upper > 0 && lower > 0) && !bytes.ContainsAny(val, "!#?*%&^~") {
+		if !chosenLike(val) || isCode(val) || digits < 2 || len(val) > 64 || bytes.ContainsAny(val, "/,") || !(upper > 0 && lower > 0) && !bytes.ContainsAny(val, "!#?*%&^~") {
 			return false
 		}
 	case lone:
 		digits, upper, lower := tally(val)
+		if chosen && numbered(val) && !wordy(val) || marked(val) {
+			break
+		}
 		if digits < 2 || readable(val) || !likelySecret(val, chosen) || isCode(val) || !(upper > 0 && lower > 0) && !isHex(val) && !bytes.ContainsAny(val, "!#?*%&^~") {
 			return false
 		}
 	case unsure, onlyLine:
-		if len(val) < 10 && !chosen || bytes.IndexByte(val, ' ') >= 0 || !likelySecret(val, chosen) || isCode(val) || !chosen && !unlikely(val) && !(isHex(val) && len(val) >= 32) {
+		if len(val) < 10 && !chosen || bytes.IndexByte(val, ' ') >= 0 || !likelySecret(val, chosen) || isCode(val) && !(chosen && numbered(val)) || !chosen && !unlikely(val) && !(isHex(val) && len(val) >= 32) {
 			return false
 		}
 	}
@@ -120,12 +132,17 @@ func (s *Set) passes(val []byte, g gate) bool {
 		return len(val) >= 16 && unlikely(val) && !bytes.ContainsAny(val, "+(){}") && !bytes.Contains(val, []byte("%0A")) &&
 			!bytes.Contains(val, []byte("%20"))
 	case classRaw:
-		digits, upper, lower := tally(val)
-		return len(val) >= 40 && digits > 0 && upper > 0 && lower > 0 && val[len(val)-1] == '=' && unlikely(val)
+		return isRawKey(val)
 	case classKey:
 		digits, _, _ := tally(val)
+		if chosen && len(val) < 24 && marked(val) {
+			return true
+		}
 		return len(val) >= 16 && digits >= 2 && !words && likelySecret(val, false) && !bytes.ContainsAny(val, "(){}[]<>;, :") && (g.quoted || !isCode(val))
 	case classWeak:
+		if len(val) < 24 && marked(val) {
+			return true
+		}
 		if len(val) < 12 && !chosen || len(val) < 8 || words || !g.quoted && (isCode(val) && !(chosen && numbered(val)) || bytes.ContainsAny(val, "(){}[]<>;,")) {
 			return false
 		}
@@ -144,10 +161,32 @@ func (s *Set) passes(val []byte, g gate) bool {
 	return mixed(val)
 }
 
+// isRawKey reports a key of random bytes as clouds, Ceph and Fernet write them: padded base64.
+func isRawKey(val []byte) bool {
+	digits, upper, lower := tally(val)
+	if digits+upper+lower == len(val) {
+		return len(val) >= 32 && digits >= 3 && upper >= 3 && lower >= 3 && entropy(val) >= 4.2 && !readable(val)
+	}
+	return len(val) >= 40 && digits > 0 && upper > 0 && lower > 0 && val[len(val)-1] == '=' && unlikely(val) &&
+		(len(val) == 44 || !bytes.ContainsAny(val, "-_"))
+}
+
+// isObject reports the name that Kubernetes gives to what a template makes: words and a few
+// random letters, db-credentials-7f9c8d4b2k.
+func isObject(val []byte) bool {
+	k := bytes.LastIndexByte(val, '-')
+	if k < 4 || len(val)-k-1 < 4 || len(val)-k-1 > 10 || !wordy(val[:k]) {
+		return false
+	}
+	digits, upper, lower := tally(val[k+1:])
+	return digits > 0 && lower > 0 && upper == 0 && digits+lower == len(val)-k-1
+}
+
 // numbered reports a password of words that no selector is: words.joined-47.
 func numbered(val []byte) bool {
 	n := len(val)
-	return bytes.IndexByte(val, '-') > 0 && bytes.IndexByte(val, '(') < 0 && isDigit(val[n-1]) && isDigit(val[n-2]) && !isAlpha(val[n-3])
+	return n > 3 && isDigit(val[n-1]) && isDigit(val[n-2]) && strings.IndexByte("-_.", val[n-3]) >= 0 &&
+		bytes.ContainsAny(val[:n-3], "-_.") && !bytes.ContainsAny(val, "()[]{}/:")
 }
 
 // marked reports a password as people make them that no code has: with a number and a mark.
@@ -159,7 +198,7 @@ func marked(val []byte) bool {
 // likelySecret reports whether a value looks like a secret by itself: like no word, or, for
 // a password, as people make them.
 func likelySecret(val []byte, chosen bool) bool {
-	if chosen && chosenLike(val) {
+	if chosen && chosenLike(val) || marked(val) {
 		return true
 	}
 	digits, upper, lower := tally(val)

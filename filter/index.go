@@ -19,6 +19,7 @@ const (
 	eFlag                      // " -p" and " -u" of the few tools that take secrets there
 	eArgument                  // a command or call of arguments
 	eValue                     // the field of a value, perhaps in front of its name
+	eKeyType                   // the type of a JWK, whose other fields are the key
 )
 
 // entry is one needle. Candidates (prefix, known, armour) start where the needle

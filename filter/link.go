@@ -27,6 +27,8 @@ const (
 	formItem                // behind the last element of a list
 	formPairs               // the pairs of an object or a list
 	formBefore              // a field in front of the one that holds the name
+	formCells               // the further cells of a row
+	formBytes               // numbers of a byte each
 )
 
 // doubt is how much a value must look like a secret because of the way in which it is
@@ -46,21 +48,25 @@ const (
 
 // candidate is a value that a name, an operator or "://" announced.
 type candidate struct {
-	at     int
-	form   form
-	class  class
-	doubt  doubt
-	noTag  bool
-	noID   bool // a UUID is the id of a secret
-	word   bool // of a command line: code does not stand there
-	bare   bool // nothing but the vendor's word says what it is
-	early  bool // the value may also stand behind this
-	list   bool // more of them follow
-	rule   string
-	shape  int32  // 1 + the names row whose shape it must have
-	row    column // formRow: which cell
-	then   int    // where the next value of the same header may start, once judged
-	number int    // how many of the same header came before
+	at    int
+	form  form
+	class class
+	doubt doubt
+	noTag bool
+	noID  bool // a UUID is the id of a secret
+	word  bool // of a command line: code does not stand there
+	bare  bool // nothing but the vendor's word says what it is
+	early bool // the value may also stand behind this
+	list  bool // more of them follow
+	// bareItems says that they need no quotes
+	bareItems bool
+	// escaped says that the element around it is written with &lt;
+	escaped bool
+	rule    string
+	shape   int32  // 1 + the names row whose shape it must have
+	row     column // formRow: which cell
+	then    int    // where the next value of the same header may start, once judged
+	number  int    // how many of the same header came before
 }
 
 // same reports whether two candidates ask the same question.
@@ -82,30 +88,34 @@ var links = [...]struct {
 	read  func(*scan, *nameInfo) (candidate, bool)
 	after follows
 }{
-	{linkOperator, anOperator | anOption | aBracket}, // name = value, in any language, also escaped
-	{linkTyped, aBlank | aMark | aColon},             // name: Type = "value"
-	{linkWrapped, anOperator},                        // name = New("value"), name = Type{"value"}
-	{linkFallback, aFallback},                        // name … || "value"
-	{linkTuple, anOpening},                           // auth=("user", "value")
-	{linkElement, aQuote},                            // "name", "value"
-	{linkSibling, aQuote | aBracket | aBreak},        // {"name": "NAME", "value": "value"}
-	{linkBlank, aBlank | aMark},                      // name value, name  value, NAME "value"
-	{linkKind, aBlank},                               // name REG_SZ value, name 7 value, IDENTIFIED BY 'value'
-	{linkChange, anOperator},                         // name = "old" -> "value"
-	{linkPhrase, aBlank},                             // name for user x: value, name is value
-	{linkNextLine, anOpening | anOption},             // name:⏎  value, name = <<EOF⏎value
-	{linkBelow, aBreak | anArrow},                    // name⏎value, ==> name <==⏎value
-	{linkCell, aBracket},                             // <td>name</td><td>value
-	{linkCall, aQuote | aMark},                       // find("name").fill("value")
-	{linkParent, anOpening},                          // names:⏎  - key: value
-	{linkAttributes, aTag},                           // <name attribute="x">value
-	{linkSession, aSession},                          // PASS value
-	{linkPair, aMark},                                // {name, "value"}
-	{linkRemark, aRemark | aMark},                    // name (remark): value, name....."value"
-	{linkNear, aBlank | aQuote | aMark},              // name … value
-	{linkVendor, aVendor},                            // vendor secret key value
-	{linkColumns, aQuote | aMark | aParen},           // INSERT INTO t (name, …) VALUES ('value', …)
-	{linkHeader, aGap | aQuote | aBreak | aMark},     // a column below name
+	{linkOperator, anOperator | anOption | aBracket},           // name = value, in any language, also escaped
+	{linkTyped, aBlank | aMark | aColon},                       // name: Type = "value"
+	{linkWrapped, anOperator},                                  // name = New("value"), name = Type{"value"}
+	{linkFallback, aFallback},                                  // name … || "value"
+	{linkTuple, anOpening},                                     // auth=("user", "value")
+	{linkElement, aQuote},                                      // "name", "value"
+	{linkSibling, aQuote | aBracket | aBreak | aMark | aColon}, // {"name": "NAME", "value": "value"}
+	{linkBlank, aBlank | aMark},                                // name value, name  value, NAME "value"
+	{linkKind, aBlank},                                         // name REG_SZ value, name 7 value, IDENTIFIED BY 'value'
+	{linkChange, anOperator},                                   // name = "old" -> "value"
+	{linkPhrase, aBlank},                                       // name for user x: value, name is value
+	{linkNextLine, anOpening | anOption},                       // name:⏎  value, name = <<EOF⏎value
+	{linkBelow, aBreak | anArrow},                              // name⏎value, ==> name <==⏎value
+	{linkCell, aBracket | aMark | aColon},                      // <td>name</td><td>value
+	{linkCall, aQuote | aMark},                                 // find("name").fill("value")
+	{linkParent, anOpening},                                    // names:⏎  - key: value
+	{linkAttributes, aTag},                                     // <name attribute="x">value
+	{linkSession, aSession},                                    // PASS value
+	{linkPair, aMark},                                          // {name, "value"}
+	{linkRemark, aRemark | aMark},                              // name (remark): value, name....."value"
+	{linkNear, aBlank | aQuote | aMark},                        // name … value
+	{linkVendor, aVendor},                                      // vendor secret key value
+	{linkColumns, aQuote | aMark | aParen},                     // INSERT INTO t (name, …) VALUES ('value', …)
+	{linkHeader, aGap | aQuote | aBreak | aMark},               // a column below name
+	{linkCells, aBlank},                                        // name  cell  value
+	{linkComment, aBlank | aBreak | aMark | aRemark | aColon},  // # … name …⏎setting = value
+	{linkEnd, aBlank},                                          // name … :⏎value
+	{linkAnswer, aPrompt},                                      // $ command … name …⏎value
 }
 
 // follows is what stands behind a name; it says which links can apply.
@@ -129,6 +139,9 @@ const (
 	aSession  // a blank, behind PASS
 	anArrow   // a blank, and no letter or digit
 	aFallback // the operator of one
+	// of the line in front of it
+	aPrompt // that of a shell
+	aNote   // the mark of a comment
 )
 
 // lead is what most links begin with: the end of the writing of a name, blanks, an operator,
@@ -194,6 +207,18 @@ func (s *scan) leadOf(n *nameInfo) follows {
 	}
 	if n.option(s.v) {
 		f |= anOption
+	}
+	if s.line >= 0 && s.line < n.start {
+		k := s.line
+		for k < n.start-1 && k-s.line < 12 && isBlank(s.v[k]) {
+			k++
+		}
+		if ch := s.v[k]; ch == '#' || ch == ';' || ch == '/' {
+			f |= aNote
+		}
+		if isPrompt(s.v[s.line:n.start]) {
+			f |= aPrompt
+		}
 	}
 	l := &s.lead
 	if s.p < len(s.v) && s.v[s.p] == ' ' && s.p+1 < len(s.v) && isAlpha(s.v[s.p+1]) && s.v[s.p+1] != 'o' { // most names stand in prose
@@ -271,6 +296,15 @@ func (e *engine) announce(i int, ent *entry, eof, paid bool) {
 			e.schedule(candidate{at: i + len(ent.text), form: formData, class: classStrong, rule: "kubernetes-secret"})
 		}
 		return
+	case eKeyType:
+		s := scan{v: v, p: i + len(ent.text), eof: eof}
+		s.blanks()
+		if s.quote() && s.word(8) && s.quote() && !s.short {
+			e.schedule(candidate{at: s.p, form: formPairs, class: classStrong, doubt: random, rule: "jwk", row: column{kind: jwkKey, sep: ','}, number: 1})
+		} else if s.short {
+			e.wait(i, ent, true)
+		}
+		return
 	case eFlag:
 		c, o := e.readFlag(i, ent.text, eof)
 		if o == found {
@@ -332,8 +366,8 @@ func (e *engine) announce(i int, ent *entry, eof, paid bool) {
 	n, s := &e.name, &e.scan // not on the stack: links are called by their table
 	*n = info
 	s.v, s.p, s.eof, s.short = v, info.end, eof, false
-	follow := s.leadOf(n)
 	s.line, s.headers = e.lines.at(v, n.start)
+	follow := s.leadOf(n)
 	if follow == 0 {
 		return
 	}
@@ -356,6 +390,7 @@ func (e *engine) announce(i int, ent *entry, eof, paid bool) {
 				c.class = info.class
 			}
 			c.noTag, c.shape = info.noTag, info.shape
+			c.escaped = c.form == formXML && escapedTag(bytes.TrimRight(v[:c.at], " \t\r\n"))
 			if links[k].after&(aBlank|aVendor) == links[k].after && c.doubt == certain && c.shape > 0 {
 				c.class = classShape
 			}
@@ -493,6 +528,15 @@ func (s *scan) lit(text string) bool {
 	}
 	s.p += n
 	return true
+}
+
+// word skips letters, digits and dashes, at most so many, and reports whether there were any.
+func (s *scan) word(most int) bool {
+	from := s.p
+	for s.more() && s.p-from < most && (isAlnum(s.v[s.p]) || s.v[s.p] == '-' || s.v[s.p] == '_') {
+		s.p++
+	}
+	return s.p > from
 }
 
 // blanks skips spaces and tabs, encoded ones too, and reports how many bytes.
@@ -664,6 +708,8 @@ func (s *scan) closeMember(n *nameInfo) {
 		}
 	case '*':
 		s.lit("**")
+	case ')':
+		s.lit(")]") // [Symbol(name)]
 	case ':':
 		if n.start < 2 || s.v[n.start-1] != '"' || s.v[n.start-2] != '[' {
 			return
@@ -776,6 +822,11 @@ func (s *scan) tagEnd() bool {
 	return false
 }
 
+// escapedTag reports whether the tag at the end of b is escaped.
+func escapedTag(b []byte) bool {
+	return bytes.HasSuffix(b, []byte("&gt;")) || bytes.HasSuffix(b, []byte(`\u003e`)) || bytes.HasSuffix(b, []byte(`\u003E`))
+}
+
 func isBlank(c byte) bool { return c == ' ' || c == '\t' }
 
 // wrapped skips the end of a line that a backslash continues.
@@ -816,7 +867,9 @@ func linkTyped(s *scan, n *nameInfo) (c candidate, ok bool) {
 			if s.p++; !s.more() || s.v[s.p] == '=' || s.v[s.p] == '>' {
 				return c, false
 			}
-			s.blanks()
+			if s.blanks(); s.lit("Some(") || s.short { // Option[String] = Some("value")
+				s.blanks()
+			}
 			return s.literal(c)
 		case typeBytes.has(ch):
 			s.p++
@@ -862,13 +915,21 @@ func linkWrapped(s *scan, n *nameInfo) (c candidate, ok bool) {
 				continue
 			}
 			open := s.v[from : s.p-1]
+			if s.more() && isDigit(s.v[s.p]) && n.rule != "token" {
+				c.at, c.form, c.doubt = s.p, formBytes, likely
+				return c, true
+			}
 			c.list = len(open) == 0
 			s.groups()
 			s.space()
 			if s.short {
 				return c, false
 			}
-			if c, ok = s.literal(c); !ok && !s.short && (string(open) == "Some" || string(open) == "Optional" || string(open) == "Just") {
+			if c, ok = s.literal(c); !ok && !s.short && len(open) == 0 && ch == '[' && last(s.v[n.start:n.end])|0x20 == 's' {
+				c.doubt, c.bareItems = likely, true // tokens: [value, value]
+				return c, s.more() && s.v[s.p] > ' '
+			}
+			if !ok && !s.short && (string(open) == "Some" || string(open) == "Optional" || string(open) == "Just") {
 				c.doubt, ok = likely, true
 			}
 			return c, ok
@@ -886,11 +947,14 @@ func linkWrapped(s *scan, n *nameInfo) (c candidate, ok bool) {
 	return c, false
 }
 
+func last(b []byte) byte { return b[len(b)-1] }
+
 // wraps reports what stands before a literal without a bracket: an address in a debugger, the
 // opening of a binary in Erlang, a constructor in Haskell or OCaml.
 func wraps(b []byte) bool {
 	word, blank := bytes.CutSuffix(b, []byte(" "))
-	return string(b) == "<<" || blank && (bytes.HasPrefix(b, []byte("0x")) || isUpper(b[0]) && letters(word))
+	last := b[len(b)-1]
+	return string(b) == "<<" || string(b) == "string " || last == '>' && b[0] == '<' || blank && (bytes.HasPrefix(b, []byte("0x")) || isUpper(b[0]) && letters(word))
 }
 
 // groups skips (string) (len=20) behind its first bracket.
@@ -909,151 +973,6 @@ func (s *scan) groups() {
 		s.lit("(")
 	}
 }
-
-// linkPair reads the second of a pair whose first is a bare word: {name, <<"value">>}.
-func linkPair(s *scan, n *nameInfo) (c candidate, ok bool) {
-	if n.start == 0 || n.class != classStrong && n.class != classWeak {
-		return c, false
-	}
-	if s.at() == '{' && isBlank(s.v[n.start-1]) { // string name{"value"}
-		s.p++
-		return s.literal(c)
-	}
-	open := n.start - 1
-	if isBlank(s.v[open]) && isUpper(s.v[n.start]) && bytes.IndexByte(s.v[n.start:n.end], '_') > 0 && s.lit(",") { // setopt(h, OPT_NAME, "value")
-		s.blanks()
-		return s.literal(c)
-	}
-	if s.v[open] == ':' && open > 0 {
-		open--
-	}
-	if s.v[open] != '{' && s.v[open] != '(' || !s.lit(",") {
-		return c, false
-	}
-	s.blanks()
-	if s.more() && s.v[s.p] == '<' {
-		s.lit("<<")
-	}
-	if s.short {
-		return c, false
-	}
-	c, ok = s.literal(c)
-	c.doubt = likely
-	return c, ok
-}
-
-// linkRemark reads over a remark or a row of dots between a name and its sign.
-func linkRemark(s *scan, n *nameInfo) (c candidate, ok bool) {
-	if n.class != classStrong && n.class != classWeak {
-		return c, false
-	}
-	if s.at() == ' ' && s.p+1 < len(s.v) && s.v[s.p+1] == '.' {
-		s.p++
-	}
-	if s.lit("...") {
-		for s.more() && s.v[s.p] == '.' && s.p-n.end < 2*maxDistance {
-			s.p++
-		}
-		if s.more() && s.v[s.p] == ':' {
-			s.p++
-		}
-		s.blanks()
-		if !s.more() || s.short || s.v[s.p] == '\n' {
-			return c, false
-		}
-		c.at, c.doubt = s.p, likely
-		return c, true
-	}
-	if s.short {
-		return c, false
-	}
-	if from := s.p; s.lit(". ") || !s.short && s.lit(", ") { // Here is your token. Keep it:⏎  value
-		c.doubt = unsure
-		return s.behindPhrase(c, from)
-	}
-	if s.short || !s.lit(" (") {
-		return c, false
-	}
-	for from := s.p; s.more() && s.p-from < 2*maxDistance && s.v[s.p] != '\n'; s.p++ {
-		if s.v[s.p] == ')' {
-			if s.p++; !s.lit(": ") || !s.more() || s.v[s.p] == '\n' {
-				return c, false
-			}
-			c.at, c.doubt = s.p, likely
-			return c, true
-		}
-	}
-	return c, false
-}
-
-// maxNear is how far a value may stand from its name when words are between.
-const maxNear = 64
-
-// linkNear finds the first long run behind a name on its line: "using token value for". The
-// judgement is left to the value. A run that the buffer cuts may be it, or the next.
-func linkNear(s *scan, n *nameInfo) (c candidate, ok bool) {
-	if n.class != classStrong && n.class != classWeak || n.option(s.v) || s.lead.op != opNone || bytes.IndexByte(s.v[n.start:n.end], '/') >= 0 {
-		return c, false
-	}
-	if s.lead.short {
-		s.short = true
-		return c, false
-	}
-	if s.p < len(s.v) && strings.IndexByte(`\%&`, s.v[s.p]) >= 0 {
-		return c, false // encoded text goes on
-	}
-	line := s.v[n.end:min(len(s.v), n.end+maxNear+minNear)]
-	whole := len(line) == maxNear+minNear || s.eof
-	if k := bytes.IndexByte(line, '\n'); k >= 0 {
-		line, whole = line[:k], true
-	}
-	if k := bytes.Index(line, []byte(placeholderHead)); k >= 0 {
-		line, whole = line[:k], true // that was it
-	}
-	set := &sets[setAny64]
-	for from := 1; from < maxNear; {
-		if from >= len(line) {
-			s.short = !whole
-			return c, false
-		}
-		// From its last byte back: most words are short.
-		last := min(from+minNear, len(line)) - 1
-		p := last
-		for p >= from && set.has(line[p]) {
-			p--
-		}
-		if p >= from {
-			if otherField(line[from : p+1]) {
-				return c, false
-			}
-			from = p + 1
-			continue
-		}
-		if last-from+1 < minNear {
-			if whole {
-				return c, false
-			}
-			s.short = true
-		}
-		c.at, c.form, c.doubt = n.end+from, formNear, random
-		return c, true
-	}
-	return c, false
-}
-
-// otherField reports whether another name and its sign stand in b: what follows is not the
-// value of the first.
-func otherField(b []byte) bool {
-	for i, c := range b {
-		if c == '=' || i > 0 && (c == '-' && b[i-1] == ' ' || c == ':' && b[i-1] == '"' || c == ',' && (b[i-1] == '"' || b[i-1] == '\'')) {
-			return true
-		}
-	}
-	return false
-}
-
-// minNear is the least length of such a value.
-const minNear = 20
 
 // linkFallback reads what stands in for a missing value: X || "value", X ?? "value",
 // ${X:-value}. The name may be the last of a path, such as process.env.X.
@@ -1074,206 +993,6 @@ func linkFallback(s *scan, n *nameInfo) (c candidate, ok bool) {
 		return c, true
 	}
 	s.blanks()
-	return s.literal(c)
-}
-
-// linkElement reads the next element of a list, argument of a call or line of a list:
-// ("name", "value"), ["--name", "value"], 1) "name"⏎2) "value".
-func linkElement(s *scan, n *nameInfo) (c candidate, ok bool) {
-	if !s.quote() || s.short {
-		return c, false
-	}
-	option := n.option(s.v)
-	opened := bytes.TrimRight(s.v[max(0, n.start-4):max(0, n.start-1)], " ")
-	if k := len(opened) - 1; k > 0 && (opened[k] == 'b' || opened[k] == 'u') { // b'…', u'…'
-		opened = opened[:k]
-	}
-	first := len(opened) > 0 && strings.IndexByte("([{", opened[len(opened)-1]) >= 0 || n.start > 1 && s.v[n.start-1] == '#'
-	command := n.rule == "password" || string(s.v[n.start:n.end]) == "AUTH" // words of a command, each in quotes
-	comma := s.more() && s.v[s.p] == ','
-	if comma {
-		s.p++
-	}
-	lines := s.space()
-	if !s.more() || s.short {
-		return c, false
-	}
-	numbered := false
-	if lines == 1 && isDigit(s.v[s.p]) {
-		for s.more() && isDigit(s.v[s.p]) {
-			s.p++
-		}
-		if numbered = s.lit(") "); !numbered {
-			return c, false
-		}
-	}
-	if !numbered && !(comma && (first || option || n.class == classHeader)) && !((option || command) && lines == 0 && s.at() != ',' && !comma) {
-		return c, false
-	}
-	if !s.more() || s.v[s.p] == '-' {
-		return c, false
-	}
-	if c, ok = s.literal(c); ok {
-		c.doubt = likely
-	}
-	return c, ok
-}
-
-// valueFields are the keys of the field that holds the value of a name beside it.
-var valueFields = [...]string{"value", "string", "parametervalue", "content", "contents", "val", "data", "secret", "defaultvalue", "current_value",
-	"secretvalue", "secret_value", "plaintext", "stringvalue", "default", "result"}
-
-// linkSibling reads a value in a field of its own, beside or below the field that holds the
-// name: JSON and YAML objects, attributes, elements of XML and of property lists.
-func linkSibling(s *scan, n *nameInfo) (c candidate, ok bool) {
-	quoted := s.quote()
-	if s.short {
-		return c, false
-	}
-	limit := n.end + maxSibling
-	open := byte(0)
-	object := false
-	if n.start > 0 {
-		open = s.v[n.start-1]
-	}
-	switch {
-	case open == '<' && s.lit(">"): // <NAME>⏎<value>, <NAME><value>
-		if !s.more() || s.v[s.p] != '\n' && s.v[s.p] != '\r' && s.v[s.p] != '<' {
-			return c, false
-		}
-	case s.lit("</"): // <name>NAME</name>
-		for s.more() && s.p < limit && s.v[s.p] != '>' {
-			s.p++
-		}
-		if !s.lit(">") {
-			return c, false
-		}
-	case quoted:
-		// "NAME": {…, and "NAME", … or name="NAME" value=
-		s.blanks()
-		if s.lit("{") { // variable "NAME" {
-			object = true
-		} else if s.lit(":") {
-			s.blanks()
-			if object = s.lit("{"); !object {
-				return c, false
-			}
-		} else if s.p < len(s.v) && s.v[s.p] == '>' && n.attribute(s.v) {
-			// <string name="NAME">value<
-			s.p++
-			c.at, c.form, c.doubt = s.p, formXML, likely
-			return c, s.more() && s.v[s.p] != '<' && s.v[s.p] != '\n'
-		}
-	case open == ' ' && n.start > 1 && s.v[n.start-2] == ':' && s.more() && (s.v[s.p] == '\n' || s.v[s.p] == '\r'):
-		// name: NAME⏎
-	default:
-		return c, false
-	}
-	if s.short {
-		return c, false
-	}
-	for fields := 0; fields < 6 && s.p < limit; fields++ {
-		if s.space() > 2 {
-			return c, false
-		}
-		for s.more() && (s.v[s.p] == ',' || s.v[s.p] == '<' || s.v[s.p] == '>' && n.attribute(s.v)) {
-			if s.p++; s.v[s.p-1] == '<' && s.more() && s.v[s.p] == '/' {
-				return c, false
-			}
-			s.space()
-		}
-		if s.short || !s.more() {
-			return c, false
-		}
-		s.quote()
-		from := s.p
-		for s.more() && s.p-from < 32 && (isAlnum(s.v[s.p]) || s.v[s.p] == '_' || s.v[s.p] == '-') {
-			s.p++
-		}
-		if s.short || s.p == from {
-			return c, false
-		}
-		key := s.v[from:s.p]
-		s.quote()
-		s.blanks()
-		if s.short || !s.more() {
-			return c, false
-		}
-		sign := s.v[s.p]
-		if sign != ':' && sign != '=' && sign != '>' {
-			return c, false
-		}
-		s.p++
-		if isOneOf(key, valueFields[:]) {
-			if sign == '>' {
-				c.form = formXML
-			}
-			s.blanks()
-			if sign == '>' && s.p+1 == len(s.v) && s.v[s.p] == '<' && !s.eof {
-				s.short = true
-				return c, false
-			}
-			if sign == '>' && s.p+1 < len(s.v) && s.v[s.p] == '<' && isAlpha(s.v[s.p+1]) { // <value><string>
-				for s.more() && s.p < limit && s.v[s.p] != '>' {
-					s.p++
-				}
-				s.lit(">")
-			}
-			if !s.more() || s.v[s.p] == '\n' || s.v[s.p] == '{' || s.v[s.p] == '[' || sign == '>' && s.v[s.p] == '<' {
-				return c, false
-			}
-			c.at, c.doubt = s.p, certain
-			return c, true
-		}
-		if sign == '>' {
-			return c, false
-		}
-		// Another field: skip its scalar, or its empty list.
-		s.blanks()
-		if s.lit("{}") || s.lit("[]") {
-			continue
-		}
-		if !s.scalar(limit) {
-			return c, false
-		}
-	}
-	return c, false
-}
-
-// scalar passes over the value of a field, a word or what is quoted. It reports whether it came to
-// its end.
-func (s *scan) scalar(limit int) bool {
-	if s.quote() {
-		for s.more() && s.p < limit && s.v[s.p] != '"' && s.v[s.p] != '\'' && s.v[s.p] != '\n' && s.v[s.p] != '\\' {
-			s.p++
-		}
-		return s.quote()
-	}
-	for s.more() && s.p < limit && strings.IndexByte(" ,\n{}[]<>\"", s.v[s.p]) < 0 {
-		s.p++
-	}
-	return !s.short && s.p < len(s.v) && strings.IndexByte("{}[]<>\"", s.v[s.p]) < 0
-}
-
-// linkTuple reads the second of a pair: auth=("user", "value").
-func linkTuple(s *scan, n *nameInfo) (c candidate, ok bool) {
-	if n.rule != "auth" && n.rule != "credential" {
-		return c, false
-	}
-	if !s.led() {
-		return c, false
-	}
-	if !s.lit("(") && (!s.lit("[") || s.at() == '(' && !s.lit("(")) || !s.quote() {
-		return c, false
-	}
-	for from := s.p; s.more() && s.p-from < maxName && (isIdent(s.v[s.p]) || s.v[s.p] == '@'); {
-		s.p++
-	}
-	if !s.quote() || !s.lit(",") {
-		return c, false
-	}
-	s.blanks()
-	c.class, c.rule = classStrong, "password"
 	return s.literal(c)
 }
 
@@ -1336,7 +1055,12 @@ func linkBlank(s *scan, n *nameInfo) (c candidate, ok bool) {
 		return c, false
 	}
 	if bytes.IndexByte(s.v[n.start:n.end], '/') >= 0 || string(s.v[n.start:n.end]) == "PASS" {
-		return c, false // a path or a module, and its version; a test and its file
+		// Else a module and its version, a test and its file.
+		if !(s.v[n.start] == '/' && n.firstOnLine(s.v)) && !definesBefore(s.v, n.start) || s.blanks() == 0 || !s.more() || s.short {
+			return c, false
+		}
+		c.at, c.doubt = s.p, onlyLine
+		return c, true
 	}
 	bar := false
 	gap := s.blanks()
@@ -1370,14 +1094,18 @@ func linkBlank(s *scan, n *nameInfo) (c candidate, ok bool) {
 		if n.class != classStrong && n.class != classExtra {
 			c.doubt = unsure
 		}
+	case n.rule == "password" && inNetrc(s.v, n.start):
+		c.doubt = likely
+	case first && n.class == classWeak && s.quoted():
+		c.doubt = likely // of a language of its own, such as those in Ruby
+	case first && n.class != classStrong && n.class != classExtra && (isVariable(s.v[n.start:n.end]) || n.rule == "password" && isUpper(s.v[n.start])):
+		c.doubt = onlyLine // what env prints in fish, a setting of its own
 	case n.class != classStrong && n.class != classExtra && (n.rule != "password" || !first && !definesBefore(s.v, n.start) || n.end-n.start <= len("pass")): // requirepass
 		return c, false
 	case n.start > 0 && s.v[n.start-1] == ':' && s.more() && s.v[s.p] == '"': // {:name "value"}
 		return s.literal(c)
 	case n.start > 0 && s.v[n.start-1] != ' ' && s.v[n.start-1] != '\t' && s.v[n.start-1] != '\n' && s.v[n.start-1] != '(':
 		return c, false
-	case n.rule == "password" && inNetrc(s.v, n.start):
-		c.doubt = certain
 	default:
 		c.doubt = unsure
 		if first || definesBefore(s.v, n.start) {
@@ -1402,17 +1130,28 @@ func linkBlank(s *scan, n *nameInfo) (c candidate, ok bool) {
 			return c, false
 		}
 	}
-	c.at = s.p
+	c.at, c.list = s.p, s.quoted() // name "user", "value"
 	return c, true
 }
 
 // linkKind reads name KIND value: the type in a listing of the Windows registry, the kind of
 // a hash in a router's settings, the plugin of a grant in SQL.
 func linkKind(s *scan, n *nameInfo) (c candidate, ok bool) {
-	if n.class != classStrong && n.rule != "auth" || s.blanks() == 0 || !s.more() {
+	if n.class != classStrong && n.class != classKey && n.rule != "auth" || s.blanks() == 0 || !s.more() {
 		return c, false
 	}
 	from := s.p
+	if n.class == classKey { // authentication-key 1 md5 value
+		if !isDigit(s.v[s.p]) {
+			return c, false
+		}
+		s.p++
+		if s.blanks() == 0 || !s.lit("md5 ") && (s.short || !s.lit("sha ")) || !s.more() {
+			return c, false
+		}
+		c.at, c.class, c.rule, c.doubt = s.p, classStrong, "password", likely
+		return c, true
+	}
 	switch {
 	case n.rule == "identified":
 		if hasFold(s.v[s.p:], "with ") {
@@ -1455,49 +1194,6 @@ func linkKind(s *scan, n *nameInfo) (c candidate, ok bool) {
 	return c, true
 }
 
-// linkChange reads the second value of a change: name = "old" -> "new".
-func linkChange(s *scan, n *nameInfo) (c candidate, ok bool) {
-	if !s.led() {
-		return c, false
-	}
-	if s.short || !s.more() {
-		return c, false
-	}
-	from := s.p
-	if s.lit("[-") { // a diff by words: [-old-]{+new+}
-		for s.more() && s.p-from < maxSibling && s.v[s.p] != '\n' && s.v[s.p] != ']' {
-			s.p++
-		}
-		if !s.lit("]") || !s.more() || s.v[s.p] != '{' {
-			return c, false
-		}
-		c.at, c.doubt = s.p, likely
-		return c, true
-	}
-	if s.quote() {
-		for s.more() && s.p-from < maxSibling && s.v[s.p] != '\n' && s.v[s.p] != '"' && s.v[s.p] != '\'' {
-			s.p++
-		}
-		if !s.quote() {
-			return c, false
-		}
-	} else {
-		for s.more() && s.p-from < maxName && s.v[s.p] > ' ' {
-			s.p++
-		}
-	}
-	s.blanks()
-	if s.short || s.p-from > maxSibling || !s.lit("->") && !s.lit("=>") && !s.lit("→") {
-		return c, false
-	}
-	s.blanks()
-	if !s.more() || s.v[s.p] == '\n' {
-		return c, false
-	}
-	c.at, c.doubt = s.p, likely
-	return c, true
-}
-
 // bars separate the columns of tables.
 var bars = [...]string{"|", "│", "║", "┃", "¦"}
 
@@ -1513,7 +1209,7 @@ func barBefore(v []byte, i int) bool {
 
 // defines are the words before a name that is set to the value behind a space.
 var defines = [...]string{"env", "arg", "set", "setenv", "-gx", "-x", "-ux", "#define", "export", "setx", "define", "with", "config", "identified", "encrypted",
-	"set_header", "add_header", "header", "requestheader set"}
+	"put", "set_header", "add_header", "header", "requestheader set"}
 
 func definesBefore(v []byte, i int) bool {
 	t := bytes.TrimRight(v[max(0, i-maxName):i], " \t")
@@ -1525,71 +1221,6 @@ func definesBefore(v []byte, i int) bool {
 	return false
 }
 
-// linkPhrase reads what tools say in sentences: "password for user bob: value", "signing
-// secret is value".
-func linkPhrase(s *scan, n *nameInfo) (c candidate, ok bool) {
-	if n.class != classStrong && n.class != classWeak || n.option(s.v) {
-		return c, false
-	}
-	if !s.lit(" ") || !s.more() {
-		return c, false
-	}
-	from := s.p
-	if ch := s.v[from]; !isDigit(ch) && from+1 < len(s.v) {
-		switch ch, next := ch|0x20, s.v[from+1]; {
-		case ch == 'i' && next == 's', ch == 'w' && next == 'a', ch == 's' && next == 'e', ch == 'v' && next == 'a', ch == 'c' && next == 'o',
-			ch == 'f' && next|0x20 == 'o', ch == 'o' && next == 'f', ch == 't' && next == 'o':
-		default:
-			return c, false
-		}
-	}
-	c.doubt = unsure
-	for _, w := range [...]string{"is ", "is: ", "was ", "set to ", "value: ", "content: ", "content            : "} {
-		s.p = from
-		if !s.lit(w) || !s.more() {
-			continue
-		}
-		if c.at = s.p; w != "is " && w != "was " {
-			return c, true
-		}
-		for s.more() && isLower(s.v[s.p]) && s.p-c.at < maxName {
-			s.p++
-		}
-		if s.short {
-			return c, false
-		}
-		if s.p-c.at > len("ed") && (s.lit(" for ") || isBlank(s.at()) || s.at() == ':') { // is generated for …: value
-			return s.behindPhrase(c, from)
-		}
-		return c, !s.short
-	}
-	s.p = from
-	if s.more() && isDigit(s.v[s.p]) { // Unseal Key 1: value
-		for s.more() && s.p-from < 3 && isDigit(s.v[s.p]) {
-			s.p++
-		}
-		if !s.lit(": ") || !s.more() {
-			return c, false
-		}
-		c.at, c.doubt = s.p, likely
-		return c, true
-	}
-	if s.more() && s.v[s.p]|0x20 == 'f' && s.p+4 > len(s.v) {
-		s.short = !s.eof
-		return c, false
-	}
-	if hasFold(s.v[s.p:], "for ") {
-		s.p += len("for ")
-	} else if s.lit("to ") {
-		if at := s.at(); at == '"' || at == '\'' { // set name to "value"
-			return s.literal(c)
-		}
-	} else if !s.lit("of ") {
-		return c, false
-	}
-	return s.behindPhrase(c, from)
-}
-
 // at returns the byte at p, or 0.
 func (s *scan) at() byte {
 	if s.p < len(s.v) {
@@ -1598,56 +1229,21 @@ func (s *scan) at() byte {
 	return 0
 }
 
-// behindPhrase finds the value behind the words that say whose it is: a sign or "is" stands
-// before it.
-func (s *scan) behindPhrase(c candidate, from int) (candidate, bool) {
-	for s.more() && s.p-from < 80 && s.v[s.p] != '\n' {
-		if s.v[s.p] == ' ' && s.lit(" is ") && s.more() {
-			c.at = s.p
-			return c, true
-		}
-		if s.short {
-			return c, false
-		}
-		if s.v[s.p] == '=' {
-			s.p++
-			s.blanks()
-			return s.literal(c)
-		}
-		if s.v[s.p] == ':' && s.p+1 >= len(s.v) {
-			s.short = !s.eof
-			return c, false
-		}
-		if s.v[s.p] == ':' && s.v[s.p+1] != '/' {
-			s.p++
-			if s.blanks(); !s.more() {
-				return c, false
-			}
-			if s.v[s.p] == '\n' {
-				if lines := s.space(); lines > 2 || !s.more() {
-					return c, false
-				}
-				c.doubt = onlyLine
-			}
-			c.at = s.p
-			return c, true
-		}
-		s.p++
-	}
-	return c, false
-}
-
 // linkNextLine reads a value on the line below: YAML scalars, "Password:⏎  value".
 func linkNextLine(s *scan, n *nameInfo) (c candidate, ok bool) {
 	if n.option(s.v) && s.lead.op == opNone { // - --name⏎- value
 		if s.p = s.lead.at; !s.more() || s.v[s.p] != '\n' {
 			return c, false
 		}
-		if s.space(); !s.lit("- ") || !s.more() {
+		lines := s.space()
+		dash := s.lit("- ")
+		if s.short || !s.more() {
 			return c, false
 		}
-		c.at, c.doubt = s.p, likely
-		return c, true
+		if c.at, c.doubt = s.p, likely; !dash {
+			c.doubt = lone // kubectl describe
+		}
+		return c, lines == 1 && (dash || s.v[s.p-1] == ' ')
 	}
 	if !s.led() {
 		return c, false
@@ -1672,8 +1268,12 @@ func linkNextLine(s *scan, n *nameInfo) (c candidate, ok bool) {
 	if !s.more() || s.short || lines < 1 || lines > 2 || s.p-n.end > maxSpace {
 		return c, false
 	}
-	if s.v[s.p-1] == '\n' && s.v[s.p] != '"' && s.v[s.p] != '\'' && !opened {
-		return c, false // not indented
+	if s.v[s.p-1] == '\n' && s.v[s.p] != '"' && s.v[s.p] != '\'' && !opened { // not indented
+		if s.line < 0 || n.class != classStrong && n.class != classWeak || !headsLine(bytes.TrimSpace(s.v[s.line:n.start])) {
+			return c, false
+		}
+		c.at, c.doubt = s.p, lone
+		return c, true
 	}
 	if s.v[s.p-1] == ' ' && s.lit("- ") && s.more() {
 		c.at, c.doubt, c.list = s.p, likely, true
@@ -1712,172 +1312,19 @@ func (s *scan) longString() bool {
 	return !s.short
 }
 
-// linkBelow reads a value on the line below a line that is nothing but the name, perhaps with the
-// marks of head, a prompt or a path in front.
-func linkBelow(s *scan, n *nameInfo) (c candidate, ok bool) {
-	if n.option(s.v) || n.class != classStrong && n.class != classWeak && n.class != classKey || s.line < 0 {
+// linkCells finds the cells of a row behind the one beside the name, which is the first of the row.
+func linkCells(s *scan, n *nameInfo) (c candidate, ok bool) {
+	if n.class != classStrong && n.class != classWeak || n.option(s.v) || !n.firstOnLine(s.v) {
 		return c, false
 	}
-	if s.at() == ' ' && !s.lit(" <==") || unlikely(s.v[n.start:n.end]) {
+	from := s.p
+	if s.blanks(); !s.more() || s.short {
 		return c, false
 	}
-	left := bytes.TrimSpace(s.v[s.line:n.start])
-	if !headsLine(left) {
+	if s.p-from < 2 && s.v[from] != '\t' && !startsBar(s.v[s.p:]) || s.v[s.p] == '\n' {
 		return c, false
 	}
-	if lines := s.space(); lines != 1 || !s.more() || s.short {
-		return c, false
-	}
-	if s.v[s.p] == '\'' || s.v[s.p] == '"' {
-		return s.literal(c)
-	}
-	c.at, c.doubt = s.p, lone
-	return c, true
-}
-
-// headsLine reports what may stand in front of a name on a line of its own.
-func headsLine(left []byte) bool {
-	switch {
-	case len(left) == 0, string(left) == "==>", string(left) == "#":
-		return true
-	case left[0] == '$' || left[0] == '#' || left[0] == '+':
-		return bytes.HasSuffix(left, []byte("cat"))
-	}
-	return false
-}
-
-// linkAttributes reads <name attribute="…">value<.
-func linkAttributes(s *scan, n *nameInfo) (c candidate, ok bool) {
-	if !n.inTag(s.v) {
-		return c, false
-	}
-	for limit := n.end + maxSibling; s.more() && s.p < limit && s.v[s.p] != '\n' && s.v[s.p] != '<'; s.p++ {
-		if slash := s.v[s.p-1] == '/'; s.tagEnd() {
-			if slash || !s.more() || s.v[s.p] == '<' || s.v[s.p] == '\n' {
-				return c, false
-			}
-			c.at, c.form = s.p, formXML
-			return c, true
-		}
-	}
-	return c, false
-}
-
-// linkParent finds the object or list that a name announces, whose pairs hold the values:
-// api_keys:⏎  - key: value, api_tokens = { a = "value" }.
-func linkParent(s *scan, n *nameInfo) (c candidate, ok bool) {
-	if n.class != classStrong && n.class != classWeak && n.class != classKey || n.option(s.v) || !s.led() || !s.more() {
-		return c, false
-	}
-	c.at, c.form, c.doubt, c.row.kind = s.p, formPairs, likely, byKey
-	if last := s.v[n.end-2 : n.end]; last[1]|0x20 == 's' && last[0]|0x20 != 's' && n.class != classKey { // plural
-		c.row.kind = anyKey
-	}
-	if ch := s.v[s.p]; ch == '\n' || ch == '\r' {
-		if s.line >= 0 {
-			left := s.v[s.line:n.start]
-			c.row.at = uint16(len(left) - len(bytes.TrimLeft(left, " -")))
-		}
-		return c, true
-	} else if ch != '{' && ch != '[' {
-		return c, false
-	}
-	c.row.sep = s.v[s.p]
-	return c, n.class != classHeader
-}
-
-// linkCell reads the next cell of a row, or the definition of a term, in HTML.
-func linkCell(s *scan, n *nameInfo) (c candidate, ok bool) {
-	if n.start == 0 || s.v[n.start-1] != '>' || n.class != classStrong && n.class != classWeak && n.class != classKey {
-		return c, false
-	}
-	for opened := false; s.p-n.end < maxSibling; {
-		if s.space(); !s.more() || s.short {
-			return c, false
-		}
-		if s.v[s.p] != '<' {
-			c.at, c.form, c.doubt = s.p, formXML, likely
-			return c, opened
-		}
-		from := s.p + 1
-		for s.p < len(s.v) && s.p-from < maxName && s.v[s.p] != '>' {
-			s.p++
-		}
-		if !s.lit(">") {
-			return c, false
-		}
-		tag := s.v[from : s.p-1]
-		if k := bytes.IndexByte(tag, ' '); k > 0 {
-			tag = tag[:k]
-		}
-		if len(tag) == 0 {
-			return c, false
-		}
-		if tag[0] != '/' {
-			opened = true
-		} else {
-			tag = tag[1:]
-		}
-		if !isCellTag(tag) {
-			return c, false
-		}
-	}
-	return c, false
-}
-
-// isCellTag reports the elements of tables and lists, and those that only change the type.
-func isCellTag(tag []byte) bool {
-	switch strings.ToLower(string(tag)) {
-	case "td", "th", "dt", "dd", "code", "b", "strong", "em", "i", "span", "tt", "kbd", "pre", "samp", "label", "p":
-		return true
-	}
-	return false
-}
-
-// linkCall reads the argument of a method that has the name, setName("value"), or of a method of what the name
-// selects: find("#name").fill("value").
-func linkCall(s *scan, n *nameInfo) (c candidate, ok bool) {
-	if n.class != classStrong && n.class != classWeak {
-		return c, false
-	}
-	if s.lit("(") { // setName("value")
-		c, ok = s.literal(c)
-		c.doubt = likely
-		return c, ok
-	}
-	if s.short || !s.quote() || s.short {
-		return c, false
-	}
-	closed := false
-	for range 4 {
-		if !s.more() || strings.IndexByte("'\")]", s.v[s.p]) < 0 {
-			break
-		}
-		closed = closed || s.v[s.p] == ')'
-		s.p++
-	}
-	if s.short || !closed || !s.lit(".") {
-		return c, false
-	}
-	for from := s.p; s.more() && s.p-from < 24 && (isAlnum(s.v[s.p]) || s.v[s.p] == '_'); {
-		s.p++
-	}
-	if s.short || !s.lit("(") {
-		return c, false
-	}
-	return s.literal(c)
-}
-
-// linkSession reads the command PASS of FTP, POP3 and IRC, behind the line with the user.
-func linkSession(s *scan, n *nameInfo) (c candidate, ok bool) {
-	if string(s.v[n.start:n.end]) != "PASS" || !n.firstOnLine(s.v) || !s.lit(" ") || !s.more() {
-		return c, false
-	}
-	before := s.v[max(0, n.start-200):n.start]
-	if bytes.LastIndex(before, []byte("USER ")) < 0 && bytes.LastIndex(before, []byte("NICK ")) < 0 {
-		return c, false
-	}
-	c.at, c.class, c.rule, c.doubt = s.p, classStrong, "password", onlyLine
+	c.at, c.form, c.doubt = s.p, formCells, piped
 	return c, true
 }
 
@@ -1941,16 +1388,26 @@ func firstOnLine(v []byte, i int) bool {
 	return i == 0 || v[i-1] == '\n' || v[i-1] == '\r'
 }
 
+// isVariable reports the name of an environment variable: API_TOKEN.
+func isVariable(name []byte) bool {
+	_, upper, lower := tally(name)
+	return lower == 0 && upper > 0 && bytes.IndexByte(name, '_') > 0
+}
+
+func startsLogin(b []byte) bool {
+	return hasFold(b, "login ") || hasFold(b, "machine ") || hasFold(b, "user ") || hasFold(b, "username ")
+}
+
 // inNetrc reports whether "login NAME" or "machine NAME" stands left of i.
 func inNetrc(v []byte, i int) bool {
 	words := 0
 	for from := i; i > 0 && from-i < 96 && words < 6; i-- {
 		if v[i-1] == ' ' || v[i-1] == '\n' || v[i-1] == '\t' {
 			words++
-			if hasFold(v[i:], "login ") || hasFold(v[i:], "machine ") {
+			if startsLogin(v[i:]) {
 				return true
 			}
 		}
 	}
-	return hasFold(v[i:], "login ") || hasFold(v[i:], "machine ")
+	return startsLogin(v[i:])
 }

@@ -57,7 +57,7 @@ var keywords = [...]keyword{
 	{"rootpw", 2, classStrong, true, true, "password", 0},
 	{"authtok", 2, classStrong, true, true, "password", 0},
 	{"securestring", 3, classStrong, true, true, "password", 0},
-	{"community", 2, classWeak, false, true, "password", 0}, // mmu: of SNMP
+	{"community", 2, classWeak, true, true, "password", 0},  // mmu: of SNMP
 	{"passcode", 3, classStrong, true, true, "password", 0}, // sco
 	{"passwort", 2, classStrong, true, true, "password", anywhere},
 	{"passwordsalt", 7, classStrong, true, false, "secret", 0},
@@ -91,6 +91,9 @@ var keywords = [...]keyword{
 	{"adminpw", 4, classStrong, true, true, "password", 0},
 	{"storepw", 4, classStrong, true, true, "password", 0},
 	{"dbpw", 0, classStrong, true, true, "password", 0},
+	{"_pw", 0, classStrong, true, true, "password", 0},
+	{"_session", 0, classWeak, true, false, "cookie", 0},
+	{"cookies", 3, classWeak, true, false, "cookie", 0},
 	{"jsessionid", 0, classWeak, false, false, "cookie", 0},
 	{"phpsessid", 2, classWeak, false, false, "cookie", 0},
 	{"sessionid", 6, classWeak, false, false, "cookie", 0},
@@ -149,7 +152,7 @@ var qualifiers = [...]struct {
 		classNone, ""},
 	{"key", "api app application", classStrong, "api-key"},
 	{"key", "private secret access account shared signing encryption master storage preshared license security deploy service admin unseal " +
-		"recovery client consumer session decryption validation management auth role write read ingest server machine", classStrong, "secret-key"},
+		"recovery client consumer setup activation product subscription registration enrollment join pairing stream ingestion system function functions session decryption validation management auth role write read ingest server machine", classStrong, "secret-key"},
 	{"token", "access auth refresh session api", classStrong, "token"},
 	{"token", "pad eos bos unk mask stop prompt completion total input output max cls sep next page continuation num sync delta cursor pagination " +
 		"scroll resume starting marker special max_new num_new shift cached reasoning per end start",
@@ -425,6 +428,9 @@ func nameEnd(v []byte, ks int, kw string, vendor, eof bool) (int, string, outcom
 	}
 	// The name may go on: key_base, a number, or another word, which decides then.
 	base := ""
+	if kw == "keys" && end < len(v) && v[end] == '_' && hasFold(v[end:], "_b64") {
+		end += len("_b64")
+	}
 	if kw == "key" && end < len(v) && strings.IndexByte("_-bBdDmM", v[end]) >= 0 {
 		for _, suffix := range [...]string{"_base", "-base", "base", "_data", "-data", "data", "material", "_pem", "_b64", "_base64"} {
 			if hasFold(v[end:], suffix) {
@@ -468,6 +474,18 @@ func nameEnd(v []byte, ks int, kw string, vendor, eof bool) (int, string, outcom
 	if !eof && (p >= len(v) || v[p] == '_' && len(v)-p < len("_string")) {
 		return 0, "", more
 	}
+	if p+1 < len(v) && v[p] == '.' && isAlpha(v[p+1]) { // of an object: random_password.db.result
+		q := p + 1
+		for q < len(v) && q-p < 40 && isIdent(v[q]) && v[q] != '/' && !(v[q] == '.' && v[q-1] == '.') {
+			q++
+		}
+		if q == len(v) && !eof && q-p < 40 {
+			return 0, "", more
+		}
+		if t := v[p:q]; bytes.HasSuffix(t, []byte(".result")) || bytes.HasSuffix(t, []byte(".value")) || bytes.HasSuffix(t, []byte(".plaintext")) {
+			return q, base, found
+		}
+	}
 	if p < len(v) && (v[p] == '_' || v[p] == '-' || v[p] == '/' || v[p] == '.' && p+1 < len(v) && isIdent(v[p+1]) && v[p+1] != '.') {
 		return 0, "", no
 	}
@@ -478,7 +496,7 @@ func nameEnd(v []byte, ks int, kw string, vendor, eof bool) (int, string, outcom
 }
 
 // valueWords may follow the word that decides: DB_PASSWORD_VALUE, secretString, password_hash.
-var valueWords = [...]string{"value", "string", "plain", "text", "data", "hash"}
+var valueWords = [...]string{"value", "string", "str", "plain", "text", "data", "hash", "sha256", "sha512", "md5", "hex"}
 
 // hasBreak reports whether the name that goes on in b ends in it.
 func hasBreak(b []byte) bool {
@@ -536,6 +554,8 @@ func classify(v []byte, start, ks, end, keyword int, base string) (class, string
 		switch {
 		case inQuery && start == ks:
 			return classQuery, "query-key", false
+		case len(left) == 0 && end < len(v) && (v[end] == '"' || v[end] == '\'' || v[end] == ' ' || v[end] == ':' || v[end] == '='):
+			return classRaw, "secret-key", false
 		case !apart || len(left) == 0:
 			return classNone, "", false
 		}

@@ -3,6 +3,9 @@ package filter
 // A pair is a key, a sign and a value. Here are the forms in which the name that says what the
 // value is stands elsewhere: above the object or list, or in the field behind the value.
 
+// privateParts are the fields of a JWK that are the private key: RFC 7518.
+var privateParts = [...]string{"d", "p", "q", "dp", "dq", "qi", "k"}
+
 // notSecrets are keys of pairs that say where a secret is, or whose.
 const notSecrets = "name names id ids namespace type kind path file url uri host endpoint created updated expires version ref hash digest count provider source image tag label description arn issuer " +
 	"alg algorithm use crv kty kid format policy mode role scope scopes user username owner store class method"
@@ -58,7 +61,7 @@ func (e *engine) judgePair(c *candidate, eof bool) verdict {
 		s.p = start
 	}
 	from = s.p
-	for s.more() && s.p-from < maxJudged && s.v[s.p] >= ' ' && s.v[s.p] != '"' && s.v[s.p] != '\'' && s.v[s.p] != '\\' && (quoted || s.v[s.p] != ' ' && s.v[s.p] != ',') {
+	for s.more() && s.p-from < maxValue && s.v[s.p] >= ' ' && s.v[s.p] != '"' && s.v[s.p] != '\'' && s.v[s.p] != '\\' && (quoted || s.v[s.p] != ' ' && s.v[s.p] != ',') {
 		s.p++
 	}
 	val := s.v[from:s.p]
@@ -72,7 +75,13 @@ func (e *engine) judgePair(c *candidate, eof bool) verdict {
 	if c.then = s.p; quoted && s.more() && s.v[s.p] != '\n' {
 		c.then++
 	}
-	says := hasFold(key, "key") && len(key) <= len("key1") || len(key) == len("value") && hasFold(key, "value")
+	if c.row.kind == jwkKey {
+		if !isOneOf(key, privateParts[:]) || !e.set.passes(val, gate{class: c.class, doubt: c.doubt, rule: c.rule, quoted: quoted}) {
+			return verdict{}
+		}
+		return verdict{outcome: found, layer: layerContext, start: from, end: from + len(val), rule: c.rule}
+	}
+	says := string(key) == "S" || hasFold(key, "key") && len(key) <= len("key1") || hasFoldSuffix(key, "value") && len(key) <= len("x_value")
 	if !says && (c.row.kind != anyKey || endsInAny(key, notSecrets)) ||
 		!e.set.passes(val, gate{class: c.class, doubt: c.doubt, rule: c.rule, quoted: quoted}) {
 		return verdict{}
@@ -96,6 +105,7 @@ func (e *engine) readField(i int, text string, eof bool) (candidate, outcome) {
 		}
 		s.p++
 	}
+	bare := text[0] == '-' // an item of a list in YAML
 	if text[len(text)-1] != '"' {
 		s.blanks()
 		s.lit("\"")
@@ -103,11 +113,15 @@ func (e *engine) readField(i int, text string, eof bool) (candidate, outcome) {
 	if s.short {
 		return candidate{}, more
 	}
-	if s.p == 0 || s.v[s.p-1] != '"' {
+	if s.p == 0 || s.v[s.p-1] != '"' && !bare {
 		return candidate{}, no
 	}
 	return candidate{at: s.p, form: formBefore, class: classWeak, doubt: likely, rule: "secret"}, found
 }
+
+// rawAccountKey is the length of 64 random bytes in base64. No digest that people print is so
+// long and has no prefix that names it.
+const rawAccountKey = 88
 
 // nameFields are the keys of the field that holds the name of a value.
 var nameFields = [...]string{"name", "key", "keyname", "parametername", "label", "id", "field", "option_name", "variable"}
@@ -122,10 +136,16 @@ func (e *engine) judgeBefore(c *candidate, eof bool) verdict {
 	if s.short {
 		return verdict{outcome: more, loose: len(val) < loosePrefix || !unlikely(val)}
 	}
-	if len(val) < 8 || s.at() != '"' || !likelySecret(val, true) {
+	if len(val) < 8 || s.at() != '"' && s.at() != '\n' || !likelySecret(val, true) {
 		return verdict{}
 	}
 	end := s.p
+	if s.v[s.p] == '\n' {
+		s.p-- // no quote to pass over
+	}
+	if len(val) == rawAccountKey && isRawKey(val) {
+		return verdict{outcome: found, layer: layerContext, start: c.at, end: end, rule: c.rule}
+	}
 	s.p++
 	for fields := 0; fields < 6 && s.p-end < maxSibling; fields++ {
 		s.space()

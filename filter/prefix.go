@@ -416,15 +416,39 @@ func plausible(body []byte, r *rule) bool {
 }
 
 // exampleStarts are the first bytes of what isExample looks for.
-var exampleStarts = byteSet{1<<'*' | bitsDot | 1<<'#', 1<<('E'-64) | 1<<('e'-64) | 1<<('X'-64) | 1<<('x'-64) | 1<<('Y'-64) | 1<<('y'-64)}
+var exampleStarts = byteSet{1<<'*' | bitsDot | 1<<'#', 1<<('C'-64) | 1<<('c'-64) | 1<<('D'-64) | 1<<('d'-64) | 1<<('E'-64) | 1<<('e'-64) | 1<<('F'-64) | 1<<('f'-64) | 1<<('P'-64) | 1<<('p'-64) | 1<<('X'-64) | 1<<('x'-64) | 1<<('Y'-64) | 1<<('y'-64)}
 
 // isExample reports whether the text says that it stands for a secret.
 func isExample(b []byte) bool {
+	run := 1
 	for i := range b {
+		if i > 0 && b[i] == b[i-1] && isAlnum(b[i]) {
+			if run++; run >= 6 && b[i] != 'A' { // the zeros of a structure in base64
+				return true
+			}
+		} else {
+			run = 1
+		}
 		if !exampleStarts.has(b[i]) {
 			continue
 		}
 		switch b[i] {
+		case 'D', 'd':
+			if hasFold(b[i:], "dummy") {
+				return true
+			}
+		case 'F', 'f':
+			if hasFold(b[i:], "fake") && (i+4 == len(b) || !isLower(b[i+4])) {
+				return true
+			}
+		case 'P', 'p':
+			if hasFold(b[i:], "placeholder") {
+				return true
+			}
+		case 'C', 'c':
+			if hasFold(b[i:], "changeme") {
+				return true
+			}
 		case 'E', 'e':
 			if hasFold(b[i:], "example") {
 				return true

@@ -63,6 +63,9 @@ func (w *Writer) closeRegion() {
 			w.pend = append(w.pend, after...)
 		}
 		w.out = max(w.out, end)
+		if w.wide && e.view.wide == little {
+			end++ // the zero half of the last unit stays, as that of the placeholder
+		}
 		w.note(best, tag, w.base+int64(end))
 		if value != nil && best.learn && best.layer != layerKnown && !crowded && !w.set.full.Load() && (best.layer != layerContext || mayLearn(value)) {
 			w.set.learn(value, best.rule, tag != "")

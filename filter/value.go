@@ -2,6 +2,8 @@ package filter
 
 import (
 	"bytes"
+	"math/bits"
+	"strconv"
 	"strings"
 )
 
@@ -32,6 +34,10 @@ func (e *engine) judgeValue(c *candidate, eof bool) verdict {
 		return e.judgeBefore(c, eof)
 	case formStdin:
 		return e.judgeStdin(c, eof)
+	case formCells:
+		return e.judgeCells(c, eof)
+	case formBytes:
+		return e.judgeBytes(c, eof)
 	}
 	if v[p] == bs || v[p] == esc {
 		return verdict{} // such a byte left while it was not yet known to be visible
@@ -87,6 +93,14 @@ func (e *engine) judgeValue(c *candidate, eof bool) verdict {
 	if c.doubt == literal && quote == 0 && f != formEncoded {
 		return verdict{}
 	}
+	if f == formPlain && quote == 0 && c.doubt < random && (v[p] == '[' || v[p] == '<' || v[p] == '(') { // in brackets, as logs print it
+		if p++; p == len(v) {
+			return undecided(eof, true)
+		}
+		if c.doubt = likely; v[p-1] == '<' {
+			c.doubt = piped
+		}
+	}
 	g := gate{class: c.class, quoted: quote != 0 || f == formEncoded || f == formXML || c.word, opened: quote != 0, doubt: c.doubt, rule: c.rule,
 		crowded: e.crowd.at(e.base + int64(c.at))}
 	if f != formUser && f != formXML {
@@ -104,9 +118,29 @@ func (e *engine) judgeValue(c *candidate, eof bool) verdict {
 			return verdict{outcome: more, loose: len(v)-p < loosePrefix || !e.set.passes(v[p:], gate{class: classHeader})}
 		}
 		g.scheme = wholeLine(v[p:q])
+		digest := hasFold(v[p:q], "digest ")
 		p = q
 		if p >= len(v) {
 			return undecided(eof, true)
+		}
+		if digest { // of its parameters only one proves who asks
+			line := v[p:min(len(v), p+maxValue)]
+			k := bytes.IndexByte(line, '\n')
+			if k < 0 && !eof && len(line) < maxValue {
+				return verdict{outcome: more, loose: true}
+			} else if k >= 0 {
+				line = line[:k]
+			}
+			if k = bytes.Index(line, []byte("response=")); k < 0 {
+				return verdict{} // a challenge
+			}
+			p, quote, _ = readQuote(v, p+k+len("response="))
+			if f, g.scheme = formPlain, false; quote != 0 {
+				f, g.quoted = formQuoted, true
+			}
+			if p >= len(v) {
+				return verdict{}
+			}
 		}
 	case formCookie:
 		if c.class == classCookie || c.class == classSetCookie {
@@ -134,7 +168,7 @@ func (e *engine) judgeValue(c *candidate, eof bool) verdict {
 			f = formQuoted
 		}
 	}
-	end, run, until, done := e.valueEnd(p, valueForm{f, quote, uint8(depth), g.scheme, term}, eof)
+	end, run, until, done := e.valueEnd(p, valueForm{f, quote, uint8(depth), g.scheme, term, c.escaped}, eof)
 	if !done && end-p < maxValue {
 		bytesSoFar := v[p:end]
 		loose := len(bytesSoFar) < 512 && !unlikely(bytesSoFar) && !e.set.passes(trimValue(bytesSoFar, f), g)
@@ -174,7 +208,7 @@ func (e *engine) judgeValue(c *candidate, eof bool) verdict {
 	if run >= 0 && e.nested.spent(p, run) {
 		return verdict{}
 	}
-	if !e.set.passes(val, g) {
+	if !e.set.passes(decoded(val), g) {
 		if run >= 0 {
 			e.nested.rejected(p, run)
 		}
@@ -195,12 +229,17 @@ func (e *engine) judgeItem(c *candidate, eof bool) verdict {
 		s.p++
 	}
 	lines := s.space()
+	if s.at() == '$' { // $2 = 'value'
+		s.p++
+		s.word(2)
+		s.lit(" = ")
+	}
 	dash := !comma && lines == 1 && s.v[s.p-1] == ' ' && s.lit("- ")
 	quoted := s.quoted()
 	if s.short || !s.more() {
 		return undecided(eof, true)
 	}
-	if !dash && !(comma && quoted) {
+	if !dash && !(comma && (quoted || c.bareItems)) {
 		return verdict{}
 	}
 	item := *c
@@ -208,6 +247,51 @@ func (e *engine) judgeItem(c *candidate, eof bool) verdict {
 	r := e.judgeValue(&item, eof)
 	c.then = item.then
 	return r
+}
+
+// judgeBytes judges a key that is written as its bytes: [12, 144, …] as Go, JavaScript and JSON
+// print them, {0x0c, 0x90, …} as in C.
+func (e *engine) judgeBytes(c *candidate, eof bool) verdict {
+	const least, most = 16, 128
+	v, p, end := e.view.vis, c.at, c.at
+	numbers, steps, before, distinct := 0, 0, uint64(0), byteSet{}
+	for ; numbers <= most && p < len(v); numbers++ {
+		from := p
+		for p < len(v) && p-from < 4 && (sets[setXDigit].has(v[p]) || v[p] == 'x') {
+			p++
+		}
+		n, err := strconv.ParseUint(string(v[from:p]), 0, 8)
+		if p == len(v) || err != nil {
+			break
+		}
+		end = p
+		if n == before+1 {
+			steps++ // 1, 2, 3, … in an example
+		}
+		before = n
+		distinct[n>>6] |= 1 << (n & 63)
+		if v[p] == ',' && v[c.at-1] == '[' {
+			return verdict{} // JSON, whose numbers stay
+		}
+		for from = p; p < len(v) && p-from < maxDistance && strings.IndexByte(", \n\t", v[p]) >= 0; {
+			p++
+		}
+		if p == from {
+			numbers++
+			break
+		}
+	}
+	if p == len(v) && !eof && numbers <= most {
+		return verdict{outcome: more, loose: numbers < 4}
+	}
+	kinds := 0
+	for _, w := range distinct {
+		kinds += bits.OnesCount64(w)
+	}
+	if numbers < least || numbers > most || steps*2 > numbers || kinds*4 < numbers*3 && kinds < least {
+		return verdict{}
+	}
+	return verdict{outcome: found, layer: layerContext, start: c.at, end: end, rule: c.rule}
 }
 
 // judgeNear judges a run of bytes.
@@ -233,7 +317,7 @@ func (e *engine) judgeNear(c *candidate, eof bool) verdict {
 	if q+1 == len(v) && !eof && strings.IndexByte(":./@", v[q]) >= 0 {
 		return verdict{outcome: more, loose: !unlikely(val)} // what follows decides whether it ends here
 	}
-	if len(val) < minNear || len(val) >= maxJudged || p > 0 && strings.IndexByte(":./@", v[p-1]) >= 0 || q < len(v) && strings.IndexByte(":./@", v[q]) >= 0 && q+1 < len(v) && v[q+1] > ' ' ||
+	if len(val) < leastNear(c.rule) || len(val) >= maxJudged || p > 0 && strings.IndexByte(":./@", v[p-1]) >= 0 || q < len(v) && strings.IndexByte(":./@", v[q]) >= 0 && q+1 < len(v) && v[q+1] > ' ' ||
 		!e.set.passes(val, gate{class: c.class, doubt: c.doubt, rule: c.rule}) {
 		return verdict{}
 	}
@@ -249,7 +333,7 @@ func undecided(eof, loose bool) verdict {
 
 // next returns the value that follows in the same header.
 func (c *candidate) next(v []byte) (candidate, bool) {
-	if (c.form == formData || c.form == formRow || c.form == formPairs) && c.then > c.at {
+	if (c.form == formData || c.form == formRow || c.form == formPairs || c.form == formCells) && c.then > c.at {
 		n := *c
 		n.at, n.then = c.then, 0
 		return n, true
@@ -313,6 +397,18 @@ var marks = [...]string{"&gt;", "!!str ", "!!binary ", "** "}
 
 // skipMark skips a mark at p and the blanks behind it.
 func skipMark(v []byte, p int, eof bool) (int, outcome) {
+	if v[p] == '&' && p+1 < len(v) && isAlpha(v[p+1]) { // an anchor in YAML
+		q := p + 1
+		for q < len(v) && q-p < 24 && isIdent(v[q]) {
+			q++
+		}
+		if q == len(v) && !eof {
+			return p, more
+		}
+		if q < len(v) && v[q] == ' ' {
+			return q + 1, found
+		}
+	}
 	for _, m := range &marks {
 		n := min(len(m), len(v)-p)
 		if string(v[p:p+n]) != m[:n] || n < len(m) && eof {
@@ -332,6 +428,20 @@ func skipMark(v []byte, p int, eof bool) (int, outcome) {
 func encodedQuote(v []byte, p int, eof bool) (string, outcome) {
 	switch v[p] {
 	case '&', '%', '\\':
+	case '\'': // a quote inside a text in quotes
+		for _, in := range &insideQuotes {
+			n := min(len(in), len(v)-p)
+			if string(v[p:p+n]) != in[:n] {
+				continue
+			}
+			if n == len(in) {
+				return in, found
+			}
+			if n > 1 && !eof {
+				return "", more
+			}
+		}
+		return "", no
 	case '[', '{', 'q':
 		return bracketQuote(v, p, eof)
 	default:
@@ -447,6 +557,8 @@ type valueForm struct {
 	depth uint8
 	line  bool   // a header that runs to the end of its line
 	term  string // formEncoded: the quote it began with
+	// formXML: the document is escaped itself, so an escaped < ends the value
+	escaped bool
 }
 
 // endMemo remembers how far the last value was read without finding its end: names side by
@@ -535,7 +647,9 @@ func (f *valueForm) sets() endSets {
 		watch = watch.without("&;,\\")
 	case formQuoted:
 	case formXML:
-		watch = watch.without("\\&]")
+		if watch = watch.without("\\]"); f.escaped {
+			watch = watch.without("&") // else an entity is part of the value
+		}
 	default:
 		watch = watch.without("\\&")
 	}
@@ -578,6 +692,9 @@ func valueEnd(v []byte, p, from int, sets *endSets, eof bool) (int, bool) {
 			if q+1 < len(v) && strings.IndexByte(`nrt"'\u`, v[q+1]) >= 0 {
 				return q, true
 			}
+			if q+1 < len(v) && f.form == formPlain && strings.IndexByte(" $&;|<>()`", v[q+1]) >= 0 {
+				q++ // as printf %q writes it
+			}
 			continue
 		}
 		if c == '#' && !until.has(c) && f.form == formQuery {
@@ -608,8 +725,23 @@ func valueEnd(v []byte, p, from int, sets *endSets, eof bool) (int, bool) {
 			}
 			continue
 		}
+		if f.form == formPlain && (c == '"' || c == '\'' || c == '<') && q > p {
+			// Nothing that closes or opens stands before a digit or a capital.
+			if q+1 == len(v) && !eof {
+				return q, false
+			}
+			if q+1 < len(v) && v[q-1] > '0' && v[q-1] != '{' && v[q-1] != '=' && v[q-1] != ':' && (isDigit(v[q+1]) || c == '<' && isUpper(v[q+1]) || c != '<' && isAlpha(v[q+1])) {
+				continue
+			}
+		}
 		if f.form != formQuoted || c != f.quote {
 			return q, true
+		}
+		if n, o := quoteInside(v, q, *f, eof); o == more {
+			return q, false
+		} else if o == found {
+			q += n - 1
+			continue
 		}
 		slashes, depth := 0, int(f.depth)
 		for slashes < q-p && v[q-1-slashes] == '\\' {
@@ -622,6 +754,34 @@ func valueEnd(v []byte, p, from int, sets *endSets, eof bool) (int, bool) {
 		}
 	}
 	return len(v), eof
+}
+
+// insideQuotes are the ways in which a shell puts a quote between two quotes of its kind.
+var insideQuotes = [...]string{`'\''`, `'"'"'`}
+
+// quoteInside reports whether the quote at q does not close the value: the shell closes, escapes
+// and opens again, SQL and CSV write it twice.
+func quoteInside(v []byte, q int, f valueForm, eof bool) (int, outcome) {
+	if f.depth != 0 || f.quote == '`' {
+		return 0, no
+	}
+	for _, in := range &insideQuotes {
+		n := min(len(in), len(v)-q)
+		switch {
+		case f.quote != '\'' || string(v[q:q+n]) != in[:n]:
+		case n == len(in):
+			return n, found
+		case n > 1 && !eof:
+			return 0, more
+		}
+	}
+	if q+2 < len(v) && v[q+1] == f.quote && isAlnum(v[q+2]) {
+		return 2, found
+	}
+	if q+2 >= len(v) && !eof && (q+1 == len(v) || v[q+1] == f.quote) {
+		return 0, more
+	}
+	return 0, no
 }
 
 // closesXML reports an escaped < or the end of a CDATA section at q.
@@ -730,4 +890,55 @@ func looksLikeHost(b []byte) bool {
 		}
 	}
 	return len(port) <= 5 && !unlikely(host)
+}
+
+// xmlEntities are the characters that XML and HTML escape by name.
+var xmlEntities = [...]struct {
+	text string
+	char byte
+}{{"&lt;", '<'}, {"&gt;", '>'}, {"&amp;", '&'}, {"&quot;", '"'}, {"&apos;", '\''}}
+
+// decoded undoes what XML and JSON write in place of a character, for the judgement: a value
+// whose bytes are all written as escapes is no other value.
+func decoded(val []byte) []byte {
+	if len(val) > maxJudged {
+		val = val[:maxJudged]
+	}
+	if bytes.IndexByte(val, '&') < 0 && !bytes.Contains(val, []byte(`\u0`)) {
+		return val
+	}
+	out := make([]byte, 0, len(val))
+next:
+	for i := 0; i < len(val); i++ {
+		rest := val[i:]
+		switch {
+		case rest[0] == '&':
+			for _, x := range &xmlEntities {
+				if bytes.HasPrefix(rest, []byte(x.text)) {
+					out = append(out, x.char)
+					i += len(x.text) - 1
+					continue next
+				}
+			}
+			if k := bytes.IndexByte(rest, ';'); k > 2 && k < 7 && rest[1] == '#' {
+				base, digits := 10, rest[2:k]
+				if digits[0]|0x20 == 'x' {
+					base, digits = 16, digits[1:]
+				}
+				if n, err := strconv.ParseUint(string(digits), base, 7); err == nil {
+					out = append(out, byte(n))
+					i += k
+					continue
+				}
+			}
+		case len(rest) >= 6 && rest[0] == '\\' && rest[1] == 'u' && rest[2] == '0' && rest[3] == '0':
+			if n, err := strconv.ParseUint(string(rest[4:6]), 16, 7); err == nil {
+				out = append(out, byte(n))
+				i += 5
+				continue
+			}
+		}
+		out = append(out, rest[0])
+	}
+	return out
 }

@@ -1,0 +1,465 @@
+package filter
+
+import (
+	"bytes"
+	"strings"
+)
+
+// Here are the links of text for people: sentences, prompts, comments, logs.
+
+// maxNear is how far a value may stand from its name when words are between.
+const maxNear = 64
+
+// minNear is the least length of such a value, minNearPassword that of one behind a word that
+// says password.
+const (
+	minNear         = 20
+	minNearPassword = 10
+)
+
+// linkPhrase reads what tools say in sentences: "password for user bob: value", "signing
+// secret is value".
+func linkPhrase(s *scan, n *nameInfo) (c candidate, ok bool) {
+	if n.class != classStrong && n.class != classWeak || n.option(s.v) {
+		return c, false
+	}
+	if !s.lit(" ") || !s.more() {
+		return c, false
+	}
+	from := s.p
+	if ch := s.v[from]; !isDigit(ch) && from+1 < len(s.v) {
+		switch ch, next := ch|0x20, s.v[from+1]; {
+		case ch == 'i' && next == 's', ch == 'w' && next == 'a', ch == 's' && next == 'e', ch == 'v' && next == 'a', ch == 'c' && next == 'o',
+			ch == 'f' && next|0x20 == 'o', ch == 'o' && next == 'f', ch == 't' && next == 'o':
+		default:
+			return c, false
+		}
+	}
+	c.doubt = unsure
+	for _, w := range [...]string{"is ", "is: ", "was ", "set to ", "value: ", "content: ", "content            : "} {
+		s.p = from
+		if !s.lit(w) || !s.more() {
+			continue
+		}
+		if c.at = s.p; w != "is " && w != "was " {
+			return c, true
+		}
+		for s.more() && isLower(s.v[s.p]) && s.p-c.at < maxName {
+			s.p++
+		}
+		if s.short {
+			return c, false
+		}
+		if s.p-c.at > len("ed") && (s.lit(" for ") || isBlank(s.at()) || s.at() == ':') { // is generated for …: value
+			return s.behindPhrase(c, from)
+		}
+		return c, !s.short
+	}
+	s.p = from
+	if s.more() && isDigit(s.v[s.p]) { // Unseal Key 1: value
+		for s.more() && s.p-from < 3 && isDigit(s.v[s.p]) {
+			s.p++
+		}
+		if !s.lit(": ") || !s.more() {
+			return c, false
+		}
+		c.at, c.doubt = s.p, likely
+		return c, true
+	}
+	if s.more() && s.v[s.p]|0x20 == 'f' && s.p+4 > len(s.v) {
+		s.short = !s.eof
+		return c, false
+	}
+	if hasFold(s.v[s.p:], "for ") {
+		s.p += len("for ")
+	} else if s.lit("to ") {
+		if at := s.at(); at == '"' || at == '\'' { // set name to "value"
+			return s.literal(c)
+		}
+	} else if !s.lit("of ") {
+		return c, false
+	}
+	return s.behindPhrase(c, from)
+}
+
+// phraseGoesOn reports whether a word of prose stands at p: "it is shown only once:".
+func (s *scan) phraseGoesOn() bool {
+	from := s.p
+	for s.more() && isLower(s.v[s.p]) && s.p-from < maxName {
+		s.p++
+	}
+	on := s.p > from && (s.at() == ' ' || s.at() == ',')
+	s.p = from
+	return on
+}
+
+// behindPhrase finds the value behind the words that say whose it is: a sign or "is" stands
+// before it.
+func (s *scan) behindPhrase(c candidate, from int) (candidate, bool) {
+	for s.more() && s.p-from < 100 && s.v[s.p] != '\n' {
+		if s.v[s.p] == ' ' && s.lit(" is ") && s.more() {
+			if c.at = s.p; !s.phraseGoesOn() {
+				return c, !s.short
+			}
+		}
+		if s.short {
+			return c, false
+		}
+		if s.v[s.p] == '=' {
+			s.p++
+			s.blanks()
+			return s.literal(c)
+		}
+		if s.v[s.p] == ':' && s.p+1 >= len(s.v) {
+			s.short = !s.eof
+			return c, false
+		}
+		if s.v[s.p] == ':' && s.v[s.p+1] != '/' {
+			s.p++
+			if s.blanks(); !s.more() {
+				return c, false
+			}
+			if s.v[s.p] == '\n' {
+				if lines := s.space(); lines > 2 || !s.more() {
+					return c, false
+				}
+				c.doubt = onlyLine
+			}
+			c.at = s.p
+			return c, true
+		}
+		s.p++
+	}
+	return c, false
+}
+
+// linkEnd reads the value below a sentence that ends in a colon: Copy the token below:⏎value.
+func linkEnd(s *scan, n *nameInfo) (c candidate, ok bool) {
+	rest := s.v[s.p:min(len(s.v), s.p+64)]
+	if k := bytes.IndexByte(rest, '\n'); k == 0 || k > 0 && rest[k-1] != ':' && rest[k-1] != '\r' || k < 0 && len(rest) == 64 {
+		return c, false // nearly always
+	}
+	if n.class != classStrong && n.class != classWeak || n.option(s.v) || !s.lit(" ") || !s.colonEnds() {
+		return c, false
+	}
+	c.at, c.doubt = s.p, lone
+	return c, true
+}
+
+// colonEnds skips words to a colon at the end of the line, and the white space behind it.
+func (s *scan) colonEnds() bool {
+	for from := s.p; s.p-from < 60; s.p++ {
+		if !s.more() {
+			return false
+		}
+		if ch := s.v[s.p]; ch == ':' {
+			break
+		} else if !isAlpha(ch) && ch != ' ' && ch != ',' && ch != '\'' && ch != '(' && ch != ')' {
+			return false
+		}
+	}
+	if !s.lit(":") {
+		return false
+	}
+	s.lit("\r")
+	if !s.more() || s.short || s.v[s.p] != '\n' {
+		return false
+	}
+	lines := s.space()
+	return lines <= 2 && s.more() && !s.short
+}
+
+// linkRemark reads over a remark or a row of dots between a name and its sign.
+func linkRemark(s *scan, n *nameInfo) (c candidate, ok bool) {
+	if n.class != classStrong && n.class != classWeak {
+		return c, false
+	}
+	if s.at() == ' ' && s.p+1 < len(s.v) && s.v[s.p+1] == '.' {
+		s.p++
+	}
+	if s.lit("...") {
+		for s.more() && s.v[s.p] == '.' && s.p-n.end < 2*maxDistance {
+			s.p++
+		}
+		if s.more() && s.v[s.p] == ':' {
+			s.p++
+		}
+		s.blanks()
+		if !s.more() || s.short || s.v[s.p] == '\n' {
+			return c, false
+		}
+		c.at, c.doubt = s.p, likely
+		return c, true
+	}
+	if s.short {
+		return c, false
+	}
+	if from := s.p; s.lit(". ") || !s.short && s.lit(", ") { // Here is your token. Keep it:⏎  value
+		c.doubt = unsure
+		return s.behindPhrase(c, from)
+	}
+	if s.short || !s.lit(" (") {
+		return c, false
+	}
+	for from := s.p; s.more() && s.p-from < 2*maxDistance && s.v[s.p] != '\n'; s.p++ {
+		if s.v[s.p] == ')' {
+			if s.p++; !s.lit(": ") && (s.short || !s.lit(" to ")) && (s.short || !s.lit(" = ")) && (s.short || !s.lit(" is ")) || !s.more() || s.v[s.p] == '\n' {
+				return c, false
+			}
+			c.at, c.doubt = s.p, likely
+			return c, true
+		}
+	}
+	return c, false
+}
+
+// linkNear finds the first long run behind a name on its line: "using token value for". The
+// judgement is left to the value. A run that the buffer cuts may be it, or the next.
+func linkNear(s *scan, n *nameInfo) (c candidate, ok bool) {
+	if n.class != classStrong && n.class != classWeak || n.option(s.v) || s.lead.op != opNone || bytes.IndexByte(s.v[n.start:n.end], '/') >= 0 {
+		return c, false
+	}
+	if s.lead.short {
+		s.short = true
+		return c, false
+	}
+	if s.p < len(s.v) && strings.IndexByte(`\%&`, s.v[s.p]) >= 0 {
+		return c, false // encoded text goes on
+	}
+	least := leastNear(n.rule)
+	line := s.v[n.end:min(len(s.v), n.end+maxNear+least)]
+	whole := len(line) == maxNear+least || s.eof
+	if k := bytes.IndexByte(line, '\n'); k >= 0 {
+		line, whole = line[:k], true
+	}
+	if k := bytes.Index(line, []byte(placeholderHead)); k >= 0 {
+		line, whole = line[:k], true // that was it
+	}
+	set := &sets[setAny64]
+	for from := 1; from < maxNear; {
+		if from >= len(line) {
+			s.short = !whole
+			return c, false
+		}
+		// From its last byte back: most words are short.
+		last := min(from+least, len(line)) - 1
+		p := last
+		for p >= from && set.has(line[p]) {
+			p--
+		}
+		if p >= from {
+			if otherField(line[from : p+1]) {
+				return c, false
+			}
+			from = p + 1
+			continue
+		}
+		if last-from+1 < least {
+			if whole {
+				return c, false
+			}
+			s.short = true
+		}
+		c.at, c.form, c.doubt = n.end+from, formNear, random
+		return c, true
+	}
+	return c, false
+}
+
+// otherField reports whether another name and its sign stand in b: what follows is not the
+// value of the first.
+func otherField(b []byte) bool {
+	for i, c := range b {
+		if c == '=' || i > 0 && (c == '-' && b[i-1] == ' ' || c == ':' && b[i-1] == '"' || c == ',' && (b[i-1] == '"' || b[i-1] == '\'')) {
+			return true
+		}
+	}
+	return false
+}
+
+func leastNear(rule string) int {
+	if rule == "password" || rule == "passphrase" {
+		return minNearPassword
+	}
+	return minNear
+}
+
+// linkBelow reads a value on the line below a line that is nothing but the name, perhaps with the
+// marks of head, a prompt or a path in front.
+func linkBelow(s *scan, n *nameInfo) (c candidate, ok bool) {
+	if n.option(s.v) || n.class != classStrong && n.class != classWeak && n.class != classKey || s.line < 0 {
+		return c, false
+	}
+	if s.at() == ' ' && !s.lit(" <==") || unlikely(s.v[n.start:n.end]) {
+		return c, false
+	}
+	left := bytes.TrimSpace(s.v[s.line:n.start])
+	if !headsLine(left) {
+		return c, false
+	}
+	if lines := s.space(); lines != 1 || !s.more() || s.short {
+		return c, false
+	}
+	if from := s.p; s.v[s.p] == '-' || s.v[s.p] == '=' { // the rule below the title of a column
+		for s.more() && s.v[s.p] == s.v[from] {
+			s.p++
+		}
+		if s.p-from < 3 || s.space() != 1 || !s.more() || s.short {
+			return c, false
+		}
+	}
+	if s.v[s.p] == '\'' || s.v[s.p] == '"' {
+		return s.literal(c)
+	}
+	c.at, c.doubt = s.p, lone
+	return c, true
+}
+
+// headsLine reports what may stand in front of a name on a line of its own.
+func headsLine(left []byte) bool {
+	switch {
+	case len(left) == 0, string(left) == "==>", string(left) == "#":
+		return true
+	case isUpper(left[0]) && len(left) < 24 && letters(bytes.ReplaceAll(left, []byte(" "), nil)): // Bot token
+		return true
+	case left[0] == '$' || left[0] == '#' || left[0] == '+':
+		return bytes.HasSuffix(left, []byte("cat"))
+	}
+	return false
+}
+
+// linkAnswer reads what a command prints whose line, behind a prompt, names a secret: it is alone
+// on the next line.
+func linkAnswer(s *scan, n *nameInfo) (c candidate, ok bool) {
+	if n.class != classStrong && n.class != classWeak && n.class != classKey || s.line < 0 || s.headers > 2 {
+		return c, false
+	}
+	line := s.v[s.line:n.start]
+	for s.more() && s.v[s.p] != '\n' {
+		if s.p-n.end > maxCommand || s.v[s.p] < ' ' && s.v[s.p] != '\r' {
+			return c, false
+		}
+		s.p++
+	}
+	if !s.lit("\n") || !s.more() {
+		return c, false
+	}
+	if bytes.Contains(line, []byte("git ")) || bytes.Contains(line, []byte("sum ")) {
+		return c, false // which print digests
+	}
+	c.at, c.doubt = s.p, lone
+	return c, s.v[s.p] > ' '
+}
+
+// isPrompt reports a prompt of a shell at the beginning of a line: $, #, >, anna@web:~$ and what
+// set -x prints.
+func isPrompt(line []byte) bool {
+	k := bytes.IndexByte(line[:min(len(line), maxName)], ' ')
+	if k <= 0 {
+		return false
+	}
+	switch line[k-1] {
+	case '$', '%', '>', '+':
+		return k == 1 || line[k-1] != '%' && (bytes.IndexByte(line[:k], '@') > 0 || bytes.IndexByte(line[:k], ':') > 0) || line[k-1] == '+'
+	case '#':
+		return k > 1 && bytes.IndexByte(line[:k], '@') > 0
+	}
+	return false
+}
+
+// linkComment reads the setting below a comment that names it.
+func linkComment(s *scan, n *nameInfo) (c candidate, ok bool) {
+	if n.class != classStrong && n.class != classWeak || s.line < 0 || n.start-s.line > maxDistance {
+		return c, false
+	}
+	left := bytes.TrimLeft(s.v[s.line:n.start], " \t")
+	if len(left) == 0 || left[0] != '#' && left[0] != ';' && !bytes.HasPrefix(left, []byte("//")) {
+		return c, false
+	}
+	for s.more() && s.v[s.p] != '\n' && s.p-n.end < maxDistance {
+		if ch := s.v[s.p]; !isAlpha(ch) && strings.IndexByte(" ,.()-:'", ch) < 0 {
+			return c, false // a setting that is commented out
+		}
+		s.p++
+	}
+	if !s.lit("\n") {
+		return c, false
+	}
+	s.blanks()
+	from := s.p
+	for s.more() && s.p-from < maxName && (isIdent(s.v[s.p]) || s.v[s.p] == '$') {
+		s.p++
+	}
+	if s.p == from || s.short {
+		return c, false
+	}
+	s.blanks()
+	if op := s.operator(); op != opAssign && op != opColon || s.short {
+		return c, false
+	}
+	if s.blanks(); !s.more() || s.v[s.p] == '\n' {
+		return c, false
+	}
+	c.at, c.doubt = s.p, piped
+	return c, true
+}
+
+// linkSession reads the command PASS of FTP, POP3 and IRC, behind the line with the user.
+func linkSession(s *scan, n *nameInfo) (c candidate, ok bool) {
+	if string(s.v[n.start:n.end]) != "PASS" || s.line < 0 || !s.lit(" ") || !s.more() {
+		return c, false
+	}
+	left := bytes.TrimRight(s.v[s.line:n.start], " ->:")
+	if len(left) > 1 || len(left) == 1 && left[0] != 'C' { // C: PASS, ---> PASS
+		return c, false
+	}
+	before := s.v[max(0, n.start-200):n.start]
+	c.at, c.class, c.rule, c.doubt = s.p, classStrong, "password", onlyLine
+	if bytes.LastIndex(before, []byte("USER ")) < 0 && bytes.LastIndex(before, []byte("NICK ")) < 0 {
+		c.doubt = lone
+	}
+	return c, true
+}
+
+// linkChange reads the second value of a change: name = "old" -> "new".
+func linkChange(s *scan, n *nameInfo) (c candidate, ok bool) {
+	if !s.led() {
+		return c, false
+	}
+	if s.short || !s.more() {
+		return c, false
+	}
+	from := s.p
+	if s.lit("[-") { // a diff by words: [-old-]{+new+}
+		for s.more() && s.p-from < maxSibling && s.v[s.p] != '\n' && s.v[s.p] != ']' {
+			s.p++
+		}
+		if !s.lit("]") || !s.more() || s.v[s.p] != '{' {
+			return c, false
+		}
+		c.at, c.doubt = s.p, likely
+		return c, true
+	}
+	if s.quote() {
+		for s.more() && s.p-from < maxSibling && s.v[s.p] != '\n' && s.v[s.p] != '"' && s.v[s.p] != '\'' {
+			s.p++
+		}
+		if !s.quote() {
+			return c, false
+		}
+	} else {
+		for s.more() && s.p-from < maxName && s.v[s.p] > ' ' {
+			s.p++
+		}
+	}
+	s.blanks()
+	if s.short || s.p-from > maxSibling || !s.lit("->") && !s.lit("=>") && !s.lit("→") {
+		return c, false
+	}
+	s.blanks()
+	if !s.more() || s.v[s.p] == '\n' {
+		return c, false
+	}
+	c.at, c.doubt = s.p, likely
+	return c, true
+}
