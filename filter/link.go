@@ -134,7 +134,7 @@ const (
 	aGap      // blanks before a sign, a bar or more blanks
 	aParen    // a closing bracket
 	aColon    // which is an operator, and may stand before a type
-	anOpening // an operator and no letter or digit: brackets, quotes, the end of the line
+	anOpening // an operator and no letter or digit, brackets, quotes, the end of the line, or a pair's name
 	aVendor   // a blank, behind the name of a vendor
 	aSession  // a blank, behind PASS
 	anArrow   // a blank, and no letter or digit
@@ -242,7 +242,7 @@ func (s *scan) leadOf(n *nameInfo) follows {
 	l.after, l.short = s.p, s.short
 	if l.short || l.op != opNone {
 		f |= anOperator
-		if l.short || s.p == len(s.v) || !isAlnum(s.v[s.p]) {
+		if l.short || s.p == len(s.v) || !isAlnum(s.v[s.p]) || n.rule == "credential" || n.rule == "auth" {
 			f |= anOpening
 		}
 		if l.short || l.op == opFallback {
