@@ -6,7 +6,7 @@
 //
 //	Parse    strict scan of every byte into a tape; nothing is decoded
 //	read     the words are split as the tool would split them; a word whose role is
-//	         not known forks the reading (reading.go, flags.go)
+//	         not known forks the reading (scan.go, flags.go)
 //	weigh    each reading's effects: effects, then x-atip-effects (effects.go)
 //	fill     the readings are joined, the worst of each effect counts (resolve.go)
 //

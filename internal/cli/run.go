@@ -1,18 +1,28 @@
 package cli
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"unicode/utf8"
 
 	"github.com/atip-dev/atip-exec/internal/caller"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/internal/outside"
 	"github.com/atip-dev/atip-exec/internal/plan"
 	"github.com/atip-dev/atip-exec/internal/run"
 	"github.com/atip-dev/atip-exec/internal/status"
+	"github.com/atip-dev/atip-exec/internal/tty"
+	"github.com/atip-dev/atip-exec/internal/wiring"
+	"github.com/atip-dev/atip-exec/policy"
 )
 
 // maxCaptured is how much of each stream an envelope holds, as head and tail.
@@ -286,4 +296,263 @@ func (e *events) locked(kind string, fields any) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.emit(kind, fields)
+}
+
+// isShellName reports whether the program was started under a name by which callers
+// start a shell; a login shell has a dash in front.
+func isShellName(argv0 string) (name string, ok bool) {
+	name = strings.TrimPrefix(strings.TrimSuffix(filepath.Base(argv0), exeSuffix), "-")
+	switch name {
+	case "atip-sh", "bash", "sh", "zsh":
+		return name, true
+	}
+	return "", false
+}
+
+// asShell runs what a shell of this name would run. Flags of ours cannot stand on such a
+// command line; policy and output mode come from files and the environment.
+func (c *Console) asShell(name string, args []string) int {
+	v, err := Parse(Root(), nil, os.Getenv)
+	if err != nil {
+		return c.Fail(err)
+	}
+	c.Apply(v)
+	inv, err := invocation(v)
+	if err == nil {
+		err = shellLine(&inv, name, args, tty.IsTerminal(os.Stdin.Fd()))
+	}
+	if err != nil {
+		run.ReportUsage("", args, fault.From(err))
+		return c.Fail(err)
+	}
+	if m := caller.Here(); inv.IsShell && inv.Script == "" && len(inv.ShellArgs) == 0 {
+		if words, env := ofHost(m, inv.Shell, args); words != nil {
+			return c.Fail(replaceProcess(words[0], words, env))
+		}
+	}
+	return c.run(inv)
+}
+
+// ofHost are the words to go on with if a text is the agent's own and no command of its model:
+// exactly the call of our hook, which judges commands and runs none, or a script that the table
+// knows. Inside of a sandbox the one would see too little to judge, and the other could not do
+// what it is for.
+//
+// The script runs unconfined, so that nothing of the caller's leads it: neither PATH nor another
+// variable, and of the options only that it is a login shell.
+func ofHost(m caller.Machine, text string, args []string) (words, env []string) {
+	hook, script := strings.Contains(text, "/libexec/hook"), strings.HasPrefix(text, "SNAPSHOT_FILE=")
+	if !hook && !script || m.Getenv("ATIP_EXEC_SANDBOX") != "" {
+		return nil, nil
+	}
+	dirs, err := m.Dirs()
+	if err != nil {
+		return nil, nil
+	}
+	if script && wiring.OwnScript(text, dirs.Home) {
+		words = []string{"/bin/bash", "-c", text}
+		if slices.Contains(args, "-l") {
+			words = []string{"/bin/bash", "-l", "-c", text}
+		}
+		return words, outside.Environ(dirs, m.Getenv)
+	}
+	for _, h := range wiring.Hosts() {
+		for _, mode := range h.Modes() {
+			if h.Ask != nil && text == wiring.HookCommand(dirs.Data, h.Name, mode) {
+				return append([]string{wiring.HookFile(dirs.Data)}, wiring.HookWords(h.Name, mode)...), m.Environ
+			}
+		}
+	}
+	return nil, nil
+}
+
+// shellLine reads the command line of a shell into an invocation: bash(1), less what
+// would need a prompt or a start-up file.
+func shellLine(inv *plan.Invocation, name string, args []string, terminal bool) error {
+	command, stdin := false, false
+	i := 0
+options:
+	for ; i < len(args); i++ {
+		word := args[i]
+		switch {
+		case word == "--" || word == "-":
+			i++
+			break options
+		case len(word) < 2 || word[0] != '-' && word[0] != '+':
+			break options
+		case strings.HasPrefix(word, "--"):
+			switch word {
+			case "--login", "--noprofile", "--norc", "--noediting":
+				// There are no start-up files here and there is no line to edit.
+			case "--rcfile", "--init-file":
+				i++
+			case "--posix":
+				inv.ShellSet = append(inv.ShellSet, "-o", "posix")
+			case "--version", "--help":
+				inv.IsShell, inv.Shell = true, "command /bin/bash "+word
+				return nil
+			default:
+				return badShellOption(name, word)
+			}
+		default:
+			for _, o := range word[1:] {
+				switch {
+				case o == 'c' && word[0] == '-':
+					command = true
+				case o == 's' && word[0] == '-':
+					stdin = true
+				case o == 'l' || o == 'i':
+				case o == 'o':
+					if i++; i >= len(args) {
+						return badShellOption(name, word)
+					}
+					if !shellOptionName(args[i]) {
+						return badShellOption(name, word[:1]+"o "+args[i])
+					}
+					inv.ShellSet = append(inv.ShellSet, word[:1]+"o", args[i])
+				case strings.ContainsRune("euxfvnabhmC", o):
+					inv.ShellSet = append(inv.ShellSet, word[:1]+string(o))
+				default:
+					return badShellOption(name, word[:1]+string(o))
+				}
+			}
+		}
+	}
+	rest := args[min(i, len(args)):]
+	inv.IsShell = true
+	switch {
+	case command && len(rest) == 0:
+		return fault.New(errcode.NoCommand, name+": -c needs a command").WithFix("write the command after -c", name+" -c 'git status'")
+	case command:
+		inv.Shell, inv.ShellArgs = rest[0], rest[1:]
+	case name == "atip-sh" && !stdin && len(rest) == 1:
+		inv.Shell = rest[0]
+	case name == "atip-sh" && !stdin && len(rest) > 1:
+		inv.IsShell, inv.Argv = false, rest
+	case stdin || len(rest) == 0:
+		if terminal {
+			return fault.New(errcode.NoCommand, name+": there is no interactive shell here").WithFix("give a command or a script", name+" -c 'git status'")
+		}
+		inv.Script, inv.ShellArgs = "-", append([]string{name}, rest...)
+	default:
+		inv.Script, inv.ShellArgs = rest[0], rest
+	}
+	if !inv.IsShell && inv.Argv[0] == "" {
+		return fault.New(errcode.NoCommand, "the command word is empty").WithFix("write a command", name+" git status")
+	}
+	return nil
+}
+
+// shellOptionName lists what -o may switch: options under which words keep the meaning
+// that they are judged by.
+func shellOptionName(name string) bool {
+	switch name {
+	case "errexit", "nounset", "pipefail", "xtrace", "verbose", "noglob", "noclobber", "noexec", "allexport", "notify", "hashall", "monitor", "posix":
+		return true
+	}
+	return false
+}
+
+func badShellOption(name, word string) error {
+	return fault.New(errcode.UnknownFlag, name+": option "+word+" is not supported").With("flag", word).WithFix("use -c, -l, -s, -e, -u, -x, -f, -o pipefail and their like", name+" -lc 'git status'")
+}
+
+// script runs a file of shell commands that was read and judged as a whole.
+func (c *Console) script(v *Values) int {
+	inv, err := invocation(v)
+	if err == nil {
+		err = scriptLine(&inv, v)
+	}
+	if err != nil {
+		run.ReportUsage(v.Get("status-file"), append([]string{"script"}, v.Rest...), fault.From(err))
+		return c.Fail(err)
+	}
+	if v.Has("dry-run") {
+		return c.dryRun(inv)
+	}
+	return c.run(inv)
+}
+
+func scriptLine(inv *plan.Invocation, v *Values) error {
+	if v.Has("ceiling") {
+		var words []string
+		for _, list := range v.All("ceiling") {
+			words = append(words, strings.Split(list, ",")...)
+		}
+		ceiling, err := policy.ParseCeiling(words)
+		if err != nil {
+			return fault.New(errcode.FlagValue, "--ceiling: "+err.Error()).With("flag", "--ceiling").WithFix("list what the script may do", "--ceiling write,subprocess")
+		}
+		inv.Ceiling = ceiling
+	}
+	for _, o := range [...]string{"errexit", "nounset", "pipefail", "xtrace", "noglob"} {
+		if v.Has(o) {
+			inv.ShellSet = append(inv.ShellSet, "-o", o)
+		}
+	}
+	if v.Has("interpreter") || v.Has("code-fd") {
+		return codeLine(inv, v)
+	}
+	if len(v.Rest) == 0 || v.Rest[0] == "" {
+		return fault.New(errcode.NoCommand, "script needs a file, or - for standard input").WithFix("name the script", "atip-exec script build.sh")
+	}
+	inv.IsShell, inv.Argv, inv.Script, inv.ShellArgs = true, nil, v.Rest[0], v.Rest
+	if inv.Script == "-" {
+		if tty.IsTerminal(os.Stdin.Fd()) {
+			return fault.New(errcode.NoCommand, "standard input is a terminal, not a script").WithFix("name a file, or pipe the script in", "atip-exec script - <build.sh")
+		}
+		inv.ShellArgs = append([]string{"bash"}, v.Rest[1:]...)
+	}
+	if v.Has("label") {
+		inv.ShellArgs = append([]string{v.Get("label")}, inv.ShellArgs[1:]...)
+	}
+	return nil
+}
+
+// maxCode is how much of a program is handed to an interpreter as one word: the kernel
+// takes 128 KiB, MAX_ARG_STRLEN.
+const maxCode = 120000
+
+// codeLine hands code from a descriptor to its interpreter, as a word of its own; the
+// arguments are further words, which no text is made of.
+func codeLine(inv *plan.Invocation, v *Values) error {
+	if !v.Has("interpreter") || !v.Has("code-fd") {
+		return fault.New(errcode.Arguments, "--interpreter and --code-fd belong together").WithFix("give both", "atip-exec script --interpreter python3 --code-fd 3 3<code.py")
+	}
+	from := os.NewFile(uintptr(v.IntOf("code-fd")), "code")
+	defer from.Close()
+	raw, err := io.ReadAll(io.LimitReader(from, maxCode+1))
+	switch {
+	case err != nil:
+		return fault.New(errcode.NoInputFile, "--code-fd "+v.Get("code-fd")+": "+err.Error()).WithFix("open the descriptor for reading", "atip-exec script --interpreter python3 --code-fd 3 3<code.py")
+	case len(raw) > maxCode:
+		return fault.New(errcode.FlagValue, "--code-fd: the code is longer than "+itoa(maxCode)+" bytes").WithFix("move code into a file that it reads", "")
+	case bytes.IndexByte(raw, 0) >= 0:
+		return fault.New(errcode.FlagValue, "--code-fd: the code holds a NUL byte").WithFix("remove it", "")
+	}
+	label, program, code := v.Get("label"), v.Get("interpreter"), string(raw)
+	if label == "" {
+		label = filepath.Base(program)
+	}
+	inv.IsShell, inv.Argv, inv.ShellArgs = false, nil, nil
+	switch filepath.Base(program) {
+	case "bash":
+		inv.IsShell, inv.Shell, inv.ShellArgs = true, code, append([]string{label}, v.Rest...)
+		return nil
+	case "sh", "dash", "zsh", "ksh":
+		inv.Argv = append([]string{program}, inv.ShellSet...)
+		inv.Argv = append(inv.Argv, "-c", code, label)
+	case "node", "ruby":
+		inv.Argv = []string{program, "-e", code, "--"}
+	case "pwsh":
+		inv.Argv = []string{program, "-NoProfile", "-NonInteractive", "-CommandWithArgs", code}
+	default: // python, python3 and python3.N
+		if !strings.HasPrefix(filepath.Base(program), "python") {
+			return fault.New(errcode.FlagValue, "--interpreter: "+strconv.Quote(program)+" is not one that code can be handed to").With("flag", "--interpreter").WithFix("choose bash, sh, dash, zsh, ksh, python3, node, ruby or pwsh", "--interpreter python3")
+		}
+		inv.Argv = []string{program, "-c", code}
+	}
+	inv.ShellSet = nil
+	inv.Argv = append(inv.Argv, v.Rest...)
+	return nil
 }

@@ -31,7 +31,7 @@ var starters = map[string]string{
 	"internal/nest/broker.go":            "this program again, with an environment that the parent run made",
 	"internal/scan/probe.go":             "this program again, with an environment of its own",
 	"trust/distro/rpm.go":                "rpm of the system",
-	"trust/settle/cache.go":              "our verifier beside this program",
+	"trust/settle/settle.go":             "our verifier beside this program",
 	"internal/selftest/":                 "probes of the self-test",
 	"internal/escape/":                   "probes of the self-test",
 	"internal/corpus/":                   "git, for tests",

@@ -213,6 +213,8 @@ func reasons(t *testing.T) []string {
 			return table[d.Name.Name]
 		case *ast.GenDecl:
 			return d.Tok == token.CONST
+		case *ast.ValueSpec:
+			return strings.HasPrefix(d.Names[0].Name, "reason")
 		}
 		if l, ok := n.(*ast.BasicLit); ok && l.Kind == token.STRING {
 			if text, _ := strconv.Unquote(l.Value); named.MatchString(text) && !stages[text] {
