@@ -1,15 +1,12 @@
 package main_test
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -30,9 +27,6 @@ func TestMain(m *testing.M) {
 			signal.Notify(make(chan os.Signal, 1), s)
 		}
 	}
-	// Most of what runs here are other processes, many of which wait for something.
-	_ = flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0)))
-	flag.Parse()
 	os.Exit(func() int {
 		if bin = os.Getenv(builtEnv); bin != "" {
 			return m.Run()
