@@ -1,6 +1,7 @@
 package nest
 
 import (
+	"cmp"
 	"encoding/json"
 	"os"
 	"time"
@@ -19,7 +20,12 @@ type Host struct {
 	Typed  func(pid int) bool  // whether the shell itself started a process, nil for none
 	Stands func(Stand) Settled // what becomes of a stand-in, nil if there are none
 	Grace  time.Duration
+
+	handshake time.Duration // how long a stand-in may take to say that it is still there, 0 for the usual
 }
+
+// usualHandshake is far more than a stand-in takes that shares its processor with many others.
+const usualHandshake = 10 * time.Second
 
 // Listener hears the runs inside one run. Each run has its own, also inside another: what
 // comes from below is judged here before a run further out hears of it.
@@ -44,6 +50,7 @@ func Listen() (l *Listener, child *os.File, err error) {
 
 // Start hears them from now on, when all that an answer rests on is settled.
 func (l *Listener) Start(h Host) {
+	h.handshake = cmp.Or(h.handshake, usualHandshake)
 	l.host, l.heard = h, true
 	go l.read()
 }

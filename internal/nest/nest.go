@@ -313,7 +313,7 @@ func (l *Listener) stand(files []*os.File, pid int) {
 			b.standing--
 			b.mu.Unlock()
 		}()
-		s := proven(files[0], pid, l.host.Typed)
+		s := l.host.proven(files[0], pid)
 		settled := l.host.Stands(s)
 		switch {
 		case settled.Keep != "":

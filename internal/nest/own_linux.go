@@ -9,14 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// handshake is how long a stand-in may take to say that it is still there: far more than one takes that
-// shares its processor with many others.
-var handshake = 10 * time.Second
-
 // proven is what the kernel says of the process that sent a question over our socket, and sends
 // another message over the one that came with it. Its number cannot have gone to another process
 // meanwhile, as it is held. Without proof it is nobody whom the shell started.
-func proven(reply *os.File, pid int, typed func(pid int) bool) Stand {
+func (h *Host) proven(reply *os.File, pid int) Stand {
 	if pid <= 0 {
 		return Stand{}
 	}
@@ -26,17 +22,17 @@ func proven(reply *os.File, pid int, typed func(pid int) bool) Stand {
 	}
 	defer unix.Close(held)
 	s := standOf(pid)
-	if typed == nil || !typed(pid) || !ours(pid) || !answers(reply, pid) {
+	if h.Typed == nil || !h.Typed(pid) || !ours(pid) || !answers(reply, pid, h.handshake) {
 		return s
 	}
 	now := standOf(pid) // of the process that just answered
-	s.Typed = now.Umask >= 0 && ours(pid) && typed(pid) && alive(held)
+	s.Typed = now.Umask >= 0 && ours(pid) && h.Typed(pid) && alive(held)
 	now.Typed = s.Typed
 	return now
 }
 
 // answers asks a process to send a message and reports whether that very process did.
-func answers(reply *os.File, pid int) bool {
+func answers(reply *os.File, pid int, within time.Duration) bool {
 	conn, err := reply.SyscallConn()
 	if err != nil {
 		return false
@@ -46,7 +42,7 @@ func answers(reply *os.File, pid int) bool {
 		return false
 	}
 	sendNow(reply, Outcome{Kind: "who"}.encode())
-	reply.SetReadDeadline(time.Now().Add(handshake))
+	reply.SetReadDeadline(time.Now().Add(within))
 	defer reply.SetReadDeadline(time.Time{})
 	n, files, from, err := receive(reply, make([]byte, 256), true)
 	for _, f := range files {

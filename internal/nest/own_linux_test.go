@@ -14,14 +14,14 @@ import (
 
 // standing is a run that has one own step, word, for a process that the shell started: this one, as it is
 // the program that stand-ins are.
-func standing(t *testing.T, word string) (l *Listener, to *os.File, last *atomic.Pointer[Stand]) {
+func standing(t *testing.T, word string, handshake time.Duration) (l *Listener, to *os.File, last *atomic.Pointer[Stand]) {
 	t.Helper()
 	last = new(atomic.Pointer[Stand])
 	l, to, err := Listen()
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.Start(Host{Grace: time.Second, Order: func() Order { return Order{Run: "outer"} }, Typed: func(pid int) bool { return pid == os.Getpid() },
+	l.Start(Host{Grace: time.Second, handshake: handshake, Order: func() Order { return Order{Run: "outer"} }, Typed: func(pid int) bool { return pid == os.Getpid() },
 		Stands: func(s Stand) Settled {
 			last.Store(&s)
 			if !s.Typed {
@@ -94,9 +94,7 @@ func null(t *testing.T) *os.File {
 // TestStandHangs: one that does not say that it is still there gets nothing, keeps nobody waiting, and
 // neither does one that sends half a message or none.
 func TestStandHangs(t *testing.T) {
-	defer func(d time.Duration) { handshake = d }(handshake)
-	handshake = 400 * time.Millisecond
-	_, to, last := standing(t, "copy")
+	_, to, last := standing(t, "copy", 400*time.Millisecond)
 	n := null(t)
 	var silent []*os.File
 	for range maxOwnBy - 1 {
@@ -134,7 +132,7 @@ func TestStandHangs(t *testing.T) {
 
 // TestStandDescriptors: only what carries bytes, in the right direction, becomes a descriptor of a command.
 func TestStandDescriptors(t *testing.T) {
-	_, to, _ := standing(t, "copy")
+	_, to, _ := standing(t, "copy", 0)
 	n := null(t)
 	file := func(fd int, err error) *os.File {
 		t.Helper()
@@ -172,7 +170,7 @@ func TestStandDescriptors(t *testing.T) {
 // TestStandsAtOnce: what is more than the bound is refused with its reason, and taken again when there is room;
 // a flood of other messages keeps nobody from an answer.
 func TestStandsAtOnce(t *testing.T) {
-	l, to, _ := standing(t, "wait")
+	l, to, _ := standing(t, "wait", 0)
 	n := null(t)
 	stop := make(chan struct{})
 	flooded := make(chan struct{})

@@ -27,7 +27,7 @@ func receive(*os.File, []byte, bool) (int, []*os.File, int, error) { return 0, n
 
 func helperAttributes() *syscall.SysProcAttr { return nil }
 
-func proven(*os.File, int, func(int) bool) Stand { return Stand{} }
+func (*Host) proven(*os.File, int) Stand { return Stand{} }
 
 func connectable([]*os.File) bool { return false }
 
