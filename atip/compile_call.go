@@ -52,8 +52,7 @@ func (e *CallError) FaultDetails() map[string]any {
 // Function is one compiled function for those who serve it.
 type Function struct {
 	Name, Description string
-	Words             []string // the tool and its command words
-	Schema            any      // JSON Schema of the arguments
+	Schema            any // JSON Schema of the arguments
 	Effects           Effects
 }
 
@@ -62,7 +61,7 @@ func (c *Compiled) List(strict bool) []Function {
 	out := make([]Function, 0, len(c.functions))
 	for i := range c.functions {
 		f := &c.functions[i]
-		out = append(out, Function{Name: f.name, Description: describe(f.text, SafetyFlags(f.effects), maxDescription), Words: f.words, Schema: f.schema(CompileOptions{Strict: strict}), Effects: f.effects})
+		out = append(out, Function{Name: f.name, Description: describe(f.text, SafetyFlags(f.effects), maxDescription), Schema: f.schema(CompileOptions{Strict: strict}), Effects: f.effects})
 	}
 	return out
 }

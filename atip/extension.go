@@ -10,7 +10,6 @@ import (
 // whole: half of one could lower without what raises.
 type extension struct {
 	v           val
-	pointer     string
 	base        val
 	when        []clause
 	narrow      []clause
@@ -49,7 +48,7 @@ const maxClauses = 64
 // checkExtension decodes an extension and reports all that is wrong with it.
 func checkExtension(v val, pointer string, report problem) (*extension, bool) {
 	c := extensionChecker{report: report}
-	x := &extension{v: v, pointer: pointer}
+	x := &extension{v: v}
 	if !v.is(KindObject) {
 		c.bad(v, pointer, "x-atip-effects is not an object")
 		return nil, false
@@ -710,7 +709,6 @@ type conventions struct {
 	attached       bool // -oVALUE
 	abbrev         Value
 	abbrevCommands bool
-	singleDashLong bool
 	negation       bool
 	numeric        bool // -5
 	bareCluster    bool // the first word is a cluster without dash: tar xzf
@@ -745,8 +743,7 @@ func (c *conventions) apply(x *extension) {
 			c.abbrev = Of(b)
 		case "abbrevCommands":
 			c.abbrevCommands = b
-		case "singleDashLong":
-			c.singleDashLong = b
+		case "singleDashLong": // the flags say it themselves
 		case "negation":
 			c.negation = b
 		case "numericOption":

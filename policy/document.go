@@ -68,12 +68,11 @@ type at struct{ line, col int }
 
 // profile is a named set of switches, rules and a default.
 type profile struct {
-	name      string
-	base      string
-	switches  map[string]bool
-	rules     []rule
-	dflt      *Action
-	line, col int
+	name     string
+	base     string
+	switches map[string]bool
+	rules    []rule
+	dflt     *Action
 }
 
 // ceiling bounds what the layers below may loosen.

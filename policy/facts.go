@@ -245,7 +245,6 @@ type Request struct {
 	Edges   []Edge
 	Enforce Enforce // what THIS run can enforce; zero: nothing
 	Agent   string
-	Session string
 	// Delegated says that the caller runs under a lead agent's restrictions.
 	Delegated bool
 	CI        bool

@@ -172,7 +172,7 @@ func (r *reader) switchNames(v *atip.Node) []string {
 }
 
 func (r *reader) profile(name string, v *atip.Node) profile {
-	p := profile{name: name, line: v.KeyLine, col: v.KeyCol}
+	p := profile{name: name}
 	if !validID(name) || shippedProfile(name) {
 		r.failKey(v, "%q cannot name a profile", name)
 	}

@@ -199,7 +199,7 @@ func (r *reader) orgPolicy(d *Document, v *atip.Node) {
 		case "execution":
 			r.keys(e, "policy.execution", settings{
 				"requireConfirmation": func(o *atip.Node) { d.rules = append(d.rules, r.requireConfirmation(o)...) },
-				"auditAllCalls":       func(o *atip.Node) { r.boolean(o) },
+				"auditAllCalls":       func(o *atip.Node) { r.boolean(o) }, // every call is recorded anyway
 			})
 		default:
 			return false

@@ -20,7 +20,6 @@ type sandboxDoc struct {
 	SandboxPolicy
 	set       bool
 	acceptSet bool
-	line, col int
 }
 
 type outputDoc struct {
@@ -105,7 +104,7 @@ func (r *reader) analysis(v *atip.Node) Analysis {
 }
 
 func (r *reader) sandbox(v *atip.Node) sandboxDoc {
-	s := sandboxDoc{set: true, line: v.KeyLine, col: v.KeyCol}
+	s := sandboxDoc{set: true}
 	r.keys(v, "sandbox", settings{
 		"tier": func(e *atip.Node) {
 			if e.Kind == atip.KindString && e.Text == "T0" {

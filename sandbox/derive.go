@@ -55,14 +55,14 @@ type Forbidden struct {
 
 // Input is all that Derive looks at.
 type Input struct {
-	Workspace, Cwd, Home, TmpDir string
-	WorkspaceNamed               string   // file:line if policy names the workspace
-	PathDirs                     []string // PATH
-	TmpFiles                     []string // files of /tmp that every run here may read, as there is no private root
-	OtherWorktrees               []string // the .git of other work trees, which are there by name only
-	GitDirs                      []string // writable git directories outside the workspace (worktrees)
-	Private                      string   // W: the directory for TMPDIR and caches of this workspace
-	Layers                       string   // beside it, for what is written over caches of the host; "" for no such layers
+	Workspace, Cwd, Home string
+	WorkspaceNamed       string   // file:line if policy names the workspace
+	PathDirs             []string // PATH
+	TmpFiles             []string // files of /tmp that every run here may read, as there is no private root
+	OtherWorktrees       []string // the .git of other work trees, which are there by name only
+	GitDirs              []string // writable git directories outside the workspace (worktrees)
+	Private              string   // W: the directory for TMPDIR and caches of this workspace
+	Layers               string   // beside it, for what is written over caches of the host; "" for no such layers
 	// Mirrored reports a path below /tmp or /var/tmp of which the private /tmp has, or will
 	// have, the only copy that a run sees; nil where runs have no private root.
 	Mirrored        func(path string) bool

@@ -304,7 +304,7 @@ func Session(m caller.Machine, dirs place.Dirs, t policy.TrustPolicy) *settle.Se
 		State: dirs.State, Helper: settle.HelperBeside(m.Self), Version: Version, Environ: m.Environ,
 		Offline: m.Getenv("ATIP_OFFLINE") != "" && m.Getenv("ATIP_OFFLINE") != "0", Nested: m.Getenv("ATIP_EXEC_SANDBOX") != "",
 		Stated: settle.Stated{Signers: t.Signers, Filters: t.SignerFilters, Builders: t.Builders, Revoked: t.RevokedSigners, MinimumSLSALevel: t.MinimumSLSALevel,
-			RequireTool: t.RequireTool, RequireMetadata: t.RequireMetadata, MaxRootAge: t.MaxRootAge, Distro: t.DistroTrust, Recheck: t.Recheck, ExpectationsOff: t.ExpectationsOff},
+			MaxRootAge: t.MaxRootAge, Distro: t.DistroTrust, Recheck: t.Recheck, ExpectationsOff: t.ExpectationsOff},
 	}
 }
 

@@ -24,8 +24,6 @@ type Machine struct {
 	UID     int
 	Self    string // path of our own executable
 	Stdin   *os.File
-	Stdout  *os.File
-	Stderr  *os.File
 }
 
 // Here describes this process.
@@ -35,7 +33,7 @@ func Here() Machine {
 		self, _ = os.Executable()
 	}
 	delegation.Inherit()
-	return Machine{Environ: withoutWrappers(os.Environ()), UID: os.Geteuid(), Self: self, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
+	return Machine{Environ: withoutWrappers(os.Environ()), UID: os.Geteuid(), Self: self, Stdin: os.Stdin}
 }
 
 // withoutWrappers is an environment whose PATH leads to tools and not back to us: the wrappers of

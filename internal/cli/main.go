@@ -240,7 +240,7 @@ func invocation(v *Values) (plan.Invocation, error) {
 		Argv: v.Rest, Shell: v.Get("command"), IsShell: v.Has("command"), Directory: v.Get("directory"), Policies: v.All("policy"), Profiles: v.All("profile"),
 		ExplainDenials:  v.Has("explain-denials"),
 		DeclaredTimeout: v.Get("timeout") == "declared", KillAfter: v.DurationOf("kill-after"), Wait: v.DurationOf("wait"), MaxOutput: v.SizeOf("max-output"), Stdin: v.Get("stdin"), Terminal: v.Has("tty"), Refresh: v.Has("refresh"), CI: v.Has("ci"),
-		StatusFile: v.Get("status-file"), StatusFD: v.IntOf("status-fd"), OutputMode: v.Get("output"),
+		StatusFile: v.Get("status-file"), StatusFD: v.IntOf("status-fd"),
 		Prime: v.Get("prime"), IdempotencyKey: v.Get("idempotency-key"), Version: Version,
 	}
 	inv.Paths = OwnPaths(Root(), v)

@@ -130,7 +130,6 @@ func (b *capture) put(into map[string]any, truncated map[string]bool, name strin
 }
 
 func (c *Console) runEnvelope(inv plan.Invocation) int {
-	inv.OutputMode = "json"
 	var stdout, stderr capture
 	var warnings []string
 	r := run.Run(inv, caller.Here(), run.Output{Stdout: &stdout, Stderr: &stderr, Warn: func(w string) { warnings = append(warnings, w) }})
@@ -261,7 +260,6 @@ func (s *eventStream) flush() {
 }
 
 func (c *Console) runEvents(inv plan.Invocation) int {
-	inv.OutputMode = "jsonl"
 	e := &events{out: c.Out}
 	stdout, stderr := &eventStream{events: e, name: "stdout"}, &eventStream{events: e, name: "stderr"}
 	var warnings []string

@@ -103,7 +103,7 @@ func (c *collector) shell(s *step.Step, text string, via []string) error {
 		return nil
 	}
 	o := c.options(subpath.Join(s.Cwd, s.Call.Chdir))
-	o.Dialect, o.Depth, o.ArgsUnknown = dialect, len(via), true
+	o.Dialect, o.ArgsUnknown = dialect, true
 	for i, word := range s.Argv {
 		if word == text && i+1 < len(s.Argv) {
 			o.Name, o.Args, o.ArgsUnknown = s.Argv[i+1], s.Argv[i+2:], false

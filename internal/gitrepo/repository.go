@@ -17,7 +17,6 @@ type Repository struct {
 	WorkTree string // "" for a bare one
 	Dir      string // $GIT_DIR: HEAD, index, and config.worktree lie there
 	Common   string // $GIT_COMMON_DIR: config, hooks, refs and objects; Dir unless this is a work tree
-	DotGit   string // the .git, a file or a directory, that led to Dir; "" where Dir itself was the start
 }
 
 // ErrNone says that no repository is found: git would end with "not a git repository".
@@ -100,7 +99,7 @@ func Dir(dir string) (Repository, error) {
 }
 
 func opened(dir, tree, dotGit string) (Repository, error) {
-	r := Repository{WorkTree: tree, Dir: dir, Common: dir, DotGit: dotGit}
+	r := Repository{WorkTree: tree, Dir: dir, Common: dir}
 	common, err := commonOf(dir)
 	if err != nil {
 		return r, err

@@ -81,7 +81,6 @@ type Config struct {
 	Tools                       []Tool
 	Prime                       PrimeMode
 	Primed                      func(session string) any // our own prime response
-	Warn                        func(string)
 }
 
 // Server answers the requests of clients.

@@ -63,7 +63,7 @@ func (p *confining) derive() (err error) {
 		return err
 	}
 	in := sandbox.Input{
-		Workspace: p.Workspace, Cwd: p.Cwd, Home: p.Dirs.Home, TmpDir: filepath.Join(p.Private, "tmp"),
+		Workspace: p.Workspace, Cwd: p.Cwd, Home: p.Dirs.Home,
 		PathDirs: filepath.SplitList(p.Machine.Getenv("PATH")), GitDirs: p.gitDirs, Private: p.Private, Layers: filepath.Join(p.Dirs.Cache, "layers", filepath.Base(p.Private)),
 		Granted: p.Decision.Grants.Effects, OrgBound: !p.namesShell(), Families: p.families(), Net: net,
 		Forbidden: p.Forbidden(), Root: p.Machine.UID == 0, Getenv: p.Machine.Getenv, Files: p.files,

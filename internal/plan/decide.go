@@ -39,7 +39,7 @@ func (p *Plan) decide() (err error) {
 // what was decided until then.
 func (p *Plan) decision() (Decision, []*step.Step, error) {
 	j := &judging{Plan: p, Steps: p.Steps}
-	req := policy.Request{Agent: p.Agent(), Session: p.Machine.Getenv("ATIP_SESSION_ID"), CI: p.InCI(), Workspace: p.Workspace, Cwd: p.Cwd, Now: p.Began, BillableLeft: p.billableBudget(),
+	req := policy.Request{Agent: p.Agent(), CI: p.InCI(), Workspace: p.Workspace, Cwd: p.Cwd, Now: p.Began, BillableLeft: p.billableBudget(),
 		Edges: p.Edges, Ceiling: p.Invocation.Ceiling}
 	if sp := p.Policies.Sandbox(); sp.Confine != "none" {
 		can := sandbox.Enforceable(p.Host)

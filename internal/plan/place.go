@@ -301,7 +301,7 @@ func JudgeVerb(m caller.Machine, words []string, paths []OwnPath, effects ...ati
 	for _, e := range effects {
 		s.Call.Effects[e].Value = atip.Yes
 	}
-	d := p.Policies.Decide(policy.Request{Steps: []policy.Step{s.Step}, Enforce: policy.Enforce{Files: true, Net: true, Secrets: true}, Agent: p.Agent(), Session: p.SessionLabel(), CI: p.InCI(), Workspace: p.Workspace, Cwd: p.Cwd, Now: p.Began})
+	d := p.Policies.Decide(policy.Request{Steps: []policy.Step{s.Step}, Enforce: policy.Enforce{Files: true, Net: true, Secrets: true}, Agent: p.Agent(), CI: p.InCI(), Workspace: p.Workspace, Cwd: p.Cwd, Now: p.Began})
 	if d.Action == policy.Allow {
 		return nil
 	}

@@ -473,7 +473,6 @@ type Invocation struct {
 	Paths           []OwnPath     // what our own flags read and write, absolute
 	StatusFile      string        // --status-file, "" for none
 	StatusFD        int           // --status-fd, 0 for none
-	OutputMode      string        // text, json or jsonl, for the record
 	Ceiling         *policy.Ceiling
 	Prime           string // auto, enforce or off; "" is auto
 	IdempotencyKey  string // "" for none

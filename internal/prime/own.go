@@ -7,7 +7,6 @@ type Policy struct {
 	Digest, Profile string
 	Confined        bool
 	Hosts, Denied   []string // of network.allow and network.deny
-	Credentials     string
 }
 
 // OwnResponse is atip-exec's own answer to prime. It depends on the policy and the session

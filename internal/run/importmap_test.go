@@ -69,6 +69,7 @@ var arrows = map[string][]string{
 	"internal/status":          {"sandbox", "internal/errcode", "internal/fault", "internal/place", "internal/regular"},
 	"internal/delegation":      {"internal/approve", "internal/owner", "internal/place", "internal/regular"},
 	"internal/flock":           {},
+	"internal/hugepage":        {},
 	"internal/idempotency":     {"internal/approve", "internal/errcode", "internal/fault", "internal/flock", "internal/regular"},
 	"internal/layers":          {"policy", "internal/approve", "internal/errcode", "internal/fault", "internal/owner", "internal/place", "internal/regular"},
 	"internal/marshal":         {},
@@ -111,7 +112,7 @@ var arrows = map[string][]string{
 	"internal/archive":         {"github.com/klauspost/compress", "github.com/ulikunitz/xz", "internal/errcode"},
 	"internal/crawl":           {"atip", "shims", "shims/remote", "internal/archive", "internal/generate", "go.yaml.in/yaml/v3", "internal/errcode"},
 
-	"cmd/atip-exec":   {"internal/cli", "sandbox"},
+	"cmd/atip-exec":   {"internal/cli", "internal/hugepage", "sandbox"},
 	"cmd/atip-verify": {"internal/cli/prove", "sandbox"},
 	"cmd/atip":        {"internal/cli", "internal/cli/tools", "sandbox"},
 

@@ -187,7 +187,7 @@ func probeOnce(args []string) (o outcome, err error) {
 // tightest is the profile of every probe: one empty directory to write, the system and
 // the tool's own directory to read, no network.
 func tightest(host sandbox.Host, id trust.Identity, dir string) (sandbox.Profile, sandbox.Setup, error) {
-	in := sandbox.Input{Cwd: dir, Home: dir, TmpDir: filepath.Join(dir, "tmp"), Private: dir, Subprocess: atip.Unknown, Root: os.Geteuid() == 0}
+	in := sandbox.Input{Cwd: dir, Home: dir, Private: dir, Subprocess: atip.Unknown, Root: os.Geteuid() == 0}
 	for _, part := range id.Chain {
 		in.Exec = append(in.Exec, part.Path)
 	}

@@ -5,11 +5,8 @@ import "mvdan.cc/sh/v3/syntax"
 // loop walks a body until what it changes is settled, else gives up on what it
 // changes.
 func (w *walker) loop(st *state, body func(*state)) {
-	outer := w.pipeline
-	w.groups++
-	w.pipeline = w.groups
 	w.repeat++
-	defer func() { w.repeat--; w.pipeline = outer }()
+	defer func() { w.repeat-- }()
 	out := st.out
 	for pass := 0; ; pass++ {
 		before := st.clone()

@@ -54,8 +54,6 @@ type Options struct {
 	Set []string
 	// Script: the text is that of the file Name, so BASH_SOURCE is $0 in it.
 	Script bool
-	// Depth is how many shells this text is nested in.
-	Depth int
 	// Limits are those of policy.
 	Limits Limits
 }
@@ -107,7 +105,6 @@ type Command struct {
 	Stdin      *string  // what it reads on descriptor 0, if that is constant
 	Mixed      bool     // it reads more than whole outputs of commands there
 	Env        []Assign // variables that differ from the shell's own environment
-	Pipeline   int      // commands of one pipeline or loop have the same number
 	Line, Col  int
 }
 

@@ -18,8 +18,6 @@ type walker struct {
 	nodes     int
 	depth     int         // functions, eval, source
 	repeat    int         // inside something that is walked more than once
-	pipeline  int         // number of the pipeline or loop at hand
-	groups    int         // pipelines so far
 	active    map[any]int // functions being walked
 	seen      map[string]int
 	at        syntax.Pos
@@ -94,7 +92,7 @@ func (w *walker) emit(st *state, c Command, from ...Flow) int {
 			c.Path = append(c.Path, t.s)
 		}
 	}
-	c.Pipeline, c.Background = w.pipeline, st.behind
+	c.Background = st.behind
 	c.Line, c.Col = int(w.at.Line()), int(w.at.Col())
 	index := len(w.cmds)
 	if w.repeat > 0 {
@@ -341,10 +339,6 @@ func (w *walker) binary(c *syntax.BinaryCmd, st *state) {
 
 // pipe walks a pipeline; each part is a shell of its own.
 func (w *walker) pipe(c *syntax.BinaryCmd, st *state) {
-	outer := w.pipeline
-	w.groups++
-	w.pipeline = w.groups
-	defer func() { w.pipeline = outer }()
 	var parts []*syntax.Stmt
 	for {
 		parts = append(parts, c.Y)

@@ -36,8 +36,6 @@ type Stated struct {
 	Builders         []signer.Builder
 	Revoked          []signer.Revocation
 	MinimumSLSALevel int
-	RequireTool      bool
-	RequireMetadata  bool
 	MaxRootAge       time.Duration
 	Distro           string // off, cached, db, chain; "" is cached
 	Recheck          string

@@ -29,7 +29,6 @@ type Subject struct {
 	Path       string // of the executable, "" if none
 	Digest     string
 	Chain      []string // digests of all files that would run: a script, its interpreter
-	File       string   // of the document, if it was named
 	Found      shims.Found
 	Provenance atip.Provenance
 	Evidence   *trust.Evidence // what was proven of the executable; nil if nothing was
@@ -170,7 +169,7 @@ func SubjectFromFile(file string) (Subject, error) {
 		rank = declared
 	}
 	p := atip.Provenance{Channel: "file", Rank: rank, Binding: "none", Source: "file:" + file}
-	return Subject{Name: d.Name(), File: file, Found: shims.Found{Document: d, Provenance: p}, Provenance: p}, nil
+	return Subject{Name: d.Name(), Found: shims.Found{Document: d, Provenance: p}, Provenance: p}, nil
 }
 
 // ReadDocument reads and validates a metadata document.

@@ -91,7 +91,7 @@ func serve(c *cli.Console, v *cli.Values, http bool, tools []mcp.Tool, instructi
 				return nil
 			}
 			return own
-		}, Warn: c.Warn})
+		}})
 	if err != nil {
 		return err
 	}
