@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -97,7 +99,7 @@ func TestAttackPlantedFiles(t *testing.T) {
 		t.Fatal("control: cat of a FIFO ended")
 	}
 	os.Remove(fifo)
-	for _, c := range []struct {
+	for row, c := range []struct {
 		file string
 		args []string
 	}{
@@ -122,7 +124,10 @@ func TestAttackPlantedFiles(t *testing.T) {
 		t.Run(strings.Join(append(c.args, c.file), " "), func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			for what := range plants {
+			for n, what := range slices.Sorted(maps.Keys(plants)) {
+				if !whole() && (n+row)%2 != 0 {
+					continue
+				}
 				name := c.file + " as " + what
 				kept := filepath.Join(t.TempDir(), "kept")
 				path := filepath.Join(w.ws, c.file)

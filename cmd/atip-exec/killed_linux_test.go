@@ -19,7 +19,7 @@ import (
 func TestWrapperKilled(t *testing.T) {
 	t.Parallel()
 	kills, every := 12, 4
-	if os.Getenv("ATIP_TEST_WHOLE") != "" {
+	if whole() {
 		kills, every = 200, 10
 	}
 	w := newWorldAtHome(t)

@@ -142,9 +142,9 @@ func TestStartedFileIsChecked(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	file := filepath.Join(w.home, "status.json")
-	times := 1000
-	if testing.Short() {
-		times = 50 // the full number runs without -race
+	times := 100
+	if whole() {
+		times = 1000
 	}
 	for range times {
 		cmd := w.command("--status-file", file, "--", "true")

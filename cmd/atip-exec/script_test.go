@@ -62,6 +62,10 @@ func TestMain(m *testing.M) {
 	}())
 }
 
+// whole reports whether tests do all that they say, and not a sample of it: repetitions of what
+// happens by chance, and pairs of things that do not hang together.
+func whole() bool { return os.Getenv("ATIP_TEST_WHOLE") != "" }
+
 // anyHome is the flag that builds programs for which HOME counts, as it does where an
 // administrator lists directories for it: each test has a home of its own. The attacks are
 // tried on the programs as they are shipped.
