@@ -278,7 +278,10 @@ int main(int argc, char **argv) {
 func TestWordsThatFlip(t *testing.T) {
 	flip := compile(t, flipper)
 	target := compile(t, "#include <string.h>\n#include <unistd.h>\nint main(int c, char **v) { return c > 1 && !strncmp(v[1], \"evil\", 4) ? write(1, \"E\", 1) : write(1, \"g\", 1), 0; }")
-	const rounds = 1000
+	rounds := 300
+	if everything() {
+		rounds = 1000
+	}
 	for way, name := range []string{"vfork", "another thread", "main thread"} {
 		run := func(words bool) string {
 			decide := func(s Start) Verdict {

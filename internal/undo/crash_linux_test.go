@@ -91,11 +91,11 @@ func (s *Store) verify() error {
 }
 
 // TestKilled kills the process at random moments: whatever was finished is whole, and what
-// was not is not taken for it.
+// was not is not taken for it. ATIP_TEST_WHOLE=1 does it 200 times.
 func TestKilled(t *testing.T) {
-	kills := 200
-	if testing.Short() {
-		kills = 40
+	kills := 40
+	if os.Getenv("ATIP_TEST_WHOLE") != "" {
+		kills = 200
 	}
 	p := world(t)
 	for i := range 30 {

@@ -220,11 +220,11 @@ func (a acts) one() {
 }
 
 // TestRandomPrograms: whatever programs do, an undo restores what was there before them;
-// and an undo of the undo what they had done.
+// and an undo of the undo what they had done. ATIP_TEST_WHOLE=1 has 1,000 programs.
 func TestRandomPrograms(t *testing.T) {
-	programs, seed := 1000, rand.Uint64()
-	if testing.Short() {
-		programs = 100
+	programs, seed := 200, rand.Uint64()
+	if os.Getenv("ATIP_TEST_WHOLE") != "" {
+		programs = 1000
 	}
 	t.Logf("seed %d", seed)
 	const each = 20
