@@ -222,7 +222,7 @@ func (a acts) one() {
 // TestRandomPrograms: whatever programs do, an undo restores what was there before them;
 // and an undo of the undo what they had done. ATIP_TEST_WHOLE=1 has 1,000 programs.
 func TestRandomPrograms(t *testing.T) {
-	programs, seed := 200, rand.Uint64()
+	programs, seed := 100, rand.Uint64()
 	if os.Getenv("ATIP_TEST_WHOLE") != "" {
 		programs = 1000
 	}
