@@ -458,3 +458,303 @@ type Approver struct {
 	Level int
 	Layer Layer
 }
+
+// The built-in policy is static data: it costs nothing at start. It is a document
+// of the policy language all the same; a test renders it and parses it back.
+//
+// Allow rows are the only way to run without asking. Confirm rows say why a call
+// that no allow row covers asks, and what a user's own rule would lift; they are
+// cancelled by any allow row that covers the whole call, so that the switches
+// decide between the two. Deny rows hold whatever the switches say.
+
+const (
+	fWrite       = atip.Set(1 << atip.Write)
+	fDelete      = atip.Set(1 << atip.Delete)
+	fNetwork     = atip.Set(1 << atip.Network)
+	fDestructive = atip.Set(1 << atip.Destructive)
+	fIrrevocable = atip.Set(1 << atip.Reversible)
+	fBillable    = atip.Set(1 << atip.Billable)
+	fSecretRead  = atip.Set(1 << atip.SecretRead)
+	fPrivileged  = atip.Set(1 << atip.Privileged)
+	fPersistence = atip.Set(1 << atip.Persistence)
+	fRemote      = atip.Set(1 << atip.RemoteMutation)
+	fOpaque      = atip.Set(1 << atip.ExecOpaque)
+
+	// fCode is what code of the workspace may do. Whatever it deletes or destroys
+	// lies in the workspace, because the kernel lets it reach nothing else.
+	fCode = fWrite | fDelete | fDestructive | fIrrevocable | fOpaque
+
+	cFiles  = classes(1<<atip.ClassWorkspace | 1<<atip.ClassWorkspaceTracked | 1<<atip.ClassWorkspaceRegenerable | 1<<atip.ClassTmp)
+	cRegen  = classes(1<<atip.ClassWorkspaceRegenerable | 1<<atip.ClassTmp)
+	cAway   = classes(1<<atip.ClassOutside | 1<<atip.ClassSystem | 1<<atip.ClassRoot)
+	aModify = atip.AccessWrite | atip.AccessDelete
+)
+
+// These are pointed to by the tables below and never written.
+var (
+	yes       = true
+	exactOnly = []Confidence{Exact}
+	undone    = UndoYes
+	anyAllow  = []string{"*"}
+	documents = []string{"override", "native", "shim", "registry", "builtin", "user", "probe"}
+	noDoc     = []string{"none"}
+
+	fetching = []string{"network_read", "workspace_write"}
+	// A service the call does not name, or one that configuration names.
+	ownService = []hostPattern{{kind: HostService, isKind: true}, {kind: HostNamed, isKind: true}}
+
+	// Tools that show what exists, not what is in it.
+	listing = []string{"ls", "stat", "tree", "du", "test", "[", "realpath", "readlink", "dirname", "basename", "find", "fd", "eza", "exa", "lsd"}
+	// Tools that change modes, owners or attributes of everything below a path.
+	modes = []string{"chmod", "chown", "chgrp", "setfacl", "chattr", "chcon", "setfattr"}
+	// Tools that destroy only what their arguments name. Another tool that says it is
+	// destructive may mean something that is no file.
+	removing = []string{"rm", "rmdir", "unlink", "shred", "find", "fd", "rimraf"}
+	// Commands of git that change nothing but the work tree, the index and refs.
+	undoableGit = [][]string{{"add"}, {"am"}, {"apply"}, {"branch"}, {"checkout"}, {"checkout-index"}, {"cherry-pick"}, {"clean"}, {"commit"}, {"merge"}, {"mv"},
+		{"read-tree"}, {"rebase"}, {"reset"}, {"restore"}, {"revert"}, {"rm"}, {"stash"}, {"submodule", "deinit"}, {"switch"}, {"tag"}, {"update-index"},
+		{"update-ref"}, {"worktree", "remove"}}
+	// Interpreters whose inline code does what it does itself; where a framework runs it, a
+	// database may be meant.
+	interpreters = []string{"python", "python3", "node", "perl", "ruby", "awk", "gawk", "mawk", "lua"}
+	// Tools that overwrite or move single files, as a redirection does.
+	placing = []string{"cp", "mv", "ln", "install", "tee", "touch", "mkdir"}
+	// Tools that put another form of a file in its place.
+	rewriting = []string{"gzip", "gunzip", "bzip2", "bunzip2", "xz", "unxz", "zstd", "unzstd", "lz4", "ar", "ranlib", "strip",
+		"black", "ruff", "isort", "yapf", "autopep8", "prettier", "gofmt", "goimports", "rustfmt", "clang-format", "shfmt"}
+)
+
+var builtinAllow = [...]rule{
+	{id: "read", decision: Allow, when: when{confined: &yes, path: &pathCond{}},
+		reason: "reads only"},
+	{id: "read_known", decision: Allow, when: when{known: &yes, path: &pathCond{}},
+		reason: "a known tool that reads only"},
+	{id: "workspace_write", decision: Allow, sw: []string{"workspace_write"}, grants: fWrite,
+		when:   when{confined: &yes, path: &pathCond{class: scratchClasses}},
+		reason: "writes in the workspace only"},
+	{id: "workspace_write_exact", decision: Allow, sw: []string{"workspace_write"}, grants: fWrite,
+		when:   when{known: &yes, confidence: exactOnly, path: &pathCond{class: scratchClasses, named: true}},
+		reason: "a known tool that writes in the workspace only"},
+	{id: "workspace_copy", decision: Allow, sw: []string{"workspace_write"}, grants: fWrite | fDelete | fDestructive | fIrrevocable,
+		when:   when{confined: &yes, tool: placing, path: &pathCond{class: cFiles, named: true}},
+		reason: "copies or moves files of the workspace"},
+	{id: "workspace_rewrite", decision: Allow, sw: []string{"workspace_write"}, grants: fWrite | fDelete | fDestructive | fIrrevocable,
+		when:   when{confined: &yes, tool: rewriting, code: []CodeKind{CodeNone}, path: &pathCond{class: cFiles, access: atip.AccessRead, named: true}},
+		reason: "formats or compresses files of the workspace"},
+	{id: "git_local", decision: Allow, sw: []string{"git_local"}, grants: fWrite | fDelete | fOpaque, notDeclared: fOpaque,
+		when:   when{confined: &yes, tool: []string{"git"}, path: &pathCond{class: scratchClasses}},
+		reason: "local git that destroys nothing"},
+	{id: "git_local_exact", decision: Allow, sw: []string{"git_local"}, grants: fWrite | fDelete,
+		when: when{known: &yes, confidence: exactOnly, tool: []string{"git"}, code: []CodeKind{CodeNone},
+			path: &pathCond{class: scratchClasses}},
+		reason: "local git that destroys nothing and runs no hook"},
+	{id: "regenerable_delete", decision: Allow, sw: []string{"regenerable_delete"}, grants: fWrite | fDelete | fDestructive | fIrrevocable,
+		when:   when{confined: &yes, tool: removing, path: &pathCond{class: cRegen, named: true}},
+		reason: "deletes only what can be built again"},
+	{id: "regenerable_delete_exact", decision: Allow, sw: []string{"regenerable_delete"}, grants: fWrite | fDelete | fDestructive | fIrrevocable,
+		when:   when{known: &yes, confidence: exactOnly, tool: removing, path: &pathCond{class: cRegen, named: true}},
+		reason: "deletes only what can be built again"},
+	{id: "undoable", decision: Allow, sw: []string{"undoable", "workspace_write"}, grants: fWrite | fDelete | fDestructive | fIrrevocable,
+		when: when{confined: &yes, undo: &undone, metadata: documents, code: []CodeKind{CodeNone},
+			path: &pathCond{class: cFiles, named: true}},
+		reason: "what it deletes or overwrites in the workspace can be restored"},
+	{id: "undoable_git", decision: Allow, sw: []string{"undoable", "git_local"}, grants: fWrite | fDelete | fDestructive | fIrrevocable | fOpaque, notDeclared: fOpaque,
+		when: when{confined: &yes, undo: &undone, tool: []string{"git"}, command: undoableGit, code: []CodeKind{CodeNone, CodeProject},
+			path: &pathCond{class: scratchClasses}},
+		reason: "what local git changes can be restored"},
+	{id: "undoable_inline", decision: Allow, sw: []string{"undoable", "inline_code"}, grants: fCode,
+		when: when{confined: &yes, undo: &undone, tool: interpreters, metadata: documents, code: []CodeKind{CodeInline},
+			path: &pathCond{class: scratchClasses}},
+		reason: "what inline code does in the workspace can be restored"},
+	{id: "project_code", decision: Allow, sw: []string{"project_code"}, grants: fCode, notDeclared: fDestructive,
+		when:   when{confined: &yes, code: []CodeKind{CodeProject}, path: &pathCond{class: scratchClasses}},
+		reason: "code of the workspace, held to it without network"},
+	{id: "inline_code", decision: Allow, sw: []string{"inline_code"}, grants: fCode, notDeclared: fDestructive,
+		when: when{confined: &yes, code: []CodeKind{CodeInline}, metadata: documents,
+			path: &pathCond{class: scratchClasses}},
+		reason: "inline code, held to the workspace without network"},
+	{id: "network_read", decision: Allow, sw: []string{"network_read"}, grants: fNetwork,
+		when: when{known: &yes, code: []CodeKind{CodeNone}, effects: []effectCond{{atip.RemoteMutation, false}},
+			host: ownService},
+		unless: installing,
+		reason: "a known tool that reads from its own service"},
+	{id: "network_fetch", decision: Allow, sw: fetching, grants: fNetwork | fWrite,
+		when: when{known: &yes, confined: &yes, code: []CodeKind{CodeNone}, effects: []effectCond{{atip.RemoteMutation, false}},
+			host: ownService, path: &pathCond{class: scratchClasses}},
+		unless: installing,
+		reason: "a known tool that fetches from its own service into the workspace"},
+	{id: "network_fetch_exact", decision: Allow, sw: fetching, grants: fNetwork | fWrite,
+		when: when{known: &yes, confidence: exactOnly, code: []CodeKind{CodeNone}, effects: []effectCond{{atip.RemoteMutation, false}},
+			host: ownService, path: &pathCond{class: scratchClasses}},
+		unless: installing,
+		reason: "a known tool that fetches from its own service into the workspace"},
+
+	{id: "tracked_delete", decision: Allow, sw: []string{"tracked_delete"}, grants: fWrite | fDelete | fDestructive | fIrrevocable,
+		when: when{trackedClean: &yes, confined: &yes, tool: removing,
+			path: &pathCond{class: 1<<atip.ClassWorkspaceTracked | cRegen, named: true}},
+		reason: "deletes tracked files that are as in the index"},
+	{id: "loopback", decision: Allow, sw: []string{"loopback"}, grants: fNetwork | fWrite | fRemote,
+		when: when{known: &yes, code: []CodeKind{CodeNone}, host: []hostPattern{{kind: HostLoopback, isKind: true}},
+			path: &pathCond{class: scratchClasses}},
+		// Docker, Kubernetes, its proxy, a browser's debugger, kubelet: each is
+		// worth more than the service it stands beside.
+		unless: []when{{host: []hostPattern{
+			{kind: HostLoopback, isKind: true, port: 2375}, {kind: HostLoopback, isKind: true, port: 2376},
+			{kind: HostLoopback, isKind: true, port: 6443}, {kind: HostLoopback, isKind: true, port: 8001},
+			{kind: HostLoopback, isKind: true, port: 9222}, {kind: HostLoopback, isKind: true, port: 10250}}}},
+		reason: "a service on this machine"},
+	{id: "url_fetch", decision: Allow, sw: []string{"url_fetch"}, grants: fNetwork | fWrite,
+		when: when{known: &yes, code: []CodeKind{CodeNone}, effects: []effectCond{{atip.RemoteMutation, false}},
+			host: []hostPattern{{kind: HostPublic, isKind: true}}, path: &pathCond{class: scratchClasses}},
+		reason: "fetches from a public host"},
+	{id: "declared_dependencies", decision: Allow, sw: []string{"declared_dependencies"}, grants: fNetwork | fWrite | fDelete | fDestructive | fIrrevocable,
+		when: when{declared: &yes, known: &yes, confined: &yes, code: []CodeKind{CodeNone}, effects: []effectCond{{atip.RemoteMutation, false}},
+			host: ownService, path: &pathCond{class: scratchClasses}},
+		reason: "fetches what the project declares, beside the project"},
+	{id: "package_install", decision: Allow, sw: []string{"package_install"}, grants: fNetwork | fCode, notDeclared: 0,
+		when: when{known: &yes, confined: &yes, tool: installers, command: installs,
+			host: ownService,
+			path: &pathCond{class: scratchClasses}},
+		reason: "installs packages into the workspace"},
+	{id: "unknown_tools", decision: Allow, sw: []string{"unknown_tools"}, grants: fCode, notDeclared: fDestructive,
+		when:   when{confined: &yes, metadata: noDoc, path: &pathCond{class: scratchClasses}},
+		reason: "an unknown tool, held to the workspace without network"},
+	{id: "remote_change", decision: Allow, sw: []string{"remote_change"}, grants: fNetwork | fRemote | fWrite,
+		when: when{known: &yes, code: []CodeKind{CodeNone},
+			host: ownService,
+			path: &pathCond{class: scratchClasses}},
+		reason: "a remote change that destroys nothing"},
+}
+
+var (
+	installers = []string{"npm", "pnpm", "yarn", "bun", "deno", "pip", "pip3", "uv", "poetry", "go", "cargo", "bundle", "composer", "gem"}
+	installs   = [][]string{{"install"}, {"add"}, {"ci"}, {"get"}, {"fetch"}, {"sync"}, {"pip", "install"}, {"mod", "download"}, {"update"},
+		{"mod", "tidy"}, {"work", "sync"}, {"download"}, {"wheel"}, {"lock"}}
+	// Fetching packages is no reading: what comes is code that soon runs.
+	installing = []when{{tool: installers, command: installs}}
+)
+
+var builtinConfirm = [...]rule{
+	{id: "destructive", decision: Confirm, floor: Allow, unlessAllowed: anyAllow,
+		when:   when{anyEffect: fDestructive | fIrrevocable | fDelete},
+		unless: []when{{metadata: noDoc}},
+		reason: "it may destroy data"},
+	{id: "url", decision: Confirm, floor: Allow, unlessAllowed: anyAllow,
+		when: when{anyEffect: fNetwork, host: []hostPattern{{kind: HostPublic, isKind: true},
+			{kind: HostPrivate, isKind: true}, {kind: HostLoopback, isKind: true}}},
+		reason: "it connects to a host that is not listed"},
+	{id: "install", decision: Confirm, floor: Allow, unlessAllowed: anyAllow,
+		when:   when{tool: installers, command: installs, anyEffect: fNetwork},
+		reason: "it installs packages, which run code"},
+	{id: "remote", decision: Confirm, floor: Allow, unlessAllowed: anyAllow,
+		when: when{anyEffect: fRemote}, unless: []when{{metadata: noDoc}},
+		reason: "it may change something on a remote service"},
+	{id: "billable", decision: Confirm, floor: Allow, unlessAllowed: anyAllow,
+		when: when{anyEffect: fBillable}, unless: []when{{metadata: noDoc}},
+		reason: "it may cost money"},
+	{id: "secret_tool", decision: Confirm, floor: Allow, unlessAllowed: anyAllow,
+		when: when{anyEffect: fSecretRead}, unless: []when{{metadata: noDoc}},
+		reason: "it may read stored secrets"},
+	{id: "secret_list", decision: Confirm, floor: Allow,
+		when:   when{tool: listing, path: &pathCond{class: 1 << atip.ClassSecret, access: atip.AccessRead}},
+		reason: "it lists where secrets are kept"},
+	{id: "secret_write", decision: Confirm, floor: Allow,
+		when:   when{path: &pathCond{class: 1 << atip.ClassSecret, access: aModify, in: "workspace"}},
+		reason: "it changes a file that holds secrets"},
+	{id: "privileged", decision: Confirm, floor: Allow, unlessAllowed: anyAllow,
+		when: when{anyEffect: fPrivileged}, unless: []when{{metadata: noDoc}},
+		reason: "it asks for the rights of another user"},
+	{id: "outside", decision: Confirm, floor: Allow, unlessAllowed: anyAllow,
+		when:   when{path: &pathCond{class: cAway, access: aModify, notIn: "workspace"}},
+		reason: "it writes or deletes outside the workspace"},
+	{id: "opaque", decision: Confirm, floor: Allow, unlessAllowed: anyAllow,
+		when:   when{anyEffect: fOpaque},
+		reason: "what it runs cannot be known"},
+	{id: "device_read", decision: Confirm, floor: Allow,
+		when:   when{path: &pathCond{class: 1 << atip.ClassDevice, access: atip.AccessRead}},
+		reason: "it reads a device"},
+	{id: "self_read", decision: Confirm, floor: Allow,
+		when:   when{path: &pathCond{class: 1 << atip.ClassPolicySelf, access: atip.AccessRead, notIn: "workspace"}},
+		reason: "it reads the policy or the state that judges it"},
+	{id: "edge", decision: Confirm, floor: Allow,
+		when:   when{edge: []EdgeKind{EdgeUnknown, WrittenToCode}},
+		reason: "one part of the command feeds another that runs it"},
+	{id: "trust", decision: Confirm, floor: Allow, needsDigest: true,
+		unlessAllowed: []string{"project_code", "inline_code", "unknown_tools"},
+		when:          when{anyEffect: dangerKeys},
+		reason:        "the executable has no trusted source"},
+}
+
+var builtinDeny = [...]rule{
+	{id: "secret_read", decision: Deny, floor: Confirm, onUnknown: Confirm,
+		when:   when{path: &pathCond{class: 1 << atip.ClassSecret, access: atip.AccessRead | atip.AccessExec | atip.AccessSecret}},
+		unless: []when{{tool: listing}},
+		reason: "it reads a file that holds secrets"},
+	{id: "secret_replace", decision: Deny, floor: Confirm, onUnknown: Confirm,
+		when:   when{path: &pathCond{class: 1 << atip.ClassSecret, access: aModify, notIn: "workspace"}},
+		reason: "it changes a file that holds secrets"},
+	{id: "persistence", decision: Deny, floor: Confirm, onUnknown: Confirm,
+		when:   when{path: &pathCond{class: 1 << atip.ClassStartup, access: aModify}},
+		reason: "it changes a file that runs by itself later or steers an agent"},
+	{id: "persistence_effect", decision: Deny, floor: Confirm, onUnknown: Confirm,
+		when: when{effects: []effectCond{{atip.Persistence, true}}}, unless: []when{{metadata: noDoc}},
+		reason: "it arranges for something to run by itself later"},
+	{id: "device", decision: Deny, floor: Confirm, onUnknown: Confirm,
+		when:   when{path: &pathCond{class: 1 << atip.ClassDevice, access: aModify}},
+		reason: "it writes to a device"},
+	{id: "system", decision: Deny, floor: Confirm, onUnknown: Confirm,
+		when:   when{effects: []effectCond{{atip.Privileged, true}, {atip.Destructive, true}}},
+		unless: []when{{metadata: noDoc}},
+		reason: "it destroys with the rights of another user"},
+	{id: "system_tree", decision: Deny, floor: Confirm, onUnknown: Confirm,
+		when:   when{path: &pathCond{class: 1 << atip.ClassSystem, access: atip.AccessDelete, recursive: true}},
+		reason: "it deletes a whole directory of the system"},
+	{id: "system_tree_mode", decision: Deny, floor: Confirm, onUnknown: Confirm,
+		when:   when{tool: modes, path: &pathCond{class: 1 << atip.ClassSystem, access: aModify, recursive: true}},
+		reason: "it changes modes throughout a directory of the system"},
+	{id: "system_tree_move", decision: Deny, floor: Confirm, onUnknown: Confirm,
+		when:   when{tool: []string{"mv"}, path: &pathCond{class: 1 << atip.ClassSystem, access: atip.AccessDelete}},
+		reason: "it moves a part of the system away"},
+	{id: "metadata_host", decision: Deny, floor: Confirm, onUnknown: Confirm,
+		when:   when{host: []hostPattern{{kind: HostMetadata, isKind: true}}},
+		reason: "it asks a cloud's metadata service for credentials"},
+	{id: "remote_code", decision: Deny, floor: Confirm, onUnknown: Confirm,
+		when: when{edge: []EdgeKind{NetworkToCode}}, reason: "it runs what it downloads, unseen"},
+	{id: "decoded_code", decision: Deny, floor: Confirm, onUnknown: Confirm,
+		when: when{edge: []EdgeKind{DecodedToCode}}, reason: "it runs what it decodes, unseen"},
+
+	// Nothing lifts the rows below: no rule, no grant.
+	{id: "root_tree", decision: Deny, onUnknown: Confirm,
+		when: when{path: &pathCond{class: 1 << atip.ClassRoot, access: atip.AccessDelete, recursive: true}},
+		// A search of the workspace deletes what it finds there, which may be little.
+		unless: []when{{tool: []string{"find", "fd"}, path: &pathCond{in: "workspace"}}},
+		reason: "it deletes a home, a workspace or the whole system"},
+	{id: "root_tree_mode", decision: Deny, onUnknown: Confirm,
+		when:   when{tool: modes, path: &pathCond{class: 1 << atip.ClassRoot, access: aModify, recursive: true}},
+		reason: "it changes modes throughout a home, a workspace or the whole system"},
+	{id: "root_tree_move", decision: Deny, onUnknown: Confirm,
+		when:   when{tool: []string{"mv"}, path: &pathCond{class: 1 << atip.ClassRoot, access: atip.AccessDelete}},
+		reason: "it moves a home, a workspace or the whole system away"},
+	{id: "self", decision: Deny, onUnknown: Confirm,
+		when:   when{path: &pathCond{class: 1 << atip.ClassPolicySelf, access: aModify}},
+		reason: "it changes the policy or the state that judges it"},
+	{id: "self_verbs", decision: Deny, onUnknown: Deny,
+		when: when{tool: []string{"atip", "atip-exec"}, command: [][]string{{"approve"}, {"policy", "trust"},
+			{"policy", "lock"}, {"policy", "init"}, {"trust"}, {"lock"}, {"pin"}, {"init"}}},
+		reason: "only you may do this, on your own terminal"},
+	{id: "exfil", decision: Deny, onUnknown: Confirm,
+		when: when{edge: []EdgeKind{SecretToNetwork}}, reason: "it sends secrets over the network"},
+	{id: "socket_shell", decision: Deny, onUnknown: Confirm,
+		when: when{edge: []EdgeKind{SocketShell}}, reason: "it puts a shell on a socket"},
+	{id: "fork_bomb", decision: Deny, onUnknown: Confirm,
+		when: when{edge: []EdgeKind{ForkBomb}}, reason: "it starts itself without end"},
+}
+
+// builtinDigest is the sha256 of BuiltinText. It is written here so that no command
+// computes it, and because a change of these tables should be seen: a test holds it.
+const builtinDigest = "3544d68fb0809c1068873157d973fd96767d9277e66ef8c6ba910752cefdbb04"
+
+// Builtin is the built-in policy, a document of the same language.
+func Builtin() *Document {
+	return &Document{source: Source{File: "builtin", Layer: LayerBuiltin}, version: 1, profile: shippedProfiles[0], digest: builtinDigest}
+}
