@@ -54,8 +54,13 @@ func (s Share) open() (*books, error) {
 		time.Sleep(2 * time.Millisecond)
 	}
 	b := &books{share: s, lock: lock}
-	b.names = readNames(readBook(b.path(s.ID)))
-	b.published = readPublished(readBook(b.path(everyone)))
+	if b.names, err = readBook(b.path(s.ID), readNames); err == nil {
+		b.published, err = readBook(b.path(everyone), readPublished)
+	}
+	if err != nil {
+		lock.Close()
+		return nil, err
+	}
 	return b, nil
 }
 
@@ -226,21 +231,45 @@ func (b *books) save() (err error) {
 	return err
 }
 
-func readBook(path string) []byte {
+// damaged is a record that says nothing for certain. It does not count as empty: what the machine has
+// removed would come back, and what a run has left would count as another's. Nothing is copied
+// until the user has put it away.
+type damaged struct{ path, why string }
+
+func (d damaged) Error() string {
+	return "the record " + d.path + " is damaged (" + d.why + "), so that no file was copied or removed; move it away to begin a new one"
+}
+
+// readBook reads a record; one that does not exist is empty.
+func readBook[T any](path string, parse func([]byte) (map[string]T, bool)) (map[string]T, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return map[string]T{}, nil
+	case errors.Is(err, syscall.ELOOP):
+		return nil, damaged{path, "it is a link"}
+	case err != nil:
+		return nil, err
 	}
 	defer f.Close()
 	fi, err := f.Stat()
-	if err != nil || !fi.Mode().IsRegular() || fi.Size() > maxBook {
-		return nil
+	switch {
+	case err != nil:
+		return nil, err
+	case !fi.Mode().IsRegular():
+		return nil, damaged{path, "it is no regular file"}
+	case fi.Size() > maxBook:
+		return nil, damaged{path, "it is too large"}
 	}
 	raw := make([]byte, fi.Size())
 	if _, err := io.ReadFull(f, raw); err != nil {
-		return nil
+		return nil, err
 	}
-	return raw
+	names, ok := parse(raw)
+	if !ok {
+		return nil, damaged{path, "its content is cut off, changed or of another version"}
+	}
+	return names, nil
 }
 
 // writing is called before a book is written, by tests.
@@ -323,14 +352,16 @@ func (r *reader) open(raw []byte) int {
 	r.raw, r.text = raw, string(raw)
 	version, count := r.number(), r.number()
 	if version != bookVersion || count < 0 || count > int64(len(raw))/6 { // the shortest entry has six numbers
+		r.broken = true
 		return 0
 	}
 	return int(count)
 }
 
-// A book that cannot be read to its end counts as empty, which only means that everything is
-// copied once more.
-func readNames(raw []byte) map[string]*record {
+// whole reports whether the book was read to its end, and nothing follows.
+func (r *reader) whole() bool { return !r.broken && len(r.raw) == 0 }
+
+func readNames(raw []byte) (map[string]*record, bool) {
 	var r reader
 	all := make([]record, r.open(raw))
 	names := make(map[string]*record, len(all))
@@ -339,26 +370,20 @@ func readNames(raw []byte) map[string]*record {
 		e := entry{Host: r.identity(), Inside: r.identity()}
 		flags := r.number()
 		e.Ours, e.Apart, e.Coming, e.Large = flags&1 != 0, flags&2 != 0, flags&4 != 0, r.number()
-		if r.broken {
-			return map[string]*record{}
-		}
 		all[i].entry = e
 		names[name] = &all[i]
 	}
-	return names
+	return names, r.whole() && len(names) == len(all)
 }
 
-func readPublished(raw []byte) map[string]*publication {
+func readPublished(raw []byte) (map[string]*publication, bool) {
 	var r reader
 	all := make([]publication, r.open(raw))
 	names := make(map[string]*publication, len(all))
 	for i := range all {
 		name := r.name()
 		all[i].published = published{ID: r.name(), Host: r.identity()}
-		if r.broken {
-			return map[string]*publication{}
-		}
 		names[name] = &all[i]
 	}
-	return names
+	return names, r.whole() && len(names) == len(all)
 }

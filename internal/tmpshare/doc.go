@@ -36,7 +36,7 @@ const (
 	maxAllIn    = 32 << 20  // and of all of them
 	maxOut      = 256 << 20 // bytes of a file that is copied out
 	maxAllOut   = 512 << 20 // and of all of them
-	maxBook     = 4 << 20   // bytes of a record
+	maxBook     = 64 << 20  // bytes of a record, which is more than they come to
 	secretBytes = 4 << 10   // of a file are searched for a private key
 )
 

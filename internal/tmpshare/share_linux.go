@@ -247,7 +247,9 @@ func (s Share) Copies(path string) bool {
 	}
 	defer host.Close()
 	b := &books{share: s, names: map[string]*record{}}
-	b.published = readPublished(readBook(b.path(everyone)))
+	if b.published, err = readBook(b.path(everyone), readPublished); err != nil {
+		return false
+	}
 	top, _, _ := strings.Cut(name, "/")
 	for _, c := range s.candidates(host, b, top) {
 		if c.name == name {

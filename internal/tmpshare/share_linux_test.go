@@ -169,7 +169,7 @@ func TestNotLookedAtIsNotGone(t *testing.T) {
 	s.is(s.host("kept"), "1")
 }
 
-// TestBooks: what was written is read again; a book that is cut off anywhere counts as empty.
+// TestBooks: what was written is read again; a book that is cut off anywhere, or goes on, is refused.
 func TestBooks(t *testing.T) {
 	s := newSides(t)
 	b, err := s.share.open()
@@ -204,15 +204,89 @@ func TestBooks(t *testing.T) {
 	if err := b.close(); err != nil {
 		t.Fatal(err)
 	}
-	raw, all := readBook(b.path(s.share.ID)), readBook(b.path(everyone))
+	raw, _ := os.ReadFile(b.path(s.share.ID))
+	all, _ := os.ReadFile(b.path(everyone))
 	for n := range raw {
-		if got := readNames(raw[:n]); len(got) != 0 {
+		if got, ok := readNames(raw[:n]); ok {
 			t.Errorf("%d of %d bytes count: %v", n, len(raw), got)
 		}
 	}
 	for n := range all {
-		if got := readPublished(all[:n]); len(got) != 0 {
+		if got, ok := readPublished(all[:n]); ok {
 			t.Errorf("%d of %d bytes count: %v", n, len(all), got)
+		}
+	}
+	if _, ok := readNames(append(raw, 0)); ok {
+		t.Error("what follows a book counts")
+	}
+}
+
+// TestDamagedBook: with a record that says nothing for certain neither side changes, the record
+// itself stays, and the error says which it is and what to do. Without it, everything goes on.
+func TestDamagedBook(t *testing.T) {
+	for _, book := range []string{"a", everyone} {
+		for what, damage := range map[string]func(path string) error{
+			"empty":           func(path string) error { return os.Truncate(path, 0) },
+			"cut off":         func(path string) error { return os.Truncate(path, 9) },
+			"another version": func(path string) error { return os.WriteFile(path, []byte{98, 0}, 0o600) },
+			"text":            func(path string) error { return os.WriteFile(path, []byte("{}\n"), 0o600) },
+			"too large":       func(path string) error { return os.Truncate(path, maxBook+1) },
+			"a link": func(path string) error {
+				return errors.Join(os.Rename(path, path+".old"), os.Symlink(path+".old", path))
+			},
+			"a directory": func(path string) error { return errors.Join(os.Remove(path), os.Mkdir(path, 0o700)) },
+			"a FIFO":      func(path string) error { return errors.Join(os.Remove(path), syscall.Mkfifo(path, 0o600)) },
+		} {
+			t.Run(book+" "+what, func(t *testing.T) {
+				s := newSides(t)
+				s.put(s.host("user"), "user")
+				s.put(s.host("gone"), "gone")
+				s.in()
+				s.put(s.inside("left"), "left")
+				if _, err := s.share.Out(nil, nil); err != nil {
+					t.Fatal(err)
+				}
+				path := filepath.Join(s.share.Books, book+".book")
+				if err := damage(path); err != nil {
+					t.Fatal(err)
+				}
+				before, err := os.Lstat(path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := os.Remove(s.host("gone")); err != nil {
+					t.Fatal(err)
+				}
+				s.put(s.host("new"), "new")
+				s.put(s.inside("later"), "later")
+				refused := func(err error) {
+					t.Helper()
+					if err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "move it away") {
+						t.Errorf("%v", err)
+					}
+				}
+				refused(s.share.In())
+				_, err = s.share.Out(nil, nil)
+				refused(err)
+				for path, want := range map[string]string{
+					s.host("user"): "user", s.host("left"): "left", s.host("new"): "new", s.host("later"): "-", s.host("gone"): "-",
+					s.inside("user"): "user", s.inside("left"): "left", s.inside("new"): "-", s.inside("later"): "later", s.inside("gone"): "gone",
+				} {
+					s.is(path, want)
+				}
+				if now, err := os.Lstat(path); err != nil || now.Mode() != before.Mode() || now.Size() != before.Size() {
+					t.Errorf("the record has changed: %v", err)
+				}
+				if err := os.Rename(path, path+".away"); err != nil {
+					t.Fatal(err)
+				}
+				s.in()
+				if _, err := s.share.Out(nil, nil); err != nil {
+					t.Fatal(err)
+				}
+				s.is(s.inside("new"), "new")
+				s.is(s.host("later"), "later")
+			})
 		}
 	}
 }

@@ -32,7 +32,7 @@ func (s *Store) Survey() (Coverage, error) {
 	if err != nil {
 		return Coverage{}, err
 	}
-	fresh := s.choose(m)
+	fresh := s.choose(m, last)
 	c := Coverage{Known: true, Whole: m.Whole, Losses: m.losses(), Took: m.Walk}
 	for _, i := range fresh {
 		c.New += m.entries[i].size
@@ -67,7 +67,7 @@ func (s *Store) recent() *Checkpoint {
 		if err != nil || time.Since(info.ModTime()).Abs() > young {
 			return nil
 		}
-		h, err := s.header(all[i])
+		h, _, err := s.read(all[i])
 		if err != nil {
 			return nil
 		}
@@ -94,7 +94,10 @@ func (m *manifest) losses() []Loss {
 
 // choose marks what is beyond the limits and returns the entries whose content has to be
 // copied. Of too many bytes the largest files are left out, so that the fewest are.
-func (s *Store) choose(m *manifest) []int {
+func (s *Store) choose(m, last *manifest) []int {
+	if m.shares(last) {
+		return nil // all that was to be kept is
+	}
 	var fresh []int
 	var total, all int64
 	l := s.place.Limits
@@ -163,7 +166,7 @@ func (s *Store) checkpoint(unlock bool) (*manifest, *walker, error) {
 		return nil, w, err
 	}
 	m.Seq = newest + 1
-	fresh := s.choose(m)
+	fresh := s.choose(m, last)
 	if len(fresh) == 0 && last != nil && m.equals(last) {
 		m.Seq, m.Base, m.Git = last.Seq, last.Base, last.Git
 		now := time.Now()
@@ -194,7 +197,12 @@ func (s *Store) checkpoint(unlock bool) (*manifest, *walker, error) {
 
 // equals reports whether two states say the same in every respect.
 func (m *manifest) equals(o *manifest) bool {
-	return m.Whole == o.Whole && slices.Equal(m.Roots, o.Roots) && slices.Equal(m.entries, o.entries)
+	return m.Whole == o.Whole && slices.Equal(m.Roots, o.Roots) && (m.shares(o) || slices.Equal(m.entries, o.entries))
+}
+
+// shares reports whether a walk has found nothing but what another state has.
+func (m *manifest) shares(o *manifest) bool {
+	return o != nil && len(m.entries) == len(o.entries) && len(m.entries) > 0 && &m.entries[0] == &o.entries[0]
 }
 
 // copier brings contents into the store.
@@ -616,8 +624,12 @@ func (s *Store) After(run string, before uint64) (Counts, error) {
 	if err != nil {
 		return Counts{}, err
 	}
-	s.choose(m)
-	m.Git = gitStates(m, last)
+	s.choose(m, last)
+	if m.shares(last) {
+		m.Git = last.Git
+	} else {
+		m.Git = gitStates(m, last)
+	}
 	n := count(changes(base, m), base, m)
 	seq := uint64(0)
 	if last != nil && m.equals(last) {

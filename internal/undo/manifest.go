@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
+	"strings"
 	"time"
 )
 
@@ -195,6 +196,11 @@ type reader struct {
 }
 
 func (r *reader) number() uint64 {
+	if len(r.rest) > 0 && r.rest[0] < 0x80 {
+		v := r.rest[0]
+		r.rest = r.rest[1:]
+		return uint64(v)
+	}
 	v, n := binary.Uvarint(r.rest)
 	if n <= 0 {
 		r.bad, r.rest = true, nil
@@ -234,6 +240,7 @@ func decode(h header, body []byte, base *manifest) (*manifest, error) {
 	}
 	r := &reader{rest: body}
 	var prev []byte
+	var paths strings.Builder // of many entries, one memory
 	i := 0
 	for len(r.rest) > 0 {
 		flags := r.take(1)[0]
@@ -243,7 +250,13 @@ func decode(h header, body []byte, base *manifest) (*manifest, error) {
 			return nil, errDamaged
 		}
 		prev = append(prev[:shared], suffix...)
-		p := string(prev)
+		if paths.Cap()-paths.Len() < len(prev) {
+			paths = strings.Builder{}
+			paths.Grow(max(len(body)/8, 4<<10, len(prev)))
+		}
+		from := paths.Len()
+		paths.Write(prev)
+		p := paths.String()[from:]
 		if len(m.entries) > 0 && compare(m.entries[len(m.entries)-1].path, p) >= 0 {
 			return nil, errDamaged
 		}

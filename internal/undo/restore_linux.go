@@ -103,7 +103,7 @@ func (s *Store) Undo(q Request) (*Result, error) {
 			return nil, err
 		}
 		r.now.Seq, r.now.Git = newest+1, gitStates(r.now, last)
-		s.choose(r.now)
+		s.choose(r.now, last)
 		s.digest(r.now)
 	} else {
 		var w *walker

@@ -278,16 +278,32 @@ func (s *Store) seqs() []uint64 {
 
 // load reads one state.
 func (s *Store) load(seq uint64) (*manifest, error) {
-	raw, err := readSmall(filepath.Join(s.dir, "manifest", seqName(seq)), maxManifest)
+	h, body, err := s.read(seq)
 	if err != nil {
-		return nil, &Error{Op: "read checkpoint", Path: seqName(seq), Err: err}
+		return nil, err
 	}
-	h, body, err := parseHeader(raw)
+	return s.entries(h, body)
+}
+
+// read reads what is known of a state, and its entries as they are kept.
+func (s *Store) read(seq uint64) (h header, body []byte, err error) {
+	raw, err := readSmall(filepath.Join(s.dir, "manifest", seqName(seq)), maxManifest)
+	if err == nil {
+		h, body, err = parseHeader(raw)
+	}
 	if err == nil && (h.Seq != seq || h.Base >= seq) {
 		err = errDamaged
 	}
-	var base, m *manifest
-	if err == nil && h.Base != 0 {
+	if err != nil {
+		err = &Error{Op: "read checkpoint", Path: seqName(seq), Err: err}
+	}
+	return h, body, err
+}
+
+// entries makes the state of what was read.
+func (s *Store) entries(h header, body []byte) (m *manifest, err error) {
+	var base *manifest
+	if h.Base != 0 {
 		if base, err = s.load(h.Base); err == nil && base.Base != 0 {
 			err = errDamaged
 		}
@@ -296,18 +312,9 @@ func (s *Store) load(seq uint64) (*manifest, error) {
 		m, err = decode(h, body, base)
 	}
 	if err != nil {
-		return nil, &Error{Op: "read checkpoint", Path: seqName(seq), Err: err}
+		return nil, &Error{Op: "read checkpoint", Path: seqName(h.Seq), Err: err}
 	}
 	return m, nil
-}
-
-func (s *Store) header(seq uint64) (h header, err error) {
-	raw, err := readSmall(filepath.Join(s.dir, "manifest", seqName(seq)), maxManifest)
-	if err != nil {
-		return h, err
-	}
-	h, _, err = parseHeader(raw)
-	return h, err
 }
 
 // last is the newest whole state with contents, and the number of the newest manifest of all. A
@@ -318,10 +325,11 @@ func (s *Store) last() (m *manifest, newest uint64) {
 		newest = all[len(all)-1]
 	}
 	for i := len(all) - 1; i >= 0; i-- {
-		if h, err := s.header(all[i]); err != nil || h.Stat {
+		h, body, err := s.read(all[i])
+		if err != nil || h.Stat {
 			continue
 		}
-		if m, err := s.load(all[i]); err == nil {
+		if m, err := s.entries(h, body); err == nil {
 			return m, newest
 		}
 	}

@@ -1,7 +1,7 @@
 package undo
 
 import (
-	"errors"
+	"bytes"
 	"path"
 	"runtime"
 	"slices"
@@ -27,35 +27,54 @@ const (
 	tick = 20 * time.Millisecond
 )
 
-// walker makes the manifest of what is there now.
+// walker makes the manifest of what is there now. Most of it is what the last one has: that is
+// noted as a range of its entries, and nothing is copied.
 type walker struct {
 	place  *Place
 	last   *manifest // with contents; may be nil
 	at     int       // how far last was followed
-	out    []entry
-	racy   int64 // ctime from which a change may be hidden behind the same time
-	unlock bool  // make readable what is ours and is not, and put its mode back
+	found  []stretch
+	fresh  []entry  // what last has not, or has otherwise
+	failed []string // directories that were not read to their end
+	racy   int64    // ctime from which a change may be hidden behind the same time
+	unlock bool     // make readable what is ours and is not, and put its mode back
 	locked []lockedDir
-	dents  []byte
+	list   *listing
 	dev    uint64
-	err    error
 	shared *shared
-	parts  []part
+}
+
+// stretch is some of what a walker found: entries of last, of fresh, or all that another walker found.
+type stretch struct {
+	from, to int
+	fresh    bool
+	part     *part
 }
 
 // shared is what the walkers of a place have in common.
 type shared struct {
 	entries atomic.Int64
-	free    chan []byte // a buffer for names for each further walker that may begin
-	mu      sync.Mutex  // what asks the caller
+	free    chan *listing // one for each further walker that may begin
+	mu      sync.Mutex    // what asks the caller
 }
 
 // part is a directory that a walker of its own looks at meanwhile.
 type part struct {
-	at   int // index of its entry
 	w    *walker
-	done chan error
+	done chan struct{}
+	err  error // what ends the whole walk
 }
+
+// listing is the memory of one walker: the names of the directories that it is in.
+type listing struct {
+	dents []byte
+	text  []byte // names, each with a NUL behind it
+	names []span
+	stat  unix.Statx_t
+}
+
+// span is where a name lies in the text of a listing.
+type span struct{ from, to int }
 
 // maxWalkers bounds the walkers of a place. More than one would only wait for the disk together, if
 // that is what they wait for.
@@ -72,13 +91,10 @@ func (p *Place) roots() []string { return append([]string{p.Root}, p.GitDirs...)
 // walk looks at every name of a place. It reads no content.
 func walk(p *Place, last *manifest, unlock bool) (*manifest, *walker, error) {
 	began := time.Now()
-	more := min(runtime.GOMAXPROCS(0), maxWalkers) - 1
-	w := &walker{place: p, last: last, racy: began.Add(-tick).UnixNano(), unlock: unlock, dents: make([]byte, 64<<10), shared: &shared{free: make(chan []byte, more)}}
-	for range more {
-		w.shared.free <- make([]byte, 64<<10)
-	}
-	if last != nil {
-		w.out = make([]entry, 0, len(last.entries)+64)
+	walkers := min(runtime.GOMAXPROCS(0), maxWalkers)
+	w := &walker{place: p, last: last, racy: began.Add(-tick).UnixNano(), unlock: unlock, shared: &shared{free: make(chan *listing, walkers)}}
+	for range walkers {
+		w.shared.free <- new(listing)
 	}
 	m := &manifest{header: header{Time: began.UTC(), Roots: p.roots(), Whole: true}}
 	for i, root := range p.roots() {
@@ -86,15 +102,13 @@ func walk(p *Place, last *manifest, unlock bool) (*manifest, *walker, error) {
 		if err != nil {
 			return nil, w, &Error{Op: "open", Path: root, Err: err}
 		}
+		w.list = <-w.shared.free
 		err = w.root(fd, strconv.Itoa(i))
 		unix.Close(fd)
-		if partErr := w.join(); err == nil {
+		if partErr := w.wait(); err == nil {
 			err = partErr
 		}
-		if err == nil {
-			err = w.err
-		}
-		if errors.Is(err, errTooMany) {
+		if err == errTooMany {
 			m.Whole = false
 			break
 		}
@@ -102,7 +116,8 @@ func walk(p *Place, last *manifest, unlock bool) (*manifest, *walker, error) {
 			return nil, w, &Error{Op: "walk", Path: root, Err: err}
 		}
 	}
-	m.entries, m.Walk = w.out, time.Since(began)
+	w.collect(m)
+	m.Walk = time.Since(began)
 	return m, w, nil
 }
 
@@ -125,21 +140,47 @@ func again(call func() (int, error)) (int, error) {
 }
 
 func (w *walker) root(fd int, name string) error {
-	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil {
+	w.list.text = append(w.list.text[:0], 0)
+	if err := w.look(fd, span{}, unix.AT_EMPTY_PATH); err != nil {
 		return err
 	}
-	w.dev = uint64(st.Dev)
-	e := w.enter(name, &st)
-	w.out = append(w.out, e)
+	e, old := w.enter("", []byte(name))
+	w.dev = e.dev
+	w.add(&e, old)
 	w.shared.entries.Add(1)
-	return w.dir(fd, name, "", 0)
+	return w.dir(fd, e.path, 0)
 }
 
-// enter makes the entry of a name, with the content that is known of it.
-func (w *walker) enter(p string, st *unix.Stat_t) entry {
-	e := entry{path: p, mode: uint32(st.Mode) & 0o7777, nlink: uint32(st.Nlink), uid: st.Uid, gid: st.Gid, size: st.Size, dev: uint64(st.Dev), ino: st.Ino,
-		mtime: unix.TimespecToNsec(st.Mtim), ctime: unix.TimespecToNsec(st.Ctim)}
+// look asks for the state of a name in an open directory. Where the last look has left the names in
+// the memory of the kernel, the scheduler is not told: it would take the processor from this thread and
+// give it back thousands of times, for half as much again as the calls cost. The first look waits for the disk.
+func (w *walker) look(fd int, name span, flags int) error {
+	const want = unix.STATX_BASIC_STATS &^ unix.STATX_ATIME
+	for {
+		text, stat := unsafe.Pointer(&w.list.text[name.from]), unsafe.Pointer(&w.list.stat)
+		var err unix.Errno
+		if w.last == nil {
+			_, _, err = unix.Syscall6(unix.SYS_STATX, uintptr(fd), uintptr(text), uintptr(flags), want, uintptr(stat), 0)
+		} else {
+			_, _, err = unix.RawSyscall6(unix.SYS_STATX, uintptr(fd), uintptr(text), uintptr(flags), want, uintptr(stat), 0)
+		}
+		switch err {
+		case 0:
+			return nil
+		case unix.EINTR:
+			continue
+		}
+		return err
+	}
+}
+
+// enter makes the entry of the name that was looked at, with the content that is known of it, and
+// returns which entry of last it was found by.
+func (w *walker) enter(dirPath string, name []byte) (e entry, old int) {
+	st := &w.list.stat
+	nanoseconds := func(t unix.StatxTimestamp) int64 { return t.Sec*1e9 + int64(t.Nsec) }
+	e = entry{mode: uint32(st.Mode) & 0o7777, nlink: st.Nlink, uid: st.Uid, gid: st.Gid, size: int64(st.Size), dev: unix.Mkdev(st.Dev_major, st.Dev_minor), ino: st.Ino,
+		mtime: nanoseconds(st.Mtime), ctime: nanoseconds(st.Ctime)}
 	switch st.Mode & unix.S_IFMT {
 	case unix.S_IFREG:
 		e.kind = file
@@ -156,184 +197,254 @@ func (w *walker) enter(p string, st *unix.Stat_t) entry {
 		e.kind, e.why = other, Device
 	}
 	e.racy = e.ctime >= w.racy && e.kind == file
-	if old := w.known(p); old != nil && old.sameStat(&e) {
-		if old.kind == link {
-			e.target = old.target
+	e.path, old = w.known(dirPath, name)
+	if old < 0 {
+		return e, old
+	}
+	if was := &w.last.entries[old]; was.sameStat(&e) {
+		if was.kind == link {
+			e.target = was.target
 		}
-		if old.known && !old.racy {
-			e.known, e.pack, e.off, e.sum = true, old.pack, old.off, old.sum
+		if was.known && !was.racy {
+			e.known, e.pack, e.off, e.sum = true, was.pack, was.off, was.sum
 			e.racy = false
 		}
 	}
-	return e
+	return e, old
 }
 
-// known is what the last manifest has under a path; paths come in order.
-func (w *walker) known(p string) *entry {
+// known is the path of a name, and which entry of the last manifest has it, -1 for none. Names come in order.
+func (w *walker) known(dirPath string, name []byte) (p string, old int) {
+	if w.last != nil && w.at < len(w.last.entries) {
+		p = w.last.entries[w.at].path
+		if n := len(dirPath); n > 0 && len(p) == n+1+len(name) && p[n] == '/' && p[n+1:] == string(name) && p[:n] == dirPath {
+			w.at++
+			return p, w.at - 1
+		}
+	}
+	p = string(name)
+	if dirPath != "" {
+		p = dirPath + "/" + p
+	}
 	if w.last == nil {
-		return nil
+		return p, -1
 	}
-	list := w.last.entries
-	if w.at < 0 { // the first one of a part
-		w.at, _ = slices.BinarySearchFunc(list, p, func(e entry, p string) int { return compare(e.path, p) })
+	n, found := slices.BinarySearchFunc(w.last.entries[w.at:], p, func(e entry, p string) int { return compare(e.path, p) })
+	if w.at += n; !found {
+		return p, -1
 	}
-	for w.at < len(list) {
-		c := compare(list[w.at].path, p)
-		if c == 0 {
-			return &list[w.at]
-		}
-		if c > 0 {
-			return nil
-		}
-		w.at++
-	}
-	return nil
+	w.at++
+	return w.last.entries[w.at-1].path, w.at - 1
 }
 
-// dir appends everything below an open directory; rel is its path below its root.
-func (w *walker) dir(fd int, p, rel string, depth int) error {
-	names, err := w.names(fd)
-	if err != nil {
+// add notes an entry; old is the one of last that it was found by.
+func (w *walker) add(e *entry, old int) {
+	if old >= 0 && *e == w.last.entries[old] && !e.racy && (e.kind != file || e.known || e.why != Covered) {
+		w.keep(old, old+1)
+		return
+	}
+	n := len(w.fresh)
+	w.fresh = append(w.fresh, *e)
+	w.extend(stretch{from: n, to: n + 1, fresh: true})
+}
+
+// keep notes that entries of last are as they were.
+func (w *walker) keep(from, to int) { w.extend(stretch{from: from, to: to}) }
+
+func (w *walker) extend(s stretch) {
+	if n := len(w.found); n > 0 && w.found[n-1].part == nil && w.found[n-1].fresh == s.fresh && w.found[n-1].to == s.from {
+		w.found[n-1].to = s.to
+		return
+	}
+	w.found = append(w.found, s)
+}
+
+// dir notes everything below an open directory; p is its path.
+func (w *walker) dir(fd int, p string, depth int) error {
+	first, from := len(w.list.names), len(w.list.text)
+	defer func() { w.list.names, w.list.text = w.list.names[:first], w.list.text[:from] }()
+	if err := w.names(fd); err != nil {
 		return err
 	}
-	for _, name := range names {
-		var st unix.Stat_t
-		if err := unix.Fstatat(fd, name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+	if n := len(w.list.names) - first; w.shared.entries.Add(int64(n)) > int64(w.place.Limits.Entries) {
+		return errTooMany
+	}
+	for i := first; i < len(w.list.names); i++ {
+		at := w.list.names[i]
+		if err := w.look(fd, at, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 			if err == unix.ENOENT {
-				continue // gone since the names were read
+				w.shared.entries.Add(-1) // gone since the names were read
+				continue
 			}
 			return err
 		}
-		if w.shared.entries.Add(1) > int64(w.place.Limits.Entries) {
-			return errTooMany
-		}
-		sub := name
-		if rel != "" {
-			sub = rel + "/" + name
-		}
-		e := w.enter(p+"/"+name, &st)
+		e, old := w.enter(p, w.list.text[at.from:at.to])
 		if w.place.skip != nil && slices.Contains(w.place.skip, e.path) {
 			w.shared.entries.Add(-1)
 			continue
 		}
+		_, rel, _ := strings.Cut(e.path, "/")
+		name := e.path[len(p)+1:]
 		switch {
-		case w.excluded(sub, name):
+		case w.excluded(rel, name):
 			e.why = Excluded
 		case e.kind == link && e.target == "":
+			var err error
 			if e.target, err = readlink(fd, name); err != nil {
 				e.why = Unreadable
 			}
-		case e.kind == dir && uint64(st.Dev) != w.dev:
+		case e.kind == dir && e.dev != w.dev:
 			e.why = OtherFilesystem
 		case e.kind == dir && depth >= maxDepth:
 			e.why = Unreadable
-		case e.kind == dir && w.place.Recreatable != nil && strings.HasPrefix(e.path, "0/") && w.recreatable(sub):
+		case e.kind == dir && w.place.Recreatable != nil && strings.HasPrefix(e.path, "0/") && w.recreatable(rel):
 			e.why = Recreatable
 		}
 		if e.kind != dir || e.why != Covered {
-			w.out = append(w.out, e)
+			w.add(&e, old)
 			continue
 		}
-		if w.objects(&e) {
+		if w.objects(&e, old) {
 			continue
 		}
-		at := len(w.out)
-		w.out = append(w.out, e)
-		if err := w.below(fd, name, e.path, sub, depth, &st); err != nil {
-			if err == errTooMany || err == unix.EMFILE || err == unix.ENFILE {
-				return err
-			}
-			if err == unix.ENOENT || err == unix.ENOTDIR || err == unix.ELOOP {
-				for len(w.parts) > 0 && w.parts[len(w.parts)-1].at >= at {
-					<-w.parts[len(w.parts)-1].done
-					w.parts = w.parts[:len(w.parts)-1]
-				}
-				w.out = w.out[:at] // replaced meanwhile
-				continue
-			}
-			w.out[at].why = Unreadable
+		if err := w.below(fd, name, &e, old, depth); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// below opens and walks a directory in another.
-func (w *walker) below(fd int, name, p, rel string, depth int, st *unix.Stat_t) error {
+// below notes a directory and everything in it.
+func (w *walker) below(fd int, name string, e *entry, old, depth int) error {
+	in, err := w.open(fd, name, e)
+	if err == nil && !w.unlock {
+		select {
+		case list := <-w.shared.free:
+			w.apart(in, e, old, depth+1, list)
+			return nil
+		default:
+		}
+	}
+	found, fresh, before := len(w.found), len(w.fresh), stretch{}
+	if found > 0 {
+		before = w.found[found-1]
+	}
+	w.add(e, old)
+	if err == nil {
+		err = w.dir(in, e.path, depth+1)
+		unix.Close(in)
+	}
+	switch err {
+	case nil:
+	case errTooMany, unix.EMFILE, unix.ENFILE:
+		return err
+	case unix.ENOENT, unix.ENOTDIR, unix.ELOOP: // replaced meanwhile
+		for _, s := range w.found[found:] {
+			s.part.wait()
+		}
+		if w.found, w.fresh = w.found[:found], w.fresh[:fresh]; found > 0 {
+			w.found[found-1] = before
+		}
+	default:
+		w.failed = append(w.failed, e.path)
+	}
+	return nil
+}
+
+// open opens a directory in another.
+func (w *walker) open(fd int, name string, e *entry) (int, error) {
 	open := func() (int, error) {
 		return again(func() (int, error) {
 			return unix.Openat2(fd, name, &unix.OpenHow{Flags: look | unix.O_DIRECTORY, Resolve: stay})
 		})
 	}
 	in, err := open()
-	readable := err == nil && (st.Mode&0o500 == 0o500 || w.place.UID == 0)
-	if w.unlock && !readable && (err == nil || err == unix.EACCES) && int(st.Uid) == w.place.UID && unix.Fchmodat(fd, name, uint32(st.Mode)&0o7777|0o700, 0) == nil {
+	readable := err == nil && (e.mode&0o500 == 0o500 || w.place.UID == 0)
+	if w.unlock && !readable && (err == nil || err == unix.EACCES) && int(e.uid) == w.place.UID && unix.Fchmodat(fd, name, e.mode|0o700, 0) == nil {
 		if err == nil {
 			unix.Close(in)
 		}
-		w.locked = append(w.locked, lockedDir{p, uint32(st.Mode) & 0o7777})
+		w.locked = append(w.locked, lockedDir{e.path, e.mode})
 		in, err = open()
 	}
-	if err != nil {
-		return err
-	}
-	if !w.unlock {
-		select {
-		case dents := <-w.shared.free:
-			w.apart(in, p, rel, depth+1, dents)
-			return nil
-		default:
-		}
-	}
-	defer unix.Close(in)
-	return w.dir(in, p, rel, depth+1)
+	return in, err
 }
 
-// apart has another walker look at an open directory, the entry of which was the last one.
-func (w *walker) apart(in int, p, rel string, depth int, dents []byte) {
-	sub := &walker{place: w.place, last: w.last, at: -1, racy: w.racy, dents: dents, dev: w.dev, shared: w.shared}
-	done := make(chan error, 1)
-	w.parts = append(w.parts, part{len(w.out) - 1, sub, done})
+// apart has another walker look at an open directory and note it.
+func (w *walker) apart(in int, e *entry, old, depth int, list *listing) {
+	sub := &walker{place: w.place, last: w.last, at: w.at, racy: w.racy, list: list, dev: w.dev, shared: w.shared}
+	sub.add(e, old)
+	p := &part{w: sub, done: make(chan struct{})}
+	w.found = append(w.found, stretch{part: p})
+	at := e.path
 	go func() {
-		err := sub.dir(in, p, rel, depth)
+		defer close(p.done)
+		err := sub.dir(in, at, depth)
 		unix.Close(in)
-		w.shared.free <- dents
-		if partErr := sub.join(); err == nil || partErr == errTooMany {
-			err = partErr
+		p.err = sub.wait()
+		switch err {
+		case nil:
+		case errTooMany, unix.EMFILE, unix.ENFILE:
+			p.err = err
+		case unix.ENOENT, unix.ENOTDIR, unix.ELOOP:
+			sub.found = nil // replaced meanwhile
+		default:
+			sub.failed = append(sub.failed, at)
 		}
-		done <- err
 	}()
 }
 
-// join puts what the parts found behind the entries of their directories.
-func (w *walker) join() (err error) {
-	if len(w.parts) == 0 {
-		return nil
-	}
-	size := len(w.out)
-	failed := make([]error, len(w.parts))
-	for i, p := range w.parts {
-		failed[i] = <-p.done
-		size += len(p.w.out)
-	}
-	out := make([]entry, 0, size)
-	from := 0
-	for i, p := range w.parts {
-		out = append(out, w.out[from:p.at+1]...)
-		from = p.at + 1
-		switch failed[i] {
-		case errTooMany, unix.EMFILE, unix.ENFILE:
-			err = failed[i]
-			out = append(out, p.w.out...)
-		case nil:
-			out = append(out, p.w.out...)
-		case unix.ENOENT, unix.ENOTDIR, unix.ELOOP:
-			out = out[:len(out)-1] // replaced meanwhile
-		default:
-			out[len(out)-1].why = Unreadable
+// wait lets others use what this walker needed, and waits for its parts.
+func (w *walker) wait() (err error) {
+	w.shared.free <- w.list
+	for _, s := range w.found {
+		if partErr := s.part.wait(); err == nil {
+			err = partErr
 		}
 	}
-	w.out, w.parts = append(out, w.out[from:]...), nil
 	return err
+}
+
+func (p *part) wait() error {
+	if p == nil {
+		return nil
+	}
+	<-p.done
+	return p.err
+}
+
+// collect fills in the entries of a state: those of last itself, if all are as they were.
+func (w *walker) collect(m *manifest) {
+	all, count, whole := []([]entry){}, 0, w.last != nil
+	var failed []string
+	var visit func(w *walker)
+	visit = func(w *walker) {
+		failed = append(failed, w.failed...)
+		for _, s := range w.found {
+			switch {
+			case s.part != nil:
+				visit(s.part.w)
+				continue
+			case s.fresh:
+				all, whole = append(all, w.fresh[s.from:s.to]), false
+			default:
+				all, whole = append(all, w.last.entries[s.from:s.to]), whole && s.from == count
+			}
+			count += s.to - s.from
+		}
+	}
+	visit(w)
+	if whole && count == len(w.last.entries) && len(failed) == 0 {
+		m.entries = w.last.entries
+		return
+	}
+	m.entries = make([]entry, 0, count)
+	for _, list := range all {
+		m.entries = append(m.entries, list...)
+	}
+	for _, p := range failed {
+		m.find(p).why = Unreadable
+	}
 }
 
 func (w *walker) recreatable(rel string) bool {
@@ -345,51 +456,58 @@ func (w *walker) recreatable(rel string) bool {
 // objects takes over what the last manifest has of a directory of git's objects that is
 // as it was: files there are named by their content and never change. An undo looks at each,
 // as what it repairs may have changed them after all.
-func (w *walker) objects(e *entry) bool {
+func (w *walker) objects(e *entry, old int) bool {
 	parent, name := path.Split(e.path)
-	if !strings.HasSuffix(parent, "/objects/") || len(name) != 2 && name != "pack" || w.last == nil || w.unlock || e.ctime >= w.racy {
+	if !strings.HasSuffix(parent, "/objects/") || len(name) != 2 && name != "pack" || old < 0 || w.unlock || e.ctime >= w.racy {
 		return false
 	}
-	old := w.known(e.path)
-	if old == nil || !old.sameStat(e) || old.ctime >= w.last.Time.Add(-tick).UnixNano() {
+	was := &w.last.entries[old]
+	if !was.sameStat(e) || was.ctime >= w.last.Time.Add(-tick).UnixNano() {
 		return false
 	}
-	list, i := w.last.entries, w.at
-	for i++; i < len(list) && strings.HasPrefix(list[i].path, e.path+"/"); i++ {
+	list, i := w.last.entries, old
+	for i++; i < len(list) && len(list[i].path) > len(e.path) && list[i].path[len(e.path)] == '/' && strings.HasPrefix(list[i].path, e.path); i++ {
 		if o := &list[i]; o.kind != file || o.why != Covered || !o.known {
 			return false
 		}
 	}
-	w.out = append(w.out, *e)
-	w.out = append(w.out, list[w.at+1:i]...)
-	w.shared.entries.Add(int64(i - w.at - 1))
+	w.add(e, old)
+	w.keep(old+1, i)
+	w.shared.entries.Add(int64(i - old - 1))
 	w.at = i
 	return true
 }
 
-// names lists a directory in order.
-func (w *walker) names(fd int) ([]string, error) {
-	var names []string
+// names lists a directory in order, behind the names of those that it lies in.
+func (w *walker) names(fd int) error {
+	l := w.list
+	if l.dents == nil {
+		l.dents = make([]byte, 32<<10)
+	}
+	first := len(l.names)
 	for {
-		n, err := unix.Getdents(fd, w.dents)
+		n, err := unix.Getdents(fd, l.dents)
 		if err == unix.EINTR {
 			continue
 		}
 		if err != nil || n <= 0 {
-			slices.Sort(names)
-			return names, err
+			slices.SortFunc(l.names[first:], func(a, b span) int { return bytes.Compare(l.text[a.from:a.to], l.text[b.from:b.to]) })
+			return err
 		}
-		for rest := w.dents[:n]; len(rest) > 0; {
+		for rest := l.dents[:n]; len(rest) > 0; {
 			d := (*unix.Dirent)(unsafe.Pointer(&rest[0]))
-			raw := rest[unsafe.Offsetof(d.Name):d.Reclen]
+			name := rest[unsafe.Offsetof(d.Name):d.Reclen]
+			name = name[:bytes.IndexByte(name, 0)]
 			rest = rest[d.Reclen:]
-			name := unix.ByteSliceToString(raw)
-			if name != "." && name != ".." {
-				names = append(names, name)
+			if string(name) == "." || string(name) == ".." {
+				continue
 			}
+			from := len(l.text)
+			l.text = append(append(l.text, name...), 0)
+			l.names = append(l.names, span{from, from + len(name)})
 		}
-		if len(names) > w.place.Limits.Entries {
-			return nil, errTooMany
+		if len(l.names)-first > w.place.Limits.Entries {
+			return errTooMany
 		}
 	}
 }
