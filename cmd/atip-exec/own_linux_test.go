@@ -54,7 +54,7 @@ cat orphan
 exec -a gh "$1" pr list </dev/null
 `,
 		"raw.py": `import array, os, socket, sys
-fd = int(os.environ["ATIP_EXEC_STANDS"][3:])
+fd = int(os.environ["ATIP_EXEC_STANDS"][3:].split("/")[0])
 s = socket.socket(fileno=fd)
 def ask(fds, msg=b'{"kind":"own"}', answer=True):
     a, b = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
