@@ -36,7 +36,7 @@ type broker struct {
 	owned   int           // own steps in all
 	places  chan struct{} // of own steps at work
 	expects int           // own steps of the text that were not asked for yet
-	ready   chan *worker // one that waits for the next of them
+	ready   chan *worker  // one that waits for the next of them
 	running map[*helper]bool
 	ended   sync.WaitGroup
 }

@@ -131,6 +131,7 @@ var arrows = map[string][]string{
 	"scripts/startbench":          {},
 	"scripts/startbench/goexec":   {},
 	"scripts/startbench/composed": {"sandbox"},
+	"scripts/startbench/ownfloor": {},
 	"scripts/readers":             {"internal/caller", "internal/corpus", "internal/plan"},
 	"scripts/reportlook":          {"internal/audit"},
 	"scripts/rulegen":             {"filter"},
