@@ -53,8 +53,12 @@ sleep 1
 cat orphan
 exec -a gh "$1" pr list </dev/null
 `,
+		"flood.sh": `#!/bin/bash
+for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do ( exec -a gh "$1" pr list ) </dev/null & done
+wait
+`,
 		"raw.py": `import array, os, socket, sys
-fd = int(os.environ["ATIP_EXEC_STANDS"][3:])
+fd = int(os.environ["ATIP_EXEC_STANDS"][3:].split("/")[0])
 s = socket.socket(fileno=fd)
 def ask(fds, msg=b'{"kind":"own"}', answer=True):
     a, b = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -351,11 +355,49 @@ func ended(t *testing.T, words string) {
 	}
 }
 
-// TestManyOwnSteps: many at a time.
+// TestManyOwnSteps: more than may run at a time wait in turn, while code of the project asks for places of its own.
 func TestManyOwnSteps(t *testing.T) {
 	w := ownWorld(t)
-	status, out, stderr := w.run(nil, "-c", "for i in 1 2 3 4 5 6 7 8 9 10; do gh pr view $i </dev/null & done; wait; ./test.py >/dev/null")
-	if status != 0 || strings.Count(out, shown) != 10 {
+	var asks strings.Builder
+	const many = 40
+	for i := range many {
+		fmt.Fprintf(&asks, "gh pr view %d </dev/null & ", i+20)
+	}
+	status, out, stderr := w.run(nil, "-c", "./flood.sh "+filepath.Join(bin, "atip-exec")+" & "+asks.String()+"wait; ./test.py >/dev/null")
+	if status != 0 || strings.Count(out, shown) != many || strings.Count(out, "gh pr list token= in=") != 20 {
 		t.Errorf("%d %q %s", status, out, stderr)
+	}
+}
+
+// TestOwnStepNested: strings in strings. What the outer shell starts itself is an own step wherever it stands; what an
+// inner shell starts is not, and asks: the inner shell does not know the stand-in.
+func TestOwnStepNested(t *testing.T) {
+	w := ownWorld(t)
+	for _, row := range []struct{ cmd, want string }{
+		{"(gh pr list); ./test.py", "gh pr list " + shown + "|token=|no file|no host"},
+		{"(true && (gh pr list)) && ./test.py", "gh pr list " + shown + "|token=|no file|no host"},
+		{"{ gh pr list; } | cat; ./test.py", "gh pr list " + shown + "|token=|no file|no host"},
+		{"(gh pr list | cat) | (cat; gh pr view 3); ./test.py", "gh pr list " + shown + "|gh pr view 3 " + shown + "|token=|no file|no host"},
+		{"sh -c './test.py'; gh pr list", "token=|no file|no host|gh pr list " + shown},
+		{"bash -c 'sh -c ./test.py' && gh pr list", "token=|no file|no host|gh pr list " + shown},
+		{"if gh pr view 5; then :; else (./test.py); fi", "gh pr view 5 " + shown + "|token=|no file|no host"},
+	} {
+		status, out, stderr := w.run(nil, "-c", row.cmd)
+		lines, want := strings.Split(strings.TrimSuffix(out, "\n"), "\n"), strings.Split(row.want, "|")
+		ok := status == 0 && len(lines) == len(want)
+		for i := range min(len(lines), len(want)) {
+			ok = ok && strings.HasPrefix(lines[i], want[i])
+		}
+		if !ok {
+			t.Errorf("%s: %d %q %s", row.cmd, status, out, stderr)
+		}
+	}
+	for _, cmd := range []string{
+		`sh -c 'sh -c "gh pr list"; ./test.py'`, `bash -c 'gh pr list' && ./test.py`, `(bash -c 'gh pr list'); ./test.py`, `sh -c 'gh pr list' | cat; ./test.py`,
+		`sh -c 'gh pr list; ./test.py'`, `sh -c "(gh pr list) | cat && ./test.py"`, `timeout 20 sh -c 'gh pr list'; ./test.py`,
+	} {
+		if status, out, stderr := w.run(nil, "-c", cmd); status != 77 || out != "" {
+			t.Errorf("%s: %d %q %s", cmd, status, out, stderr)
+		}
 	}
 }

@@ -34,6 +34,11 @@ func init() { authority.Version = Version }
 
 // Main is atip-exec. It returns the exit status.
 func Main(argv []string) (status int) {
+	var behalf *nest.Process
+	var f *fault.Fault
+	if len(argv) > 0 && argv[0] == nest.ProcessName {
+		behalf, f = nest.Accept() // it gets its descriptors with its order
+	}
 	c := NewConsole()
 	defer func() {
 		if r := recover(); r != nil {
@@ -42,13 +47,13 @@ func Main(argv []string) (status int) {
 	}()
 	if len(argv) > 0 {
 		if argv[0] == nest.ProcessName {
-			return c.onBehalf()
+			return c.onBehalf(behalf, f)
+		}
+		if f, ok := nest.StoodIn(); ok {
+			return c.Fail(f)
 		}
 		if name, ok := isShellName(argv[0]); ok {
 			return c.asShell(name, argv[1:])
-		}
-		if nest.StandsIn(os.Getenv) && filepath.Base(argv[0]) != "atip-exec" {
-			return c.standIn()
 		}
 		argv = argv[1:]
 	}
@@ -619,27 +624,14 @@ func obeyed(r rune) bool {
 	return unicode.IsControl(r) && r != '\n' && r != '\t' || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069
 }
 
-// standIn is the process of a command that a run of its own does.
-func (c *Console) standIn() int {
-	a, f := nest.StandIn(os.Getenv)
-	if f == nil && a.Error != nil {
-		f = a.Error
-		f.Exit = a.ExitCode
-	}
-	if f == nil && a.Kept() {
-		f = become(a.Path)
-	}
+// onBehalf runs a command for a run inside of another. What went wrong goes to the one
+// who asked, which prints it.
+func (c *Console) onBehalf(process *nest.Process, f *fault.Fault) int {
 	if f != nil {
 		return c.Fail(f)
 	}
-	return a.ExitCode
-}
-
-// onBehalf runs a command for a run inside of another. What went wrong goes to the one
-// who asked, which prints it.
-func (c *Console) onBehalf() int {
 	c.Out, c.Err = unbroken(c.Out), unbroken(c.Err)
-	if f := run.Behalf(caller.Here(), run.Output{Stdout: c.Out, Stderr: c.Err, Warn: c.Warn, Note: c.noteLine}); f != nil {
+	if f := run.Behalf(process, caller.Here(), run.Output{Stdout: c.Out, Stderr: c.Err, Warn: c.Warn, Note: c.noteLine}); f != nil {
 		return c.Fail(f)
 	}
 	return 0

@@ -8,6 +8,8 @@ import (
 	"runtime"
 	"sync"
 	"time"
+
+	"github.com/atip-dev/atip-exec/internal/signals"
 )
 
 // lateAfter is how long a child runs before the signals that can wait are taken over.
@@ -29,7 +31,7 @@ type Signals struct {
 // WatchSignals takes over the signals that can end a run before it starts.
 func WatchSignals() *Signals {
 	s := &Signals{ch: make(chan os.Signal, 16), Ended: make(chan struct{})}
-	s.notify(Endings())
+	s.notify(signals.Endings())
 	go s.loop()
 	return s
 }
@@ -52,7 +54,7 @@ func (s *Signals) loop() {
 	for sig := range s.ch {
 		s.mu.Lock()
 		forward, closed := s.forward, s.closed
-		if forward == nil && ends(sig) {
+		if forward == nil && signals.Ends(sig) {
 			if s.early == nil {
 				close(s.Ended)
 			}
@@ -62,7 +64,7 @@ func (s *Signals) loop() {
 		switch {
 		case forward != nil:
 			forward(sig)
-		case closed && ends(sig):
+		case closed && signals.Ends(sig):
 			signal.Reset(sig)
 			raise(sig)
 		}
@@ -90,7 +92,7 @@ func (s *Signals) Started() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if !s.closed {
-			s.notify(Forwarded())
+			s.notify(signals.Forwarded())
 		}
 	})
 }

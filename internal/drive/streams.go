@@ -12,6 +12,7 @@ import (
 
 	"github.com/atip-dev/atip-exec/filter"
 	"github.com/atip-dev/atip-exec/internal/proxy"
+	"github.com/atip-dev/atip-exec/internal/signals"
 	"github.com/atip-dev/atip-exec/internal/tty"
 	"github.com/atip-dev/atip-exec/sandbox"
 )
@@ -211,16 +212,16 @@ func (t *Terminal) Stopped(pid int, sig syscall.Signal) error {
 // caller's shell sees its job stop. It returns false where the signal did not concern the job.
 func (t *Terminal) Forward(sig os.Signal, child interface{ Signal(os.Signal) error }) (job bool) {
 	switch {
-	case Stops(sig) && t.Loan != nil:
+	case signals.Stops(sig) && t.Loan != nil:
 		// The child stops, and what follows is the business of stopped.
 		child.Signal(sig)
-	case Stops(sig):
+	case signals.Stops(sig):
 		if t.Pair != nil {
 			t.Pair.Pause()
 		}
 		child.Signal(stopSignal())
-		StopSelf()
-	case Continues(sig):
+		signals.StopSelf()
+	case signals.Continues(sig):
 		if t.Pair != nil {
 			t.Pair.Resume()
 		}

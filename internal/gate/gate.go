@@ -36,10 +36,12 @@ type Start struct {
 	Zone Zone     // of the calling process
 	Path string   // what would be executed, absolute inside the root of the process
 	Cwd  string   // of the process, inside its root
-	File *os.File // what Path names below that root, a path descriptor; closed when Decide returns
+	File *os.File // what Path names below that root, a path descriptor; for Decide only
 	ID   FileID   // of File
 	Argv []string
 	Env  []string
+
+	leader int // number of the calling process, PID may be that of a thread
 }
 
 // FileID tells a file and its content from others, as far as fstat(2) does.

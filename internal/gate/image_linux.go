@@ -2,7 +2,6 @@ package gate
 
 import (
 	"bytes"
-	"os"
 	"strconv"
 	"strings"
 
@@ -23,18 +22,26 @@ const (
 	maxScript = 5
 )
 
-// expect works out the image of a start, through the "#!" lines of scripts.
-func expect(n named, argv, env []string, root int) (image, unix.Errno) {
+// image is that of a file that is no script.
+func (n named) image(argv, env []string) image {
 	if len(argv) == 0 {
 		argv = []string{""} // since Linux 5.18
 	}
+	return image{dev: n.id.Dev, ino: n.id.Ino, argv: argv, env: env}
+}
+
+// expect works out the image of a start, through the "#!" lines of scripts.
+func expect(n named, argv, env []string, root int) (image, unix.Errno) {
 	for depth := 0; ; depth++ {
-		interpreter, arg, script := scriptLine(n.file)
+		interpreter, arg, script := scriptLine(n.fd)
 		if depth > 0 {
-			n.file.Close()
+			unix.Close(n.fd)
 		}
 		if !script {
-			return image{dev: n.id.Dev, ino: n.id.Ino, argv: argv, env: env}, 0
+			return n.image(argv, env), 0
+		}
+		if len(argv) == 0 {
+			argv = []string{""}
 		}
 		if depth == maxScript {
 			return image{}, unix.ELOOP
@@ -60,10 +67,10 @@ func expect(n named, argv, env []string, root int) (image, unix.Errno) {
 
 // scriptLine reads the first line of a script as the kernel does. A file that may be executed and
 // not read counts as none: a script of this kind cannot be read by its interpreter either.
-func scriptLine(f *os.File) (interpreter, arg string, script bool) {
+func scriptLine(path int) (interpreter, arg string, script bool) {
 	var buf [lineSize]byte
 	n := 0
-	if fd, err := unix.Open("/proc/self/fd/"+strconv.Itoa(int(f.Fd())), unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK|unix.O_NOCTTY, 0); err == nil {
+	if fd, err := unix.Open("/proc/self/fd/"+strconv.Itoa(path), unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK|unix.O_NOCTTY, 0); err == nil {
 		n, _ = unix.Pread(fd, buf[:], 0)
 		unix.Close(fd)
 	}

@@ -2,6 +2,7 @@ package gate
 
 import (
 	"errors"
+	"sync"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -65,29 +66,102 @@ func (l Listener) ioctl(request uintptr, arg unsafe.Pointer) unix.Errno {
 // Serve hands each notification to handle, one after the other, until no process is left
 // under the filter. It does not close the listener: handlers may still answer.
 func (l Listener) Serve(handle func(*Notification)) {
-	for n := new(Notification); l.receive(n); n = new(Notification) {
-		handle(n)
+	for {
+		n := new(Notification)
+		switch got, ended := l.take(n, -1); {
+		case ended:
+			return
+		case got:
+			handle(n)
+		}
 	}
 }
 
-// receive waits for the next notification. It is false once no process is left. Two must not wait
-// at once: the one that comes second would not hear of the end.
-func (l Listener) receive(n *Notification) bool {
-	poll := [...]unix.PollFd{{Fd: int32(l), Events: unix.POLLIN}}
+// take receives a notification if one comes within wait milliseconds, -1 for any time. It has ended
+// once no process is left. Two must not wait at once: the one that comes second would not hear of
+// the end.
+func (l Listener) take(n *Notification, wait int) (got, ended bool) {
 	for {
-		if _, err := unix.Poll(poll[:], -1); err != nil && !errors.Is(err, unix.EINTR) {
+		poll := [...]unix.PollFd{{Fd: int32(l), Events: unix.POLLIN}}
+		_, err := unix.Poll(poll[:], wait)
+		switch {
+		case err != nil && !errors.Is(err, unix.EINTR):
+			return false, true
+		case poll[0].Revents&unix.POLLIN != 0:
+			*n = Notification{}
+			if l.ioctl(unix.SECCOMP_IOCTL_NOTIF_RECV, unsafe.Pointer(n)) == 0 {
+				return true, false
+			} // ENOENT: the caller was killed meanwhile
+		case poll[0].Revents != 0:
+			return false, true
+		case err == nil && wait == 0:
+			return false, false
+		}
+	}
+}
+
+// queue is a listener for which several threads wait. The kernel wakes one of them with each
+// notification, the one that slept last; a lock that they hand on would wake a second one with each, which
+// costs more than the answer.
+type queue struct {
+	Listener
+	taking sync.Mutex
+	epoll  int
+	over   int // readable at the end
+}
+
+func (l Listener) queue() (*queue, error) {
+	epoll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err != nil {
+		return nil, err
+	}
+	over, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
+	if err == nil {
+		if err = unix.EpollCtl(epoll, unix.EPOLL_CTL_ADD, over, &unix.EpollEvent{Events: unix.EPOLLIN}); err == nil {
+			err = unix.EpollCtl(epoll, unix.EPOLL_CTL_ADD, int(l), edge())
+		}
+	}
+	q := &queue{Listener: l, epoll: epoll, over: over}
+	if err != nil {
+		q.close()
+		return nil, err
+	}
+	return q, nil
+}
+
+func edge() *unix.EpollEvent { return &unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLET} }
+
+// next waits for a notification. It is false once no process is left.
+func (q *queue) next(n *Notification) bool {
+	for {
+		q.taking.Lock()
+		got, ended := q.take(n, 0)
+		if got {
+			poll := [...]unix.PollFd{{Fd: int32(q.Listener), Events: unix.POLLIN}}
+			if k, _ := unix.Poll(poll[:], 0); k > 0 {
+				// What came together woke one thread only, and this one is busy from now on.
+				_ = unix.EpollCtl(q.epoll, unix.EPOLL_CTL_MOD, int(q.Listener), edge())
+			}
+		}
+		q.taking.Unlock()
+		switch {
+		case got:
+			return true
+		case ended:
+			_, _ = unix.Write(q.over, []byte{1, 0, 0, 0, 0, 0, 0, 0})
 			return false
 		}
-		if poll[0].Revents&unix.POLLIN == 0 {
-			if poll[0].Revents&(unix.POLLHUP|unix.POLLERR|unix.POLLNVAL) != 0 {
-				return false
-			}
-			continue
+		if _, err := unix.EpollWait(q.epoll, make([]unix.EpollEvent, 1), -1); err != nil && !errors.Is(err, unix.EINTR) {
+			return false
 		}
-		*n = Notification{}
-		if l.ioctl(unix.SECCOMP_IOCTL_NOTIF_RECV, unsafe.Pointer(n)) == 0 {
-			return true
-		} // ENOENT: the caller was killed meanwhile
+	}
+}
+
+func (q *queue) close() {
+	for _, fd := range [...]int{q.epoll, q.over, int(q.Listener)} {
+		if fd >= 0 {
+			unix.Close(fd)
+		}
 	}
 }
 

@@ -18,13 +18,9 @@ type process struct {
 	since  uint64 // start time in clock ticks
 }
 
-// statOf reads /proc/PID/stat. For a thread it has the parent of the whole process, but
-// the start time of the thread, so the leader is asked.
-func statOf(tid int) (process, bool) {
-	leader, ok := leaderOf(tid)
-	if !ok {
-		return process{}, false
-	}
+// statOf reads /proc/PID/stat of a process. For a thread it would have the parent of the whole
+// process, but the start time of the thread.
+func statOf(leader int) (process, bool) {
 	var buf [1024]byte
 	line := readSmall("/proc/"+strconv.Itoa(leader)+"/stat", buf[:])
 	// The name in parentheses may hold anything; the last one ends it.
@@ -94,30 +90,36 @@ type zoned struct {
 // maxForebears bounds a walk towards the first process of a run.
 const maxForebears = 256
 
-// zone is that of the nearest known ancestor of tid.
-func (z *zones) zone(tid int) Zone {
+// zone is that of the nearest known ancestor of tid. It also returns the number of its process, 0 if
+// that is gone.
+func (z *zones) zone(tid int) (Zone, int) {
+	leader, ok := leaderOf(tid)
+	pid := leader
 	for range maxForebears {
-		p, ok := statOf(tid)
-		if !ok || p.pid <= 1 {
+		if !ok || pid <= 1 {
 			break
 		}
-		if known, ok := z.of[p.pid]; ok && known.since == p.since {
-			return known.zone
+		var p process
+		if p, ok = statOf(pid); ok {
+			if known, ok := z.of[p.pid]; ok && known.since == p.since {
+				return known.zone, leader
+			}
+			pid = p.parent
 		}
-		tid = p.parent
 	}
 	if z.code {
-		return Code
+		return Code, leader
 	}
-	return Typed
+	return Typed, leader
 }
 
 // maxZones bounds the table; entries of processes that have ended go first.
 const maxZones = 4096
 
 func (z *zones) set(tid int, zone Zone) {
-	p, ok := statOf(tid)
-	if !ok {
+	leader, ok := leaderOf(tid)
+	p, known := statOf(leader)
+	if !ok || !known {
 		return
 	}
 	if z.of == nil {
@@ -138,9 +140,9 @@ func (z *zones) set(tid int, zone Zone) {
 
 // named is a file that an execve names.
 type named struct {
-	path string   // absolute, inside the root of the process
-	text string   // how the kernel would call it towards the interpreter of a script
-	file *os.File // a path descriptor
+	path string // absolute, inside the root of the process
+	text string // how the kernel would call it towards the interpreter of a script
+	fd   int    // a path descriptor
 	id   FileID
 }
 
@@ -218,7 +220,7 @@ func regular(fd int, path, text string) (named, unix.Errno) {
 		return named{}, unix.EACCES
 	}
 	id := FileID{uint64(st.Dev), st.Ino, st.Size, unix.TimespecToNsec(st.Mtim), unix.TimespecToNsec(st.Ctim)}
-	return named{path, text, os.NewFile(uintptr(fd), path), id}, 0
+	return named{path, text, fd, id}, 0
 }
 
 func readLink(path string) (string, error) {

@@ -3,6 +3,7 @@ package gate
 import (
 	"errors"
 	"fmt"
+	"os"
 	"runtime"
 	"strconv"
 	"sync"
@@ -31,16 +32,23 @@ type Gate struct {
 	mu        sync.Mutex
 	zones     zones
 	followers map[int]chan Stop
-	begun     bool // the first program has started
-	count     int  // starts that went on
+	programs  map[FileID]bool // files that are no scripts
+	begun     bool            // the first program has started
+	count     int             // starts that went on
 	ended     chan struct{}
 }
 
 // Serve answers for the listener until no process is left under its filter, then closes
 // it. Ended tells.
 func Serve(l Listener, c Config) *Gate {
-	g := &Gate{listener: l, c: c, reaped: c.Reaped, followers: map[int]chan Stop{}, ended: make(chan struct{})}
-	var turn, other sync.Mutex // who receives; who handles what is no start
+	g := &Gate{listener: l, c: c, reaped: c.Reaped, followers: map[int]chan Stop{}, programs: map[FileID]bool{}, ended: make(chan struct{})}
+	q, err := l.queue()
+	if err != nil { // without a listener each start fails
+		unix.Close(int(l))
+		close(g.ended)
+		return g
+	}
+	var other sync.Mutex // who handles what is no start
 	var work sync.WaitGroup
 	for range atOnce {
 		work.Go(func() {
@@ -51,11 +59,8 @@ func Serve(l Listener, c Config) *Gate {
 			m := &memory{} // the words of one start after the other
 			for {
 				n := &Notification{}
-				turn.Lock()
-				more := l.receive(n)
-				turn.Unlock()
 				switch {
-				case !more:
+				case !q.next(n):
 					return
 				case n.Call.Nr == unix.SYS_EXECVE || n.Call.Nr == unix.SYS_EXECVEAT:
 					g.handle(n, m)
@@ -71,7 +76,7 @@ func Serve(l Listener, c Config) *Gate {
 	}
 	go func() {
 		work.Wait()
-		unix.Close(int(l))
+		q.close()
 		close(g.ended)
 	}()
 	return g
@@ -125,8 +130,14 @@ func (g *Gate) start(n *Notification, m *memory) {
 		g.listener.Answer(Refuse(n, errno))
 		return
 	}
-	defer file.file.Close()
-	defer unix.Close(root)
+	defer func() {
+		if s.File != nil {
+			s.File.Close()
+		} else {
+			unix.Close(file.fd)
+		}
+		unix.Close(root)
+	}()
 	var verdict Verdict
 	var err error
 	known := false
@@ -134,6 +145,7 @@ func (g *Gate) start(n *Notification, m *memory) {
 		verdict, known = g.c.Known(s)
 	}
 	if !known {
+		s.File = os.NewFile(uintptr(file.fd), file.path)
 		verdict, err = g.decide(s)
 	}
 	switch {
@@ -150,7 +162,7 @@ func (g *Gate) start(n *Notification, m *memory) {
 	}
 	want := image{dev: s.ID.Dev, ino: s.ID.Ino, fileOnly: true}
 	if verdict.Words {
-		if want, errno = expect(file, s.Argv, s.Env, root); errno != 0 {
+		if want, errno = g.expect(file, s, root); errno != 0 {
 			answered = true
 			g.listener.Answer(Refuse(n, errno))
 			return
@@ -171,10 +183,32 @@ func (g *Gate) start(n *Notification, m *memory) {
 		g.listener.Answer(Continue(n))
 		return
 	}
-	if err := g.verified(n, want); err != nil && !errors.Is(err, unix.ESRCH) && !errors.Is(err, unix.ECHILD) {
+	if err := g.verified(n, s.leader, want); err != nil && !errors.Is(err, unix.ESRCH) && !errors.Is(err, unix.ECHILD) {
 		g.refused(s, err)
 	}
 }
+
+// expect works out the image of a start. That a file is no script is remembered: if it becomes one
+// without a new time, what starts is another image and is ended.
+func (g *Gate) expect(n named, s Start, root int) (image, unix.Errno) {
+	g.mu.Lock()
+	program := g.programs[s.ID]
+	g.mu.Unlock()
+	if program {
+		return n.image(s.Argv, s.Env), 0
+	}
+	want, errno := expect(n, s.Argv, s.Env, root)
+	if errno == 0 && want.dev == s.ID.Dev && want.ino == s.ID.Ino {
+		g.mu.Lock()
+		if len(g.programs) < maxPrograms {
+			g.programs[s.ID] = true
+		}
+		g.mu.Unlock()
+	}
+	return want, errno
+}
+
+const maxPrograms = 4096
 
 // read takes the words of a call from the memory of the process.
 func (g *Gate) read(n *Notification, m *memory) (Start, named, int, unix.Errno) {
@@ -207,16 +241,16 @@ func (g *Gate) read(n *Notification, m *memory) (Start, named, int, unix.Errno) 
 		unix.Close(root)
 		return Start{}, named{}, -1, errno
 	}
-	s.Path, s.File, s.ID = file.path, file.file, file.id
+	s.Path, s.ID = file.path, file.id
 	if s.Cwd, err = readLink("/proc/" + strconv.Itoa(tid) + "/cwd"); err != nil {
 		s.Cwd = "" // a directory that was removed
 	}
 	g.mu.Lock()
-	s.Zone = g.zones.zone(tid)
+	s.Zone, s.leader = g.zones.zone(tid)
 	g.mu.Unlock()
 	// What was read belongs to this call only if its caller still waits.
 	if !g.listener.Valid(n) {
-		file.file.Close()
+		unix.Close(file.fd)
 		unix.Close(root)
 		return Start{}, named{}, -1, unix.EACCES
 	}

@@ -28,10 +28,9 @@ const cldTrapped = 4
 // instruction: CONTINUE makes the kernel read the words once more, and another thread may
 // change them between (seccomp_unotify(2)). A program that differs is killed. No tracer
 // remains, so that debuggers inside work.
-func (g *Gate) verified(n *Notification, want image) error {
+func (g *Gate) verified(n *Notification, leader int, want image) error {
 	tid := int(n.PID) // traced by this thread, which is locked
-	leader, ok := leaderOf(tid)
-	if !ok {
+	if leader == 0 {
 		return unix.ESRCH
 	}
 	stops, done := g.follow(tid, leader)

@@ -4,15 +4,14 @@ import (
 	"encoding/json"
 	"os"
 	"runtime"
-	"slices"
 	"strconv"
 	"sync"
 	"syscall"
 	"time"
 
-	"github.com/atip-dev/atip-exec/internal/drive"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/internal/signals"
 )
 
 // What the runs inside one run may ask for.
@@ -29,23 +28,35 @@ const (
 // one child only, whose signals and end are those of the process; and what plans there
 // cannot take this run with it.
 type broker struct {
-	mu       sync.Mutex
-	closed   bool
-	total    int
-	own      []OwnRun
-	owned    int // stand-ins in all
-	standing int // at work
-	running  map[*helper]bool
-	ended    sync.WaitGroup
+	mu      sync.Mutex
+	closed  bool
+	total   int
+	asked   int // questions at work
+	own     []OwnRun
+	owned   int           // own steps in all
+	places  chan struct{} // of own steps at work
+	expects int           // own steps of the text that were not asked for yet
+	ready   chan *worker  // one that waits for the next of them
+	running map[*helper]bool
+	ended   sync.WaitGroup
 }
 
-// helper is one such process.
+// helper is one command that such a process carries out.
 type helper struct {
 	grace time.Duration
-	stops bool // it is stopped and continued as well
+	stops bool          // it is stopped and continued as well
+	gone  chan struct{} // closed if its caller gave up before there was a process, nil if nobody asks
 	mu    sync.Mutex
 	proc  *os.Process
+	early int  // the signal by which its caller gave up
 	over  bool // its result is here: it is signalled no more
+}
+
+// worker is such a process, which dies with the thread that started it, and so with this run.
+type worker struct {
+	*os.Process
+	control *os.File
+	over    chan struct{} // closed at its end
 }
 
 // question starts the answer to a message that came with descriptors: where to answer, and
@@ -80,25 +91,35 @@ func (l *Listener) question(raw []byte, files []*os.File, pid int) {
 	b := &l.broker
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.closed || b.total == maxAnswered || len(b.running) == maxAnsweredBy {
+	if b.closed || b.total == maxAnswered || b.asked == maxAnsweredBy {
 		refuse(fault.New(errcode.OutOfResources, "the parent run accepts no further requests"))
 		return
 	}
-	if b.running == nil {
-		b.running = map[*helper]bool{}
-	}
 	h := &helper{grace: l.host.Grace}
 	b.total++
+	b.asked++
 	b.running[h] = true
 	b.ended.Go(func() {
 		order := l.host.Order()
 		order.Question = q
-		l.host.help(h, order, files)
+		go h.watch(files[0])
+		sendNow(files[0], l.help(h, order, files))
 		drop()
 		b.mu.Lock()
+		b.asked--
 		delete(b.running, h)
 		b.mu.Unlock()
 	})
+}
+
+// add notes a command that is to be ended with the run; false if that has begun.
+func (b *broker) add(h *helper) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.closed {
+		b.running[h] = true
+	}
+	return !b.closed
 }
 
 // stop ends all that was asked for and does not wait.
@@ -111,69 +132,99 @@ func (b *broker) stop() {
 	}
 }
 
-// help starts the process, passes signals and the result on, and ends it when nobody
-// waits any longer. It returns the result.
-func (host *Host) help(h *helper, order Order, files []*os.File) (result []byte) {
-	// The process dies with the thread that started it, and so with this run.
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	reply := files[0]
-	lost := func(why string) []byte {
-		raw := Failed(fault.New(errcode.LostChild, why)).encode()
-		sendNow(reply, raw)
-		return raw
-	}
+// help has a process carry out an order, and ends it when nobody waits any longer. It returns
+// the result.
+func (l *Listener) help(h *helper, order Order, files []*os.File) (result []byte) {
+	lost := func(why string) []byte { return Failed(fault.New(errcode.LostChild, why)).encode() }
 	order.V = 1
 	raw, err := json.Marshal(order)
 	if err != nil || len(raw) > maxOrder {
 		return lost("the question does not fit into an order")
 	}
-	control, theirs, err := pair()
-	if err != nil {
-		return lost("no process can be started: " + err.Error())
+	var p *worker
+	select {
+	case p = <-l.broker.ready:
+		l.prepare()
+	default:
+		if p, err = l.host.begin(); err != nil {
+			return lost("no process can be started: " + err.Error())
+		}
 	}
-	defer control.Close()
-	proc, err := host.start(files[1:], theirs)
-	theirs.Close()
-	if err != nil {
-		return lost("no process can be started: " + err.Error())
+	defer close(p.over)
+	defer p.control.Close()
+	h.mu.Lock()
+	if h.proc = p.Process; h.early != 0 {
+		_ = p.Signal(syscall.Signal(h.early))
 	}
+	h.mu.Unlock()
+	result = make([]byte, maxAnswer)
+	n := 0
+	err = send(p.control, raw, files[1:]...)
 	for _, f := range files[1:] {
 		f.Close() // the command has them, and nobody else
 	}
-	h.mu.Lock()
-	h.proc = proc
-	h.mu.Unlock()
-	go h.watch(reply)
-	result = make([]byte, maxAnswer)
-	n := 0
-	if _, err = control.Write(raw); err == nil {
-		n, err = control.Read(result)
+	if err == nil {
+		n, err = p.control.Read(result)
 	}
 	if err == nil {
-		_, _ = control.Read(make([]byte, 1)) // it ends, and what it wrote is written
+		_, _ = p.control.Read(make([]byte, 1)) // it ends, and what it wrote is written
 	}
 	h.mu.Lock()
 	h.over = true
 	h.mu.Unlock()
-	_, _ = proc.Wait() // whoever reaps the orphans of this run may have been first
+	_, _ = p.Wait() // whoever reaps the orphans of this run may have been first
 	if err != nil || n == 0 {
 		return lost("the command was lost: its run ended without a result")
 	}
-	sendNow(reply, result[:n])
 	return result[:n]
 }
 
-// start starts our own program once more, unconfined as this process is, with the
-// descriptors of the command and of nothing else.
-func (host *Host) start(files []*os.File, control *os.File) (*os.Process, error) {
-	env := host.Environ
-	files = append(slices.Clone(files), control)
+// prepare starts the process of the next own step while the shell gets there: a start of this program takes
+// longer than all that is decided about a command. It is told nothing and does nothing before there is one.
+func (l *Listener) prepare() {
+	b := &l.broker
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed || b.expects == 0 {
+		return
+	}
+	b.expects--
+	b.ended.Go(func() {
+		if p, err := l.host.begin(); err == nil {
+			b.ready <- p
+		}
+	})
+}
+
+// begin starts our own program once more, unconfined as this process is, with the
+// descriptors of its order and of nothing else.
+func (host *Host) begin() (*worker, error) {
+	control, theirs, err := pair()
+	if err != nil {
+		return nil, err
+	}
+	defer theirs.Close()
+	env, files := host.Environ, []*os.File{nil, nil, nil, theirs}
 	if up := host.Up; up != nil && up.to != nil {
 		files = append(files, up.to)
 		env = append([]string{ParentVariable + "=fd:" + strconv.Itoa(controlFD+1)}, env...)
 	}
-	return os.StartProcess("/proc/self/exe", []string{ProcessName}, &os.ProcAttr{Env: env, Files: files, Sys: helperAttributes()})
+	p := &worker{control: control, over: make(chan struct{})}
+	started := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		var err error
+		p.Process, err = os.StartProcess("/proc/self/exe", []string{ProcessName}, &os.ProcAttr{Env: env, Files: files, Sys: helperAttributes()})
+		if started <- err; err == nil {
+			<-p.over
+		}
+	}()
+	if err = <-started; err != nil {
+		control.Close()
+		return nil, err
+	}
+	return p, nil
 }
 
 // watch passes the signals of the one who asked on, and its end.
@@ -189,8 +240,8 @@ func (h *helper) watch(reply *os.File) {
 		if json.Unmarshal(buf[:n], &a) != nil || a.Kind != "signal" {
 			continue
 		}
-		for _, sig := range append(drive.Endings(), drive.Forwarded()...) {
-			if drive.SignalNumber(sig) == a.Signal && (h.stops || !drive.Stops(sig)) {
+		for _, sig := range append(signals.Endings(), signals.Forwarded()...) {
+			if signals.Number(sig) == a.Signal && (h.stops || !signals.Stops(sig)) {
 				h.signal(sig)
 			}
 		}
@@ -200,8 +251,14 @@ func (h *helper) watch(reply *os.File) {
 func (h *helper) signal(sig os.Signal) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.proc != nil && !h.over {
+	switch {
+	case h.proc != nil && !h.over:
 		_ = h.proc.Signal(sig)
+	case h.proc == nil && h.early == 0 && signals.Ends(sig):
+		h.early = signals.Number(sig)
+		if h.gone != nil {
+			close(h.gone)
+		}
 	}
 }
 
@@ -209,8 +266,8 @@ func (h *helper) signal(sig os.Signal) {
 func (h *helper) end() {
 	h.signal(syscall.SIGTERM)
 	if h.stops {
-		for _, sig := range drive.Forwarded() {
-			if drive.Continues(sig) {
+		for _, sig := range signals.Forwarded() {
+			if signals.Continues(sig) {
 				h.signal(sig) // one that is stopped hears nothing else
 			}
 		}

@@ -20,6 +20,7 @@ type Host struct {
 	Typed  func(pid int) bool  // whether the shell itself started a process, nil for none
 	Stands func(Stand) Settled // what becomes of a stand-in, nil if there are none
 	Grace  time.Duration
+	Owns   int // own steps of the text: for that many a process is ready when they come
 
 	handshake time.Duration // how long a stand-in may take to say that it is still there, 0 for the usual
 }
@@ -45,13 +46,14 @@ func Listen() (l *Listener, child *os.File, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return &Listener{from: from, done: make(chan struct{})}, to, nil
+	return &Listener{from: from, done: make(chan struct{}), broker: broker{running: map[*helper]bool{}, places: make(chan struct{}, maxOwnBy), ready: make(chan *worker, 1)}}, to, nil
 }
 
 // Start hears them from now on, when all that an answer rests on is settled.
 func (l *Listener) Start(h Host) {
 	h.handshake = cmp.Or(h.handshake, usualHandshake)
-	l.host, l.heard = h, true
+	l.host, l.heard, l.broker.expects = h, true, h.Owns
+	l.prepare()
 	go l.read()
 }
 
@@ -126,4 +128,12 @@ func (l *Listener) Stop() { l.broker.stop() }
 func (l *Listener) End() {
 	l.broker.stop()
 	l.broker.ended.Wait()
+	select {
+	case p := <-l.broker.ready: // nothing came for it
+		_ = p.Kill()
+		_, _ = p.Wait()
+		p.control.Close()
+		close(p.over)
+	default:
+	}
 }

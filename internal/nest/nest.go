@@ -22,7 +22,6 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -30,9 +29,9 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/atip-dev/atip-exec/internal/drive"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/internal/standin"
 	"github.com/atip-dev/atip-exec/internal/status"
 	"github.com/atip-dev/atip-exec/policy"
 	"github.com/atip-dev/atip-exec/sandbox"
@@ -42,7 +41,6 @@ import (
 const (
 	ParentVariable   = "ATIP_EXEC_PARENT"   // fd:N, a socket to the run right outside
 	RunVariable      = "ATIP_EXEC_RUN"      // the id of the run right outside
-	StandVariable    = "ATIP_EXEC_STANDS"   // fd:N, the same socket, for stand-ins
 	WithheldVariable = "ATIP_EXEC_WITHHELD" // names of the credentials that its sandbox lacks, colons between
 )
 
@@ -177,7 +175,6 @@ type Order struct {
 type Outcome struct {
 	Kind     string        `json:"kind"` // keep, end; signal
 	Signal   int           `json:"signal,omitempty"`
-	Path     string        `json:"path,omitempty"` // of keep: what a stand-in becomes
 	ExitCode int           `json:"exitCode"`
 	Run      string        `json:"run,omitempty"`
 	Child    *status.Child `json:"child,omitempty"`
@@ -235,25 +232,25 @@ func filtered() bool {
 }
 
 // A stand-in is this program, started by the shell of a run under the name of a command that is a
-// run of its own (an own step). It hands that command on and becomes its proxy:
+// run of its own (an own step). It hands that command on and becomes its proxy (standin):
 //
 //	stand-in                            run
 //	own{}, reply, stdin, stdout, stderr ->
 //	                                 <- who
 //	here ->                             looks at the process that sent both, as the kernel names it:
 //	                                    words, directory, umask and environment are those of /proc
-//	                                 <- keep{path}: nothing of the kind was planned; it becomes that program
+//	                                 <- keep path: nothing of the kind was planned; it becomes that program
 //	signal{n} ->                        to the process that runs the command, stop and continue included
 //	(end of reply) ->                   ends it
-//	                                 <- end{exit_code, child, error}
+//	                                 <- exit status, or end{exit_code, child, error}
 //
 // Nothing that a stand-in says is believed, and anything in the sandbox may hold the socket. Which
 // process asks is known from the kernel, and whether the shell itself started it from the gate.
 
 // What stand-ins of one run may ask for.
 const (
-	maxOwn   = 1024 // in all
-	maxOwnBy = 32   // at a time: pipelines need theirs together
+	maxOwn   = 1024 // in all; what code asks for does not count
+	maxOwnBy = 32   // at work at a time, the rest waits: pipelines need theirs together
 )
 
 // Stand is what the kernel says of a stand-in.
@@ -288,72 +285,85 @@ type OwnRun struct {
 	Error string   `json:"error,omitempty"` // its code
 }
 
-// stand answers a stand-in.
+// stand answers a stand-in. One that the shell did not start waits for nothing and takes no place of
+// one that it did.
 func (l *Listener) stand(files []*os.File, pid int) {
 	drop := func() {
 		for _, f := range files {
 			f.Close()
 		}
 	}
-	refuse := func(f *fault.Fault) { sendNow(files[0], Failed(f).encode()) }
+	if l.host.Typed == nil || !l.host.Typed(pid) {
+		l.settle(files, standOf(pid))
+		drop()
+		return
+	}
 	b := &l.broker
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.closed || b.owned == maxOwn || b.standing == maxOwnBy {
-		refuse(fault.New(errcode.OutOfResources, "this run starts no further commands by themselves"))
+	if b.closed || b.owned == maxOwn {
+		sendNow(files[0], Failed(fault.New(errcode.OutOfResources, "this run starts no further commands by themselves")).encode())
 		drop()
 		return
 	}
 	b.owned++
-	b.standing++
 	b.ended.Go(func() {
 		defer drop()
-		defer func() {
-			b.mu.Lock()
-			b.standing--
-			b.mu.Unlock()
-		}()
 		s := l.host.proven(files[0], pid)
-		settled := l.host.Stands(s)
-		switch {
-		case settled.Keep != "":
-			sendNow(files[0], Outcome{Kind: "keep", Path: settled.Keep}.encode())
-			return
-		case settled.Own == nil:
-			if settled.Why == nil {
-				settled.Why = fault.New(errcode.CredentialWithheld, "nothing of the kind was planned to run by itself")
-			}
-			refuse(settled.Why)
-			return
-		case !connectable(files[1:]):
-			refuse(fault.New(errcode.CredentialWithheld, "a command that runs by itself accepts files, pipes and terminals only"))
-			return
+		if own := l.settle(files, s); own != nil {
+			l.carryOut(files, own, s)
 		}
-		h := &helper{grace: l.host.Grace, stops: true}
-		b.mu.Lock()
-		if b.closed {
-			b.mu.Unlock()
-			return
-		}
-		if b.running == nil {
-			b.running = map[*helper]bool{}
-		}
-		b.running[h] = true
-		b.mu.Unlock()
-		order := l.host.Order()
-		order.Own = settled.Own
-		raw := l.host.help(h, order, files)
-		var out Outcome
-		_ = json.Unmarshal(raw, &out)
-		r := OwnRun{Run: out.Run, Argv: s.Argv, Exit: out.ExitCode}
-		if out.Error != nil {
-			r.Error = out.Error.Code
-		}
-		b.mu.Lock()
-		delete(b.running, h)
-		b.own = append(b.own, r)
-		b.mu.Unlock()
 	})
+}
+
+// settle answers a stand-in at once unless it returns the own step that is to be carried out.
+func (l *Listener) settle(files []*os.File, s Stand) *Own {
+	settled := l.host.Stands(s)
+	switch {
+	case settled.Keep != "":
+		sendNow(files[0], []byte(standin.Keep+settled.Keep))
+		return nil
+	case settled.Own != nil && !connectable(files[1:]):
+		settled.Why = fault.New(errcode.CredentialWithheld, "a command that runs by itself accepts files, pipes and terminals only")
+	case settled.Own != nil:
+		return settled.Own
+	case settled.Why == nil:
+		settled.Why = fault.New(errcode.CredentialWithheld, "nothing of the kind was planned to run by itself")
+	}
+	sendNow(files[0], Failed(settled.Why).encode())
+	return nil
+}
+
+// carryOut runs an own step when there is a place for it. Its caller may give up before.
+func (l *Listener) carryOut(files []*os.File, own *Own, s Stand) {
+	b, h := &l.broker, &helper{grace: l.host.Grace, stops: true, gone: make(chan struct{})}
+	if !b.add(h) {
+		return
+	}
+	go h.watch(files[0])
+	out := Outcome{Kind: "end"}
+	select {
+	case b.places <- struct{}{}:
+		order := l.host.Order()
+		order.Own = own
+		raw := l.help(h, order, files)
+		<-b.places
+		if _ = json.Unmarshal(raw, &out); out.Error == nil {
+			raw = []byte(standin.Exit + strconv.Itoa(out.ExitCode))
+		}
+		sendNow(files[0], raw)
+	case <-h.gone:
+		out.ExitCode = 128 + h.early
+		sendNow(files[0], []byte(standin.Exit+strconv.Itoa(out.ExitCode)))
+	}
+	r := OwnRun{Run: out.Run, Argv: s.Argv, Exit: out.ExitCode}
+	if out.Error != nil {
+		r.Error = out.Error.Code
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.running, h)
+	b.own = append(b.own, r)
 }
 
 // OwnRuns are the own steps that ran.
@@ -363,80 +373,18 @@ func (l *Listener) OwnRuns() []OwnRun {
 	return l.broker.own
 }
 
-// StandsIn reports whether this process was started as a stand-in.
-func StandsIn(getenv func(string) string) bool { return getenv(StandVariable) != "" }
-
-// StandIn hands the command of this process on and waits for its end. An outcome that is kept leaves
-// the command to this process, which is to become the program at its path.
-func StandIn(getenv func(string) string) (Outcome, *fault.Fault) {
-	lost := func(why string) (Outcome, *fault.Fault) {
-		return Outcome{}, fault.New(errcode.LostChild, "the run of this command line cannot be reached: "+why).WithFix("start the command by itself", "")
+// StoodIn is how this process ends if it is a stand-in that could not end as its command did.
+func StoodIn() (f *fault.Fault, ok bool) {
+	answer, why, ok := standin.Asked()
+	if !ok {
+		return nil, false
 	}
-	text, _ := strings.CutPrefix(getenv(StandVariable), "fd:")
-	fd, err := strconv.Atoi(text)
-	if err != nil || fd <= 2 {
-		return lost("no descriptor leads to it")
+	var out Outcome
+	if why == "" && json.Unmarshal(answer, &out) == nil && out.Error != nil {
+		out.Error.Exit = out.ExitCode
+		return out.Error, true
 	}
-	to := inherited(fd)
-	if to == nil {
-		return lost("its descriptor was closed")
-	}
-	signals := make(chan os.Signal, 16)
-	for _, sig := range append(drive.Endings(), drive.Forwarded()...) {
-		if !signal.Ignored(sig) {
-			signal.Notify(signals, sig)
-		}
-	}
-	reply, theirs, err := pair()
-	if err != nil {
-		return lost(err.Error())
-	}
-	to.SetWriteDeadline(time.Now().Add(patience))
-	err = send(to, []byte(`{"kind":"own"}`), theirs, present(os.Stdin), present(os.Stdout), present(os.Stderr))
-	theirs.Close()
-	if err != nil {
-		return lost(err.Error())
-	}
-	go func() {
-		for sig := range signals {
-			sendNow(reply, Outcome{Kind: "signal", Signal: drive.SignalNumber(sig)}.encode())
-			if drive.Stops(sig) {
-				drive.StopSelf()
-			}
-		}
-	}()
-	buf := make([]byte, maxAnswer)
-	for {
-		var out Outcome
-		n, err := reply.Read(buf)
-		if err == nil {
-			err = json.Unmarshal(buf[:n], &out)
-		}
-		switch {
-		case err != nil:
-			return lost("it ended without an answer")
-		case out.Kind == "who":
-			sendNow(reply, []byte(`{"kind":"here"}`))
-		case out.Kind == "keep":
-			signal.Reset()
-			to.Close()
-			return out, nil
-		case out.Kind == "end":
-			return out, nil
-		}
-	}
-}
-
-// present is a descriptor, or an empty file where it is closed.
-func present(f *os.File) *os.File {
-	if _, err := f.Stat(); err == nil {
-		return f
-	}
-	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
-	if err != nil {
-		return f
-	}
-	return null
+	return fault.New(errcode.LostChild, "the run of this command line cannot be reached: "+why).WithFix("start the command by itself", ""), true
 }
 
 // Differs names a variable that a process does not have as it was handed to its shell, "" for none

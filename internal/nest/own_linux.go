@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/atip-dev/atip-exec/internal/standin"
 )
 
 // proven is what the kernel says of the process that sent a question over our socket, and sends
@@ -41,7 +43,7 @@ func answers(reply *os.File, pid int, within time.Duration) bool {
 	if conn.Control(func(fd uintptr) { serr = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_PASSCRED, 1) }) != nil || serr != nil {
 		return false
 	}
-	sendNow(reply, Outcome{Kind: "who"}.encode())
+	sendNow(reply, []byte(standin.Who))
 	reply.SetReadDeadline(time.Now().Add(within))
 	defer reply.SetReadDeadline(time.Time{})
 	n, files, from, err := receive(reply, make([]byte, 256), true)

@@ -3,6 +3,8 @@ package nest
 import (
 	"encoding/json"
 	"os"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -10,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/atip-dev/atip-exec/internal/errcode"
+	"github.com/atip-dev/atip-exec/internal/standin"
 )
 
 // standing is a run that has one own step, word, for a process that the shell started: this one, as it is
@@ -67,19 +70,30 @@ func answer(t *testing.T, reply *os.File, here bool) (Outcome, bool) {
 		if err != nil || n == 0 {
 			return out, false
 		}
-		if err := json.Unmarshal(buf[:n], &out); err != nil {
-			t.Error(err)
+		text := string(buf[:n])
+		switch status, ended := strings.CutPrefix(text, standin.Exit); {
+		case text == standin.Who && here:
+			sendNow(reply, []byte("here"))
+			continue
+		case text == standin.Who:
+			continue
+		case strings.HasPrefix(text, standin.Keep):
+			return Keep(), true
+		case ended:
+			out.Kind = "end"
+			if out.ExitCode, err = strconv.Atoi(status); err != nil {
+				t.Error(err)
+			}
+		default:
+			if err := json.Unmarshal(buf[:n], &out); err != nil {
+				t.Error(err)
+			}
 		}
-		if out.Kind != "who" {
-			return out, true
-		}
-		if here {
-			sendNow(reply, []byte(`{"kind":"here"}`))
-		}
+		return out, true
 	}
 }
 
-const own = `{"kind":"own"}`
+const own = standin.Question
 
 func null(t *testing.T) *os.File {
 	t.Helper()
@@ -97,7 +111,7 @@ func TestStandHangs(t *testing.T) {
 	_, to, last := standing(t, "copy", 400*time.Millisecond)
 	n := null(t)
 	var silent []*os.File
-	for range maxOwnBy - 1 {
+	for range 2 * maxOwnBy { // they have no place before they have answered
 		silent = append(silent, stand(t, to, own, n, n, n))
 	}
 	for _, raw := range []string{`{"kind":"ow`, `{}`, "", `null`, `[]`, "\x00", `{"kind":"own"}{"kind":"own"}`} {
@@ -107,7 +121,7 @@ func TestStandHangs(t *testing.T) {
 		to.SetWriteDeadline(time.Now().Add(patience))
 		to.Write([]byte(raw)) // without descriptors; no bytes at all are no end
 	}
-	if out, _ := answer(t, stand(t, to, own, n, n, n), true); out.Kind != "end" || out.Child == nil {
+	if out, _ := answer(t, stand(t, to, own, n, n, n), true); out.Kind != "end" || out.Error != nil {
 		t.Errorf("beside silent ones: %+v", out)
 	}
 	for _, reply := range silent {
@@ -120,7 +134,7 @@ func TestStandHangs(t *testing.T) {
 	}
 	// Another process cannot answer for the one that asked.
 	asked := stand(t, to, own, n, n, n)
-	other, err := os.StartProcess("/bin/sh", []string{"sh", "-c", `printf '{"kind":"here"}' >&3`}, &os.ProcAttr{Files: []*os.File{n, n, n, asked}})
+	other, err := os.StartProcess("/bin/sh", []string{"sh", "-c", `printf here >&3`}, &os.ProcAttr{Files: []*os.File{n, n, n, asked}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,8 +181,8 @@ func TestStandDescriptors(t *testing.T) {
 	}
 }
 
-// TestStandsAtOnce: what is more than the bound is refused with its reason, and taken again when there is room;
-// a flood of other messages keeps nobody from an answer.
+// TestStandsAtOnce: what is more than the bound waits for a place, in turn; who gives up or is told to end while it
+// waits starts nothing; a flood of other messages keeps nobody from an answer.
 func TestStandsAtOnce(t *testing.T) {
 	l, to, _ := standing(t, "wait", 0)
 	n := null(t)
@@ -186,51 +200,112 @@ func TestStandsAtOnce(t *testing.T) {
 			}
 		}
 	}()
-	var waiting, pipes []*os.File
-	for range maxOwnBy {
+	type one struct{ reply, says *os.File }
+	answered := make(chan Outcome, 2*maxOwnBy)
+	ask := func() one {
 		r, w, _ := os.Pipe()
-		defer r.Close()
-		waiting, pipes = append(waiting, stand(t, to, own, n, w, n)), append(pipes, r)
-		w.Close()
-	}
-	answered := make(chan Outcome, maxOwnBy)
-	for _, reply := range waiting {
+		t.Cleanup(func() { r.Close() })
+		defer w.Close()
+		o := one{stand(t, to, own, n, w, n), r}
 		go func() {
-			out, _ := answer(t, reply, true)
+			out, _ := answer(t, o.reply, true)
 			answered <- out
 		}()
+		return o
 	}
-	for _, r := range pipes {
-		r.SetReadDeadline(time.Now().Add(30 * time.Second))
-		if _, err := r.Read(make([]byte, 5)); err != nil {
-			t.Fatal(err)
+	begins := func(o one, within time.Duration) bool {
+		o.says.SetReadDeadline(time.Now().Add(within))
+		_, err := o.says.Read(make([]byte, 5))
+		return err == nil
+	}
+	var first []one
+	for range maxOwnBy {
+		first = append(first, ask())
+	}
+	for _, o := range first {
+		if !begins(o, 30*time.Second) {
+			t.Fatal("one of the first did not begin")
 		}
 	}
-	if out, _ := answer(t, stand(t, to, own, n, n, n), true); out.Error == nil || out.Error.Code != errcode.OutOfResources {
-		t.Errorf("one more: %+v", out)
-	}
-	// The caller goes without a word: its command ends, and another one has its place.
-	waiting[0].Close()
-	<-answered
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		reply := stand(t, to, own, n, n, n)
-		go answer(t, reply, true)
+	owned := func() int {
 		l.broker.mu.Lock()
-		owned := l.broker.owned
-		l.broker.mu.Unlock()
-		if owned > maxOwnBy {
-			break
+		defer l.broker.mu.Unlock()
+		return len(l.broker.running)
+	}
+	until := func(what string, ok func() bool) {
+		t.Helper()
+		for end := time.Now().Add(20 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatal(what)
+			}
 		}
-		if time.Now().After(end) {
-			t.Fatal("its place is not free")
-		}
+	}
+	var second []one
+	for i := range 3 {
+		second = append(second, ask())
+		until("it does not wait", func() bool { return owned() == maxOwnBy+i+1 })
+	}
+	if begins(second[0], 50*time.Millisecond) || begins(second[1], time.Millisecond) {
+		t.Error("more than the bound began")
+	}
+	// The first that waits is told to end: it never begins.
+	sendNow(second[0].reply, Outcome{Kind: "signal", Signal: 15}.encode())
+	if out := <-answered; out.ExitCode != 128+15 || begins(second[0], time.Second) {
+		t.Errorf("ended while it waited: %+v", out)
+	}
+	// The next one goes without a word.
+	second[1].reply.Close()
+	<-answered
+	until("it waits for good", func() bool { return owned() == maxOwnBy+1 })
+	if begins(second[1], time.Second) {
+		t.Error("began for nobody")
+	}
+	// One of the first goes: its command ends, and the last one has its place.
+	first[0].reply.Close()
+	<-answered
+	if !begins(second[2], 20*time.Second) {
+		t.Error("its place is not free")
 	}
 	close(stop)
 	<-flooded
 	l.Stop()
-	for range maxOwnBy - 1 {
+	for range maxOwnBy {
 		if out := <-answered; out.ExitCode != 128+15 {
 			t.Errorf("%+v", out)
 		}
+	}
+}
+
+// TestStandsOfCode: who was not started by the shell is answered at once and takes nothing away.
+func TestStandsOfCode(t *testing.T) {
+	l, to, err := Listen()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var typed atomic.Bool
+	l.Start(Host{Grace: time.Second, Order: func() Order { return Order{Run: "outer"} }, Typed: func(int) bool { return typed.Load() }, Owns: 3,
+		Stands: func(s Stand) Settled {
+			if !s.Typed {
+				return Settled{Keep: "/kept"}
+			}
+			return Settled{Own: &Own{Argv: WordsOf([]string{"copy"}), Cwd: "/"}}
+		}})
+	defer l.Close()
+	defer to.Close()
+	defer l.End()
+	n := null(t)
+	for range maxOwn + 10 {
+		if out, _ := answer(t, stand(t, to, own, n, n, n), false); out.Kind != "keep" {
+			t.Fatalf("%+v", out)
+		}
+	}
+	typed.Store(true)
+	for range 2 {
+		if out, _ := answer(t, stand(t, to, own, n, n, n), true); out.Kind != "end" || out.Error != nil || out.ExitCode != 0 {
+			t.Errorf("%+v", out)
+		}
+	}
+	if runs := l.OwnRuns(); len(runs) != 2 || runs[0].Run != "outer" {
+		t.Errorf("%+v", runs)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/atip-dev/atip-exec/internal/audit"
-	"github.com/atip-dev/atip-exec/internal/drive"
+	"github.com/atip-dev/atip-exec/internal/signals"
 )
 
 // Parent is the way of a run to its parent run. It takes the place of the audit log there.
@@ -113,7 +113,7 @@ func (p *Parent) Ask(q Question, stdin, stdout, stderr *os.File) (*Asked, error)
 
 // Signal passes a signal on to the command.
 func (a *Asked) Signal(sig os.Signal) {
-	sendNow(a.reply, Outcome{Kind: "signal", Signal: drive.SignalNumber(sig)}.encode())
+	sendNow(a.reply, Outcome{Kind: "signal", Signal: signals.Number(sig)}.encode())
 }
 
 // Wait returns the answer of the parent run.

@@ -30,8 +30,8 @@ func Accept() (*Process, *fault.Fault) {
 	}
 	p := &Process{control: control}
 	buf := make([]byte, maxOrder)
-	n, err := control.Read(buf)
-	if err != nil || json.Unmarshal(buf[:n], &p.Order) != nil || p.Order.V != 1 {
+	n, files, _, err := receive(control, buf, true)
+	if err != nil || json.Unmarshal(buf[:n], &p.Order) != nil || p.Order.V != 1 || connect(files) != nil {
 		control.Close()
 		return nil, fault.New(errcode.Internal, "internal error: an order that cannot be read")
 	}

@@ -1,6 +1,7 @@
 package nest
 
 import (
+	"cmp"
 	"os"
 	"syscall"
 
@@ -143,6 +144,26 @@ func receive(from *os.File, buf []byte, wait bool) (n int, files []*os.File, pid
 		}
 	}
 	return n, files, pid, nil
+}
+
+// connect makes descriptors that were passed those of this process.
+func connect(files []*os.File) error {
+	if len(files) != 3 {
+		return unix.EBADF
+	}
+	for i, to := range [...]**os.File{&os.Stdin, &os.Stdout, &os.Stderr} {
+		f := files[i]
+		conn, err := f.SyscallConn()
+		if err != nil {
+			return err
+		}
+		if cerr := conn.Control(func(fd uintptr) { err = unix.Dup3(int(fd), i, 0) }); err != nil || cerr != nil {
+			return cmp.Or(err, cerr)
+		}
+		f.Close()
+		*to = os.NewFile(uintptr(i), (*to).Name()) // which looks once whether a descriptor is one that blocks
+	}
+	return nil
 }
 
 // helperAttributes keep a helper off our terminal and let it die with us.

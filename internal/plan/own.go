@@ -6,9 +6,9 @@ import (
 	"strings"
 
 	"github.com/atip-dev/atip-exec/atip"
-	"github.com/atip-dev/atip-exec/internal/nest"
 	"github.com/atip-dev/atip-exec/internal/quote"
 	"github.com/atip-dev/atip-exec/internal/shell"
+	"github.com/atip-dev/atip-exec/internal/standin"
 	"github.com/atip-dev/atip-exec/internal/step"
 	"github.com/atip-dev/atip-exec/policy"
 	"github.com/atip-dev/atip-exec/sandbox"
@@ -231,12 +231,8 @@ func (p *Plan) StartedArgv() []string {
 		return p.Argv
 	}
 	var b strings.Builder
-	var names []string
-	for _, o := range p.Own {
-		if name := o.Argv[0]; !slices.Contains(names, name) {
-			names = append(names, name)
-			b.WriteString("hash -p " + quote.Literal(p.Machine.Self) + " " + quote.Literal(name) + "; ")
-		}
+	for _, name := range p.ownNames() {
+		b.WriteString("hash -p " + quote.Literal(p.Machine.Self) + " " + quote.Literal(name) + "; ")
 	}
 	argv := slices.Clone(p.Argv)
 	text := p.Reading.Text
@@ -247,7 +243,22 @@ func (p *Plan) StartedArgv() []string {
 // standVariables tell stand-ins which descriptor leads to this run. Nothing is believed because of
 // them.
 func (p *Plan) standVariables(set map[string]string, fd int) {
-	if len(p.Own) > 0 {
-		set[nest.StandVariable] = "fd:" + strconv.Itoa(fd)
+	if len(p.Own) == 0 {
+		return
 	}
+	text := "fd:" + strconv.Itoa(fd)
+	for _, name := range p.ownNames() {
+		text += "/" + name
+	}
+	set[standin.Variable] = text
+}
+
+// ownNames are the names by which the text calls its own steps.
+func (p *Plan) ownNames() (names []string) {
+	for _, o := range p.Own {
+		if !slices.Contains(names, o.Argv[0]) {
+			names = append(names, o.Argv[0])
+		}
+	}
+	return names
 }

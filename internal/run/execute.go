@@ -28,6 +28,7 @@ import (
 	"github.com/atip-dev/atip-exec/internal/priming"
 	"github.com/atip-dev/atip-exec/internal/quote"
 	"github.com/atip-dev/atip-exec/internal/record"
+	"github.com/atip-dev/atip-exec/internal/signals"
 	"github.com/atip-dev/atip-exec/internal/staging"
 	"github.com/atip-dev/atip-exec/internal/starts"
 	"github.com/atip-dev/atip-exec/internal/status"
@@ -153,7 +154,7 @@ func (x *execution) cancelledMeanwhile() error {
 
 func cancelled(sig os.Signal) error {
 	f := fault.New(errcode.Cancelled, "cancelled by "+sig.String()+" before the command was started")
-	f.Exit = 128 + drive.SignalNumber(sig)
+	f.Exit = 128 + signals.Number(sig)
 	return f
 }
 
@@ -387,7 +388,7 @@ func (x *execution) finish() error {
 	count := 0
 	interrupted := make(chan struct{}, 1)
 	early := x.signals.To(func(sig os.Signal) {
-		if drive.Interrupts(sig) {
+		if signals.Interrupts(sig) {
 			if count++; count == 3 {
 				select {
 				case interrupted <- struct{}{}:

@@ -50,7 +50,7 @@ func (x *execution) listen() {
 	up, _ := x.log.(*nest.Parent)
 	host := nest.Host{Up: up, Withheld: x.plan.Policies.Credentials() == policy.CredentialsWithheld, Order: x.order, Environ: x.plan.Machine.Environ, Grace: plan.DefaultGrace, Nests: x.plan.Nests()}
 	if len(x.plan.Own) > 0 {
-		host.Typed, host.Stands = x.starts.Typed, x.stands
+		host.Typed, host.Stands, host.Owns = x.starts.Typed, x.stands, len(x.plan.Own)
 	}
 	x.inner.Start(host)
 }
@@ -103,11 +103,7 @@ func (x *execution) recordInner() {
 // Behalf is what main does under nest.ProcessName. It plans the question as a command of its
 // own, in the environment, the directory and under the policies of the parent run, and
 // runs it in a sandbox of its own.
-func Behalf(m caller.Machine, out Output) *fault.Fault {
-	process, f := nest.Accept()
-	if f != nil {
-		return f
-	}
+func Behalf(process *nest.Process, m caller.Machine, out Output) *fault.Fault {
 	return process.Answer(answerInside(&process.Order, m, out))
 }
 

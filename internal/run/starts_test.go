@@ -28,6 +28,7 @@ var starters = map[string]string{
 	"internal/cli/tools/tryout.go":       "files that init and shim have written, for their self-tests",
 	"internal/mcp/job.go":                "atip-exec, which judges a call",
 	"internal/priming/priming.go":        "atip-exec, which judges the question",
+	"internal/standin/standin_linux.go":  "the command in whose place the shell started this program, confined as it is",
 	"internal/nest/broker.go":            "this program again, with an environment that the parent run made",
 	"internal/scan/probe.go":             "this program again, with an environment of its own",
 	"trust/distro/rpm.go":                "rpm of the system",
