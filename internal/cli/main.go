@@ -289,12 +289,6 @@ func HandOver(program string, args []string) error {
 	return fault.New(errcode.NoCompanion, sibling+": "+err.Error()).WithFix("install `"+program+"` beside `atip-exec`", "go install github.com/atip-dev/atip-exec/cmd/...")
 }
 
-// become makes this process the program at a path, with the words and the environment that it has.
-func become(path string) *fault.Fault {
-	err := replaceProcess(path, os.Args, os.Environ())
-	return fault.New(errcode.NotExecutable, path+": "+err.Error())
-}
-
 // typedValue finds the value of a flag in words that could not be parsed, so that
 // a usage error still reaches the place the caller asked for.
 func typedValue(args []string, names ...string) string {
