@@ -290,7 +290,7 @@ func linkBelow(s *scan, n *nameInfo) (c candidate, ok bool) {
 	if n.option(s.v) || n.class != classStrong && n.class != classWeak && n.class != classKey || s.line < 0 {
 		return c, false
 	}
-	if s.at() == ' ' && !s.lit(" <==") || unlikely(s.v[n.start:n.end]) {
+	if s.at() == ' ' && !s.lit(" <==") || !titled(s.v[n.start:n.end]) && unlikely(s.v[n.start:n.end]) {
 		return c, false
 	}
 	left := bytes.TrimSpace(s.v[s.line:n.start])
@@ -307,12 +307,48 @@ func linkBelow(s *scan, n *nameInfo) (c candidate, ok bool) {
 		if s.p-from < 3 || s.space() != 1 || !s.more() || s.short {
 			return c, false
 		}
+		c.list = s.bullet()
+	} else if s.v[s.p] == '$' && len(left) == 0 { // the length that Redis sends before a value
+		s.p++
+		s.word(8)
+		if s.space() != 1 {
+			return c, false
+		}
+	}
+	if s.short || !s.more() {
+		return c, false
 	}
 	if s.v[s.p] == '\'' || s.v[s.p] == '"' {
 		return s.literal(c)
 	}
 	c.at, c.doubt = s.p, lone
 	return c, true
+}
+
+// titled reports a name of whole words: API_KEY, SecretKey.
+func titled(name []byte) bool {
+	for _, c := range name {
+		if !isAlpha(c) && c != '_' && c != '-' && c != ' ' {
+			return false
+		}
+	}
+	return len(name) < 24
+}
+
+// bullet skips what stands in front of an item of a list: (1), 1., -, *.
+func (s *scan) bullet() bool {
+	from := s.p
+	if s.v[s.p] == '-' || s.v[s.p] == '*' {
+		s.p++
+	} else if s.lit("("); !s.word(2) || !s.lit(")") && (s.short || !s.lit(".")) {
+		s.p = from
+		return false
+	}
+	if !s.lit(" ") {
+		s.p = from
+		return false
+	}
+	return true
 }
 
 // headsLine reports what may stand in front of a name on a line of its own.
@@ -344,27 +380,101 @@ func linkAnswer(s *scan, n *nameInfo) (c candidate, ok bool) {
 	if !s.lit("\n") || !s.more() {
 		return c, false
 	}
-	if bytes.Contains(line, []byte("git ")) || bytes.Contains(line, []byte("sum ")) {
+	if bytes.Contains(line, []byte("git ")) && !bytes.Contains(line, []byte(" config ")) || bytes.Contains(line, []byte("sum ")) {
 		return c, false // which print digests
+	}
+	if s.v[s.p] == '\n' { // some leave a line empty
+		if s.p++; !s.more() {
+			return c, false
+		}
+	}
+	s.echoes()
+	if s.short || !s.more() {
+		return c, false
+	}
+	if s.quoted() {
+		return s.literal(c)
 	}
 	c.at, c.doubt = s.p, lone
 	return c, s.v[s.p] > ' '
 }
 
-// isPrompt reports a prompt of a shell at the beginning of a line: $, #, >, anna@web:~$ and what
-// set -x prints.
+// echoes skips what interpreters and debuggers print in front of a value: => of Ruby, Out[1]: of
+// Python, $1 = of gdb, [1] of R, (String) $R0 = of lldb.
+func (s *scan) echoes() {
+	from := s.p
+	switch s.v[s.p] {
+	case '=':
+		if s.lit("=> ") || s.short {
+			return
+		}
+	case 'O', '$', '[', '(':
+		for s.more() && s.p-from < 24 && s.v[s.p] > ' ' {
+			s.p++
+		}
+		if s.short {
+			return
+		}
+		switch last := s.v[s.p-1]; {
+		case s.v[from] == '(' && s.lit(" $"), s.v[from] == '$': // a name of the result
+			s.word(8)
+			if s.lit(" = ") || s.short {
+				return
+			}
+		case last == ']' && isDigit(s.v[s.p-2]), last == ':':
+			if s.lit(" ") || s.short {
+				return
+			}
+		}
+	default:
+		return
+	}
+	s.p = from
+}
+
+// isPrompt reports a prompt at the beginning of a line: of shells ($, #, >, anna@web:~$), of
+// interpreters and clients (>>>, iex(1)>, mysql>, shop=#), of debuggers ((gdb)), and what set -x
+// prints.
 func isPrompt(line []byte) bool {
-	k := bytes.IndexByte(line[:min(len(line), maxName)], ' ')
+	line = line[:min(len(line), maxName)]
+	k := bytes.IndexByte(line, ' ')
 	if k <= 0 {
 		return false
 	}
-	switch line[k-1] {
+	word := line[:k]
+	switch word[k-1] {
 	case '$', '%', '>', '+':
-		return k == 1 || line[k-1] != '%' && (bytes.IndexByte(line[:k], '@') > 0 || bytes.IndexByte(line[:k], ':') > 0) || line[k-1] == '+'
+		return k == 1 || word[k-1] == '+' || word[k-1] != '%' && (bytes.IndexByte(word, '@') > 0 || bytes.IndexByte(word, ':') > 0 || promptWord(word[:k-1]))
 	case '#':
-		return k > 1 && bytes.IndexByte(line[:k], '@') > 0
+		return k > 1 && (bytes.IndexByte(word, '@') > 0 || word[k-2] == '=')
+	case ')':
+		return word[0] == '(' && k < 10 && letters(word[1:k-1])
+	case '~', '/': // anna@web ~ $, / #
+		return k+2 < len(line) && strings.IndexByte("$#>%", line[k+1]) >= 0 && line[k+2] == ' ' || bytes.Contains(line, []byte(" \xe2\x9d\xaf "))
+	case 0xaf, 0x9c, 0xbb: // ❯ ➜ λ
+		return k == 3 && word[0] == 0xe2 || k == 2 && word[0] == 0xce
 	}
-	return false
+	switch {
+	case word[0] == '[': // [anna@web ~]$
+		end := bytes.IndexByte(line, ']')
+		return end > 0 && bytes.IndexByte(word, '@') > 0 && end+2 < len(line) && (line[end+1] == '$' || line[end+1] == '#') && line[end+2] == ' '
+	case string(word) == "PS": // PS C:\>
+		return bytes.Contains(line, []byte("> "))
+	case string(word) == "In": // In [1]:
+		return k+1 < len(line) && line[k+1] == '[' && bytes.Contains(line, []byte("]: "))
+	}
+	return word[0] == '~' && bytes.Contains(line, []byte(" \xe2\x9d\xaf ")) // ~/app ❯
+}
+
+// promptWord reports what stands before the sign of a prompt: a name, perhaps with a number in
+// brackets, or more signs.
+func promptWord(word []byte) bool {
+	for _, c := range word {
+		if !isAlnum(c) && strings.IndexByte("-._()>", c) < 0 {
+			return false
+		}
+	}
+	return word[0] == '>' || isLower(word[0]) && len(word) < 24
 }
 
 // linkComment reads the setting below a comment that names it.

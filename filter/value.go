@@ -234,7 +234,7 @@ func (e *engine) judgeItem(c *candidate, eof bool) verdict {
 		s.word(2)
 		s.lit(" = ")
 	}
-	dash := !comma && lines == 1 && s.v[s.p-1] == ' ' && s.lit("- ")
+	dash := !comma && lines == 1 && (s.v[s.p-1] == ' ' && s.lit("- ") || c.doubt == lone && s.more() && s.bullet())
 	quoted := s.quoted()
 	if s.short || !s.more() {
 		return undecided(eof, true)
