@@ -29,6 +29,7 @@ const (
 	formBefore              // a field in front of the one that holds the name
 	formCells               // the further cells of a row
 	formBytes               // numbers of a byte each
+	formTags                // the cells of a table in HTML, tag by tag
 )
 
 // doubt is how much a value must look like a secret because of the way in which it is
@@ -102,11 +103,12 @@ var links = [...]struct {
 	{linkNextLine, anOpening | anOption},                       // name:⏎  value, name = <<EOF⏎value
 	{linkBelow, aBreak | anArrow},                              // name⏎value, ==> name <==⏎value
 	{linkCell, aBracket | aMark | aColon},                      // <td>name</td><td>value
+	{linkTags, aBracket},                                       // a column below <th>name</th>
 	{linkCall, aQuote | aMark},                                 // find("name").fill("value")
-	{linkParent, anOpening},                                    // names:⏎  - key: value
+	{linkParent, anOpening | aGap},                             // names:⏎  - key: value
 	{linkAttributes, aTag},                                     // <name attribute="x">value
 	{linkSession, aSession},                                    // PASS value
-	{linkPair, aMark},                                          // {name, "value"}
+	{linkPair, aMark | aGap},                                   // {name, "value"}
 	{linkRemark, aRemark | aMark},                              // name (remark): value, name....."value"
 	{linkNear, aBlank | aQuote | aMark},                        // name … value
 	{linkVendor, aVendor},                                      // vendor secret key value
@@ -630,7 +632,7 @@ var operators = [...]struct {
 	text string
 	kind operatorKind
 }{
-	{"==>", opAssign}, {"→", opAssign}, {"：", opColon}, {"-&gt;", opAssign}, {"&&=", opAssign}, {"===", opCompare}, {"==", opCompare}, {"=~", opNever}, {"=>", opAssign}, {"=:", opAssign}, {"=", opAssign},
+	{"==>", opAssign}, {"→", opAssign}, {"⇒", opAssign}, {"➜", opAssign}, {"›", opAssign}, {"：", opColon}, {"-&gt;", opAssign}, {"&&=", opAssign}, {"===", opCompare}, {"==", opCompare}, {"=~", opNever}, {"=>", opAssign}, {"=:", opAssign}, {"=", opAssign},
 	{"::=", opAssign}, {":::=", opAssign}, {"::", opNever}, {":=", opAssign}, {":-", opFallback}, {":", opColon},
 	{"?=", opAssign}, {"+=", opAssign}, {".=", opAssign}, {"~=", opAssign}, {"^=", opAssign}, {"|=", opAssign},
 	{"||=", opAssign}, {"||", opFallback}, {"??=", opAssign}, {"??", opFallback}, {"//=", opAssign}, {"//", opFallback}, {"or ", opFallback},
@@ -707,7 +709,22 @@ func (s *scan) closeMember(n *nameInfo) {
 			s.p++
 		}
 	case '*':
-		s.lit("**")
+		if !s.lit("**") && !s.short && s.p+1 < len(s.v) && s.v[s.p+1] == ' ' { // exported, in Nim
+			s.p++
+		}
+	case '[': // of so many bytes
+		from := s.p
+		for s.p++; s.more() && isDigit(s.v[s.p]); {
+			s.p++
+		}
+		if !s.lit("] = {") && (s.short || !s.lit("]={")) {
+			s.p = from
+			return
+		}
+		for s.p--; s.v[s.p] != ']'; {
+			s.p--
+		}
+		s.p++
 	case ')':
 		s.lit(")]") // [Symbol(name)]
 	case ':':
@@ -954,7 +971,7 @@ func last(b []byte) byte { return b[len(b)-1] }
 func wraps(b []byte) bool {
 	word, blank := bytes.CutSuffix(b, []byte(" "))
 	last := b[len(b)-1]
-	return string(b) == "<<" || string(b) == "string " || last == '>' && b[0] == '<' || blank && (bytes.HasPrefix(b, []byte("0x")) || isUpper(b[0]) && letters(word))
+	return string(b) == "<<" || string(b) == "string " || blank && b[0] == '.' && letters(word[1:]) || last == '>' && b[0] == '<' || blank && (bytes.HasPrefix(b, []byte("0x")) || isUpper(b[0]) && letters(word))
 }
 
 // groups skips (string) (len=20) behind its first bracket.
@@ -1155,7 +1172,7 @@ func linkKind(s *scan, n *nameInfo) (c candidate, ok bool) {
 	switch {
 	case n.rule == "identified":
 		if hasFold(s.v[s.p:], "with ") {
-			for s.p += len("with "); s.more() && isIdent(s.v[s.p]); s.p++ {
+			for s.p += len("with "); s.more() && (isIdent(s.v[s.p]) || s.v[s.p] == '\''); s.p++ {
 			}
 			s.blanks()
 		}
@@ -1163,7 +1180,7 @@ func linkKind(s *scan, n *nameInfo) (c candidate, ok bool) {
 			s.short = !s.eof
 			return c, false
 		}
-		if !hasFold(s.v[s.p:], "by ") {
+		if !hasFold(s.v[s.p:], "by ") && !hasFold(s.v[s.p:], "as ") {
 			return c, false
 		}
 		s.p += len("by ")
@@ -1267,6 +1284,13 @@ func linkNextLine(s *scan, n *nameInfo) (c candidate, ok bool) {
 	lines := s.space()
 	if !s.more() || s.short || lines < 1 || lines > 2 || s.p-n.end > maxSpace {
 		return c, false
+	}
+	if s.v[s.p-1] == '\n' && lines == 1 && s.v[s.p] == '-' && !opened { // a list in YAML need not be indented
+		if !s.lit("- ") || !s.more() || s.line < 0 {
+			return c, false
+		}
+		c.at, c.doubt, c.list = s.p, likely, true
+		return c, true
 	}
 	if s.v[s.p-1] == '\n' && s.v[s.p] != '"' && s.v[s.p] != '\'' && !opened { // not indented
 		if s.line < 0 || n.class != classStrong && n.class != classWeak || !headsLine(bytes.TrimSpace(s.v[s.line:n.start])) {

@@ -30,9 +30,15 @@ func linkPhrase(s *scan, n *nameInfo) (c candidate, ok bool) {
 	if ch := s.v[from]; !isDigit(ch) && from+1 < len(s.v) {
 		switch ch, next := ch|0x20, s.v[from+1]; {
 		case ch == 'i' && next == 's', ch == 'w' && next == 'a', ch == 's' && next == 'e', ch == 'v' && next == 'a', ch == 'c' && next == 'o',
-			ch == 'f' && next|0x20 == 'o', ch == 'o' && next == 'f', ch == 't' && next == 'o':
+			ch == 'f' && next|0x20 == 'o', ch == 'o' && next == 'f', ch == 't' && next == 'o', ch == 'f' && next == 'r':
 		default:
-			return c, false
+			word := s.v[from:min(len(s.v), from+16)]
+			if k := bytes.IndexByte(word, ' '); k < 3 || word[k-1] != ':' || word[k-2] != 'd' && word[k-2] != 't' {
+				if k < 0 && len(word) < 16 && !s.eof && letters(bytes.TrimSuffix(word, []byte(":"))) {
+					s.short = true
+				}
+				return c, false
+			}
 		}
 	}
 	c.doubt = unsure
@@ -75,8 +81,20 @@ func linkPhrase(s *scan, n *nameInfo) (c candidate, ok bool) {
 	} else if s.lit("to ") {
 		if at := s.at(); at == '"' || at == '\'' { // set name to "value"
 			return s.literal(c)
+		} else if s.more() && !s.phraseGoesOn() {
+			c.at = s.p
+			return c, !s.short
 		}
-	} else if !s.lit("of ") {
+	} else if s.lit("from ") { // changed name from value to value
+		c.at = s.p
+		return c, s.more()
+	} else if w := s.participle(); w {
+		if !s.lit(": ") || !s.more() {
+			return c, false
+		}
+		c.at = s.p
+		return c, s.v[s.p] != '\n'
+	} else if s.short || !s.lit("of ") {
 		return c, false
 	}
 	return s.behindPhrase(c, from)
@@ -91,6 +109,19 @@ func (s *scan) phraseGoesOn() bool {
 	on := s.p > from && (s.at() == ' ' || s.at() == ',')
 	s.p = from
 	return on
+}
+
+// participle skips what happened to a secret: generated, changed, reset.
+func (s *scan) participle() bool {
+	from := s.p
+	for s.more() && isLower(s.v[s.p]) && s.p-from < 16 {
+		s.p++
+	}
+	if w := s.v[from:s.p]; !s.short && (bytes.HasSuffix(w, []byte("ed")) || string(w) == "reset" || string(w) == "found" || string(w) == "set") {
+		return true
+	}
+	s.p = from
+	return false
 }
 
 // behindPhrase finds the value behind the words that say whose it is: a sign or "is" stands

@@ -36,6 +36,8 @@ func (e *engine) judgeValue(c *candidate, eof bool) verdict {
 		return e.judgeStdin(c, eof)
 	case formCells:
 		return e.judgeCells(c, eof)
+	case formTags:
+		return e.judgeTags(c, eof)
 	case formBytes:
 		return e.judgeBytes(c, eof)
 	}
@@ -333,7 +335,7 @@ func undecided(eof, loose bool) verdict {
 
 // next returns the value that follows in the same header.
 func (c *candidate) next(v []byte) (candidate, bool) {
-	if (c.form == formData || c.form == formRow || c.form == formPairs || c.form == formCells) && c.then > c.at {
+	if (c.form == formData || c.form == formRow || c.form == formPairs || c.form == formCells || c.form == formTags) && c.then > c.at {
 		n := *c
 		n.at, n.then = c.then, 0
 		return n, true
