@@ -1,6 +1,9 @@
 package filter
 
-import "bytes"
+import (
+	"bytes"
+	"strings"
+)
 
 // arguments are the commands and calls that take a secret as an argument without a name: at
 // the same place each time.
@@ -97,10 +100,21 @@ var arguments = [...]struct {
 	{"\"d\":\"", 0, 1, 0, 0, false, random, 0},                  // of a JWK, in front of its type
 	{"\"d\": \"", 0, 1, 0, 0, false, random, 0},
 	{"AKIA", 0, 1, 0, ':', false, random, 0}, // ID:SECRET
+	{"oracle:thin:", 3, 1, 0, '/', false, likely, 0},
+	{"AUTHINFO PASS ", 3, 1, 0, 0, false, likely, 0}, // of NNTP
+	{"IDENTIFY ", 1, 1, 0, 0, false, likely, 0},      // to a service of IRC
+	{"Request: PASS ", 6, 1, 0, 0, false, likely, 0}, // in a dump of FTP
+	{"addlogin ", 1, 2, 0, 0, true, likely, 0},       // of SQL Server, without brackets
+	{"-plain64 ", 2, 1, 0, 0, false, likely, 0},      // of a table of dm-crypt
+	{"hooks/", 3, 1, behindURL, 0, false, lone, 0},   // the last part of an address that takes calls
+	{"hook/", 2, 1, behindURL, 0, false, lone, 0},
 	{"echo ", 0, 1, 0, 0, false, likely, stdinBehind},
 	{"printf ", 3, 2, 0, 0, false, likely, stdinBehind},
 	{"<<< ", 0, 1, 0, 0, false, likely, stdinBefore},
 }
+
+// behindURL stands for an option in a row whose text counts in a URL only.
+const behindURL = '/'
 
 // A stdin says where the command stands that must read the argument as a secret from its standard
 // input.
@@ -183,6 +197,9 @@ func (e *engine) judgeStdin(c *candidate, eof bool) verdict {
 func (e *engine) readArgument(k, i int, eof bool) (candidate, outcome) {
 	e.work++
 	row := &arguments[k]
+	if row.need == behindURL && !inURL(e.view.vis, i) {
+		return candidate{}, no
+	}
 	if v := e.view.vis; i > 0 && isAlnum(v[i-1]) && isAlnum(row.text[0]) && !row.call && !(v[i-1] == 'D' && i > 1 && v[i-2] == '-') && row.text[0] != 'U' && row.text[0] != 'A' {
 		return candidate{}, no
 	}
@@ -194,7 +211,7 @@ func (e *engine) readArgument(k, i int, eof bool) (candidate, outcome) {
 	if last := row.text[len(row.text)-1]; last == '"' || last == '\'' {
 		s.p-- // the quote is part of the argument
 	}
-	limit, needed := i+maxCommand, row.need == 0
+	limit, needed := i+maxCommand, row.need == 0 || row.need == behindURL
 	for n := 1; ; {
 		if s.blanks(); !s.more() || s.p > limit || s.v[s.p] < ' ' {
 			break
@@ -229,6 +246,9 @@ func (e *engine) readArgument(k, i int, eof bool) (candidate, outcome) {
 		if !needed {
 			return candidate{}, no
 		}
+		if row.need == behindURL {
+			c.form = formPercent
+		}
 		if row.stdin != 0 {
 			c.form, c.number = formStdin, int(row.stdin)
 		}
@@ -238,6 +258,15 @@ func (e *engine) readArgument(k, i int, eof bool) (candidate, outcome) {
 		return candidate{}, more
 	}
 	return candidate{}, no
+}
+
+// inURL reports whether "://" and nothing but a URL stand left of i.
+func inURL(v []byte, i int) bool {
+	from := i
+	for from > 0 && i-from < history && v[from-1] > ' ' && strings.IndexByte("\"'<>`", v[from-1]) < 0 {
+		from--
+	}
+	return bytes.Contains(v[from:i], []byte("://"))
 }
 
 // argument passes over an argument and the comma behind it in a call.

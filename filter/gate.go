@@ -43,6 +43,9 @@ func (s *Set) passes(val []byte, g gate) bool {
 		return true
 	}
 	chosen := g.rule == "password" || g.rule == "passphrase" // by people
+	if chosen && g.doubt != certain && containsFold(val, "password") {
+		return false // about passwords
+	}
 	if plain && g.crowded && digits > 0 && digits < len(val) && g.doubt <= likely && !isNumeric(val) {
 		switch g.class {
 		case classKey:
@@ -53,7 +56,7 @@ func (s *Set) passes(val []byte, g gate) bool {
 			return len(val) >= 8
 		}
 	}
-	if plain && isFiller(val) || !plain && isReference(val) || isPattern(val) || isConstant(val) || isExample(val) || isNumeric(val) || !plain && isPathOrHost(val) {
+	if plain && isFiller(val) || !plain && isReference(val) || isPattern(val) || isConstant(val) || isExample(val) || isNumeric(val) && !isCodeGroups(val) || !plain && isPathOrHost(val) {
 		return false
 	}
 	for _, c := range val {
@@ -66,7 +69,7 @@ func (s *Set) passes(val []byte, g gate) bool {
 			return false
 		}
 		switch g.class {
-		case classStrong, classHeader, classCookie, classSetCookie, classKey, classExtra:
+		case classStrong, classHeader, classCookie, classSetCookie, classKey, classExtra, classURL:
 			return true
 		case classWeak:
 			return g.rule == "token" || g.rule == "credential" || g.rule == "secret"
@@ -112,7 +115,7 @@ func (s *Set) passes(val []byte, g gate) bool {
 		}
 	case lone:
 		digits, upper, lower := tally(val)
-		if chosen && numbered(val) && !wordy(val) || marked(val) {
+		if chosen && numbered(val) && !wordy(val) || marked(val) || isCodeGroups(val) {
 			break
 		}
 		if digits < 2 || readable(val) || !likelySecret(val, chosen) || isCode(val) || !(upper > 0 && lower > 0) && !isHex(val) && !bytes.ContainsAny(val, "!#?*%&^~") {
@@ -127,7 +130,7 @@ func (s *Set) passes(val []byte, g gate) bool {
 	case classURL:
 		return !placeholderWord(val)
 	case classHeader, classCookie, classSetCookie:
-		return len(val) >= 8 && !words && mixed(val) && (g.quoted || !isCode(val))
+		return len(val) >= 8 && !words && mixed(val) && (g.quoted || !isCode(val)) && !(len(val) < 16 && !chosenMark(val) && readable(val))
 	case classQuery:
 		return len(val) >= 16 && unlikely(val) && !bytes.ContainsAny(val, "+(){}") && !bytes.Contains(val, []byte("%0A")) &&
 			!bytes.Contains(val, []byte("%20"))
@@ -180,6 +183,34 @@ func isObject(val []byte) bool {
 	}
 	digits, upper, lower := tally(val[k+1:])
 	return digits > 0 && lower > 0 && upper == 0 && digits+lower == len(val)-k-1
+}
+
+// chosenMark reports a mark that no setting has.
+func chosenMark(val []byte) bool { return bytes.ContainsAny(val, "!#?*%&^~+/=") }
+
+// isCodeGroups reports a long code in groups of digits, such as a recovery key. Numbers, dates and
+// durations are shorter.
+func isCodeGroups(val []byte) bool {
+	group := bytes.IndexByte(val, '-')
+	if group < 4 || len(val) < 29 {
+		return false
+	}
+	for i, c := range val {
+		if (i+1)%(group+1) == 0 != (c == '-') || c != '-' && !isDigit(c) {
+			return false
+		}
+	}
+	return (len(val)+1)%(group+1) == 0
+}
+
+// containsFold reports whether a word in small letters is in a text, in any case.
+func containsFold(text []byte, word string) bool {
+	for i := 0; i+len(word) <= len(text); i++ {
+		if fold(text[i]) == word[0] && hasFold(text[i:], word) {
+			return true
+		}
+	}
+	return false
 }
 
 // numbered reports a password of words that no selector is: words.joined-47.

@@ -61,6 +61,7 @@ type candidate struct {
 	list  bool // more of them follow
 	// bareItems says that they need no quotes
 	bareItems bool
+	assigned  bool // to the name of a header: without a scheme it is a variable
 	// escaped says that the element around it is written with &lt;
 	escaped bool
 	rule    string
@@ -793,7 +794,7 @@ func linkOperator(s *scan, n *nameInfo) (c candidate, ok bool) {
 			c.doubt = literal
 		}
 		if n.class == classHeader && op != opColon && !(op == opAssign && s.p < len(s.v) && s.v[s.p] == '[') {
-			c.class = classWeak // a variable of that name
+			c.assigned = true // a variable of that name
 		}
 		if op == opColon && s.p == at+1 && n.rule == "password" && s.p < len(s.v) && s.v[s.p] > ' ' && string(s.v[n.start:n.end]) == "pass" {
 			c.class = classStrong // -pass pass:…
@@ -823,6 +824,11 @@ func linkOperator(s *scan, n *nameInfo) (c candidate, ok bool) {
 	c.at = s.p
 	c.bare = n.bare && l.op == opColon && !s.quoted() // a commit, in prose
 	return c, true
+}
+
+// scheme skips a scheme of HTTP.
+func (s *scan) scheme() bool {
+	return s.lit("Bearer ") || !s.short && s.lit("Basic ") || !s.short && s.lit("Token ")
 }
 
 // quoted reports whether a quote stands at p.
@@ -1068,7 +1074,18 @@ func linkBlank(s *scan, n *nameInfo) (c candidate, ok bool) {
 		}
 		return s.literal(c)
 	}
-	if n.option(s.v) || n.class == classHeader || n.class == classQuery || n.class == classCookie || n.class == classShape {
+	if n.class == classHeader && s.p < len(s.v) { // authorization Bearer value
+		if s.blanks(); !s.scheme() || !s.more() {
+			return c, false
+		}
+		c.at = s.p
+		return c, true
+	}
+	if n.rule == "token" && n.end-n.start == len("Bearer") && s.lit(" ") && s.more() && isAlnum(s.v[s.p]) { // the scheme without its header
+		c.at, c.doubt = s.p, likely
+		return c, true
+	}
+	if n.option(s.v) || n.class == classQuery || n.class == classCookie || n.class == classShape {
 		return c, false
 	}
 	if bytes.IndexByte(s.v[n.start:n.end], '/') >= 0 || string(s.v[n.start:n.end]) == "PASS" {

@@ -87,6 +87,11 @@ var keywords = [...]keyword{
 	{"clave de acceso", 1, classStrong, false, false, "secret-key", 0},
 	{"chiave segreta", 2, classStrong, false, false, "secret-key", 0},
 	{"clé secrète", 0, classStrong, false, false, "secret-key", 0},
+	{"pswd", 0, classStrong, true, true, "password", 0},
+	{"passwrd", 3, classStrong, true, true, "password", 0},
+	{"creds", 2, classWeak, true, false, "credential", 0},
+	{"plaintext", 1, classRaw, false, false, "secret-key", 0}, // lai: what key services print beside the encrypted key
+	{"key-string", 4, classStrong, false, true, "password", 0},
 	{"userpw", 3, classStrong, true, true, "password", 0},
 	{"adminpw", 4, classStrong, true, true, "password", 0},
 	{"storepw", 4, classStrong, true, true, "password", 0},
@@ -153,6 +158,7 @@ var qualifiers = [...]struct {
 	{"key", "api app application", classStrong, "api-key"},
 	{"key", "private secret access account shared signing encryption master storage preshared license security deploy service admin unseal " +
 		"recovery client consumer setup activation product subscription registration enrollment join pairing stream ingestion system function functions session decryption validation management auth role write read ingest server machine", classStrong, "secret-key"},
+	{"secret", "checksum hash digest", classNone, ""},
 	{"token", "access auth refresh session api", classStrong, "token"},
 	{"token", "pad eos bos unk mask stop prompt completion total input output max cls sep next page continuation num sync delta cursor pagination " +
 		"scroll resume starting marker special max_new num_new shift cached reasoning per end start",
@@ -525,7 +531,7 @@ func classify(v []byte, start, ks, end, keyword int, base string) (class, string
 		prev = prev[:len(prev)-1]
 	}
 	apart := len(left) == 0 || !isAlnum(left[len(left)-1]) || // a word of its own
-		isUpper(v[ks]) && isLower(left[len(left)-1]) || isDigit(left[len(left)-1])
+		isUpper(v[ks]) && (isLower(left[len(left)-1]) || ks+1 < len(v) && isLower(v[ks+1])) || isDigit(left[len(left)-1])
 	whole := v[start:end]
 	if base != "" {
 		return classStrong, "secret-key", false
@@ -577,7 +583,7 @@ func classify(v []byte, start, ks, end, keyword int, base string) (class, string
 			return classNone, "", false
 		}
 	case "cookie":
-		if len(left) == 0 {
+		if len(left) == 0 || string(left) == "document." {
 			return classCookie, rule, false
 		}
 	case "secretid", "secret_id", "secret id":

@@ -119,6 +119,12 @@ func (e *engine) judgeValue(c *candidate, eof bool) verdict {
 		if o == more {
 			return verdict{outcome: more, loose: len(v)-p < loosePrefix || !e.set.passes(v[p:], gate{class: classHeader})}
 		}
+		if c.assigned && q == p {
+			if g.class, f, g.quoted = classWeak, formPlain, quote != 0; quote != 0 {
+				f = formQuoted
+			}
+			break
+		}
 		g.scheme = wholeLine(v[p:q])
 		digest := hasFold(v[p:q], "digest ")
 		p = q
@@ -147,6 +153,9 @@ func (e *engine) judgeValue(c *candidate, eof bool) verdict {
 	case formCookie:
 		if c.class == classCookie || c.class == classSetCookie {
 			q, o := cookieValue(v, p, eof)
+			if o == no && c.class == classCookie && p > 0 && before(v, c.at) == '=' {
+				q, o, g.class = p, found, classWeak // COOKIE=value
+			}
 			if o != found {
 				return verdict{outcome: o, loose: true}
 			}
@@ -187,9 +196,12 @@ func (e *engine) judgeValue(c *candidate, eof bool) verdict {
 	}
 	if done {
 		val = trimValue(val, f)
+		if f == formHeader && len(val) > len("[\\r]") && val[len(val)-1] == ']' { // as some log the ends of lines
+			val = bytes.TrimSuffix(bytes.TrimSuffix(val, []byte("[\\n]")), []byte("[\\r]"))
+		}
 	}
 	if c.doubt == onlyLine || c.doubt == lone {
-		if p+len(val) < len(v) && quote == 0 && strings.IndexByte("\n\r\"'", v[end]) < 0 || bytes.IndexByte(val, ' ') >= 0 {
+		if end < len(v) && quote == 0 && strings.IndexByte("\n\r\"'", v[end]) < 0 || bytes.IndexByte(val, ' ') >= 0 {
 			return verdict{}
 		}
 	}
@@ -644,7 +656,7 @@ func (f *valueForm) sets() endSets {
 	case formEncoded:
 		watch = watch.without(f.term[:1])
 	case formPercent:
-		watch = watch.without("%")
+		watch = watch.without("%\\")
 	case formPlain:
 		watch = watch.without("&;,\\")
 	case formQuoted:
@@ -871,7 +883,7 @@ func (e *engine) judgeURL(c *candidate, eof bool) verdict {
 		}
 	} else {
 		r.start = colon + 1
-		if !e.set.passes(v[r.start:at], gate{class: classURL}) {
+		if colon == p && wordPair(v[r.start:at]) || !e.set.passes(v[r.start:at], gate{class: classURL}) {
 			return verdict{}
 		}
 	}
@@ -880,6 +892,22 @@ func (e *engine) judgeURL(c *candidate, eof bool) verdict {
 		r.end = q
 	}
 	return r
+}
+
+// wordPair reports a method and a user, as in the roots of CVS: pserver:anoncvs.
+func wordPair(b []byte) bool {
+	method, user, ok := bytes.Cut(b, []byte(":"))
+	return ok && letters(method) && letters(user)
+}
+
+// before returns the byte in front of i, blanks and quotes apart, or 0.
+func before(v []byte, i int) byte {
+	for i--; i >= 0; i-- {
+		if strings.IndexByte(" \t\"'", v[i]) < 0 {
+			return v[i]
+		}
+	}
+	return 0
 }
 
 // looksLikeHost reports whether an unfinished authority is a plain host[:port],
