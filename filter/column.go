@@ -128,14 +128,42 @@ func linkHeader(s *scan, n *nameInfo) (c candidate, ok bool) {
 		if sep == '\t' && (bytes.Contains(left, []byte("\t\t")) || gap > 1 && v[tight+1] == '\t') { // no header is empty
 			c.row = column{byTabs, tabs(left), sep}
 		}
-	case gap >= 2 && (len(left) == 0 || len(left) > 1 && left[len(left)-1] == ' ' && left[len(left)-2] == ' '):
-		c.row = column{kind: byPosition, at: uint16(n.start - from)}
-	case (gap > 0 || ends) && len(left) > 0 && left[len(left)-1] == ' ' && !bytes.ContainsAny(left, ".,:;=()[]{}\"'"):
+	case (gap >= 2 || ends) && titleStart(left) >= 0:
+		c.row = column{kind: byPosition, at: uint16(titleStart(left))}
+	case len(left) > 0 && left[len(left)-1] == ' ' && s.ruled(from):
 		return s.belowRuler(c, from, n)
 	default:
 		return c, false
 	}
 	return s.below(c, from, n)
+}
+
+// titleStart returns where the title begins whose last word stands behind left: titles are two
+// blanks apart and have at most three words. It is -1 if that is no title.
+func titleStart(left []byte) int {
+	for words := 0; words < 3; words++ {
+		if len(left) == 0 || len(left) > 1 && left[len(left)-1] == ' ' && left[len(left)-2] == ' ' {
+			return len(left)
+		}
+		word := bytes.TrimSuffix(left, []byte(" "))
+		k := bytes.LastIndexByte(word, ' ') + 1
+		if k == len(word) || len(word) == len(left) || !letters(word[k:]) {
+			return -1
+		}
+		left = left[:k]
+	}
+	return -1
+}
+
+// ruled reports whether the line below begins like a ruler.
+func (s *scan) ruled(from int) bool {
+	k := bytes.IndexByte(s.v[s.p:min(len(s.v), from+2*maxHeader)], '\n') + 1
+	if k == 0 || s.p+k == len(s.v) {
+		s.short = !s.eof && len(s.v) < from+2*maxHeader
+		return false
+	}
+	ch := s.v[s.p+k]
+	return ch == '-' || ch == '='
 }
 
 // belowRuler reads a header whose columns are a blank apart: a line of dashes below shows where
@@ -532,10 +560,10 @@ func (e *engine) judgeTuple(c *candidate, eof bool) verdict {
 // linkTags finds a name in a cell of the header of a table in HTML; the values stand in the same
 // cell of the rows below.
 func linkTags(s *scan, n *nameInfo) (c candidate, ok bool) {
-	if n.class != classStrong && n.class != classWeak && n.class != classKey || !s.lit("</th>") {
+	if n.class != classStrong && n.class != classWeak && n.class != classKey || !s.lit("</th>") && (s.short || !s.lit("</TH>")) {
 		return c, false
 	}
-	left := s.v[max(0, n.start-history):n.start]
+	left := bytes.ToLower(s.v[max(0, n.start-history):n.start])
 	row := bytes.LastIndex(left, []byte("<tr"))
 	if row < 0 {
 		return c, false

@@ -100,10 +100,13 @@ var arguments = [...]struct {
 	{"\"d\":\"", 0, 1, 0, 0, false, random, 0},                  // of a JWK, in front of its type
 	{"\"d\": \"", 0, 1, 0, 0, false, random, 0},
 	{"AKIA", 0, 1, 0, ':', false, random, 0}, // ID:SECRET
-	{"oracle:thin:", 3, 1, 0, '/', false, likely, 0},
+	{"Login: ", 1, 3, 0, 0, false, piped, 0}, // user / SECRET
+	{"ogin with ", 0, 1, 0, '/', false, piped, 0},
+	{"serv identify ", 9, 1, 0, 0, false, likely, 0},
+	{"oracle:thin:", 5, 1, 0, '/', false, likely, 0},
 	{"AUTHINFO PASS ", 3, 1, 0, 0, false, likely, 0}, // of NNTP
-	{"IDENTIFY ", 1, 1, 0, 0, false, likely, 0},      // to a service of IRC
-	{"Request: PASS ", 6, 1, 0, 0, false, likely, 0}, // in a dump of FTP
+	{"IDENTIFY ", 4, 1, 0, 0, false, likely, 0},      // to a service of IRC
+	{"Request: PASS ", 3, 1, 0, 0, false, likely, 0}, // in a dump of FTP
 	{"addlogin ", 1, 2, 0, 0, true, likely, 0},       // of SQL Server, without brackets
 	{"-plain64 ", 2, 1, 0, 0, false, likely, 0},      // of a table of dm-crypt
 	{"hooks/", 3, 1, behindURL, 0, false, lone, 0},   // the last part of an address that takes calls
@@ -176,6 +179,19 @@ func (e *engine) judgeStdin(c *candidate, eof bool) verdict {
 		}
 		if s.short {
 			return verdict{outcome: more}
+		}
+		if line := s.v[max(0, c.at-maxName):c.at]; len(command) == 0 && s.at() == '\n' && bytes.HasPrefix(line[bytes.LastIndexByte(line, '\n')+1:], []byte("+ ")) {
+			// set -x shows each part of a pipe on a line of its own.
+			at := s.p + 1
+			for s.p++; s.more() && s.p-at < maxCommand && s.v[s.p] >= ' '; {
+				s.p++
+			}
+			if s.short {
+				return verdict{outcome: more}
+			}
+			if command = s.v[at:s.p]; !bytes.HasPrefix(command, []byte("+ ")) {
+				return verdict{}
+			}
 		}
 	}
 	for _, r := range stdinReaders {

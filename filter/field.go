@@ -61,7 +61,7 @@ func linkSibling(s *scan, n *nameInfo) (c candidate, ok bool) {
 			c.at, c.form, c.doubt = s.p, formXML, likely
 			return c, s.more() && s.v[s.p] != '<' && s.v[s.p] != '\n'
 		}
-	case open == '=' && s.at() == ',': // ParameterKey=NAME,ParameterValue=value
+	case (open == '=' || open == ' ') && s.at() == ',' && s.p+1 < len(s.v) && isAlpha(s.v[s.p+1]): // ParameterKey=NAME,ParameterValue=value
 	case open == ' ' && n.start > 1 && s.v[n.start-2] == ':' && s.more() && (s.v[s.p] == '\n' || s.v[s.p] == '\r'):
 		// name: NAME⏎
 	default:

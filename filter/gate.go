@@ -36,10 +36,16 @@ func (s *Set) passes(val []byte, g gate) bool {
 		bytes.HasPrefix(val, []byte(placeholderHead[1:]))) {
 		return false
 	}
+	if g.rule == "cookie" && upper == 20 && len(val) == 20 && unlikely(val) {
+		return true // of Erlang
+	}
 	if g.doubt != certain && digits == 0 && (upper == 0 || lower == 0) {
 		return false // no value with less passes in doubt
 	}
 	if g.rule == "dsn" && hasPassword(val) && !isExample(val) {
+		return true
+	}
+	if !plain && len(val) >= minCodeGroups && g.class == classStrong && isCodeGroups(val) {
 		return true
 	}
 	chosen := g.rule == "password" || g.rule == "passphrase" // by people
@@ -56,7 +62,7 @@ func (s *Set) passes(val []byte, g gate) bool {
 			return len(val) >= 8
 		}
 	}
-	if plain && isFiller(val) || !plain && isReference(val) || isPattern(val) || isConstant(val) || isExample(val) || isNumeric(val) && !isCodeGroups(val) || !plain && isPathOrHost(val) {
+	if plain && isFiller(val) || !plain && isReference(val) || isPattern(val) || isConstant(val) || isExample(val) || isNumeric(val) || !plain && isPathOrHost(val) {
 		return false
 	}
 	for _, c := range val {
@@ -115,14 +121,14 @@ func (s *Set) passes(val []byte, g gate) bool {
 		}
 	case lone:
 		digits, upper, lower := tally(val)
-		if chosen && numbered(val) && !wordy(val) || marked(val) || isCodeGroups(val) {
+		if chosen && numbered(val) && !wordy(val) || marked(val) || chosen && digits >= 3 && upper > 0 && lower > 0 && plain && !wordy(val) {
 			break
 		}
-		if digits < 2 || readable(val) || !likelySecret(val, chosen) || isCode(val) || !(upper > 0 && lower > 0) && !isHex(val) && !bytes.ContainsAny(val, "!#?*%&^~") {
+		if digits < 2 || readable(val) || !likelySecret(val, chosen) || isCode(val) || !(upper > 0 && lower > 0) && !isHex(bytes.TrimPrefix(val, []byte("0x"))) && !bytes.ContainsAny(val, "!#?*%&^~") {
 			return false
 		}
 	case unsure, onlyLine:
-		if len(val) < 10 && !chosen || bytes.IndexByte(val, ' ') >= 0 || !likelySecret(val, chosen) || isCode(val) && !(chosen && numbered(val)) || !chosen && !unlikely(val) && !(isHex(val) && len(val) >= 32) {
+		if len(val) < 10 && !chosen || bytes.IndexByte(val, ' ') >= 0 || !likelySecret(val, chosen) || !g.quoted && isCode(val) && !(chosen && numbered(val)) || !chosen && !unlikely(val) && !(isHex(val) && len(val) >= 32) {
 			return false
 		}
 	}
@@ -188,11 +194,14 @@ func isObject(val []byte) bool {
 // chosenMark reports a mark that no setting has.
 func chosenMark(val []byte) bool { return bytes.ContainsAny(val, "!#?*%&^~+/=") }
 
+// minCodeGroups is the length of the shortest of such codes.
+const minCodeGroups = 29
+
 // isCodeGroups reports a long code in groups of digits, such as a recovery key. Numbers, dates and
 // durations are shorter.
 func isCodeGroups(val []byte) bool {
 	group := bytes.IndexByte(val, '-')
-	if group < 4 || len(val) < 29 {
+	if group < 4 {
 		return false
 	}
 	for i, c := range val {

@@ -105,11 +105,11 @@ var links = [...]struct {
 	{linkBelow, aBreak | anArrow},                              // name⏎value, ==> name <==⏎value
 	{linkCell, aBracket | aMark | aColon},                      // <td>name</td><td>value
 	{linkTags, aBracket},                                       // a column below <th>name</th>
-	{linkCall, aQuote | aMark},                                 // find("name").fill("value")
-	{linkParent, anOpening | aGap},                             // names:⏎  - key: value
+	{linkCall, aQuote | aMark | aSquare},                       // find("name").fill("value")
+	{linkParent, anOpening | aBrace},                           // names:⏎  - key: value
 	{linkAttributes, aTag},                                     // <name attribute="x">value
 	{linkSession, aSession},                                    // PASS value
-	{linkPair, aMark | aGap},                                   // {name, "value"}
+	{linkPair, aMark | aRemark},                                // {name, "value"}
 	{linkRemark, aRemark | aMark},                              // name (remark): value, name....."value"
 	{linkNear, aBlank | aQuote | aMark},                        // name … value
 	{linkVendor, aVendor},                                      // vendor secret key value
@@ -145,6 +145,8 @@ const (
 	// of the line in front of it
 	aPrompt // that of a shell
 	aNote   // the mark of a comment
+	aBrace  // a blank, and an opening one
+	aSquare // ]
 )
 
 // lead is what most links begin with: the end of the writing of a name, blanks, an operator,
@@ -171,6 +173,8 @@ func (s *scan) leadOf(n *nameInfo) follows {
 			}
 			if s.p+1 == len(s.v) || s.v[s.p+1] == '(' || s.v[s.p+1] == '.' {
 				f |= aRemark
+			} else if s.v[s.p+1] == '{' {
+				f |= aBrace
 			}
 			if n.inTag(s.v) {
 				f |= aTag
@@ -200,6 +204,8 @@ func (s *scan) leadOf(n *nameInfo) follows {
 			f |= aParen
 		case '*': // bold, in Markdown
 			f |= aQuote
+		case ']':
+			f |= aSquare
 		case ',', ';', '|', '?', '!', '[', '{', 0xe2, 0xc2:
 			f |= aMark
 		case ':':

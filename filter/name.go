@@ -91,7 +91,7 @@ var keywords = [...]keyword{
 	{"passwrd", 3, classStrong, true, true, "password", 0},
 	{"creds", 2, classWeak, true, false, "credential", 0},
 	{"plaintext", 1, classRaw, false, false, "secret-key", 0}, // lai: what key services print beside the encrypted key
-	{"key-string", 4, classStrong, false, true, "password", 0},
+	{"key-string", 2, classStrong, false, true, "password", 0},
 	{"userpw", 3, classStrong, true, true, "password", 0},
 	{"adminpw", 4, classStrong, true, true, "password", 0},
 	{"storepw", 4, classStrong, true, true, "password", 0},
@@ -450,18 +450,13 @@ func nameEnd(v []byte, ks int, kw string, vendor, eof bool) (int, string, outcom
 		return 0, "", more
 	}
 	if base == "" && end < len(v) && (v[end] == '_' || isUpper(v[end])) {
+		end = valueWordsEnd(v, end, kw)
 		from := end
-		if v[end] == '_' {
+		if from < len(v) && v[from] == '_' {
 			from++
 		}
 		if !eof && len(v)-from < len("string") && !hasBreak(v[from:]) {
 			return 0, "", more
-		}
-		for _, suffix := range &valueWords {
-			if n := from + len(suffix); hasFold(v[from:], suffix) && (n == len(v) || !isLower(v[n])) && (suffix != "hash" || kw[0] == 'p') {
-				end = n
-				break
-			}
 		}
 	}
 	p := end
@@ -499,6 +494,29 @@ func nameEnd(v []byte, ks int, kw string, vendor, eof bool) (int, string, outcom
 		return 0, "", more
 	}
 	return p, base, found
+}
+
+// valueWordsEnd returns the end of the words of valueWords that follow, at most two.
+func valueWordsEnd(v []byte, end int, kw string) int {
+	for range 2 {
+		if end == len(v) || v[end] != '_' && !isUpper(v[end]) {
+			break
+		}
+		from, was := end, end
+		if v[end] == '_' {
+			from++
+		}
+		for _, suffix := range &valueWords {
+			if n := from + len(suffix); hasFold(v[from:], suffix) && (n == len(v) || !isLower(v[n])) && (suffix != "hash" || kw[0] == 'p') {
+				end = n
+				break
+			}
+		}
+		if end == was {
+			break
+		}
+	}
+	return end
 }
 
 // valueWords may follow the word that decides: DB_PASSWORD_VALUE, secretString, password_hash.

@@ -32,13 +32,11 @@ func linkPhrase(s *scan, n *nameInfo) (c candidate, ok bool) {
 		case ch == 'i' && next == 's', ch == 'w' && next == 'a', ch == 's' && next == 'e', ch == 'v' && next == 'a', ch == 'c' && next == 'o',
 			ch == 'f' && next|0x20 == 'o', ch == 'o' && next == 'f', ch == 't' && next == 'o', ch == 'f' && next == 'r':
 		default:
-			word := s.v[from:min(len(s.v), from+16)]
-			if k := bytes.IndexByte(word, ' '); k < 3 || word[k-1] != ':' || word[k-2] != 'd' && word[k-2] != 't' {
-				if k < 0 && len(word) < 16 && !s.eof && letters(bytes.TrimSuffix(word, []byte(":"))) {
-					s.short = true
-				}
+			if !s.participle() || !s.lit(": ") || !s.more() { // generated: value
 				return c, false
 			}
+			c.at, c.doubt = s.p, unsure
+			return c, s.v[s.p] != '\n'
 		}
 	}
 	c.doubt = unsure
@@ -88,13 +86,7 @@ func linkPhrase(s *scan, n *nameInfo) (c candidate, ok bool) {
 	} else if s.lit("from ") { // changed name from value to value
 		c.at = s.p
 		return c, s.more()
-	} else if w := s.participle(); w {
-		if !s.lit(": ") || !s.more() {
-			return c, false
-		}
-		c.at = s.p
-		return c, s.v[s.p] != '\n'
-	} else if s.short || !s.lit("of ") {
+	} else if !s.lit("of ") {
 		return c, false
 	}
 	return s.behindPhrase(c, from)
@@ -117,11 +109,11 @@ func (s *scan) participle() bool {
 	for s.more() && isLower(s.v[s.p]) && s.p-from < 16 {
 		s.p++
 	}
-	if w := s.v[from:s.p]; !s.short && (bytes.HasSuffix(w, []byte("ed")) || string(w) == "reset" || string(w) == "found" || string(w) == "set") {
-		return true
+	if s.short || s.v[s.p] != ':' || s.p-from < 3 {
+		return false
 	}
-	s.p = from
-	return false
+	w := s.v[from:s.p]
+	return string(w[len(w)-2:]) == "ed" || string(w) == "reset" || string(w) == "found"
 }
 
 // behindPhrase finds the value behind the words that say whose it is: a sign or "is" stands

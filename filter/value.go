@@ -196,8 +196,8 @@ func (e *engine) judgeValue(c *candidate, eof bool) verdict {
 	}
 	if done {
 		val = trimValue(val, f)
-		if f == formHeader && len(val) > len("[\\r]") && val[len(val)-1] == ']' { // as some log the ends of lines
-			val = bytes.TrimSuffix(bytes.TrimSuffix(val, []byte("[\\n]")), []byte("[\\r]"))
+		if f == formHeader {
+			val = bytes.TrimSuffix(val, []byte("[")) // [\r][\n], as some log the ends of lines
 		}
 	}
 	if c.doubt == onlyLine || c.doubt == lone {
