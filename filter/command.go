@@ -106,7 +106,7 @@ var arguments = [...]struct {
 	{"oracle:thin:", 5, 1, 0, '/', false, likely, 0},
 	{"AUTHINFO PASS ", 3, 1, 0, 0, false, likely, 0}, // of NNTP
 	{"IDENTIFY ", 4, 1, 0, 0, false, likely, 0},      // to a service of IRC
-	{"Request: PASS ", 3, 1, 0, 0, false, likely, 0}, // in a dump of FTP
+	{"Request: PASS ", 5, 1, 0, 0, false, likely, 0}, // in a dump of FTP
 	{"addlogin ", 1, 2, 0, 0, true, likely, 0},       // of SQL Server, without brackets
 	{"-plain64 ", 2, 1, 0, 0, false, likely, 0},      // of a table of dm-crypt
 	{"hooks/", 3, 1, behindURL, 0, false, lone, 0},   // the last part of an address that takes calls

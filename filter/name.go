@@ -91,7 +91,7 @@ var keywords = [...]keyword{
 	{"passwrd", 3, classStrong, true, true, "password", 0},
 	{"creds", 2, classWeak, true, false, "credential", 0},
 	{"plaintext", 1, classRaw, false, false, "secret-key", 0}, // lai: what key services print beside the encrypted key
-	{"key-string", 2, classStrong, false, true, "password", 0},
+	{"key-string", 1, classStrong, false, true, "password", 0},
 	{"userpw", 3, classStrong, true, true, "password", 0},
 	{"adminpw", 4, classStrong, true, true, "password", 0},
 	{"storepw", 4, classStrong, true, true, "password", 0},

@@ -106,6 +106,9 @@ func (s *scan) phraseGoesOn() bool {
 // participle skips what happened to a secret: generated, changed, reset.
 func (s *scan) participle() bool {
 	from := s.p
+	if len(s.v)-from >= 16 && bytes.IndexByte(s.v[from:from+16], ':') < 0 {
+		return false // nearly always
+	}
 	for s.more() && isLower(s.v[s.p]) && s.p-from < 16 {
 		s.p++
 	}
