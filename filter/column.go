@@ -99,7 +99,7 @@ func linkHeader(s *scan, n *nameInfo) (c candidate, ok bool) {
 	}
 	switch {
 	case startsBar(v[s.p:]) || ends && bars > 0:
-		if t := bytes.TrimRight(left, " \t"); len(t) > 0 && !endsBar(t) {
+		if t := bytes.TrimRight(left[:titleFrom(left, len(left))], " \t"); len(t) > 0 && !endsBar(t) {
 			return c, false
 		}
 		c.row = column{kind: byBar, at: uint16(bars)}

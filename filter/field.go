@@ -324,8 +324,8 @@ func linkElement(s *scan, n *nameInfo) (c candidate, ok bool) {
 			return c, false
 		}
 	}
-	if !comma && lines == 0 && n.start > 0 && s.v[n.start-1] == '"' && firstOnLine(s.v, n.start-1) {
-		command = true // "name"  "value", a line of a file of settings
+	if title := titleFrom(s.v, n.start); lines == 0 && title > 0 && s.v[title-1] == '"' && firstOnLine(s.v, title-1) {
+		command, first = true, true // "name"  "value", a line of a file of settings
 	}
 	if !numbered && !(comma && (first || option || n.class == classHeader)) && !((option || command) && lines == 0 && s.at() != ',' && !comma) {
 		return c, false
@@ -344,7 +344,7 @@ func linkPair(s *scan, n *nameInfo) (c candidate, ok bool) {
 	if n.class != classStrong && n.class != classWeak {
 		return c, false
 	}
-	if at := s.at(); (at == ',' || at == ';') && n.firstOnLine(s.v) { // a row of two
+	if at := s.at(); (at == ',' || at == ';') && firstOnLine(s.v, titleFrom(s.v, n.start)) { // a row of two
 		if s.p++; !s.more() {
 			return c, false
 		}

@@ -133,7 +133,7 @@ const (
 	aBreak    // the end of a line
 	aMark     // , ; | ? ! [
 	aTag      // the name of an element
-	aRemark   // a bracket or dots
+	aRemark   // a bracket, a dash or dots
 	aGap      // blanks before a sign, a bar or more blanks
 	aParen    // a closing bracket
 	aColon    // which is an operator, and may stand before a type
@@ -171,10 +171,15 @@ func (s *scan) leadOf(n *nameInfo) follows {
 			if c == '\t' || s.p+1 == len(s.v) || !isAlnum(s.v[s.p+1]) {
 				f |= aGap
 			}
-			if s.p+1 == len(s.v) || s.v[s.p+1] == '(' || s.v[s.p+1] == '.' {
-				f |= aRemark
-			} else if s.v[s.p+1] == '{' {
-				f |= aBrace
+			if s.p+1 == len(s.v) {
+				f |= aRemark | aBrace
+			} else if next := s.v[s.p+1]; !isAlnum(next) {
+				switch next {
+				case '(', '.', '-', '#', '[', 0xe2, 0xc2:
+					f |= aRemark
+				case '{':
+					f |= aBrace
+				}
 			}
 			if n.inTag(s.v) {
 				f |= aTag
@@ -1237,7 +1242,18 @@ func linkKind(s *scan, n *nameInfo) (c candidate, ok bool) {
 // bars separate the columns of tables.
 var bars = [...]string{"|", "│", "║", "┃", "¦"}
 
+// titleFrom returns where a title begins whose last word is the name at i: Secret access key.
+func titleFrom(v []byte, i int) int {
+	for words := 0; words < 3 && i > 1 && v[i-1] == ' ' && isAlpha(v[i-2]); words++ {
+		for i--; i > 0 && isAlpha(v[i-1]); {
+			i--
+		}
+	}
+	return i
+}
+
 func barBefore(v []byte, i int) bool {
+	i = titleFrom(v, i)
 	t := bytes.TrimRight(v[max(0, i-maxName):i], " \t")
 	for _, b := range &bars {
 		if bytes.HasSuffix(t, []byte(b)) {

@@ -29,7 +29,7 @@ func linkPhrase(s *scan, n *nameInfo) (c candidate, ok bool) {
 	from := s.p
 	if ch := s.v[from]; !isDigit(ch) && from+1 < len(s.v) {
 		switch ch, next := ch|0x20, s.v[from+1]; {
-		case ch == 'i' && next == 's', ch == 'w' && next == 'a', ch == 's' && next == 'e', ch == 'v' && next == 'a', ch == 'c' && next == 'o',
+		case ch == 'i' && next == 's', ch == 'w' && next == 'a', ch == 'h' && next == 'a', ch == 's' && next == 'e', ch == 'v' && next == 'a', ch == 'c' && next == 'o',
 			ch == 'f' && next|0x20 == 'o', ch == 'o' && next == 'f', ch == 't' && next == 'o', ch == 'f' && next == 'r':
 		default:
 			if !s.participle() || !s.lit(": ") || !s.more() { // generated: value
@@ -40,12 +40,12 @@ func linkPhrase(s *scan, n *nameInfo) (c candidate, ok bool) {
 		}
 	}
 	c.doubt = unsure
-	for _, w := range [...]string{"is ", "is: ", "was ", "set to ", "value: ", "content: ", "content            : "} {
+	for _, w := range [...]string{"is ", "is: ", "was ", "has been ", "set to ", "value: ", "content: ", "content            : "} {
 		s.p = from
 		if !s.lit(w) || !s.more() {
 			continue
 		}
-		if c.at = s.p; w != "is " && w != "was " {
+		if c.at = s.p; w != "is " && w != "was " && w != "has been " {
 			return c, true
 		}
 		for s.more() && isLower(s.v[s.p]) && s.p-c.at < maxName {
@@ -53,6 +53,14 @@ func linkPhrase(s *scan, n *nameInfo) (c candidate, ok bool) {
 		}
 		if s.short {
 			return c, false
+		}
+		if at := s.p; s.p-c.at > 2 && s.lit(" to ") && s.more() { // was changed to value
+			c.at = s.p
+			return c, s.v[s.p] > ' '
+		} else if s.short {
+			return c, false
+		} else {
+			s.p = at
 		}
 		if s.p-c.at > len("ed") && (s.lit(" for ") || isBlank(s.at()) || s.at() == ':') { // is generated for …: value
 			return s.behindPhrase(c, from)
@@ -224,11 +232,33 @@ func linkRemark(s *scan, n *nameInfo) (c candidate, ok bool) {
 		c.doubt = unsure
 		return s.behindPhrase(c, from)
 	}
-	if s.short || !s.lit(" (") {
+	if s.short {
+		return c, false
+	}
+	for _, dash := range [...]string{" - ", " – ", " — ", " · "} {
+		if s.lit(dash) && s.more() {
+			c.at, c.doubt = s.p, unsure
+			return c, s.v[s.p] > ' '
+		}
+		if s.short {
+			return c, false
+		}
+	}
+	end := byte(')')
+	switch {
+	case s.lit(" #"): // name #1: value
+		if !s.word(4) || !s.lit(": ") || !s.more() {
+			return c, false
+		}
+		c.at, c.doubt = s.p, likely
+		return c, s.v[s.p] != '\n'
+	case s.lit(" ["):
+		end = ']'
+	case s.short || !s.lit(" ("):
 		return c, false
 	}
 	for from := s.p; s.more() && s.p-from < 2*maxDistance && s.v[s.p] != '\n'; s.p++ {
-		if s.v[s.p] == ')' {
+		if s.v[s.p] == end {
 			if s.p++; !s.lit(": ") && (s.short || !s.lit(" to ")) && (s.short || !s.lit(" = ")) && (s.short || !s.lit(" is ")) || !s.more() || s.v[s.p] == '\n' {
 				return c, false
 			}
@@ -383,6 +413,8 @@ func headsLine(left []byte) bool {
 	case len(left) == 0, string(left) == "==>", string(left) == "#":
 		return true
 	case isUpper(left[0]) && len(left) < 24 && letters(bytes.ReplaceAll(left, []byte(" "), nil)): // Bot token
+		return true
+	case left[0] == '#' && len(left) > 2 && isUpper(left[2]) && titled(left[2:]): // # Bot token
 		return true
 	case left[0] == '$' || left[0] == '#' || left[0] == '+':
 		return bytes.HasSuffix(left, []byte("cat"))
