@@ -103,6 +103,8 @@ func linkHeader(s *scan, n *nameInfo) (c candidate, ok bool) {
 			return c, false
 		}
 		c.row = column{kind: byBar, at: uint16(bars)}
+	case len(left) > 0 && left[len(left)-1] == ' ' && s.ruled(from):
+		return s.belowRuler(c, from, n)
 	case tight == s.p && (next == ',' || next == ';') || gap > 0 && v[tight] == '\t' || ends && len(left) > 0:
 		sep := next
 		if gap > 0 {
@@ -128,10 +130,8 @@ func linkHeader(s *scan, n *nameInfo) (c candidate, ok bool) {
 		if sep == '\t' && (bytes.Contains(left, []byte("\t\t")) || gap > 1 && v[tight+1] == '\t') { // no header is empty
 			c.row = column{byTabs, tabs(left), sep}
 		}
-	case (gap >= 2 || ends) && titleStart(left) >= 0:
+	case gap >= 2 && titleStart(left) >= 0:
 		c.row = column{kind: byPosition, at: uint16(titleStart(left))}
-	case len(left) > 0 && left[len(left)-1] == ' ' && s.ruled(from):
-		return s.belowRuler(c, from, n)
 	default:
 		return c, false
 	}
@@ -181,8 +181,11 @@ func (s *scan) belowRuler(c candidate, from int, n *nameInfo) (candidate, bool) 
 		s.p++
 	}
 	line := s.v[ruler:s.p]
-	if s.short || len(line) <= at || line[at] == ' ' || line[at-1] != ' ' || !s.lit("\n") || !s.more() {
+	if s.short || len(line) <= at || line[at] == ' ' || bytes.IndexByte(line, ' ') < 0 || !s.lit("\n") || !s.more() {
 		return c, false
+	}
+	for at > 0 && line[at-1] != ' ' { // the first word of the title
+		at--
 	}
 	c.row = column{kind: byPosition, at: uint16(at)}
 	c.at, c.form, c.doubt = s.p, formRow, likely

@@ -216,7 +216,7 @@ func (e *engine) readArgument(k, i int, eof bool) (candidate, outcome) {
 	if row.need == behindURL && !inURL(e.view.vis, i) {
 		return candidate{}, no
 	}
-	if v := e.view.vis; i > 0 && isAlnum(v[i-1]) && isAlnum(row.text[0]) && !row.call && !(v[i-1] == 'D' && i > 1 && v[i-2] == '-') && row.text[0] != 'U' && row.text[0] != 'A' {
+	if v := e.view.vis; i > 0 && isAlnum(v[i-1]) && isAlnum(row.text[0]) && !row.call && row.need != behindURL && !(v[i-1] == 'D' && i > 1 && v[i-2] == '-') && row.text[0] != 'U' && row.text[0] != 'A' {
 		return candidate{}, no
 	}
 	s := scan{v: e.view.vis, p: i + len(row.text), eof: eof}

@@ -226,13 +226,13 @@ func linkCell(s *scan, n *nameInfo) (c candidate, ok bool) {
 		for s.p < len(s.v) && s.p-from < maxName && s.v[s.p] != '>' {
 			s.p++
 		}
-		if !s.lit(">") {
-			return c, false
-		}
-		tag := s.v[from : s.p-1]
+		tag := s.v[from:s.p]
 		if k := bytes.Index(tag, []byte(" value=")); k > 0 && hasFold(tag, "input ") {
 			s.p = from + k + len(" value=")
 			return s.literal(c)
+		}
+		if !s.lit(">") {
+			return c, false
 		}
 		if k := bytes.IndexByte(tag, ' '); k > 0 {
 			tag = tag[:k]

@@ -717,7 +717,7 @@ func (s *scan) closeMember(n *nameInfo) {
 	switch s.v[s.p] {
 	case '}':
 		left := bytes.TrimRight(s.v[max(0, n.start-4):n.start], `"'`)
-		if bytes.HasSuffix(left, []byte("->{")) || bytes.HasSuffix(left, []byte("}{")) {
+		if bytes.HasSuffix(left, []byte("->{")) || bytes.HasSuffix(left, []byte("}{")) || len(left) > 1 && left[len(left)-1] == '{' && isAlnum(left[len(left)-2]) {
 			s.p++
 		}
 	case '*':
@@ -777,6 +777,11 @@ func linkOperator(s *scan, n *nameInfo) (c candidate, ok bool) {
 			}
 			c.doubt = likely
 		}
+	case option && n.end == tight && s.p < len(s.v) && s.v[s.p] == ',': // [--name, value]
+		if !s.lit(", ") || !s.more() {
+			return c, false
+		}
+		c.doubt = likely
 	case option && n.end == tight && (s.p > tight || s.p < len(s.v) && s.v[s.p] == 0):
 		if s.p < len(s.v) && s.v[s.p] == 0 {
 			s.p++
@@ -940,6 +945,18 @@ func linkWrapped(s *scan, n *nameInfo) (c candidate, ok bool) {
 		return c, false
 	}
 	from := s.p
+	if s.lit("string(") { // a dump of PHP
+		if !s.word(4) || !s.lit(") ") {
+			return c, false
+		}
+		return s.literal(c)
+	}
+	if s.short {
+		return c, false
+	}
+	if c, ok = s.fallbackOf(); ok || s.short {
+		return c, ok
+	}
 	for s.more() && s.p-from < 64 {
 		switch ch := s.v[s.p]; {
 		case ch == '(' || ch == '{' || ch == '[':
@@ -953,7 +970,7 @@ func linkWrapped(s *scan, n *nameInfo) (c candidate, ok bool) {
 				c.at, c.form, c.doubt = s.p, formBytes, likely
 				return c, true
 			}
-			c.list = len(open) == 0
+			c.list = len(open) == 0 || endsInAny(open, "getenv env get fetch default coalesce") // getenv("X", "value")
 			s.groups()
 			s.space()
 			if s.short {
@@ -977,6 +994,42 @@ func linkWrapped(s *scan, n *nameInfo) (c candidate, ok bool) {
 		default:
 			return c, false
 		}
+	}
+	return c, false
+}
+
+// fallbackOf reads what stands in for a variable that is not set: ${X:-value}, ${X:value},
+// {{ x | default("value") }}.
+func (s *scan) fallbackOf() (c candidate, ok bool) {
+	from := s.p
+	if s.at() == '"' || s.at() == '\'' {
+		s.p++
+	}
+	if open := s.p; s.at() == '$' || s.at() == '{' {
+		if !s.lit("${") && (s.short || !s.lit("{{")) {
+			s.p = from
+			return c, false
+		}
+		for s.more() && s.p-open < maxName {
+			switch ch := s.v[s.p]; {
+			case ch == ':' && s.v[open] == '$':
+				if s.p++; !s.lit("-") {
+					s.lit("=")
+				}
+				c.at, c.doubt = s.p, likely
+				return c, s.more()
+			case ch == '(' && s.v[open] == '{' && bytes.HasSuffix(s.v[open:s.p], []byte("default")):
+				s.p++
+				return s.literal(c)
+			case !isIdent(ch) && ch != ' ' && ch != '|':
+				s.p = from
+				return c, false
+			}
+			s.p++
+		}
+	}
+	if !s.short {
+		s.p = from
 	}
 	return c, false
 }
@@ -1328,7 +1381,7 @@ func linkNextLine(s *scan, n *nameInfo) (c candidate, ok bool) {
 		if !s.lit("- ") || !s.more() || s.line < 0 {
 			return c, false
 		}
-		c.at, c.doubt, c.list = s.p, likely, true
+		c.at, c.doubt, c.list, c.bareItems = s.p, likely, true, true
 		return c, true
 	}
 	if s.v[s.p-1] == '\n' && s.v[s.p] != '"' && s.v[s.p] != '\'' && !opened { // not indented

@@ -449,10 +449,10 @@ func nameEnd(v []byte, ks int, kw string, vendor, eof bool) (int, string, outcom
 	if base == "" && !eof && kw == "key" && len(v)-end < len("_base64") && !hasBreak(v[end:]) && (end == len(v) || strings.IndexByte("_-bBdDmM", v[end]) >= 0) {
 		return 0, "", more
 	}
-	if base == "" && end < len(v) && (v[end] == '_' || isUpper(v[end])) {
+	if base == "" && end < len(v) && (v[end] == '_' || v[end] == '-' || isUpper(v[end])) {
 		end = valueWordsEnd(v, end, kw)
 		from := end
-		if from < len(v) && v[from] == '_' {
+		if from < len(v) && (v[from] == '_' || v[from] == '-') {
 			from++
 		}
 		if !eof && len(v)-from < len("string") && !hasBreak(v[from:]) {
@@ -463,7 +463,7 @@ func nameEnd(v []byte, ks int, kw string, vendor, eof bool) (int, string, outcom
 	if p+2 < len(v) && (v[p] == '_' || v[p] == '-') && v[p+1] == 'v' && isDigit(v[p+2]) { // …_password_v4
 		p += 2
 	}
-	if p < len(v) && (v[p] == '_' || v[p] == '-') && p+1 < len(v) && isDigit(v[p+1]) {
+	if p < len(v) && (v[p] == '_' || v[p] == '-' || v[p] == '.') && p+1 < len(v) && isDigit(v[p+1]) {
 		p++
 	}
 	for p < len(v) && p-end < 3 && isDigit(v[p]) {
@@ -472,7 +472,7 @@ func nameEnd(v []byte, ks int, kw string, vendor, eof bool) (int, string, outcom
 	if p < len(v) && isAlnum(v[p]) {
 		return 0, "", no
 	}
-	if !eof && (p >= len(v) || v[p] == '_' && len(v)-p < len("_string")) {
+	if !eof && (p >= len(v) || (v[p] == '_' || v[p] == '-') && len(v)-p < len("_production")) {
 		return 0, "", more
 	}
 	if p+1 < len(v) && v[p] == '.' && isAlpha(v[p+1]) { // of an object: random_password.db.result
@@ -499,14 +499,18 @@ func nameEnd(v []byte, ks int, kw string, vendor, eof bool) (int, string, outcom
 // valueWordsEnd returns the end of the words of valueWords that follow, at most two.
 func valueWordsEnd(v []byte, end int, kw string) int {
 	for range 2 {
-		if end == len(v) || v[end] != '_' && !isUpper(v[end]) {
+		if end == len(v) || v[end] != '_' && v[end] != '-' && !isUpper(v[end]) {
 			break
 		}
 		from, was := end, end
-		if v[end] == '_' {
+		if v[end] == '_' || v[end] == '-' {
 			from++
 		}
-		for _, suffix := range &valueWords {
+		words := valueWords[:]
+		if v[end] == '-' {
+			words = words[:environments]
+		}
+		for _, suffix := range words {
 			if n := from + len(suffix); hasFold(v[from:], suffix) && (n == len(v) || !isLower(v[n])) && (suffix != "hash" || kw[0] == 'p') {
 				end = n
 				break
@@ -519,8 +523,12 @@ func valueWordsEnd(v []byte, end int, kw string) int {
 	return end
 }
 
-// valueWords may follow the word that decides: DB_PASSWORD_VALUE, secretString, password_hash.
-var valueWords = [...]string{"value", "string", "str", "plain", "text", "data", "hash", "sha256", "sha512", "md5", "hex"}
+// environments is how many of valueWords say where a secret is used.
+const environments = 8
+
+// valueWords may follow the word that decides: DB_PASSWORD_VALUE, secretString, password_hash,
+// api-key-prod.
+var valueWords = [...]string{"prod", "production", "staging", "dev", "test", "live", "old", "new", "value", "string", "str", "plain", "text", "data", "hash", "sha256", "sha512", "md5", "hex"}
 
 // hasBreak reports whether the name that goes on in b ends in it.
 func hasBreak(b []byte) bool {

@@ -92,7 +92,7 @@ func linkPhrase(s *scan, n *nameInfo) (c candidate, ok bool) {
 			return c, !s.short
 		}
 	} else if s.lit("from ") { // changed name from value to value
-		c.at = s.p
+		c.at, c.list, c.bareItems = s.p, true, true
 		return c, s.more()
 	} else if !s.lit("of ") {
 		return c, false

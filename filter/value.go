@@ -238,8 +238,8 @@ func (e *engine) judgeValue(c *candidate, eof bool) verdict {
 func (e *engine) judgeItem(c *candidate, eof bool) verdict {
 	s := scan{v: e.view.vis, p: c.at, eof: eof}
 	s.quote()
-	comma := s.p < len(s.v) && s.v[s.p] == ','
-	if comma {
+	comma := s.p < len(s.v) && s.v[s.p] == ',' || c.doubt == unsure && s.lit(" to ")
+	if comma && s.p < len(s.v) && s.v[s.p] == ',' {
 		s.p++
 	}
 	lines := s.space()
@@ -248,7 +248,7 @@ func (e *engine) judgeItem(c *candidate, eof bool) verdict {
 		s.word(2)
 		s.lit(" = ")
 	}
-	dash := !comma && lines == 1 && (s.v[s.p-1] == ' ' && s.lit("- ") || c.doubt == lone && s.more() && s.bullet())
+	dash := !comma && lines == 1 && ((s.v[s.p-1] == ' ' || c.bareItems) && s.lit("- ") || c.doubt == lone && s.more() && s.bullet())
 	quoted := s.quoted()
 	if s.short || !s.more() {
 		return undecided(eof, true)
