@@ -506,14 +506,12 @@ func valueWordsEnd(v []byte, end int, kw string) int {
 		if v[end] == '_' || v[end] == '-' {
 			from++
 		}
-		words := valueWords[:]
-		if v[end] == '-' {
-			words = words[:environments]
-		}
-		for _, suffix := range words {
-			if n := from + len(suffix); hasFold(v[from:], suffix) && (n == len(v) || !isLower(v[n])) && (suffix != "hash" || kw[0] == 'p') {
-				end = n
-				break
+		if c := fold(v[min(from, len(v)-1)]); isLower(c) {
+			for _, suffix := range valueWords[c-'a'] {
+				if n := from + len(suffix); hasFold(v[from:], suffix) && (n == len(v) || !isLower(v[n])) && (suffix != "hash" || kw[0] == 'p') && (v[end] != '-' || isOneOf([]byte(suffix), environments[:])) {
+					end = n
+					break
+				}
 			}
 		}
 		if end == was {
@@ -523,12 +521,15 @@ func valueWordsEnd(v []byte, end int, kw string) int {
 	return end
 }
 
-// environments is how many of valueWords say where a secret is used.
-const environments = 8
+// environments say where a secret is used: api-key-prod.
+var environments = [...]string{"prod", "production", "staging", "test", "live", "old", "new"}
 
-// valueWords may follow the word that decides: DB_PASSWORD_VALUE, secretString, password_hash,
-// api-key-prod.
-var valueWords = [...]string{"prod", "production", "staging", "dev", "test", "live", "old", "new", "value", "string", "str", "plain", "text", "data", "hash", "sha256", "sha512", "md5", "hex"}
+// valueWords may follow the word that decides, by their first letter: DB_PASSWORD_VALUE,
+// secretString, password_hash, API_KEY_PROD.
+var valueWords = [26][]string{
+	'd' - 'a': {"data", "dev"}, 'h' - 'a': {"hash", "hex"}, 'l' - 'a': {"live"}, 'm' - 'a': {"md5"}, 'n' - 'a': {"new"}, 'o' - 'a': {"old"},
+	'p' - 'a': {"production", "prod", "plain"}, 's' - 'a': {"string", "str", "sha256", "sha512", "staging"}, 't' - 'a': {"text", "test"}, 'v' - 'a': {"value"},
+}
 
 // hasBreak reports whether the name that goes on in b ends in it.
 func hasBreak(b []byte) bool {

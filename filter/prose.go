@@ -203,6 +203,9 @@ func (s *scan) colonEnds() bool {
 	return lines <= 2 && s.more() && !s.short
 }
 
+// dashes may stand between a name and its value.
+var dashes = [...]string{" - ", " – ", " — ", " · "}
+
 // linkRemark reads over a remark or a row of dots between a name and its sign.
 func linkRemark(s *scan, n *nameInfo) (c candidate, ok bool) {
 	if n.class != classStrong && n.class != classWeak {
@@ -235,8 +238,11 @@ func linkRemark(s *scan, n *nameInfo) (c candidate, ok bool) {
 	if s.short {
 		return c, false
 	}
-	for _, dash := range [...]string{" - ", " – ", " — ", " · "} {
-		if s.lit(dash) && s.more() {
+	for k := range dashes {
+		if next := s.p + 1; next < len(s.v) && s.v[next] != dashes[k][1] {
+			continue
+		}
+		if s.lit(dashes[k]) && s.more() {
 			c.at, c.doubt = s.p, unsure
 			return c, s.v[s.p] > ' '
 		}
