@@ -218,6 +218,10 @@ func linkCell(s *scan, n *nameInfo) (c candidate, ok bool) {
 		if s.space(); !s.more() || s.short {
 			return c, false
 		}
+		if s.v[s.p] == ':' && !opened { // <span>name</span>: <span>value</span>
+			s.p++
+			continue
+		}
 		if s.v[s.p] != '<' {
 			c.at, c.form, c.doubt = s.p, formXML, likely
 			return c, opened && s.p > n.end+1
@@ -255,7 +259,7 @@ func linkCell(s *scan, n *nameInfo) (c candidate, ok bool) {
 // isCellTag reports the elements of tables and lists, and those that only change the type.
 func isCellTag(tag []byte) bool {
 	switch strings.ToLower(string(tag)) {
-	case "td", "th", "dt", "dd", "code", "b", "strong", "em", "i", "span", "tt", "kbd", "pre", "samp", "label", "p":
+	case "td", "th", "dt", "dd", "code", "b", "strong", "em", "i", "span", "tt", "kbd", "pre", "samp", "label", "p", "div":
 		return true
 	}
 	return false

@@ -136,7 +136,7 @@ func (s *Set) passes(val []byte, g gate) bool {
 	case classURL:
 		return !placeholderWord(val)
 	case classHeader, classCookie, classSetCookie:
-		return len(val) >= 8 && !words && mixed(val) && (g.quoted || !isCode(val)) && !(len(val) < 16 && !chosenMark(val) && readable(val))
+		return len(val) >= 8 && !words && mixed(val) && (g.quoted || !isCode(val)) && (plain || len(val) >= 16 || chosenMark(val) || !readable(val))
 	case classQuery:
 		return len(val) >= 16 && unlikely(val) && !bytes.ContainsAny(val, "+(){}") && !bytes.Contains(val, []byte("%0A")) &&
 			!bytes.Contains(val, []byte("%20"))

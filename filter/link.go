@@ -987,6 +987,13 @@ func linkWrapped(s *scan, n *nameInfo) (c candidate, ok bool) {
 		case ch == '@' && s.p == from:
 			s.p++
 			return s.literal(c)
+		case (ch == '|' || ch == '?') && s.p > from && s.v[s.p-1] == ' ': // name = x || "value", name = x ?? "value"
+			if !s.lit("|| ") && (s.short || !s.lit("?? ")) {
+				return c, false
+			}
+			return s.literal(c)
+		case ch == ' ' && s.p > from && s.p+1 < len(s.v) && s.v[s.p+1] == 'o' && s.lit(" or "):
+			return s.literal(c)
 		case (ch == '"' || ch == '\'') && s.p > from && wraps(s.v[from:s.p]):
 			return s.literal(c)
 		case isAlnum(ch) || strings.IndexByte("_.:<>&* $", ch) >= 0:
@@ -1173,6 +1180,9 @@ func linkBlank(s *scan, n *nameInfo) (c candidate, ok bool) {
 		if s.short {
 			return c, false
 		}
+	}
+	if bar {
+		s.lit("|") // || name || value ||, in wikis
 	}
 	if n.rule == "auth" && gap > 0 && !bar && s.more() && isAlpha(s.v[s.p]) { // stats auth user:value
 		c.at, c.form, c.number, c.class, c.rule, c.doubt = s.p, formUser, ':', classStrong, "password", likely

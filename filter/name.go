@@ -455,7 +455,7 @@ func nameEnd(v []byte, ks int, kw string, vendor, eof bool) (int, string, outcom
 		if from < len(v) && (v[from] == '_' || v[from] == '-') {
 			from++
 		}
-		if !eof && len(v)-from < len("string") && !hasBreak(v[from:]) {
+		if !eof && len(v)-from < len("production") && !hasBreak(v[from:]) {
 			return 0, "", more
 		}
 	}
@@ -472,7 +472,7 @@ func nameEnd(v []byte, ks int, kw string, vendor, eof bool) (int, string, outcom
 	if p < len(v) && isAlnum(v[p]) {
 		return 0, "", no
 	}
-	if !eof && (p >= len(v) || (v[p] == '_' || v[p] == '-') && len(v)-p < len("_production")) {
+	if !eof && (p >= len(v) || (v[p] == '_' || v[p] == '-') && len(v)-p < len("_production") && !hasBreak(v[p:])) {
 		return 0, "", more
 	}
 	if p+1 < len(v) && v[p] == '.' && isAlpha(v[p+1]) { // of an object: random_password.db.result

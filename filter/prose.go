@@ -120,7 +120,7 @@ func (s *scan) participle() bool {
 	for s.more() && isLower(s.v[s.p]) && s.p-from < 16 {
 		s.p++
 	}
-	if s.short || s.v[s.p] != ':' || s.p-from < 3 {
+	if s.short || s.at() != ':' || s.p-from < 3 {
 		return false
 	}
 	w := s.v[from:s.p]

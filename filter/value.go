@@ -239,6 +239,9 @@ func (e *engine) judgeItem(c *candidate, eof bool) verdict {
 	s := scan{v: e.view.vis, p: c.at, eof: eof}
 	s.quote()
 	comma := s.p < len(s.v) && s.v[s.p] == ',' || c.doubt == unsure && s.lit(" to ")
+	if !comma && s.at() == ')' && !s.short { // getenv("X") or "value"
+		comma = s.lit(") or ") || !s.short && s.lit(") || ") || !s.short && s.lit(") ?? ")
+	}
 	if comma && s.p < len(s.v) && s.v[s.p] == ',' {
 		s.p++
 	}
