@@ -78,6 +78,8 @@ func TestNoCliff(t *testing.T) {
 	for _, unit := range slices.Sorted(maps.Keys(cliffs())) {
 		shapes = append(shapes, shape{unit, func() []byte { return []byte(strings.Repeat(unit, 1+size/len(unit))) }})
 	}
+	// Those that follow are picked by their own number: a new keyword does not change which.
+	own := len(shapes) - 17
 	rng := rand.New(rand.NewSource(7))
 	for range 3000 {
 		unit := ""
@@ -89,13 +91,13 @@ func TestNoCliff(t *testing.T) {
 	for _, name := range []string{"password", "pwd", "psk", "pass", "secret", "a_key", "api_key", "token", "auth", "x-api-key", "Cookie: a"} {
 		for _, join := range []string{"=%\n", ": %\n", " %\n", "=\"%\"\n", "='%' ", "\":\"%\",\"", "=%&", "\t%\n", " = %;"} {
 			for _, n := range []int{6, 8, 9, 12, 16, 24, 40} {
-				shapes = append(shapes, shape{fmt.Sprint(name, join, n), func() []byte { return crowdOf(rng, name+join, n, size) }})
+				shapes = append(shapes, shape{fmt.Sprint(name, join, n), func() []byte { return crowdOf(rand.New(rand.NewSource(7)), name+join, n, size) }})
 			}
 		}
 	}
 	for _, prefix := range []string{"ghp_", "AKIA", "xoxb-", "sk-", "AIza", "npm_"} { // not all of them become tokens
 		for _, n := range []int{3, 16, 36} {
-			shapes = append(shapes, shape{fmt.Sprint(prefix, n), func() []byte { return crowdOf(rng, prefix+"% ", n, size) }})
+			shapes = append(shapes, shape{fmt.Sprint(prefix, n), func() []byte { return crowdOf(rand.New(rand.NewSource(7)), prefix+"% ", n, size) }})
 		}
 	}
 	for k := range 1500 { // other values each time
@@ -105,11 +107,11 @@ func TestNoCliff(t *testing.T) {
 				unit += "%"
 			}
 		}
-		shapes = append(shapes, shape{unit, func() []byte { return crowdOf(rng, unit+"%", 3+k%17, size) }})
+		shapes = append(shapes, shape{unit, func() []byte { return crowdOf(rand.New(rand.NewSource(7)), unit+"%", 3+k%17, size) }})
 	}
 	worst := 0.0
 	for k := range shapes {
-		if k%share != 0 {
+		if k < own+17 && k%share != 0 || k >= own+17 && (k-own)%share != 0 {
 			continue
 		}
 		text := shapes[k].text()

@@ -99,10 +99,12 @@ func linkHeader(s *scan, n *nameInfo) (c candidate, ok bool) {
 	}
 	switch {
 	case startsBar(v[s.p:]) || ends && bars > 0:
-		if t := bytes.TrimRight(left, " \t"); len(t) > 0 && !endsBar(t) {
+		if t := bytes.TrimRight(left[:titleFrom(left, len(left))], " \t"); len(t) > 0 && !endsBar(t) {
 			return c, false
 		}
 		c.row = column{kind: byBar, at: uint16(bars)}
+	case len(left) > 0 && left[len(left)-1] == ' ' && s.ruled(from):
+		return s.belowRuler(c, from, n)
 	case tight == s.p && (next == ',' || next == ';') || gap > 0 && v[tight] == '\t' || ends && len(left) > 0:
 		sep := next
 		if gap > 0 {
@@ -128,12 +130,66 @@ func linkHeader(s *scan, n *nameInfo) (c candidate, ok bool) {
 		if sep == '\t' && (bytes.Contains(left, []byte("\t\t")) || gap > 1 && v[tight+1] == '\t') { // no header is empty
 			c.row = column{byTabs, tabs(left), sep}
 		}
-	case gap >= 2 && (len(left) == 0 || len(left) > 1 && left[len(left)-1] == ' ' && left[len(left)-2] == ' '):
-		c.row = column{kind: byPosition, at: uint16(n.start - from)}
+	case gap >= 2 && titleStart(left) >= 0:
+		c.row = column{kind: byPosition, at: uint16(titleStart(left))}
 	default:
 		return c, false
 	}
 	return s.below(c, from, n)
+}
+
+// titleStart returns where the title begins whose last word stands behind left: titles are two
+// blanks apart and have at most three words. It is -1 if that is no title.
+func titleStart(left []byte) int {
+	for words := 0; words < 3; words++ {
+		if len(left) == 0 || len(left) > 1 && left[len(left)-1] == ' ' && left[len(left)-2] == ' ' {
+			return len(left)
+		}
+		word := bytes.TrimSuffix(left, []byte(" "))
+		k := bytes.LastIndexByte(word, ' ') + 1
+		if k == len(word) || len(word) == len(left) || !letters(word[k:]) {
+			return -1
+		}
+		left = left[:k]
+	}
+	return -1
+}
+
+// ruled reports whether the line below begins like a ruler.
+func (s *scan) ruled(from int) bool {
+	k := bytes.IndexByte(s.v[s.p:min(len(s.v), from+2*maxHeader)], '\n') + 1
+	if k == 0 || s.p+k == len(s.v) {
+		s.short = !s.eof && len(s.v) < from+2*maxHeader
+		return false
+	}
+	ch := s.v[s.p+k]
+	return ch == '-' || ch == '='
+}
+
+// belowRuler reads a header whose columns are a blank apart: a line of dashes below shows where
+// they begin.
+func (s *scan) belowRuler(c candidate, from int, n *nameInfo) (candidate, bool) {
+	for s.more() && s.p-from < 2*maxHeader && s.v[s.p] != '\n' {
+		s.p++
+	}
+	at := n.start - from
+	if !s.lit("\n") || !s.more() || s.v[s.p] != '-' && s.v[s.p] != '=' {
+		return c, false
+	}
+	ruler := s.p
+	for s.more() && s.p-ruler < 2*maxHeader && (s.v[s.p] == s.v[ruler] || s.v[s.p] == ' ' || s.v[s.p] == '\r') {
+		s.p++
+	}
+	line := s.v[ruler:s.p]
+	if s.short || len(line) <= at || line[at] == ' ' || bytes.IndexByte(line, ' ') < 0 || !s.lit("\n") || !s.more() {
+		return c, false
+	}
+	for at > 0 && line[at-1] != ' ' { // the first word of the title
+		at--
+	}
+	c.row = column{kind: byPosition, at: uint16(at)}
+	c.at, c.form, c.doubt = s.p, formRow, likely
+	return c, true
 }
 
 // below reads the rest of a header, whose line begins at from, and finds the first row.
@@ -501,6 +557,84 @@ func (e *engine) judgeTuple(c *candidate, eof bool) verdict {
 		return verdict{}
 	}
 	return verdict{outcome: found, layer: layerContext, start: from, end: to, rule: c.rule, noTag: c.noTag,
+		learn: c.class == classStrong && len(val) >= 12}
+}
+
+// linkTags finds a name in a cell of the header of a table in HTML; the values stand in the same
+// cell of the rows below.
+func linkTags(s *scan, n *nameInfo) (c candidate, ok bool) {
+	if n.class != classStrong && n.class != classWeak && n.class != classKey || !s.lit("</th>") && (s.short || !s.lit("</TH>")) {
+		return c, false
+	}
+	left := bytes.ToLower(s.v[max(0, n.start-history):n.start])
+	row := bytes.LastIndex(left, []byte("<tr"))
+	if row < 0 {
+		return c, false
+	}
+	if left = left[row:]; bytes.Contains(left, []byte("</t")) && !bytes.Contains(left, []byte("<th")) {
+		return c, false
+	}
+	cell := bytes.Count(left, []byte("<th"))
+	if open := bytes.LastIndexByte(left, '>'); cell == 0 || cell > maxColumns || open < 0 || bytes.IndexFunc(left[open+1:], func(r rune) bool { return r >= 0x80 || !isIdent(byte(r)) && !isBlank(byte(r)) }) >= 0 {
+		return c, false
+	}
+	c.at, c.form, c.doubt, c.row = s.p, formTags, likely, column{at: uint16(cell), sep: otherRow}
+	return c, true
+}
+
+// otherRow is the number of a cell that no row has: the row that counts has not begun, or is past.
+const otherRow = 128
+
+// maxElements is how many tags of a table are followed.
+const maxElements = 20000
+
+// judgeTags judges the text in front of the next tag, if it is of the cell that is looked for.
+func (e *engine) judgeTags(c *candidate, eof bool) verdict {
+	v, p := e.view.vis, c.at
+	for p < len(v) && p-c.at < maxJudged && v[p] <= ' ' {
+		p++
+	}
+	from := p
+	for p < len(v) && p-c.at < maxJudged && v[p] != '<' {
+		p++
+	}
+	val := bytes.TrimRight(v[from:p], " \t\r\n")
+	wanted := c.row.sep == byte(c.row.at)
+	if p == len(v) && !eof {
+		return verdict{outcome: more, loose: !wanted || len(val) < loosePrefix || !unlikely(val)}
+	}
+	if p == len(v) || v[p] != '<' || c.number >= maxElements {
+		return verdict{}
+	}
+	tag := p
+	for p < len(v) && p-tag < maxJudged && v[p] != '>' {
+		p++
+	}
+	if p == len(v) && !eof {
+		return verdict{outcome: more, loose: !wanted || len(val) < loosePrefix || !unlikely(val)}
+	}
+	if p == len(v) || v[p] != '>' {
+		return verdict{}
+	}
+	judged := wanted
+	switch name := v[tag+1 : p]; {
+	case hasFold(name, "tr"):
+		c.row.sep = 0
+	case hasFold(name, "td"), hasFold(name, "th") && !hasFold(name, "the"):
+		c.row.sep++
+	case hasFold(name, "/td"), hasFold(name, "/th") && !hasFold(name, "/the"):
+		if wanted {
+			c.row.sep = otherRow
+		}
+	case hasFold(name, "/table"):
+		return verdict{}
+	}
+	c.number++
+	c.then = p + 1
+	if !judged || !e.set.passes(val, gate{class: c.class, doubt: c.doubt, rule: c.rule, quoted: true}) {
+		return verdict{}
+	}
+	return verdict{outcome: found, layer: layerContext, start: from, end: from + len(val), rule: c.rule, noTag: c.noTag,
 		learn: c.class == classStrong && len(val) >= 12}
 }
 

@@ -1,6 +1,9 @@
 package filter
 
-import "bytes"
+import (
+	"bytes"
+	"strings"
+)
 
 // arguments are the commands and calls that take a secret as an argument without a name: at
 // the same place each time.
@@ -97,10 +100,24 @@ var arguments = [...]struct {
 	{"\"d\":\"", 0, 1, 0, 0, false, random, 0},                  // of a JWK, in front of its type
 	{"\"d\": \"", 0, 1, 0, 0, false, random, 0},
 	{"AKIA", 0, 1, 0, ':', false, random, 0}, // ID:SECRET
+	{"Login: ", 1, 3, 0, 0, false, piped, 0}, // user / SECRET
+	{"ogin with ", 0, 1, 0, '/', false, piped, 0},
+	{"serv identify ", 9, 1, 0, 0, false, likely, 0},
+	{"oracle:thin:", 5, 1, 0, '/', false, likely, 0},
+	{"AUTHINFO PASS ", 3, 1, 0, 0, false, likely, 0}, // of NNTP
+	{"IDENTIFY ", 4, 1, 0, 0, false, likely, 0},      // to a service of IRC
+	{"Request: PASS ", 5, 1, 0, 0, false, likely, 0}, // in a dump of FTP
+	{"addlogin ", 1, 2, 0, 0, true, likely, 0},       // of SQL Server, without brackets
+	{"-plain64 ", 2, 1, 0, 0, false, likely, 0},      // of a table of dm-crypt
+	{"hooks/", 3, 1, behindURL, 0, false, lone, 0},   // the last part of an address that takes calls
+	{"hook/", 2, 1, behindURL, 0, false, lone, 0},
 	{"echo ", 0, 1, 0, 0, false, likely, stdinBehind},
 	{"printf ", 3, 2, 0, 0, false, likely, stdinBehind},
 	{"<<< ", 0, 1, 0, 0, false, likely, stdinBefore},
 }
+
+// behindURL stands for an option in a row whose text counts in a URL only.
+const behindURL = '/'
 
 // A stdin says where the command stands that must read the argument as a secret from its standard
 // input.
@@ -163,6 +180,19 @@ func (e *engine) judgeStdin(c *candidate, eof bool) verdict {
 		if s.short {
 			return verdict{outcome: more}
 		}
+		if line := s.v[max(0, c.at-maxName):c.at]; len(command) == 0 && s.at() == '\n' && bytes.HasPrefix(line[bytes.LastIndexByte(line, '\n')+1:], []byte("+ ")) {
+			// set -x shows each part of a pipe on a line of its own.
+			at := s.p + 1
+			for s.p++; s.more() && s.p-at < maxCommand && s.v[s.p] >= ' '; {
+				s.p++
+			}
+			if s.short {
+				return verdict{outcome: more}
+			}
+			if command = s.v[at:s.p]; !bytes.HasPrefix(command, []byte("+ ")) {
+				return verdict{}
+			}
+		}
 	}
 	for _, r := range stdinReaders {
 		if !bytes.Contains(command, []byte(r.text)) {
@@ -183,7 +213,10 @@ func (e *engine) judgeStdin(c *candidate, eof bool) verdict {
 func (e *engine) readArgument(k, i int, eof bool) (candidate, outcome) {
 	e.work++
 	row := &arguments[k]
-	if v := e.view.vis; i > 0 && isAlnum(v[i-1]) && isAlnum(row.text[0]) && !row.call && !(v[i-1] == 'D' && i > 1 && v[i-2] == '-') && row.text[0] != 'U' && row.text[0] != 'A' {
+	if row.need == behindURL && !inURL(e.view.vis, i) {
+		return candidate{}, no
+	}
+	if v := e.view.vis; i > 0 && isAlnum(v[i-1]) && isAlnum(row.text[0]) && !row.call && row.need != behindURL && !(v[i-1] == 'D' && i > 1 && v[i-2] == '-') && row.text[0] != 'U' && row.text[0] != 'A' {
 		return candidate{}, no
 	}
 	s := scan{v: e.view.vis, p: i + len(row.text), eof: eof}
@@ -194,7 +227,7 @@ func (e *engine) readArgument(k, i int, eof bool) (candidate, outcome) {
 	if last := row.text[len(row.text)-1]; last == '"' || last == '\'' {
 		s.p-- // the quote is part of the argument
 	}
-	limit, needed := i+maxCommand, row.need == 0
+	limit, needed := i+maxCommand, row.need == 0 || row.need == behindURL
 	for n := 1; ; {
 		if s.blanks(); !s.more() || s.p > limit || s.v[s.p] < ' ' {
 			break
@@ -229,6 +262,9 @@ func (e *engine) readArgument(k, i int, eof bool) (candidate, outcome) {
 		if !needed {
 			return candidate{}, no
 		}
+		if row.need == behindURL {
+			c.form = formPercent
+		}
 		if row.stdin != 0 {
 			c.form, c.number = formStdin, int(row.stdin)
 		}
@@ -238,6 +274,15 @@ func (e *engine) readArgument(k, i int, eof bool) (candidate, outcome) {
 		return candidate{}, more
 	}
 	return candidate{}, no
+}
+
+// inURL reports whether "://" and nothing but a URL stand left of i.
+func inURL(v []byte, i int) bool {
+	from := i
+	for from > 0 && i-from < history && v[from-1] > ' ' && strings.IndexByte("\"'<>`", v[from-1]) < 0 {
+		from--
+	}
+	return bytes.Contains(v[from:i], []byte("://"))
 }
 
 // argument passes over an argument and the comma behind it in a call.

@@ -61,7 +61,7 @@ func linkSibling(s *scan, n *nameInfo) (c candidate, ok bool) {
 			c.at, c.form, c.doubt = s.p, formXML, likely
 			return c, s.more() && s.v[s.p] != '<' && s.v[s.p] != '\n'
 		}
-	case open == '=' && s.at() == ',': // ParameterKey=NAME,ParameterValue=value
+	case (open == '=' || open == ' ') && s.at() == ',' && s.p+1 < len(s.v) && isAlpha(s.v[s.p+1]): // ParameterKey=NAME,ParameterValue=value
 	case open == ' ' && n.start > 1 && s.v[n.start-2] == ':' && s.more() && (s.v[s.p] == '\n' || s.v[s.p] == '\r'):
 		// name: NAME⏎
 	default:
@@ -74,9 +74,20 @@ func linkSibling(s *scan, n *nameInfo) (c candidate, ok bool) {
 		if s.p >= limit || s.space() > 2 {
 			return c, false
 		}
+		if s.v[max(0, s.p-1)] == '"' && s.at() == '}' && s.lit("},") { // the name has an object of its own
+			s.space()
+			if s.at() != '"' {
+				return c, false
+			}
+		}
 		for s.more() && (s.v[s.p] == ',' || s.v[s.p] == '<' || s.v[s.p] == '>' && n.attribute(s.v)) {
+			tag := s.v[s.p] == '>'
 			if s.p++; s.v[s.p-1] == '<' && s.more() && s.v[s.p] == '/' {
 				return c, false
+			}
+			if tag && s.more() && s.v[s.p] > ' ' && s.v[s.p] != '<' { // <field name="NAME" type="string">value<
+				c.at, c.form, c.doubt = s.p, formXML, likely
+				return c, true
 			}
 			s.space()
 		}
@@ -207,6 +218,10 @@ func linkCell(s *scan, n *nameInfo) (c candidate, ok bool) {
 		if s.space(); !s.more() || s.short {
 			return c, false
 		}
+		if s.v[s.p] == ':' && !opened { // <span>name</span>: <span>value</span>
+			s.p++
+			continue
+		}
 		if s.v[s.p] != '<' {
 			c.at, c.form, c.doubt = s.p, formXML, likely
 			return c, opened && s.p > n.end+1
@@ -215,10 +230,14 @@ func linkCell(s *scan, n *nameInfo) (c candidate, ok bool) {
 		for s.p < len(s.v) && s.p-from < maxName && s.v[s.p] != '>' {
 			s.p++
 		}
+		tag := s.v[from:s.p]
+		if k := bytes.Index(tag, []byte(" value=")); k > 0 && hasFold(tag, "input ") {
+			s.p = from + k + len(" value=")
+			return s.literal(c)
+		}
 		if !s.lit(">") {
 			return c, false
 		}
-		tag := s.v[from : s.p-1]
 		if k := bytes.IndexByte(tag, ' '); k > 0 {
 			tag = tag[:k]
 		}
@@ -240,7 +259,7 @@ func linkCell(s *scan, n *nameInfo) (c candidate, ok bool) {
 // isCellTag reports the elements of tables and lists, and those that only change the type.
 func isCellTag(tag []byte) bool {
 	switch strings.ToLower(string(tag)) {
-	case "td", "th", "dt", "dd", "code", "b", "strong", "em", "i", "span", "tt", "kbd", "pre", "samp", "label", "p":
+	case "td", "th", "dt", "dd", "code", "b", "strong", "em", "i", "span", "tt", "kbd", "pre", "samp", "label", "p", "div":
 		return true
 	}
 	return false
@@ -249,7 +268,17 @@ func isCellTag(tag []byte) bool {
 // linkParent finds the object or list that a name announces, whose pairs hold the values:
 // api_keys:⏎  - key: value, api_tokens = { a = "value" }.
 func linkParent(s *scan, n *nameInfo) (c candidate, ok bool) {
-	if n.class != classStrong && n.class != classWeak && n.class != classKey || n.option(s.v) || !s.led() || !s.more() {
+	if n.class != classStrong && n.class != classWeak && n.class != classKey || n.option(s.v) {
+		return c, false
+	}
+	if s.lead.op == opNone && s.lead.tight < s.lead.at && !s.lead.short { // NAME {⏎  value = "value"
+		if s.p = s.lead.at; !s.lit("{\n") && (s.short || !s.lit("{ ")) {
+			return c, false
+		}
+		c.at, c.form, c.doubt, c.row = s.p-2, formPairs, literal, column{kind: byKey, sep: '{'}
+		return c, true
+	}
+	if !s.led() || !s.more() {
 		return c, false
 	}
 	c.at, c.form, c.doubt, c.row.kind = s.p, formPairs, likely, byKey
@@ -299,6 +328,9 @@ func linkElement(s *scan, n *nameInfo) (c candidate, ok bool) {
 			return c, false
 		}
 	}
+	if title := titleFrom(s.v, n.start); lines == 0 && title > 0 && s.v[title-1] == '"' && firstOnLine(s.v, title-1) {
+		command, first = true, true // "name"  "value", a line of a file of settings
+	}
 	if !numbered && !(comma && (first || option || n.class == classHeader)) && !((option || command) && lines == 0 && s.at() != ',' && !comma) {
 		return c, false
 	}
@@ -316,7 +348,7 @@ func linkPair(s *scan, n *nameInfo) (c candidate, ok bool) {
 	if n.class != classStrong && n.class != classWeak {
 		return c, false
 	}
-	if at := s.at(); (at == ',' || at == ';') && n.firstOnLine(s.v) { // a row of two
+	if at := s.at(); (at == ',' || at == ';') && firstOnLine(s.v, titleFrom(s.v, n.start)) { // a row of two
 		if s.p++; !s.more() {
 			return c, false
 		}
@@ -342,6 +374,14 @@ func linkPair(s *scan, n *nameInfo) (c candidate, ok bool) {
 			c.doubt = likely
 			return c, ok
 		}
+	}
+	if s.v[open] == '(' && s.at() == ' ' {
+		if !s.lit(" . ") {
+			return c, false
+		}
+		c, ok = s.literal(c)
+		c.doubt = likely
+		return c, ok
 	}
 	if s.v[open] != '{' && s.v[open] != '(' || !s.lit(",") {
 		return c, false

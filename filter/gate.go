@@ -36,13 +36,22 @@ func (s *Set) passes(val []byte, g gate) bool {
 		bytes.HasPrefix(val, []byte(placeholderHead[1:]))) {
 		return false
 	}
+	if g.rule == "cookie" && upper == 20 && len(val) == 20 && unlikely(val) {
+		return true // of Erlang
+	}
 	if g.doubt != certain && digits == 0 && (upper == 0 || lower == 0) {
 		return false // no value with less passes in doubt
 	}
 	if g.rule == "dsn" && hasPassword(val) && !isExample(val) {
 		return true
 	}
+	if !plain && len(val) >= minCodeGroups && g.class == classStrong && isCodeGroups(val) {
+		return true
+	}
 	chosen := g.rule == "password" || g.rule == "passphrase" // by people
+	if chosen && g.doubt != certain && containsFold(val, "password") {
+		return false // about passwords
+	}
 	if plain && g.crowded && digits > 0 && digits < len(val) && g.doubt <= likely && !isNumeric(val) {
 		switch g.class {
 		case classKey:
@@ -66,7 +75,7 @@ func (s *Set) passes(val []byte, g gate) bool {
 			return false
 		}
 		switch g.class {
-		case classStrong, classHeader, classCookie, classSetCookie, classKey, classExtra:
+		case classStrong, classHeader, classCookie, classSetCookie, classKey, classExtra, classURL:
 			return true
 		case classWeak:
 			return g.rule == "token" || g.rule == "credential" || g.rule == "secret"
@@ -112,14 +121,14 @@ func (s *Set) passes(val []byte, g gate) bool {
 		}
 	case lone:
 		digits, upper, lower := tally(val)
-		if chosen && numbered(val) && !wordy(val) || marked(val) {
+		if chosen && numbered(val) && !wordy(val) || marked(val) || chosen && digits >= 3 && upper > 0 && lower > 0 && plain && !wordy(val) {
 			break
 		}
-		if digits < 2 || readable(val) || !likelySecret(val, chosen) || isCode(val) || !(upper > 0 && lower > 0) && !isHex(val) && !bytes.ContainsAny(val, "!#?*%&^~") {
+		if digits < 2 || readable(val) || !likelySecret(val, chosen) || isCode(val) || !(upper > 0 && lower > 0) && !isHex(bytes.TrimPrefix(val, []byte("0x"))) && !bytes.ContainsAny(val, "!#?*%&^~") {
 			return false
 		}
 	case unsure, onlyLine:
-		if len(val) < 10 && !chosen || bytes.IndexByte(val, ' ') >= 0 || !likelySecret(val, chosen) || isCode(val) && !(chosen && numbered(val)) || !chosen && !unlikely(val) && !(isHex(val) && len(val) >= 32) {
+		if len(val) < 10 && !chosen || bytes.IndexByte(val, ' ') >= 0 || !likelySecret(val, chosen) || !g.quoted && isCode(val) && !(chosen && numbered(val)) || !chosen && !unlikely(val) && !(isHex(val) && len(val) >= 32) {
 			return false
 		}
 	}
@@ -127,7 +136,7 @@ func (s *Set) passes(val []byte, g gate) bool {
 	case classURL:
 		return !placeholderWord(val)
 	case classHeader, classCookie, classSetCookie:
-		return len(val) >= 8 && !words && mixed(val) && (g.quoted || !isCode(val))
+		return len(val) >= 8 && !words && mixed(val) && (g.quoted || !isCode(val)) && (plain || len(val) >= 16 || chosenMark(val) || !readable(val))
 	case classQuery:
 		return len(val) >= 16 && unlikely(val) && !bytes.ContainsAny(val, "+(){}") && !bytes.Contains(val, []byte("%0A")) &&
 			!bytes.Contains(val, []byte("%20"))
@@ -180,6 +189,37 @@ func isObject(val []byte) bool {
 	}
 	digits, upper, lower := tally(val[k+1:])
 	return digits > 0 && lower > 0 && upper == 0 && digits+lower == len(val)-k-1
+}
+
+// chosenMark reports a mark that no setting has.
+func chosenMark(val []byte) bool { return bytes.ContainsAny(val, "!#?*%&^~+/=") }
+
+// minCodeGroups is the length of the shortest of such codes.
+const minCodeGroups = 29
+
+// isCodeGroups reports a long code in groups of digits, such as a recovery key. Numbers, dates and
+// durations are shorter.
+func isCodeGroups(val []byte) bool {
+	group := bytes.IndexByte(val, '-')
+	if group < 4 {
+		return false
+	}
+	for i, c := range val {
+		if (i+1)%(group+1) == 0 != (c == '-') || c != '-' && !isDigit(c) {
+			return false
+		}
+	}
+	return (len(val)+1)%(group+1) == 0
+}
+
+// containsFold reports whether a word in small letters is in a text, in any case.
+func containsFold(text []byte, word string) bool {
+	for i := 0; i+len(word) <= len(text); i++ {
+		if fold(text[i]) == word[0] && hasFold(text[i:], word) {
+			return true
+		}
+	}
+	return false
 }
 
 // numbered reports a password of words that no selector is: words.joined-47.

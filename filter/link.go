@@ -29,6 +29,7 @@ const (
 	formBefore              // a field in front of the one that holds the name
 	formCells               // the further cells of a row
 	formBytes               // numbers of a byte each
+	formTags                // the cells of a table in HTML, tag by tag
 )
 
 // doubt is how much a value must look like a secret because of the way in which it is
@@ -60,6 +61,7 @@ type candidate struct {
 	list  bool // more of them follow
 	// bareItems says that they need no quotes
 	bareItems bool
+	assigned  bool // to the name of a header: without a scheme it is a variable
 	// escaped says that the element around it is written with &lt;
 	escaped bool
 	rule    string
@@ -102,11 +104,12 @@ var links = [...]struct {
 	{linkNextLine, anOpening | anOption},                       // name:⏎  value, name = <<EOF⏎value
 	{linkBelow, aBreak | anArrow},                              // name⏎value, ==> name <==⏎value
 	{linkCell, aBracket | aMark | aColon},                      // <td>name</td><td>value
-	{linkCall, aQuote | aMark},                                 // find("name").fill("value")
-	{linkParent, anOpening},                                    // names:⏎  - key: value
+	{linkTags, aBracket},                                       // a column below <th>name</th>
+	{linkCall, aQuote | aMark | aSquare},                       // find("name").fill("value")
+	{linkParent, anOpening | aBrace},                           // names:⏎  - key: value
 	{linkAttributes, aTag},                                     // <name attribute="x">value
 	{linkSession, aSession},                                    // PASS value
-	{linkPair, aMark},                                          // {name, "value"}
+	{linkPair, aMark | aRemark},                                // {name, "value"}
 	{linkRemark, aRemark | aMark},                              // name (remark): value, name....."value"
 	{linkNear, aBlank | aQuote | aMark},                        // name … value
 	{linkVendor, aVendor},                                      // vendor secret key value
@@ -130,7 +133,7 @@ const (
 	aBreak    // the end of a line
 	aMark     // , ; | ? ! [
 	aTag      // the name of an element
-	aRemark   // a bracket or dots
+	aRemark   // a bracket, a dash or dots
 	aGap      // blanks before a sign, a bar or more blanks
 	aParen    // a closing bracket
 	aColon    // which is an operator, and may stand before a type
@@ -142,6 +145,8 @@ const (
 	// of the line in front of it
 	aPrompt // that of a shell
 	aNote   // the mark of a comment
+	aBrace  // a blank, and an opening one
+	aSquare // ]
 )
 
 // lead is what most links begin with: the end of the writing of a name, blanks, an operator,
@@ -166,8 +171,15 @@ func (s *scan) leadOf(n *nameInfo) follows {
 			if c == '\t' || s.p+1 == len(s.v) || !isAlnum(s.v[s.p+1]) {
 				f |= aGap
 			}
-			if s.p+1 == len(s.v) || s.v[s.p+1] == '(' || s.v[s.p+1] == '.' {
-				f |= aRemark
+			if s.p+1 == len(s.v) {
+				f |= aRemark | aBrace
+			} else if next := s.v[s.p+1]; !isAlnum(next) {
+				switch next {
+				case '(', '.', '-', '#', '[', 0xe2, 0xc2:
+					f |= aRemark
+				case '{':
+					f |= aBrace
+				}
 			}
 			if n.inTag(s.v) {
 				f |= aTag
@@ -197,6 +209,8 @@ func (s *scan) leadOf(n *nameInfo) follows {
 			f |= aParen
 		case '*': // bold, in Markdown
 			f |= aQuote
+		case ']':
+			f |= aSquare
 		case ',', ';', '|', '?', '!', '[', '{', 0xe2, 0xc2:
 			f |= aMark
 		case ':':
@@ -630,7 +644,7 @@ var operators = [...]struct {
 	text string
 	kind operatorKind
 }{
-	{"==>", opAssign}, {"→", opAssign}, {"：", opColon}, {"-&gt;", opAssign}, {"&&=", opAssign}, {"===", opCompare}, {"==", opCompare}, {"=~", opNever}, {"=>", opAssign}, {"=:", opAssign}, {"=", opAssign},
+	{"==>", opAssign}, {"→", opAssign}, {"⇒", opAssign}, {"➜", opAssign}, {"›", opAssign}, {"：", opColon}, {"-&gt;", opAssign}, {"&&=", opAssign}, {"===", opCompare}, {"==", opCompare}, {"=~", opNever}, {"=>", opAssign}, {"=:", opAssign}, {"=", opAssign},
 	{"::=", opAssign}, {":::=", opAssign}, {"::", opNever}, {":=", opAssign}, {":-", opFallback}, {":", opColon},
 	{"?=", opAssign}, {"+=", opAssign}, {".=", opAssign}, {"~=", opAssign}, {"^=", opAssign}, {"|=", opAssign},
 	{"||=", opAssign}, {"||", opFallback}, {"??=", opAssign}, {"??", opFallback}, {"//=", opAssign}, {"//", opFallback}, {"or ", opFallback},
@@ -703,11 +717,26 @@ func (s *scan) closeMember(n *nameInfo) {
 	switch s.v[s.p] {
 	case '}':
 		left := bytes.TrimRight(s.v[max(0, n.start-4):n.start], `"'`)
-		if bytes.HasSuffix(left, []byte("->{")) || bytes.HasSuffix(left, []byte("}{")) {
+		if bytes.HasSuffix(left, []byte("->{")) || bytes.HasSuffix(left, []byte("}{")) || len(left) > 1 && left[len(left)-1] == '{' && isAlnum(left[len(left)-2]) {
 			s.p++
 		}
 	case '*':
-		s.lit("**")
+		if !s.lit("**") && !s.short && s.p+1 < len(s.v) && s.v[s.p+1] == ' ' { // exported, in Nim
+			s.p++
+		}
+	case '[': // of so many bytes
+		from := s.p
+		for s.p++; s.more() && isDigit(s.v[s.p]); {
+			s.p++
+		}
+		if !s.lit("] = {") && (s.short || !s.lit("]={")) {
+			s.p = from
+			return
+		}
+		for s.p--; s.v[s.p] != ']'; {
+			s.p--
+		}
+		s.p++
 	case ')':
 		s.lit(")]") // [Symbol(name)]
 	case ':':
@@ -748,6 +777,11 @@ func linkOperator(s *scan, n *nameInfo) (c candidate, ok bool) {
 			}
 			c.doubt = likely
 		}
+	case option && n.end == tight && s.p < len(s.v) && s.v[s.p] == ',': // [--name, value]
+		if !s.lit(", ") || !s.more() {
+			return c, false
+		}
+		c.doubt = likely
 	case option && n.end == tight && (s.p > tight || s.p < len(s.v) && s.v[s.p] == 0):
 		if s.p < len(s.v) && s.v[s.p] == 0 {
 			s.p++
@@ -776,7 +810,7 @@ func linkOperator(s *scan, n *nameInfo) (c candidate, ok bool) {
 			c.doubt = literal
 		}
 		if n.class == classHeader && op != opColon && !(op == opAssign && s.p < len(s.v) && s.v[s.p] == '[') {
-			c.class = classWeak // a variable of that name
+			c.assigned = true // a variable of that name
 		}
 		if op == opColon && s.p == at+1 && n.rule == "password" && s.p < len(s.v) && s.v[s.p] > ' ' && string(s.v[n.start:n.end]) == "pass" {
 			c.class = classStrong // -pass pass:…
@@ -806,6 +840,11 @@ func linkOperator(s *scan, n *nameInfo) (c candidate, ok bool) {
 	c.at = s.p
 	c.bare = n.bare && l.op == opColon && !s.quoted() // a commit, in prose
 	return c, true
+}
+
+// scheme skips a scheme of HTTP.
+func (s *scan) scheme() bool {
+	return s.lit("Bearer ") || !s.short && s.lit("Basic ") || !s.short && s.lit("Token ")
 }
 
 // quoted reports whether a quote stands at p.
@@ -906,6 +945,18 @@ func linkWrapped(s *scan, n *nameInfo) (c candidate, ok bool) {
 		return c, false
 	}
 	from := s.p
+	if s.lit("string(") { // a dump of PHP
+		if !s.word(4) || !s.lit(") ") {
+			return c, false
+		}
+		return s.literal(c)
+	}
+	if s.short {
+		return c, false
+	}
+	if c, ok = s.fallbackOf(); ok || s.short {
+		return c, ok
+	}
 	for s.more() && s.p-from < 64 {
 		switch ch := s.v[s.p]; {
 		case ch == '(' || ch == '{' || ch == '[':
@@ -919,7 +970,7 @@ func linkWrapped(s *scan, n *nameInfo) (c candidate, ok bool) {
 				c.at, c.form, c.doubt = s.p, formBytes, likely
 				return c, true
 			}
-			c.list = len(open) == 0
+			c.list = len(open) == 0 || endsInAny(open, "getenv env get fetch default coalesce") // getenv("X", "value")
 			s.groups()
 			s.space()
 			if s.short {
@@ -936,6 +987,13 @@ func linkWrapped(s *scan, n *nameInfo) (c candidate, ok bool) {
 		case ch == '@' && s.p == from:
 			s.p++
 			return s.literal(c)
+		case (ch == '|' || ch == '?') && s.p > from && s.v[s.p-1] == ' ': // name = x || "value", name = x ?? "value"
+			if !s.lit("|| ") && (s.short || !s.lit("?? ")) {
+				return c, false
+			}
+			return s.literal(c)
+		case ch == ' ' && s.p > from && s.p+1 < len(s.v) && s.v[s.p+1] == 'o' && s.lit(" or "):
+			return s.literal(c)
 		case (ch == '"' || ch == '\'') && s.p > from && wraps(s.v[from:s.p]):
 			return s.literal(c)
 		case isAlnum(ch) || strings.IndexByte("_.:<>&* $", ch) >= 0:
@@ -947,6 +1005,42 @@ func linkWrapped(s *scan, n *nameInfo) (c candidate, ok bool) {
 	return c, false
 }
 
+// fallbackOf reads what stands in for a variable that is not set: ${X:-value}, ${X:value},
+// {{ x | default("value") }}.
+func (s *scan) fallbackOf() (c candidate, ok bool) {
+	from := s.p
+	if s.at() == '"' || s.at() == '\'' {
+		s.p++
+	}
+	if open := s.p; s.at() == '$' || s.at() == '{' {
+		if !s.lit("${") && (s.short || !s.lit("{{")) {
+			s.p = from
+			return c, false
+		}
+		for s.more() && s.p-open < maxName {
+			switch ch := s.v[s.p]; {
+			case ch == ':' && s.v[open] == '$':
+				if s.p++; !s.lit("-") {
+					s.lit("=")
+				}
+				c.at, c.doubt = s.p, likely
+				return c, s.more()
+			case ch == '(' && s.v[open] == '{' && bytes.HasSuffix(s.v[open:s.p], []byte("default")):
+				s.p++
+				return s.literal(c)
+			case !isIdent(ch) && ch != ' ' && ch != '|':
+				s.p = from
+				return c, false
+			}
+			s.p++
+		}
+	}
+	if !s.short {
+		s.p = from
+	}
+	return c, false
+}
+
 func last(b []byte) byte { return b[len(b)-1] }
 
 // wraps reports what stands before a literal without a bracket: an address in a debugger, the
@@ -954,7 +1048,7 @@ func last(b []byte) byte { return b[len(b)-1] }
 func wraps(b []byte) bool {
 	word, blank := bytes.CutSuffix(b, []byte(" "))
 	last := b[len(b)-1]
-	return string(b) == "<<" || string(b) == "string " || last == '>' && b[0] == '<' || blank && (bytes.HasPrefix(b, []byte("0x")) || isUpper(b[0]) && letters(word))
+	return string(b) == "<<" || string(b) == "string " || blank && b[0] == '.' && letters(word[1:]) || last == '>' && b[0] == '<' || blank && (bytes.HasPrefix(b, []byte("0x")) || isUpper(b[0]) && letters(word))
 }
 
 // groups skips (string) (len=20) behind its first bracket.
@@ -1051,7 +1145,18 @@ func linkBlank(s *scan, n *nameInfo) (c candidate, ok bool) {
 		}
 		return s.literal(c)
 	}
-	if n.option(s.v) || n.class == classHeader || n.class == classQuery || n.class == classCookie || n.class == classShape {
+	if n.class == classHeader && s.p < len(s.v) { // authorization Bearer value
+		if s.blanks(); !s.scheme() || !s.more() {
+			return c, false
+		}
+		c.at = s.p
+		return c, true
+	}
+	if n.rule == "token" && n.end-n.start == len("Bearer") && s.lit(" ") && s.more() && isAlnum(s.v[s.p]) { // the scheme without its header
+		c.at, c.doubt = s.p, likely
+		return c, true
+	}
+	if n.option(s.v) || n.class == classQuery || n.class == classCookie || n.class == classShape {
 		return c, false
 	}
 	if bytes.IndexByte(s.v[n.start:n.end], '/') >= 0 || string(s.v[n.start:n.end]) == "PASS" {
@@ -1075,6 +1180,9 @@ func linkBlank(s *scan, n *nameInfo) (c candidate, ok bool) {
 		if s.short {
 			return c, false
 		}
+	}
+	if bar {
+		s.lit("|") // || name || value ||, in wikis
 	}
 	if n.rule == "auth" && gap > 0 && !bar && s.more() && isAlpha(s.v[s.p]) { // stats auth user:value
 		c.at, c.form, c.number, c.class, c.rule, c.doubt = s.p, formUser, ':', classStrong, "password", likely
@@ -1155,7 +1263,7 @@ func linkKind(s *scan, n *nameInfo) (c candidate, ok bool) {
 	switch {
 	case n.rule == "identified":
 		if hasFold(s.v[s.p:], "with ") {
-			for s.p += len("with "); s.more() && isIdent(s.v[s.p]); s.p++ {
+			for s.p += len("with "); s.more() && (isIdent(s.v[s.p]) || s.v[s.p] == '\''); s.p++ {
 			}
 			s.blanks()
 		}
@@ -1163,7 +1271,7 @@ func linkKind(s *scan, n *nameInfo) (c candidate, ok bool) {
 			s.short = !s.eof
 			return c, false
 		}
-		if !hasFold(s.v[s.p:], "by ") {
+		if !hasFold(s.v[s.p:], "by ") && !hasFold(s.v[s.p:], "as ") {
 			return c, false
 		}
 		s.p += len("by ")
@@ -1197,7 +1305,18 @@ func linkKind(s *scan, n *nameInfo) (c candidate, ok bool) {
 // bars separate the columns of tables.
 var bars = [...]string{"|", "│", "║", "┃", "¦"}
 
+// titleFrom returns where a title begins whose last word is the name at i: Secret access key.
+func titleFrom(v []byte, i int) int {
+	for words := 0; words < 3 && i > 1 && v[i-1] == ' ' && isAlpha(v[i-2]); words++ {
+		for i--; i > 0 && isAlpha(v[i-1]); {
+			i--
+		}
+	}
+	return i
+}
+
 func barBefore(v []byte, i int) bool {
+	i = titleFrom(v, i)
 	t := bytes.TrimRight(v[max(0, i-maxName):i], " \t")
 	for _, b := range &bars {
 		if bytes.HasSuffix(t, []byte(b)) {
@@ -1267,6 +1386,13 @@ func linkNextLine(s *scan, n *nameInfo) (c candidate, ok bool) {
 	lines := s.space()
 	if !s.more() || s.short || lines < 1 || lines > 2 || s.p-n.end > maxSpace {
 		return c, false
+	}
+	if s.v[s.p-1] == '\n' && lines == 1 && s.v[s.p] == '-' && !opened { // a list in YAML need not be indented
+		if !s.lit("- ") || !s.more() || s.line < 0 {
+			return c, false
+		}
+		c.at, c.doubt, c.list, c.bareItems = s.p, likely, true, true
+		return c, true
 	}
 	if s.v[s.p-1] == '\n' && s.v[s.p] != '"' && s.v[s.p] != '\'' && !opened { // not indented
 		if s.line < 0 || n.class != classStrong && n.class != classWeak || !headsLine(bytes.TrimSpace(s.v[s.line:n.start])) {

@@ -87,6 +87,11 @@ var keywords = [...]keyword{
 	{"clave de acceso", 1, classStrong, false, false, "secret-key", 0},
 	{"chiave segreta", 2, classStrong, false, false, "secret-key", 0},
 	{"clé secrète", 0, classStrong, false, false, "secret-key", 0},
+	{"pswd", 0, classStrong, true, true, "password", 0},
+	{"passwrd", 3, classStrong, true, true, "password", 0},
+	{"creds", 2, classWeak, true, false, "credential", 0},
+	{"plaintext", 1, classRaw, false, false, "secret-key", 0}, // lai: what key services print beside the encrypted key
+	{"key-string", 1, classStrong, false, true, "password", 0},
 	{"userpw", 3, classStrong, true, true, "password", 0},
 	{"adminpw", 4, classStrong, true, true, "password", 0},
 	{"storepw", 4, classStrong, true, true, "password", 0},
@@ -153,6 +158,7 @@ var qualifiers = [...]struct {
 	{"key", "api app application", classStrong, "api-key"},
 	{"key", "private secret access account shared signing encryption master storage preshared license security deploy service admin unseal " +
 		"recovery client consumer setup activation product subscription registration enrollment join pairing stream ingestion system function functions session decryption validation management auth role write read ingest server machine", classStrong, "secret-key"},
+	{"secret", "checksum hash digest", classNone, ""},
 	{"token", "access auth refresh session api", classStrong, "token"},
 	{"token", "pad eos bos unk mask stop prompt completion total input output max cls sep next page continuation num sync delta cursor pagination " +
 		"scroll resume starting marker special max_new num_new shift cached reasoning per end start",
@@ -443,26 +449,21 @@ func nameEnd(v []byte, ks int, kw string, vendor, eof bool) (int, string, outcom
 	if base == "" && !eof && kw == "key" && len(v)-end < len("_base64") && !hasBreak(v[end:]) && (end == len(v) || strings.IndexByte("_-bBdDmM", v[end]) >= 0) {
 		return 0, "", more
 	}
-	if base == "" && end < len(v) && (v[end] == '_' || isUpper(v[end])) {
+	if base == "" && end < len(v) && (v[end] == '_' || v[end] == '-' || isUpper(v[end])) {
+		end = valueWordsEnd(v, end, kw)
 		from := end
-		if v[end] == '_' {
+		if from < len(v) && (v[from] == '_' || v[from] == '-') {
 			from++
 		}
-		if !eof && len(v)-from < len("string") && !hasBreak(v[from:]) {
+		if !eof && len(v)-from < len("production") && !hasBreak(v[from:]) {
 			return 0, "", more
-		}
-		for _, suffix := range &valueWords {
-			if n := from + len(suffix); hasFold(v[from:], suffix) && (n == len(v) || !isLower(v[n])) && (suffix != "hash" || kw[0] == 'p') {
-				end = n
-				break
-			}
 		}
 	}
 	p := end
 	if p+2 < len(v) && (v[p] == '_' || v[p] == '-') && v[p+1] == 'v' && isDigit(v[p+2]) { // …_password_v4
 		p += 2
 	}
-	if p < len(v) && (v[p] == '_' || v[p] == '-') && p+1 < len(v) && isDigit(v[p+1]) {
+	if p < len(v) && (v[p] == '_' || v[p] == '-' || v[p] == '.') && p+1 < len(v) && isDigit(v[p+1]) {
 		p++
 	}
 	for p < len(v) && p-end < 3 && isDigit(v[p]) {
@@ -471,7 +472,7 @@ func nameEnd(v []byte, ks int, kw string, vendor, eof bool) (int, string, outcom
 	if p < len(v) && isAlnum(v[p]) {
 		return 0, "", no
 	}
-	if !eof && (p >= len(v) || v[p] == '_' && len(v)-p < len("_string")) {
+	if !eof && (p >= len(v) || (v[p] == '_' || v[p] == '-') && len(v)-p < len("_production") && !hasBreak(v[p:])) {
 		return 0, "", more
 	}
 	if p+1 < len(v) && v[p] == '.' && isAlpha(v[p+1]) { // of an object: random_password.db.result
@@ -495,8 +496,40 @@ func nameEnd(v []byte, ks int, kw string, vendor, eof bool) (int, string, outcom
 	return p, base, found
 }
 
-// valueWords may follow the word that decides: DB_PASSWORD_VALUE, secretString, password_hash.
-var valueWords = [...]string{"value", "string", "str", "plain", "text", "data", "hash", "sha256", "sha512", "md5", "hex"}
+// valueWordsEnd returns the end of the words of valueWords that follow, at most two.
+func valueWordsEnd(v []byte, end int, kw string) int {
+	for range 2 {
+		if end == len(v) || v[end] != '_' && v[end] != '-' && !isUpper(v[end]) {
+			break
+		}
+		from, was := end, end
+		if v[end] == '_' || v[end] == '-' {
+			from++
+		}
+		if c := fold(v[min(from, len(v)-1)]); isLower(c) {
+			for _, suffix := range valueWords[c-'a'] {
+				if n := from + len(suffix); hasFold(v[from:], suffix) && (n == len(v) || !isLower(v[n])) && (suffix != "hash" || kw[0] == 'p') && (v[end] != '-' || isOneOf([]byte(suffix), environments[:])) {
+					end = n
+					break
+				}
+			}
+		}
+		if end == was {
+			break
+		}
+	}
+	return end
+}
+
+// environments say where a secret is used: api-key-prod.
+var environments = [...]string{"prod", "production", "staging", "test", "live", "old", "new"}
+
+// valueWords may follow the word that decides, by their first letter: DB_PASSWORD_VALUE,
+// secretString, password_hash, API_KEY_PROD.
+var valueWords = [26][]string{
+	'd' - 'a': {"data", "dev"}, 'h' - 'a': {"hash", "hex"}, 'l' - 'a': {"live"}, 'm' - 'a': {"md5"}, 'n' - 'a': {"new"}, 'o' - 'a': {"old"},
+	'p' - 'a': {"production", "prod", "plain"}, 's' - 'a': {"string", "str", "sha256", "sha512", "staging"}, 't' - 'a': {"text", "test"}, 'v' - 'a': {"value"},
+}
 
 // hasBreak reports whether the name that goes on in b ends in it.
 func hasBreak(b []byte) bool {
@@ -525,7 +558,7 @@ func classify(v []byte, start, ks, end, keyword int, base string) (class, string
 		prev = prev[:len(prev)-1]
 	}
 	apart := len(left) == 0 || !isAlnum(left[len(left)-1]) || // a word of its own
-		isUpper(v[ks]) && isLower(left[len(left)-1]) || isDigit(left[len(left)-1])
+		isUpper(v[ks]) && (isLower(left[len(left)-1]) || ks+1 < len(v) && isLower(v[ks+1])) || isDigit(left[len(left)-1])
 	whole := v[start:end]
 	if base != "" {
 		return classStrong, "secret-key", false
@@ -577,7 +610,7 @@ func classify(v []byte, start, ks, end, keyword int, base string) (class, string
 			return classNone, "", false
 		}
 	case "cookie":
-		if len(left) == 0 {
+		if len(left) == 0 || string(left) == "document." {
 			return classCookie, rule, false
 		}
 	case "secretid", "secret_id", "secret id":

@@ -29,19 +29,23 @@ func linkPhrase(s *scan, n *nameInfo) (c candidate, ok bool) {
 	from := s.p
 	if ch := s.v[from]; !isDigit(ch) && from+1 < len(s.v) {
 		switch ch, next := ch|0x20, s.v[from+1]; {
-		case ch == 'i' && next == 's', ch == 'w' && next == 'a', ch == 's' && next == 'e', ch == 'v' && next == 'a', ch == 'c' && next == 'o',
-			ch == 'f' && next|0x20 == 'o', ch == 'o' && next == 'f', ch == 't' && next == 'o':
+		case ch == 'i' && next == 's', ch == 'w' && next == 'a', ch == 'h' && next == 'a', ch == 's' && next == 'e', ch == 'v' && next == 'a', ch == 'c' && next == 'o',
+			ch == 'f' && next|0x20 == 'o', ch == 'o' && next == 'f', ch == 't' && next == 'o', ch == 'f' && next == 'r':
 		default:
-			return c, false
+			if !s.participle() || !s.lit(": ") || !s.more() { // generated: value
+				return c, false
+			}
+			c.at, c.doubt = s.p, unsure
+			return c, s.v[s.p] != '\n'
 		}
 	}
 	c.doubt = unsure
-	for _, w := range [...]string{"is ", "is: ", "was ", "set to ", "value: ", "content: ", "content            : "} {
+	for _, w := range [...]string{"is ", "is: ", "was ", "has been ", "set to ", "value: ", "content: ", "content            : "} {
 		s.p = from
 		if !s.lit(w) || !s.more() {
 			continue
 		}
-		if c.at = s.p; w != "is " && w != "was " {
+		if c.at = s.p; w != "is " && w != "was " && w != "has been " {
 			return c, true
 		}
 		for s.more() && isLower(s.v[s.p]) && s.p-c.at < maxName {
@@ -49,6 +53,14 @@ func linkPhrase(s *scan, n *nameInfo) (c candidate, ok bool) {
 		}
 		if s.short {
 			return c, false
+		}
+		if at := s.p; s.p-c.at > 2 && s.lit(" to ") && s.more() { // was changed to value
+			c.at = s.p
+			return c, s.v[s.p] > ' '
+		} else if s.short {
+			return c, false
+		} else {
+			s.p = at
 		}
 		if s.p-c.at > len("ed") && (s.lit(" for ") || isBlank(s.at()) || s.at() == ':') { // is generated for …: value
 			return s.behindPhrase(c, from)
@@ -75,7 +87,13 @@ func linkPhrase(s *scan, n *nameInfo) (c candidate, ok bool) {
 	} else if s.lit("to ") {
 		if at := s.at(); at == '"' || at == '\'' { // set name to "value"
 			return s.literal(c)
+		} else if s.more() && !s.phraseGoesOn() {
+			c.at = s.p
+			return c, !s.short
 		}
+	} else if s.lit("from ") { // changed name from value to value
+		c.at, c.list, c.bareItems = s.p, true, true
+		return c, s.more()
 	} else if !s.lit("of ") {
 		return c, false
 	}
@@ -91,6 +109,22 @@ func (s *scan) phraseGoesOn() bool {
 	on := s.p > from && (s.at() == ' ' || s.at() == ',')
 	s.p = from
 	return on
+}
+
+// participle skips what happened to a secret: generated, changed, reset.
+func (s *scan) participle() bool {
+	from := s.p
+	if len(s.v)-from >= 16 && bytes.IndexByte(s.v[from:from+16], ':') < 0 {
+		return false // nearly always
+	}
+	for s.more() && isLower(s.v[s.p]) && s.p-from < 16 {
+		s.p++
+	}
+	if s.short || s.at() != ':' || s.p-from < 3 {
+		return false
+	}
+	w := s.v[from:s.p]
+	return string(w[len(w)-2:]) == "ed" || string(w) == "reset" || string(w) == "found"
 }
 
 // behindPhrase finds the value behind the words that say whose it is: a sign or "is" stands
@@ -169,6 +203,9 @@ func (s *scan) colonEnds() bool {
 	return lines <= 2 && s.more() && !s.short
 }
 
+// dashes may stand between a name and its value.
+var dashes = [...]string{" - ", " – ", " — ", " · "}
+
 // linkRemark reads over a remark or a row of dots between a name and its sign.
 func linkRemark(s *scan, n *nameInfo) (c candidate, ok bool) {
 	if n.class != classStrong && n.class != classWeak {
@@ -198,11 +235,36 @@ func linkRemark(s *scan, n *nameInfo) (c candidate, ok bool) {
 		c.doubt = unsure
 		return s.behindPhrase(c, from)
 	}
-	if s.short || !s.lit(" (") {
+	if s.short {
+		return c, false
+	}
+	for k := range dashes {
+		if next := s.p + 1; next < len(s.v) && s.v[next] != dashes[k][1] {
+			continue
+		}
+		if s.lit(dashes[k]) && s.more() {
+			c.at, c.doubt = s.p, unsure
+			return c, s.v[s.p] > ' '
+		}
+		if s.short {
+			return c, false
+		}
+	}
+	end := byte(')')
+	switch {
+	case s.lit(" #"): // name #1: value
+		if !s.word(4) || !s.lit(": ") || !s.more() {
+			return c, false
+		}
+		c.at, c.doubt = s.p, likely
+		return c, s.v[s.p] != '\n'
+	case s.lit(" ["):
+		end = ']'
+	case s.short || !s.lit(" ("):
 		return c, false
 	}
 	for from := s.p; s.more() && s.p-from < 2*maxDistance && s.v[s.p] != '\n'; s.p++ {
-		if s.v[s.p] == ')' {
+		if s.v[s.p] == end {
 			if s.p++; !s.lit(": ") && (s.short || !s.lit(" to ")) && (s.short || !s.lit(" = ")) && (s.short || !s.lit(" is ")) || !s.more() || s.v[s.p] == '\n' {
 				return c, false
 			}
@@ -290,7 +352,7 @@ func linkBelow(s *scan, n *nameInfo) (c candidate, ok bool) {
 	if n.option(s.v) || n.class != classStrong && n.class != classWeak && n.class != classKey || s.line < 0 {
 		return c, false
 	}
-	if s.at() == ' ' && !s.lit(" <==") || unlikely(s.v[n.start:n.end]) {
+	if s.at() == ' ' && !s.lit(" <==") || !titled(s.v[n.start:n.end]) && unlikely(s.v[n.start:n.end]) {
 		return c, false
 	}
 	left := bytes.TrimSpace(s.v[s.line:n.start])
@@ -307,6 +369,16 @@ func linkBelow(s *scan, n *nameInfo) (c candidate, ok bool) {
 		if s.p-from < 3 || s.space() != 1 || !s.more() || s.short {
 			return c, false
 		}
+		c.list = s.bullet()
+	} else if s.v[s.p] == '$' && len(left) == 0 { // the length that Redis sends before a value
+		s.p++
+		s.word(8)
+		if s.space() != 1 {
+			return c, false
+		}
+	}
+	if s.short || !s.more() {
+		return c, false
 	}
 	if s.v[s.p] == '\'' || s.v[s.p] == '"' {
 		return s.literal(c)
@@ -315,12 +387,40 @@ func linkBelow(s *scan, n *nameInfo) (c candidate, ok bool) {
 	return c, true
 }
 
+// titled reports a name of whole words: API_KEY, SecretKey.
+func titled(name []byte) bool {
+	for _, c := range name {
+		if !isAlpha(c) && c != '_' && c != '-' && c != ' ' {
+			return false
+		}
+	}
+	return len(name) < 24
+}
+
+// bullet skips what stands in front of an item of a list: (1), 1., -, *.
+func (s *scan) bullet() bool {
+	from := s.p
+	if s.v[s.p] == '-' || s.v[s.p] == '*' {
+		s.p++
+	} else if s.lit("("); !s.word(2) || !s.lit(")") && (s.short || !s.lit(".")) {
+		s.p = from
+		return false
+	}
+	if !s.lit(" ") {
+		s.p = from
+		return false
+	}
+	return true
+}
+
 // headsLine reports what may stand in front of a name on a line of its own.
 func headsLine(left []byte) bool {
 	switch {
 	case len(left) == 0, string(left) == "==>", string(left) == "#":
 		return true
 	case isUpper(left[0]) && len(left) < 24 && letters(bytes.ReplaceAll(left, []byte(" "), nil)): // Bot token
+		return true
+	case left[0] == '#' && len(left) > 2 && isUpper(left[2]) && titled(left[2:]): // # Bot token
 		return true
 	case left[0] == '$' || left[0] == '#' || left[0] == '+':
 		return bytes.HasSuffix(left, []byte("cat"))
@@ -344,27 +444,101 @@ func linkAnswer(s *scan, n *nameInfo) (c candidate, ok bool) {
 	if !s.lit("\n") || !s.more() {
 		return c, false
 	}
-	if bytes.Contains(line, []byte("git ")) || bytes.Contains(line, []byte("sum ")) {
+	if bytes.Contains(line, []byte("git ")) && !bytes.Contains(line, []byte(" config ")) || bytes.Contains(line, []byte("sum ")) {
 		return c, false // which print digests
+	}
+	if s.v[s.p] == '\n' { // some leave a line empty
+		if s.p++; !s.more() {
+			return c, false
+		}
+	}
+	s.echoes()
+	if s.short || !s.more() {
+		return c, false
+	}
+	if s.quoted() {
+		return s.literal(c)
 	}
 	c.at, c.doubt = s.p, lone
 	return c, s.v[s.p] > ' '
 }
 
-// isPrompt reports a prompt of a shell at the beginning of a line: $, #, >, anna@web:~$ and what
-// set -x prints.
+// echoes skips what interpreters and debuggers print in front of a value: => of Ruby, Out[1]: of
+// Python, $1 = of gdb, [1] of R, (String) $R0 = of lldb.
+func (s *scan) echoes() {
+	from := s.p
+	switch s.v[s.p] {
+	case '=':
+		if s.lit("=> ") || s.short {
+			return
+		}
+	case 'O', '$', '[', '(':
+		for s.more() && s.p-from < 24 && s.v[s.p] > ' ' {
+			s.p++
+		}
+		if s.short {
+			return
+		}
+		switch last := s.v[s.p-1]; {
+		case s.v[from] == '(' && s.lit(" $"), s.v[from] == '$': // a name of the result
+			s.word(8)
+			if s.lit(" = ") || s.short {
+				return
+			}
+		case last == ']' && isDigit(s.v[s.p-2]), last == ':':
+			if s.lit(" ") || s.short {
+				return
+			}
+		}
+	default:
+		return
+	}
+	s.p = from
+}
+
+// isPrompt reports a prompt at the beginning of a line: of shells ($, #, >, anna@web:~$), of
+// interpreters and clients (>>>, iex(1)>, mysql>, shop=#), of debuggers ((gdb)), and what set -x
+// prints.
 func isPrompt(line []byte) bool {
-	k := bytes.IndexByte(line[:min(len(line), maxName)], ' ')
+	line = line[:min(len(line), maxName)]
+	k := bytes.IndexByte(line, ' ')
 	if k <= 0 {
 		return false
 	}
-	switch line[k-1] {
+	word := line[:k]
+	switch word[k-1] {
 	case '$', '%', '>', '+':
-		return k == 1 || line[k-1] != '%' && (bytes.IndexByte(line[:k], '@') > 0 || bytes.IndexByte(line[:k], ':') > 0) || line[k-1] == '+'
+		return k == 1 || word[k-1] == '+' || word[k-1] != '%' && (bytes.IndexByte(word, '@') > 0 || bytes.IndexByte(word, ':') > 0 || promptWord(word[:k-1]))
 	case '#':
-		return k > 1 && bytes.IndexByte(line[:k], '@') > 0
+		return k > 1 && (bytes.IndexByte(word, '@') > 0 || word[k-2] == '=')
+	case ')':
+		return word[0] == '(' && k < 10 && letters(word[1:k-1])
+	case '~', '/': // anna@web ~ $, / #
+		return k+2 < len(line) && strings.IndexByte("$#>%", line[k+1]) >= 0 && line[k+2] == ' ' || bytes.Contains(line, []byte(" \xe2\x9d\xaf "))
+	case 0xaf, 0x9c, 0xbb: // ❯ ➜ λ
+		return k == 3 && word[0] == 0xe2 || k == 2 && word[0] == 0xce
 	}
-	return false
+	switch {
+	case word[0] == '[': // [anna@web ~]$
+		end := bytes.IndexByte(line, ']')
+		return end > 0 && bytes.IndexByte(word, '@') > 0 && end+2 < len(line) && (line[end+1] == '$' || line[end+1] == '#') && line[end+2] == ' '
+	case string(word) == "PS": // PS C:\>
+		return bytes.Contains(line, []byte("> "))
+	case string(word) == "In": // In [1]:
+		return k+1 < len(line) && line[k+1] == '[' && bytes.Contains(line, []byte("]: "))
+	}
+	return word[0] == '~' && bytes.Contains(line, []byte(" \xe2\x9d\xaf ")) // ~/app ❯
+}
+
+// promptWord reports what stands before the sign of a prompt: a name, perhaps with a number in
+// brackets, or more signs.
+func promptWord(word []byte) bool {
+	for _, c := range word {
+		if !isAlnum(c) && strings.IndexByte("-._()>", c) < 0 {
+			return false
+		}
+	}
+	return word[0] == '>' || isLower(word[0]) && len(word) < 24
 }
 
 // linkComment reads the setting below a comment that names it.

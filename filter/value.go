@@ -36,6 +36,8 @@ func (e *engine) judgeValue(c *candidate, eof bool) verdict {
 		return e.judgeStdin(c, eof)
 	case formCells:
 		return e.judgeCells(c, eof)
+	case formTags:
+		return e.judgeTags(c, eof)
 	case formBytes:
 		return e.judgeBytes(c, eof)
 	}
@@ -117,6 +119,12 @@ func (e *engine) judgeValue(c *candidate, eof bool) verdict {
 		if o == more {
 			return verdict{outcome: more, loose: len(v)-p < loosePrefix || !e.set.passes(v[p:], gate{class: classHeader})}
 		}
+		if c.assigned && q == p {
+			if g.class, f, g.quoted = classWeak, formPlain, quote != 0; quote != 0 {
+				f = formQuoted
+			}
+			break
+		}
 		g.scheme = wholeLine(v[p:q])
 		digest := hasFold(v[p:q], "digest ")
 		p = q
@@ -145,6 +153,9 @@ func (e *engine) judgeValue(c *candidate, eof bool) verdict {
 	case formCookie:
 		if c.class == classCookie || c.class == classSetCookie {
 			q, o := cookieValue(v, p, eof)
+			if o == no && c.class == classCookie && p > 0 && before(v, c.at) == '=' {
+				q, o, g.class = p, found, classWeak // COOKIE=value
+			}
 			if o != found {
 				return verdict{outcome: o, loose: true}
 			}
@@ -185,9 +196,12 @@ func (e *engine) judgeValue(c *candidate, eof bool) verdict {
 	}
 	if done {
 		val = trimValue(val, f)
+		if f == formHeader {
+			val = bytes.TrimSuffix(val, []byte("[")) // [\r][\n], as some log the ends of lines
+		}
 	}
 	if c.doubt == onlyLine || c.doubt == lone {
-		if p+len(val) < len(v) && quote == 0 && strings.IndexByte("\n\r\"'", v[end]) < 0 || bytes.IndexByte(val, ' ') >= 0 {
+		if end < len(v) && quote == 0 && strings.IndexByte("\n\r\"'", v[end]) < 0 || bytes.IndexByte(val, ' ') >= 0 {
 			return verdict{}
 		}
 	}
@@ -224,8 +238,11 @@ func (e *engine) judgeValue(c *candidate, eof bool) verdict {
 func (e *engine) judgeItem(c *candidate, eof bool) verdict {
 	s := scan{v: e.view.vis, p: c.at, eof: eof}
 	s.quote()
-	comma := s.p < len(s.v) && s.v[s.p] == ','
-	if comma {
+	comma := s.p < len(s.v) && s.v[s.p] == ',' || c.doubt == unsure && s.lit(" to ")
+	if !comma && s.at() == ')' && !s.short { // getenv("X") or "value"
+		comma = s.lit(") or ") || !s.short && s.lit(") || ") || !s.short && s.lit(") ?? ")
+	}
+	if comma && s.p < len(s.v) && s.v[s.p] == ',' {
 		s.p++
 	}
 	lines := s.space()
@@ -234,7 +251,7 @@ func (e *engine) judgeItem(c *candidate, eof bool) verdict {
 		s.word(2)
 		s.lit(" = ")
 	}
-	dash := !comma && lines == 1 && s.v[s.p-1] == ' ' && s.lit("- ")
+	dash := !comma && lines == 1 && ((s.v[s.p-1] == ' ' || c.bareItems) && s.lit("- ") || c.doubt == lone && s.more() && s.bullet())
 	quoted := s.quoted()
 	if s.short || !s.more() {
 		return undecided(eof, true)
@@ -333,7 +350,7 @@ func undecided(eof, loose bool) verdict {
 
 // next returns the value that follows in the same header.
 func (c *candidate) next(v []byte) (candidate, bool) {
-	if (c.form == formData || c.form == formRow || c.form == formPairs || c.form == formCells) && c.then > c.at {
+	if (c.form == formData || c.form == formRow || c.form == formPairs || c.form == formCells || c.form == formTags) && c.then > c.at {
 		n := *c
 		n.at, n.then = c.then, 0
 		return n, true
@@ -642,7 +659,7 @@ func (f *valueForm) sets() endSets {
 	case formEncoded:
 		watch = watch.without(f.term[:1])
 	case formPercent:
-		watch = watch.without("%")
+		watch = watch.without("%\\")
 	case formPlain:
 		watch = watch.without("&;,\\")
 	case formQuoted:
@@ -869,7 +886,7 @@ func (e *engine) judgeURL(c *candidate, eof bool) verdict {
 		}
 	} else {
 		r.start = colon + 1
-		if !e.set.passes(v[r.start:at], gate{class: classURL}) {
+		if colon == p && wordPair(v[r.start:at]) || !e.set.passes(v[r.start:at], gate{class: classURL}) {
 			return verdict{}
 		}
 	}
@@ -878,6 +895,22 @@ func (e *engine) judgeURL(c *candidate, eof bool) verdict {
 		r.end = q
 	}
 	return r
+}
+
+// wordPair reports a method and a user, as in the roots of CVS: pserver:anoncvs.
+func wordPair(b []byte) bool {
+	method, user, ok := bytes.Cut(b, []byte(":"))
+	return ok && letters(method) && letters(user)
+}
+
+// before returns the byte in front of i, blanks and quotes apart, or 0.
+func before(v []byte, i int) byte {
+	for i--; i >= 0; i-- {
+		if strings.IndexByte(" \t\"'", v[i]) < 0 {
+			return v[i]
+		}
+	}
+	return 0
 }
 
 // looksLikeHost reports whether an unfinished authority is a plain host[:port],

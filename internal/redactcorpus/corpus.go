@@ -34,6 +34,10 @@ type Record struct {
 // on with it: earlier sets, open, held out.
 func (r *Record) Part() string {
 	switch {
+	case r.File == "unseen-outputs-3.txt" || r.File == "unseen-benign-3.txt":
+		return ThirdHeldOut
+	case r.File == "outputs-10.txt" || r.File == "benign-4.txt":
+		return ThirdOpen
 	case r.Unseen:
 		return HeldOut
 	case r.File == "benign.txt" || r.Family == earlier:
@@ -47,6 +51,9 @@ const (
 	Earlier = "earlier sets" // read again and again while the filter was changed
 	Open    = "open"         // written before it was known what the filter does with it
 	HeldOut = "held out"     // so too, and not read since
+
+	ThirdOpen    = "third set, open"     // protocols, debuggers, results of commands: harder than those before
+	ThirdHeldOut = "third set, held out" // written with it
 )
 
 // earlier is the family of outputs whose heads name none.

@@ -20,15 +20,16 @@ func main() {
 	verbose := flag.Bool("v", false, "print what is missed and what is taken too much in the open records")
 	unseen := flag.Bool("unseen", false, "with -v and -families: the held-out records in place of the open ones")
 	families := flag.Bool("families", false, "print a line for each kind of output")
+	file := flag.String("file", "", "score the records of this one file")
 	seeds := flag.Uint64("seeds", 3, "how often each template is expanded")
 	flag.Parse()
-	if err := score(*dir, *verbose, *unseen, *families, *seeds); err != nil {
+	if err := score(*dir, *file, *verbose, *unseen, *families, *seeds); err != nil {
 		fmt.Fprintln(os.Stderr, "filterscore:", err)
 		os.Exit(70)
 	}
 }
 
-func score(dir string, verbose, unseen, families bool, seeds uint64) error {
+func score(dir, file string, verbose, unseen, families bool, seeds uint64) error {
 	fmt.Printf("%-40s %7s %7s %7s %7s %8s %6s %9s\n", "corpus", "records", "secrets", "recall", "leaked", "over", "false", "precision")
 	all := map[bool]*redactcorpus.Score{false: {}, true: {}}
 	for _, c := range []struct {
@@ -45,6 +46,9 @@ func score(dir string, verbose, unseen, families bool, seeds uint64) error {
 			}
 			for i := range records {
 				r := &records[i]
+				if file != "" && r.File != file {
+					continue
+				}
 				if family[r.Family] == nil {
 					family[r.Family] = &redactcorpus.Score{}
 					order = append(order, r.Family)

@@ -58,7 +58,7 @@ func bench(dir string, seed uint64) error {
 		theirs[part].Count(&r, gitleaks(detector, r.Text))
 	}
 	fmt.Printf("%-14s %-10s %8s %7s %7s %9s\n", "part", "detector", "secrets", "recall", "left", "precision")
-	for _, part := range [...]string{redactcorpus.Earlier, redactcorpus.Open, redactcorpus.HeldOut} {
+	for _, part := range [...]string{redactcorpus.Earlier, redactcorpus.Open, redactcorpus.HeldOut, redactcorpus.ThirdOpen, redactcorpus.ThirdHeldOut} {
 		for _, row := range [...]struct {
 			name  string
 			score *redactcorpus.Score
