@@ -187,7 +187,7 @@ func (e *engine) judgeValue(c *candidate, eof bool) verdict {
 		val = trimValue(val, f)
 	}
 	if c.doubt == onlyLine || c.doubt == lone {
-		if p+len(val) < len(v) && quote == 0 && strings.IndexByte("\n\r\"'", v[end]) < 0 || bytes.IndexByte(val, ' ') >= 0 {
+		if end < len(v) && quote == 0 && strings.IndexByte("\n\r\"'", v[end]) < 0 || bytes.IndexByte(val, ' ') >= 0 {
 			return verdict{}
 		}
 	}
