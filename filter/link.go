@@ -29,6 +29,7 @@ const (
 	formBefore              // a field in front of the one that holds the name
 	formCells               // the further cells of a row
 	formBytes               // numbers of a byte each
+	formRun                 // where names and values jam: what could be a value, whatever its name
 )
 
 // doubt is how much a value must look like a secret because of the way in which it is
@@ -371,7 +372,9 @@ func (e *engine) announce(i int, ent *entry, eof, paid bool) {
 	if follow == 0 {
 		return
 	}
-	if e.crowd.at(e.base+int64(n.start)) && e.announceNext(follow) {
+	at := e.base + int64(n.start)
+	if e.crowd.at(at, crowdLimit) && e.announceNext(follow) {
+		e.jam.add(at, perNext, jamLimit)
 		return
 	}
 	for k := range links {
@@ -399,7 +402,9 @@ func (e *engine) announce(i int, ent *entry, eof, paid bool) {
 	}
 	if waits {
 		e.wait(i, ent, true)
+		return
 	}
+	e.jam.add(at, perName, jamLimit)
 }
 
 // announceNext announces the value right behind the name under judgement, if it will pass as it
