@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"os"
 	"strings"
 	"testing"
 )
@@ -111,6 +112,42 @@ func TestPanicAtEveryPlace(t *testing.T) {
 		}
 		if strings.Contains(out.String(), secret[:8]) {
 			t.Errorf("%s: %q", name, out.String())
+		}
+	}
+}
+
+// TestEveryEnding: no text of a name and a few marks makes the engine fail, whole, cut anywhere or
+// going on after the last. Two ends of that kind were found by chance.
+func TestEveryEnding(t *testing.T) {
+	marks := []string{"", " ", "\t", "\n", "\r\n", "=", ":", "\"", "'", "\\", "(", ")", "[", "]", "{", "}", "<", ">", ",", ";", "|", "&", "%", "%3D", "-", "--", ".", "/", "@", "$", "#", "*", "a", "a1B2c3D4e5"}
+	names := []string{"pass", "password", "PASS", "API_TOKEN", "key", "--password", "<password", "# secret", "a,token", "Authorization", "Cookie", "Digest response=", "password: a", "\"password\":\"a", "user:a", "name: password\nvalue", "://", "curl -u ", "apiVersion: v1\ndata:\n  k: "}
+	most := 2
+	if os.Getenv("CLIFF") == "all" {
+		most = 3
+	}
+	s := testSet(t, Config{NoMemory: true})
+	var try func(text string, left int)
+	try = func(text string, left int) {
+		for _, cut := range []int{len(text), max(len(text)-1, 1), 1} {
+			w := s.Writer(io.Discard, Stdout)
+			for rest := text; rest != ""; {
+				n := min(cut, len(rest))
+				io.WriteString(w, rest[:n])
+				rest = rest[n:]
+			}
+			if err := w.Close(); err != nil {
+				t.Errorf("%q by %d: %v", text, cut, err)
+			}
+		}
+		if left > 0 {
+			for _, m := range marks[1:] {
+				try(text+m, left-1)
+			}
+		}
+	}
+	for _, before := range []string{"", "x\t", "| "} {
+		for _, name := range names {
+			try(before+name, most)
 		}
 	}
 }

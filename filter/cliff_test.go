@@ -1,6 +1,7 @@
 package filter
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -49,22 +50,7 @@ var atoms = []string{"password", "secret", "token", "key", "api_key", "auth", "p
 // counted in bytes, judgements and findings, so that a busy machine makes no difference; their weights
 // are what each took of the time, measured in November 2026.
 func TestNoCliff(t *testing.T) {
-	const perJudgement, perFinding = 40, 60 // times that of reading a byte
-	cost := func(text []byte) (cost float64, judgements, findings int64) {
-		set := testSet(t, Config{NoMemory: true}, "A_TOKEN=aB3dE5fG7hJ9kL1mN3pQ")
-		w := set.Writer(io.Discard, Stdout)
-		for rest := text; len(rest) > 0; {
-			n := min(len(rest), piece)
-			w.Write(rest[:n])
-			rest = rest[n:]
-		}
-		w.Close()
-		for _, c := range w.Report().Redactions {
-			findings += c.Count
-		}
-		return 1 + float64(perJudgement*w.e.work+perFinding*findings)/float64(len(text)), w.e.work, findings
-	}
-	benign, _, _ := cost(buildLog(1<<20, false))
+	benign, _, _ := costOf(t, buildLog(1<<20, false))
 	const size = 1 << 20 // much more than comes out of the stores
 	share := 40
 	if os.Getenv("CLIFF") == "all" {
@@ -109,18 +95,141 @@ func TestNoCliff(t *testing.T) {
 		}
 		shapes = append(shapes, shape{unit, func() []byte { return crowdOf(rand.New(rand.NewSource(7)), unit+"%", 3+k%17, size) }})
 	}
+	// What a search found, or costs in time, whatever the share.
+	always := len(shapes)
+	for _, unit := range []string{"userpw = passwd_heslo\":\"", "userpw = keys,NRAL-apasswd_heslo\":\"", "securestring\":\"pass_phrase<", "$1$adminpw\\\":\\\"", "<<adminpw\\\":\\\"token:",
+		"passcode\\\":\\\":=xapt-", "\"password\":\"a\\", "adminpw&quot;:dt0s03.aB3authorization=\"1//0", "auth: value\n"} {
+		shapes = append(shapes, shape{unit, func() []byte { return []byte(strings.Repeat(unit, 1+size/len(unit))) }})
+	}
 	worst := 0.0
 	for k := range shapes {
-		if k < own+17 && k%share != 0 || k >= own+17 && (k-own)%share != 0 {
+		if k < always && (k < own+17 && k%share != 0 || k >= own+17 && (k-own)%share != 0) {
 			continue
 		}
 		text := shapes[k].text()
-		c, judgements, findings := cost(text)
+		c, judgements, findings := costOf(t, text)
 		if worst = max(worst, c/benign); c > 10*benign {
 			t.Errorf("%q: %d judgements and %d findings in %d bytes cost %.1f times a benign log", shapes[k].name, judgements, findings, len(text), c/benign)
 		}
 	}
 	t.Logf("a benign log costs %.2f times reading it, the worst text %.1f times as much as that", benign, worst)
+}
+
+// costOf counts what a text costs, in times that of reading its bytes.
+func costOf(t *testing.T, text []byte) (cost float64, judgements, findings int64) {
+	const perJudgement, perFinding = 40, 60
+	w := testSet(t, Config{NoMemory: true}, "A_TOKEN=aB3dE5fG7hJ9kL1mN3pQ").Writer(io.Discard, Stdout)
+	for rest := text; len(rest) > 0; {
+		n := min(len(rest), piece)
+		w.Write(rest[:n])
+		rest = rest[n:]
+	}
+	w.Close()
+	for _, c := range w.Report().Redactions {
+		findings += c.Count
+	}
+	return 1 + float64(perJudgement*w.e.work+perFinding*findings)/float64(len(text)), w.e.work, findings
+}
+
+// TestSearchForCliffs looks for texts that cost more than those of TestNoCliff: it changes the
+// dearest of what it tried. CLIFF=all makes it look longer.
+func TestSearchForCliffs(t *testing.T) {
+	rng := rand.New(rand.NewSource(11))
+	tries := 40
+	if os.Getenv("CLIFF") == "all" {
+		tries = 4000
+	}
+	const size = 768 << 10
+	benign, _, _ := costOf(t, buildLog(size, false))
+	pieces := slices.Concat(atoms, slices.Sorted(maps.Keys(cliffs())), strings.Split(strings.Repeat("%", 60), ""))
+	for k := range keywords {
+		pieces = append(pieces, keywords[k].word)
+	}
+	type shape struct {
+		parts []string
+		cost  float64
+	}
+	var best []shape
+	for range tries {
+		var s shape
+		if len(best) < 10 || rng.Intn(4) == 0 {
+			for range 1 + rng.Intn(5) {
+				s.parts = append(s.parts, pieces[rng.Intn(len(pieces))])
+			}
+		} else {
+			s.parts = slices.Clone(best[rng.Intn(len(best))].parts)
+			at, piece := rng.Intn(len(s.parts)), pieces[rng.Intn(len(pieces))]
+			switch {
+			case rng.Intn(3) == 0:
+				s.parts[at] = piece
+			case len(s.parts) < 10:
+				s.parts = slices.Insert(s.parts, at, piece)
+			default:
+				s.parts = slices.Delete(s.parts, at, at+1+rng.Intn(3))
+			}
+		}
+		unit := strings.Join(s.parts, "")
+		if len(unit) > 200 {
+			continue
+		}
+		cost, judgements, findings := costOf(t, crowdOf(rand.New(rand.NewSource(1)), unit, 9, size))
+		if s.cost = cost; cost > 10*benign {
+			t.Errorf("%q: %d judgements and %d findings cost %.1f times a benign log", unit, judgements, findings, cost/benign)
+		}
+		best = append(best, s)
+		slices.SortStableFunc(best, func(a, b shape) int { return cmp.Compare(b.cost, a.cost) })
+		best = best[:min(len(best), 20)]
+	}
+	t.Logf("the worst: %.1f times, %q", best[0].cost/benign, strings.Join(best[0].parts, ""))
+}
+
+// TestJam: where names and values jam, each secret is masked as elsewhere, whatever the cuts, and
+// text behind them is judged as before.
+func TestJam(t *testing.T) {
+	rng := rand.New(rand.NewSource(5))
+	for _, unit := range []string{"userpw = passwd_heslo\":\"", "$1$adminpw\\\":\\\"", "\"password\":\"a\\", "securestring\":\"pass_phrase<"} {
+		var b strings.Builder
+		var secrets []string
+		for b.Len() < 512<<10 {
+			b.WriteString(strings.Repeat(unit, 90))
+			secret := tokens(t, "{alnum:9}") + fmt.Sprint("!x", len(secrets))
+			if len(secrets)%2 == 0 {
+				secret = string(crowdOf(rng, "%", 17, 17)) + "7"
+			}
+			secrets = append(secrets, secret)
+			fmt.Fprintf(&b, "\"\nDB_PASSWORD=%s\n{\"token\": \"%s\", \"n\": 1234567890, \"ok\": true}\nhttps://bob:%s@host/\n", secret, secret, secret)
+		}
+		quiet := "\n" + strings.Repeat("nothing to hide in this line\n", 1<<13)
+		whole := b.String() + quiet + "\npassword=get_first_token\ntoken=aB3dE5fG7hJ9kL1mN3pQ\n"
+		set := func() *Set { return testSet(t, Config{NoMemory: true}) }
+		got := filterAll(t, set(), whole)
+		if !strings.Contains(got, "[REDACTED:"+crowdRule) {
+			t.Errorf("%q does not jam", unit)
+		}
+		for _, secret := range secrets {
+			if strings.Contains(got, secret) {
+				t.Errorf("%q: %s is left", unit, secret)
+				break
+			}
+		}
+		if strings.Count(got, "\"n\": 1234567890, \"ok\": true}") != len(secrets) {
+			t.Errorf("%q: numbers were touched", unit)
+		}
+		if !strings.Contains(got, quiet+"\npassword=get_first_token\ntoken=[REDACTED:token:") {
+			t.Errorf("%q: what follows is not judged as before: %q", unit, got[len(got)-200:])
+		}
+		var out strings.Builder
+		w := set().Writer(&out, Stdout)
+		for rest := whole; len(rest) > 0; {
+			n := min(len(rest), 1+rng.Intn(5000))
+			io.WriteString(w, rest[:n])
+			rest = rest[n:]
+		}
+		w.Close()
+		if out.String() != got {
+			t.Errorf("%q: the output depends on the cuts: %s", unit, firstDifference(out.String(), got))
+		}
+	}
 }
 
 // crowdOf repeats a unit, with another random value of n bytes for each % in it.

@@ -114,6 +114,9 @@ func linkHeader(s *scan, n *nameInfo) (c candidate, ok bool) {
 			left = left[:k] // Secret access key
 		}
 		if ends {
+			if len(left) == 0 {
+				return c, false // a name and a tab, no header
+			}
 			sep = left[len(left)-1]
 		}
 		if sep == ' ' && len(left) > 1 && left[len(left)-2] == ' ' && len(bytes.TrimSpace(left)) > 0 {

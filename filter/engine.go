@@ -13,35 +13,39 @@ import (
 // were cut into writes, and everything before the first open position is free
 // to go. That is the whole release rule.
 type engine struct {
-	set      *Set
-	snap     *snapshot
-	view     view
-	cursor   int         // positions before are judged
-	values   []candidate // announced by a name or operator, ascending
-	names    []pending   // names whose operator had not come yet
-	region   region
-	mode     mode
-	until    byteSet
-	arm      armourState
-	open     verdict // what waits for more bytes, and where it starts
-	holdAt   int
-	memo     endMemo
-	scan     scan     // of the name under judgement
-	name     nameInfo // that name
-	base     int64    // of view.vis[0] in the visible stream
-	floor    int      // visible bytes before it left
-	nameEdge int      // the edge that counts for the name under judgement
-	edge     int      // the end of the last region, which is a border of words as a placeholder is
-	terminal bool     // what is typed must show at once
-	crowd    crowd
-	dense    [4]density // of names, of prefixes, of flags, of URLs
-	work     int64      // calls that judged and each 64 bytes of values that they read, for TestNoCliff
-	nested   nestMemo
-	named    *nameMemo
-	commands commandMemo
-	lines    lineMemo
-	runs     runMemo
-	heads    headMemo
+	set       *Set
+	snap      *snapshot
+	view      view
+	cursor    int         // positions before are judged
+	values    []candidate // announced by a name or operator, ascending
+	names     []pending   // names whose operator had not come yet
+	region    region
+	mode      mode
+	until     byteSet
+	arm       armourState
+	open      verdict // what waits for more bytes, and where it starts
+	holdAt    int
+	memo      endMemo
+	scan      scan     // of the name under judgement
+	name      nameInfo // that name
+	base      int64    // of view.vis[0] in the visible stream
+	floor     int      // visible bytes before it left
+	nameEdge  int      // the edge that counts for the name under judgement
+	edge      int      // the end of the last region, which is a border of words as a placeholder is
+	terminal  bool     // what is typed must show at once
+	crowd     crowd
+	jam       crowd
+	jammed    bool       // the block of the cursor is
+	entered   int64      // 1 + that block
+	announced int64      // 1 + the position whose names are announced
+	dense     [4]density // of names, of prefixes, of flags, of URLs
+	work      int64      // calls that judged and each 64 bytes of values that they read, for TestNoCliff
+	nested    nestMemo
+	named     *nameMemo
+	commands  commandMemo
+	lines     lineMemo
+	runs      runMemo
+	heads     headMemo
 }
 
 type mode uint8
@@ -140,7 +144,11 @@ func (e *engine) advance(eof bool) step {
 		v := e.view.vis
 		n := len(v)
 		for len(e.values) > 0 && e.values[0].at < e.cursor {
-			e.values = e.values[:copy(e.values, e.values[1:])]
+			passed := e.values[0]
+			if e.values = e.values[:copy(e.values, e.values[1:])]; passed.form == formRun {
+				passed.at = e.cursor // a finding reached over it
+				e.schedule(passed)
+			}
 		}
 		stop := n
 		if len(e.values) > 0 {
@@ -149,12 +157,14 @@ func (e *engine) advance(eof bool) step {
 		if e.region.open {
 			stop = min(stop, e.region.end)
 		}
+		stop = min(stop, e.cursor+densityBlock-int((e.base+int64(e.cursor))%densityBlock))
 		if full := min(stop, n-2); e.cursor < full { // positions before n-2 have three bytes
 			e.cursor = e.snap.index.scan(v, e.cursor, full)
 		}
 		if e.region.open && e.cursor >= e.region.end {
 			return closed
 		}
+		e.enterBlock()
 		if e.cursor >= n || !e.judge(eof) {
 			return starved
 		}
@@ -232,6 +242,11 @@ func (e *engine) judge(eof bool) bool {
 		e.open, e.holdAt = open, i
 		return false
 	}
+	for k := range e.values[:due] {
+		if c := &e.values[k]; c.form != formNear && !c.early && c.form != formRun { // which depend on the cuts
+			e.jam.add(e.base+int64(i), perValue+min(max(c.then-c.at, 0), maxJudged)/64, jamLimit)
+		}
+	}
 	if due > 0 {
 		e.follow(due)
 	}
@@ -242,11 +257,14 @@ func (e *engine) judge(eof bool) bool {
 	slices.SortStableFunc(hits, byWeight)
 	for _, r := range hits {
 		e.take(r)
-		switch r.layer {
-		case layerContext:
+		switch {
+		case r.layer == layerContext && r.rule == crowdRule:
+			e.crowd.add(e.base+int64(i), 1, crowdLimit)
+		case r.layer == layerContext:
 			e.dense[0].found(e.base+int64(i), maxNames)
-			e.crowd.add(e.base + int64(i))
-		case layerPrefix:
+			e.crowd.add(e.base+int64(i), 1, crowdLimit)
+			e.jam.add(e.base+int64(i), perFinding, jamLimit)
+		case r.layer == layerPrefix:
 			e.dense[1].found(e.base+int64(i), maxPrefixes)
 		}
 	}
@@ -306,6 +324,8 @@ func (e *engine) announceAll(i int, eof bool, starts []*entry) []*entry {
 	v, x := e.view.vis, e.snap.index
 	e.nameEdge = e.edge
 	from, to := x.chain(v, i)
+	again := e.announced == e.base+int64(i)+1 // and complete, or waiting
+	e.announced = e.base + int64(i) + 1
 	for k := from; k < to; k++ {
 		if i+8 <= len(v) && !x.screens[k].pass(v, i, binary.LittleEndian.Uint64(v[i:])) {
 			continue
@@ -316,6 +336,7 @@ func (e *engine) announceAll(i int, eof bool, starts []*entry) []*entry {
 			if ent.mayStart(v, i) {
 				starts = append(starts, ent)
 			}
+		case again || e.jammed:
 		case ent.off > 0 && (i < int(ent.off) || fold(v[i-int(ent.off)]) != fold(ent.text[0])):
 		case e.region.open && i+3 > e.region.end:
 		default:
@@ -361,7 +382,7 @@ func (e *engine) holdTail(i int) {
 // follow removes the first due values and schedules what comes after them, such
 // as the next cookie of a header.
 func (e *engine) follow(due int) {
-	var next [4]candidate
+	var next [8]candidate
 	n := 0
 	for k := range e.values[:due] {
 		if c, ok := e.values[k].next(e.view.vis); ok && n < len(next) {
@@ -478,7 +499,7 @@ const (
 	crowdStore = 512
 )
 
-// crowd counts context findings. What it says of a block follows from the blocks before the last,
+// crowd counts context findings, or judgements. What it says of a block follows from the blocks before the last,
 // which are final, and so not from how the stream was cut.
 type crowd struct {
 	block int64
@@ -487,31 +508,37 @@ type crowd struct {
 	debt  int
 }
 
-// add counts a finding.
-func (c *crowd) add(at int64) {
+// limit says how much each block may hold and the store besides, and how much more than the store
+// holds is remembered.
+type limit struct{ most, store, over int }
+
+var crowdLimit = limit{maxCrowd, crowdStore, maxCrowd}
+
+// add counts n.
+func (c *crowd) add(at int64, n int, l limit) {
 	b := at / densityBlock
-	c.enter(b)
+	c.enter(b, l)
 	if b > c.block-2 {
-		c.found[b&3]++
+		c.found[b&3] += n
 	}
 }
 
-// at reports whether secrets crowd in the block of a position.
-func (c *crowd) at(at int64) bool {
+// at reports whether the store is used up in the block of a position.
+func (c *crowd) at(at int64, l limit) bool {
 	b := at / densityBlock
-	c.enter(b)
+	c.enter(b, l)
 	return c.over[b&3]
 }
 
 // enter goes on to a block.
-func (c *crowd) enter(b int64) {
-	if b-c.block > 2*crowdStore {
+func (c *crowd) enter(b int64, l limit) {
+	if b-c.block > int64(2*l.store) {
 		*c = crowd{block: b}
 	}
 	for c.block < b {
 		c.block++
-		c.debt = min(max(c.debt+c.found[(c.block-2)&3]-maxCrowd, 0), crowdStore+maxCrowd)
-		c.over[c.block&3] = c.debt >= crowdStore
+		c.debt = min(max(c.debt+c.found[(c.block-2)&3]-l.most, 0), l.store+l.over)
+		c.over[c.block&3] = c.debt >= l.store
 		c.found[c.block&3] = 0
 	}
 }

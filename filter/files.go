@@ -22,11 +22,8 @@ const maxFile = 256 << 10
 type CredentialFile struct {
 	Source string // names it in placeholders
 	Path   string // absolute
-	Format string // how it holds values: one of Formats
+	Format string // how it holds values: assignments, netrc, docker, urls or pgpass
 }
-
-// Formats are the words for how a credential file holds its values.
-func Formats() []string { return []string{"assignments", "netrc", "docker", "urls", "pgpass"} }
 
 // reader finds the values in a file of a format, nil if there is no such format.
 func reader(format string) func(c *collector, name string, data []byte) {

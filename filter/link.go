@@ -30,6 +30,7 @@ const (
 	formCells               // the further cells of a row
 	formBytes               // numbers of a byte each
 	formTags                // the cells of a table in HTML, tag by tag
+	formRun                 // where names and values jam: what could be a value, whatever its name
 )
 
 // doubt is how much a value must look like a secret because of the way in which it is
@@ -385,7 +386,9 @@ func (e *engine) announce(i int, ent *entry, eof, paid bool) {
 	if follow == 0 {
 		return
 	}
-	if e.crowd.at(e.base+int64(n.start)) && e.announceNext(follow) {
+	at := e.base + int64(n.start)
+	if e.crowd.at(at, crowdLimit) && e.announceNext(follow) {
+		e.jam.add(at, perNext, jamLimit)
 		return
 	}
 	for k := range links {
@@ -413,7 +416,9 @@ func (e *engine) announce(i int, ent *entry, eof, paid bool) {
 	}
 	if waits {
 		e.wait(i, ent, true)
+		return
 	}
+	e.jam.add(at, perName, jamLimit)
 }
 
 // announceNext announces the value right behind the name under judgement, if it will pass as it

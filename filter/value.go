@@ -40,6 +40,8 @@ func (e *engine) judgeValue(c *candidate, eof bool) verdict {
 		return e.judgeTags(c, eof)
 	case formBytes:
 		return e.judgeBytes(c, eof)
+	case formRun:
+		return e.judgeRun(c, eof)
 	}
 	if v[p] == bs || v[p] == esc {
 		return verdict{} // such a byte left while it was not yet known to be visible
@@ -104,7 +106,7 @@ func (e *engine) judgeValue(c *candidate, eof bool) verdict {
 		}
 	}
 	g := gate{class: c.class, quoted: quote != 0 || f == formEncoded || f == formXML || c.word, opened: quote != 0, doubt: c.doubt, rule: c.rule,
-		crowded: e.crowd.at(e.base + int64(c.at))}
+		crowded: e.crowd.at(e.base+int64(c.at), crowdLimit)}
 	if f != formUser && f != formXML {
 		if o := e.namesValue(p, eof); o != no {
 			if o == more {
@@ -350,7 +352,7 @@ func undecided(eof, loose bool) verdict {
 
 // next returns the value that follows in the same header.
 func (c *candidate) next(v []byte) (candidate, bool) {
-	if (c.form == formData || c.form == formRow || c.form == formPairs || c.form == formCells || c.form == formTags) && c.then > c.at {
+	if (c.form == formData || c.form == formRow || c.form == formPairs || c.form == formCells || c.form == formTags || c.form == formRun) && c.then > c.at {
 		n := *c
 		n.at, n.then = c.then, 0
 		return n, true

@@ -312,7 +312,7 @@ func (w *Writer) closeRegion() {
 	if r.hash == nil {
 		value = e.view.vis[best.start:best.end]
 	}
-	crowded := best.layer == layerContext && e.crowd.at(e.base+int64(r.start))
+	crowded := best.layer == layerContext && e.crowd.at(e.base+int64(r.start), crowdLimit)
 	switch {
 	case best.noTag || crowded:
 	case best.layer == layerKnown:
