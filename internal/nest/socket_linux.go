@@ -146,6 +146,10 @@ func receive(from *os.File, buf []byte, wait bool) (n int, files []*os.File, pid
 	return n, files, pid, nil
 }
 
+// replaced are what connect took the place of: a file that is collected closes its descriptor, which is
+// that of a new one by then.
+var replaced []*os.File
+
 // connect makes descriptors that were passed those of this process.
 func connect(files []*os.File) error {
 	if len(files) != 3 {
@@ -161,6 +165,7 @@ func connect(files []*os.File) error {
 			return cmp.Or(err, cerr)
 		}
 		f.Close()
+		replaced = append(replaced, *to)
 		*to = os.NewFile(uintptr(i), (*to).Name()) // which looks once whether a descriptor is one that blocks
 	}
 	return nil
