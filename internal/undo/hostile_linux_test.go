@@ -288,6 +288,15 @@ func TestOwnLockLeft(t *testing.T) {
 	if out := shell(t, p, "git branch --list x; ls .git"); !bytes.Contains([]byte(out), []byte("  x\n")) || bytes.Contains([]byte(out), []byte(".lock")) {
 		t.Error(out)
 	}
+	// A run that began while the lock lay there: its undo does not bring the lock back.
+	leave("")
+	run(t, p, "r2", func() { put(t, "two", p.Root, "a") })
+	if res := undo(t, p, Request{}); len(res.Left) > 0 {
+		t.Errorf("%+v", res.Left)
+	}
+	if out := shell(t, p, "ls . .git"); bytes.Contains([]byte(out), []byte(".lock")) || bytes.Contains([]byte(out), []byte("two")) {
+		t.Error(out)
+	}
 }
 
 // TestMoved: a workspace that was moved keeps its runs.

@@ -383,7 +383,8 @@ func (r *restorer) plan(only []string) {
 			j++
 		}
 		p := ""
-		if p = name(t, n); !wanted(r.now.abs(p), only) {
+		// A lock of git that we hold lay there before the run as well if another undo was killed.
+		if p = name(t, n); !wanted(r.now.abs(p), only) || slices.Contains(r.locks, p) {
 			continue
 		}
 		r.one(p, t, n, inTarget, inNow)
