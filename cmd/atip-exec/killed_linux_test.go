@@ -18,10 +18,7 @@ import (
 // takes the workspace back to what it was. ATIP_TEST_WHOLE=1 does it 200 times.
 func TestWrapperKilled(t *testing.T) {
 	t.Parallel()
-	kills, every := 12, 4
-	if whole() {
-		kills, every = 200, 10
-	}
+	kills, every := tries(12, 200), tries(4, 10)
 	w := newWorldAtHome(t)
 	w.policy(`{"version":1,"rules":[]}`)
 	for i := range 20 {

@@ -142,11 +142,7 @@ func TestStartedFileIsChecked(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	file := filepath.Join(w.home, "status.json")
-	times := 100
-	if whole() {
-		times = 1000
-	}
-	for range times {
+	for range tries(100, 1000) {
 		cmd := w.command("--status-file", file, "--", "true")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)

@@ -371,11 +371,8 @@ func replaceRace(t *testing.T, how string) {
 			time.Sleep(300 * time.Microsecond)
 		}
 	})
-	ran, times := 0, 15
-	if whole() {
-		times = 50
-	}
-	for range times {
+	ran := 0
+	for range tries(15, 50) {
 		out, _ := w.command("--", "./tool").CombinedOutput()
 		if bytes.Contains(out, []byte("evil ran")) {
 			t.Errorf("the replacement ran")

@@ -66,6 +66,14 @@ func TestMain(m *testing.M) {
 // happens by chance, and pairs of things that do not hang together.
 func whole() bool { return os.Getenv("ATIP_TEST_WHOLE") != "" }
 
+// tries is how often something is tried.
+func tries(some, all int) int {
+	if whole() {
+		return all
+	}
+	return some
+}
+
 // anyHome is the flag that builds programs for which HOME counts, as it does where an
 // administrator lists directories for it: each test has a home of its own. The attacks are
 // tried on the programs as they are shipped.

@@ -97,11 +97,7 @@ func swapRace(t *testing.T, tier, scripts, good, evil string) {
 	counts := map[string]int{}
 	random := rand.New(rand.NewSource(1))
 	// How long a start takes hangs on the machine: at least one run must be judged by the good text.
-	times := 15
-	if whole() {
-		times = 60
-	}
-	for i := 0; i < times || counts["good"] == 0 && i < 600; i++ {
+	for i := 0; i < tries(15, 60) || counts["good"] == 0 && i < 600; i++ {
 		// From before the identification to after the start.
 		before := time.Duration(random.Intn(15000)) * time.Microsecond
 		during := time.Duration(random.Intn(3000)) * time.Microsecond

@@ -45,7 +45,7 @@ type broker struct {
 type helper struct {
 	grace time.Duration
 	stops bool          // it is stopped and continued as well
-	gone  chan struct{} // closed if its caller gave up before there was a process, nil if nobody asks
+	gone  chan struct{} // closed if its caller gave up before there was a process; nil where callers cannot
 	mu    sync.Mutex
 	proc  *os.Process
 	early int  // the signal by which its caller gave up
@@ -132,7 +132,7 @@ func (b *broker) stop() {
 	}
 }
 
-// help has a process carry out an order, and ends it when nobody waits any longer. It returns
+// help has a process carry out an order, and ends it when its caller is gone. It returns
 // the result.
 func (l *Listener) help(h *helper, order Order, files []*os.File) (result []byte) {
 	lost := func(why string) []byte { return Failed(fault.New(errcode.LostChild, why)).encode() }
@@ -161,7 +161,7 @@ func (l *Listener) help(h *helper, order Order, files []*os.File) (result []byte
 	n := 0
 	err = send(p.control, raw, files[1:]...)
 	for _, f := range files[1:] {
-		f.Close() // the command has them, and nobody else
+		f.Close() // only the command has them from now on
 	}
 	if err == nil {
 		n, err = p.control.Read(result)

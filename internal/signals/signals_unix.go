@@ -1,6 +1,5 @@
 //go:build unix
 
-// Package signals lists the signals that a run passes on.
 package signals
 
 import (
@@ -17,11 +16,6 @@ func Endings() []os.Signal {
 // Forwarded lists the other signals that concern the child.
 func Forwarded() []os.Signal {
 	return []os.Signal{syscall.SIGTSTP, syscall.SIGCONT, syscall.SIGUSR1, syscall.SIGUSR2}
-}
-
-// Ends reports whether a signal that arrives before the start cancels the run.
-func Ends(sig os.Signal) bool {
-	return sig == syscall.SIGINT || sig == syscall.SIGTERM || sig == syscall.SIGHUP || sig == syscall.SIGQUIT
 }
 
 // Number is the number of a signal, 0 for one of another system.

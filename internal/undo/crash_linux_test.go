@@ -93,10 +93,7 @@ func (s *Store) verify() error {
 // TestKilled kills the process at random moments: whatever was finished is whole, and what
 // was not is not taken for it. ATIP_TEST_WHOLE=1 does it 200 times.
 func TestKilled(t *testing.T) {
-	kills := 40
-	if os.Getenv("ATIP_TEST_WHOLE") != "" {
-		kills = 200
-	}
+	kills := tries(40, 200)
 	p := world(t)
 	for i := range 30 {
 		if err := os.WriteFile(filepath.Join(p.Root, fmt.Sprint("f", i)), []byte(strings.Repeat(strconv.Itoa(i), 100*i*i)), 0o644); err != nil {

@@ -223,10 +223,7 @@ func TestFullDisk(t *testing.T) {
 
 // TestManyFiles: ATIP_TEST_WHOLE=1 does it with 100,000.
 func TestManyFiles(t *testing.T) {
-	count := 3000
-	if os.Getenv("ATIP_TEST_WHOLE") != "" {
-		count = 100_000
-	}
+	count := tries(3000, 100_000)
 	p := world(t)
 	for i := range count {
 		name := filepath.Join(p.Root, fmt.Sprint("d", i/500), fmt.Sprint("f", i))

@@ -219,13 +219,18 @@ func (a acts) one() {
 	}
 }
 
+// tries is how often something is tried: all of it with ATIP_TEST_WHOLE.
+func tries(some, all int) int {
+	if os.Getenv("ATIP_TEST_WHOLE") != "" {
+		return all
+	}
+	return some
+}
+
 // TestRandomPrograms: whatever programs do, an undo restores what was there before them;
 // and an undo of the undo what they had done. ATIP_TEST_WHOLE=1 has 1,000 programs.
 func TestRandomPrograms(t *testing.T) {
-	programs, seed := 100, rand.Uint64()
-	if os.Getenv("ATIP_TEST_WHOLE") != "" {
-		programs = 1000
-	}
+	programs, seed := tries(100, 1000), rand.Uint64()
 	t.Logf("seed %d", seed)
 	const each = 20
 	for n := 0; n < programs; n += each {
