@@ -578,6 +578,9 @@ type Fetch struct {
 	Names   []string    `json:"names,omitempty"`   // files of which it sees that they are there, and no content
 	Needs   []string    `json:"needs,omitempty"`   // inputs without which nothing is declared: one of them must be there
 	Refuse  []string    `json:"refuse,omitempty"`  // an input with one of these texts cannot be fetched this way
+	Comment string      `json:"comment,omitempty"` // what begins a comment in the inputs, where such texts do not count
+	Files   []string    `json:"files,omitempty"`   // options with a file of the directory: an input, and handed to the call; one must be there
+	Local   bool        `json:"local,omitempty"`   // only a program of the workspace is split; the machine's installs elsewhere
 	Require []string    `json:"require,omitempty"` // options that the command must have
 	Options []string    `json:"options,omitempty"` // options that it may have
 	Env     [][2]string `json:"env,omitempty"`     // of the call that fetches
@@ -590,7 +593,7 @@ type Fetch struct {
 }
 
 // fetchLists are the members that are arrays of strings.
-var fetchLists = [...]string{"words", "hosts", "inputs", "names", "needs", "refuse", "require", "options", "offlineWords"}
+var fetchLists = [...]string{"words", "hosts", "inputs", "names", "needs", "refuse", "files", "require", "options", "offlineWords"}
 
 // readFetch reads x-atip-fetch; bad is told what is wrong. Of a split with an error nothing
 // counts: the command then has its whole effects.
@@ -609,8 +612,8 @@ func readFetch(v val, bad func(v val, at, msg string)) *Fetch {
 		wrong(v, "", "x-atip-fetch is not an object")
 		return nil
 	}
-	f := &Fetch{Mirror: v.get("mirror").str(), File: v.get("file").str(), Key: v.get("key").str()}
-	lists := [...]*[]string{&f.Words, &f.Hosts, &f.Inputs, &f.Names, &f.Needs, &f.Refuse, &f.Require, &f.Options, &f.OfflineWords}
+	f := &Fetch{Mirror: v.get("mirror").str(), File: v.get("file").str(), Key: v.get("key").str(), Comment: v.get("comment").str()}
+	lists := [...]*[]string{&f.Words, &f.Hosts, &f.Inputs, &f.Names, &f.Needs, &f.Refuse, &f.Files, &f.Require, &f.Options, &f.OfflineWords}
 	for i, name := range fetchLists {
 		m := v.get(name)
 		if !m.ok() {
@@ -622,6 +625,12 @@ func readFetch(v val, bad func(v val, at, msg string)) *Fetch {
 			continue
 		}
 		*lists[i] = list
+	}
+	if m := v.get("local"); m.ok() {
+		var ok bool
+		if f.Local, ok = m.boolean(); !ok {
+			wrong(m, "/local", "local is neither true nor false")
+		}
 	}
 	for i, name := range [...]string{"env", "offlineEnv"} {
 		m, pairs := v.get(name), [...]*[][2]string{&f.Env, &f.OfflineEnv}[i]
@@ -637,7 +646,7 @@ func readFetch(v val, bad func(v val, at, msg string)) *Fetch {
 		})
 	}
 	for name, list := range map[string][]string{"words": f.Words, "hosts": f.Hosts, "inputs": f.Inputs, "needs": f.Needs} {
-		if len(list) == 0 {
+		if len(list) == 0 && (len(f.Files) == 0 || name == "words" || name == "hosts") {
 			wrong(v, "/"+name, name+" is empty")
 		}
 	}
@@ -682,13 +691,24 @@ func badInput(input string) string {
 
 // Splits returns how this call can be split, nil if it cannot: its words are known, it names
 // nothing but what the project declares, and has no option of which the document says nothing.
+// Files that its options name are inputs, and words of the call that fetches.
 func (call *Call) Splits() *Fetch {
 	f := call.Fetch
-	if f == nil || call.Exactness != Exact || call.Readings != 1 || len(call.UnknownOptions) > 0 || len(call.Positionals) > 0 || len(call.Loose) > 0 || call.Chdir != "" {
+	if f == nil || call.Exactness != Exact || call.Readings != 1 || len(call.UnknownOptions) > 0 || len(call.Positionals) > 0 || call.Chdir != "" ||
+		slices.ContainsFunc(call.Loose, func(l Loose) bool { return !slices.Contains(f.Files, l.Why) }) {
 		return nil
 	}
+	var words, files []string
 	for _, o := range call.Options {
-		if o.Maybe || !slices.Contains(f.Options, o.Flag) && !slices.Contains(f.Require, o.Flag) {
+		switch {
+		case o.Maybe:
+			return nil
+		case slices.Contains(f.Files, o.Flag):
+			if strings.HasPrefix(o.Value, "**/") || badInput(o.Value) != "" {
+				return nil
+			}
+			words, files = append(words, o.Flag, o.Value), append(files, o.Value)
+		case !slices.Contains(f.Options, o.Flag) && !slices.Contains(f.Require, o.Flag):
 			return nil
 		}
 	}
@@ -697,7 +717,15 @@ func (call *Call) Splits() *Fetch {
 			return nil
 		}
 	}
-	return f
+	if len(f.Files) == 0 {
+		return f
+	}
+	if len(files) == 0 {
+		return nil
+	}
+	own := *f
+	own.Words, own.Inputs, own.Needs = slices.Concat(f.Words, words), slices.Concat(f.Inputs, files), files
+	return &own
 }
 
 // conventions is how a tool splits its words into options and positionals. Most

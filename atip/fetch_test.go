@@ -1,6 +1,9 @@
 package atip
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestFetch(t *testing.T) {
 	const good = `"words":["ci","--ignore-scripts"],"hosts":["r.example"],"inputs":["l.json","**/*.go"],"needs":["l.json"],"require":["--locked"],"options":["-q"],"offlineEnv":{"OFF":"1"}`
@@ -29,6 +32,31 @@ func TestFetch(t *testing.T) {
 		}
 		if c := resolve(d, Org, "t ci --locked"); c.Fetch != nil || !found {
 			t.Errorf("%s: fetch %v, finding %v", bad, c.Fetch, found)
+		}
+	}
+	// Files that options name are inputs and words of the call that fetches.
+	files := doc(`{"words":["get"],"hosts":["r.example"],"files":["--locked","-x"],"options":["-q"],"offlineEnv":{"OFF":"1"},"local":true}`)
+	if c := resolve(files, Org, "t ci -q"); c.Splits() != nil {
+		t.Error("without a file it is split")
+	}
+	for _, bad := range []string{`{"words":["get"],"hosts":["r.example"],"files":["-f"],"offlineEnv":{"OFF":"1"},"local":1}`, `{"words":["get"],"hosts":["r.example"],"files":[],"offlineEnv":{"OFF":"1"}}`} {
+		if c := resolve(doc(bad), Org, "t ci"); c.Fetch != nil {
+			t.Errorf("%s: %v", bad, c.Fetch)
+		}
+	}
+	value, err := Parse([]byte(`{"atip":"0.6","name":"t","effects":{"network":true},"options":[{"name":"r","flags":["-r"],"type":"file"}],
+"x-atip-fetch":{"words":["get"],"hosts":["r.example"],"files":["-r"],"offlineEnv":{"OFF":"1"}}}`), ParseOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line, want := range map[string]string{"t -r a.txt": "get -r a.txt", "t -r a -r b/c": "get -r a -r b/c", "t": "", "t -r ../a": "", "t -r /a": "", "t -r **/a": "", "t -r *": "", "t -r a b": ""} {
+		c := resolve(value, Org, line)
+		got := ""
+		if f := c.Splits(); f != nil {
+			got = strings.Join(f.Words, " ")
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", line, got, want)
 		}
 	}
 	lint := 0

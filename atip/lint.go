@@ -77,7 +77,7 @@ func (l *linter) command(c Command) {
 		if c.Effects[Network].Value == No {
 			l.warn(at, n.pointer+"/x-atip-fetch", "L13", name+" says how it fetches, yet network is no")
 		}
-		for _, flag := range append(append([]string{}, f.Require...), f.Options...) {
+		for _, flag := range slices.Concat(f.Files, f.Require, f.Options) {
 			if n.inScope(flag) == nil {
 				l.warn(at, n.pointer+"/x-atip-fetch", "L13", name+" has no option "+flag+", which x-atip-fetch names")
 			}

@@ -12,6 +12,7 @@ import (
 	"github.com/atip-dev/atip-exec/internal/subpath"
 	"github.com/atip-dev/atip-exec/policy"
 	"github.com/atip-dev/atip-exec/shims"
+	"github.com/atip-dev/atip-exec/trust"
 )
 
 // lookup finds the curated metadata of a builtin of the shell.
@@ -460,15 +461,31 @@ func (c *collector) secretTail(s *step.Step, r *atip.Resource) {
 // split finds out what a command does that fetches what the project declares, once that was
 // fetched for it.
 func (c *collector) split(s *step.Step) error {
-	if !c.site.Splits || c.peeking || len(s.Via) > 0 || s.Confidence != policy.Exact || s.Call.Provenance.Rank < atip.Org || s.File.InWorkspace {
+	if !c.site.Splits || c.peeking || s.Confidence != policy.Exact {
 		return nil
 	}
-	f := s.Call.Splits()
-	if f == nil || !subpath.Within(s.Cwd, c.site.Workspace) || s.Call.Effects[atip.Network].Value == atip.No {
+	f, by, fetcher := s.Call.Splits(), s, ""
+	python := c.moduleOf(s)
+	switch {
+	case len(s.Via) > 0 && python == nil:
+		return nil
+	case s.File.InWorkspace:
+		var err error
+		if f, by, err = c.namesake(s); err != nil || f == nil {
+			return err
+		}
+		fetcher = by.ID.Found
+	case python != nil && s.ID.SystemPath && sameInterpreter(append(s.ID.Chain[:1:1], python.ID.Chain...), s.ID.Chain):
+		fetcher = s.ID.Found
+	}
+	if f == nil || fetcher == "" && (f.Local || s.Call.Provenance.Rank < atip.Org) || !subpath.Within(s.Cwd, c.site.Workspace) || s.Call.Effects[atip.Network].Value == atip.No {
 		return nil
 	}
 	for x := c.ctx; x != nil; x = x.outer {
-		if x.cwdUnknown || slices.ContainsFunc(x.env, func(a shell.Assign) bool { have, set := c.site.lookupEnv(a.Name); return !set || have != a.Value }) {
+		if x.cwdUnknown || slices.ContainsFunc(x.env, func(a shell.Assign) bool {
+			have, set := c.site.lookupEnv(a.Name)
+			return (!set || have != a.Value) && (fetcher == "" || !findsProgram(a.Name))
+		}) {
 			return nil // the call that fetches has the caller's variables
 		}
 	}
@@ -479,12 +496,13 @@ func (c *collector) split(s *step.Step) error {
 	}
 	for _, before := range c.steps {
 		switch {
-		case before == s, before.Split != nil:
+		case before == s, before == python, before.Split != nil:
 		case before.Call.Effects[atip.Network].Value == atip.Yes, before.RunsCode != policy.CodeNone, before.Call.Tool == "git" && before.Call.Effects[atip.Write].Value == atip.Yes:
 			return nil // so may a pull, a checkout or code that runs before it
 		}
 	}
-	t := &step.Step{Argv: append(slices.Clone(s.Argv), f.OfflineWords...), Executable: s.Executable, ID: s.ID, Verdict: s.Verdict, Missing: s.Missing}
+	// Its words mean what they mean to the program whose document says how to split them.
+	t := &step.Step{Argv: append(slices.Clone(s.Argv), f.OfflineWords...), Executable: s.Executable, ID: by.ID, Verdict: by.Verdict, Missing: s.Missing}
 	t.Step = s.Step
 	t.Call, t.Hosts, t.ServiceHosts, t.Entitled, t.RunsCode = atip.Call{}, nil, nil, nil, policy.CodeNone
 	if err := c.resolve(t); err != nil {
@@ -495,7 +513,70 @@ func (c *collector) split(s *step.Step) error {
 	}
 	t.Call.Effects[atip.Network] = atip.Fact{Value: atip.No, Source: "fetched beforehand", Rank: atip.Vendor}
 	t.Hosts, t.ServiceHosts = nil, nil
-	t.Argv = s.Argv
-	s.Split, s.Apart = f, t
+	t.Argv, t.ID, t.Verdict = s.Argv, s.ID, s.Verdict
+	s.Split, s.Apart, s.Fetcher = f, t, fetcher
 	return nil
+}
+
+// namesake finds the machine's program with the name of one of the workspace, such as that of a virtual
+// environment, which may not reach a host. The machine's fetches for it, if what runs both is the same.
+func (c *collector) namesake(s *step.Step) (*atip.Fetch, *step.Step, error) {
+	if s.Missing != nil || s.ID.Invoked == "" {
+		return nil, nil, nil
+	}
+	path, _ := c.site.lookupEnv("PATH")
+	dirs := slices.DeleteFunc(filepath.SplitList(path), func(dir string) bool {
+		return !filepath.IsAbs(dir) || subpath.Within(dir, c.site.Workspace)
+	})
+	opener := c.site.Opener
+	opener.Args = s.Argv[1:]
+	file, err := opener.Open(s.ID.Invoked, dirs, s.Cwd)
+	if err != nil {
+		return nil, nil, nil // there is none
+	}
+	defer file.Close()
+	t := &step.Step{Argv: append([]string{file.Identity().Found}, s.Argv[1:]...), ID: file.Identity()}
+	if !t.ID.SystemPath || !sameInterpreter(s.ID.Chain, t.ID.Chain) {
+		return nil, nil, nil
+	}
+	if t.Verdict, err = c.site.Authority.Verdict(t.ID); err != nil {
+		return nil, nil, err
+	}
+	found, err := c.site.Authority.Document(t, query(t))
+	if err != nil {
+		return nil, nil, err
+	}
+	call := found.Resolve(t.Argv, c.environment())
+	if call.Provenance.Rank < atip.Org {
+		return nil, nil, nil
+	}
+	return call.Splits(), t, nil
+}
+
+// moduleOf is the Python of a virtual environment in the workspace whose `-m NAME` the step stands for,
+// nil if it does not. The step itself is that of the program with the module's name.
+func (c *collector) moduleOf(s *step.Step) *step.Step {
+	at := slices.IndexFunc(c.steps, func(x *step.Step) bool {
+		return slices.Equal(s.Via, []string{x.ID.Invoked}) && subpath.Within(x.ID.Found, c.site.Workspace) &&
+			slices.ContainsFunc(x.Call.Nested, func(n atip.Nested) bool { return slices.Equal(step.PythonModule(x, n), s.Argv) })
+	})
+	if at < 0 {
+		return nil
+	}
+	return c.steps[at]
+}
+
+// sameInterpreter reports two scripts that the same files run.
+func sameInterpreter(a, b []trust.Part) bool {
+	return len(a) > 1 && slices.EqualFunc(a[1:], b[min(1, len(b)):], func(x, y trust.Part) bool { return x.Path == y.Path && x.Digest == y.Digest })
+}
+
+// findsProgram reports a variable of an environment of Python that says where programs are, which
+// changes nothing for one that is named by its path.
+func findsProgram(name string) bool {
+	switch name {
+	case "PATH", "PS1", "PYTHONHOME", "VIRTUAL_ENV", "VIRTUAL_ENV_PROMPT", "VIRTUAL_ENV_DISABLE_PROMPT":
+		return true
+	}
+	return strings.HasPrefix(name, "_OLD_VIRTUAL_")
 }

@@ -174,11 +174,8 @@ func (c *collector) identify(s *step.Step) error {
 	return nil
 }
 
-func (c *collector) resolve(s *step.Step) error {
-	p := c.site
-	if c.ownCall(s) {
-		return nil
-	}
+// query says what is known of the program of a step when a document is looked up for it.
+func query(s *step.Step) shims.Query {
 	q := shims.Query{Digest: s.ID.Digest, Effective: s.ID.Effective, Invoked: s.ID.Invoked, Believed: step.Believed(s.Verdict),
 		Verified: s.Verdict.Level == trust.Verified, NameOnly: s.ID.Manager != ""}
 	if q.NameOnly {
@@ -196,7 +193,15 @@ func (c *collector) resolve(s *step.Step) error {
 	if target, ok := s.ID.Target(); ok {
 		q.Believed = target.SystemPath || target.OwnPath && q.Believed
 	}
-	found, err := p.Authority.Document(s, q)
+	return q
+}
+
+func (c *collector) resolve(s *step.Step) error {
+	p := c.site
+	if c.ownCall(s) {
+		return nil
+	}
+	found, err := p.Authority.Document(s, query(s))
 	if err != nil {
 		return err
 	}

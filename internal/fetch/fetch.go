@@ -61,13 +61,52 @@ func Find(f *atip.Fetch, tool, dir string, getenv func(string) string, listed fu
 		if err != nil {
 			return nil, err.Error()
 		}
+		content := string(raw)
+		if f.Comment != "" {
+			var ok bool
+			if content, ok = withoutComments(content, f.Comment); !ok {
+				return nil, x.path + " has other characters than printable ASCII"
+			}
+		}
 		for _, text := range f.Refuse {
-			if strings.Contains(string(raw), text) {
-				return nil, x.path + " has " + text
+			if strings.Contains(content, text) {
+				return nil, x.path + " has " + strings.TrimSpace(text)
 			}
 		}
 	}
 	return w, ""
+}
+
+// withoutComments returns what a reader of lines takes in, each line without the space around it and
+// after a newline. A line that ends with a backslash goes on in the next one. It is false for a text
+// with characters that end a line, and so a comment, for some readers only.
+func withoutComments(text, comment string) (string, bool) {
+	if strings.ContainsFunc(text, func(r rune) bool { return r < ' ' && r != '\n' && r != '\t' && r != '\r' || r > '~' }) {
+		return "", false
+	}
+	var b strings.Builder
+	on := false
+	for line := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == '\n' || r == '\r' }) {
+		at := strings.Index(line, comment)
+		for at > 0 && line[at-1] != ' ' && line[at-1] != '\t' {
+			next := strings.Index(line[at+1:], comment)
+			if next < 0 {
+				at = -1
+				break
+			}
+			at += 1 + next
+		}
+		if at >= 0 {
+			line = line[:at]
+		}
+		line = strings.TrimSpace(line)
+		if !on {
+			b.WriteByte('\n')
+		}
+		line, on = strings.CutSuffix(line, "\\")
+		b.WriteString(line)
+	}
+	return b.String(), true
 }
 
 // mirror finds another registry that the caller or the project names. It counts only if the

@@ -10,6 +10,7 @@ import (
 	"github.com/atip-dev/atip-exec/internal/caller"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/internal/fetch"
 	"github.com/atip-dev/atip-exec/internal/gate"
 	"github.com/atip-dev/atip-exec/internal/layers"
 	"github.com/atip-dev/atip-exec/internal/place"
@@ -26,6 +27,7 @@ type judging struct {
 	*Plan
 	Steps []*step.Step
 	Decision
+	works []*fetch.Work // runs that would fetch, while it is decided with them
 }
 
 func (p *Plan) decide() (err error) {

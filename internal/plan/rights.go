@@ -454,9 +454,13 @@ func (p *judging) judgeDoubt(req policy.Request) {
 		req.Steps = nil
 	}
 	for _, s := range steps {
-		if p.Deferred && s.Known != nil {
+		switch {
+		case p.Deferred && s.Known != nil:
 			s.RedirectedAs(s.Known)
 			s = s.Known
+		case p.fetched(s):
+			s.RedirectedAs(s.Apart)
+			s = s.Apart
 		}
 		req.Steps = append(req.Steps, s.Step)
 	}

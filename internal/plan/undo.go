@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -255,6 +256,9 @@ func (f *Fetching) meant(steps []*step.Step) {
 	s := steps[0]
 	s.Declared = true
 	s.ServiceHosts = f.Work.Hosts
+	// Its document says so (x-atip-fetch), of these words and of inputs without what would.
+	s.Call.Effects[atip.ExecOpaque] = atip.Fact{Value: atip.No, Source: "fetches only", Rank: s.Call.Provenance.Rank}
+	s.RunsCode = policy.CodeNone
 }
 
 // splits reports whether a fetching run can be had: it needs a list of hosts and a root of its own.
@@ -279,7 +283,7 @@ func (p *judging) fetchApart(req policy.Request) error {
 		if s.Apart == nil {
 			continue
 		}
-		w, why := fetch.Find(s.Split, s.Argv[0], filepath.Clean(s.Cwd), p.Machine.Getenv, p.listsHost)
+		w, why := fetch.Find(s.Split, cmp.Or(s.Fetcher, s.Argv[0]), filepath.Clean(s.Cwd), p.Machine.Getenv, p.listsHost)
 		if why != "" {
 			p.Warnings = append(p.Warnings, s.Call.Tool+": what the project declares is not fetched apart: "+why)
 			return back()
@@ -290,6 +294,8 @@ func (p *judging) fetchApart(req policy.Request) error {
 			works = append(works, w)
 		}
 	}
+	p.works = works
+	defer func() { p.works = nil }()
 	p.Decision.Decision = p.judged(req)
 	p.judgeHidden(req)
 	p.judgeDoubt(req)
@@ -305,6 +311,13 @@ func (p *judging) fetchApart(req policy.Request) error {
 	}
 	p.Fetches = works
 	return nil
+}
+
+// fetched reports a step for which one of these runs fetches.
+func (p *judging) fetched(s *step.Step) bool {
+	return s.Apart != nil && slices.ContainsFunc(p.works, func(w *fetch.Work) bool {
+		return w.Dir == filepath.Clean(s.Cwd) && w.Argv[0] == cmp.Or(s.Fetcher, s.Argv[0]) && slices.Equal(w.Argv[1:], s.Split.Words)
+	})
 }
 
 // mayFetch decides about one fetching run.

@@ -31,6 +31,8 @@ type Step struct {
 
 	Split *atip.Fetch // how it is split into fetching and running without network, nil if it is not
 	Apart *Step       // the second part, nil without the first
+	// Fetcher is the program that fetches; "" for the step's own. One of the workspace does not.
+	Fetcher string
 
 	// OneTool says that no words of the tool name another one, as those of an interpreter or of a
 	// multi-call program do.

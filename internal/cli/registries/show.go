@@ -100,7 +100,7 @@ func showText(s answer.Subject, commands []shownCommand, warnings []string) stri
 			b.WriteString("    starts: " + answer.Plain(strings.Join(one.Execs, " ")) + "\n")
 		}
 		if f := one.Fetch; f != nil {
-			b.WriteString("    fetches first: " + answer.Plain(strings.Join(f.Words, " ")+", from "+strings.Join(f.Hosts, " ")+", with "+strings.Join(f.Inputs, " ")) + "\n")
+			b.WriteString("    fetches first: " + answer.Plain(strings.Join(f.Words, " ")+", from "+strings.Join(f.Hosts, " ")+", with "+strings.Join(slices.Concat(f.Inputs, f.Files), " ")) + "\n")
 		}
 	}
 	return b.String()
