@@ -82,9 +82,6 @@ func TestFetchApartPip(t *testing.T) {
 	}
 	w, r := newWorldAtHome(t), newIndex(t)
 	w.policy(`{"version":1,"network":{"allow":["` + strings.TrimPrefix(r.URL, "http://") + `"]},"env":{"pass":["REGISTRY"]}}`)
-	if out, err := exec.Command("/usr/bin/python3", "-m", "venv", w.ws+"/.venv").CombinedOutput(); err != nil {
-		t.Fatalf("%v %s", err, out)
-	}
 	env := []string{"HOME=" + w.home, "PATH=/usr/local/bin:/usr/bin:/bin:" + bin, "REGISTRY=" + r.URL, "PIP_INDEX_URL=" + r.URL + "/simple", "PIP_DISABLE_PIP_VERSION_CHECK=1"}
 	start := func(cmd *exec.Cmd, more ...string) (string, error) {
 		cmd.Env = slices.Concat(env, more)
@@ -92,8 +89,10 @@ func TestFetchApartPip(t *testing.T) {
 		return string(out), err
 	}
 	clear := func() {
-		if out, err := start(exec.Command(w.ws+"/.venv/bin/pip", "uninstall", "-qy", "two")); err != nil {
-			t.Fatalf("%v %s", err, out)
+		if _, err := os.Stat(w.ws + "/.venv"); err == nil {
+			if out, err := start(exec.Command(w.ws+"/.venv/bin/pip", "uninstall", "-qy", "two")); err != nil {
+				t.Fatalf("%v %s", err, out)
+			}
 		}
 		for _, name := range []string{"ran", "setup.py", "sitecustomize.py", "evil"} {
 			if err := os.RemoveAll(filepath.Join(w.ws, name)); err != nil {
@@ -104,7 +103,7 @@ func TestFetchApartPip(t *testing.T) {
 	}
 	code := "import os, urllib.request\nopen(" + strconv.Quote(w.ws+"/ran") + ", 'w').close()\nurllib.request.urlopen(os.environ['REGISTRY'] + '/from-project', timeout=2)\n"
 	install := ".venv/bin/pip install -r requirements.txt"
-	for _, cmd := range []string{install, ". .venv/bin/activate && pip install -q -r requirements.txt", "source .venv/bin/activate; python -m pip install --requirement=requirements.txt -c limits.txt"} {
+	for _, cmd := range []string{"python3 -m venv .venv && " + install, ". .venv/bin/activate && pip install -q -r requirements.txt", "source .venv/bin/activate; python -m pip install --requirement=requirements.txt -c limits.txt"} {
 		clear()
 		put(t, w.ws, map[string]string{"requirements.txt": "# from https://example.invalid/ -r\ntwo==1.0.0 \\\n   ; python_version > \"3\"  # -e .\n", "limits.txt": "two<2\n", "sitecustomize.py": code})
 		out, err := start(w.command("-c", cmd+" && .venv/bin/python -I -c 'import two; print(two.TWO + 40)'"), "PYTHONPATH="+w.ws)
@@ -127,6 +126,8 @@ func TestFetchApartPip(t *testing.T) {
 		{"pip of the machine, which would install there", "two\n", "pip install -r requirements.txt"},
 		{"requirements that the string writes", "two\n", "echo ./evil >requirements.txt; " + install},
 		{"code before it", "two\n", ".venv/bin/python -c 1; " + install},
+		{"another environment than the one that it makes", "two\n", "python3 -m venv .other && .third/bin/pip install -r requirements.txt"},
+		{"an environment of a Python of the workspace", "two\n", ".venv/bin/python -m venv .other && .other/bin/pip install -r requirements.txt"},
 	} {
 		put(t, w.ws, map[string]string{"requirements.txt": row.text})
 		if out, err := start(w.command("explain", "-o", "text", "-c", row.cmd)); !strings.HasPrefix(out, "CONFIRM") {

@@ -496,7 +496,7 @@ func (c *collector) split(s *step.Step) error {
 	}
 	for _, before := range c.steps {
 		switch {
-		case before == s, before == python, before.Split != nil:
+		case before == s, before == python, before.Split != nil, environmentOf(before) != "":
 		case before.Call.Effects[atip.Network].Value == atip.Yes, before.RunsCode != policy.CodeNone, before.Call.Tool == "git" && before.Call.Effects[atip.Write].Value == atip.Yes:
 			return nil // so may a pull, a checkout or code that runs before it
 		}
@@ -521,8 +521,17 @@ func (c *collector) split(s *step.Step) error {
 // namesake finds the machine's program with the name of one of the workspace, such as that of a virtual
 // environment, which may not reach a host. The machine's fetches for it, if what runs both is the same.
 func (c *collector) namesake(s *step.Step) (*atip.Fetch, *step.Step, error) {
-	if s.Missing != nil || s.ID.Invoked == "" {
-		return nil, nil, nil
+	chain := s.ID.Chain
+	if s.Missing != nil {
+		// This text may make the environment first, with the Python that will run there.
+		at := slices.IndexFunc(c.steps, func(x *step.Step) bool {
+			dir := environmentOf(x)
+			return dir != "" && x.Typed && subpath.Join(x.Cwd, dir) == filepath.Dir(filepath.Dir(subpath.Join(s.Cwd, s.Argv[0])))
+		})
+		if at < 0 || filepath.Base(filepath.Dir(s.Argv[0])) != "bin" {
+			return nil, nil, nil
+		}
+		chain = slices.Concat([]trust.Part{{}}, c.steps[at].ID.Chain)
 	}
 	path, _ := c.site.lookupEnv("PATH")
 	dirs := slices.DeleteFunc(filepath.SplitList(path), func(dir string) bool {
@@ -536,7 +545,7 @@ func (c *collector) namesake(s *step.Step) (*atip.Fetch, *step.Step, error) {
 	}
 	defer file.Close()
 	t := &step.Step{Argv: append([]string{file.Identity().Found}, s.Argv[1:]...), ID: file.Identity()}
-	if !t.ID.SystemPath || !sameInterpreter(s.ID.Chain, t.ID.Chain) {
+	if !t.ID.SystemPath || !sameInterpreter(chain, t.ID.Chain) {
 		return nil, nil, nil
 	}
 	if t.Verdict, err = c.site.Authority.Verdict(t.ID); err != nil {
@@ -551,6 +560,15 @@ func (c *collector) namesake(s *step.Step) (*atip.Fetch, *step.Step, error) {
 		return nil, nil, nil
 	}
 	return call.Splits(), t, nil
+}
+
+// environmentOf is the directory of the virtual environment that a step makes: `python3 -m venv DIR` of the
+// machine's Python. "" for any other step.
+func environmentOf(s *step.Step) string {
+	if len(s.Argv) != 4 || s.Argv[1] != "-m" || s.Argv[2] != "venv" || strings.HasPrefix(s.Argv[3], "-") || s.Confidence != policy.Exact || !s.ID.SystemPath || len(s.ID.Chain) != 1 || s.Call.Tool != "python" {
+		return ""
+	}
+	return s.Argv[3]
 }
 
 // moduleOf is the Python of a virtual environment in the workspace whose `-m NAME` the step stands for,
