@@ -127,9 +127,9 @@ func (c *Console) root(args []string) int {
 	return c.run(inv)
 }
 
-// nearVerb is the verb that a word which is no command was probably meant to be, "" if
+// NearVerb is the verb that a word which is no command was probably meant to be, "" if
 // none is near.
-func nearVerb(word string) string {
+func NearVerb(word string) string {
 	if len(word) < 4 {
 		return ""
 	}
@@ -430,7 +430,7 @@ func (c *Console) Documents() bool {
 func (c *Console) Fail(err error) int {
 	f := fault.From(err)
 	if f.Code == errcode.CommandNotFound {
-		if verb := nearVerb(c.mistyped); verb != "" {
+		if verb := NearVerb(c.mistyped); verb != "" {
 			f.WithFix("did you mean the verb "+verb+"?", "atip-exec "+verb)
 		}
 	}

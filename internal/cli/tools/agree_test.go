@@ -167,3 +167,17 @@ func TestMarkdown(t *testing.T) {
 		t.Error("a heading that is not there was found")
 	}
 }
+
+// TestVerbAt: a word that is no verb ends the search, so that a verb spelt wrong does not make a later
+// word the verb, as `atip polcy deny ID` would deny.
+func TestVerbAt(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]int{
+		"atip audit verify": 1, "atip -q audit": 2, "atip --policy FILE approve ID": 3, "atip --policy=FILE approve ID": 2, "atip polcy deny ID": -1, "atip -q polcy deny ID": -1,
+		"atip polcy explain deny": -1, "atip explain audit": -1, "atip": -1, "atip -x": -1,
+	} {
+		if got := verbAt(strings.Fields(line)); got != want {
+			t.Errorf("%s: %d, want %d", line, got, want)
+		}
+	}
+}

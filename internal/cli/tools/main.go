@@ -101,14 +101,7 @@ func Main(argv []string) (status int) {
 	if len(argv) > 2 && argv[1] == "help" {
 		return c.HelpOn(argv[2:])
 	}
-	// Flags may stand before the verb; which they are is known once it is found.
-	at := -1
-	for i, word := range argv[1:] {
-		if run := verbs(word); run != nil {
-			at = i + 1
-			break
-		}
-	}
+	at := verbAt(argv)
 	if at < 0 {
 		return general(c, argv[1:])
 	}
@@ -193,6 +186,30 @@ func failed(c *cli.Console, err error, code int) int {
 	return code
 }
 
+// verbAt is where the verb stands, -1 if there is none. Flags may stand before it, each with a value: which
+// they are is known once it is found. Any other word is a verb that is spelt wrong, and what follows it is
+// not the verb.
+func verbAt(argv []string) int {
+	for i := 1; i < len(argv); i++ {
+		switch {
+		case verbs(argv[i]) != nil:
+			return i
+		case !strings.HasPrefix(argv[i], "-") && !takesValue(argv[i-1]):
+			return -1
+		}
+	}
+	return -1
+}
+
+// takesValue reports a flag that has its value in the next word, of any verb.
+func takesValue(word string) bool {
+	return slices.ContainsFunc(cli.Specs(), func(s cli.Spec) bool {
+		return slices.ContainsFunc(s.Flags, func(f cli.Flag) bool {
+			return f.Value != "" && (word == "--"+f.Name || f.Short != 0 && word == "-"+string(f.Short))
+		})
+	})
+}
+
 // general answers what needs no verb.
 func general(c *cli.Console, args []string) int {
 	for _, word := range args {
@@ -203,9 +220,16 @@ func general(c *cli.Console, args []string) int {
 			return failed(c, c.Text("atip "+cli.Version+"\n"), 0)
 		}
 	}
-	f := fault.New(errcode.Arguments, "no verb given")
-	if len(args) > 0 {
-		f = fault.New(errcode.Arguments, "unknown verb "+args[0])
+	at := slices.IndexFunc(args, func(word string) bool { return !strings.HasPrefix(word, "-") })
+	if at < 0 {
+		return c.Fail(fault.New(errcode.Arguments, "no verb given").WithFix("see `atip --help`", "atip audit verify"))
+	}
+	f := fault.New(errcode.Arguments, "unknown verb "+args[at])
+	if _, ok := cli.SpecOf(args[at]); ok { // verbAt would have found it among ours
+		return c.Fail(f.WithFix(args[at]+" is a verb of atip-exec", quote.Words(append([]string{"atip-exec"}, args[at:]...))))
+	}
+	if near := cli.NearVerb(args[at]); near != "" {
+		return c.Fail(f.WithFix("did you mean "+near+"?", ""))
 	}
 	return c.Fail(f.WithFix("see `atip --help`", "atip audit verify"))
 }
