@@ -49,8 +49,9 @@ func List(d Dirs) ([]Entry, error) {
 	places = append(places, place{channel: "builtin"}, place{d.Data, "user", "name", atip.User, true})
 	for _, p := range places {
 		if p.channel == "builtin" {
+			names := builtin.Names()
 			for _, e := range builtin.All() {
-				all = append(all, listed(e.Raw, Entry{Name: e.Name, Names: builtin.Names(e.Name), Channel: "builtin", Binding: "name", Rank: atip.Org, Source: "builtin:" + e.Name}, false))
+				all = append(all, listed(e.Raw, Entry{Name: e.Name, Names: names[e.Name], Channel: "builtin", Binding: "name", Rank: atip.Org, Source: "builtin:" + e.Name}, false))
 			}
 			continue
 		}

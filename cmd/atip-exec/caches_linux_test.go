@@ -74,17 +74,11 @@ func TestWarmCaches(t *testing.T) {
 	w.policy(`{"version":1,"sandbox":{"tier":"T3"}}`)
 	// Else go starts a process of its own now and then, which writes whenever it gets to it.
 	put(t, w.home, map[string]string{".config/go/telemetry/mode": "off\n"})
-	goroot, err := exec.Command("go", "env", "GOROOT").Output()
-	if err != nil {
-		t.Fatal(err)
+	goroot, goCache := toolchain()
+	if goroot == "" {
+		t.Fatal("Go is not installed")
 	}
-	// What this test was built with: to compile the runtime again would take minutes here.
-	raw, err := exec.Command("go", "env", "GOCACHE").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	goCache := strings.TrimSpace(string(raw))
-	path := filepath.Join(strings.TrimSpace(string(goroot)), "bin") + ":/usr/local/bin:/usr/bin:/bin"
+	path := filepath.Join(goroot, "bin") + ":/usr/local/bin:/usr/bin:/bin"
 	outside := func(dir string, env []string, words ...string) {
 		t.Helper()
 		cmd := exec.Command(words[0], words[1:]...)

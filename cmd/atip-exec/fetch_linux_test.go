@@ -105,11 +105,8 @@ func fetching(t *testing.T) (world, *registry, func(args ...string) (string, err
 	w, r := newWorldAtHome(t), newRegistry(t)
 	host := strings.TrimPrefix(r.URL, "http://")
 	w.policy(`{"version":1,"network":{"allow":["` + host + `"]},"env":{"pass":["REGISTRY"]}}`)
-	goroot, err := exec.Command("go", "env", "GOROOT").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	env := []string{"HOME=" + w.home, "PATH=/usr/local/bin:/usr/bin:/bin:" + filepath.Join(strings.TrimSpace(string(goroot)), "bin") + ":" + bin, "REGISTRY=" + r.URL, "GOPROXY=" + r.URL, "GOSUMDB=off"}
+	goroot, _ := toolchain()
+	env := []string{"HOME=" + w.home, "PATH=/usr/local/bin:/usr/bin:/bin:" + filepath.Join(goroot, "bin") + ":" + bin, "REGISTRY=" + r.URL, "GOPROXY=" + r.URL, "GOSUMDB=off"}
 	run := func(args ...string) (string, error) {
 		cmd := w.command(args...)
 		cmd.Env = env

@@ -453,7 +453,7 @@ func TestOnlyOneThreadIsConfined(t *testing.T) {
 // TestBoundedMemory lets a child write a gigabyte and looks at the wrapper alone.
 func TestBoundedMemory(t *testing.T) {
 	w := newWorld(t)
-	cmd := w.command("--", "head", "-c", "1G", "/dev/zero")
+	cmd := w.command("--", "head", "-c", fmt.Sprint(tries(1<<28, 1<<30)), "/dev/zero")
 	cmd.Stdout = io.Discard
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

@@ -1,6 +1,7 @@
 package main_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -8,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -76,10 +78,10 @@ func tries(some, all int) int {
 
 // anyHome is the flag that builds programs for which HOME counts, as it does where an
 // administrator lists directories for it: each test has a home of its own. The attacks are
-// tried on the programs as they are shipped.
+// tried on the programs as they are shipped, without tables for debuggers.
 func anyHome(dir string) (flag string, err error) {
 	homes := filepath.Join(dir, "homes")
-	return "-ldflags=-X github.com/atip-dev/atip-exec/internal/place.homesFile=" + homes, os.WriteFile(homes, []byte("/\n"), 0o644)
+	return "-ldflags=-s -w -X github.com/atip-dev/atip-exec/internal/place.homesFile=" + homes, os.WriteFile(homes, []byte("/\n"), 0o644)
 }
 
 func TestScripts(t *testing.T) {
@@ -94,6 +96,17 @@ func TestScripts(t *testing.T) {
 		},
 	})
 }
+
+// toolchain is where Go is, if it is anywhere, and the build cache in which the runtime is compiled
+// already.
+var toolchain = sync.OnceValues(func() (root, cache string) {
+	out, err := exec.Command("go", "env", "GOROOT", "GOCACHE").Output()
+	if err != nil {
+		return "", ""
+	}
+	root, cache, _ = strings.Cut(strings.TrimSpace(string(out)), "\n")
+	return root, cache
+})
 
 // setup gives each script a home, a workspace that is a git work tree, and a PATH
 // whose first entry holds stand-ins for tools that this machine may lack.
@@ -113,15 +126,16 @@ func setup(env *testscript.Env) error {
 	if out, err := git.CombinedOutput(); err != nil {
 		return fmt.Errorf("git init: %v: %s", err, out)
 	}
-	goroot, err := exec.Command("go", "env", "GOROOT").Output()
-	if err != nil && os.Getenv(builtEnv) == "" {
-		return err
+	goroot, goCache := toolchain()
+	if goroot == "" && os.Getenv(builtEnv) == "" {
+		return errors.New("go env says nothing")
 	}
 	system := "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 	env.Setenv("HOME", home)
-	env.Setenv("PATH", strings.Join([]string{stubs, system, filepath.Join(strings.TrimSpace(string(goroot)), "bin"), bin}, ":"))
+	env.Setenv("PATH", strings.Join([]string{stubs, system, filepath.Join(goroot, "bin"), bin}, ":"))
 	env.Setenv("BIN", bin)
 	env.Setenv("WS", ws)
+	env.Setenv("GOCACHE_OF_TEST", goCache)
 	// A name below /tmp that no other run of this test has.
 	env.Setenv("PID_OF_TEST", filepath.Base(filepath.Dir(filepath.Dir(work)))+fmt.Sprint(os.Getpid()))
 	env.Setenv("NUMBER", fmt.Sprint(os.Getpid())) // that no other suite on this machine has

@@ -661,21 +661,3 @@ func newID(t time.Time) string {
 	out[0] = idDigits[acc&31]
 	return string(out[:])
 }
-
-// IDTime returns the time in an id made by NewID.
-func IDTime(id string) (time.Time, bool) {
-	if len(id) != 26 {
-		return time.Time{}, false
-	}
-	var ms uint64
-	for i := range 10 {
-		d := digit(id[i])
-		if d < 0 {
-			return time.Time{}, false
-		}
-		ms = ms<<5 | uint64(d)
-	}
-	return time.UnixMilli(int64(ms)), true
-}
-
-func digit(c byte) int { return strings.IndexByte(idDigits, c) }

@@ -28,7 +28,7 @@ func builtProgram(t *testing.T) string {
 	if err := os.WriteFile(homes, []byte("/\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	build := exec.Command("go", "build", "-ldflags=-X github.com/atip-dev/atip-exec/internal/place.homesFile="+homes, "-o", dir, "../../cmd/atip-exec")
+	build := exec.Command("go", "build", "-ldflags=-s -w -X github.com/atip-dev/atip-exec/internal/place.homesFile="+homes, "-o", dir, "../../cmd/atip-exec")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)

@@ -63,9 +63,6 @@ func (p *Page) Close() error {
 	return err
 }
 
-// Totals returns the counts so far.
-func (p *Page) Totals() Totals { return p.totals }
-
 // Add adds a row for one run: its record, and its intent where that says more than the
 // record does. The lines are copied.
 func (p *Page) Add(record []byte, intent []byte) error {

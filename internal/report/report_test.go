@@ -48,7 +48,7 @@ func pageOf(t testing.TB, about About, records ...map[string]any) (string, Total
 	if err := p.Write(&out, about); err != nil {
 		t.Fatal(err)
 	}
-	return out.String(), p.Totals()
+	return out.String(), p.totals
 }
 
 var (
@@ -321,8 +321,8 @@ func TestManyRecords(t *testing.T) {
 		counts[r.Outcome]++
 	}
 	for _, o := range outcomes {
-		if counts[o.want] != all/4 || p.Totals().Decided[o.want] != all/4 || !strings.Contains(string(raw), fmt.Sprintf(`data-total="%s">%d<`, o.want, all/4)) {
-			t.Errorf("%s: %d rows, %d in the totals", o.want, counts[o.want], p.Totals().Decided[o.want])
+		if counts[o.want] != all/4 || p.totals.Decided[o.want] != all/4 || !strings.Contains(string(raw), fmt.Sprintf(`data-total="%s">%d<`, o.want, all/4)) {
+			t.Errorf("%s: %d rows, %d in the totals", o.want, counts[o.want], p.totals.Decided[o.want])
 		}
 	}
 	if blocks := len(recordBlocks.FindAllIndex(raw, -1)); blocks != all/blockRows {

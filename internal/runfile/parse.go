@@ -20,12 +20,6 @@ type parser struct {
 	source func(path string) error
 }
 
-// Parse reads a single Runfile; what it sources is not looked at.
-func Parse(path, text string) (*File, error) {
-	f := &File{Path: path}
-	return f, f.parse(path, text, func(string) error { return nil })
-}
-
 func (f *File) parse(path, text string, source func(string) error) error {
 	p := &parser{file: f, path: path, text: strings.ReplaceAll(text, "\r\n", "\n"), line: 1, source: source}
 	switch {

@@ -12,9 +12,15 @@ import (
 	"time"
 )
 
+// parse reads a single Runfile; what it sources is not looked at.
+func parse(path, text string) (*File, error) {
+	f := &File{Path: path}
+	return f, f.parse(path, text, func(string) error { return nil })
+}
+
 func mustParse(t *testing.T, text string) *File {
 	t.Helper()
-	f, err := Parse("/p/Runfile", text)
+	f, err := parse("/p/Runfile", text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +62,7 @@ func TestBodies(t *testing.T) {
 		"trailing comment": {"f() { echo; } # done\n", " echo; "},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f, err := Parse("/p/Runfile", c.text)
+			f, err := parse("/p/Runfile", c.text)
 			if c.body == "" {
 				if codeOf(err) != "E1205" {
 					t.Fatalf("%v", err)
@@ -119,7 +125,7 @@ func TestSyntaxErrorsNameTheLine(t *testing.T) {
 		"source":                     1,
 		"f() {\n  a\n}\n\n\n# c\nif true; then x; fi": 7,
 	} {
-		_, err := Parse("/p/Runfile", text)
+		_, err := parse("/p/Runfile", text)
 		var e *Error
 		if !errors.As(err, &e) || e.Code != "E1205" || e.Line != line {
 			t.Errorf("%q: %v", text, err)
@@ -290,14 +296,14 @@ func TestLoadRefuses(t *testing.T) {
 	if _, err := Load(at); codeOf(err) != "E1206" {
 		t.Errorf("device: %v", err)
 	}
-	if _, err := Parse("/p/Runfile", strings.Repeat("f", 3)+"() x\n"); err != nil {
+	if _, err := parse("/p/Runfile", strings.Repeat("f", 3)+"() x\n"); err != nil {
 		t.Error(err)
 	}
 	var many strings.Builder
 	for i := range MaxFunctions + 1 {
 		many.WriteString("f" + strings.Repeat("a", i%26+1) + strings.Repeat("b", i/26) + "() x\n")
 	}
-	if _, err := Parse("/p/Runfile", many.String()); codeOf(err) != "E1205" {
+	if _, err := parse("/p/Runfile", many.String()); codeOf(err) != "E1205" {
 		t.Errorf("many: %v", err)
 	}
 }
@@ -309,7 +315,7 @@ func FuzzParse(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		file, err := Parse("/p/Runfile", text)
+		file, err := parse("/p/Runfile", text)
 		if err != nil {
 			var e *Error
 			if !errors.As(err, &e) || e.Code == "" || e.Line < 1 {

@@ -24,15 +24,6 @@ func IsControlling(fd int) bool {
 	return err == nil
 }
 
-// Width returns the number of columns of a terminal, 0 if it is none or does not know.
-func Width(fd uintptr) int {
-	size, err := unix.IoctlGetWinsize(int(fd), unix.TIOCGWINSZ)
-	if err != nil {
-		return 0
-	}
-	return int(size.Col)
-}
-
 // TakeForeground puts our own process group in front of the terminal.
 func TakeForeground(fd int) error { return GiveForeground(fd, unix.Getpgrp()) }
 

@@ -99,8 +99,8 @@ func TestPtyWithoutOuter(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.Close()
-	if p.HasOuter() || !IsTerminal(p.Slave.Fd()) || Width(p.Slave.Fd()) != defaultCols {
-		t.Errorf("outer %v, terminal %v, width %d", p.HasOuter(), IsTerminal(p.Slave.Fd()), Width(p.Slave.Fd()))
+	if p.HasOuter() || !IsTerminal(p.Slave.Fd()) || width(p.Slave.Fd()) != defaultCols {
+		t.Errorf("outer %v, terminal %v, width %d", p.HasOuter(), IsTerminal(p.Slave.Fd()), width(p.Slave.Fd()))
 	}
 	m := settings(t, p.Slave)
 	if m.Lflag&unix.ECHO != 0 || m.Oflag&unix.ONLCR != 0 || m.Lflag&unix.ICANON == 0 {
@@ -132,8 +132,8 @@ func TestRelayBesideTerminal(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.Close()
-	if got := settings(t, p.Slave); got != before || Width(p.Slave.Fd()) != 99 {
-		t.Errorf("inner settings %+v, want %+v; width %d", got, before, Width(p.Slave.Fd()))
+	if got := settings(t, p.Slave); got != before || width(p.Slave.Fd()) != 99 {
+		t.Errorf("inner settings %+v, want %+v; width %d", got, before, width(p.Slave.Fd()))
 	}
 	if err := p.Relay(outer.slave); err != nil {
 		t.Fatal(err)
@@ -152,9 +152,9 @@ func TestRelayBesideTerminal(t *testing.T) {
 	if err := unix.Kill(os.Getpid(), unix.SIGWINCH); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(time.Minute); Width(p.Slave.Fd()) != 44; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); width(p.Slave.Fd()) != 44; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("width %d after a resize to 44", Width(p.Slave.Fd()))
+			t.Fatalf("width %d after a resize to 44", width(p.Slave.Fd()))
 		}
 	}
 
@@ -291,7 +291,7 @@ func TestNotATerminal(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer null.Close()
-	if IsTerminal(null.Fd()) || IsControlling(int(null.Fd())) || Width(null.Fd()) != 0 {
+	if IsTerminal(null.Fd()) || IsControlling(int(null.Fd())) || width(null.Fd()) != 0 {
 		t.Error("/dev/null passes for a terminal")
 	}
 	// A terminal that is not the one of our session cannot be lent.
@@ -451,4 +451,13 @@ func TestStopWithoutJobControl(t *testing.T) {
 	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 5 {
 		t.Error(err)
 	}
+}
+
+// width returns the number of columns of a terminal, 0 if it is none or does not know.
+func width(fd uintptr) int {
+	size, err := unix.IoctlGetWinsize(int(fd), unix.TIOCGWINSZ)
+	if err != nil {
+		return 0
+	}
+	return int(size.Col)
 }

@@ -20,15 +20,6 @@ func IsTerminal(fd uintptr) bool {
 // IsControlling is false: consoles have no process groups in front.
 func IsControlling(int) bool { return false }
 
-// Width returns the number of columns of a console, 0 if it is none.
-func Width(fd uintptr) int {
-	var info windows.ConsoleScreenBufferInfo
-	if windows.GetConsoleScreenBufferInfo(windows.Handle(fd), &info) != nil {
-		return 0
-	}
-	return int(info.Window.Right-info.Window.Left) + 1
-}
-
 var errNone = errors.New("not on this system")
 
 // Pair is a pseudo-terminal; there is none here.

@@ -4,9 +4,9 @@
 // call per line, with what the document must say about it. To add a tool, write
 // both and run "go generate ./shims/builtin". The generator refuses what would
 // load only with a warning and writes the documents, compacted, one after the
-// other into documents.blob, their offsets into documents_table.go and the names
-// that lead to them into names_table.go and globs_table.go; none of it needs any
-// work at program start. The tests then hold that
+// other into documents.blob, and where they stand and the names that lead to them
+// into index.blob; none of it needs any work at program start. The tests then hold
+// that
 //
 //   - each row says what it must, and each clause is noticed by some row;
 //   - no word added to a call lowers an effect, unless a narrow says so;
@@ -22,12 +22,24 @@ package builtin
 
 import (
 	_ "embed"
+	"encoding/binary"
+	"strconv"
+	"strings"
 
 	"github.com/atip-dev/atip-exec/atip"
 )
 
+// table holds the documents, each followed by its index if it has one.
+//
 //go:embed documents.blob
 var table []byte
+
+// index holds lists of lines: where each document stands; the file names that lead to it, sorted;
+// and the globs of file names, in the order in which they are tried. Where the second and the third
+// list start is its end. It is text, because strings cut from it cost no allocation.
+//
+//go:embed index.blob
+var index string
 
 // Entry is one curated document.
 type Entry struct {
@@ -47,77 +59,78 @@ func (e Entry) Parse() (*atip.Document, error) {
 	return atip.Parse(e.Raw, atip.ParseOptions{})
 }
 
-// span says where a document stands in table.
-type span struct {
-	name          string
-	off, end, idx int // table[off:end] is the document, table[end:idx] its index
-	digest        string
+// lists returns the three lists of index: NAME OFFSET END END-OF-INDEX DIGEST of each document, and
+// NAME PLACE-IN-THE-FIRST-LIST of each name and each glob.
+func lists() (entries, names, globs string) {
+	lines, ends := index[:len(index)-8], []byte(index[len(index)-8:])
+	n, g := binary.LittleEndian.Uint32(ends), binary.LittleEndian.Uint32(ends[4:])
+	return lines[:n], lines[n:g], lines[g:]
 }
 
-// alias leads from a file name, or a glob of file names, to a span.
-type alias struct {
-	name string
-	doc  int
+// number cuts a number from the start of a line.
+func number(line string) (n int, rest string) {
+	word, rest, _ := strings.Cut(line, "\t")
+	n, _ = strconv.Atoi(strings.TrimSuffix(word, "\n")) // as the generator wrote it
+	return n, rest
 }
 
 // Find returns the document for the base name of an executable file.
 func Find(name string) (Entry, bool) {
-	lo, hi := 0, len(names)
-	for lo < hi {
-		mid := int(uint(lo+hi) >> 1)
-		if names[mid].name < name {
-			lo = mid + 1
-		} else {
-			hi = mid
+	entries, names, globs := lists()
+	for len(names) > 0 {
+		start := strings.LastIndexByte(names[:len(names)/2], '\n') + 1
+		end := start + strings.IndexByte(names[start:], '\n') + 1
+		switch key, place, _ := strings.Cut(names[start:end], "\t"); {
+		case key == name:
+			return at(entries, place), true
+		case key < name:
+			names = names[end:]
+		default:
+			names = names[:start]
 		}
 	}
-	if lo < len(names) && names[lo].name == name {
-		return at(names[lo].doc), true
-	}
-	for i := range globs {
-		if match(globs[i].name, name) {
-			return at(globs[i].doc), true
+	for line := range strings.Lines(globs) {
+		if glob, place, _ := strings.Cut(line, "\t"); match(glob, name) {
+			return at(entries, place), true
 		}
 	}
 	return Entry{}, false
 }
 
-// Lookup returns the document for name and how to cite it.
-func Lookup(name string) (raw []byte, source string, ok bool) {
-	e, ok := Find(name)
-	if !ok {
-		return nil, "", false
-	}
-	return e.Raw, "builtin:" + e.Name, true
-}
-
 // All returns every document in the order of their names.
 func All() []Entry {
-	all := make([]Entry, len(spans))
-	for i := range spans {
-		all[i] = at(i)
+	var all []Entry
+	entries, _, _ := lists()
+	for line := range strings.Lines(entries) {
+		all = append(all, at(line, "0"))
 	}
 	return all
 }
 
-// Names returns the file names and globs that lead to the document called name.
-func Names(name string) []string {
-	var out []string
-	for _, list := range [][]alias{names[:], globs[:]} {
-		for _, a := range list {
-			if spans[a.doc].name == name && a.name != name {
-				out = append(out, a.name)
-			}
+// Names returns, for each document, the other file names and the globs that lead to it.
+func Names() map[string][]string {
+	out := map[string][]string{}
+	entries, names, globs := lists()
+	for line := range strings.Lines(names + globs) {
+		name, place, _ := strings.Cut(line, "\t")
+		if doc := at(entries, place).Name; doc != name {
+			out[doc] = append(out[doc], name)
 		}
 	}
 	return out
 }
 
-func at(i int) Entry {
-	s := &spans[i]
-	e := Entry{Name: s.name, Raw: table[s.off:s.end:s.end], Digest: s.digest}
-	if s.idx > s.end {
-		e.Index = table[s.end:s.idx:s.idx]
+// at reads the entry at a place.
+func at(entries, place string) Entry {
+	start, _ := number(place)
+	line, _, _ := strings.Cut(entries[start:], "\n")
+	name, line, _ := strings.Cut(line, "\t")
+	off, line := number(line)
+	end, line := number(line)
+	indexed, digest := number(line)
+	e := Entry{Name: name, Raw: table[off:end:end], Digest: digest}
+	if indexed > end {
+		e.Index = table[end:indexed:indexed]
 	}
 	return e
 }

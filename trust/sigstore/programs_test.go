@@ -23,7 +23,7 @@ var build = sync.OnceValue(func() error {
 	if err := os.WriteFile(filepath.Join(bin, "homes"), []byte("/\n"), 0o644); err != nil {
 		return err
 	}
-	cmd := exec.Command("go", "build", "-ldflags=-X github.com/atip-dev/atip-exec/internal/place.homesFile="+filepath.Join(bin, "homes"), "-o", bin,
+	cmd := exec.Command("go", "build", "-ldflags=-s -w -X github.com/atip-dev/atip-exec/internal/place.homesFile="+filepath.Join(bin, "homes"), "-o", bin,
 		"../../cmd/atip", "../../cmd/atip-exec", "../../cmd/atip-verify")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	cmd.Stderr = os.Stderr
