@@ -215,32 +215,31 @@ func (w *walker) lit(s string, st *state, q quoting, first bool) []piece {
 		if w.o.Home != "" && w.o.Home[strings.LastIndexByte(w.o.Home, '/')+1:] == name[1:] {
 			name = "~"
 		}
-		switch name {
-		case "~":
-			home := w.home(st)
+		var stands value
+		switch here := !st.cwdUnknown && len(st.cwds) == 1 && st.vars["PWD"] == nil; {
+		case name == "~":
+			stands = w.home(st)
+		case name == "~+" && here:
+			stands = constant(st.cwds[0])
+			if w.o.Dialect == POSIX {
+				stands = stands.or(constant(name)) // sh may be dash, which leaves it as it is
+			}
+		case strings.IndexFunc(name[1:], notTilde) < 0:
+			// Another user's home, the directory before, one of the stack.
+			b.WriteString(Hole)
+			i = len(name)
+		}
+		if stands != nil {
 			if slash {
 				rest = "/" + rest
 			}
 			tail := w.lit(rest, st, q, false)
-			out := make([]piece, 0, len(home))
-			for _, h := range home {
+			out := make([]piece, 0, len(stands))
+			for _, h := range stands {
 				h.unset = false
 				out = append(out, piece{fields: fields{concat(h, tail[0].fields[0])}, quoted: true})
 			}
 			return out
-		case "~+":
-			if !st.cwdUnknown && len(st.cwds) == 1 && st.vars["PWD"] == nil {
-				b.WriteString(st.cwds[0])
-				i = len(name)
-				break
-			}
-			fallthrough
-		default:
-			// Another user's home, the directory before, one of the stack.
-			if strings.IndexFunc(name[1:], notTilde) < 0 {
-				b.WriteString(Hole)
-				i = len(name)
-			}
 		}
 	}
 	for ; i < len(s); i++ {

@@ -392,6 +392,7 @@ func TestDialects(t *testing.T) {
 		{POSIX, "$'\\x72m' a", "$\\x72m a"},
 		{POSIX, "echo 'a\\nb' | x", "(echo a\\nb); x"},
 		{POSIX, "pushd x", "pushd x"},
+		{POSIX, "a ~+/x", "a /ws/x; a ~+/x"},
 		{POSIX, "alias x=y", "(alias x=y); ?"},
 		{POSIX, "export x=a; $x", "(export x=a); a"},
 		{Mksh, "echo a | read x; $x", "(echo a); (read x); a"},

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -249,4 +250,40 @@ func TestManyFiles(t *testing.T) {
 	}
 	undo(t, p, Request{})
 	equal(t, "tree", before, snapshot(t, p.Root))
+}
+
+// TestWalkEnds: a walk that ends early closes what it opened, and one of two roots sees both.
+func TestWalkEnds(t *testing.T) {
+	p := world(t)
+	other := filepath.Join(filepath.Dir(p.Root), "git")
+	p.GitDirs = []string{other}
+	for i := range 300 {
+		put(t, "x", p.Root, fmt.Sprint("d", i%20), fmt.Sprint("e", i%60), fmt.Sprint("f", i))
+		put(t, "x", other, fmt.Sprint("d", i%7), fmt.Sprint("f", i))
+	}
+	open := func() int {
+		list, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(list)
+	}
+	before := open()
+	whole, _, err := walk(&p, nil, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := 1 + 20 + 60 + 300 + 1 + 7 + 300; !whole.Whole || len(whole.entries) != want || !slices.IsSortedFunc(whole.entries, func(a, b entry) int { return compare(a.path, b.path) }) {
+		t.Errorf("%d entries, not %d in order", len(whole.entries), want)
+	}
+	for limit := range 60 {
+		p.Limits.Entries = 11 * limit
+		m, _, err := walk(&p, whole, limit%2 == 0)
+		if err != nil || m.Whole {
+			t.Errorf("limit %d: %v, whole %v", p.Limits.Entries, err, m.Whole)
+		}
+	}
+	if after := open(); after != before {
+		t.Errorf("%d descriptors are open, %d were", after, before)
+	}
 }

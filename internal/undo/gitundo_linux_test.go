@@ -91,6 +91,21 @@ for d, _, fs in os.walk('.'):
         open(os.path.join(d, f), 'w').close()"`, false},
 		{`git worktree add -q sub/tree x && cd sub/tree && git commit -q --allow-empty -m w`, true},
 		{`git mv src/f1 src/f9 && git commit -qam moved && git tag t`, true},
+		{`git update-ref -d refs/heads/x && rm -rf .git/logs/refs/heads/x`, true},
+		{`git update-ref --no-deref HEAD HEAD~2`, true},
+		{`FILTER_BRANCH_SQUELCH_WARNING=1 && export FILTER_BRANCH_SQUELCH_WARNING && git stash -q && git filter-branch -f --index-filter 'git rm -q --cached --ignore-unmatch src/all' -- --all >/dev/null 2>&1 && git for-each-ref --format='delete %(refname)' refs/original | git update-ref --stdin`, true},
+		{`git worktree add -q sub/tree x && echo w >sub/tree/new && git worktree remove --force sub/tree && git branch -q -D x`, true},
+		{`git symbolic-ref HEAD refs/heads/none && git pack-refs --all --prune && git reflog delete stash@{0}`, true},
+		{`python3 -c "
+import mmap, os
+f = open('src/all', 'r+b')
+m = mmap.mmap(f.fileno(), 0)
+m[:] = bytes(len(m))
+m.flush(); os.ftruncate(f.fileno(), 3)"`, true},
+		{`printf over >t && mv -f t src/f2 && ln -f src/f3 src/f4 && echo through >>src/f4`, true},
+		{`chmod 500 src/deep && mkdir -p untracked/d && mv src/f1 untracked/d && chmod 500 untracked/d untracked src && chmod 0 .env`, true},
+		{`rm -rf src && mkfifo src && rm a && mkdir -p a/b/c && rm -rf untracked && ln -s /etc untracked`, true},
+		{`truncate -s 1M .env && rm empty && cp /dev/null src/f5 && touch -d 2001-01-01 src/f5`, true},
 		{`chmod -R a-w src && rm -rf src/f1; rm -f link && ln -s /etc/passwd link && rm -f hard && echo x > hard`, true},
 	}
 	for _, row := range rows {

@@ -3,8 +3,11 @@ package undo
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -78,9 +81,7 @@ func TestSwappedMeanwhile(t *testing.T) {
 	r.plan(nil)
 	os.RemoveAll(filepath.Join(p.Root, "src"))
 	os.Symlink(outside, filepath.Join(p.Root, "src"))
-	if err := r.apply(); err != nil {
-		t.Fatal(err)
-	}
+	r.apply()
 	have(t, "theirs", outside, "a")
 	if len(r.res.Left) == 0 {
 		t.Error("nothing says that a file was not restored")
@@ -252,28 +253,31 @@ func TestBusy(t *testing.T) {
 	}
 }
 
+// leaveLock leaves a lock in a repository as an undo that is killed does; dir is another store, if any.
+func leaveLock(t *testing.T, p Place, name, dir string) {
+	t.Helper()
+	at, err := unix.Open(filepath.Join(p.Root, ".git"), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(at)
+	s := open(t, p)
+	defer s.Close()
+	if dir != "" {
+		s.dir = dir
+	}
+	if err := s.lockAt(at, name, false); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestOwnLockLeft: a lock that an undo which was killed left in a repository is taken over by the next
 // one, one of another store is not.
 func TestOwnLockLeft(t *testing.T) {
 	p := world(t)
 	repository(t, p)
 	run(t, p, "r1", func() { shell(t, p, "git branch -q -D x") })
-	leave := func(dir string) {
-		t.Helper()
-		at, err := unix.Open(filepath.Join(p.Root, ".git"), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer unix.Close(at)
-		s := open(t, p)
-		defer s.Close()
-		if dir != "" {
-			s.dir = dir
-		}
-		if err := s.lockAt(at, "index.lock"); err != nil {
-			t.Fatal(err)
-		}
-	}
+	leave := func(dir string) { leaveLock(t, p, "index.lock", dir) }
 	leave("/another/store")
 	s := open(t, p)
 	_, err := s.Undo(Request{ID: "u"})
@@ -296,6 +300,105 @@ func TestOwnLockLeft(t *testing.T) {
 	}
 	if out := shell(t, p, "ls . .git"); bytes.Contains([]byte(out), []byte(".lock")) || bytes.Contains([]byte(out), []byte("two")) {
 		t.Error(out)
+	}
+}
+
+// TestDryRun: a dry run says what an undo then does, and changes nothing but the store.
+func TestDryRun(t *testing.T) {
+	lock := func(name, dir string) func(*testing.T, Place) {
+		return func(t *testing.T, p Place) { leaveLock(t, p, name, dir) }
+	}
+	write := func(text string, at ...string) func(*testing.T, Place) {
+		return func(t *testing.T, p Place) { put(t, text, append([]string{p.Root}, at...)...) }
+	}
+	sh := func(script string) func(*testing.T, Place) {
+		return func(t *testing.T, p Place) { shell(t, p, script) }
+	}
+	for name, c := range map[string]struct {
+		before func(*testing.T, Place)
+		runs   []func(*testing.T, Place)
+		after  func(*testing.T, Place) // by no run
+		q      Request
+		limit  int64
+		busy   bool
+	}{
+		"files":              {runs: []func(*testing.T, Place){sh("rm -r src; echo new >new; chmod 600 README; ln -s README l")}},
+		"history":            {runs: []func(*testing.T, Place){sh("git branch -q -D x; git commit -q --allow-empty -m later")}},
+		"later runs":         {runs: []func(*testing.T, Place){write("1", "a"), write("2", "a"), sh("git branch -q -D x; rm a")}, q: Request{Run: "r0"}},
+		"in the middle":      {runs: []func(*testing.T, Place){write("1", "a"), write("2", "a"), write("3", "b")}, q: Request{Run: "r1"}},
+		"some":               {runs: []func(*testing.T, Place){sh("rm README; echo new >new; echo x >src/a.go")}, q: Request{Only: []string{"src"}}},
+		"changed since":      {runs: []func(*testing.T, Place){write("1", "a"), write("2", "b")}, after: write("mine", "a"), q: Request{Run: "r0"}},
+		"changed since, all": {runs: []func(*testing.T, Place){write("1", "a"), write("2", "b")}, after: write("mine", "a"), q: Request{Run: "r0", Force: true}},
+		"too large":          {before: write(strings.Repeat("x", 5000), "large"), runs: []func(*testing.T, Place){sh("rm large README")}, limit: 4096},
+		"too large now":      {runs: []func(*testing.T, Place){sh("rm README; head -c 5000 /dev/zero >large")}, limit: 4096},
+		"kinds":              {before: sh("mkdir d; mkfifo f"), runs: []func(*testing.T, Place){sh("rmdir d; rm f; echo x >d; mkdir f; touch f/x")}},
+		"unreadable":         {before: sh("mkdir d; echo x >d/f; echo y >s"), runs: []func(*testing.T, Place){sh("rm README; echo z >d/f; echo z >s; chmod 0 d s")}},
+		"own lock":           {runs: []func(*testing.T, Place){sh("git branch -q -D x")}, after: lock("index.lock", "")},
+		"own locks":          {runs: []func(*testing.T, Place){sh("rm README")}, after: func(t *testing.T, p Place) { lock("index.lock", "")(t, p); lock("HEAD.lock", "")(t, p) }},
+		"own lock before":    {before: lock("index.lock", ""), runs: []func(*testing.T, Place){sh("rm README")}},
+		"own lock then gone": {before: lock("HEAD.lock", ""), runs: []func(*testing.T, Place){sh("rm README .git/HEAD.lock")}},
+		"own lock, half made": {runs: []func(*testing.T, Place){sh("rm README")}, after: func(t *testing.T, p Place) {
+			s := open(t, p)
+			defer s.Close()
+			put(t, "undo", p.Root, ".git", s.unfinished("HEAD.lock"))
+		}},
+		"lock of another":     {runs: []func(*testing.T, Place){sh("rm README")}, after: lock("HEAD.lock", "/another/store"), busy: true},
+		"lock of git":         {runs: []func(*testing.T, Place){sh("rm README")}, after: write("", ".git", "index.lock"), busy: true},
+		"lock of git, a link": {runs: []func(*testing.T, Place){sh("rm README")}, after: sh("ln -s nowhere .git/index.lock"), busy: true},
+		"another lock of git": {runs: []func(*testing.T, Place){sh("rm README")}, after: write("", ".git", "refs", "heads", "x.lock")},
+		"repository removed":  {runs: []func(*testing.T, Place){sh("rm -rf .git")}},
+		"repository new":      {before: sh("rm -rf .git"), runs: []func(*testing.T, Place){sh("git init -q; git add -A; git commit -q -m new")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := world(t)
+			if c.limit > 0 {
+				p.Limits.File = c.limit
+			}
+			repository(t, p)
+			shell(t, p, "mkdir src; echo a >src/a.go; echo read >README; git add -A; git commit -q -m files")
+			if c.before != nil {
+				c.before(t, p)
+			}
+			for i, f := range c.runs {
+				run(t, p, fmt.Sprint("r", i), func() { f(t, p) })
+			}
+			if c.after != nil {
+				c.after(t, p)
+			}
+			for i, o := range c.q.Only {
+				c.q.Only[i] = filepath.Join(p.Root, o)
+			}
+			ask := func(dry bool) (*Result, error) {
+				s := open(t, p)
+				defer s.Close()
+				q := c.q
+				q.ID, q.DryRun = "u", dry
+				return s.Undo(q)
+			}
+			look := func() string { return shell(t, p, "ls -laR --time-style=full-iso --ignore=.. .") }
+			is := look()
+			said, err := ask(true)
+			if now := look(); now != is {
+				t.Errorf("a dry run made\n%s\nto\n%s", is, now)
+			}
+			did, didErr := ask(false)
+			if c.busy {
+				var a, b *Error
+				if !errors.As(err, &a) || !errors.As(didErr, &b) || a.FaultCode() != codeBusy || b.FaultCode() != codeBusy {
+					t.Fatalf("%v; %v", err, didErr)
+				}
+				return
+			}
+			if err != nil || didErr != nil {
+				t.Fatalf("%v; %v", err, didErr)
+			}
+			if len(did.Changes)+len(did.Conflicts)+len(did.Left) == 0 {
+				t.Error("nothing was done")
+			}
+			if !reflect.DeepEqual(said, did) {
+				t.Errorf("said %+v\ndid %+v", said, did)
+			}
+		})
 	}
 }
 

@@ -66,6 +66,8 @@ type header struct {
 	Packs  []uint64          `json:"packs,omitempty"`
 	Git    map[string]string `json:"git,omitempty"` // digest of refs, HEAD and index, by git directory
 	Losses int               `json:"losses,omitempty"`
+	// Entries is how many entries there are.
+	Entries int `json:"entries,omitempty"`
 }
 
 const (
@@ -103,7 +105,7 @@ const (
 
 // encode writes a state as a change of base, or whole if base is nil.
 func (m *manifest) encode(base *manifest) []byte {
-	m.V, m.Base = formatVersion, 0
+	m.V, m.Base, m.Entries = formatVersion, 0, len(m.entries)
 	var old []entry
 	if base != nil {
 		m.Base, old = base.Seq, base.entries
@@ -189,35 +191,38 @@ func parseHeader(data []byte) (h header, body []byte, err error) {
 	return h, data[at+n : end], nil
 }
 
-// reader takes values off the front of a body; bad stays set once one is missing.
+// reader takes values off a body; bad stays set once one is missing.
 type reader struct {
-	rest []byte
+	body []byte
+	at   int
 	bad  bool
 }
 
 func (r *reader) number() uint64 {
-	if len(r.rest) > 0 && r.rest[0] < 0x80 {
-		v := r.rest[0]
-		r.rest = r.rest[1:]
-		return uint64(v)
+	if r.at < len(r.body) && r.body[r.at] < 0x80 {
+		r.at++
+		return uint64(r.body[r.at-1])
 	}
-	v, n := binary.Uvarint(r.rest)
+	return r.long()
+}
+
+func (r *reader) long() uint64 {
+	v, n := binary.Uvarint(r.body[r.at:])
 	if n <= 0 {
-		r.bad, r.rest = true, nil
+		r.bad, r.at = true, len(r.body)
 		return 0
 	}
-	r.rest = r.rest[n:]
+	r.at += n
 	return v
 }
 
 func (r *reader) take(n uint64) []byte {
-	if n > uint64(len(r.rest)) {
-		r.bad, r.rest = true, nil
+	if n > uint64(len(r.body)-r.at) {
+		r.bad, r.at = true, len(r.body)
 		return nil
 	}
-	out := r.rest[:n]
-	r.rest = r.rest[n:]
-	return out
+	r.at += int(n)
+	return r.body[r.at-int(n) : r.at]
 }
 
 func (r *reader) fixed() int64 {
@@ -234,32 +239,33 @@ func decode(h header, body []byte, base *manifest) (*manifest, error) {
 	var old []entry
 	if base != nil {
 		old = base.entries
-		m.entries = make([]entry, 0, len(old)+len(body)/64)
-	} else {
-		m.entries = make([]entry, 0, len(body)/64)
 	}
-	r := &reader{rest: body}
-	var prev []byte
+	m.entries = make([]entry, 0, min(h.Entries, len(old)+len(body)))
+	r := &reader{body: body}
 	var paths strings.Builder // of many entries, one memory
+	prev := ""
 	i := 0
-	for len(r.rest) > 0 {
+	for r.at < len(r.body) {
 		flags := r.take(1)[0]
 		shared, n := r.number(), r.number()
 		suffix := r.take(n)
 		if r.bad || shared > uint64(len(prev)) {
 			return nil, errDamaged
 		}
-		prev = append(prev[:shared], suffix...)
-		if paths.Cap()-paths.Len() < len(prev) {
+		length := int(shared) + len(suffix)
+		if paths.Cap()-paths.Len() < length {
 			paths = strings.Builder{}
-			paths.Grow(max(len(body)/8, 4<<10, len(prev)))
+			paths.Grow(max(len(body)/8, 4<<10, length))
 		}
 		from := paths.Len()
-		paths.Write(prev)
+		paths.WriteString(prev[:shared])
+		paths.Write(suffix)
 		p := paths.String()[from:]
-		if len(m.entries) > 0 && compare(m.entries[len(m.entries)-1].path, p) >= 0 {
+		// What both share says nothing about their order. The path before the first is the empty one.
+		if compare(prev[shared:], p[shared:]) >= 0 {
 			return nil, errDamaged
 		}
+		prev = p
 		for i < len(old) && compare(old[i].path, p) < 0 {
 			m.entries = append(m.entries, old[i])
 			i++
@@ -270,7 +276,8 @@ func decode(h header, body []byte, base *manifest) (*manifest, error) {
 		if flags&bitPut == 0 {
 			continue
 		}
-		e := entry{path: p, racy: flags&bitRacy != 0, known: flags&bitKnown != 0, sparse: flags&bitSparse != 0}
+		m.entries = append(m.entries, entry{path: p, racy: flags&bitRacy != 0, known: flags&bitKnown != 0, sparse: flags&bitSparse != 0})
+		e := &m.entries[len(m.entries)-1]
 		if kw := r.take(2); kw != nil {
 			e.kind, e.why = kind(kw[0]), Why(kw[1])
 		}
@@ -287,7 +294,6 @@ func decode(h header, body []byte, base *manifest) (*manifest, error) {
 		if r.bad || e.kind > other || e.why > Excluded || e.size < 0 || e.off < 0 {
 			return nil, errDamaged
 		}
-		m.entries = append(m.entries, e)
 	}
 	m.entries = append(m.entries, old[i:]...)
 	return m, nil

@@ -70,7 +70,8 @@ func pick(runs []Run, want string) (int, error) {
 	return 0, &Error{Op: "find", Path: want, Err: errors.New("no run or checkpoint has this name or time"), code: codeNothing}
 }
 
-// Undo restores the state before a run. A checkpoint of now is made first.
+// Undo restores the state before a run. A checkpoint of now is made first; a dry run ends with it
+// and with the plan that an undo would carry out.
 func (s *Store) Undo(q Request) (*Result, error) {
 	runs := s.Runs()
 	at, err := pick(runs, q.Run)
@@ -85,64 +86,33 @@ func (s *Store) Undo(q Request) (*Result, error) {
 	if len(target.Roots) != len(s.place.roots()) {
 		return nil, &Error{Op: "restore", Path: s.place.Root, Err: errors.New("the repository of this workspace lies elsewhere now")}
 	}
-	r := &restorer{store: s, target: target, force: q.Force, res: res}
+	r := &restorer{store: s, target: target, usual: s.place.Recreatable, force: q.Force, dry: q.DryRun, res: res}
 	defer r.close()
-	if !q.DryRun {
-		if err := r.lockGit(); err != nil {
-			return nil, err
-		}
-		s.place.skip = r.locks
-		defer func() { s.place.skip = nil }()
+	if err := r.lockGit(); err != nil {
+		return nil, err
 	}
-	r.usual = s.place.Recreatable
-	s.place.Recreatable = r.recreatable
-	defer func() { s.place.Recreatable = r.usual }()
-	if q.DryRun {
-		last, newest := s.last()
-		if r.now, _, err = walk(&s.place, last, false); err != nil {
-			return nil, err
-		}
-		r.now.Seq, r.now.Git = newest+1, gitStates(r.now, last)
-		s.choose(r.now, last)
-		s.digest(r.now)
-	} else {
-		var w *walker
-		if r.now, w, err = s.checkpoint(true); err != nil {
-			return nil, err
-		}
-		r.locked = w.locked
+	s.place.skip, s.place.Recreatable = r.locks, r.recreatable
+	now, w, err := s.checkpoint(true)
+	r.locked = w.locked
+	if err != nil {
+		return nil, err
 	}
+	r.now = now
 	r.others(runs, at)
 	r.plan(q.Only)
+	if q.Diff {
+		res.Diff = r.diff()
+	}
 	if q.DryRun {
-		if q.Diff {
-			res.Diff = r.diff()
-		}
 		return res, nil
 	}
 	if err := s.note(Run{Run: q.ID, Kind: "undo", Time: time.Now().UTC(), Cmd: q.Cmd, Cwd: q.Cwd, Before: r.now.Seq, Undoes: runs[at].Run}); err != nil {
 		return nil, &Error{Op: "save", Path: s.dir, Err: err}
 	}
-	if err := r.apply(); err != nil {
-		return res, err
-	}
+	r.apply()
 	r.close()
-	s.place.Recreatable = r.usual
 	_, err = s.After(q.ID, r.now.Seq)
 	return res, err
-}
-
-// digest reads what has changed, for a comparison that stores nothing.
-func (s *Store) digest(m *manifest) {
-	for i := range m.entries {
-		e := &m.entries[i]
-		if e.kind != file || e.known || e.why != Covered {
-			continue
-		}
-		if text, err := m.read(e); err == nil {
-			e.sum, e.known = sha256.Sum256(text), true
-		}
-	}
 }
 
 // restorer makes one state into another.
@@ -152,11 +122,12 @@ type restorer struct {
 	now     *manifest
 	usual   func(abs string) bool // what can be built again, but for what the target says
 	force   bool
+	dry     bool // plans only
 	res     *Result
 	foreign map[string]bool // names that others changed after the run
 	git     []string        // git directories in which others did
-	locks   []string        // lock files that we hold, by entry path
-	locked  []lockedDir
+	locks   []string        // lock files that we hold, or would, by entry path
+	locked  []lockedDir     // with the mode that they get at the end
 	roots   []int
 	steps   []step
 	touched map[string]bool // directories in which something is done
@@ -174,11 +145,14 @@ func (r *restorer) close() {
 		return
 	}
 	r.done = true
-	for _, l := range r.locks {
-		if at, name, err := r.parent(l); err == nil {
-			unix.Unlinkat(at, name, 0)
-			unix.Close(at)
+	r.store.place.skip, r.store.place.Recreatable = nil, r.usual
+	for i, l := range r.locks {
+		if d := path.Dir(l); i == 0 || d != path.Dir(r.locks[i-1]) {
+			r.unlock(d)
 		}
+	}
+	for i := len(r.locked) - 1; i >= 0; i-- {
+		r.chmod(r.locked[i].path, r.locked[i].mode)
 	}
 	for _, fd := range r.roots {
 		unix.Close(fd)
@@ -242,28 +216,71 @@ func (r *restorer) lockGit() error {
 			if err != nil {
 				continue // there is no such repository now
 			}
-			err = r.store.lockAt(at, base)
+			keepTime(at, func() { err = r.store.lockAt(at, base, r.dry) })
 			unix.Close(at)
 			if err == unix.EEXIST {
 				return &Error{Op: "lock", Path: r.target.abs(d) + "/" + name, Err: errors.New("the repository is in use, or a lock of git was left there"), code: codeBusy}
 			}
 			if err == nil {
-				r.locks = append(r.locks, d+"/"+name)
+				r.locks = append(r.locks, d+"/"+name, r.store.unfinished(d+"/"+name))
 			}
 		}
 	}
 	return nil
 }
 
+// unlock gives back the locks in a git directory.
+func (r *restorer) unlock(d string) {
+	if r.dry {
+		return
+	}
+	at, _, err := r.parent(d + "/HEAD.lock")
+	if err != nil {
+		return
+	}
+	defer unix.Close(at)
+	keepTime(at, func() {
+		for _, l := range r.locks {
+			if path.Dir(l) == d {
+				_ = unix.Unlinkat(at, path.Base(l), 0)
+			}
+		}
+	})
+}
+
+// keepTime leaves a directory with the time of its last change: a lock that comes and goes is none.
+func keepTime(at int, do func()) {
+	var was, is unix.Stat_t
+	err := unix.Fstatat(at, "", &was, unix.AT_EMPTY_PATH)
+	do()
+	if err == nil && unix.Fstatat(at, "", &is, unix.AT_EMPTY_PATH) == nil && is.Mtim != was.Mtim {
+		_ = unix.UtimesNanoAt(at, ".", []unix.Timespec{{Nsec: unix.UTIME_OMIT}, was.Mtim}, 0)
+	}
+}
+
 // lockAt makes a lock of git that says whose it is: the store is held by one process at a time, so
 // that a lock of this store belongs to an undo that was killed, and is taken over. It appears
-// under its name with that in it, or not at all.
-func (s *Store) lockAt(at int, name string) error {
-	sum := sha256.Sum256([]byte(s.dir))
-	mark := "undo " + hex.EncodeToString(sum[:]) + "\n"
-	temp := name + "." + hex.EncodeToString(sum[:8])
+// under its name with that in it, or not at all. A dry run only finds out whether it could be made.
+func (s *Store) lockAt(at int, name string, dry bool) error {
+	mark, temp := "undo "+s.mark()+"\n", s.unfinished(name)
+	if !dry {
+		_ = unix.Unlinkat(at, temp, 0)
+	}
 	const flags = unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_CLOEXEC
-	_ = unix.Unlinkat(at, temp, 0)
+	var st unix.Stat_t
+	if unix.Fstatat(at, name, &st, unix.AT_SYMLINK_NOFOLLOW) == nil {
+		if fd, err := unix.Openat(at, name, unix.O_RDONLY|flags, 0); err == nil {
+			defer unix.Close(fd)
+			buf := make([]byte, len(mark)+1)
+			if n, _ := unix.Read(fd, buf); string(buf[:max(n, 0)]) == mark {
+				return nil
+			}
+		}
+		return unix.EEXIST
+	}
+	if dry {
+		return nil
+	}
 	fd, err := unix.Openat(at, temp, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|flags, 0o600)
 	if err != nil {
 		return err
@@ -273,18 +290,18 @@ func (s *Store) lockAt(at int, name string) error {
 	if err == nil {
 		err = unix.Linkat(at, temp, at, name, 0)
 	}
-	if err == unix.EEXIST {
-		if fd, openErr := unix.Openat(at, name, unix.O_RDONLY|flags, 0); openErr == nil {
-			buf := make([]byte, len(mark)+1)
-			if n, _ := unix.Read(fd, buf); string(buf[:max(n, 0)]) == mark {
-				err = nil
-			}
-			unix.Close(fd)
-		}
-	}
 	_ = unix.Unlinkat(at, temp, 0)
 	return err
 }
+
+// mark tells this store from others.
+func (s *Store) mark() string {
+	sum := sha256.Sum256([]byte(s.dir))
+	return hex.EncodeToString(sum[:])
+}
+
+// unfinished is the name of a lock while it is made.
+func (s *Store) unfinished(name string) string { return name + "." + s.mark()[:16] }
 
 // others finds what was changed outside of our runs since the state before run number at.
 func (r *restorer) others(runs []Run, at int) {
@@ -496,7 +513,7 @@ func same(t, n *entry) bool {
 
 // apply carries out the plan: removals from the bottom, then what was there from the top,
 // then the modes and times of directories.
-func (r *restorer) apply() error {
+func (r *restorer) apply() {
 	r.touched = map[string]bool{}
 	for i := len(r.steps) - 1; i >= 0; i-- {
 		st := &r.steps[i]
@@ -536,14 +553,11 @@ func (r *restorer) apply() error {
 			r.finish(e)
 		}
 	}
-	for i := len(r.locked) - 1; i >= 0; i-- {
-		l := r.locked[i]
-		if e := r.target.find(l.path); e != nil && e.kind == dir {
-			l.mode = e.mode
+	for i := range r.locked {
+		if e := r.target.find(r.locked[i].path); e != nil && e.kind == dir {
+			r.locked[i].mode = e.mode
 		}
-		r.chmod(l.path, l.mode)
 	}
-	return nil
 }
 
 // diff shows what has changed since the state that would be restored.
@@ -664,6 +678,9 @@ func (r *restorer) remove(p string, old *entry) error {
 	flag := 0
 	if old.kind == dir {
 		flag = unix.AT_REMOVEDIR
+		if slices.ContainsFunc(r.locks, func(l string) bool { return path.Dir(l) == p }) {
+			r.unlock(p) // a repository that the run made
+		}
 	}
 	return unix.Unlinkat(at, name, flag)
 }

@@ -28,45 +28,52 @@ const (
 )
 
 // walker makes the manifest of what is there now. Most of it is what the last one has: that is
-// noted as a range of its entries, and nothing is copied.
+// noted as a range of its entries, and nothing is copied. Directories that were found wait until a
+// thread is free; the newest goes first, so that few are open at once.
 type walker struct {
-	place  *Place
-	last   *manifest // with contents; may be nil
-	at     int       // how far last was followed
-	found  []stretch
-	fresh  []entry  // what last has not, or has otherwise
-	failed []string // directories that were not read to their end
-	racy   int64    // ctime from which a change may be hidden behind the same time
-	unlock bool     // make readable what is ours and is not, and put its mode back
-	locked []lockedDir
-	list   *listing
-	dev    uint64
-	shared *shared
+	place   *Place
+	last    *manifest // with contents; may be nil
+	racy    int64     // ctime from which a change may be hidden behind the same time
+	unlock  bool      // make readable what is ours and is not, and put its mode back
+	locked  []lockedDir
+	roots   []stretch
+	entries atomic.Int64
+	asks    sync.Mutex // held while the caller is asked
+
+	mu      sync.Mutex
+	wake    sync.Cond
+	waiting []*folder
+	threads int
+	busy    int   // threads that look at a directory
+	idle    int   // threads that have none
+	err     error // what ends the walk
 }
 
-// stretch is some of what a walker found: entries of last, of fresh, or all that another walker found.
+// folder is a directory and what was found of it.
+type folder struct {
+	entry
+	in     *folder // nil for a root
+	old    int     // which entry of last it was found by
+	at     int     // how far last was followed
+	depth  int
+	root   uint64 // device of its root
+	fd     int
+	users  atomic.Int32 // of fd: itself and those in it that wait
+	found  []stretch
+	fresh  []entry // what last has not, or has otherwise
+	failed bool    // it was not read to its end
+}
+
+// stretch is some of what was found: entries of last, of fresh, or all of another directory.
 type stretch struct {
 	from, to int
 	fresh    bool
-	part     *part
+	sub      *folder
 }
 
-// shared is what the walkers of a place have in common.
-type shared struct {
-	entries atomic.Int64
-	free    chan *listing // one for each further walker that may begin
-	mu      sync.Mutex    // what asks the caller
-}
-
-// part is a directory that a walker of its own looks at meanwhile.
-type part struct {
-	w    *walker
-	done chan struct{}
-	err  error // what ends the whole walk
-}
-
-// listing is the memory of one walker: the names of the directories that it is in.
+// listing is the memory of a thread: the names of the directory that it looks at.
 type listing struct {
+	*walker
 	dents []byte
 	text  []byte // names, each with a NUL behind it
 	names []span
@@ -76,9 +83,9 @@ type listing struct {
 // span is where a name lies in the text of a listing.
 type span struct{ from, to int }
 
-// maxWalkers bounds the walkers of a place. More than one would only wait for the disk together, if
+// maxThreads bounds the threads of a walk. More than one would only wait for the disk together, if
 // that is what they wait for.
-const maxWalkers = 4
+const maxThreads = 4
 
 // lockedDir is a directory that had to be opened up, with the mode it had.
 type lockedDir struct {
@@ -91,22 +98,18 @@ func (p *Place) roots() []string { return append([]string{p.Root}, p.GitDirs...)
 // walk looks at every name of a place. It reads no content.
 func walk(p *Place, last *manifest, unlock bool) (*manifest, *walker, error) {
 	began := time.Now()
-	walkers := min(runtime.GOMAXPROCS(0), maxWalkers)
-	w := &walker{place: p, last: last, racy: began.Add(-tick).UnixNano(), unlock: unlock, shared: &shared{free: make(chan *listing, walkers)}}
-	for range walkers {
-		w.shared.free <- new(listing)
-	}
+	w := &walker{place: p, last: last, racy: began.Add(-tick).UnixNano(), unlock: unlock}
+	w.wake.L = &w.mu
 	m := &manifest{header: header{Time: began.UTC(), Roots: p.roots(), Whole: true}}
-	for i, root := range p.roots() {
+	l := &listing{walker: w}
+	for i, root := range m.Roots {
 		fd, err := openRoot(root)
 		if err != nil {
 			return nil, w, &Error{Op: "open", Path: root, Err: err}
 		}
-		w.list = <-w.shared.free
-		err = w.root(fd, strconv.Itoa(i))
-		unix.Close(fd)
-		if partErr := w.wait(); err == nil {
-			err = partErr
+		if err = l.root(fd, strconv.Itoa(i)); err == nil {
+			l.work()
+			err = w.err
 		}
 		if err == errTooMany {
 			m.Whole = false
@@ -119,6 +122,53 @@ func walk(p *Place, last *manifest, unlock bool) (*manifest, *walker, error) {
 	w.collect(m)
 	m.Walk = time.Since(began)
 	return m, w, nil
+}
+
+// work looks at directories until none waits and none is looked at.
+func (l *listing) work() {
+	w := l.walker
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for {
+		for len(w.waiting) == 0 && w.busy > 0 {
+			w.idle++
+			w.wake.Wait()
+			w.idle--
+		}
+		n := len(w.waiting) - 1
+		if n < 0 {
+			w.threads--
+			w.wake.Broadcast()
+			return
+		}
+		f := w.waiting[n]
+		w.waiting = w.waiting[:n]
+		w.busy++
+		stop := w.err != nil
+		w.mu.Unlock()
+		err := l.folder(f, stop)
+		w.mu.Lock()
+		w.busy--
+		if err != nil && w.err == nil {
+			w.err = err
+		}
+	}
+}
+
+// later has a directory looked at by this thread or another.
+func (w *walker) later(f *folder) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.waiting = append(w.waiting, f)
+	switch {
+	case f.in == nil:
+		w.threads++ // the caller itself
+	case w.idle > 0:
+		w.wake.Signal()
+	case !w.unlock && w.threads < min(runtime.GOMAXPROCS(0), maxThreads):
+		w.threads++
+		go (&listing{walker: w}).work()
+	}
 }
 
 // openRoot opens the directory that everything else is looked up below.
@@ -139,45 +189,61 @@ func again(call func() (int, error)) (int, error) {
 	}
 }
 
-func (w *walker) root(fd int, name string) error {
-	w.list.text = append(w.list.text[:0], 0)
-	if err := w.look(fd, span{}, unix.AT_EMPTY_PATH); err != nil {
+func (l *listing) root(fd int, name string) error {
+	f := &folder{fd: fd}
+	f.users.Store(1)
+	l.text = append(l.text[:0], 0)
+	err := l.look(fd, span{}, unix.AT_EMPTY_PATH)
+	if err != nil {
+		f.leave()
 		return err
 	}
-	e, old := w.enter("", []byte(name))
-	w.dev = e.dev
-	w.add(&e, old)
-	w.shared.entries.Add(1)
-	return w.dir(fd, e.path, 0)
+	f.entry, f.old = l.enter(f, []byte(name))
+	f.root = f.dev
+	l.roots = append(l.roots, stretch{sub: f})
+	l.entries.Add(1)
+	l.later(f)
+	return nil
 }
 
-// look asks for the state of a name in an open directory. Where the last look has left the names in
-// the memory of the kernel, the scheduler is not told: it would take the processor from this thread and
-// give it back thousands of times, for half as much again as the calls cost. The first look waits for the disk.
-func (w *walker) look(fd int, name span, flags int) error {
+// look asks for the state of a name in an open directory.
+func (l *listing) look(fd int, name span, flags uintptr) error {
 	const want = unix.STATX_BASIC_STATS &^ unix.STATX_ATIME
+	_, err := l.call(unix.SYS_STATX, fd, unsafe.Pointer(&l.text[name.from]), flags, want, unsafe.Pointer(&l.stat))
+	return err
+}
+
+// dirents reads some of the names in an open directory.
+func (l *listing) dirents(fd int) (int, error) {
+	return l.call(unix.SYS_GETDENTS64, fd, unsafe.Pointer(&l.dents[0]), uintptr(len(l.dents)), 0, nil)
+}
+
+// call is a system call on a directory. Where the last look has left the names in the memory of the kernel,
+// the scheduler is not told: it would take the processor from this thread and give it back thousands of times,
+// for half as much again as the calls cost. The first look waits for the disk.
+func (l *listing) call(number uintptr, fd int, a unsafe.Pointer, b, c uintptr, d unsafe.Pointer) (n int, err error) {
 	for {
-		text, stat := unsafe.Pointer(&w.list.text[name.from]), unsafe.Pointer(&w.list.stat)
-		var err unix.Errno
-		if w.last == nil {
-			_, _, err = unix.Syscall6(unix.SYS_STATX, uintptr(fd), uintptr(text), uintptr(flags), want, uintptr(stat), 0)
+		var r uintptr
+		var e unix.Errno
+		if l.last == nil {
+			r, _, e = unix.Syscall6(number, uintptr(fd), uintptr(a), b, c, uintptr(d), 0)
 		} else {
-			_, _, err = unix.RawSyscall6(unix.SYS_STATX, uintptr(fd), uintptr(text), uintptr(flags), want, uintptr(stat), 0)
+			r, _, e = unix.RawSyscall6(number, uintptr(fd), uintptr(a), b, c, uintptr(d), 0)
 		}
-		switch err {
+		switch e {
 		case 0:
-			return nil
+			return int(r), nil
 		case unix.EINTR:
 			continue
 		}
-		return err
+		return 0, e
 	}
 }
 
-// enter makes the entry of the name that was looked at, with the content that is known of it, and
-// returns which entry of last it was found by.
-func (w *walker) enter(dirPath string, name []byte) (e entry, old int) {
-	st := &w.list.stat
+// enter makes the entry of the name that was looked at in a directory, with the content that is known of it,
+// and returns which entry of last it was found by.
+func (l *listing) enter(in *folder, name []byte) (e entry, old int) {
+	st := &l.stat
 	nanoseconds := func(t unix.StatxTimestamp) int64 { return t.Sec*1e9 + int64(t.Nsec) }
 	e = entry{mode: uint32(st.Mode) & 0o7777, nlink: st.Nlink, uid: st.Uid, gid: st.Gid, size: int64(st.Size), dev: unix.Mkdev(st.Dev_major, st.Dev_minor), ino: st.Ino,
 		mtime: nanoseconds(st.Mtime), ctime: nanoseconds(st.Ctime)}
@@ -196,12 +262,12 @@ func (w *walker) enter(dirPath string, name []byte) (e entry, old int) {
 	default:
 		e.kind, e.why = other, Device
 	}
-	e.racy = e.ctime >= w.racy && e.kind == file
-	e.path, old = w.known(dirPath, name)
+	e.racy = e.ctime >= l.racy && e.kind == file
+	e.path, old = in.known(l.last, name)
 	if old < 0 {
 		return e, old
 	}
-	if was := &w.last.entries[old]; was.sameStat(&e) {
+	if was := &l.last.entries[old]; was.sameStat(&e) {
 		if was.kind == link {
 			e.target = was.target
 		}
@@ -214,226 +280,186 @@ func (w *walker) enter(dirPath string, name []byte) (e entry, old int) {
 }
 
 // known is the path of a name, and which entry of the last manifest has it, -1 for none. Names come in order.
-func (w *walker) known(dirPath string, name []byte) (p string, old int) {
-	if w.last != nil && w.at < len(w.last.entries) {
-		p = w.last.entries[w.at].path
-		if n := len(dirPath); n > 0 && len(p) == n+1+len(name) && p[n] == '/' && p[n+1:] == string(name) && p[:n] == dirPath {
-			w.at++
-			return p, w.at - 1
+func (f *folder) known(last *manifest, name []byte) (p string, old int) {
+	if last != nil && f.at < len(last.entries) {
+		p = last.entries[f.at].path
+		if n := len(f.path); n > 0 && len(p) == n+1+len(name) && p[n] == '/' && p[n+1:] == string(name) && p[:n] == f.path {
+			f.at++
+			return p, f.at - 1
 		}
 	}
 	p = string(name)
-	if dirPath != "" {
-		p = dirPath + "/" + p
+	if f.path != "" {
+		p = f.path + "/" + p
 	}
-	if w.last == nil {
+	if last == nil {
 		return p, -1
 	}
-	n, found := slices.BinarySearchFunc(w.last.entries[w.at:], p, func(e entry, p string) int { return compare(e.path, p) })
-	if w.at += n; !found {
+	n, found := slices.BinarySearchFunc(last.entries[f.at:], p, func(e entry, p string) int { return compare(e.path, p) })
+	if f.at += n; !found {
 		return p, -1
 	}
-	w.at++
-	return w.last.entries[w.at-1].path, w.at - 1
+	f.at++
+	return last.entries[f.at-1].path, f.at - 1
 }
 
 // add notes an entry; old is the one of last that it was found by.
-func (w *walker) add(e *entry, old int) {
-	if old >= 0 && *e == w.last.entries[old] && !e.racy && (e.kind != file || e.known || e.why != Covered) {
-		w.keep(old, old+1)
+func (f *folder) add(last *manifest, e *entry, old int) {
+	if old >= 0 && *e == last.entries[old] && !e.racy && (e.kind != file || e.known || e.why != Covered) {
+		f.keep(old, old+1)
 		return
 	}
-	n := len(w.fresh)
-	w.fresh = append(w.fresh, *e)
-	w.extend(stretch{from: n, to: n + 1, fresh: true})
+	n := len(f.fresh)
+	f.fresh = append(f.fresh, *e)
+	f.extend(stretch{from: n, to: n + 1, fresh: true})
 }
 
 // keep notes that entries of last are as they were.
-func (w *walker) keep(from, to int) { w.extend(stretch{from: from, to: to}) }
+func (f *folder) keep(from, to int) { f.extend(stretch{from: from, to: to}) }
 
-func (w *walker) extend(s stretch) {
-	if n := len(w.found); n > 0 && w.found[n-1].part == nil && w.found[n-1].fresh == s.fresh && w.found[n-1].to == s.from {
-		w.found[n-1].to = s.to
+func (f *folder) extend(s stretch) {
+	if n := len(f.found); n > 0 && f.found[n-1].sub == nil && f.found[n-1].fresh == s.fresh && f.found[n-1].to == s.from {
+		f.found[n-1].to = s.to
 		return
 	}
-	w.found = append(w.found, s)
+	f.found = append(f.found, s)
 }
 
-// dir notes everything below an open directory; p is its path.
-func (w *walker) dir(fd int, p string, depth int) error {
-	first, from := len(w.list.names), len(w.list.text)
-	defer func() { w.list.names, w.list.text = w.list.names[:first], w.list.text[:from] }()
-	if err := w.names(fd); err != nil {
+// inside is how a directory is opened below another.
+var inside = unix.OpenHow{Flags: look | unix.O_DIRECTORY, Resolve: stay}
+
+// leave closes a directory once nobody needs it any more.
+func (f *folder) leave() {
+	if f.users.Add(-1) == 0 {
+		_, _, _ = unix.RawSyscall(unix.SYS_CLOSE, uintptr(f.fd), 0, 0)
+	}
+}
+
+// folder notes a directory and what lies in it; with stop, it only gives up what the directory holds.
+func (l *listing) folder(f *folder, stop bool) (err error) {
+	f.add(l.last, &f.entry, f.old)
+	if f.in != nil {
+		if err = errTooMany; !stop {
+			f.fd, err = l.open(f)
+		}
+		f.in.leave()
+	}
+	if err == nil {
+		if !stop {
+			err = l.each(f)
+		}
+		f.leave()
+	}
+	switch err {
+	case errTooMany, unix.EMFILE, unix.ENFILE:
+		return err
+	case unix.ENOENT, unix.ENOTDIR, unix.ELOOP: // replaced meanwhile
+		f.found = nil
+	default:
+		f.failed = err != nil
+	}
+	return nil
+}
+
+// each notes everything in an open directory.
+func (l *listing) each(f *folder) error {
+	if err := l.list(f.fd); err != nil {
 		return err
 	}
-	if n := len(w.list.names) - first; w.shared.entries.Add(int64(n)) > int64(w.place.Limits.Entries) {
+	if l.entries.Add(int64(len(l.names))) > int64(l.place.Limits.Entries) {
 		return errTooMany
 	}
-	for i := first; i < len(w.list.names); i++ {
-		at := w.list.names[i]
-		if err := w.look(fd, at, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+	for _, at := range l.names {
+		if err := l.look(f.fd, at, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 			if err == unix.ENOENT {
-				w.shared.entries.Add(-1) // gone since the names were read
+				l.entries.Add(-1) // gone since the names were read
 				continue
 			}
 			return err
 		}
-		e, old := w.enter(p, w.list.text[at.from:at.to])
-		if w.place.skip != nil && slices.Contains(w.place.skip, e.path) {
-			w.shared.entries.Add(-1)
+		e, old := l.enter(f, l.text[at.from:at.to])
+		if l.place.skip != nil && slices.Contains(l.place.skip, e.path) {
+			l.entries.Add(-1)
 			continue
 		}
 		_, rel, _ := strings.Cut(e.path, "/")
-		name := e.path[len(p)+1:]
+		name := e.path[len(f.path)+1:]
 		switch {
-		case w.excluded(rel, name):
+		case l.excluded(rel, name):
 			e.why = Excluded
 		case e.kind == link && e.target == "":
 			var err error
-			if e.target, err = readlink(fd, name); err != nil {
+			if e.target, err = readlink(f.fd, name); err != nil {
 				e.why = Unreadable
 			}
-		case e.kind == dir && e.dev != w.dev:
+		case e.kind == dir && e.dev != f.root:
 			e.why = OtherFilesystem
-		case e.kind == dir && depth >= maxDepth:
+		case e.kind == dir && f.depth >= maxDepth:
 			e.why = Unreadable
-		case e.kind == dir && w.place.Recreatable != nil && strings.HasPrefix(e.path, "0/") && w.recreatable(rel):
+		case e.kind == dir && l.place.Recreatable != nil && strings.HasPrefix(e.path, "0/") && l.recreatable(rel):
 			e.why = Recreatable
 		}
-		if e.kind != dir || e.why != Covered {
-			w.add(&e, old)
-			continue
-		}
-		if w.objects(&e, old) {
-			continue
-		}
-		if err := w.below(fd, name, &e, old, depth); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// below notes a directory and everything in it.
-func (w *walker) below(fd int, name string, e *entry, old, depth int) error {
-	in, err := w.open(fd, name, e)
-	if err == nil && !w.unlock {
-		select {
-		case list := <-w.shared.free:
-			w.apart(in, e, old, depth+1, list)
-			return nil
+		switch {
+		case e.kind != dir || e.why != Covered:
+			f.add(l.last, &e, old)
+		case l.objects(f, &e, old):
 		default:
+			sub := &folder{entry: e, in: f, old: old, at: f.at, depth: f.depth + 1, root: f.root}
+			f.users.Add(1)
+			f.found = append(f.found, stretch{sub: sub})
+			l.later(sub)
 		}
-	}
-	found, fresh, before := len(w.found), len(w.fresh), stretch{}
-	if found > 0 {
-		before = w.found[found-1]
-	}
-	w.add(e, old)
-	if err == nil {
-		err = w.dir(in, e.path, depth+1)
-		unix.Close(in)
-	}
-	switch err {
-	case nil:
-	case errTooMany, unix.EMFILE, unix.ENFILE:
-		return err
-	case unix.ENOENT, unix.ENOTDIR, unix.ELOOP: // replaced meanwhile
-		for _, s := range w.found[found:] {
-			s.part.wait()
-		}
-		if w.found, w.fresh = w.found[:found], w.fresh[:fresh]; found > 0 {
-			w.found[found-1] = before
-		}
-	default:
-		w.failed = append(w.failed, e.path)
 	}
 	return nil
 }
 
-// open opens a directory in another.
-func (w *walker) open(fd int, name string, e *entry) (int, error) {
+// open opens a directory in the one that it was found in.
+func (l *listing) open(f *folder) (int, error) {
+	name := f.path[len(f.in.path)+1:]
+	l.text = append(append(l.text[:0], name...), 0)
 	open := func() (int, error) {
 		return again(func() (int, error) {
-			return unix.Openat2(fd, name, &unix.OpenHow{Flags: look | unix.O_DIRECTORY, Resolve: stay})
+			return l.call(unix.SYS_OPENAT2, f.in.fd, unsafe.Pointer(&l.text[0]), uintptr(unsafe.Pointer(&inside)), unix.SizeofOpenHow, nil)
 		})
 	}
-	in, err := open()
-	readable := err == nil && (e.mode&0o500 == 0o500 || w.place.UID == 0)
-	if w.unlock && !readable && (err == nil || err == unix.EACCES) && int(e.uid) == w.place.UID && unix.Fchmodat(fd, name, e.mode|0o700, 0) == nil {
+	fd, err := open()
+	readable := err == nil && (f.mode&0o500 == 0o500 || l.place.UID == 0)
+	if l.unlock && !readable && (err == nil || err == unix.EACCES) && int(f.uid) == l.place.UID && unix.Fchmodat(f.in.fd, name, f.mode|0o700, 0) == nil {
 		if err == nil {
-			unix.Close(in)
+			unix.Close(fd)
 		}
-		w.locked = append(w.locked, lockedDir{e.path, e.mode})
-		in, err = open()
+		l.locked = append(l.locked, lockedDir{f.path, f.mode})
+		fd, err = open()
 	}
-	return in, err
-}
-
-// apart has another walker look at an open directory and note it.
-func (w *walker) apart(in int, e *entry, old, depth int, list *listing) {
-	sub := &walker{place: w.place, last: w.last, at: w.at, racy: w.racy, list: list, dev: w.dev, shared: w.shared}
-	sub.add(e, old)
-	p := &part{w: sub, done: make(chan struct{})}
-	w.found = append(w.found, stretch{part: p})
-	at := e.path
-	go func() {
-		defer close(p.done)
-		err := sub.dir(in, at, depth)
-		unix.Close(in)
-		p.err = sub.wait()
-		switch err {
-		case nil:
-		case errTooMany, unix.EMFILE, unix.ENFILE:
-			p.err = err
-		case unix.ENOENT, unix.ENOTDIR, unix.ELOOP:
-			sub.found = nil // replaced meanwhile
-		default:
-			sub.failed = append(sub.failed, at)
-		}
-	}()
-}
-
-// wait lets others use what this walker needed, and waits for its parts.
-func (w *walker) wait() (err error) {
-	w.shared.free <- w.list
-	for _, s := range w.found {
-		if partErr := s.part.wait(); err == nil {
-			err = partErr
-		}
+	if err == nil {
+		f.users.Store(1)
 	}
-	return err
-}
-
-func (p *part) wait() error {
-	if p == nil {
-		return nil
-	}
-	<-p.done
-	return p.err
+	return fd, err
 }
 
 // collect fills in the entries of a state: those of last itself, if all are as they were.
 func (w *walker) collect(m *manifest) {
-	all, count, whole := []([]entry){}, 0, w.last != nil
+	all, count, whole := [][]entry{}, 0, w.last != nil
 	var failed []string
-	var visit func(w *walker)
-	visit = func(w *walker) {
-		failed = append(failed, w.failed...)
-		for _, s := range w.found {
+	var visit func(found []stretch, fresh []entry)
+	visit = func(found []stretch, fresh []entry) {
+		for _, s := range found {
 			switch {
-			case s.part != nil:
-				visit(s.part.w)
+			case s.sub != nil:
+				if s.sub.failed {
+					failed = append(failed, s.sub.path)
+				}
+				visit(s.sub.found, s.sub.fresh)
 				continue
 			case s.fresh:
-				all, whole = append(all, w.fresh[s.from:s.to]), false
+				all, whole = append(all, fresh[s.from:s.to]), false
 			default:
 				all, whole = append(all, w.last.entries[s.from:s.to]), whole && s.from == count
 			}
 			count += s.to - s.from
 		}
 	}
-	visit(w)
+	visit(w.roots, nil)
 	if whole && count == len(w.last.entries) && len(failed) == 0 {
 		m.entries = w.last.entries
 		return
@@ -448,15 +474,15 @@ func (w *walker) collect(m *manifest) {
 }
 
 func (w *walker) recreatable(rel string) bool {
-	w.shared.mu.Lock()
-	defer w.shared.mu.Unlock()
+	w.asks.Lock()
+	defer w.asks.Unlock()
 	return w.place.Recreatable(w.place.Root + "/" + rel)
 }
 
 // objects takes over what the last manifest has of a directory of git's objects that is
 // as it was: files there are named by their content and never change. An undo looks at each,
 // as what it repairs may have changed them after all.
-func (w *walker) objects(e *entry, old int) bool {
+func (w *walker) objects(f *folder, e *entry, old int) bool {
 	parent, name := path.Split(e.path)
 	if !strings.HasSuffix(parent, "/objects/") || len(name) != 2 && name != "pack" || old < 0 || w.unlock || e.ctime >= w.racy {
 		return false
@@ -471,27 +497,23 @@ func (w *walker) objects(e *entry, old int) bool {
 			return false
 		}
 	}
-	w.add(e, old)
-	w.keep(old+1, i)
-	w.shared.entries.Add(int64(i - old - 1))
-	w.at = i
+	f.add(w.last, e, old)
+	f.keep(old+1, i)
+	w.entries.Add(int64(i - old - 1))
+	f.at = i
 	return true
 }
 
-// names lists a directory in order, behind the names of those that it lies in.
-func (w *walker) names(fd int) error {
-	l := w.list
+// list reads the names in a directory, in order.
+func (l *listing) list(fd int) error {
 	if l.dents == nil {
 		l.dents = make([]byte, 32<<10)
 	}
-	first := len(l.names)
+	l.names, l.text = l.names[:0], l.text[:0]
 	for {
-		n, err := unix.Getdents(fd, l.dents)
-		if err == unix.EINTR {
-			continue
-		}
+		n, err := l.dirents(fd)
 		if err != nil || n <= 0 {
-			slices.SortFunc(l.names[first:], func(a, b span) int { return bytes.Compare(l.text[a.from:a.to], l.text[b.from:b.to]) })
+			slices.SortFunc(l.names, func(a, b span) int { return bytes.Compare(l.text[a.from:a.to], l.text[b.from:b.to]) })
 			return err
 		}
 		for rest := l.dents[:n]; len(rest) > 0; {
@@ -506,7 +528,7 @@ func (w *walker) names(fd int) error {
 			l.text = append(append(l.text, name...), 0)
 			l.names = append(l.names, span{from, from + len(name)})
 		}
-		if len(l.names)-first > w.place.Limits.Entries {
+		if len(l.names) > l.place.Limits.Entries {
 			return errTooMany
 		}
 	}
