@@ -2,6 +2,7 @@ package filter
 
 import (
 	"bytes"
+	"encoding/binary"
 	"strings"
 )
 
@@ -284,9 +285,6 @@ func (e *engine) announce(i int, ent *entry, eof, paid bool) {
 	if ks < 0 {
 		return
 	}
-	if ent.kind == eName && ent.ref < 0 && keywords[-1-ent.ref].class == classNone && (ks == 0 || v[ks-1] != '?' && v[ks-1] != '&') {
-		return // a secret in queries only
-	}
 	if ent.kind != eName && ent.kind != eVendor && ent.kind != eValue {
 		n := min(len(ent.text), len(v)-ks)
 		if string(v[ks:ks+n]) != ent.text[:n] {
@@ -304,6 +302,11 @@ func (e *engine) announce(i int, ent *entry, eof, paid bool) {
 	}
 	switch ent.kind {
 	case eURL:
+		if p := i + len("://"); isHost(v, p) {
+			e.work++
+			e.jam.add(e.base+int64(p), perValue, jamLimit)
+			return
+		}
 		e.schedule(candidate{at: i + len("://"), form: formURL, class: classStrong, rule: "url-password", noTag: true})
 		return
 	case eData:
@@ -462,15 +465,16 @@ func (e *engine) announceNext(follow follows) bool {
 	return true
 }
 
-// unplain are the bytes at which textBefore looks twice: controls and a closing bracket.
-var unplain = byteSet{1<<' ' - 1, 1<<(']'-64) | 1<<63}
-
 // textBefore reports whether the line left of i is text: in binary output, context says
 // nothing.
 func textBefore(v []byte, i, edge int) bool {
-	for k := i - 1; k >= edge && i-k <= maxName; k-- {
-		if !unplain.has(v[k]) {
-			continue
+	least := max(edge, i-maxName)
+	for k := i - 1; k >= least; k-- {
+		for k-7 >= least && noControl(binary.LittleEndian.Uint64(v[k-7:])) {
+			k -= 8
+		}
+		if k < least {
+			break
 		}
 		switch c := v[k]; {
 		case c == '\n' || c == 0:
@@ -482,6 +486,13 @@ func textBefore(v []byte, i, edge int) bool {
 		}
 	}
 	return true
+}
+
+// noControl reports eight bytes without controls and closing brackets.
+func noControl(w uint64) bool {
+	const lows = ^uint64(high)
+	bracket, del := w^']'*ones, w^0x7f*ones // in which a byte that is zero must not be
+	return (w|(w&lows+0x60*ones))&(bracket|(bracket&lows+lows))&(del|(del&lows+lows))&high == high
 }
 
 // wait remembers a name whose value has not come yet. It holds nothing back.

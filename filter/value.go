@@ -859,12 +859,25 @@ func trimValue(val []byte, f form) []byte {
 
 // judgeURL judges the authority of a URL: what stands before the last @ that
 // precedes a slash, white space, a quote or an angle bracket.
+// authorityEnds are the bytes behind the authority of a URL.
+var authorityEnds = byteSet{1<<(' '+1) - 1 | 1<<'/' | 1<<'"' | 1<<'\'' | 1<<'<' | 1<<'>', 1<<('`'-64) | 1<<('\\'-64) | 1<<63}
+
+// isHost reports whether the authority at p, as nearly all, is there and names no user.
+func isHost(v []byte, p int) bool {
+	for v = v[p:min(len(v), p+history)]; len(v) > 0 && v[0] != '@'; v = v[1:] {
+		if authorityEnds.has(v[0]) {
+			return true
+		}
+	}
+	return false
+}
+
 func (e *engine) judgeURL(c *candidate, eof bool) verdict {
 	v, p := e.view.vis, c.at
 	at, colon, q := -1, -1, p
 	for ; q < len(v) && q-p < maxValue; q++ {
 		ch := v[q]
-		if ch <= ' ' || ch == '/' || ch == '"' || ch == '\'' || ch == '<' || ch == '>' || ch == '`' || ch == '\\' || ch == 0x7f {
+		if authorityEnds.has(ch) {
 			break
 		}
 		if ch == '@' {
