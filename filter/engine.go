@@ -201,6 +201,11 @@ func (e *engine) judge(first int, eof bool) bool {
 				r.loose = r.loose && open.loose
 			}
 			open = r
+		case found, swallow:
+			if r.layer == layerContext && meetsPlaceholder(v, r.start, r.end) {
+				return
+			}
+			fallthrough
 		default:
 			if !e.set.off(&r) {
 				hits = append(hits, r)

@@ -454,6 +454,9 @@ func (e *engine) announce(i int, ent *entry, eof, paid bool) {
 		s.p, s.short = n.end, false
 		c, ok := links[k].read(s, n)
 		waits = waits || s.short
+		if ok && c.at > n.end && HasPlaceholder(string(v[n.end:c.at])) {
+			continue // that was its value
+		}
 		if ok && (!s.short || c.form == formNear || c.early) {
 			if c.rule == "" {
 				c.rule = info.rule

@@ -1039,6 +1039,25 @@ func endsPlaceholder(text []byte) bool {
 	return i >= 0 && bytes.IndexByte(text[i:], ']') == len(text)-i-1
 }
 
+// meetsPlaceholder reports whether a placeholder of ours, or what may become one, stands in v[from:to]
+// or goes on there. A context value with a secret in it was one region when it was filtered first; so
+// it is none that a placeholder is in, and what is written in a placeholder is no value either.
+func meetsPlaceholder(v []byte, from, to int) bool {
+	open := placeholderHead[:len(placeholderHead)-1]
+	if bytes.Contains(v[from:to], []byte(placeholderHead)) || bytes.HasSuffix(v[from:to], []byte(open)) {
+		return true
+	}
+	before := v[max(0, from-maxPlaceholder):from]
+	for k := len(before); k > 0; k-- {
+		if c := before[k-1]; c == ':' && bytes.HasSuffix(before[:k], []byte(placeholderHead)) {
+			return true
+		} else if c != ':' && !sets[setTokenDot].has(c) {
+			return false
+		}
+	}
+	return false
+}
+
 func isTag(s string) bool {
 	if len(s) != tagDigits {
 		return false
