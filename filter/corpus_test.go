@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"math/rand"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/atip-dev/atip-exec/filter"
@@ -266,6 +268,66 @@ func TestFormsOfTools(t *testing.T) {
 		}
 		if score.Secrets < 1000 || len(score.Missed) > 0 || len(score.Excess) > 0 {
 			t.Errorf("%d secrets, missed %q, too much %q", score.Secrets, score.Missed, score.Excess)
+		}
+	}
+}
+
+// TestTwice: what is filtered twice is filtered as once, also where placeholders stand in the text and
+// where it was changed: a placeholder is a border of values, as the secret was.
+func TestTwice(t *testing.T) {
+	run := func(in string) string {
+		set, err := filter.NewSet(filter.Config{NoMemory: true}, filter.Known{}, filter.TagKey{1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, _ := set.String(in)
+		return out
+	}
+	hex := func(n int) string {
+		out, err := filter.ExpandTemplate("{hex:"+strconv.Itoa(n)+"}", uint64(n))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	for _, in := range []string{
+		"AKIA" + strings.ToUpper(hex(14)) + "xx[REDACTED:env.E_TOKEN:d36be4]A" + hex(40) + "Authorization: Bearer x",
+		"password [REDACTED:password]: " + hex(64),
+		"Enrollment token: [REDACTED:token:0f8fbb] = \"" + hex(63) + "\"",
+		"password [REDACTED:password]<img src=\"" + hex(90) + "\" alt=\"secret12\">",
+		"token=" + hex(30) + "[REDACTED:env.X_KEY]" + hex(30),
+		"secret: [REDACTED:env.X_TOKEN:abcdef]" + hex(40),
+		"https://bob:" + hex(12) + "[REDACTED:x]" + hex(12) + "@host/",
+	} {
+		if got := run(in); got != in {
+			t.Errorf("a placeholder made a value:\n%s\n%s", in, got)
+		}
+	}
+	records := corpus(t, 1)
+	records = slices.DeleteFunc(records, func(r redactcorpus.Record) bool {
+		return r.Unseen || bytes.ContainsAny(r.Text, "\x00\x1b")
+	})
+	n := 600
+	if testing.Short() {
+		n = 100
+	}
+	rng := rand.New(rand.NewSource(17))
+	for range n {
+		text := string(records[rng.Intn(len(records))].Text)
+		for range 1 + rng.Intn(4) {
+			at := rng.Intn(len(text) + 1)
+			between := "[REDACTED:x:abcdef]"
+			switch rng.Intn(3) {
+			case 0:
+				between = string(" \n=:\"'@/?&_-.|"[rng.Intn(14)])
+			case 1:
+				between = string(records[rng.Intn(len(records))].Text)
+			}
+			text = text[:at] + between + text[at:]
+		}
+		once := run(text)
+		if twice := run(once); twice != once {
+			t.Errorf("once:\n%s\ntwice:\n%s", once, twice)
 		}
 	}
 }

@@ -3,7 +3,6 @@ package filter
 import (
 	"bytes"
 	"cmp"
-	"encoding/binary"
 	"slices"
 )
 
@@ -159,27 +158,33 @@ func (e *engine) advance(eof bool) step {
 			stop = min(stop, e.region.end)
 		}
 		stop = min(stop, e.cursor+densityBlock-int((e.base+int64(e.cursor))%densityBlock))
+		first := unscanned
 		if full := min(stop, n-2); e.cursor < full { // positions before n-2 have three bytes
-			e.cursor = e.snap.index.scan(v, e.cursor, full)
+			if e.cursor, first = e.snap.index.scan(v, e.cursor, full); e.cursor == full {
+				first = unscanned
+			}
 		}
 		if e.region.open && e.cursor >= e.region.end {
 			return closed
 		}
 		e.enterBlock()
-		if e.cursor >= n || !e.judge(eof) {
+		if e.cursor >= n || !e.judge(first, eof) {
 			return starved
 		}
 	}
 }
 
+// unscanned says that no entry was looked for yet.
+const unscanned = -2
+
 // judge evaluates everything that may start at cursor and moves on. It reports
-// false if that takes more bytes.
-func (e *engine) judge(eof bool) bool {
+// false if that takes more bytes. first is the first entry there.
+func (e *engine) judge(first int, eof bool) bool {
 	v, i := e.view.vis, e.cursor
 	var list [8]*entry
 	starts := list[:0]
 	if i+3 <= len(v) {
-		starts = e.announceAll(i, eof, starts)
+		starts = e.announceAll(i, first, eof, starts)
 		if len(starts) == 0 && (len(e.values) == 0 || e.values[0].at != i) {
 			e.cursor = i + 1
 			return true
@@ -196,6 +201,11 @@ func (e *engine) judge(eof bool) bool {
 				r.loose = r.loose && open.loose
 			}
 			open = r
+		case found, swallow:
+			if r.layer == layerContext && meetsPlaceholder(v, r.start, r.end) {
+				return
+			}
+			fallthrough
 		default:
 			if !e.set.off(&r) {
 				hits = append(hits, r)
@@ -321,24 +331,19 @@ func (e *engine) atSight(n int, judge func(eof bool) verdict) verdict {
 }
 
 // announceAll handles the names and URLs at i, and appends what else may start there.
-func (e *engine) announceAll(i int, eof bool, starts []*entry) []*entry {
+func (e *engine) announceAll(i, first int, eof bool, starts []*entry) []*entry {
 	v, x := e.view.vis, e.snap.index
 	e.nameEdge = e.edge
-	from, to := x.chain(v, i)
 	again := e.announced == e.base+int64(i)+1 // and complete, or waiting
 	e.announced = e.base + int64(i) + 1
-	for k := from; k < to; k++ {
-		if i+8 <= len(v) && !x.screens[k].pass(v, i, binary.LittleEndian.Uint64(v[i:])) {
-			continue
-		}
-		ent := &x.entries[k]
-		switch {
+	if first == unscanned {
+		first = x.entryAt(v, i)
+	}
+	for k := first; k >= 0; k = x.after(v, i, k) {
+		switch ent := &x.entries[k]; {
 		case ent.kind < eName:
-			if ent.mayStart(v, i) {
-				starts = append(starts, ent)
-			}
+			starts = append(starts, ent)
 		case again || e.jammed:
-		case ent.off > 0 && (i < int(ent.off) || fold(v[i-int(ent.off)]) != fold(ent.text[0])):
 		case e.region.open && i+3 > e.region.end:
 		default:
 			e.announce(i, ent, eof, false)
@@ -588,9 +593,13 @@ func (e *engine) maybeStarts(i int) bool {
 	if !e.snap.index.first[t[0]] {
 		return false
 	}
-	for k := range e.snap.index.entries {
-		ent := &e.snap.index.entries[k]
-		if ent.kind > eArmour || ent.text[0] != t[0] {
+	x := e.snap.index
+	for k := range x.screens {
+		if byte(x.screens[k].want) != t[0] {
+			continue
+		}
+		ent := &x.entries[k]
+		if ent.kind > eArmour {
 			continue
 		}
 		if len(t) > 1 && ent.text[1] != t[1] && !(ent.kind == eKnown && isSpace(ent.text[1]) && isSpace(t[1])) {
@@ -656,8 +665,7 @@ func (e *engine) beforeKnown(i, p int, r *rule, eof bool) verdict {
 		}
 		return verdict{outcome: more}
 	}
-	from, to := x.chain(v, p)
-	for k := from; k < to; k++ {
+	for k := x.entryAt(v, p); k >= 0; k = x.after(v, p, k) {
 		if kind := x.entries[k].kind; kind != eKnown && kind != eArmour {
 			continue
 		}

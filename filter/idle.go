@@ -29,9 +29,9 @@ func (e *engine) looseTo() int {
 		if i+3 > len(v) {
 			continue // a candidate that starts here is too short to matter
 		}
-		from, to := e.snap.index.chain(v, i)
-		for k := from; k < to; k++ {
-			ent := &e.snap.index.entries[k]
+		x := e.snap.index
+		for k := x.entryAt(v, i); k >= 0; k = x.after(v, i, k) {
+			ent := &x.entries[k]
 			if ent.kind >= eName {
 				probe.announce(i, ent, false, true)
 			} else if r := e.judgeEntry(i, ent, false); r.outcome != no && !r.loose {

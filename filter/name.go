@@ -232,7 +232,7 @@ type nameInfo struct {
 	outcome
 }
 
-func isIdent(c byte) bool { return isAlnum(c) || c == '_' || c == '-' || c == '.' || c == '/' }
+func isIdent(c byte) bool { return sets[setPath].has(c) }
 
 // maxName bounds the look to the left.
 const maxName = 64

@@ -303,12 +303,12 @@ type vendorName struct {
 	alone bool // without key or token beside it, too: the index holds it
 }
 
-// wordMarks has a bit for the first four letters of each vendor's word. Nearly all words of a log
-// have none, which saves the search among hundreds of rows.
-type wordMarks [64]uint64
+// wordMarks has a bit for the first four letters and the length of each vendor's word. Nearly all
+// words of a log have none, which saves the search among hundreds of rows.
+type wordMarks [128]uint64
 
-func markOf(a, b, c, d byte) (word, bit uint32) {
-	h := (uint32(a) | uint32(b)<<8 | uint32(c)<<16 | uint32(d)<<24) * hashMul >> 20
+func markOf(first uint32, n int) (word, bit uint32) {
+	h := (first | 0x20202020 + uint32(n)) * hashMul >> 19
 	return h >> 6, h & 63
 }
 
@@ -316,7 +316,7 @@ var vendorMarks = sync.OnceValue(func() *wordMarks {
 	m := new(wordMarks)
 	for i := range vendorNames {
 		if w := vendorNames[i].word; len(w) >= 4 {
-			word, bit := markOf(w[0], w[1], w[2], w[3])
+			word, bit := markOf(binary.LittleEndian.Uint32([]byte(w[:4])), len(w))
 			m[word] |= 1 << bit
 		}
 	}
@@ -339,7 +339,7 @@ func (m *wordMarks) vendorAt(name []byte) int32 {
 		if row := m.vendor(name[i:j]); row > 0 {
 			return row
 		}
-		if from >= 0 && i-end <= 1 && j-from < maxVendor {
+		if from >= 0 && i-end <= 1 && j-from < maxVendor && (end-from < 4 || m.has(name[from:], end-from+j-i)) {
 			var both [maxVendor]byte
 			n := copy(both[:], name[from:end])
 			n += copy(both[n:], name[i:j])
@@ -358,7 +358,7 @@ const maxVendor = 41
 
 // vendor returns 1 + the first row of vendorNames for a word, or 0.
 func (m *wordMarks) vendor(word []byte) int32 {
-	if len(word) < 4 || !m.has(word) {
+	if len(word) < 4 || !m.has(word, len(word)) {
 		return 0
 	}
 	lo, hi := 0, len(vendorNames)
@@ -376,8 +376,9 @@ func (m *wordMarks) vendor(word []byte) int32 {
 	return 0
 }
 
-func (m *wordMarks) has(word []byte) bool {
-	k, bit := markOf(fold(word[0]), fold(word[1]), fold(word[2]), fold(word[3]))
+// has reports whether a vendor's word of n letters may begin as word does.
+func (m *wordMarks) has(word []byte, n int) bool {
+	k, bit := markOf(binary.LittleEndian.Uint32(word), n)
 	return m[k]>>bit&1 != 0
 }
 
@@ -416,16 +417,6 @@ type entry struct {
 	off  uint8 // the three bytes that are looked for stand here
 }
 
-// mayStart reports whether the prefix of a rule stands at i as far as the bytes go. Many begin
-// alike, as URLs do.
-func (ent *entry) mayStart(v []byte, i int) bool {
-	if ent.kind != ePrefix {
-		return true
-	}
-	n := min(len(ent.text), len(v)-i)
-	return string(v[i:i+n]) == ent.text[:n]
-}
-
 // index finds the positions at which a needle may start. It hashes the three
 // bytes at each position, case folded by setting bit 5, into a table of chains.
 // One pass serves rules, names and known values; its speed does not depend on
@@ -437,7 +428,6 @@ type index struct {
 	table   []uint16 // by hash: 1 + first entry of its chain
 	entries []entry  // chains lie side by side
 	screens []screen // of the entries
-	hashes  []uint32 // of the entries
 	first   [256]bool
 }
 
@@ -467,7 +457,6 @@ func newIndex(in []entry) *index {
 	x.hit = make([]byte, 1<<(32-x.shift))
 	x.table = make([]uint16, 1<<(32-x.shift))
 	x.entries = make([]entry, 0, len(in))
-	x.hashes = make([]uint32, len(in))
 	x.screens = make([]screen, len(in))
 	// A counting sort: first the length of each chain, then its place.
 	keys := make([]uint32, len(in))
@@ -495,12 +484,21 @@ func newIndex(in []entry) *index {
 		slot := fill[head-1]
 		fill[head-1]++
 		x.entries[slot-1] = in[i]
-		x.hashes[slot-1] = keys[i]
 		x.screens[slot-1] = in[i].screen()
 		x.hit[keys[i]] |= x.screens[slot-1].fourths()
 	}
 	for _, k := range keys {
 		x.table[k] &^= placed
+		x.screens[fill[x.table[k]-1]-2].last = true
+	}
+	for k := len(in) - 2; k >= 0; k-- {
+		switch s, next := &x.screens[k], &x.screens[k+1]; {
+		case s.last:
+		case s.mask != next.mask || s.want != next.want || s.fold != next.fold || next.skip == ^uint8(0):
+			s.skip = 1
+		case next.skip > 0:
+			s.skip = next.skip + 1
+		}
 	}
 	return x
 }
@@ -512,10 +510,17 @@ const placed = 1 << 15
 // maxEntries is how many needles an index can hold.
 const maxEntries = placed - 2
 
-// screen rejects most false hits with one comparison of the eight bytes there.
+// screen rejects most false hits: by one comparison of the eight bytes there, and by what has to
+// stand around them.
 type screen struct {
 	mask, fold, want uint64
-	tail             int // a keyword: its length, after which no letter follows
+	tail             uint8 // a keyword: its length, after which no letter follows
+	back, head       byte  // how far in front of the eight bytes the text begins, and with which
+	query            bool  // a mark of a query stands in front of it
+	whole            bool  // the rest of the text counts
+	ninth            byte  // of that
+	last             bool  // of its chain
+	skip             uint8 // to the next of its chain with other eight bytes; 0 is none
 }
 
 // fourths returns the classes of the byte behind the first three.
@@ -526,22 +531,21 @@ func (s *screen) fourths() byte {
 	return fourth(byte(s.want >> 24))
 }
 
-// pass compares w, the eight bytes at i.
-func (s *screen) pass(v []byte, i int, w uint64) bool {
-	if (w|s.fold)&s.mask != s.want {
-		return false
-	}
-	return s.tail == 0 || i+s.tail >= len(v) || !isLower(v[i+s.tail])
-}
-
 func (ent *entry) screen() screen {
 	text := ent.text[ent.off:]
-	var s screen
+	s := screen{whole: ent.kind == ePrefix}
 	if ent.kind == eName || ent.kind == eVendor || ent.kind == eValue {
 		s.fold = foldMask
 		if ent.kind == eName && ent.text != "key" { // key_base, keydata
-			s.tail = len(text)
+			s.tail = uint8(len(text))
 		}
+		s.query = ent.kind == eName && ent.ref < 0 && keywords[-1-ent.ref].class == classNone
+	}
+	if s.whole && len(text) > 8 {
+		s.ninth = text[8]
+	}
+	if ent.off > 0 {
+		s.back, s.head = ent.off, fold(ent.text[0])
 	}
 	for i := range min(len(text), 8) {
 		if ent.kind == eKnown && i > 2 && (isSpace(text[i]) || isSpace(text[i-1])) {
@@ -566,10 +570,10 @@ func (x *index) classes() (out [256]byte) {
 	return out
 }
 
-// scan returns the first position in [from, to) at which an entry may start, or
-// to. Two bytes after to-1 exist. The two loops differ in the size of the table,
+// scan returns the first position in [from, to) at which an entry may start, and the first such
+// entry; or to. Two bytes after to-1 exist. The two loops differ in the size of the table,
 // which has to be constant for the compiler to drop the bounds checks.
-func (x *index) scan(v []byte, from, to int) int {
+func (x *index) scan(v []byte, from, to int) (at, k int) {
 	i := from
 	if x.shift == smallShift {
 		t, cls := (*[1 << (32 - smallShift)]byte)(x.hit), &x.class
@@ -582,8 +586,8 @@ func (x *index) scan(v []byte, from, to int) int {
 			d := t[uint32(u>>24&0xffffff)*hashMul>>smallShift] & cls[byte(w>>48)]
 			e := t[uint32(u>>32&0xffffff)*hashMul>>smallShift] & cls[byte(w>>56)]
 			if a|b|c|d|e != 0 {
-				if k := x.firstHit(v, i, to, uint(a), uint(b), uint(c), uint(d), uint(e)); k >= 0 {
-					return k
+				if at, k = x.firstHit(v, i, to, uint(a), uint(b), uint(c), uint(d), uint(e)); at >= 0 {
+					return at, k
 				}
 			}
 			i += 5
@@ -599,69 +603,96 @@ func (x *index) scan(v []byte, from, to int) int {
 			d := t[uint32(u>>24&0xffffff)*hashMul>>largeShift] & cls[byte(w>>48)]
 			e := t[uint32(u>>32&0xffffff)*hashMul>>largeShift] & cls[byte(w>>56)]
 			if a|b|c|d|e != 0 {
-				if k := x.firstHit(v, i, to, uint(a), uint(b), uint(c), uint(d), uint(e)); k >= 0 {
-					return k
+				if at, k = x.firstHit(v, i, to, uint(a), uint(b), uint(c), uint(d), uint(e)); at >= 0 {
+					return at, k
 				}
 			}
 			i += 5
 		}
 	}
-	return x.firstScreened(v, min(i, to), to)
+	for i = min(i, to); i < to; i++ { // one position after the other
+		if k := x.entryAt(v, i); k >= 0 {
+			return i, k
+		}
+	}
+	return to, -1
 }
 
-// firstHit screens the positions of a group whose class matched; -1 is none.
-func (x *index) firstHit(v []byte, i, to int, a, b, c, d, e uint) int {
+// firstHit looks at the positions of a group whose class matched; -1 is none.
+func (x *index) firstHit(v []byte, i, to int, a, b, c, d, e uint) (at, k int) {
 	// Adding 0xff carries into bit 8 unless the class is empty.
 	set := (a+0xff)>>8 | (b+0xff)>>8<<1 | (c+0xff)>>8<<2 | (d+0xff)>>8<<3 | (e+0xff)>>8<<4
 	for ; set != 0; set &= set - 1 {
-		if k := i + bits.TrailingZeros(set); k >= to {
-			return to
-		} else if x.screened(v, k) {
+		at := i + bits.TrailingZeros(set)
+		if at >= to {
+			return to, -1
+		}
+		if k := x.entryAt(v, at); k >= 0 {
+			return at, k
+		}
+	}
+	return -1, -1
+}
+
+// entryAt returns the first entry that may start at i, -1 is none. Three bytes are there.
+func (x *index) entryAt(v []byte, i int) int {
+	k := int(x.table[x.hash(foldTri(v[i], v[i+1], v[i+2]))]) - 1
+	if k < 0 {
+		return -1
+	}
+	if s := &x.screens[k]; s.skip == 0 && i+8 <= len(v) && (binary.LittleEndian.Uint64(v[i:])|s.fold)&s.mask != s.want {
+		return -1 // as nearly always
+	}
+	return x.passing(v, i, k)
+}
+
+// after returns the next entry of the chain of k that may start at i, -1 is none.
+func (x *index) after(v []byte, i, k int) int {
+	if x.screens[k].last {
+		return -1
+	}
+	return x.passing(v, i, k+1)
+}
+
+// passing returns the first entry from k on in its chain that passes its screen at i.
+func (x *index) passing(v []byte, i, k int) int {
+	w, known := uint64(0), i+8 <= len(v)
+	if known {
+		w = binary.LittleEndian.Uint64(v[i:])
+	}
+	for {
+		s := &x.screens[k]
+		switch {
+		case known && (w|s.fold)&s.mask != s.want:
+			if s.skip == 0 {
+				return -1
+			}
+			k += int(s.skip)
+			continue
+		case s.ninth != 0 && i+8 < len(v) && v[i+8] != s.ninth:
+		case x.fits(v, i, k):
 			return k
 		}
-	}
-	return -1
-}
-
-// firstScreened is scan, one position after the other.
-func (x *index) firstScreened(v []byte, from, to int) int {
-	for i := from; i < to; i++ {
-		if x.screened(v, i) {
-			return i
+		if s.last {
+			return -1
 		}
+		k++
 	}
-	return to
 }
 
-// screened reports whether an entry of the chain at i passes its screen.
-func (x *index) screened(v []byte, i int) bool {
-	h := x.hash(foldTri(v[i], v[i+1], v[i+2]))
-	if x.hit[h] == 0 {
+// fits reports whether entry k may start at i by what stands around the eight bytes there.
+func (x *index) fits(v []byte, i, k int) bool {
+	s := &x.screens[k]
+	at := i - int(s.back)
+	switch {
+	case s.whole: // many begin alike, as URLs do
+		text := x.entries[k].text
+		n := min(len(text), len(v)-i)
+		return string(v[i:i+n]) == text[:n]
+	case at < 0 || s.back > 0 && fold(v[at]) != s.head:
+		return false
+	case s.tail > 0 && i+int(s.tail) < len(v) && isLower(v[i+int(s.tail)]):
 		return false
 	}
-	if i+8 > len(v) {
-		return true
-	}
-	w := binary.LittleEndian.Uint64(v[i:])
-	for k := int(x.table[h]) - 1; k < len(x.hashes) && x.hashes[k] == h; k++ {
-		if x.screens[k].pass(v, i, w) {
-			return true
-		}
-	}
-	return false
-}
-
-// chain returns the range of the entries that may start with the three bytes at i.
-func (x *index) chain(v []byte, i int) (from, to int) {
-	h := x.hash(foldTri(v[i], v[i+1], v[i+2]))
-	from = int(x.table[h])
-	if from == 0 {
-		return 0, 0
-	}
-	from--
-	to = from
-	for to < len(x.hashes) && x.hashes[to] == h {
-		to++
-	}
-	return from, to
+	return !s.query || at > 0 && (v[at-1] == '?' || v[at-1] == '&')
 }

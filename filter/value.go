@@ -859,12 +859,25 @@ func trimValue(val []byte, f form) []byte {
 
 // judgeURL judges the authority of a URL: what stands before the last @ that
 // precedes a slash, white space, a quote or an angle bracket.
+// authorityEnds are the bytes behind the authority of a URL.
+var authorityEnds = byteSet{1<<(' '+1) - 1 | 1<<'/' | 1<<'"' | 1<<'\'' | 1<<'<' | 1<<'>', 1<<('`'-64) | 1<<('\\'-64) | 1<<63}
+
+// isHost reports whether the authority at p, as nearly all, is there and names no user.
+func isHost(v []byte, p int) bool {
+	for v = v[p:min(len(v), p+history)]; len(v) > 0 && v[0] != '@'; v = v[1:] {
+		if authorityEnds.has(v[0]) {
+			return true
+		}
+	}
+	return false
+}
+
 func (e *engine) judgeURL(c *candidate, eof bool) verdict {
 	v, p := e.view.vis, c.at
 	at, colon, q := -1, -1, p
 	for ; q < len(v) && q-p < maxValue; q++ {
 		ch := v[q]
-		if ch <= ' ' || ch == '/' || ch == '"' || ch == '\'' || ch == '<' || ch == '>' || ch == '`' || ch == '\\' || ch == 0x7f {
+		if authorityEnds.has(ch) {
 			break
 		}
 		if ch == '@' {
@@ -1024,6 +1037,25 @@ func endsPlaceholder(text []byte) bool {
 	text = text[max(0, len(text)-maxPlaceholder):]
 	i := bytes.LastIndex(text, []byte(placeholderHead))
 	return i >= 0 && bytes.IndexByte(text[i:], ']') == len(text)-i-1
+}
+
+// meetsPlaceholder reports whether a placeholder of ours, or what may become one, stands in v[from:to]
+// or goes on there. A context value with a secret in it was one region when it was filtered first; so
+// it is none that a placeholder is in, and what is written in a placeholder is no value either.
+func meetsPlaceholder(v []byte, from, to int) bool {
+	open := placeholderHead[:len(placeholderHead)-1]
+	if bytes.Contains(v[from:to], []byte(placeholderHead)) || bytes.HasSuffix(v[from:to], []byte(open)) {
+		return true
+	}
+	before := v[max(0, from-maxPlaceholder):from]
+	for k := len(before); k > 0; k-- {
+		if c := before[k-1]; c == ':' && bytes.HasSuffix(before[:k], []byte(placeholderHead)) {
+			return true
+		} else if c != ':' && !sets[setTokenDot].has(c) {
+			return false
+		}
+	}
+	return false
 }
 
 func isTag(s string) bool {
