@@ -104,15 +104,6 @@ func pairOf(a, b byte) int {
 	return int(a)*26 + int(b)
 }
 
-func compareFold(w []byte, s string) int {
-	for i := range min(len(w), len(s)) {
-		if c := fold(w[i]); c != s[i] {
-			return int(c) - int(s[i])
-		}
-	}
-	return len(w) - len(s)
-}
-
 // entropy is the Shannon entropy of the bytes, in bits per byte.
 func entropy(val []byte) float64 {
 	var count [256]int32

@@ -696,3 +696,12 @@ func (x *index) fits(v []byte, i, k int) bool {
 	}
 	return !s.query || at > 0 && (v[at-1] == '?' || v[at-1] == '&')
 }
+
+func compareFold(w []byte, s string) int {
+	for i := range min(len(w), len(s)) {
+		if c := fold(w[i]); c != s[i] {
+			return int(c) - int(s[i])
+		}
+	}
+	return len(w) - len(s)
+}

@@ -344,7 +344,7 @@ func (p *Proc) reapOne() bool {
 	if info.code == cldStopped || info.code == cldTrapped {
 		// Consume the report, or waitid would return it for ever.
 		_, _ = waitInfo(unix.P_PID, pid, unix.WSTOPPED|unix.WNOHANG)
-		if p.listening.gate.Stopped(gate.Stop{PID: pid, Code: info.code, Status: info.status}) {
+		if g := p.listening.gate; g != nil && g.Stopped(gate.Stop{PID: pid, Code: info.code, Status: info.status}) {
 			return false
 		}
 		if pid == p.pid && info.code == cldStopped && p.stopped != nil {
@@ -357,7 +357,9 @@ func (p *Proc) reapOne() bool {
 	var ws unix.WaitStatus
 	var ru unix.Rusage
 	got, err := unix.Wait4(pid, &ws, 0, &ru)
-	p.listening.gate.Stopped(gate.Stop{PID: pid, Code: info.code, Status: info.status})
+	if g := p.listening.gate; g != nil {
+		g.Stopped(gate.Stop{PID: pid, Code: info.code, Status: info.status})
+	}
 	if pid != p.pid {
 		return false
 	}

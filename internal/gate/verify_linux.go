@@ -166,9 +166,6 @@ func (g *Gate) follow(tid, leader int) (next func() (Stop, error), done func()) 
 // Stopped hands over a stop or end that the reaper of the caller has seen, and reports
 // whether it belonged to a start that is being verified.
 func (g *Gate) Stopped(s Stop) bool {
-	if g == nil {
-		return false
-	}
 	g.mu.Lock()
 	ch := g.followers[s.PID]
 	g.mu.Unlock()
