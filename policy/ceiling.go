@@ -65,8 +65,8 @@ func (s *Set) below(c *Ceiling) *Set {
 			continue
 		}
 		// What is unknown stays unknown: a ceiling that nothing enforces is no evidence.
-		x := rule{id: "ceiling." + strings.ToLower(dangerName(e)), decision: Deny, floor: Deny, onUnknown: Allow, layer: LayerFlag, file: "--ceiling",
-			reason: "the ceiling of the script permits no " + dangerName(e) + " effect"}
+		x := rule{id: "ceiling." + strings.ToLower(DangerName(e)), decision: Deny, floor: Deny, onUnknown: Allow, layer: LayerFlag, file: "--ceiling",
+			reason: "the ceiling of the script permits no " + DangerName(e) + " effect"}
 		x.when.effects = []effectCond{{e, e != atip.Reversible}}
 		n.restrict = append(n.restrict, &x)
 	}

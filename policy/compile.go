@@ -285,7 +285,7 @@ func setNames(s atip.Set) string {
 			if out != "" {
 				out += ", "
 			}
-			out += dangerName(atip.Effect(e))
+			out += DangerName(atip.Effect(e))
 		}
 	}
 	return out

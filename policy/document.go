@@ -178,8 +178,8 @@ func dangerByKey(key string) (atip.Effect, bool) {
 	return e, true
 }
 
-// dangerName is the inverse of dangerByKey.
-func dangerName(e atip.Effect) string {
+// DangerName is the name of an effect in policies, plans and grants: "irreversible" for Reversible.
+func DangerName(e atip.Effect) string {
 	if e == atip.Reversible {
 		return "irreversible"
 	}

@@ -152,7 +152,7 @@ func restrictEffect(e atip.Effect, permitted bool) (x rule, withhold atip.Set, r
 	}
 	x = rule{id: "delegation.effect." + strings.ToLower(e.String()), decision: Deny, floor: Deny, onUnknown: Confirm}
 	x.when.effects = []effectCond{c}
-	x.reason = "delegation permits no " + dangerName(e) + " effect"
+	x.reason = "delegation permits no " + DangerName(e) + " effect"
 	if e == atip.Network || e == atip.Write || e == atip.Delete {
 		withhold = atip.SetOf(e)
 	}

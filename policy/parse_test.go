@@ -201,9 +201,9 @@ func TestGlobs(t *testing.T) {
 func TestDangerKeys(t *testing.T) {
 	for e := range atip.NumEffects {
 		effect := atip.Effect(e)
-		got, ok := dangerByKey(dangerName(effect))
+		got, ok := dangerByKey(DangerName(effect))
 		if ok != dangerKeys.Has(effect) || ok && got != effect {
-			t.Errorf("%s: %v, %v", dangerName(effect), got, ok)
+			t.Errorf("%s: %v, %v", DangerName(effect), got, ok)
 		}
 	}
 }

@@ -236,7 +236,7 @@ func setList(s atip.Set) []string {
 	out := []string{}
 	for e := range atip.NumEffects {
 		if s.Has(atip.Effect(e)) {
-			out = append(out, dangerName(atip.Effect(e)))
+			out = append(out, DangerName(atip.Effect(e)))
 		}
 	}
 	return out

@@ -326,7 +326,7 @@ func (x *Permission) display(message string) approve.Display {
 	for _, s := range p.Steps {
 		for _, e := range plan.DangerKeys() {
 			if v := s.Value(e); v != atip.No {
-				d.Effects = append(d.Effects, plan.DangerName(e)+": "+v.String())
+				d.Effects = append(d.Effects, policy.DangerName(e)+": "+v.String())
 			}
 		}
 		for _, r := range s.Call.Resources {

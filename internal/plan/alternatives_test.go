@@ -51,7 +51,7 @@ func TestReasonsAreSupported(t *testing.T) {
 				continue
 			}
 			seen++
-			at := slices.IndexFunc(DangerKeys(), func(e atip.Effect) bool { return DangerName(e) == effect })
+			at := slices.IndexFunc(DangerKeys(), func(e atip.Effect) bool { return policy.DangerName(e) == effect })
 			if got := s.Value(DangerKeys()[at]).String(); got != want && (!isDoubt || got == "no") {
 				t.Errorf("%s: %q: %q, and %s is %s", r.ID, r.Text(), why.Text, effect, got)
 			}

@@ -61,7 +61,7 @@ func (p *Plan) Binding() map[string]any {
 			var danger []any
 			for _, e := range DangerKeys() {
 				if p.Decision.Steps[i].Danger.Has(e) {
-					danger = append(danger, DangerName(e))
+					danger = append(danger, policy.DangerName(e))
 				}
 			}
 			step["danger"] = danger
@@ -325,7 +325,7 @@ func (p *Plan) GrantRules() (approve.Rules, error) {
 			if !danger.Has(e) {
 				continue
 			}
-			r.MinLevel = max(r.MinLevel, ap.MinLevel[DangerName(e)])
+			r.MinLevel = max(r.MinLevel, ap.MinLevel[policy.DangerName(e)])
 			r.OnceOnly = r.OnceOnly || onceOnly(e)
 		}
 	}
@@ -558,20 +558,12 @@ func DangerKeys() []atip.Effect {
 		atip.SecretRead, atip.Privileged, atip.Persistence, atip.RemoteMutation, atip.ExecOpaque}
 }
 
-// DangerName is the name of an effect in plans and grants: "irreversible" for Reversible.
-func DangerName(e atip.Effect) string {
-	if e == atip.Reversible {
-		return "irreversible"
-	}
-	return e.String()
-}
-
 // DangersOf names what of a set is a danger.
 func DangersOf(set atip.Set) []string {
 	out := []string{}
 	for _, e := range DangerKeys() {
 		if set.Has(e) && e != atip.Read && e != atip.Subprocess && e != atip.Idempotent {
-			out = append(out, DangerName(e))
+			out = append(out, policy.DangerName(e))
 		}
 	}
 	return out
@@ -581,7 +573,7 @@ func DangersOf(set atip.Set) []string {
 func dangers(s *step.Step) map[string]any {
 	out := map[string]any{}
 	for _, e := range DangerKeys() {
-		out[DangerName(e)] = s.Value(e).String()
+		out[policy.DangerName(e)] = s.Value(e).String()
 	}
 	return out
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/internal/caller"
 	"github.com/atip-dev/atip-exec/internal/corpus"
+	"github.com/atip-dev/atip-exec/policy"
 )
 
 // readCorpus reads all files; a row without an id is named by its place.
@@ -73,7 +74,7 @@ func TestCorpusShape(t *testing.T) {
 			}
 		}
 		for e, v := range r.Effects {
-			if !slices.ContainsFunc(DangerKeys(), func(k atip.Effect) bool { return DangerName(k) == e }) || v != "yes" && v != "no" {
+			if !slices.ContainsFunc(DangerKeys(), func(k atip.Effect) bool { return policy.DangerName(k) == e }) || v != "yes" && v != "no" {
 				t.Errorf("%s: effect %s: %s", r.ID, e, v)
 			}
 		}
@@ -139,7 +140,7 @@ func (w corpusWorld) ask(r *corpus.Row, b *Batch) answer {
 	a := answer{decision: p.Decision.Action.String(), effects: map[string]string{}, plan: p}
 	for _, s := range p.Steps {
 		for _, e := range DangerKeys() {
-			name := DangerName(e)
+			name := policy.DangerName(e)
 			if v := s.Value(e).String(); a.effects[name] == "" || v == "yes" || v == "unknown" && a.effects[name] == "no" {
 				a.effects[name] = v
 			}

@@ -184,7 +184,7 @@ func (j *Judge) Decide(q Question) Verdict {
 	for _, s := range p.Steps {
 		v.Opaque = v.Opaque || s.Certainty() == "opaque"
 		for _, e := range DangerKeys() {
-			if name := DangerName(e); s.Value(e) != atip.No && v.Effects[name] != "yes" {
+			if name := policy.DangerName(e); s.Value(e) != atip.No && v.Effects[name] != "yes" {
 				v.Effects[name] = s.Value(e).String()
 			}
 		}

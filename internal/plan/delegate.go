@@ -63,7 +63,7 @@ func withinDelegable(d policy.Delegable) policy.Restrict {
 	}
 	r.EffectRestrictions = map[string]bool{}
 	for _, e := range DangerKeys() {
-		if name := DangerName(e); !slices.Contains(d.Effects, name) && e != atip.Read && e != atip.Subprocess && e != atip.Idempotent {
+		if name := policy.DangerName(e); !slices.Contains(d.Effects, name) && e != atip.Read && e != atip.Subprocess && e != atip.Idempotent {
 			// Of reversible the harmless value is "yes".
 			r.EffectRestrictions[e.String()] = e == atip.Reversible
 		}
@@ -577,7 +577,7 @@ func scopeOf(s *step.Step, danger atip.Set) (approve.ScopeStep, bool) {
 		if !danger.Has(e) {
 			continue
 		}
-		if name := DangerName(e); slices.Contains(approve.SessionEffects(), name) {
+		if name := policy.DangerName(e); slices.Contains(approve.SessionEffects(), name) {
 			out.Effects = append(out.Effects, name)
 		} else {
 			return out, false
