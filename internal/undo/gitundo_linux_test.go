@@ -103,7 +103,7 @@ m = mmap.mmap(f.fileno(), 0)
 m[:] = bytes(len(m))
 m.flush(); os.ftruncate(f.fileno(), 3)"`, true},
 		{`printf over >t && mv -f t src/f2 && ln -f src/f3 src/f4 && echo through >>src/f4`, true},
-		{`chmod 500 src/deep && mkdir -p untracked/d && mv src/f1 untracked/d && chmod 500 untracked/d untracked src && chmod 0 .env`, true},
+		{`chmod 500 src/deep && mkdir -p untracked/d && mv src/f1 untracked/d && chmod 500 untracked/d untracked src && chmod 444 .env`, true},
 		{`rm -rf src && mkfifo src && rm a && mkdir -p a/b/c && rm -rf untracked && ln -s /etc untracked`, true},
 		{`truncate -s 1M .env && rm empty && cp /dev/null src/f5 && touch -d 2001-01-01 src/f5`, true},
 		{`chmod -R a-w src && rm -rf src/f1; rm -f link && ln -s /etc/passwd link && rm -f hard && echo x > hard`, true},
