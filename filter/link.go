@@ -3,6 +3,7 @@ package filter
 import (
 	"bytes"
 	"encoding/binary"
+	"math/bits"
 	"strings"
 )
 
@@ -525,11 +526,12 @@ func (e *engine) announceNext(follow follows) bool {
 func textBefore(v []byte, i, edge int) bool {
 	least := max(edge, i-maxName)
 	for k := i - 1; k >= least; k-- {
-		for k-7 >= least && noControl(binary.LittleEndian.Uint64(v[k-7:])) {
-			k -= 8
-		}
-		if k < least {
-			break
+		if k-7 >= least {
+			skip := bits.LeadingZeros64(controls(binary.LittleEndian.Uint64(v[k-7:]))) / 8
+			if k -= skip; skip == 8 {
+				k++
+				continue
+			}
 		}
 		switch c := v[k]; {
 		case c == '\n' || c == 0:
@@ -543,11 +545,11 @@ func textBefore(v []byte, i, edge int) bool {
 	return true
 }
 
-// noControl reports eight bytes without controls and closing brackets.
-func noControl(w uint64) bool {
+// controls has the high bit of each of eight bytes that is a control or a closing bracket.
+func controls(w uint64) uint64 {
 	const lows = ^uint64(high)
 	bracket, del := w^']'*ones, w^0x7f*ones // in which a byte that is zero must not be
-	return (w|(w&lows+0x60*ones))&(bracket|(bracket&lows+lows))&(del|(del&lows+lows))&high == high
+	return ^((w | (w&lows + 0x60*ones)) & (bracket | (bracket&lows + lows)) & (del | (del&lows + lows))) & high
 }
 
 // wait remembers a name whose value has not come yet. It holds nothing back.
