@@ -3,6 +3,7 @@ package filter
 import (
 	"bytes"
 	"encoding/binary"
+	"math/bits"
 	"strings"
 )
 
@@ -92,17 +93,17 @@ var links = [...]struct {
 	read  func(*scan, *nameInfo) (candidate, bool)
 	after follows
 }{
-	{linkOperator, anOperator | anOption | aBracket}, // name = value, in any language, also escaped
-	{linkTyped, aType},        // name: Type = "value"
-	{linkWrapped, anOperator}, // name = New("value"), name = Type{"value"}
-	{linkFallback, aFallback}, // name … || "value"
-	{linkTuple, anOpening},    // auth=("user", "value")
-	{linkElement, aQuote},     // "name", "value"
+	{linkOperator, anOperator | anOption | aBracket},           // name = value, in any language, also escaped
+	{linkTyped, aBlank | aMark | aColon},                       // name: Type = "value"
+	{linkWrapped, anOperator},                                  // name = New("value"), name = Type{"value"}
+	{linkFallback, aFallback},                                  // name … || "value"
+	{linkTuple, anOpening},                                     // auth=("user", "value")
+	{linkElement, aQuote},                                      // "name", "value"
 	{linkSibling, aQuote | aBracket | aBreak | aMark | aColon}, // {"name": "NAME", "value": "value"}
-	{linkBlank, aSetting | aMark},                              // name value, name  value, NAME "value"
-	{linkKind, aKind},                                          // name REG_SZ value, name 7 value, IDENTIFIED BY 'value'
+	{linkBlank, aBlank | aMark},                                // name value, name  value, NAME "value"
+	{linkKind, aBlank},                                         // name REG_SZ value, name 7 value, IDENTIFIED BY 'value'
 	{linkChange, anOperator},                                   // name = "old" -> "value"
-	{linkPhrase, aPhrase},                                      // name for user x: value, name is value
+	{linkPhrase, aBlank},                                       // name for user x: value, name is value
 	{linkNextLine, anOpening | anOption},                       // name:⏎  value, name = <<EOF⏎value
 	{linkBelow, aBreak | anArrow},                              // name⏎value, ==> name <==⏎value
 	{linkCell, aBracket | aMark | aColon},                      // <td>name</td><td>value
@@ -117,9 +118,9 @@ var links = [...]struct {
 	{linkVendor, aVendor},                                      // vendor secret key value
 	{linkColumns, aQuote | aMark | aParen},                     // INSERT INTO t (name, …) VALUES ('value', …)
 	{linkHeader, aGap | aQuote | aBreak | aMark},               // a column below name
-	{linkCells, aWide},                                         // name  cell  value
-	{linkComment, aNote},                                       // # … name …⏎setting = value
-	{linkEnd, anEnd},                                           // name … :⏎value
+	{linkCells, aBlank},                                        // name  cell  value
+	{linkComment, aBlank | aBreak | aMark | aRemark | aColon},  // # … name …⏎setting = value
+	{linkEnd, aBlank},                                          // name … :⏎value
 	{linkAnswer, aPrompt},                                      // $ command … name …⏎value
 }
 
@@ -146,16 +147,9 @@ const (
 	aFallback // the operator of one
 	// of the line in front of it
 	aPrompt // that of a shell
-	aNote   // the mark of a comment, before something that may go on
+	aNote   // the mark of a comment
 	aBrace  // a blank, and an opening one
 	aSquare // ]
-	// behind a blank, which most names have that stand in prose
-	aType    // and a sign of equality further on, also behind a mark
-	anEnd    // and a colon that ends the line
-	aWide    // more of them, or a bar
-	aPhrase  // a word or number of a sentence that tells a value
-	aKind    // the kind of a value
-	aSetting // all but a word of prose
 )
 
 // lead is what most links begin with: the end of the writing of a name, blanks, an operator,
@@ -231,8 +225,17 @@ func (s *scan) leadOf(n *nameInfo) follows {
 	if n.option(s.v) {
 		f |= anOption
 	}
-	if s.line >= 0 && s.line < n.start && isPrompt(s.v[s.line:n.start]) {
-		f |= aPrompt
+	if s.line >= 0 && s.line < n.start {
+		k := s.line
+		for k < n.start-1 && k-s.line < 12 && isBlank(s.v[k]) {
+			k++
+		}
+		if ch := s.v[k]; ch == '#' || ch == ';' || ch == '/' {
+			f |= aNote
+		}
+		if isPrompt(s.v[s.line:n.start]) {
+			f |= aPrompt
+		}
 	}
 	l := &s.lead
 	if s.p < len(s.v) && s.v[s.p] == ' ' && s.p+1 < len(s.v) && isAlpha(s.v[s.p+1]) && s.v[s.p+1] != 'o' { // most names stand in prose
@@ -267,59 +270,6 @@ func (s *scan) leadOf(n *nameInfo) follows {
 		}
 	}
 	return f
-}
-
-// ahead says more of what follows, for the links that apply to few names.
-func (s *scan) ahead(n *nameInfo, f follows) (out follows) {
-	if f&(aBlank|aBreak|aMark|aRemark|aColon) == 0 {
-		return 0
-	}
-	v, p := s.v, n.end
-	if s.line >= 0 && n.start-s.line <= maxDistance {
-		if left := bytes.TrimLeft(v[s.line:n.start], " \t"); len(left) > 0 && (left[0] == '#' || left[0] == ';' || left[0] == '/') {
-			out |= aNote
-		}
-	}
-	if f&(aBlank|aMark|aColon) == 0 {
-		return out
-	}
-	line := v[p:min(len(v), p+maxName)]
-	whole := len(line) == maxName
-	end := bytes.IndexByte(line, '\n')
-	if end >= 0 {
-		line, whole = line[:end], true
-	}
-	if !whole || bytes.IndexByte(line, '=') >= 0 {
-		out |= aType
-	}
-	if f&aBlank == 0 {
-		return out
-	}
-	if end > 0 && (line[end-1] == ':' || line[end-1] == '\r') || !whole {
-		out |= anEnd
-	}
-	q := p
-	for q < len(v) && q-p < maxDistance && isBlank(v[q]) {
-		q++
-	}
-	if q+1 >= len(v) {
-		return out | aWide | aPhrase | aKind | aSetting
-	}
-	c := v[q]
-	if q > p+1 || v[p] == '\t' || startsBar(v[q:]) {
-		out |= aWide
-	}
-	if v[p] == ' ' && (isDigit(v[p+1]) || startsPhrase(v[p+1], v[p+2]) || len(v)-p < 17 || bytes.IndexByte(v[p+1:p+17], ':') >= 0) {
-		out |= aPhrase
-	}
-	if isDigit(c) || n.class != classKey && strings.IndexByte("REPLsm", c) >= 0 || n.rule == "identified" {
-		out |= aKind
-	}
-	if !(isAlpha(c) && q == p+1) || n.class == classStrong || n.class == classExtra || n.class == classHeader || n.rule == "password" || n.rule == "auth" ||
-		n.end-n.start == len("Bearer") || bytes.IndexByte(v[n.start:n.end], '/') >= 0 || n.firstOnLine(v) {
-		out |= aSetting
-	}
-	return out
 }
 
 // led goes on behind the operator, if it is one of those that assign.
@@ -437,7 +387,6 @@ func (e *engine) announce(i int, ent *entry, eof, paid bool) {
 	s.v, s.p, s.eof, s.short = v, info.end, eof, false
 	s.line, s.headers = e.lines.at(v, n.start)
 	follow := s.leadOf(n)
-	follow |= s.ahead(n, follow)
 	if follow == 0 {
 		return
 	}
@@ -525,11 +474,12 @@ func (e *engine) announceNext(follow follows) bool {
 func textBefore(v []byte, i, edge int) bool {
 	least := max(edge, i-maxName)
 	for k := i - 1; k >= least; k-- {
-		for k-7 >= least && noControl(binary.LittleEndian.Uint64(v[k-7:])) {
-			k -= 8
-		}
-		if k < least {
-			break
+		if k-7 >= least {
+			skip := bits.LeadingZeros64(controls(binary.LittleEndian.Uint64(v[k-7:]))) / 8
+			if k -= skip; skip == 8 {
+				k++
+				continue
+			}
 		}
 		switch c := v[k]; {
 		case c == '\n' || c == 0:
@@ -543,11 +493,11 @@ func textBefore(v []byte, i, edge int) bool {
 	return true
 }
 
-// noControl reports eight bytes without controls and closing brackets.
-func noControl(w uint64) bool {
+// controls has the high bit of each of eight bytes that is a control or a closing bracket.
+func controls(w uint64) uint64 {
 	const lows = ^uint64(high)
 	bracket, del := w^']'*ones, w^0x7f*ones // in which a byte that is zero must not be
-	return (w|(w&lows+0x60*ones))&(bracket|(bracket&lows+lows))&(del|(del&lows+lows))&high == high
+	return ^((w | (w&lows + 0x60*ones)) & (bracket | (bracket&lows + lows)) & (del | (del&lows + lows))) & high
 }
 
 // wait remembers a name whose value has not come yet. It holds nothing back.
@@ -961,7 +911,11 @@ func linkTyped(s *scan, n *nameInfo) (c candidate, ok bool) {
 	if !s.more() || strings.IndexByte(" :?![", s.v[s.p]) < 0 {
 		return c, false
 	}
-	for s.more() && s.p-from < maxName && words < 8 {
+	const most = 64
+	if s.p+most < len(s.v) && bytes.IndexByte(s.v[s.p:s.p+most], '=') < 0 {
+		return c, false // nearly always prose
+	}
+	for s.more() && s.p-from < most && words < 8 {
 		if s.v[s.p] == ' ' {
 			words++
 		}

@@ -28,7 +28,10 @@ func linkPhrase(s *scan, n *nameInfo) (c candidate, ok bool) {
 	}
 	from := s.p
 	if ch := s.v[from]; !isDigit(ch) && from+1 < len(s.v) {
-		if !startsPhrase(ch, s.v[from+1]) {
+		switch ch, next := ch|0x20, s.v[from+1]; {
+		case ch == 'i' && next == 's', ch == 'w' && next == 'a', ch == 'h' && next == 'a', ch == 's' && next == 'e', ch == 'v' && next == 'a', ch == 'c' && next == 'o',
+			ch == 'f' && next|0x20 == 'o', ch == 'o' && next == 'f', ch == 't' && next == 'o', ch == 'f' && next == 'r':
+		default:
 			if !s.participle() || !s.lit(": ") || !s.more() { // generated: value
 				return c, false
 			}
@@ -108,28 +111,12 @@ func (s *scan) phraseGoesOn() bool {
 	return on
 }
 
-// startsPhrase reports the first letters of the words that linkPhrase reads.
-func startsPhrase(ch, next byte) bool {
-	switch ch | 0x20 {
-	case 'i':
-		return next == 's'
-	case 'w', 'h', 'v':
-		return next == 'a'
-	case 's':
-		return next == 'e'
-	case 'c', 't':
-		return next == 'o'
-	case 'f':
-		return next|0x20 == 'o' || next == 'r'
-	case 'o':
-		return next == 'f'
-	}
-	return false
-}
-
 // participle skips what happened to a secret: generated, changed, reset.
 func (s *scan) participle() bool {
 	from := s.p
+	if len(s.v)-from >= 16 && bytes.IndexByte(s.v[from:from+16], ':') < 0 {
+		return false // nearly always
+	}
 	for s.more() && isLower(s.v[s.p]) && s.p-from < 16 {
 		s.p++
 	}
@@ -182,6 +169,10 @@ func (s *scan) behindPhrase(c candidate, from int) (candidate, bool) {
 
 // linkEnd reads the value below a sentence that ends in a colon: Copy the token below:⏎value.
 func linkEnd(s *scan, n *nameInfo) (c candidate, ok bool) {
+	rest := s.v[s.p:min(len(s.v), s.p+64)]
+	if k := bytes.IndexByte(rest, '\n'); k == 0 || k > 0 && rest[k-1] != ':' && rest[k-1] != '\r' || k < 0 && len(rest) == 64 {
+		return c, false // nearly always
+	}
 	if n.class != classStrong && n.class != classWeak || n.option(s.v) || !s.lit(" ") || !s.colonEnds() {
 		return c, false
 	}
