@@ -64,6 +64,7 @@ type candidate struct {
 	list  bool // more of them follow
 	// bareItems says that they need no quotes
 	bareItems bool
+	bullet    bool // a mark of a list may stand in front of the value: a link must not look past where one may begin
 	assigned  bool // to the name of a header: without a scheme it is a variable
 	// escaped says that the element around it is written with &lt;
 	escaped bool

@@ -369,7 +369,7 @@ func linkBelow(s *scan, n *nameInfo) (c candidate, ok bool) {
 		if s.p-from < 3 || s.space() != 1 || !s.more() || s.short {
 			return c, false
 		}
-		c.list = s.bullet()
+		c.bullet = true
 	} else if s.v[s.p] == '$' && len(left) == 0 { // the length that Redis sends before a value
 		s.p++
 		s.word(8)

@@ -46,6 +46,15 @@ func (e *engine) judgeValue(c *candidate, eof bool) verdict {
 	if v[p] == bs || v[p] == esc {
 		return verdict{} // such a byte left while it was not yet known to be visible
 	}
+	if c.bullet {
+		s := scan{v: v, p: p, eof: eof}
+		if c.list = s.bullet(); s.short || c.list && !s.more() {
+			return undecided(eof, true)
+		}
+		if p = s.p; c.list && (v[p] == '\'' || v[p] == '"') {
+			c.doubt = literal
+		}
+	}
 	f, quote, depth := c.form, byte(0), 0
 	for c.form == formPercent && v[p] == '%' {
 		if len(v)-p < 3 && !eof {
@@ -857,8 +866,6 @@ func trimValue(val []byte, f form) []byte {
 	return val
 }
 
-// judgeURL judges the authority of a URL: what stands before the last @ that
-// precedes a slash, white space, a quote or an angle bracket.
 // authorityEnds are the bytes behind the authority of a URL.
 var authorityEnds = byteSet{1<<(' '+1) - 1 | 1<<'/' | 1<<'"' | 1<<'\'' | 1<<'<' | 1<<'>', 1<<('`'-64) | 1<<('\\'-64) | 1<<63}
 
@@ -872,6 +879,8 @@ func isHost(v []byte, p int) bool {
 	return false
 }
 
+// judgeURL judges the authority of a URL: what stands before the last @ that
+// precedes a slash, white space, a quote or an angle bracket.
 func (e *engine) judgeURL(c *candidate, eof bool) verdict {
 	v, p := e.view.vis, c.at
 	at, colon, q := -1, -1, p
