@@ -64,7 +64,7 @@ type candidate struct {
 	list  bool // more of them follow
 	// bareItems says that they need no quotes
 	bareItems bool
-	bullet    bool // a mark of a list may stand in front of the value: a link must not look past where one may begin
+	front     front
 	assigned  bool // to the name of a header: without a scheme it is a variable
 	// escaped says that the element around it is written with &lt;
 	escaped bool
@@ -73,6 +73,28 @@ type candidate struct {
 	row     column // formRow: which cell
 	then    int    // where the next value of the same header may start, once judged
 	number  int    // how many of the same header came before
+}
+
+// front is what may stand in front of a value. It is judged with the value: a link that looked past where
+// one may begin would hang on the cuts.
+type front uint8
+
+const (
+	nothing front = iota
+	bullet        // the mark of a list
+	echo          // what interpreters and debuggers print there
+)
+
+// skip passes it by, and reports whether it is there.
+func (f front) skip(s *scan) bool {
+	from := s.p
+	switch f {
+	case bullet:
+		s.bullet()
+	case echo:
+		s.echoes()
+	}
+	return s.p > from
 }
 
 // same reports whether two candidates ask the same question.

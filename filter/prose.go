@@ -369,7 +369,7 @@ func linkBelow(s *scan, n *nameInfo) (c candidate, ok bool) {
 		if s.p-from < 3 || s.space() != 1 || !s.more() || s.short {
 			return c, false
 		}
-		c.bullet = true
+		c.front = bullet
 	} else if s.v[s.p] == '$' && len(left) == 0 { // the length that Redis sends before a value
 		s.p++
 		s.word(8)
@@ -452,14 +452,7 @@ func linkAnswer(s *scan, n *nameInfo) (c candidate, ok bool) {
 			return c, false
 		}
 	}
-	s.echoes()
-	if s.short || !s.more() {
-		return c, false
-	}
-	if s.quoted() {
-		return s.literal(c)
-	}
-	c.at, c.doubt = s.p, lone
+	c.at, c.doubt, c.front = s.p, lone, echo
 	return c, s.v[s.p] > ' '
 }
 

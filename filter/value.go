@@ -46,12 +46,14 @@ func (e *engine) judgeValue(c *candidate, eof bool) verdict {
 	if v[p] == bs || v[p] == esc {
 		return verdict{} // such a byte left while it was not yet known to be visible
 	}
-	if c.bullet {
+	if c.front != nothing {
 		s := scan{v: v, p: p, eof: eof}
-		if c.list = s.bullet(); s.short || c.list && !s.more() {
+		skipped := c.front.skip(&s)
+		if s.short || !s.more() {
 			return undecided(eof, true)
 		}
-		if p = s.p; c.list && (v[p] == '\'' || v[p] == '"') {
+		c.list = c.list || skipped && c.front == bullet
+		if p = s.p; s.quoted() && (skipped || c.front == echo) {
 			c.doubt = literal
 		}
 	}
