@@ -76,7 +76,7 @@ func (c *composer) program(rng *rand.Rand) []byte {
 	return out
 }
 
-// text is what a program stands for. The first byte chooses how it is encoded.
+// text is what a program stands for, and whether it is UTF-16. The first byte chooses how it is encoded.
 func (c *composer) text(program []byte) (string, bool) {
 	if len(program) == 0 {
 		return "", false
@@ -95,7 +95,9 @@ func (c *composer) text(program []byte) (string, bool) {
 	mark, big := program[0]&1 != 0, program[0]&2 != 0
 	switch {
 	case program[0] < firstEscaped:
-		return b.String(), false
+		text := b.String()
+		// Read as UTF-16, in which NUL ends no sequence and no word. What is found can end that.
+		return text, strings.HasPrefix(text, "\xff\xfe") || strings.HasPrefix(text, "\xfe\xff") || strings.Contains(text, "a\x00b\x00c\x00d\x00")
 	case program[0] < firstWide: // a sequence behind each byte
 		gap := []string{"\x1b[0m", "\x1b[38;2;255;100;50m", "\x1b[K", "\x1b[" + strings.Repeat("1;", 30) + "m"}[program[0]&3]
 		return strings.Join(strings.Split(b.String(), ""), gap), false

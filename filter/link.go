@@ -128,6 +128,7 @@ var links = [...]struct {
 	{linkChange, anOperator},                                   // name = "old" -> "value"
 	{linkPhrase, aBlank},                                       // name for user x: value, name is value
 	{linkNextLine, anOpening | anOption},                       // name:⏎  value, name = <<EOF⏎value
+	{linkPrivate, aQuote},                                      // ["name":"Class":private]=>⏎  string(5) "value"
 	{linkBelow, aBreak | anArrow},                              // name⏎value, ==> name <==⏎value
 	{linkCell, aBracket | aMark | aColon},                      // <td>name</td><td>value
 	{linkTags, aBracket},                                       // a column below <th>name</th>
@@ -752,8 +753,7 @@ func (s *scan) closeName() (closed bool) {
 	return closed
 }
 
-// closeMember skips what else ends the writing of a name: the brace of $x->{name}, the class in
-// a dump of PHP, ["name":"Class":private], and bold type.
+// closeMember skips what else ends the writing of a name: the brace of $x->{name}, and bold type.
 func (s *scan) closeMember(n *nameInfo) {
 	if s.short || s.p >= len(s.v) {
 		return
@@ -783,18 +783,6 @@ func (s *scan) closeMember(n *nameInfo) {
 		s.p++
 	case ')':
 		s.lit(")]") // [Symbol(name)]
-	case ':':
-		if n.start < 2 || s.v[n.start-1] != '"' || s.v[n.start-2] != '[' {
-			return
-		}
-		tail := s.v[s.p:min(len(s.v), s.p+2*maxName)]
-		k := bytes.IndexAny(tail, "]\n")
-		switch {
-		case k < 0:
-			s.short = len(tail) < 2*maxName && !s.eof
-		case bytes.HasSuffix(tail[:k], []byte(":private")) || bytes.HasSuffix(tail[:k], []byte(":protected")):
-			s.p += k + 1
-		}
 	}
 }
 
@@ -1466,6 +1454,33 @@ func linkNextLine(s *scan, n *nameInfo) (c candidate, ok bool) {
 	}
 	c.at, c.doubt = s.p, onlyLine
 	return c, true
+}
+
+// linkPrivate reads a member that PHP dumps with its class. That class stands where a value would, so that
+// this is a link of its own: another one must not wait for the end of it.
+func linkPrivate(s *scan, n *nameInfo) (c candidate, ok bool) {
+	if n.start < 2 || string(s.v[n.start-2:n.start]) != `["` || !s.lit(`":`) {
+		return c, false
+	}
+	tail := s.v[s.p:min(len(s.v), s.p+2*maxName)]
+	k := bytes.IndexAny(tail, "]\n")
+	if k < 0 {
+		s.short = len(tail) < 2*maxName && !s.eof
+		return c, false
+	}
+	if member := append([]byte{':'}, tail[:k]...); !bytes.HasSuffix(member, []byte(":private")) && !bytes.HasSuffix(member, []byte(":protected")) {
+		return c, false
+	}
+	if s.p += k; !s.lit("]=>") || s.space() > 1 || !s.lit("string(") {
+		return c, false
+	}
+	for s.more() && isDigit(s.v[s.p]) {
+		s.p++
+	}
+	if !s.lit(") ") {
+		return c, false
+	}
+	return s.literal(c)
 }
 
 // longString reads what begins a text on the lines below: three quotes, << and a word.
