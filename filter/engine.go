@@ -618,6 +618,9 @@ func (e *engine) judgeEntry(i int, ent *entry, eof bool) verdict {
 	switch ent.kind {
 	case eKnown:
 		nd := &e.snap.needles[ent.ref]
+		if nd.lead != 0 && !e.view.hides(i, nd.lead) {
+			return verdict{}
+		}
 		return matchKnown(v, i, nd, &e.snap.values[nd.value], eof)
 	case eArmour:
 		return e.heads.matchArmour(v, i, ent.text, eof)

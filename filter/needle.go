@@ -11,6 +11,7 @@ type needle struct {
 	value  int32 // index into Set.values
 	base64 bool  // a core: the rest of the base64 run belongs to the value
 	plain  bool  // no quoting or escaping changes it
+	lead   byte  // the letter in front of it that an escape sequence has taken; 0 for none
 }
 
 // secretValue is what a placeholder says about a known value.

@@ -157,6 +157,10 @@ func (s *Set) addKnown(sn *snapshot, values []knownValue) {
 				seen[piece] = true
 				total += len(piece)
 				sn.addNeedle(needle{text: piece, value: id, base64: base64 && last, plain: isPlainText(piece)})
+				if rest := piece[1:]; strings.HasPrefix(kv.value, piece) && isAlnum(piece[0]) && len(rest) > 8 {
+					// A sequence without its end takes the letter that follows.
+					sn.addNeedle(needle{text: rest, value: id, plain: isPlainText(rest), lead: piece[0]})
+				}
 			}
 			if len(text) <= maxNeedle {
 				need(text, true)

@@ -24,6 +24,8 @@ type view struct {
 	near  int // of the segs, for rawAt
 	far   int // for visAt
 	wide  wideOrder
+	last  byte // of the raw bytes that were dropped
+	gone  bool // that was not visible
 	half  bool // the first byte of a unit is there
 	first byte // that
 }
@@ -208,6 +210,15 @@ func (v *view) rawAt(i int) int {
 	return v.segs[lo].raw + i - v.segs[lo].vis
 }
 
+// hides reports whether what is not visible ends with c right in front of the visible byte i.
+func (v *view) hides(i int, c byte) bool {
+	r := v.rawAt(i)
+	if r == 0 {
+		return v.gone && v.last == c
+	}
+	return v.raw[r-1] == c && (i == 0 || v.rawAt(i-1) < r-1)
+}
+
 // visAt returns how many visible bytes stand before the raw index to.
 func (v *view) visAt(to int) int {
 	if n := len(v.segs); n > 0 && v.segs[n-1].raw <= to { // mostly the end is asked for
@@ -268,6 +279,9 @@ func (v *view) drop(cut, keep int) int {
 	}
 	if v.half {
 		rawCut = max(min(rawCut, len(v.raw)-1), 0)
+	}
+	if rawCut > 0 {
+		v.last, v.gone = v.raw[rawCut-1], cut == 0 || v.rawAt(cut-1) != rawCut-1
 	}
 	k := 0
 	for k+1 < len(v.segs) && v.segs[k+1].vis <= cut {

@@ -293,3 +293,31 @@ func firstDifference(got, want string) string {
 	clip := func(s string) string { return s[max(0, min(i-40, len(s))):min(len(s), i+80)] }
 	return fmt.Sprintf("at %d\ngot  %q\nwant %q", i, clip(got), clip(want))
 }
+
+// TestUnfinishedSequence: an escape sequence without its end takes the letter that follows, as a terminal
+// does. What is left of a known value is found all the same, for any cutting.
+func TestUnfinishedSequence(t *testing.T) {
+	t.Parallel()
+	value := tokens(t, "T{alnum:23}")
+	s := testSet(t, Config{NoMemory: true}, "A_TOKEN="+value)
+	mask := filterAll(t, s, value)
+	for _, front := range []string{"\x1b[2=", "\x1b[31", "x\x1b[1;3", "\x1b(", "log \x1b["} {
+		in, want := front+value+"\n", front+"T"+mask+"\n"
+		if got := filterAll(t, s, in); got != want {
+			t.Errorf("%q: %q", front, got)
+		}
+		for cut := 1; cut < len(in); cut++ {
+			for _, rest := range []int{1, 3, len(in)} {
+				if got := filterCuts(t, s, in, cut, rest); got != want {
+					t.Fatalf("%q cut at %d, then by %d: %q", front, cut, rest, got)
+				}
+			}
+		}
+	}
+	// Behind a sequence that has its end, or behind another letter, it is not the value.
+	for _, text := range []string{"\x1b[31m" + value[1:], "\x1b[0T " + value[1:], value[1:], "x" + value[1:]} {
+		if got := filterAll(t, s, text); got != text {
+			t.Errorf("%q: %q", text, got)
+		}
+	}
+}
