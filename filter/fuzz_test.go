@@ -15,6 +15,9 @@ func oracle(s *Set, in string) []span {
 	var out []span
 	for i := range v {
 		for k := range snap.needles {
+			if snap.needles[k].lead != 0 { // counts behind an escape sequence only
+				continue
+			}
 			r := matchKnown(v, i, &snap.needles[k], &snap.values[snap.needles[k].value], true)
 			if r.outcome == found {
 				out = append(out, span{i, r.end})

@@ -75,12 +75,12 @@ func TestToolchainAtHome(t *testing.T) {
 				t.Errorf("black: %v, want %v\n%s", err, row.want, out)
 			}
 			// With a network it is as any tool without a signature.
-			put(t, dir, map[string]string{"gh": "#!/bin/sh\necho ran\n"})
+			put(t, dir, map[string]string{"gh": "#!/bin/sh\necho THE TOOL RAN\n"})
 			if err := os.Chmod(dir+"/gh", 0o755); err != nil {
 				t.Fatal(err)
 			}
 			_ = os.Symlink(dir+"/gh", entry+"/gh")
-			if out, err := run("--", "gh", "pr", "list"); err == nil || strings.Contains(out, "ran") || !strings.Contains(out, "no trusted source") {
+			if out, err := run("--", "gh", "pr", "list"); err == nil || strings.Contains(out, "THE TOOL RAN") || !strings.Contains(out, "no trusted source") {
 				t.Errorf("a call with a network: %v\n%s", err, out)
 			}
 			if row.want {
