@@ -516,7 +516,7 @@ type screen struct {
 	mask, fold, want uint64
 	tail             uint8 // a keyword: its length, after which no letter follows
 	back, head       byte  // how far in front of the eight bytes the text begins, and with which
-	query            bool  // a mark of a query stands in front of it
+	query            bool  // ? or & must precede it
 	whole            bool  // the rest of the text counts
 	ninth            byte  // of that
 	last             bool  // of its chain

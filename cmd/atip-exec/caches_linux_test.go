@@ -9,6 +9,7 @@ import (
 	"crypto/sha512"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"net/http"
@@ -64,6 +65,46 @@ func put(t *testing.T, dir string, texts map[string]string) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// zipped is an archive of files whose names begin with prefix.
+func zipped(t *testing.T, prefix string, texts map[string]string) []byte {
+	t.Helper()
+	var archive bytes.Buffer
+	z := zip.NewWriter(&archive)
+	for name, text := range texts {
+		f, err := z.Create(prefix + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.Write([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return archive.Bytes()
+}
+
+// tarred is the same as a compressed tar archive.
+func tarred(t *testing.T, prefix string, texts map[string]string) []byte {
+	t.Helper()
+	var archive bytes.Buffer
+	g := gzip.NewWriter(&archive)
+	a := tar.NewWriter(g)
+	for name, text := range texts {
+		if err := a.WriteHeader(&tar.Header{Name: prefix + name, Mode: 0o644, Size: int64(len(text))}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := a.Write([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(a.Close(), g.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return archive.Bytes()
 }
 
 // TestWarmCaches: what is in the caches of the host is used without network, and what a
@@ -148,23 +189,10 @@ func (w world) same(t *testing.T, before map[string]string) {
 
 // warmGo fetches a module from a file proxy and compiles once.
 func (w world) warmGo(t *testing.T, outside func(string, []string, ...string)) []string {
-	var archive bytes.Buffer
-	z := zip.NewWriter(&archive)
-	for name, text := range map[string]string{"go.mod": "module example.invalid/dep\n", "dep.go": "package dep\n\n// Two is 2.\nconst Two = 2\n"} {
-		f, err := z.Create("example.invalid/dep@v1.0.0/" + name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := f.Write([]byte(text)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
+	archive := zipped(t, "example.invalid/dep@v1.0.0/", map[string]string{"go.mod": "module example.invalid/dep\n", "dep.go": "package dep\n\n// Two is 2.\nconst Two = 2\n"})
 	proxy := t.TempDir()
 	put(t, proxy, map[string]string{"example.invalid/dep/@v/list": "v1.0.0\n", "example.invalid/dep/@v/v1.0.0.info": `{"Version":"v1.0.0"}`,
-		"example.invalid/dep/@v/v1.0.0.mod": "module example.invalid/dep\n", "example.invalid/dep/@v/v1.0.0.zip": archive.String()})
+		"example.invalid/dep/@v/v1.0.0.mod": "module example.invalid/dep\n", "example.invalid/dep/@v/v1.0.0.zip": string(archive)})
 	put(t, w.ws, map[string]string{"go.mod": "module example.invalid/m\n\ngo 1.22\n\nrequire example.invalid/dep v1.0.0\n",
 		"main.go":      "package main\n\nimport \"example.invalid/dep\"\n\nfunc main() { println(dep.Two) }\n",
 		"main_test.go": "package main\n\nimport (\n\t\"testing\"\n\n\t\"example.invalid/dep\"\n)\n\nfunc TestTwo(t *testing.T) {\n\tif dep.Two != 2 {\n\t\tt.Fail()\n\t}\n}\n"})
@@ -183,29 +211,13 @@ func (w world) warmNpm(t *testing.T, outside func(string, []string, ...string)) 
 		t.Log("npm is not installed")
 		return nil
 	}
-	var archive bytes.Buffer
-	g := gzip.NewWriter(&archive)
-	a := tar.NewWriter(g)
-	for name, text := range map[string]string{"package/package.json": `{"name":"two","version":"1.0.0","main":"two.js"}`, "package/two.js": "module.exports = 2\n"} {
-		if err := a.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: int64(len(text))}); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := a.Write([]byte(text)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := a.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := g.Close(); err != nil {
-		t.Fatal(err)
-	}
-	sum := sha512.Sum512(archive.Bytes())
+	archive := tarred(t, "package/", map[string]string{"package.json": `{"name":"two","version":"1.0.0","main":"two.js"}`, "two.js": "module.exports = 2\n"})
+	sum := sha512.Sum512(archive)
 	integrity := "sha512-" + base64.StdEncoding.EncodeToString(sum[:])
 	var server *httptest.Server
 	server = httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, ".tgz") {
-			_, _ = out.Write(archive.Bytes())
+			_, _ = out.Write(archive)
 			return
 		}
 		_ = json.NewEncoder(out).Encode(map[string]any{"name": "two", "dist-tags": map[string]string{"latest": "1.0.0"}, "versions": map[string]any{
@@ -332,22 +344,9 @@ func (w world) warmPip(t *testing.T, outside func(string, []string, ...string)) 
 		t.Log("pip is not installed")
 		return nil
 	}
-	var archive bytes.Buffer
-	z := zip.NewWriter(&archive)
-	for name, text := range map[string]string{"two.py": "two = 2\n", "two-1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: two\nVersion: 1.0\n",
-		"two-1.0.dist-info/WHEEL": "Wheel-Version: 1.0\nGenerator: x\nRoot-Is-Purelib: true\nTag: py3-none-any\n", "two-1.0.dist-info/RECORD": ""} {
-		f, err := z.Create(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := f.Write([]byte(text)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
-	put(t, w.ws, map[string]string{"requirements.txt": "two==1.0\n", "wheels/two-1.0-py3-none-any.whl": archive.String()})
+	archive := zipped(t, "", map[string]string{"two.py": "two = 2\n", "two-1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: two\nVersion: 1.0\n",
+		"two-1.0.dist-info/WHEEL": "Wheel-Version: 1.0\nGenerator: x\nRoot-Is-Purelib: true\nTag: py3-none-any\n", "two-1.0.dist-info/RECORD": ""})
+	put(t, w.ws, map[string]string{"requirements.txt": "two==1.0\n", "wheels/two-1.0-py3-none-any.whl": string(archive)})
 	put(t, w.home, map[string]string{".cache/pip/http/a": "cached"})
 	return []string{"/usr/bin/python3 -m pip install --no-index --find-links wheels --target lib -r requirements.txt", "/usr/bin/python3 -m pip cache dir"}
 }

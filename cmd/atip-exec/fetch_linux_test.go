@@ -1,10 +1,7 @@
 package main_test
 
 import (
-	"archive/tar"
-	"archive/zip"
 	"bytes"
-	"compress/gzip"
 	"crypto/sha512"
 	"encoding/base64"
 	"encoding/json"
@@ -19,7 +16,7 @@ import (
 	"testing"
 )
 
-// registry is one of npm and of Go modules on the machine's loopback, and notes what it is asked.
+// registry is one of packages on the machine's loopback, and notes what it is asked.
 type registry struct {
 	*httptest.Server
 	mu    sync.Mutex
@@ -35,47 +32,33 @@ func (r *registry) paths() []string {
 	return out
 }
 
-// newRegistry has the npm package two, which runs a script when it is installed, and the module
-// example.invalid/dep.
-func newRegistry(t *testing.T) *registry {
+// serve starts one that answers by handle.
+func serve(t *testing.T, handle func(r *registry, w http.ResponseWriter, q *http.Request)) *registry {
 	t.Helper()
-	var tarball, module bytes.Buffer
-	g := gzip.NewWriter(&tarball)
-	a := tar.NewWriter(g)
-	for _, f := range [][2]string{{"package.json", `{"name":"two","version":"1.0.0","main":"two.js","scripts":{"postinstall":"node built.js"}}`}, {"two.js", "module.exports = 2\n"},
-		{"built.js", "const fs = require('fs'), url = process.env.REGISTRY\nfs.writeFileSync('built', String(process.env.INIT_CWD !== undefined))\n" +
-			"require('http').get(url + '/from-postinstall', () => { fs.writeFileSync('reached', 'yes'); process.exit() }).on('error', () => {})\n"}} {
-		if err := a.WriteHeader(&tar.Header{Name: "package/" + f[0], Mode: 0o644, Size: int64(len(f[1]))}); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := a.Write([]byte(f[1])); err != nil {
-			t.Fatal(err)
-		}
-	}
-	z := zip.NewWriter(&module)
-	for _, f := range [][2]string{{"go.mod", "module example.invalid/dep\n"}, {"dep.go", "package dep\n\n// Two is 2.\nconst Two = 2\n"}} {
-		w, err := z.Create("example.invalid/dep@v1.0.0/" + f[0])
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := w.Write([]byte(f[1])); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, c := range []interface{ Close() error }{a, g, z} {
-		if err := c.Close(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	sum := sha512.Sum512(tarball.Bytes())
 	r := &registry{}
 	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		r.mu.Lock()
 		r.asked = append(r.asked, q.URL.Path)
 		r.mu.Unlock()
+		handle(r, w, q)
+	}))
+	t.Cleanup(r.Close)
+	return r
+}
+
+// newRegistry has the npm package two, which runs a script when it is installed, and the module
+// example.invalid/dep.
+func newRegistry(t *testing.T) *registry {
+	t.Helper()
+	tarball := tarred(t, "package/", map[string]string{"package.json": `{"name":"two","version":"1.0.0","main":"two.js","scripts":{"postinstall":"node built.js"}}`, "two.js": "module.exports = 2\n",
+		"built.js": "const fs = require('fs'), url = process.env.REGISTRY\nfs.writeFileSync('built', String(process.env.INIT_CWD !== undefined))\n" +
+			"require('http').get(url + '/from-postinstall', () => { fs.writeFileSync('reached', 'yes'); process.exit() }).on('error', () => {})\n"})
+	module := zipped(t, "example.invalid/dep@v1.0.0/", map[string]string{"go.mod": "module example.invalid/dep\n", "dep.go": "package dep\n\n// Two is 2.\nconst Two = 2\n"})
+	sum := sha512.Sum512(tarball)
+	return serve(t, func(r *registry, w http.ResponseWriter, q *http.Request) {
 		switch path := q.URL.Path; {
 		case strings.HasSuffix(path, ".tgz"):
-			_, _ = w.Write(tarball.Bytes())
+			_, _ = w.Write(tarball)
 		case path == "/two":
 			_ = json.NewEncoder(w).Encode(map[string]any{"name": "two", "dist-tags": map[string]string{"latest": "1.0.0"}, "versions": map[string]any{
 				"1.0.0": map[string]any{"name": "two", "version": "1.0.0", "main": "two.js", "hasInstallScript": true, "scripts": map[string]string{"postinstall": "node built.js"},
@@ -87,13 +70,11 @@ func newRegistry(t *testing.T) *registry {
 		case strings.HasSuffix(path, ".mod"):
 			_, _ = w.Write([]byte("module example.invalid/dep\n"))
 		case strings.HasSuffix(path, ".zip"):
-			_, _ = w.Write(module.Bytes())
+			_, _ = w.Write(module)
 		default:
 			http.NotFound(w, q)
 		}
-	}))
-	t.Cleanup(r.Close)
-	return r
+	})
 }
 
 // fetching is a world with a project for npm whose registry the user's policy lists.

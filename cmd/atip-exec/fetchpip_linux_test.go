@@ -1,12 +1,7 @@
 package main_test
 
 import (
-	"archive/tar"
-	"archive/zip"
-	"bytes"
-	"compress/gzip"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,55 +15,25 @@ import (
 // built, which is there as a source only whose setup.py speaks to the index.
 func newIndex(t *testing.T) *registry {
 	t.Helper()
-	var wheel, source bytes.Buffer
-	z := zip.NewWriter(&wheel)
-	for _, f := range [][2]string{{"two/__init__.py", "TWO = 2\n"}, {"two-1.0.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: two\nVersion: 1.0.0\n"},
-		{"two-1.0.0.dist-info/WHEEL", "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"},
-		{"two-1.0.0.dist-info/RECORD", "two/__init__.py,,\ntwo-1.0.0.dist-info/METADATA,,\ntwo-1.0.0.dist-info/WHEEL,,\ntwo-1.0.0.dist-info/RECORD,,\n"}} {
-		w, err := z.Create(f[0])
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := w.Write([]byte(f[1])); err != nil {
-			t.Fatal(err)
-		}
-	}
-	g := gzip.NewWriter(&source)
-	a := tar.NewWriter(g)
+	wheel := zipped(t, "", map[string]string{"two/__init__.py": "TWO = 2\n", "two-1.0.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: two\nVersion: 1.0.0\n",
+		"two-1.0.0.dist-info/WHEEL":  "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+		"two-1.0.0.dist-info/RECORD": "two/__init__.py,,\ntwo-1.0.0.dist-info/METADATA,,\ntwo-1.0.0.dist-info/WHEEL,,\ntwo-1.0.0.dist-info/RECORD,,\n"})
 	setup := "import os, urllib.request\ntry:\n    urllib.request.urlopen(os.environ['REGISTRY'] + '/from-setup', timeout=2)\nexcept Exception:\n    pass\nfrom setuptools import setup\nsetup(name='built', version='1.0.0')\n"
-	for _, f := range [][2]string{{"setup.py", setup}, {"PKG-INFO", "Metadata-Version: 2.1\nName: built\nVersion: 1.0.0\n"}} {
-		if err := a.WriteHeader(&tar.Header{Name: "built-1.0.0/" + f[0], Mode: 0o644, Size: int64(len(f[1]))}); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := a.Write([]byte(f[1])); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, c := range []interface{ Close() error }{z, a, g} {
-		if err := c.Close(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	r := &registry{}
-	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
-		r.mu.Lock()
-		r.asked = append(r.asked, q.URL.Path)
-		r.mu.Unlock()
+	source := tarred(t, "built-1.0.0/", map[string]string{"setup.py": setup, "PKG-INFO": "Metadata-Version: 2.1\nName: built\nVersion: 1.0.0\n"})
+	return serve(t, func(_ *registry, w http.ResponseWriter, q *http.Request) {
 		switch q.URL.Path {
 		case "/simple/two/":
 			_, _ = w.Write([]byte(`<a href="/files/two-1.0.0-py3-none-any.whl">two-1.0.0-py3-none-any.whl</a>`))
 		case "/simple/built/":
 			_, _ = w.Write([]byte(`<a href="/files/built-1.0.0.tar.gz">built-1.0.0.tar.gz</a>`))
 		case "/files/two-1.0.0-py3-none-any.whl":
-			_, _ = w.Write(wheel.Bytes())
+			_, _ = w.Write(wheel)
 		case "/files/built-1.0.0.tar.gz":
-			_, _ = w.Write(source.Bytes())
+			_, _ = w.Write(source)
 		default:
 			http.NotFound(w, q)
 		}
-	}))
-	t.Cleanup(r.Close)
-	return r
+	})
 }
 
 // TestFetchApartPip: requirements come into a virtual environment without a question. The machine's pip

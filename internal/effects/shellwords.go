@@ -461,7 +461,7 @@ func (c *collector) secretTail(s *step.Step, r *atip.Resource) {
 // split finds out what a command does that fetches what the project declares, once that was
 // fetched for it.
 func (c *collector) split(s *step.Step) error {
-	if !c.site.Splits || c.peeking || s.Confidence != policy.Exact {
+	if !c.site.Splits || c.peeking || s.Confidence != policy.Exact || !subpath.Within(s.Cwd, c.site.Workspace) || s.Call.Effects[atip.Network].Value == atip.No {
 		return nil
 	}
 	f, by, fetcher := s.Call.Splits(), s, ""
@@ -478,7 +478,7 @@ func (c *collector) split(s *step.Step) error {
 	case python != nil && s.ID.SystemPath && sameInterpreter(append(s.ID.Chain[:1:1], python.ID.Chain...), s.ID.Chain):
 		fetcher = s.ID.Found
 	}
-	if f == nil || fetcher == "" && (f.Local || s.Call.Provenance.Rank < atip.Org) || !subpath.Within(s.Cwd, c.site.Workspace) || s.Call.Effects[atip.Network].Value == atip.No {
+	if f == nil || fetcher == "" && (f.Local || s.Call.Provenance.Rank < atip.Org) {
 		return nil
 	}
 	for x := c.ctx; x != nil; x = x.outer {

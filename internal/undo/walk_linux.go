@@ -328,7 +328,7 @@ func (f *folder) extend(s stretch) {
 // inside is how a directory is opened below another.
 var inside = unix.OpenHow{Flags: look | unix.O_DIRECTORY, Resolve: stay}
 
-// leave closes a directory once nobody needs it any more.
+// leave closes a directory with its last user.
 func (f *folder) leave() {
 	if f.users.Add(-1) == 0 {
 		_, _, _ = unix.RawSyscall(unix.SYS_CLOSE, uintptr(f.fd), 0, 0)
