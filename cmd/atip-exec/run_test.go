@@ -293,11 +293,23 @@ func TestKilledRunIsRecorded(t *testing.T) {
 			}
 			killed := start()
 			marks(1)
-			time.Sleep(50 * time.Millisecond) // the intent is written after its mark
+			intents := func(want int) { // each is written after its mark
+				for range 1000 {
+					if files, _ := filepath.Glob(filepath.Join(w.home, ".local/state/atip-exec/audit/*.jsonl")); len(files) > 0 {
+						if raw, _ := os.ReadFile(files[0]); bytes.Count(raw, []byte(`"kind":"intent"`)) >= want {
+							return
+						}
+					}
+					time.Sleep(10 * time.Millisecond)
+				}
+				t.Fatalf("%d intents are not written", want)
+			}
+			intents(1)
 			alive := start()
 			defer alive.Wait()
 			defer alive.Process.Kill()
 			marks(2)
+			intents(2)
 			killed.Process.Kill()
 			killed.Wait()
 			for range 2 { // the second finds nothing to say
