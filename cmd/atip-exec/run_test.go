@@ -230,7 +230,7 @@ func TestKillNeverCorruptsTheChain(t *testing.T) {
 	random := rand.New(rand.NewSource(1))
 	for i := range 60 {
 		// The duration is a name: it tells this run's children from all others.
-		name := fmt.Sprintf("77.%04d", 1000+i)
+		name := fmt.Sprintf("77.%d%04d", os.Getpid(), 1000+i)
 		cmd := w.command("--", "sleep", name)
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
@@ -279,7 +279,7 @@ func TestKilledRunIsRecorded(t *testing.T) {
 			}
 			marks := func(want int) []string {
 				var names []string
-				for range 1000 {
+				for range 6000 {
 					names, _ = filepath.Glob(filepath.Join(w.home, ".local/state/atip-exec/audit/started/*"))
 					if len(names) == want {
 						break
@@ -294,7 +294,7 @@ func TestKilledRunIsRecorded(t *testing.T) {
 			killed := start()
 			marks(1)
 			intents := func(want int) { // each is written after its mark
-				for range 1000 {
+				for range 6000 {
 					if files, _ := filepath.Glob(filepath.Join(w.home, ".local/state/atip-exec/audit/*.jsonl")); len(files) > 0 {
 						if raw, _ := os.ReadFile(files[0]); bytes.Count(raw, []byte(`"kind":"intent"`)) >= want {
 							return
