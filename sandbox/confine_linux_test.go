@@ -250,7 +250,7 @@ func TestWrapperKilled(t *testing.T) {
 	}
 	cmd.Process.Kill()
 	cmd.Wait()
-	for range 1000 {
+	for range 6000 {
 		if !alive(pid) {
 			return
 		}

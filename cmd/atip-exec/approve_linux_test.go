@@ -100,7 +100,7 @@ func TestKeyOfAgent(t *testing.T) {
 	}
 	t.Cleanup(func() { agent.Process.Kill(); agent.Wait() })
 	with := func(c *exec.Cmd) { c.Env = append(c.Env, "SSH_AUTH_SOCK="+socket) }
-	for i := 0; i < 250; i++ {
+	for range 3000 {
 		if _, err := os.Stat(socket); err == nil {
 			break
 		}

@@ -87,7 +87,7 @@ func (w world) serve(line string, env []string) {
 		_ = cmd.Wait()
 	})
 	port := line[strings.LastIndexByte(line, ' ')+1:]
-	for range 500 {
+	for range 3000 {
 		if c, err := net.Dial("tcp", "127.0.0.1:"+port); err == nil {
 			c.Close()
 			return
