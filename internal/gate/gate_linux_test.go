@@ -280,8 +280,11 @@ func TestWordsThatFlip(t *testing.T) {
 	flip := compile(t, flipper)
 	target := compile(t, "#include <string.h>\n#include <unistd.h>\nint main(int c, char **v) { return c > 1 && !strncmp(v[1], \"evil\", 4) ? write(1, \"E\", 1) : write(1, \"g\", 1), 0; }")
 	rounds := 300
-	if everything() {
+	switch {
+	case everything():
 		rounds = 1000
+	case testing.Short(): // under the race detector it is not chance that is tried
+		rounds = 100
 	}
 	for way, name := range []string{"vfork", "another thread", "main thread"} {
 		run := func(words bool) string {
