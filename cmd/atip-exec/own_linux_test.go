@@ -49,7 +49,7 @@ except OSError:
 wait
 setsid bash -c 'exec -a gh "$0" pr list' "$1" </dev/null
 ( ( sleep 0.2; exec -a gh "$1" pr list >orphan 2>&1 ) </dev/null & )
-sleep 1
+for i in {1..600}; do sleep 0.1; [ -s orphan ] && break; done
 cat orphan
 exec -a gh "$1" pr list </dev/null
 `,

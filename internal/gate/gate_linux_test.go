@@ -2,6 +2,7 @@ package gate
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -574,6 +575,29 @@ func TestFailingDecisions(t *testing.T) {
 	cmd, out, g := gated(t, Rules{Decide: func(Start) Verdict { panic("x") }, Refused: func(r Report) { mu.Lock(); defer mu.Unlock(); why = append(why, fmt.Sprint(r.Why)) }}, "", "/bin/sh", "-c", "/bin/echo ran; echo $?")
 	if finish(t, cmd, g); !strings.HasSuffix(out.String(), "126\n") || len(why) != 1 {
 		t.Errorf("%q, %q", out, why)
+	}
+}
+
+// TestDecisionsWithoutEnd: more decisions than there may be at once never end. Each of their starts is
+// refused, those that come after them are decided, and the gate ends without them.
+func TestDecisionsWithoutEnd(t *testing.T) {
+	t.Parallel()
+	release := make(chan struct{})
+	defer close(release)
+	var refused atomic.Int64
+	decide := func(s Start) Verdict {
+		if s.Argv[len(s.Argv)-1] == "hangs" {
+			<-release
+		}
+		return Verdict{Go: true, Words: true}
+	}
+	cmd, out, g := gated(t, Rules{Decide: decide, Refused: func(r Report) {
+		if errors.Is(r.Why, errSlow) {
+			refused.Add(1)
+		}
+	}}, "", "/bin/sh", "-c", "for i in 1 2 3 4 5 6; do /bin/echo hangs 2>/dev/null & done; wait; /bin/echo fine")
+	if finish(t, cmd, g); out.String() != "fine\n" || refused.Load() != 6 {
+		t.Errorf("%q, %d refused", out, refused.Load())
 	}
 }
 

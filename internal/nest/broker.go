@@ -33,10 +33,12 @@ type broker struct {
 	total   int
 	asked   int // questions at work
 	own     []OwnRun
-	owned   int           // own steps in all
-	places  chan struct{} // of own steps at work
-	expects int           // own steps of the text that were not asked for yet
-	ready   chan *worker  // one that waits for the next of them
+	owned   int            // own steps in all
+	places  chan struct{}  // of own steps at work
+	settled bool           // the host is
+	expects int            // own steps of the text that were not asked for yet
+	ahead   map[int]*ahead // by the pid of the stand-in that is to ask
+	ready   chan *worker   // one that waits for the next of them
 	running map[*helper]bool
 	ended   sync.WaitGroup
 }
@@ -57,6 +59,14 @@ type worker struct {
 	*os.Process
 	control *os.File
 	over    chan struct{} // closed at its end
+}
+
+// discard ends a process that nothing was asked of.
+func (p *worker) discard() {
+	_ = p.Kill()
+	_, _ = p.Wait()
+	p.control.Close()
+	close(p.over)
 }
 
 // question starts the answer to a message that came with descriptors: where to answer, and
@@ -103,7 +113,7 @@ func (l *Listener) question(raw []byte, files []*os.File, pid int) {
 		order := l.host.Order()
 		order.Question = q
 		go h.watch(files[0])
-		sendNow(files[0], l.help(h, order, files))
+		sendNow(files[0], l.help(h, order, files, nil))
 		drop()
 		b.mu.Lock()
 		b.asked--
@@ -132,22 +142,26 @@ func (b *broker) stop() {
 	}
 }
 
-// help has a process carry out an order, and ends it when its caller is gone. It returns
-// the result.
-func (l *Listener) help(h *helper, order Order, files []*os.File) (result []byte) {
+// help has a process carry out an order, by one that has begun with it if there is one, and ends it when its
+// caller is gone. It returns the result.
+func (l *Listener) help(h *helper, order Order, files []*os.File, begun *ahead) (result []byte) {
 	lost := func(why string) []byte { return Failed(fault.New(errcode.LostChild, why)).encode() }
-	order.V = 1
-	raw, err := json.Marshal(order)
-	if err != nil || len(raw) > maxOrder {
-		return lost("the question does not fit into an order")
-	}
+	raw, passed, err := []byte(goAhead), []*os.File(nil), error(nil)
 	var p *worker
-	select {
-	case p = <-l.broker.ready:
-		l.prepare()
-	default:
-		if p, err = l.host.begin(); err != nil {
-			return lost("no process can be started: " + err.Error())
+	if begun != nil {
+		p = begun.worker
+	} else {
+		if raw = order.encode(); raw == nil {
+			return lost("the question does not fit into an order")
+		}
+		passed = files[1:]
+		select {
+		case p = <-l.broker.ready:
+			l.prepare()
+		default:
+			if p, err = l.host.begin(); err != nil {
+				return lost("no process can be started: " + err.Error())
+			}
 		}
 	}
 	defer close(p.over)
@@ -159,7 +173,7 @@ func (l *Listener) help(h *helper, order Order, files []*os.File) (result []byte
 	h.mu.Unlock()
 	result = make([]byte, maxAnswer)
 	n := 0
-	err = send(p.control, raw, files[1:]...)
+	err = send(p.control, raw, passed...)
 	for _, f := range files[1:] {
 		f.Close() // only the command has them from now on
 	}

@@ -46,14 +46,29 @@ func Listen() (l *Listener, child *os.File, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return &Listener{from: from, done: make(chan struct{}), broker: broker{running: map[*helper]bool{}, places: make(chan struct{}, maxOwnBy), ready: make(chan *worker, 1)}}, to, nil
+	return &Listener{from: from, done: make(chan struct{}), broker: broker{running: map[*helper]bool{}, ahead: map[int]*ahead{}, places: make(chan struct{}, maxOwnBy), ready: make(chan *worker, 1)}}, to, nil
 }
 
-// Start hears them from now on, when all that an answer rests on is settled.
-func (l *Listener) Start(h Host) {
+// Prepare starts the process of the first own step while the command of the run begins. All that an answer
+// rests on is settled, and nothing is answered yet. The first h counts.
+func (l *Listener) Prepare(h Host) {
 	h.handshake = cmp.Or(h.handshake, usualHandshake)
-	l.host, l.heard, l.broker.expects = h, true, h.Owns
-	l.prepare()
+	b := &l.broker
+	b.mu.Lock()
+	again := b.settled // a start is tried twice where the machine differs from what was known of it
+	if !again {
+		l.host, b.expects, b.settled = h, h.Owns, true
+	}
+	b.mu.Unlock()
+	if !again {
+		l.prepare()
+	}
+}
+
+// Start hears them from now on.
+func (l *Listener) Start(h Host) {
+	l.Prepare(h)
+	l.heard = true
 	go l.read()
 }
 
@@ -130,10 +145,10 @@ func (l *Listener) End() {
 	l.broker.ended.Wait()
 	select {
 	case p := <-l.broker.ready: // nothing came for it
-		_ = p.Kill()
-		_, _ = p.Wait()
-		p.control.Close()
-		close(p.over)
+		p.discard()
 	default:
+	}
+	for pid := range l.broker.ahead {
+		l.broker.forget(pid)
 	}
 }

@@ -169,6 +169,17 @@ type Order struct {
 	Withheld  []string        `json:"withheld"` // the credentials its sandbox lacks
 	Files     []string        `json:"files"`    // credential files that its sandbox has
 	ReadOnly  bool            `json:"readOnly"` // its sandbox cannot write to the workspace
+	Ahead     bool            `json:"ahead"`    // it is planned, and nothing of it happens before it is asked for
+}
+
+// encode is nil if an order is too long.
+func (o Order) encode() []byte {
+	o.V = 1
+	raw, err := json.Marshal(o)
+	if err != nil || len(raw) > maxOrder {
+		return nil
+	}
+	return raw
 }
 
 // Outcome answers a question; a signal goes the other way, after the question.
@@ -235,6 +246,7 @@ func filtered() bool {
 // run of its own (an own step). It hands that command on and becomes its proxy (standin):
 //
 //	stand-in                            run
+//	(is started)                        a process plans its command
 //	own{}, reply, stdin, stdout, stderr ->
 //	                                 <- who
 //	here ->                             looks at the process that sent both, as the kernel names it:
@@ -251,7 +263,11 @@ func filtered() bool {
 const (
 	maxOwn   = 1024 // in all; what code asks for does not count
 	maxOwnBy = 32   // at work at a time, the rest waits: pipelines need theirs together
+	maxAhead = 4    // planned at a time before they are asked for
 )
+
+// goAhead tells a process that what it has planned is asked for.
+const goAhead = "go"
 
 // Stand is what the kernel says of a stand-in.
 type Stand struct {
@@ -311,7 +327,7 @@ func (l *Listener) stand(files []*os.File, pid int) {
 		defer drop()
 		s := l.host.proven(files[0], pid)
 		if own := l.settle(files, s); own != nil {
-			l.carryOut(files, own, s)
+			l.carryOut(files, own, s, pid)
 		}
 	})
 }
@@ -335,7 +351,7 @@ func (l *Listener) settle(files []*os.File, s Stand) *Own {
 }
 
 // carryOut runs an own step when there is a place for it. Its caller may give up before.
-func (l *Listener) carryOut(files []*os.File, own *Own, s Stand) {
+func (l *Listener) carryOut(files []*os.File, own *Own, s Stand, pid int) {
 	b, h := &l.broker, &helper{grace: l.host.Grace, stops: true, gone: make(chan struct{})}
 	if !b.add(h) {
 		return
@@ -346,7 +362,7 @@ func (l *Listener) carryOut(files []*os.File, own *Own, s Stand) {
 	case b.places <- struct{}{}:
 		order := l.host.Order()
 		order.Own = own
-		raw := l.help(h, order, files)
+		raw := l.help(h, order, files, b.begun(pid, own, files[1:]))
 		<-b.places
 		if _ = json.Unmarshal(raw, &out); out.Error == nil {
 			raw = []byte(standin.Exit + strconv.Itoa(out.ExitCode))

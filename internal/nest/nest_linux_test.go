@@ -42,6 +42,12 @@ func process() int {
 	} else {
 		word = string(p.Order.Question.Argv[0])
 	}
+	if !p.Wanted() {
+		return 0
+	}
+	if p.Order.Ahead {
+		out.Run = "ahead"
+	}
 	switch word {
 	case "keep":
 		out = Keep()

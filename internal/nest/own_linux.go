@@ -1,7 +1,9 @@
 package nest
 
 import (
+	"bytes"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -10,6 +12,127 @@ import (
 
 	"github.com/atip-dev/atip-exec/internal/standin"
 )
+
+// ahead is an own step that a process plans while its stand-in, a start of this program, gets to its question.
+type ahead struct {
+	*worker
+	own   Own
+	files [3]passed
+}
+
+// passed tells an open file from most others.
+type passed struct {
+	dev, ino, rdev uint64
+	flags          int
+}
+
+// Coming says that the shell starts a stand-in with these words: this process, which waits for the gate. It is
+// not answered by that, and gains nothing: it still has to prove itself, and another own step than it asks for
+// then is planned anew.
+func (l *Listener) Coming(pid int, argv []string, cwd string) {
+	b := &l.broker
+	b.forget(pid)
+	a := &ahead{own: Own{Argv: WordsOf(argv), Cwd: cwd, Umask: umaskOf("/proc/" + strconv.Itoa(pid))}}
+	files := descriptorsOf(pid)
+	defer func() {
+		for _, f := range files {
+			f.Close()
+		}
+	}()
+	known := false
+	if a.files, known = passedOf(files); !known || a.own.Umask < 0 || !connectable(files) {
+		return
+	}
+	if !b.assign(pid, a) {
+		return
+	}
+	l.prepare()
+	order := l.host.Order()
+	order.Own, order.Ahead = &a.own, true
+	if raw := order.encode(); raw == nil || send(a.control, raw, files...) != nil {
+		b.forget(pid)
+	}
+}
+
+// forget ends what was planned for a process that did not ask for it.
+func (b *broker) forget(pid int) {
+	b.mu.Lock()
+	a := b.ahead[pid]
+	delete(b.ahead, pid)
+	b.mu.Unlock()
+	if a != nil {
+		a.discard()
+	}
+}
+
+// assign gives an own step the process that is ready, if there is one.
+func (b *broker) assign(pid int, a *ahead) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.settled || b.closed || len(b.ahead) == maxAhead {
+		return false
+	}
+	select {
+	case a.worker = <-b.ready:
+		b.ahead[pid] = a
+		return true
+	default:
+		return false
+	}
+}
+
+// begun is what was planned for this very question, nil for nothing.
+func (b *broker) begun(pid int, own *Own, files []*os.File) *ahead {
+	b.mu.Lock()
+	a := b.ahead[pid]
+	delete(b.ahead, pid)
+	b.mu.Unlock()
+	if a == nil {
+		return nil
+	}
+	if now, ok := passedOf(files); ok && now == a.files && a.own.Cwd == own.Cwd && a.own.Umask == own.Umask && slices.EqualFunc(a.own.Argv, own.Argv, bytes.Equal) {
+		return a
+	}
+	a.discard()
+	return nil
+}
+
+// descriptorsOf are the first three of a process.
+func descriptorsOf(pid int) (files []*os.File) {
+	held, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return nil
+	}
+	defer unix.Close(held)
+	for i := range 3 {
+		fd, err := unix.PidfdGetfd(held, i, 0)
+		if err != nil {
+			break
+		}
+		files = append(files, os.NewFile(uintptr(fd), "passed"))
+	}
+	return files
+}
+
+func passedOf(files []*os.File) (out [3]passed, ok bool) {
+	if len(files) != len(out) {
+		return out, false
+	}
+	for i, f := range files {
+		var st unix.Stat_t
+		var err error
+		conn, cerr := f.SyscallConn()
+		if cerr != nil || conn.Control(func(fd uintptr) {
+			if err = unix.Fstat(int(fd), &st); err == nil {
+				out[i].flags, err = unix.FcntlInt(fd, unix.F_GETFL, 0)
+			}
+		}) != nil || err != nil {
+			return out, false
+		}
+		out[i].dev, out[i].ino, out[i].rdev = st.Dev, st.Ino, st.Rdev
+	}
+	return out, true
+}
 
 // proven is what the kernel says of the process that sent a question over our socket, and sends
 // another message over the one that came with it. Its number cannot have gone to another process
@@ -87,17 +210,23 @@ func standOf(pid int) Stand {
 	if s.Cwd, err = os.Readlink(at + "/cwd"); err != nil {
 		return s
 	}
+	s.Umask = umaskOf(at)
+	return s
+}
+
+// umaskOf is -1 where it is not known.
+func umaskOf(at string) int {
 	status, err := os.ReadFile(at + "/status")
 	if err != nil {
-		return s
+		return -1
 	}
 	_, rest, ok := strings.Cut(string(status), "\nUmask:\t")
 	if line, _, cut := strings.Cut(rest, "\n"); ok && cut {
 		if mask, err := strconv.ParseUint(line, 8, 12); err == nil {
-			s.Umask = int(mask)
+			return int(mask)
 		}
 	}
-	return s
+	return -1
 }
 
 // connectable reports whether descriptors that a stand-in passed may become those of a command: one

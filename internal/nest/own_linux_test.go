@@ -309,3 +309,79 @@ func TestStandsOfCode(t *testing.T) {
 		t.Errorf("%+v", runs)
 	}
 }
+
+// TestStandAhead: what is planned while a stand-in starts is what that very process asks for, with the same
+// descriptors, or it is planned anew; nobody who does not ask has anything done.
+func TestStandAhead(t *testing.T) {
+	l, to, err := Listen()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Start(Host{Grace: time.Second, Order: func() Order { return Order{Run: "outer"} }, Typed: func(int) bool { return true }, Owns: 20,
+		Stands: func(s Stand) Settled {
+			return Settled{Own: &Own{Argv: WordsOf([]string{"none"}), Cwd: "/", Umask: s.Umask}}
+		}})
+	defer l.Close()
+	defer to.Close()
+	defer l.End()
+	coming := func(pid int, word string) (begun *ahead) {
+		t.Helper()
+		for end := time.Now().Add(20 * time.Second); begun == nil && time.Now().Before(end); time.Sleep(time.Millisecond) { // until a process is ready
+			l.Coming(pid, []string{word}, "/")
+			l.broker.mu.Lock()
+			begun = l.broker.ahead[pid]
+			l.broker.mu.Unlock()
+		}
+		if begun == nil {
+			t.Fatal("nothing was planned")
+		}
+		return begun
+	}
+	n, self := null(t), os.Getpid()
+	for i, c := range []struct {
+		word  string
+		files []*os.File
+		run   string
+	}{
+		{"none", []*os.File{os.Stdin, os.Stdout, os.Stderr}, "ahead"},
+		{"none", []*os.File{n, n, n}, "outer"},
+		{"copy", []*os.File{os.Stdin, os.Stdout, os.Stderr}, "outer"},
+	} {
+		first := coming(self, c.word)
+		if out, _ := answer(t, stand(t, to, own, c.files...), true); out.Kind != "end" || out.Error != nil || out.ExitCode != 0 {
+			t.Errorf("%v: %+v", c, out)
+		}
+		runs := l.OwnRuns()
+		for end := time.Now().Add(20 * time.Second); len(runs) == i && time.Now().Before(end); runs = l.OwnRuns() { // recorded after the answer
+			time.Sleep(time.Millisecond)
+		}
+		if len(runs) != i+1 || runs[i].Run != c.run {
+			t.Errorf("%v: %+v", c, runs)
+		}
+		if unix.Kill(first.Pid, 0) != unix.ESRCH {
+			t.Errorf("%v: the process is still there", c)
+		}
+	}
+	// Nobody asks: the process ends with the run, or with the next that comes under the same number.
+	first := coming(self, "none")
+	second := coming(self, "none")
+	l.End()
+	for _, a := range []*ahead{first, second} {
+		if unix.Kill(a.Pid, 0) != unix.ESRCH {
+			t.Error("a process that nobody asked for is still there")
+		}
+	}
+	if l.Coming(self, []string{"none"}, "/"); len(l.broker.ahead) > 0 {
+		t.Error("planned after the end")
+	}
+	// Without a word from the run it is not wanted, and says nothing.
+	theirs, ours, err := pair()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours.Close()
+	p := &Process{Order: Order{Ahead: true}, control: theirs}
+	if p.Wanted() || p.Answer(Outcome{}) != nil {
+		t.Error("wanted by nobody")
+	}
+}

@@ -18,8 +18,9 @@ const controlFD = 3
 
 // Process is the side of the process that answers one question.
 type Process struct {
-	Order   Order
-	control *os.File
+	Order    Order
+	control  *os.File
+	unwanted bool
 }
 
 // Accept takes the order that this process was started with.
@@ -38,9 +39,22 @@ func Accept() (*Process, *fault.Fault) {
 	return p, nil
 }
 
+// Wanted waits until a command that was planned ahead is asked for. If it is not, nobody waits for an answer.
+func (p *Process) Wanted() bool {
+	if p.Order.Ahead {
+		buf := make([]byte, len(goAhead)+1)
+		n, err := p.control.Read(buf)
+		p.unwanted = err != nil || string(buf[:n]) != goAhead
+	}
+	return !p.unwanted
+}
+
 // Answer leaves the outcome with the parent run and ends the order.
 func (p *Process) Answer(a Outcome) *fault.Fault {
 	defer p.control.Close()
+	if p.unwanted {
+		return nil
+	}
 	p.control.SetWriteDeadline(time.Now().Add(patience))
 	if _, err := p.control.Write(a.encode()); err != nil {
 		return fault.New(errcode.LostChild, "the caller no longer waits for the result: "+err.Error())

@@ -33,6 +33,15 @@ func standOf(int) Stand { return Stand{} }
 
 func (*Host) proven(*os.File, int) Stand { return Stand{} }
 
+type ahead struct{ *worker }
+
+// Coming does nothing on systems without stand-ins.
+func (l *Listener) Coming(int, []string, string) {}
+
+func (b *broker) forget(int) {}
+
+func (b *broker) begun(int, *Own, []*os.File) *ahead { return nil }
+
 func connectable([]*os.File) bool { return false }
 
 // Adopt does nothing on systems without stand-ins.

@@ -124,6 +124,9 @@ func (x *execution) run() (err error) {
 		return err
 	}
 	if err := x.start(); err != nil {
+		if x.inner != nil {
+			x.inner.End()
+		}
 		return err
 	}
 	x.staged.Started()
@@ -322,8 +325,19 @@ func (x *execution) launch() (*sandbox.Proc, error) {
 			cmd.DirID = p.CwdID // elsewhere a private root has directories of its own
 		}
 	}
-	if p.SharesTmp() {
-		cmd.Before = x.staged.BringTmp
+	own := x.inner != nil && len(p.Own) > 0
+	if own {
+		x.starts.Stands(x.inner.Coming)
+	}
+	if own || p.SharesTmp() {
+		cmd.Before = func() {
+			if own {
+				x.inner.Prepare(x.host())
+			}
+			if p.SharesTmp() {
+				x.staged.BringTmp()
+			}
+		}
 	}
 	if p.Profile.Net.Mode == sandbox.NetAllowlist {
 		x.network = drive.NewNetwork(p.HostList.Rules, p.HostList.Forward, x.warn, x.clean)

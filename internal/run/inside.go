@@ -47,12 +47,17 @@ func (x *execution) listen() {
 	if x.inner == nil {
 		return
 	}
+	x.inner.Start(x.host())
+}
+
+// host is what runs inside are answered from.
+func (x *execution) host() nest.Host {
 	up, _ := x.log.(*nest.Parent)
 	host := nest.Host{Up: up, Withheld: x.plan.Policies.Credentials() == policy.CredentialsWithheld, Order: x.order, Environ: x.plan.Machine.Environ, Grace: plan.DefaultGrace, Nests: x.plan.Nests()}
 	if len(x.plan.Own) > 0 {
-		host.Typed, host.Stands, host.Owns = x.starts.Typed, x.stands, len(x.plan.Own)
+		host.Typed, host.Stands, host.Owns = func(pid int) bool { return x.starts.Typed(pid) }, x.stands, len(x.plan.Own)
 	}
-	x.inner.Start(host)
+	return host
 }
 
 // order is what a process that answers a run inside is told of this run.
@@ -104,6 +109,7 @@ func (x *execution) recordInner() {
 // own, in the environment, the directory and under the policies of the parent run, and
 // runs it in a sandbox of its own.
 func Behalf(process *nest.Process, m caller.Machine, out Output) *fault.Fault {
+	out.Wanted = process.Wanted
 	return process.Answer(answerInside(&process.Order, m, out))
 }
 

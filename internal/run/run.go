@@ -30,6 +30,7 @@ import (
 type Output struct {
 	Stdout, Stderr io.Writer
 	Start          func(Started) // the child runs; nil to not be told
+	Wanted         func() bool   // asked when there is a plan, before anything is done; false leaves no trace of it. nil for yes
 	Note           func(status.Note)
 	Warn           func(string)
 }
@@ -104,6 +105,10 @@ func Run(inv plan.Invocation, m caller.Machine, out Output) *Result {
 			r.fail(err)
 		}
 		return r // neither asked about nor recorded: the run of the command does that
+	}
+	if out.Wanted != nil && !out.Wanted() {
+		r.kept = true
+		return r
 	}
 	x.status = r.base(p)
 	if inv.Behalf != nil && len(p.Decision.Steps) > 0 {

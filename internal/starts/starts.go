@@ -45,6 +45,7 @@ type Decider struct {
 	mu      sync.Mutex
 	answers map[[sha256.Size]byte]gate.Verdict
 	stands  map[int]gate.Zone // the processes that became stand-ins, and on whose behalf
+	coming  func(pid int, argv []string, cwd string)
 
 	decided atomic.Int64 // starts that were decided, each time one happened
 
@@ -180,6 +181,21 @@ func (g *Decider) decide(s gate.Start) gate.Verdict {
 // stand notes which process becomes a stand-in. It gains nothing by that: what it hands on is judged
 // by whoever answers it.
 func (g *Decider) stand(s gate.Start) (gate.Verdict, bool) {
+	v, ok := g.standsFor(s)
+	if ok && g.coming != nil && s.Zone == gate.Typed && g.plan.OwnStep(s.Argv, s.Cwd) != nil {
+		g.coming(s.PID, s.Argv, s.Cwd)
+	}
+	return v, ok
+}
+
+// Stands has coming told of each own step that the shell of the run starts, before it is.
+func (g *Decider) Stands(coming func(pid int, argv []string, cwd string)) {
+	if g != nil {
+		g.coming = coming
+	}
+}
+
+func (g *Decider) standsFor(s gate.Start) (gate.Verdict, bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.stands, s.PID)

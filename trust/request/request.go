@@ -25,7 +25,8 @@ const (
 	MaxSums    = 4 << 20
 	MaxRoot    = 1 << 20
 	MaxEntries = 32 // of a transparency log, in one bundle
-	// Patience is how long one question may take; it is killed after that.
+	// Patience is how long one question may take; the verifier is killed after that, if the
+	// machine let it run.
 	Patience = 2 * time.Second
 )
 

@@ -13,6 +13,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -550,8 +552,17 @@ func (s *Session) asked(list []request.Request, of []int, keys []string, queries
 	}
 }
 
+// A verifier that runs, or waits for the machine to run it, when its time is over gets as many
+// stretches more as it makes use of.
+const (
+	stretch   = 500 * time.Millisecond
+	stretches = 16
+)
+
 // Ask starts the verifier once for at most 64 questions. It gets two seconds for each, no
-// variable but those that name directories, and its output is bounded.
+// variable but those that name directories, and its output is bounded. The time of a machine
+// that is too busy to run it does not count, for eight seconds at most: it would fail for
+// nothing that it did.
 func Ask(helper, version string, environ []string, list []request.Request) ([]request.Answer, error) {
 	input, err := request.Encode(list)
 	if err != nil {
@@ -560,7 +571,7 @@ func Ask(helper, version string, environ []string, list []request.Request) ([]re
 	if len(input) > request.MaxInput {
 		return nil, errors.New("the evidence has more than 8 MiB")
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), request.Patience*time.Duration(len(list)))
+	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	cmd := exec.CommandContext(ctx, helper, "verify", "--request", "-")
 	cmd.Env = []string{"GOMEMLIMIT=256MiB"}
@@ -574,7 +585,25 @@ func Ask(helper, version string, environ []string, list []request.Request) ([]re
 	var stdout, stderr limited
 	stdout.limit, stderr.limit = request.MaxOutput, 4<<10
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(input), &stdout, &stderr
-	err = cmd.Run()
+	if err = cmd.Start(); err == nil {
+		go func() {
+			wait, used := request.Patience*time.Duration(len(list))-stretch, uint64(0)
+			for n := range 1 + stretches {
+				select {
+				case <-ctx.Done():
+					return
+				case <-time.After(wait):
+				}
+				now, waiting := progress(cmd.Process.Pid)
+				if n > 0 && now == used && !waiting {
+					break
+				}
+				wait, used = stretch, now
+			}
+			cancel()
+		}()
+		err = cmd.Wait()
+	}
 	switch {
 	case ctx.Err() != nil:
 		return nil, errors.New("the verifier gave no answer in time")
@@ -584,6 +613,29 @@ func Ask(helper, version string, environ []string, list []request.Request) ([]re
 		return nil, errors.New("the verifier answered with more than 256 KiB")
 	}
 	return request.Answers(stdout.kept, list, version)
+}
+
+// progress returns how much of a processor a process has used, in clock ticks, and whether one
+// of its threads waits for a processor or a disk now (proc_pid_stat(5)). Both are zero where
+// there is no /proc.
+func progress(pid int) (used uint64, waiting bool) {
+	dir := "/proc/" + strconv.Itoa(pid)
+	fields := func(path string) []string {
+		raw, _ := os.ReadFile(path)
+		// The name of the program before the last parenthesis may hold anything.
+		return strings.Fields(string(raw[bytes.LastIndexByte(raw, ')')+1:]))
+	}
+	if list := fields(dir + "/stat"); len(list) > 12 {
+		for _, ticks := range list[11:13] {
+			n, _ := strconv.ParseUint(ticks, 10, 64)
+			used += n
+		}
+	}
+	threads, _ := filepath.Glob(dir + "/task/*/stat")
+	return used, slices.ContainsFunc(threads, func(path string) bool {
+		list := fields(path)
+		return len(list) > 0 && (list[0] == "R" || list[0] == "D")
+	})
 }
 
 // limited keeps the first bytes of a stream.
