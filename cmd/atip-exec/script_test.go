@@ -97,6 +97,7 @@ func TestScripts(t *testing.T) {
 			"status": statusCmd,
 			"shell":  shellCmd,
 			"person": personCmd,
+			"words":  wordsCmd,
 		},
 	})
 }
@@ -176,6 +177,23 @@ func shellCmd(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: shell N LINE")
 	}
 	statusCmd(ts, false, []string{args[0], "bash", "-o", "pipefail", "-c", args[1]})
+}
+
+// wordsCmd asks for words that a shell completes, "words command pu -- git", until there are some: a
+// completion that is not ready in time offers none.
+func wordsCmd(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: words KIND word…")
+	}
+	for range 60 {
+		if err := ts.Exec("atip", append([]string{"__complete"}, args...)...); err != nil {
+			ts.Fatalf("%v: %v", args, err)
+		}
+		if ts.ReadFile("stdout") != "" {
+			return
+		}
+	}
+	ts.Fatalf("%v: no words", args)
 }
 
 // personCmd runs one line as a person types it: on a terminal of its own, "person 0 'atip
