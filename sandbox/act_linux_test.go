@@ -99,7 +99,7 @@ func act(name, arg string) error {
 		}
 		return err
 	case "tcp":
-		c, err := net.DialTimeout("tcp", arg, time.Second)
+		c, err := net.DialTimeout("tcp", arg, 20*time.Second)
 		if err == nil {
 			c.Close()
 		}

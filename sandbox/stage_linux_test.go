@@ -169,7 +169,7 @@ func TestPrivateTreeEndsWithTheWrapper(t *testing.T) {
 		out, _ := exec.Command("pgrep", "-fx", "sleep "+mark).Output()
 		return len(strings.Fields(string(out)))
 	}
-	for range 1000 {
+	for range 6000 {
 		if running() == 2 {
 			break
 		}
@@ -180,7 +180,7 @@ func TestPrivateTreeEndsWithTheWrapper(t *testing.T) {
 	}
 	cmd.Process.Kill()
 	cmd.Wait()
-	for range 1000 {
+	for range 6000 {
 		if running() == 0 {
 			return
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"os/exec"
@@ -19,7 +20,7 @@ import (
 const (
 	// soon is more than a loaded machine needs for one run, and less than what waits for a
 	// FIFO or reads a device takes.
-	soon = 20 * time.Second
+	soon = time.Minute
 	// muchMemory is what no run of a command that does nothing needs, in KiB.
 	muchMemory = 400 << 10
 )
@@ -155,6 +156,26 @@ func TestAttackPlantedFiles(t *testing.T) {
 	}
 }
 
+// settled waits until all threads of a process have waited for something for half a second: one that
+// only has to wait for a processor does not sleep.
+func settled(t *testing.T, pid int) {
+	t.Helper()
+	asleep := 0
+	for began := time.Now(); asleep < 25; time.Sleep(20 * time.Millisecond) {
+		if time.Since(began) > soon {
+			t.Fatal("it never waits for anything")
+		}
+		asleep++
+		tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+		for _, task := range tasks {
+			raw, _ := os.ReadFile(task)
+			if _, state, _ := strings.Cut(string(raw), ") "); !strings.HasPrefix(state, "S") {
+				asleep = 0
+			}
+		}
+	}
+}
+
 // TestPlanningEnds: a plan that waits, here for a script that never ends, is given up at
 // --timeout and on a signal, and says so in the status.
 func TestPlanningEnds(t *testing.T) {
@@ -191,7 +212,7 @@ func TestPlanningEnds(t *testing.T) {
 			to.Close()
 			ended := time.AfterFunc(soon, func() { cmd.Process.Kill() })
 			if c.signal != nil {
-				time.Sleep(time.Second) // until the signals are taken over
+				settled(t, cmd.Process.Pid) // by then the signals are taken over
 				cmd.Process.Signal(c.signal)
 			}
 			cmd.Wait()

@@ -52,6 +52,9 @@ func newAttacked(t *testing.T, tier string, uid int) *attacked {
 	}
 	put(t, a.home, map[string]string{".ssh/id_ed25519": "synthetic", ".gitconfig": "[user]\n\tname = x\n\temail = x@example.invalid\n[init]\n\tdefaultBranch = main\n",
 		".config/agent-tools/policy.json": `{"version":1,"sandbox":{"tier":"` + tier + `"}}`})
+	if err := probed(a.home, uid); err != nil {
+		t.Fatal(err)
+	}
 	a.own(a.home)
 	// Without git's examples of hooks, which are most of the files of a small repository.
 	if err := errors.Join(os.MkdirAll(dir+"/template/hooks", 0o755), os.MkdirAll(dir+"/template/info", 0o755)); err != nil {

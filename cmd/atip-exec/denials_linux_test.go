@@ -2,6 +2,7 @@ package main_test
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -59,7 +60,7 @@ func newWorldAtHome(t *testing.T) world {
 			t.Fatal(err)
 		}
 	}
-	if err := os.WriteFile(w.ws+"/.git/HEAD", []byte("ref: refs/heads/main\n"), 0o644); err != nil {
+	if err := errors.Join(os.WriteFile(w.ws+"/.git/HEAD", []byte("ref: refs/heads/main\n"), 0o644), probed(w.home, os.Getuid())); err != nil {
 		t.Fatal(err)
 	}
 	return w

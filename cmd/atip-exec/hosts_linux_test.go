@@ -41,6 +41,9 @@ func TestProbeCacheChangesNothing(t *testing.T) {
 				t.Fatal("a file outside was made")
 			}
 		}
+		if err := os.Remove(cache); err != nil {
+			t.Fatal(err)
+		}
 		run("none")
 		kept, err := os.ReadFile(cache)
 		if err != nil {

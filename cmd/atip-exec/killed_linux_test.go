@@ -79,7 +79,7 @@ func TestWrapperKilled(t *testing.T) {
 			continue
 		}
 		// What is left of the killed run is gone, so that nothing changes any more.
-		for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 			if out, _ := exec.Command("pgrep", "-f", "kept1.*sleep 60.*"+filepath.Base(filepath.Dir(w.ws))).Output(); len(out) == 0 {
 				break
 			}

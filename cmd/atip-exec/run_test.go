@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math/rand"
 	"os"
 	"os/exec"
@@ -33,10 +35,70 @@ func newWorld(t *testing.T) world {
 			t.Fatal(err)
 		}
 	}
-	if out, err := exec.Command("git", "init", "-q", w.ws).CombinedOutput(); err != nil {
-		t.Fatalf("git init: %v: %s", err, out)
+	if err := errors.Join(repository(w.ws), probed(w.home, os.Getuid())); err != nil {
+		t.Fatal(err)
 	}
 	return w
+}
+
+// emptyRepository is what git makes of an empty directory, once.
+var emptyRepository = sync.OnceValues(func() (string, error) {
+	dir := filepath.Join(scratch, "repository")
+	git := exec.Command("git", "init", "-q", "-b", "main", dir)
+	git.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=", "GIT_CONFIG_NOSYSTEM=1")
+	if out, err := git.CombinedOutput(); err != nil {
+		return dir, fmt.Errorf("git init: %v: %s", err, out)
+	}
+	return dir, nil
+})
+
+// repository makes the directory a work tree, as git init does.
+func repository(dir string) error {
+	from, err := emptyRepository()
+	if err != nil {
+		return err
+	}
+	return os.CopyFS(dir, os.DirFS(from))
+}
+
+// answers are what the probe of the sandbox found out, by the user who asked.
+var answers sync.Map
+
+// probed puts into a new home what the probe found out in another one, as trying it takes as long
+// as a run. The programs believe it if it was asked on the same machine, by the same program and
+// with the same rights, and ask again otherwise: TestProbeCacheChangesNothing.
+func probed(home string, uid int) error {
+	answer, _ := answers.LoadOrStore(uid, sync.OnceValue(func() []byte { return probe(uid) }))
+	text := answer.(func() []byte)()
+	if text == nil {
+		return nil // each run asks
+	}
+	dir := home
+	for _, base := range []string{".local", "state", "atip-exec"} {
+		dir = filepath.Join(dir, base)
+		if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+	}
+	return os.WriteFile(filepath.Join(dir, "sandbox.probe"), text, 0o600)
+}
+
+// probe lets the user plan a command in a new home and returns the answer that it keeps.
+func probe(uid int) []byte {
+	home, err := os.MkdirTemp("/var/tmp", "atip-exec-probe-")
+	if err != nil {
+		return nil
+	}
+	defer os.RemoveAll(home)
+	cmd := exec.Command(filepath.Join(bin, "atip-exec"), "explain", "--", "true")
+	cmd.Dir, cmd.Env = "/", []string{"HOME=" + home, "PATH=/usr/bin:/bin"}
+	if os.Getuid() == 0 {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}}
+		_ = os.Chown(home, uid, uid)
+	}
+	_ = cmd.Run()
+	text, _ := os.ReadFile(filepath.Join(home, ".local/state/atip-exec/sandbox.probe"))
+	return text
 }
 
 func (w world) command(args ...string) *exec.Cmd {
@@ -168,7 +230,7 @@ func TestKillNeverCorruptsTheChain(t *testing.T) {
 	random := rand.New(rand.NewSource(1))
 	for i := range 60 {
 		// The duration is a name: it tells this run's children from all others.
-		name := fmt.Sprintf("77.%04d", 1000+i)
+		name := fmt.Sprintf("77.%d%04d", os.Getpid(), 1000+i)
 		cmd := w.command("--", "sleep", name)
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
@@ -217,7 +279,7 @@ func TestKilledRunIsRecorded(t *testing.T) {
 			}
 			marks := func(want int) []string {
 				var names []string
-				for range 1000 {
+				for range 6000 {
 					names, _ = filepath.Glob(filepath.Join(w.home, ".local/state/atip-exec/audit/started/*"))
 					if len(names) == want {
 						break
@@ -231,11 +293,23 @@ func TestKilledRunIsRecorded(t *testing.T) {
 			}
 			killed := start()
 			marks(1)
-			time.Sleep(50 * time.Millisecond) // the intent is written after its mark
+			intents := func(want int) { // each is written after its mark
+				for range 6000 {
+					if files, _ := filepath.Glob(filepath.Join(w.home, ".local/state/atip-exec/audit/*.jsonl")); len(files) > 0 {
+						if raw, _ := os.ReadFile(files[0]); bytes.Count(raw, []byte(`"kind":"intent"`)) >= want {
+							return
+						}
+					}
+					time.Sleep(10 * time.Millisecond)
+				}
+				t.Fatalf("%d intents are not written", want)
+			}
+			intents(1)
 			alive := start()
 			defer alive.Wait()
 			defer alive.Process.Kill()
 			marks(2)
+			intents(2)
 			killed.Process.Kill()
 			killed.Wait()
 			for range 2 { // the second finds nothing to say

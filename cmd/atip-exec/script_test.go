@@ -16,8 +16,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// bin is the directory of the real programs that every script drives.
-var bin string
+// bin is the directory of the real programs that every script drives, scratch one that goes with this process.
+var bin, scratch string
 
 // builtEnv names a directory that holds the programs already, for a machine without Go.
 const builtEnv = "ATIP_TEST_BIN"
@@ -29,16 +29,20 @@ func TestMain(m *testing.M) {
 			signal.Notify(make(chan os.Signal, 1), s)
 		}
 	}
+	// What a test starts outside is what a run finds: a python3 of a version manager is thirty processes.
+	os.Setenv("PATH", "/usr/local/bin:/usr/bin:/bin:"+os.Getenv("PATH"))
 	os.Exit(func() int {
-		if bin = os.Getenv(builtEnv); bin != "" {
-			return m.Run()
-		}
-		dir, err := os.MkdirTemp("", "atip-exec-bin-")
+		// Runs in a private root copy what lies in /tmp, but no name that begins with a dot.
+		dir, err := os.MkdirTemp("", ".atip-exec-bin-")
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
 		defer os.RemoveAll(dir)
+		scratch = dir
+		if bin = os.Getenv(builtEnv); bin != "" {
+			return m.Run()
+		}
 		bin = dir
 		homes, err := anyHome(dir)
 		if err != nil {
@@ -121,10 +125,8 @@ func setup(env *testscript.Env) error {
 	if err := os.WriteFile(filepath.Join(home, ".ssh", "id_ed25519"), []byte("synthetic key\n"), 0o600); err != nil {
 		return err
 	}
-	git := exec.Command("git", "init", "-q", "-b", "main", ws)
-	git.Env = append(os.Environ(), "HOME="+home)
-	if out, err := git.CombinedOutput(); err != nil {
-		return fmt.Errorf("git init: %v: %s", err, out)
+	if err := errors.Join(repository(ws), probed(home, os.Getuid())); err != nil {
+		return err
 	}
 	goroot, goCache := toolchain()
 	if goroot == "" && os.Getenv(builtEnv) == "" {

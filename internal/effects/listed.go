@@ -361,6 +361,8 @@ func (c *collector) sifted(s *step.Step, argv []string) []string {
 // which names programs and hosts. The caller's own environment counts as well: an agent
 // chooses it with the command.
 func (c *collector) environed(s *step.Step) {
+	// Else the kernel holds what it runs, and there is nobody to be led to.
+	led := s.Call.Effects[atip.Network].Value == atip.Yes
 	for x := c.ctx; x != nil; x = x.outer {
 		for _, a := range x.env {
 			if have, set := c.site.lookupEnv(a.Name); a.Value == "" || set && have == a.Value {
@@ -369,23 +371,24 @@ func (c *collector) environed(s *step.Step) {
 			if step.WritesTo(s, a) {
 				c.writesAt(s, a)
 			}
-			c.steers(s, a, step.CertaintyVariable(a.Name))
+			if led {
+				c.steers(s, a, step.CertaintyVariable(a.Name))
+			}
 		}
 	}
 	for _, a := range c.site.callerVariables() {
 		if step.WritesTo(s, a) {
 			c.writesAt(s, a)
 		}
-		c.steers(s, a, step.CertaintyVariable(a.Name) && c.doubtful(s, a))
+		if led {
+			c.steers(s, a, step.CertaintyVariable(a.Name) && c.doubtful(s, a))
+		}
 	}
 }
 
 // steers notes what a variable makes of a step with network: whom it believes, through whom
 // it talks, and which configuration it obeys.
 func (c *collector) steers(s *step.Step, a shell.Assign, uncertain bool) {
-	if s.Call.Effects[atip.Network].Value != atip.Yes {
-		return // the kernel holds what it runs, and there is nobody to be led to
-	}
 	switch {
 	case step.ProxyVariable(a.Name):
 		if host, ok := step.Endpoint([]string{a.Name}, a); ok {

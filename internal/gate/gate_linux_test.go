@@ -2,6 +2,7 @@ package gate
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -279,8 +280,11 @@ func TestWordsThatFlip(t *testing.T) {
 	flip := compile(t, flipper)
 	target := compile(t, "#include <string.h>\n#include <unistd.h>\nint main(int c, char **v) { return c > 1 && !strncmp(v[1], \"evil\", 4) ? write(1, \"E\", 1) : write(1, \"g\", 1), 0; }")
 	rounds := 300
-	if everything() {
+	switch {
+	case everything():
 		rounds = 1000
+	case testing.Short(): // under the race detector it is not chance that is tried
+		rounds = 100
 	}
 	for way, name := range []string{"vfork", "another thread", "main thread"} {
 		run := func(words bool) string {
@@ -571,6 +575,29 @@ func TestFailingDecisions(t *testing.T) {
 	cmd, out, g := gated(t, Rules{Decide: func(Start) Verdict { panic("x") }, Refused: func(r Report) { mu.Lock(); defer mu.Unlock(); why = append(why, fmt.Sprint(r.Why)) }}, "", "/bin/sh", "-c", "/bin/echo ran; echo $?")
 	if finish(t, cmd, g); !strings.HasSuffix(out.String(), "126\n") || len(why) != 1 {
 		t.Errorf("%q, %q", out, why)
+	}
+}
+
+// TestDecisionsWithoutEnd: more decisions than there may be at once never end. Each of their starts is
+// refused, those that come after them are decided, and the gate ends without them.
+func TestDecisionsWithoutEnd(t *testing.T) {
+	t.Parallel()
+	release := make(chan struct{})
+	defer close(release)
+	var refused atomic.Int64
+	decide := func(s Start) Verdict {
+		if s.Argv[len(s.Argv)-1] == "hangs" {
+			<-release
+		}
+		return Verdict{Go: true, Words: true}
+	}
+	cmd, out, g := gated(t, Rules{Decide: decide, Refused: func(r Report) {
+		if errors.Is(r.Why, errSlow) {
+			refused.Add(1)
+		}
+	}}, "", "/bin/sh", "-c", "for i in 1 2 3 4 5 6; do /bin/echo hangs 2>/dev/null & done; wait; /bin/echo fine")
+	if finish(t, cmd, g); out.String() != "fine\n" || refused.Load() != 6 {
+		t.Errorf("%q, %d refused", out, refused.Load())
 	}
 }
 

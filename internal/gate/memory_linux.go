@@ -3,13 +3,14 @@ package gate
 import (
 	"bytes"
 	"encoding/binary"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
 
 const (
 	page   = 4096 // the smallest there is: no read crosses into a page that may be missing
-	window = 16 * page
+	window = 4 * page
 )
 
 // memory reads another process, a window at a time: its words lie beside each other.
@@ -46,8 +47,8 @@ func (m *memory) at(address uint64) []byte {
 	}
 	local := []unix.Iovec{{Base: &m.buf[0]}}
 	local[0].SetLen(size)
-	n, err := unix.ProcessVMReadv(m.pid, local, remote, 0)
-	if err != nil || n <= 0 {
+	n, _, errno := unix.RawSyscall6(unix.SYS_PROCESS_VM_READV, uintptr(m.pid), uintptr(unsafe.Pointer(&local[0])), 1, uintptr(unsafe.Pointer(&remote[0])), uintptr(len(remote)), 0)
+	if errno != 0 || n == 0 {
 		return nil
 	}
 	m.have = m.buf[:n]

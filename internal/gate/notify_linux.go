@@ -2,7 +2,7 @@ package gate
 
 import (
 	"errors"
-	"sync"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -56,7 +56,7 @@ func (l Listener) Answer(r Response) { _ = l.ioctl(unix.SECCOMP_IOCTL_NOTIF_SEND
 
 func (l Listener) ioctl(request uintptr, arg unsafe.Pointer) unix.Errno {
 	for {
-		_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(l), request, uintptr(arg))
+		_, _, errno := unix.RawSyscall(unix.SYS_IOCTL, uintptr(l), request, uintptr(arg))
 		if errno != unix.EINTR {
 			return errno
 		}
@@ -67,8 +67,12 @@ func (l Listener) ioctl(request uintptr, arg unsafe.Pointer) unix.Errno {
 // under the filter. It does not close the listener: handlers may still answer.
 func (l Listener) Serve(handle func(*Notification)) {
 	for {
+		poll := [...]unix.PollFd{{Fd: int32(l), Events: unix.POLLIN}}
+		if _, err := unix.Poll(poll[:], -1); err != nil && !errors.Is(err, unix.EINTR) {
+			return
+		}
 		n := new(Notification)
-		switch got, ended := l.take(n, -1); {
+		switch got, ended := l.take(n); {
 		case ended:
 			return
 		case got:
@@ -77,92 +81,32 @@ func (l Listener) Serve(handle func(*Notification)) {
 	}
 }
 
-// take receives a notification if one comes within wait milliseconds, -1 for any time. It has ended
-// once no process is left. Two must not wait at once: the one that comes second would not hear of
-// the end.
-func (l Listener) take(n *Notification, wait int) (got, ended bool) {
+// take receives a notification if there is one. It has ended once no process is left. Two must not
+// take at once.
+func (l Listener) take(n *Notification) (got, ended bool) {
 	for {
-		poll := [...]unix.PollFd{{Fd: int32(l), Events: unix.POLLIN}}
-		_, err := unix.Poll(poll[:], wait)
+		events, errno := l.poll(0)
 		switch {
-		case err != nil && !errors.Is(err, unix.EINTR):
+		case errno == unix.EINTR:
+		case errno != 0:
 			return false, true
-		case poll[0].Revents&unix.POLLIN != 0:
+		case events&unix.POLLIN != 0:
 			*n = Notification{}
 			if l.ioctl(unix.SECCOMP_IOCTL_NOTIF_RECV, unsafe.Pointer(n)) == 0 {
 				return true, false
 			} // ENOENT: the caller was killed meanwhile
-		case poll[0].Revents != 0:
-			return false, true
-		case err == nil && wait == 0:
-			return false, false
+		default:
+			return false, events != 0
 		}
 	}
 }
 
-// queue is a listener for which several threads wait. The kernel wakes one of them with each
-// notification, the one that slept last; a lock that they hand on would wake a second one with each, which
-// costs more than the answer.
-type queue struct {
-	Listener
-	taking sync.Mutex
-	epoll  int
-	over   int // readable at the end
-}
-
-func (l Listener) queue() (*queue, error) {
-	epoll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
-	if err != nil {
-		return nil, err
-	}
-	over, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
-	if err == nil {
-		if err = unix.EpollCtl(epoll, unix.EPOLL_CTL_ADD, over, &unix.EpollEvent{Events: unix.EPOLLIN}); err == nil {
-			err = unix.EpollCtl(epoll, unix.EPOLL_CTL_ADD, int(l), edge())
-		}
-	}
-	q := &queue{Listener: l, epoll: epoll, over: over}
-	if err != nil {
-		q.close()
-		return nil, err
-	}
-	return q, nil
-}
-
-func edge() *unix.EpollEvent { return &unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLET} }
-
-// next waits for a notification. It is false once no process is left.
-func (q *queue) next(n *Notification) bool {
-	for {
-		q.taking.Lock()
-		got, ended := q.take(n, 0)
-		if got {
-			poll := [...]unix.PollFd{{Fd: int32(q.Listener), Events: unix.POLLIN}}
-			if k, _ := unix.Poll(poll[:], 0); k > 0 {
-				// What came together woke one thread only, and this one is busy from now on.
-				_ = unix.EpollCtl(q.epoll, unix.EPOLL_CTL_MOD, int(q.Listener), edge())
-			}
-		}
-		q.taking.Unlock()
-		switch {
-		case got:
-			return true
-		case ended:
-			_, _ = unix.Write(q.over, []byte{1, 0, 0, 0, 0, 0, 0, 0})
-			return false
-		}
-		if _, err := unix.EpollWait(q.epoll, make([]unix.EpollEvent, 1), -1); err != nil && !errors.Is(err, unix.EINTR) {
-			return false
-		}
-	}
-}
-
-func (q *queue) close() {
-	for _, fd := range [...]int{q.epoll, q.over, int(q.Listener)} {
-		if fd >= 0 {
-			unix.Close(fd)
-		}
-	}
+// poll waits that long for a notification.
+func (l Listener) poll(wait time.Duration) (events int16, errno unix.Errno) {
+	poll := [...]unix.PollFd{{Fd: int32(l), Events: unix.POLLIN}}
+	timeout := unix.NsecToTimespec(int64(wait))
+	_, _, errno = unix.RawSyscall6(unix.SYS_PPOLL, uintptr(unsafe.Pointer(&poll)), 1, uintptr(unsafe.Pointer(&timeout)), 0, 0, 0)
+	return poll[0].Revents, errno
 }
 
 // Flags of seccomp(2) with SET_MODE_FILTER.

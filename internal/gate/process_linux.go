@@ -5,6 +5,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -46,8 +47,8 @@ func statOf(leader int) (process, bool) {
 // leaderOf is the number of the process of a thread. Most that execute have one thread: then the
 // kernel gives a descriptor of a process for the number, and nothing needs to be read.
 func leaderOf(tid int) (int, bool) {
-	if fd, err := unix.PidfdOpen(tid, 0); err == nil {
-		unix.Close(fd)
+	if fd, _, errno := unix.RawSyscall(unix.SYS_PIDFD_OPEN, uintptr(tid), 0, 0); errno == 0 {
+		rawClose(int(fd))
 		return tid, true
 	}
 	var buf [4096]byte
@@ -62,14 +63,14 @@ func leaderOf(tid int) (int, bool) {
 
 // readSmall reads a file of /proc that fits into a buffer, nil if it cannot be read.
 func readSmall(path string, buf []byte) []byte {
-	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
+	fd, errno := rawOpen(path, unix.O_RDONLY|unix.O_CLOEXEC)
+	if errno != 0 {
 		return nil
 	}
-	defer unix.Close(fd)
+	defer rawClose(fd)
 	for {
-		n, err := unix.Read(fd, buf)
-		if err == unix.EINTR {
+		n, errno := rawRead(fd, buf)
+		if errno == unix.EINTR {
 			continue
 		}
 		return buf[:max(n, 0)]
@@ -183,11 +184,14 @@ func openNamed(tid int, dirfd int32, path string, flags uint64, root int) (named
 		}
 		full, text = strings.TrimSuffix(dir, "/")+"/"+path, link+path
 	}
-	how := &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT}
+	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT}
 	if flags&unix.AT_SYMLINK_NOFOLLOW != 0 {
 		how.Flags |= unix.O_NOFOLLOW
 	}
-	fd, err := unix.Openat2(root, full, how)
+	if fd, errno := rawOpenAt(root, full, how, isSystem(full)); errno == 0 {
+		return regular(fd, full, text)
+	}
+	fd, err := unix.Openat2(root, full, &how)
 	if err != nil {
 		if errno, ok := err.(unix.Errno); ok && errno != unix.EXDEV {
 			return named{}, errno
@@ -195,6 +199,16 @@ func openNamed(tid int, dirfd int32, path string, flags uint64, root int) (named
 		return named{}, unix.EACCES
 	}
 	return regular(fd, full, text)
+}
+
+// isSystem reports a path of the system's directories: what hangs there hangs this program anyway.
+func isSystem(path string) bool {
+	for _, dir := range [...]string{"/usr/", "/bin/", "/sbin/"} {
+		if strings.HasPrefix(path, dir) {
+			return true
+		}
+	}
+	return false
 }
 
 func openDirect(link, text string) (named, unix.Errno) {
@@ -215,8 +229,8 @@ func openDirect(link, text string) (named, unix.Errno) {
 // regular takes over a path descriptor of what must be a regular file.
 func regular(fd int, path, text string) (named, unix.Errno) {
 	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
-		unix.Close(fd)
+	if _, _, errno := unix.RawSyscall(unix.SYS_FSTAT, uintptr(fd), uintptr(unsafe.Pointer(&st)), 0); errno != 0 || st.Mode&unix.S_IFMT != unix.S_IFREG {
+		rawClose(fd)
 		return named{}, unix.EACCES
 	}
 	id := FileID{uint64(st.Dev), st.Ino, st.Size, unix.TimespecToNsec(st.Mtim), unix.TimespecToNsec(st.Ctim)}
@@ -224,9 +238,9 @@ func regular(fd int, path, text string) (named, unix.Errno) {
 }
 
 func readLink(path string) (string, error) {
-	dir, err := os.Readlink(path)
-	if err == nil && (!strings.HasPrefix(dir, "/") || strings.HasSuffix(dir, " (deleted)")) {
+	dir, errno := rawReadlink(path)
+	if errno != 0 || !strings.HasPrefix(dir, "/") || strings.HasSuffix(dir, " (deleted)") {
 		return "", unix.ENOENT
 	}
-	return dir, err
+	return dir, nil
 }

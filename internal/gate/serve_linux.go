@@ -4,9 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -35,51 +35,118 @@ type Gate struct {
 	programs  map[FileID]bool // files that are no scripts
 	begun     bool            // the first program has started
 	count     int             // starts that went on
-	ended     chan struct{}
+
+	turns chan *memory // as many as may still be answered at once
+	other sync.Mutex   // who handles what is no start
+	work  sync.WaitGroup
+	ended chan struct{}
 }
 
 // Serve answers for the listener until no process is left under its filter, then closes
 // it. Ended tells.
 func Serve(l Listener, c Config) *Gate {
-	g := &Gate{listener: l, c: c, reaped: c.Reaped, followers: map[int]chan Stop{}, programs: map[FileID]bool{}, ended: make(chan struct{})}
-	q, err := l.queue()
-	if err != nil { // without a listener each start fails
-		unix.Close(int(l))
-		close(g.ended)
-		return g
-	}
-	var other sync.Mutex // who handles what is no start
-	var work sync.WaitGroup
+	g := &Gate{listener: l, c: c, reaped: c.Reaped, followers: map[int]chan Stop{}, programs: map[FileID]bool{}, turns: make(chan *memory, atOnce), ended: make(chan struct{})}
 	for range atOnce {
-		work.Go(func() {
-			// A tracer is a thread, not a process; and a thread that is there needs not be woken by
-			// another one.
-			runtime.LockOSThread()
-			defer runtime.UnlockOSThread()
-			m := &memory{} // the words of one start after the other
-			for {
-				n := &Notification{}
-				switch {
-				case !q.next(n):
-					return
-				case n.Call.Nr == unix.SYS_EXECVE || n.Call.Nr == unix.SYS_EXECVEAT:
-					g.handle(n, m)
-				case c.Other == nil:
-					l.Answer(Refuse(n, unix.EPERM))
-				default:
-					other.Lock()
-					l.Answer(c.Other(n))
-					other.Unlock()
-				}
-			}
-		})
+		g.turns <- &memory{}
 	}
+	// A thread that waits in the kernel by itself would keep the scheduler awake, which looks
+	// after it fifty times in each millisecond: the goroutine waits where all do.
+	_ = unix.SetNonblock(int(l), true)
+	file := os.NewFile(uintptr(l), "listener")
+	g.work.Add(1)
+	go g.lead(file)
 	go func() {
-		work.Wait()
-		q.close()
+		g.work.Wait()
+		file.Close() // without a listener each start fails
 		close(g.ended)
 	}()
 	return g
+}
+
+// turn is the answer to one notification. One goroutine waits for the next one; who answers is that
+// goroutine itself, as to wake another one costs more than most answers, until it may take longer.
+type turn struct {
+	g      *Gate
+	file   *os.File
+	memory *memory // words of one start after the other
+	handed bool    // another goroutine waits now
+	state  atomic.Int32
+}
+
+// States of a turn after the zero one.
+const (
+	inTime int32 = iota + 1
+	tooLate
+)
+
+// inTime reports whether the decision has not taken too long, so that others have the turn already.
+func (t *turn) inTime() bool {
+	return t.state.CompareAndSwap(0, inTime) || t.state.Load() == inTime
+}
+
+// lead takes notifications until another goroutine does, or there are no more.
+func (g *Gate) lead(file *os.File) {
+	conn, err := file.SyscallConn()
+	if err != nil {
+		g.work.Done()
+		return
+	}
+	for {
+		t := &turn{g: g, file: file, memory: <-g.turns}
+		n := &Notification{}
+		got, ended := false, false
+		err := conn.Read(func(uintptr) bool {
+			got, ended = g.listener.take(n)
+			return got || ended
+		})
+		if err == nil && got {
+			t.answer(n)
+		}
+		if !t.inTime() {
+			return // nobody waits for it any more
+		}
+		g.turns <- t.memory
+		if err != nil || ended || t.handed {
+			g.work.Done()
+			return
+		}
+	}
+}
+
+// hand lets another goroutine wait for notifications.
+func (t *turn) hand() {
+	if !t.handed {
+		t.handed = true
+		t.g.work.Add(1)
+		go t.g.lead(t.file)
+	}
+}
+
+// await sleeps until the kernel tells of a child (the SIGCHLD of a stop goes to the thread that traces) or
+// that long, but not while a notification waits that nobody takes.
+func (t *turn) await(d time.Duration) {
+	l := t.g.listener
+	if t.handed {
+		l = -1 // poll(2) looks at none
+	}
+	if events, errno := l.poll(d); errno == 0 && events != 0 {
+		t.hand()
+	}
+}
+
+func (t *turn) answer(n *Notification) {
+	g := t.g
+	switch {
+	case n.Call.Nr == unix.SYS_EXECVE || n.Call.Nr == unix.SYS_EXECVEAT:
+		g.handle(n, t)
+	case g.c.Other == nil:
+		g.listener.Answer(Refuse(n, unix.EPERM))
+	default:
+		t.hand()
+		g.other.Lock()
+		g.listener.Answer(g.c.Other(n))
+		g.other.Unlock()
+	}
 }
 
 // Ended is closed when all is answered and the listener is closed.
@@ -92,7 +159,7 @@ func (g *Gate) Starts() int {
 	return g.count
 }
 
-func (g *Gate) handle(n *Notification, m *memory) {
+func (g *Gate) handle(n *Notification, t *turn) {
 	g.mu.Lock()
 	if g.c.Seen != nil {
 		g.c.Seen(n)
@@ -110,23 +177,19 @@ func (g *Gate) handle(n *Notification, m *memory) {
 		g.listener.Answer(Continue(n))
 		return
 	}
-	g.start(n, m)
+	g.start(n, t)
 }
 
 // start decides one call. Whatever goes wrong on the way refuses it.
-func (g *Gate) start(n *Notification, m *memory) {
-	answered := false
+func (g *Gate) start(n *Notification, t *turn) {
 	defer func() {
 		if r := recover(); r != nil {
-			if !answered {
-				g.listener.Answer(Refuse(n, unix.EACCES))
-			}
+			g.listener.Answer(Refuse(n, unix.EACCES))
 			g.refused(Start{PID: int(n.PID)}, fmt.Errorf("internal error: %v", r))
 		}
 	}()
-	s, file, root, errno := g.read(n, m)
+	s, file, root, errno := g.read(n, t.memory)
 	if errno != 0 {
-		answered = true
 		g.listener.Answer(Refuse(n, errno))
 		return
 	}
@@ -134,28 +197,22 @@ func (g *Gate) start(n *Notification, m *memory) {
 		if s.File != nil {
 			s.File.Close()
 		} else {
-			unix.Close(file.fd)
+			rawClose(file.fd)
 		}
-		unix.Close(root)
+		rawClose(root)
 	}()
 	var verdict Verdict
-	var err error
 	known := false
 	if g.c.Known != nil {
 		verdict, known = g.c.Known(s)
 	}
 	if !known {
 		s.File = os.NewFile(uintptr(file.fd), file.path)
-		verdict, err = g.decide(s)
+		if verdict = g.decide(n, s, t); !t.inTime() {
+			return
+		}
 	}
-	switch {
-	case err != nil:
-		answered = true
-		g.listener.Answer(Refuse(n, unix.EACCES))
-		g.refused(s, err)
-		return
-	case !verdict.Go:
-		answered = true
+	if !verdict.Go {
 		g.listener.Answer(Refuse(n, unix.EACCES))
 		g.refused(s, verdict.Why)
 		return
@@ -163,13 +220,11 @@ func (g *Gate) start(n *Notification, m *memory) {
 	want := image{dev: s.ID.Dev, ino: s.ID.Ino, fileOnly: true}
 	if verdict.Words {
 		if want, errno = g.expect(file, s, root); errno != 0 {
-			answered = true
 			g.listener.Answer(Refuse(n, errno))
 			return
 		}
 	}
 	if !g.listener.Valid(n) {
-		answered = true
 		return // the process is gone
 	}
 	g.mu.Lock()
@@ -178,12 +233,11 @@ func (g *Gate) start(n *Notification, m *memory) {
 		g.zones.set(int(n.PID), Code)
 	}
 	g.mu.Unlock()
-	answered = true
 	if !verdict.Words && !verdict.File {
 		g.listener.Answer(Continue(n))
 		return
 	}
-	if err := g.verified(n, s.leader, want); err != nil && !errors.Is(err, unix.ESRCH) && !errors.Is(err, unix.ECHILD) {
+	if err := g.verified(n, s.leader, want, t); err != nil && !errors.Is(err, unix.ESRCH) && !errors.Is(err, unix.ECHILD) {
 		g.refused(s, err)
 	}
 }
@@ -232,16 +286,17 @@ func (g *Gate) read(n *Notification, m *memory) (Start, named, int, unix.Errno) 
 	if s.Env, errno = m.list(env, &budget); errno != 0 {
 		return Start{}, named{}, -1, errno
 	}
-	root, err := unix.Open("/proc/"+strconv.Itoa(tid)+"/root", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err != nil {
+	root, errno := rawOpen("/proc/"+strconv.Itoa(tid)+"/root", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC)
+	if errno != 0 {
 		return Start{}, named{}, -1, unix.EACCES
 	}
 	file, errno := openNamed(tid, dirfd, word, flags, root)
 	if errno != 0 {
-		unix.Close(root)
+		rawClose(root)
 		return Start{}, named{}, -1, errno
 	}
 	s.Path, s.ID = file.path, file.id
+	var err error
 	if s.Cwd, err = readLink("/proc/" + strconv.Itoa(tid) + "/cwd"); err != nil {
 		s.Cwd = "" // a directory that was removed
 	}
@@ -250,8 +305,8 @@ func (g *Gate) read(n *Notification, m *memory) (Start, named, int, unix.Errno) 
 	g.mu.Unlock()
 	// What was read belongs to this call only if its caller still waits.
 	if !g.listener.Valid(n) {
-		unix.Close(file.fd)
-		unix.Close(root)
+		rawClose(file.fd)
+		rawClose(root)
 		return Start{}, named{}, -1, unix.EACCES
 	}
 	return s, file, root, 0
@@ -259,28 +314,20 @@ func (g *Gate) read(n *Notification, m *memory) (Start, named, int, unix.Errno) 
 
 var errSlow = errors.New("the decision took too long")
 
-// decide bounds the time of one decision.
-func (g *Gate) decide(s Start) (Verdict, error) {
-	got := make(chan Verdict, 1)
-	failed := make(chan error, 1)
-	go func() {
-		defer func() {
-			if r := recover(); r != nil {
-				failed <- fmt.Errorf("internal error: %v", r)
-			}
-		}()
-		got <- g.c.Decide(s)
-	}()
-	timer := time.NewTimer(Patience)
-	defer timer.Stop()
-	select {
-	case v := <-got:
-		return v, nil
-	case err := <-failed:
-		return Verdict{}, err
-	case <-timer.C:
-		return Verdict{}, errSlow
-	}
+// decide bounds the time of one decision: one that takes longer refuses, and gives its turn to
+// others.
+func (g *Gate) decide(n *Notification, s Start, t *turn) Verdict {
+	t.hand()
+	late := time.AfterFunc(Patience, func() {
+		if t.state.CompareAndSwap(0, tooLate) {
+			g.listener.Answer(Refuse(n, unix.EACCES))
+			g.refused(s, errSlow)
+			g.turns <- &memory{}
+			g.work.Done()
+		}
+	})
+	defer late.Stop()
+	return g.c.Decide(s)
 }
 
 func (g *Gate) refused(s Start, why error) {

@@ -3,8 +3,10 @@ package gate
 import (
 	"errors"
 	"os"
+	"runtime"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 	"unsafe"
 
@@ -28,12 +30,15 @@ const cldTrapped = 4
 // instruction: CONTINUE makes the kernel read the words once more, and another thread may
 // change them between (seccomp_unotify(2)). A program that differs is killed. No tracer
 // remains, so that debuggers inside work.
-func (g *Gate) verified(n *Notification, leader int, want image) error {
-	tid := int(n.PID) // traced by this thread, which is locked
+func (g *Gate) verified(n *Notification, leader int, want image, t *turn) error {
+	tid := int(n.PID)
 	if leader == 0 {
 		return unix.ESRCH
 	}
-	stops, done := g.follow(tid, leader)
+	// A tracer is a thread, not a process.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	stops, done := g.follow(tid, leader, t)
 	defer done()
 	if err := ptrace(unix.PTRACE_SEIZE, tid, 0, unix.PTRACE_O_TRACEEXEC|unix.PTRACE_O_EXITKILL); err != nil {
 		switch traced := isTraced(tid); { // or Yama forbids it
@@ -85,8 +90,7 @@ func isTraced(tid int) bool {
 // isImage compares a process that was just executed and has done nothing.
 func isImage(pid int, want image) bool {
 	at := "/proc/" + strconv.Itoa(pid)
-	var st unix.Stat_t
-	if err := unix.Stat(at+"/exe", &st); err != nil || uint64(st.Dev) != want.dev || st.Ino != want.ino {
+	if dev, ino, errno := rawFileOf(at + "/exe"); errno != 0 || dev != want.dev || ino != want.ino {
 		return false
 	}
 	if want.fileOnly {
@@ -100,18 +104,18 @@ func isList(file string, want []string) bool {
 	for _, word := range want {
 		size += len(word) + 1
 	}
-	fd, err := unix.Open(file, unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
+	fd, errno := rawOpen(file, unix.O_RDONLY|unix.O_CLOEXEC)
+	if errno != 0 {
 		return false
 	}
-	defer unix.Close(fd)
+	defer rawClose(fd)
 	got := make([]byte, 0, size+1) // one more would be another list
 	for len(got) <= size {
-		n, err := unix.Read(fd, got[len(got):size+1])
-		if err == unix.EINTR {
+		n, errno := rawRead(fd, got[len(got):size+1])
+		if errno == unix.EINTR {
 			continue
 		}
-		if err != nil || n <= 0 {
+		if errno != 0 || n <= 0 {
 			break
 		}
 		got = got[:len(got)+n]
@@ -129,7 +133,7 @@ func isList(file string, want []string) bool {
 }
 
 func ptrace(request uintptr, pid int, address, data uintptr) error {
-	_, _, errno := unix.Syscall6(unix.SYS_PTRACE, request, uintptr(pid), address, data, 0, 0)
+	_, _, errno := unix.RawSyscall6(unix.SYS_PTRACE, request, uintptr(pid), address, data, 0, 0)
 	if errno != 0 {
 		return errno
 	}
@@ -139,10 +143,11 @@ func ptrace(request uintptr, pid int, address, data uintptr) error {
 // follow returns a function that waits for the next stop of a thread or of its process,
 // whose number an exec gives to the thread. Where the caller of this package reaps all
 // children, stops come from there (Gate.Stopped), as two waiters would steal them.
-func (g *Gate) follow(tid, leader int) (next func() (Stop, error), done func()) {
+func (g *Gate) follow(tid, leader int, t *turn) (next func() (Stop, error), done func()) {
 	if !g.reaped {
-		return func() (Stop, error) { return waitStop(tid, leader) }, func() {}
+		return func() (Stop, error) { return t.waitStop(tid, leader) }, func() {}
 	}
+	t.hand()
 	ch := make(chan Stop, 4)
 	g.mu.Lock()
 	g.followers[tid], g.followers[leader] = ch, ch
@@ -188,38 +193,55 @@ type siginfo struct {
 	_             [100]byte
 }
 
-func waitStop(tid, leader int) (Stop, error) {
-	// One number is waited for; of two, each is asked in turn, because the thread that
-	// executes takes over the number of its leader.
-	flags := unix.WEXITED | unix.WSTOPPED | unix.WALL
-	if tid != leader {
-		flags |= unix.WNOHANG
+// stopOf asks for the next stop or end of a thread or of its process, and waits for one if wait is set. Both
+// numbers are asked, as the thread that executes takes over that of its process.
+func stopOf(tid, leader int, wait bool) (s Stop, got bool, err error) {
+	const flags = unix.WEXITED | unix.WSTOPPED | unix.WALL
+	for _, pid := range [...]int{tid, leader} {
+		var info siginfo
+		var errno syscall.Errno
+		if wait {
+			_, _, errno = unix.Syscall6(unix.SYS_WAITID, unix.P_PID, uintptr(pid), uintptr(unsafe.Pointer(&info)), flags, 0, 0)
+		} else {
+			_, _, errno = unix.RawSyscall6(unix.SYS_WAITID, unix.P_PID, uintptr(pid), uintptr(unsafe.Pointer(&info)), flags|unix.WNOHANG, 0, 0)
+		}
+		switch {
+		case errno == 0 && info.pid != 0:
+			return Stop{PID: int(info.pid), Code: info.code, Status: info.status}, true, nil
+		case errno != 0 && errno != unix.EINTR && (errno != unix.ECHILD || tid == leader):
+			return Stop{}, false, errno
+		case tid == leader:
+			return Stop{}, false, nil
+		}
 	}
-	pause := 20 * time.Microsecond
-	for deadline := time.Now().Add(Patience); ; {
-		for _, pid := range [...]int{tid, leader} {
-			var info siginfo
-			_, _, errno := unix.Syscall6(unix.SYS_WAITID, unix.P_PID, uintptr(pid), uintptr(unsafe.Pointer(&info)), uintptr(flags), 0, 0)
-			switch {
-			case errno == unix.EINTR:
-				continue
-			case errno == unix.ECHILD && pid == tid && tid != leader, errno == 0 && info.pid == 0:
-				continue
-			case errno == unix.ECHILD && tid != leader:
-				continue
-			case errno != 0:
-				return Stop{}, errno
+	return Stop{}, false, nil
+}
+
+// An exec takes less than patient most often.
+const patient = 4 * time.Millisecond
+
+func (t *turn) waitStop(tid, leader int) (Stop, error) {
+	began := time.Now()
+	for time.Since(began) < patient {
+		if s, got, err := stopOf(tid, leader, false); got || err != nil {
+			return s, err
+		}
+		t.await(time.Millisecond)
+	}
+	t.hand()
+	if tid == leader {
+		for {
+			if s, got, err := stopOf(tid, leader, true); got || err != nil {
+				return s, err
 			}
-			return Stop{PID: int(info.pid), Code: info.code, Status: info.status}, nil
 		}
-		if tid == leader {
-			continue
-		}
-		if time.Now().After(deadline) {
-			_ = unix.Kill(leader, unix.SIGKILL)
-			return Stop{}, unix.ETIMEDOUT
+	}
+	for pause := 50 * time.Microsecond; time.Since(began) < Patience; pause = min(2*pause, time.Millisecond) {
+		if s, got, err := stopOf(tid, leader, false); got || err != nil {
+			return s, err
 		}
 		time.Sleep(pause)
-		pause = min(2*pause, time.Millisecond)
 	}
+	_ = unix.Kill(leader, unix.SIGKILL)
+	return Stop{}, unix.ETIMEDOUT
 }

@@ -108,7 +108,7 @@ func null(t *testing.T) *os.File {
 // TestStandHangs: one that does not say that it is still there gets nothing, keeps nobody waiting, and
 // neither does one that sends half a message or none.
 func TestStandHangs(t *testing.T) {
-	_, to, last := standing(t, "copy", 400*time.Millisecond)
+	_, to, last := standing(t, "copy", 3*time.Second)
 	n := null(t)
 	var silent []*os.File
 	for range 2 * maxOwnBy { // they have no place before they have answered

@@ -80,8 +80,16 @@ func TestPlainHTTP(t *testing.T) {
 					first := make([]byte, 4096)
 					_ = c.SetReadDeadline(time.Now().Add(3 * time.Second))
 					n, _ := c.Read(first)
+					rest := []byte{}
+					if more := len(tc.want) - n; n > 0 && more > 0 {
+						_ = c.SetReadDeadline(time.Now().Add(30 * time.Second))
+						rest = make([]byte, more)
+						got, _ := io.ReadFull(c, rest)
+						rest = rest[:got]
+					}
 					_ = c.SetReadDeadline(time.Now().Add(300 * time.Millisecond))
-					rest, _ := io.ReadAll(c)
+					beyond, _ := io.ReadAll(c)
+					rest = append(rest, beyond...)
 					if n+len(rest) > 0 { // a tunnel that was refused was open, and said nothing
 						got <- string(first[:n]) + string(rest)
 					}

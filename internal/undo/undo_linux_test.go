@@ -231,6 +231,9 @@ func tries(some, all int) int {
 // and an undo of the undo what they had done. ATIP_TEST_WHOLE=1 has 1,000 programs.
 func TestRandomPrograms(t *testing.T) {
 	programs, seed := tries(100, 1000), rand.Uint64()
+	if testing.Short() { // under the race detector it is not the programs that are tried
+		programs = 20
+	}
 	t.Logf("seed %d", seed)
 	const each = 20
 	for n := 0; n < programs; n += each {
