@@ -28,6 +28,8 @@ type Set struct {
 	mu      sync.Mutex  // guards learning
 	learned int
 	bytes   int
+
+	spare atomic.Pointer[Writer] // for the next String, empty
 }
 
 // snapshot is one immutable state of a Set. The index is built by the first who
@@ -276,8 +278,17 @@ func (s *Set) String(text string) (string, []Finding) {
 		return text, nil
 	}
 	var b strings.Builder
-	w := newWriter(s, &b, Stdout)
+	// A record has a hundred texts of one line, and a Writer is larger than all of them.
+	w := s.spare.Swap(nil)
+	if w == nil {
+		w = new(Writer)
+	}
+	w.init(s, &b, Stdout)
 	w.text, w.keep = true, true
+	defer func() {
+		*w = Writer{} // keeps nothing of the text
+		s.spare.Store(w)
+	}()
 	if _, err := io.WriteString(w, text); err != nil {
 		return "", nil
 	}

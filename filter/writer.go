@@ -59,10 +59,16 @@ type Writer struct {
 }
 
 func newWriter(s *Set, dst io.Writer, stream Stream) *Writer {
-	w := &Writer{set: s, dst: dst, stream: stream, keep: s.cfg.KeepFindings}
+	w := new(Writer)
+	w.init(s, dst, stream)
+	return w
+}
+
+// init makes an empty Writer one of a set.
+func (w *Writer) init(s *Set, dst io.Writer, stream Stream) {
+	w.set, w.dst, w.stream, w.keep = s, dst, stream, s.cfg.KeepFindings
 	w.atomic, _ = dst.(interface{ WriteAtomic([]byte) (int, error) })
 	w.e.set, w.e.terminal = s, stream == PTY
-	return w
 }
 
 // Write cleans p. It takes all of p or fails. It does not fail when the engine
