@@ -472,6 +472,13 @@ func (o *outward) file(name, path string, id identity) {
 	}
 	now, there := look(o.host, name)
 	free := there == nil
+	if free && e.Host != (identity{}) && !e.Ours && id.Size == e.Inside.Size && id.MTime == e.Inside.MTime {
+		// The machine has removed what came from it, and the run has written nothing there: another mode or
+		// another name for a while makes it no work of the run.
+		e.Inside = id
+		o.books.set(name, e)
+		return
+	}
 	ours := now == e.Host && e.Host != (identity{}) && (e.Ours || o.granted != nil && o.granted(path))
 	switch {
 	case !free && !ours:

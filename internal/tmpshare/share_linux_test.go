@@ -123,6 +123,31 @@ func TestBothDirections(t *testing.T) {
 	s.is(s.host("empty/x"), "x")
 }
 
+// TestOnlyTouched: what the machine removes does not come back because a run has changed its mode or moved it
+// to and fro; what the run has written does.
+func TestOnlyTouched(t *testing.T) {
+	s := newSides(t)
+	s.put(s.host("mode"), "machine's")
+	s.put(s.host("moved"), "machine's")
+	s.put(s.host("written"), "machine's")
+	s.in()
+	for _, name := range []string{"mode", "moved", "written"} {
+		if err := os.Remove(s.host(name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(os.Chmod(s.inside("mode"), 0o600), os.Rename(s.inside("moved"), s.inside("other")), os.Rename(s.inside("other"), s.inside("moved"))); err != nil {
+		t.Fatal(err)
+	}
+	s.put(s.inside("written"), "the run's")
+	s.out()
+	s.is(s.host("mode"), "-")
+	s.is(s.host("moved"), "-")
+	s.is(s.host("written"), "the run's")
+	s.in()
+	s.is(s.inside("mode"), "-")
+}
+
 // TestRemovedMeanwhile: what the machine removes while a run goes on does not come back with it.
 func TestRemovedMeanwhile(t *testing.T) {
 	s := newSides(t)

@@ -17,7 +17,8 @@ import (
 // world is a workspace with a store beside it.
 func world(t testing.TB) Place { return worldIn(t, scratch(t)) }
 
-const scratchName = "atip-undo-test-"
+// scratchName begins with a dot: what a run of another test finds in the machine's /tmp under such a name it leaves alone.
+const scratchName = ".atip-undo-test-"
 
 func scratch(t testing.TB) string {
 	t.Helper()
