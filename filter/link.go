@@ -296,8 +296,8 @@ func (s *scan) leadOf(n *nameInfo) follows {
 		if l.short || l.op == opFallback {
 			f |= aFallback
 		}
-		if !l.short && f&aBlank != 0 && (s.v[l.at] == '=' || s.v[l.at] == ':') && l.op != opFallback {
-			f = f&^aBlank | aColon // what reads a value behind blanks would find the operator
+		if f&aBlank != 0 && l.at < len(s.v) && (s.v[l.at] == '=' || s.v[l.at] == ':') && l.op != opFallback {
+			f = f&^aBlank | aColon // what reads a value behind blanks would find the operator, or the beginning of one
 		}
 	}
 	return f
@@ -548,7 +548,7 @@ func (s *scan) undecided(c *candidate) int {
 	if c.at > 0 {
 		at = c.at
 	}
-	if at >= len(s.v) || beginsNoValue.has(s.v[at]) {
+	if at >= len(s.v) || beginsNoValue.has(s.v[at]) && (s.v[at] != ':' || s.v[at-1] != ':') {
 		return nowhere
 	}
 	return at
@@ -827,7 +827,7 @@ func linkOperator(s *scan, n *nameInfo) (c candidate, ok bool) {
 	option := n.option(s.v)
 	if l.short && l.after == l.at {
 		if s.short = true; !option {
-			s.p = len(s.v)
+			s.p = min(l.at+len("::"), len(s.v)) // name=token::VALUE; no value begins at another operator
 		}
 		return c, false
 	}
