@@ -162,7 +162,7 @@ func titleStart(left []byte) int {
 func (s *scan) ruled(from int) bool {
 	k := bytes.IndexByte(s.v[s.p:min(len(s.v), from+2*maxHeader)], '\n') + 1
 	if k == 0 || s.p+k == len(s.v) {
-		s.short = !s.eof && len(s.v) < from+2*maxHeader
+		s.p, s.short = len(s.v), !s.eof && len(s.v) < from+2*maxHeader
 		return false
 	}
 	ch := s.v[s.p+k]
@@ -522,7 +522,7 @@ func (e *engine) judgeTuple(c *candidate, eof bool) verdict {
 		}
 		ch := v[s.p]
 		if quote != 0 {
-			if ch == '\\' {
+			if ch == '\\' && s.p+1 < len(v) {
 				s.p++
 			} else if ch == quote {
 				quote = 0

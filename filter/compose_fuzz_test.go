@@ -3,6 +3,7 @@ package filter
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"math/rand"
 	"strings"
 	"testing"
@@ -73,7 +74,7 @@ func composedFault(t testing.TB, c *composer, sets []*Set, program []byte, seed 
 		}
 		// Among escapes a placeholder is shorter than what it stands for, so that more is judged.
 		if mode == BinaryPass && program[0] < firstEscaped {
-			if again := filterAll(t, s, want); again != want {
+			if again := filterAll(t, s, want); again != want && !behindLongMask(t, s, in, want, again) {
 				return fmt.Sprintf("filtered twice: %s", firstDifference(again, want))
 			}
 		}
@@ -81,10 +82,40 @@ func composedFault(t testing.TB, c *composer, sets []*Set, program []byte, seed 
 	return ""
 }
 
+// behindLongMask reports whether what is found the second time only stands within reach of a placeholder that
+// stands for more than the reach of a command. The looks of a command and of a name end so many bytes away, and
+// a placeholder is shorter than what it stands for: docs/limits.md says so. Nothing else may be found late.
+func behindLongMask(t testing.TB, s *Set, in, out, again string) bool {
+	w := s.Writer(io.Discard, Stdout)
+	if _, err := io.WriteString(w, in); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	late := 0
+	for late < min(len(out), len(again)) && out[late] == again[late] {
+		late++
+	}
+	at := 0
+	for _, f := range w.Report().Findings {
+		mark := string(appendPlaceholder(nil, f.Rule, f.Tag))
+		k := strings.Index(out[at:], mark)
+		if k < 0 {
+			return false
+		}
+		from := at + k
+		if at = from + len(mark); f.End-f.Start > maxCommand && at > late-history && from < late+history {
+			return true
+		}
+	}
+	return false
+}
+
 func composedSets(t testing.TB, c *composer) []*Set {
 	var sets []*Set
 	for _, mode := range []BinaryMode{BinaryPass, BinaryMaskKnown, BinaryBlock} {
-		sets = append(sets, testSet(t, Config{NoMemory: true, Binary: mode}, c.env...))
+		sets = append(sets, testSet(t, Config{NoMemory: true, Binary: mode, KeepFindings: true}, c.env...))
 	}
 	return sets
 }

@@ -69,6 +69,7 @@ type pending struct {
 	ent  entry
 	paid bool // its credit was taken
 	edge int  // that counted for it
+	hold int  // where its value may begin already, -1: nowhere yet
 }
 
 // step is what advance stopped for.
@@ -154,6 +155,11 @@ func (e *engine) advance(eof bool) step {
 		if len(e.values) > 0 {
 			stop = min(stop, e.values[0].at)
 		}
+		for k := range e.names {
+			if hold := e.names[k].hold; hold >= e.cursor {
+				stop = min(stop, hold)
+			}
+		}
 		if e.region.open {
 			stop = min(stop, e.region.end)
 		}
@@ -185,7 +191,7 @@ func (e *engine) judge(first int, eof bool) bool {
 	starts := list[:0]
 	if i+3 <= len(v) {
 		starts = e.announceAll(i, first, eof, starts)
-		if len(starts) == 0 && (len(e.values) == 0 || e.values[0].at != i) {
+		if len(starts) == 0 && (len(e.values) == 0 || e.values[0].at != i) && !e.waitsAt(i) {
 			e.cursor = i + 1
 			return true
 		}
@@ -224,12 +230,20 @@ func (e *engine) judge(first int, eof bool) bool {
 				continue
 			}
 			e.work++
+			doubt, r := c.doubt, verdict{}
 			if limited {
-				note(e.atSight(sight, func(eof bool) verdict { return e.judgeValue(c, eof) }))
+				r = e.atSight(sight, func(eof bool) verdict { return e.judgeValue(c, eof) })
 			} else {
-				note(e.judgeValue(c, eof))
+				r = e.judgeValue(c, eof)
 			}
+			if r.outcome == more {
+				c.doubt = doubt // it is judged again, as if for the first time
+			}
+			note(r)
 		}
+	}
+	if !limited && e.waitsAt(i) {
+		note(e.heldName(i))
 	}
 	inside := e.region.open && i < e.region.end
 	tail := false
@@ -378,11 +392,31 @@ func (e *engine) holdTail(i int) {
 				return
 			}
 		}
+		if e.waitsAt(k) {
+			e.open, e.holdAt = e.heldName(k), k
+			return
+		}
 		if e.maybeStarts(k) {
 			e.open, e.holdAt = verdict{outcome: more, loose: true}, k
 			return
 		}
 	}
+}
+
+// waitsAt reports whether the value of a name may begin at i, and the bytes so far do not say.
+func (e *engine) waitsAt(i int) bool {
+	for k := range e.names {
+		if e.names[k].hold == i {
+			return true
+		}
+	}
+	return false
+}
+
+// heldName is the verdict on such a position.
+func (e *engine) heldName(i int) verdict {
+	so := e.view.vis[i:]
+	return verdict{outcome: more, loose: len(so) < loosePrefix || !unlikely(so)}
 }
 
 // follow removes the first due values and schedules what comes after them, such
@@ -750,6 +784,7 @@ func (e *engine) forget(cut int) {
 	for i := range e.names {
 		e.names[i].at -= cut
 		e.names[i].edge = max(e.names[i].edge-cut, 0)
+		e.names[i].hold = max(e.names[i].hold-cut, -1)
 	}
 	if e.region.open {
 		e.region.start -= cut

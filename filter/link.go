@@ -97,10 +97,17 @@ func (f front) skip(s *scan) bool {
 	return s.p > from
 }
 
-// same reports whether two candidates ask the same question.
+// same reports whether two candidates ask the same question. All that the judgement asks counts: of two that
+// differ, which one comes first depends on the cuts.
 func (c *candidate) same(o *candidate) bool {
-	return c.at == o.at && c.form == o.form && c.class == o.class && c.rule == o.rule && c.shape == o.shape && c.row == o.row &&
-		c.doubt == o.doubt && c.bare == o.bare && c.list == o.list
+	if c.at != o.at || c.form != o.form {
+		return false
+	}
+	a := *c
+	if a.then = o.then; a.form != formUser && a.form != formStdin {
+		a.number = o.number // how many of them came before is no question
+	}
+	return a == *o
 }
 
 // maxDistance is how far a value may stand from its name when only an operator is
@@ -289,8 +296,8 @@ func (s *scan) leadOf(n *nameInfo) follows {
 		if l.short || l.op == opFallback {
 			f |= aFallback
 		}
-		if !l.short && f&aBlank != 0 && (s.v[l.at] == '=' || s.v[l.at] == ':') && l.op != opFallback {
-			f = f&^aBlank | aColon // what reads a value behind blanks would find the operator
+		if f&aBlank != 0 && l.at < len(s.v) && (s.v[l.at] == '=' || s.v[l.at] == ':') && l.op != opFallback {
+			f = f&^aBlank | aColon // what reads a value behind blanks would find the operator, or the beginning of one
 		}
 	}
 	return f
@@ -299,7 +306,9 @@ func (s *scan) leadOf(n *nameInfo) follows {
 // led goes on behind the operator, if it is one of those that assign.
 func (s *scan) led() bool {
 	l := &s.lead
-	s.p, s.short = l.after, l.short
+	if s.p, s.short = l.after, l.short; l.short {
+		s.p = len(s.v) // no value begins at an operator
+	}
 	return !l.short && (l.op == opAssign || l.op == opColon)
 }
 
@@ -317,7 +326,7 @@ func (e *engine) announce(i int, ent *entry, eof, paid bool) {
 		}
 		if n < len(ent.text) {
 			if !eof {
-				e.wait(i, ent, false)
+				e.wait(i, ent, false, nowhere)
 			}
 			return
 		}
@@ -345,7 +354,7 @@ func (e *engine) announce(i int, ent *entry, eof, paid bool) {
 		if s.quote() && s.word(8) && s.quote() && !s.short {
 			e.schedule(candidate{at: s.p, form: formPairs, class: classStrong, doubt: random, rule: "jwk", row: column{kind: jwkKey, sep: ','}, number: 1})
 		} else if s.short {
-			e.wait(i, ent, true)
+			e.wait(i, ent, true, nowhere)
 		}
 		return
 	case eFlag:
@@ -353,7 +362,7 @@ func (e *engine) announce(i int, ent *entry, eof, paid bool) {
 		if o == found {
 			e.schedule(c)
 		} else if o == more {
-			e.wait(i, ent, true)
+			e.wait(i, ent, true, nowhere)
 		}
 		return
 	case eArgument:
@@ -361,7 +370,7 @@ func (e *engine) announce(i int, ent *entry, eof, paid bool) {
 		if o == found {
 			e.schedule(c)
 		} else if o == more {
-			e.wait(i, ent, true)
+			e.wait(i, ent, true, nowhere)
 		}
 		return
 	}
@@ -369,7 +378,7 @@ func (e *engine) announce(i int, ent *entry, eof, paid bool) {
 		return
 	} else if n < len(ent.text) || ent.kind == eName && ks+n == len(v) {
 		if !eof {
-			e.wait(i, ent, false)
+			e.wait(i, ent, false, nowhere)
 			return
 		}
 		if n < len(ent.text) {
@@ -383,7 +392,7 @@ func (e *engine) announce(i int, ent *entry, eof, paid bool) {
 		if o == found && (paid || e.mayAnnounce(i, ent.kind)) {
 			e.schedule(c)
 		} else if o == more {
-			e.wait(i, ent, paid)
+			e.wait(i, ent, paid, nowhere)
 		}
 		return
 	}
@@ -394,7 +403,7 @@ func (e *engine) announce(i int, ent *entry, eof, paid bool) {
 	info := e.readName(ks, ent, eof)
 	switch info.outcome {
 	case more:
-		e.wait(i, ent, paid)
+		e.wait(i, ent, paid, nowhere)
 		return
 	case no:
 		return
@@ -405,7 +414,7 @@ func (e *engine) announce(i int, ent *entry, eof, paid bool) {
 	if !textBefore(v, info.start, e.nameEdge) || v[info.end-1] == 'S' && string(v[info.start:info.end]) == "PASS" && info.end < len(v) && v[info.end] == ':' {
 		return // in binary output; the result of a test
 	}
-	waits := false
+	waits, hold := false, nowhere
 	n, s := &e.name, &e.scan // not on the stack: links are called by their table
 	*n = info
 	s.v, s.p, s.eof, s.short = v, info.end, eof, false
@@ -426,7 +435,12 @@ func (e *engine) announce(i int, ent *entry, eof, paid bool) {
 		e.work++
 		s.p, s.short = n.end, false
 		c, ok := links[k].read(s, n)
-		waits = waits || s.short
+		if s.short {
+			waits = true
+			if at := s.undecided(&c); at >= 0 && (hold < 0 || at < hold) {
+				hold = at
+			}
+		}
 		if ok && c.at > n.end && HasPlaceholder(string(v[n.end:c.at])) {
 			continue // that was its value
 		}
@@ -446,7 +460,7 @@ func (e *engine) announce(i int, ent *entry, eof, paid bool) {
 		}
 	}
 	if waits {
-		e.wait(i, ent, true)
+		e.wait(i, ent, true, hold)
 		return
 	}
 	e.jam.add(at, perName, jamLimit)
@@ -524,15 +538,33 @@ func controls(w uint64) uint64 {
 	return ^((w | (w&lows + 0x60*ones)) & (bracket | (bracket&lows + lows)) & (del | (del&lows + lows))) & high
 }
 
-// wait remembers a name whose value has not come yet. It holds nothing back.
-func (e *engine) wait(i int, ent *entry, paid bool) {
+// nowhere says that a name holds nothing back.
+const nowhere = -1
+
+// undecided returns where the value may begin that a link which waits for more bytes would announce:
+// at the first byte that it could not read.
+func (s *scan) undecided(c *candidate) int {
+	at := s.p
+	if c.at > 0 {
+		at = c.at
+	}
+	if at >= len(s.v) || beginsNoValue.has(s.v[at]) && (s.v[at] != ':' || s.v[at-1] != ':') {
+		return nowhere
+	}
+	return at
+}
+
+var beginsNoValue = byteSet{1<<' ' | 1<<'\t' | 1<<'\n' | 1<<'\r' | 1<<':' | 1<<'='}
+
+// wait remembers a name whose value has not come yet. It holds nothing back but what may be that value.
+func (e *engine) wait(i int, ent *entry, paid bool, hold int) {
 	for _, n := range e.names {
 		if n.at == i && n.ent == *ent {
 			return
 		}
 	}
 	if len(e.names) < maxScheduled {
-		e.names = append(e.names, pending{i, *ent, paid, e.nameEdge})
+		e.names = append(e.names, pending{i, *ent, paid, e.nameEdge, hold})
 	}
 }
 
@@ -735,6 +767,7 @@ func (s *scan) operator() operatorKind {
 		}
 	}
 	if best < 0 || s.short {
+		s.p = from
 		return opNone
 	}
 	s.p = from + len(operators[best].text)
@@ -791,11 +824,13 @@ func linkOperator(s *scan, n *nameInfo) (c candidate, ok bool) {
 	l := &s.lead
 	tight := l.tight
 	s.p = l.at
+	option := n.option(s.v)
 	if l.short && l.after == l.at {
-		s.short = true
+		if s.short = true; !option {
+			s.p = min(l.at+len("::"), len(s.v)) // name=token::VALUE; no value begins at another operator
+		}
 		return c, false
 	}
-	option := n.option(s.v)
 	if l.closed && n.start > 1 && s.v[n.start-2] == '(' && s.v[l.tight-1] == ')' && l.op == opAssign && bytes.IndexByte(s.v[n.start:n.end], '.') >= 0 {
 		return c, false // MD5 ("secret.key") = digest
 	}
@@ -826,7 +861,7 @@ func linkOperator(s *scan, n *nameInfo) (c candidate, ok bool) {
 	default:
 		at, op := l.at, l.op
 		if l.short {
-			s.short = true
+			s.p, s.short = len(s.v), true
 			return c, false
 		}
 		s.p = l.after
@@ -1091,9 +1126,7 @@ func (s *scan) groups() {
 			s.p++
 		}
 		if s.short || !s.lit(") ") {
-			if !s.short {
-				s.p = from
-			}
+			s.p = from
 			return
 		}
 		s.lit("(")
@@ -1104,7 +1137,7 @@ func (s *scan) groups() {
 // ${X:-value}. The name may be the last of a path, such as process.env.X.
 func linkFallback(s *scan, n *nameInfo) (c candidate, ok bool) {
 	if s.p = s.lead.at; s.lead.short {
-		s.short = true
+		s.p, s.short = len(s.v), true
 		return c, false
 	}
 	at := s.p

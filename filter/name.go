@@ -339,6 +339,7 @@ type nameSlot struct {
 	name   [maxName]byte
 	n, at  uint8 // the length of the name, and where its last word begins
 	before byte
+	signed bool // a quote, a blank or a sign stands behind it
 	ref    int32
 	base   string
 	// what was found out
@@ -356,12 +357,17 @@ func (m *nameMemo) slot(v []byte, start, ks, end int, ref int32, base string) (s
 		return nil, false
 	}
 	s = &m.slots[(n+int(ref)*5+int(v[start]))&(len(m.slots)-1)]
-	return s, int(s.n) == n && s.ref == ref && int(s.at) == ks-start && s.before == v[max(start-1, 0)] && s.base == base && bytes.Equal(s.name[:n], v[start:end])
+	return s, int(s.n) == n && s.ref == ref && int(s.at) == ks-start && s.before == v[max(start-1, 0)] && s.signed == signBehind(v, end) && s.base == base && bytes.Equal(s.name[:n], v[start:end])
 }
 
 func (s *nameSlot) set(v []byte, start, ks, end int, ref int32, base string) {
 	copy(s.name[:], v[start:end])
-	s.n, s.at, s.before, s.ref, s.base = uint8(end-start), uint8(ks-start), v[max(start-1, 0)], ref, base
+	s.n, s.at, s.before, s.signed, s.ref, s.base = uint8(end-start), uint8(ks-start), v[max(start-1, 0)], signBehind(v, end), ref, base
+}
+
+// signBehind reports whether what stands behind a name makes it one without other words: key=.
+func signBehind(v []byte, end int) bool {
+	return end < len(v) && (v[end] == '"' || v[end] == '\'' || v[end] == ' ' || v[end] == ':' || v[end] == '=')
 }
 
 // variableEnd finds the end of the name of an environment variable that goes on behind the word
@@ -587,7 +593,7 @@ func classify(v []byte, start, ks, end, keyword int, base string) (class, string
 		switch {
 		case inQuery && start == ks:
 			return classQuery, "query-key", false
-		case len(left) == 0 && end < len(v) && (v[end] == '"' || v[end] == '\'' || v[end] == ' ' || v[end] == ':' || v[end] == '='):
+		case len(left) == 0 && signBehind(v, end):
 			return classRaw, "secret-key", false
 		case !apart || len(left) == 0:
 			return classNone, "", false

@@ -42,8 +42,11 @@ func linkPhrase(s *scan, n *nameInfo) (c candidate, ok bool) {
 	c.doubt = unsure
 	for _, w := range [...]string{"is ", "is: ", "was ", "has been ", "set to ", "value: ", "content: ", "content            : "} {
 		s.p = from
-		if !s.lit(w) || !s.more() {
+		if !s.lit(w) {
 			continue
+		}
+		if !s.more() {
+			return c, false
 		}
 		if c.at = s.p; w != "is " && w != "was " && w != "has been " {
 			return c, true
@@ -281,10 +284,6 @@ func linkNear(s *scan, n *nameInfo) (c candidate, ok bool) {
 	if n.class != classStrong && n.class != classWeak || n.option(s.v) || s.lead.op != opNone || bytes.IndexByte(s.v[n.start:n.end], '/') >= 0 {
 		return c, false
 	}
-	if s.lead.short {
-		s.short = true
-		return c, false
-	}
 	if s.p < len(s.v) && strings.IndexByte(`\%&`, s.v[s.p]) >= 0 {
 		return c, false // encoded text goes on
 	}
@@ -300,7 +299,7 @@ func linkNear(s *scan, n *nameInfo) (c candidate, ok bool) {
 	set := &sets[setAny64]
 	for from := 1; from < maxNear; {
 		if from >= len(line) {
-			s.short = !whole
+			s.p, s.short = len(s.v), !whole
 			return c, false
 		}
 		// From its last byte back: most words are short.
@@ -323,7 +322,8 @@ func linkNear(s *scan, n *nameInfo) (c candidate, ok bool) {
 			s.short = true
 		}
 		c.at, c.form, c.doubt = n.end+from, formNear, random
-		return c, true
+		s.short = s.short || s.lead.short
+		return c, !s.lead.short // or an operator stands there
 	}
 	return c, false
 }

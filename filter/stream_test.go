@@ -29,6 +29,13 @@ func TestPromptsLeave(t *testing.T) {
 	s := testSet(t, Config{}, "DEPLOY_TOKEN="+tokens(t, "{alnum:24}"))
 	for _, r := range []struct{ in, atOnce, paused string }{
 		{"Password: ", "Password: ", "Password: "},
+		{"Password:", "Password:", "="},
+		{"Password (again):", "Password (again):", "="},
+		{"Password for bob:", "Password for bob:", "="},
+		{"The password is ", "The password is ", "="},
+		{"token=", "token=", "="},
+		{"using token +", "using token ", "="}, // an operator, or the first byte of a value
+		{"curl --token /", "curl --token ", "="},
 		{"$ ", "$ ", "$ "},
 		{"\x1b[1mContinue?\x1b[0m [y/N] ", "\x1b[1mContinue?\x1b[0m [y/N] ", "="},
 		{"\r50% |####  | ", "\r50% |####  | ", "="},
