@@ -223,6 +223,8 @@ func (e *engine) judge(first int, eof bool) bool {
 	for due < len(e.values) && e.values[due].at == i {
 		due++
 	}
+	var saved [2]candidate
+	asked := append(saved[:0], e.values[:due]...)
 	for _, near := range [...]bool{false, true} {
 		for k := range e.values[:due] {
 			c := &e.values[k]
@@ -230,16 +232,11 @@ func (e *engine) judge(first int, eof bool) bool {
 				continue
 			}
 			e.work++
-			doubt, r := c.doubt, verdict{}
 			if limited {
-				r = e.atSight(sight, func(eof bool) verdict { return e.judgeValue(c, eof) })
+				note(e.atSight(sight, func(eof bool) verdict { return e.judgeValue(c, eof) }))
 			} else {
-				r = e.judgeValue(c, eof)
+				note(e.judgeValue(c, eof))
 			}
-			if r.outcome == more {
-				c.doubt = doubt // it is judged again, as if for the first time
-			}
-			note(r)
 		}
 	}
 	if !limited && e.waitsAt(i) {
@@ -264,6 +261,7 @@ func (e *engine) judge(first int, eof bool) bool {
 	}
 	if open.outcome == more {
 		open.loose = open.loose && len(hits) == 0 // a secret is here already, whatever else may be
+		copy(e.values, asked)                     // all are judged again, as if for the first time
 		e.open, e.holdAt = open, i
 		return false
 	}
