@@ -358,28 +358,28 @@ func (l *Listener) carryOut(files []*os.File, own *Own, s Stand, pid int) {
 	}
 	go h.watch(files[0])
 	out := Outcome{Kind: "end"}
+	var raw []byte
 	select {
 	case b.places <- struct{}{}:
 		order := l.host.Order()
 		order.Own = own
-		raw := l.help(h, order, files, b.begun(pid, own, files[1:]))
+		raw = l.help(h, order, files, b.begun(pid, own, files[1:]))
 		<-b.places
-		if _ = json.Unmarshal(raw, &out); out.Error == nil {
-			raw = []byte(standin.Exit + strconv.Itoa(out.ExitCode))
-		}
-		sendNow(files[0], raw)
+		_ = json.Unmarshal(raw, &out)
 	case <-h.gone:
 		out.ExitCode = 128 + h.early
-		sendNow(files[0], []byte(standin.Exit+strconv.Itoa(out.ExitCode)))
 	}
 	r := OwnRun{Run: out.Run, Argv: s.Argv, Exit: out.ExitCode}
 	if out.Error != nil {
 		r.Error = out.Error.Code
+	} else {
+		raw = []byte(standin.Exit + strconv.Itoa(out.ExitCode))
 	}
 	b.mu.Lock()
-	defer b.mu.Unlock()
 	delete(b.running, h)
 	b.own = append(b.own, r)
+	b.mu.Unlock()
+	sendNow(files[0], raw) // it is recorded by then
 }
 
 // OwnRuns are the own steps that ran.

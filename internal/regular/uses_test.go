@@ -23,6 +23,7 @@ var own = map[string]string{
 	"internal/priming/priming.go primed os.OpenFile":       "our own lock, in our state directory",
 	"internal/nest/nest.go Inside os.OpenFile":             "our own lock, opened for reading and writing, which waits for nothing; it is not read",
 	"internal/nest/own_linux.go standOf os.ReadFile":       "below /proc",
+	"internal/nest/own_linux.go umaskOf os.ReadFile":       "below /proc",
 	"internal/staging/staging.go makeTmpNames os.OpenFile": "O_EXCL: the file is made here",
 	"internal/ledger/once.go FirstTime os.OpenFile":        "O_EXCL: the file is made here",
 	"sandbox/tree_linux.go findCgroup os.ReadFile":         "below /sys/fs/cgroup",
