@@ -69,7 +69,7 @@ type pending struct {
 	ent  entry
 	paid bool // its credit was taken
 	edge int  // that counted for it
-	hold int  // where its value may begin already, -1: nowhere yet
+	hold int  // where its value may begin already, or nowhere
 }
 
 // step is what advance stopped for.
@@ -782,7 +782,7 @@ func (e *engine) forget(cut int) {
 	for i := range e.names {
 		e.names[i].at -= cut
 		e.names[i].edge = max(e.names[i].edge-cut, 0)
-		e.names[i].hold = max(e.names[i].hold-cut, -1)
+		e.names[i].hold = max(e.names[i].hold-cut, nowhere)
 	}
 	if e.region.open {
 		e.region.start -= cut

@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/atip-dev/atip-exec/internal/procstat"
 )
 
 const (
@@ -166,10 +168,10 @@ func settled(t *testing.T, pid int) {
 			t.Fatal("it never waits for anything")
 		}
 		asleep++
-		tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+		tasks, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
 		for _, task := range tasks {
-			raw, _ := os.ReadFile(task)
-			if _, state, _ := strings.Cut(string(raw), ") "); !strings.HasPrefix(state, "S") {
+			tid, _ := strconv.Atoi(task.Name())
+			if s, err := procstat.Of(tid); err != nil || s.Fields[procstat.State] != "S" {
 				asleep = 0
 			}
 		}

@@ -361,7 +361,7 @@ func (c *collector) sifted(s *step.Step, argv []string) []string {
 // which names programs and hosts. The caller's own environment counts as well: an agent
 // chooses it with the command.
 func (c *collector) environed(s *step.Step) {
-	// Else the kernel holds what it runs, and there is nobody to be led to.
+	// Without network the kernel holds what the step runs, and no variable can lead it to another host.
 	led := s.Call.Effects[atip.Network].Value == atip.Yes
 	for x := c.ctx; x != nil; x = x.outer {
 		for _, a := range x.env {

@@ -103,7 +103,7 @@ func (g *Gate) lead(file *os.File) {
 			t.answer(n)
 		}
 		if !t.inTime() {
-			return // nobody waits for it any more
+			return // its turn was given to others
 		}
 		g.turns <- t.memory
 		if err != nil || ended || t.handed {
@@ -123,7 +123,7 @@ func (t *turn) hand() {
 }
 
 // await sleeps until the kernel tells of a child (the SIGCHLD of a stop goes to the thread that traces) or
-// that long, but not while a notification waits that nobody takes.
+// that long. A notification that arrives meanwhile is left to another goroutine.
 func (t *turn) await(d time.Duration) {
 	l := t.g.listener
 	if t.handed {

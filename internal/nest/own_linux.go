@@ -114,22 +114,30 @@ func descriptorsOf(pid int) (files []*os.File) {
 	return files
 }
 
+// openAs is what a descriptor leads to, and how it was opened.
+func openAs(f *os.File) (st unix.Stat_t, flags int, ok bool) {
+	err := error(unix.EBADF)
+	conn, cerr := f.SyscallConn()
+	if cerr != nil || conn.Control(func(fd uintptr) {
+		if err = unix.Fstat(int(fd), &st); err == nil {
+			flags, err = unix.FcntlInt(fd, unix.F_GETFL, 0)
+		}
+	}) != nil {
+		return st, flags, false
+	}
+	return st, flags, err == nil
+}
+
 func passedOf(files []*os.File) (out [3]passed, ok bool) {
 	if len(files) != len(out) {
 		return out, false
 	}
 	for i, f := range files {
-		var st unix.Stat_t
-		var err error
-		conn, cerr := f.SyscallConn()
-		if cerr != nil || conn.Control(func(fd uintptr) {
-			if err = unix.Fstat(int(fd), &st); err == nil {
-				out[i].flags, err = unix.FcntlInt(fd, unix.F_GETFL, 0)
-			}
-		}) != nil || err != nil {
+		st, flags, ok := openAs(f)
+		if !ok {
 			return out, false
 		}
-		out[i].dev, out[i].ino, out[i].rdev = st.Dev, st.Ino, st.Rdev
+		out[i] = passed{st.Dev, st.Ino, st.Rdev, flags}
 	}
 	return out, true
 }
@@ -233,14 +241,8 @@ func umaskOf(at string) int {
 // to read from and two to write to, which do no more than carry bytes.
 func connectable(files []*os.File) bool {
 	for i, f := range files {
-		var st unix.Stat_t
-		flags, err := 0, error(unix.EBADF)
-		conn, cerr := f.SyscallConn()
-		if cerr != nil || conn.Control(func(fd uintptr) {
-			if err = unix.Fstat(int(fd), &st); err == nil {
-				flags, err = unix.FcntlInt(fd, unix.F_GETFL, 0)
-			}
-		}) != nil || err != nil || flags&unix.O_PATH != 0 {
+		st, flags, ok := openAs(f)
+		if !ok || flags&unix.O_PATH != 0 {
 			return false
 		}
 		mode := flags & unix.O_ACCMODE

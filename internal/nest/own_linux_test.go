@@ -352,9 +352,6 @@ func TestStandAhead(t *testing.T) {
 			t.Errorf("%v: %+v", c, out)
 		}
 		runs := l.OwnRuns()
-		for end := time.Now().Add(20 * time.Second); len(runs) == i && time.Now().Before(end); runs = l.OwnRuns() { // recorded after the answer
-			time.Sleep(time.Millisecond)
-		}
 		if len(runs) != i+1 || runs[i].Run != c.run {
 			t.Errorf("%v: %+v", c, runs)
 		}

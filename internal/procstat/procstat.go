@@ -14,6 +14,8 @@ const (
 	Parent  = 1
 	Session = 3
 	TTY     = 4  // device number of the controlling terminal, 0 for none
+	User    = 11 // processor time of all its threads in clock ticks, that of the kernel not counted
+	System  = 12 // that of the kernel
 	Start   = 19 // in clock ticks after boot: with the number it tells processes apart
 )
 

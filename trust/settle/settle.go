@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/procstat"
 	"github.com/atip-dev/atip-exec/shims"
 	"github.com/atip-dev/atip-exec/trust"
 	"github.com/atip-dev/atip-exec/trust/request"
@@ -587,7 +588,7 @@ func Ask(helper, version string, environ []string, list []request.Request) ([]re
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(input), &stdout, &stderr
 	if err = cmd.Start(); err == nil {
 		go func() {
-			wait, used := request.Patience*time.Duration(len(list))-stretch, uint64(0)
+			wait, used := request.Patience*time.Duration(len(list))-stretch, 0
 			for n := range 1 + stretches {
 				select {
 				case <-ctx.Done():
@@ -618,23 +619,16 @@ func Ask(helper, version string, environ []string, list []request.Request) ([]re
 // progress returns how much of a processor a process has used, in clock ticks, and whether one
 // of its threads waits for a processor or a disk now (proc_pid_stat(5)). Both are zero where
 // there is no /proc.
-func progress(pid int) (used uint64, waiting bool) {
-	dir := "/proc/" + strconv.Itoa(pid)
-	fields := func(path string) []string {
-		raw, _ := os.ReadFile(path)
-		// The name of the program before the last parenthesis may hold anything.
-		return strings.Fields(string(raw[bytes.LastIndexByte(raw, ')')+1:]))
+func progress(pid int) (used int, waiting bool) {
+	s, err := procstat.Of(pid)
+	if err != nil {
+		return 0, false
 	}
-	if list := fields(dir + "/stat"); len(list) > 12 {
-		for _, ticks := range list[11:13] {
-			n, _ := strconv.ParseUint(ticks, 10, 64)
-			used += n
-		}
-	}
-	threads, _ := filepath.Glob(dir + "/task/*/stat")
-	return used, slices.ContainsFunc(threads, func(path string) bool {
-		list := fields(path)
-		return len(list) > 0 && (list[0] == "R" || list[0] == "D")
+	threads, _ := os.ReadDir("/proc/" + strconv.Itoa(pid) + "/task")
+	return s.Int(procstat.User) + s.Int(procstat.System), slices.ContainsFunc(threads, func(thread os.DirEntry) bool {
+		tid, _ := strconv.Atoi(thread.Name())
+		s, err := procstat.Of(tid)
+		return err == nil && (s.Fields[procstat.State] == "R" || s.Fields[procstat.State] == "D")
 	})
 }
 
