@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -503,5 +504,45 @@ func TestLifetime(t *testing.T) {
 		if got := lifetime(h, &Registry{CacheExpiry: c.expiry}); got != c.want {
 			t.Errorf("%q and %s: %s, want %s", c.header, c.expiry, got, c.want)
 		}
+	}
+}
+
+// late answers only when nobody waits any longer, with the headers or with the end of its text.
+type late struct {
+	status int
+	body   bool // what comes late is the end of the body
+}
+
+func (l late) RoundTrip(req *http.Request) (*http.Response, error) {
+	res := &http.Response{StatusCode: l.status, Header: http.Header{}, Body: http.NoBody, Request: req}
+	if l.body {
+		res.Body = lateEnd{req.Context()}
+		return res, nil
+	}
+	<-req.Context().Done()
+	return res, nil
+}
+
+type lateEnd struct{ context.Context }
+
+func (l lateEnd) Read([]byte) (int, error) { <-l.Done(); return 0, io.EOF }
+func (lateEnd) Close() error               { return nil }
+
+// TestLateAnswer: an answer that comes when the time is over is none, whatever it says: a server that
+// hears of the end may answer at that moment, and net/http may hand that on.
+func TestLateAnswer(t *testing.T) {
+	for _, l := range []late{{200, false}, {304, false}, {404, false}, {503, false}, {200, true}} {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://registry.invalid/x", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("If-None-Match", `"1"`)
+		got, err := (&Registry{URL: "https://registry.invalid"}).take(&http.Client{Transport: l}, req, 100)
+		var e *Error
+		if !errors.As(err, &e) || e.Code != "E4202" || !strings.Contains(e.Error(), "no answer in time") || got.status != 0 {
+			t.Errorf("%+v: %+v %v", l, got, err)
+		}
+		cancel()
 	}
 }

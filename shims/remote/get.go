@@ -100,6 +100,12 @@ func (r *Registry) take(client *http.Client, req *http.Request, limit int64) (an
 		return answer{}, r.unavailable(reachError(err), err)
 	}
 	defer res.Body.Close()
+	// A server that hears of the end of our patience may answer just then, with what it has: a page
+	// without content, that there is no such file. net/http hands such an answer on if it comes before
+	// the connection is closed.
+	if err := req.Context().Err(); err != nil {
+		return answer{}, r.unavailable(reachError(err), err)
+	}
 	switch res.StatusCode {
 	case http.StatusOK:
 	case http.StatusNotModified:
@@ -120,6 +126,9 @@ func (r *Registry) take(client *http.Client, req *http.Request, limit int64) (an
 		return answer{}, r.refused(fmt.Sprintf("the answer has more than %d bytes", limit))
 	}
 	body, err := io.ReadAll(io.LimitReader(res.Body, limit+1))
+	if late := req.Context().Err(); err == nil && late != nil {
+		err = late
+	}
 	if err != nil {
 		return answer{}, r.unavailable("the answer broke off: "+reachError(err), err)
 	}
