@@ -283,6 +283,10 @@ func (w *walker) named(name string, st *state) value {
 		if st.vars[name] == nil {
 			return unknown(nil)
 		}
+	case "OSTYPE":
+		if v := w.lookup(st, name).val; w.o.Dialect == Bash && len(v) == 1 && v[0].unset {
+			return value{{s: systemName("") + Hole}} // linux-gnu, linux-musl and more
+		}
 	case "0":
 		return st.name
 	case "PWD":
