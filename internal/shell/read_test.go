@@ -179,6 +179,12 @@ func TestConstructs(t *testing.T) {
 		{"eval 'a ${(f)x} \"${=y}\"'", "a … …"},
 		{"eval 'a ${(f)\"x\"}'", "?"},
 
+		// The keys of arrays.
+		{"v=(a b); for i in \"${!v[@]}\"; do x $i ${v[$i]}; done", "x 0 a; x 0 b; x 1 a; x 1 b"},
+		{"mapfile -t v; for i in ${!v[@]}; do x $i \"${v[$i]}\"; done", "(mapfile -t v); x 0 …"},
+		{"declare -A v=([k]=a); for i in ${!v[*]}; do x $i ${v[$i]}; done", "(declare); x k a"},
+		{"if a; then declare -A v; v[$(b)]=1; else mapfile v; fi; x ${!v[@]}", "a; (declare); b; b; (mapfile v); x …"},
+
 		// Substitutions, wherever they stand.
 		{"a $(b) `c`", "b; c; a … …"},
 		{"a <(b) >(c)", "b; c; a /dev/fd/63 /dev/fd/63"},
