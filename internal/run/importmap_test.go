@@ -116,7 +116,7 @@ var arrows = map[string][]string{
 
 	"cmd/atip-exec":   {"internal/cli", "internal/hugepage", "sandbox"},
 	"cmd/atip-verify": {"internal/cli/prove", "sandbox"},
-	"cmd/atip":        {"internal/cli", "internal/cli/tools", "sandbox"},
+	"cmd/atip":        {"internal/cli", "internal/cli/tools", "internal/hugepage", "sandbox"},
 
 	"internal/jsonedit": {},
 	"internal/wiring":   {"atip", "internal/errcode"},
