@@ -549,9 +549,10 @@ func (m *Memo) Lookup(q shims.Query, dirs shims.Dirs) (shims.Found, error) {
 	return found, err
 }
 
-// Named is what the patterns under a key of the policy stand for, looked for once.
+// Named is what the patterns under a key of the policy stand for, looked for once in a batch: a run makes
+// files that they name.
 func (m *Memo) Named(key string, search func() ([]string, error)) ([]string, error) {
-	if m == nil {
+	if m == nil || m.OfRun() {
 		return search()
 	}
 	have, ok := m.paths[key]
