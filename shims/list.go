@@ -3,7 +3,6 @@ package shims
 import (
 	"errors"
 	"io/fs"
-	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -112,22 +111,36 @@ func listed(raw []byte, e Entry, comments bool) Entry {
 	return e
 }
 
-// Names returns the names of the tools that have metadata, as far as no document must be
-// opened for them: those that are built in, that are kept under a name, and that a scan found.
-func Names(d Dirs) []string {
+// Names returns the names of the tools that have metadata and begin as given, as far as no document
+// must be opened for them: those that are built in, that are kept under a name, and that a scan found.
+func Names(d Dirs, begun string) []string {
 	var names []string
+	add := func(name string) {
+		if strings.HasPrefix(name, begun) {
+			names = append(names, name)
+		}
+	}
 	for _, e := range builtin.All() {
-		names = append(names, e.Name)
+		add(e.Name)
 	}
 	if d.Data != "" {
-		files, _ := os.ReadDir(d.Data + "/shims") // without it there are none
-		for _, f := range files {
-			if base, isDoc := strings.CutSuffix(f.Name(), ".json"); isDoc && !f.IsDir() {
-				names = append(names, base)
+		if dir, err := os.Open(d.Data + "/shims"); err == nil { // without it there are none
+			// In pieces: the sorted list of ten thousand documents costs as much as a start.
+			for err == nil {
+				var files []os.DirEntry
+				files, err = dir.ReadDir(256)
+				for _, f := range files {
+					if base, isDoc := strings.CutSuffix(f.Name(), ".json"); isDoc && !f.IsDir() {
+						add(base)
+					}
+				}
 			}
+			dir.Close()
 		}
 		if index, err := ReadIndex(d); err == nil {
-			names = slices.AppendSeq(names, maps.Keys(index.Tools))
+			for name := range index.Tools {
+				add(name)
+			}
 		}
 	}
 	slices.Sort(names)

@@ -661,6 +661,28 @@ func (f *File) Close() error {
 	return nil
 }
 
+// Lasting is a file of the system as it was when it was identified.
+type Lasting struct {
+	path string
+	st   stat
+}
+
+// Lasting tells how an identified file is known again without opening it: a program of the system by
+// itself, to which no path leads that others than root can change. It must have been opened by o.
+func (o Opener) Lasting(f *File) (Lasting, bool) {
+	h, id := f.parts[0], &f.id
+	if len(f.parts) > 1 || !id.SystemPath || id.Form != FormELF || id.Manager != "" || id.Word != h.found || filepath.Clean(h.found) != h.found || (&builder{o: o}).linksSwappable(h.found) {
+		return Lasting{}, false
+	}
+	return Lasting{h.found, h.st}, true
+}
+
+// Lasts reports whether the path still leads to the same file, unchanged.
+func (l Lasting) Lasts() bool {
+	st, err := statSystem(l.path)
+	return err == nil && st.same(l.st)
+}
+
 // dirFact remembers, for one Open, who may replace entries of a directory.
 type dirFact struct {
 	path string

@@ -18,6 +18,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"unsafe"
 
 	"github.com/atip-dev/atip-exec/internal/owner"
 	"golang.org/x/sys/unix"
@@ -47,11 +48,12 @@ func (s stat) same(t stat) bool {
 // short id. Older kernels ignore the bit.
 const statxMntIDUnique = 0x4000
 
+const statxMask = unix.STATX_BASIC_STATS | unix.STATX_BTIME | unix.STATX_MNT_ID | statxMntIDUnique
+
 func statxAt(fd int, path string, flags int) (stat, error) {
 	var x unix.Statx_t
-	mask := unix.STATX_BASIC_STATS | unix.STATX_BTIME | unix.STATX_MNT_ID | statxMntIDUnique
 	for {
-		err := unix.Statx(fd, path, flags|unix.AT_STATX_SYNC_AS_STAT, mask, &x)
+		err := unix.Statx(fd, path, flags|unix.AT_STATX_SYNC_AS_STAT, statxMask, &x)
 		if err == nil {
 			break
 		}
@@ -59,13 +61,32 @@ func statxAt(fd int, path string, flags int) (stat, error) {
 			return stat{}, err
 		}
 	}
+	return statOf(&x), nil
+}
+
+// statSystem is statPath for a path of the system, without a word to the scheduler: what hangs there
+// hangs this program anyway, and to be looked after costs more than the call.
+func statSystem(path string) (stat, error) {
+	p, err := unix.BytePtrFromString(path)
+	if err != nil {
+		return stat{}, err
+	}
+	at := unix.AT_FDCWD
+	var x unix.Statx_t
+	if _, _, errno := unix.RawSyscall6(unix.SYS_STATX, uintptr(at), uintptr(unsafe.Pointer(p)), unix.AT_STATX_SYNC_AS_STAT, statxMask, uintptr(unsafe.Pointer(&x)), 0); errno != 0 {
+		return stat{}, errno
+	}
+	return statOf(&x), nil
+}
+
+func statOf(x *unix.Statx_t) stat {
 	ns := func(t unix.StatxTimestamp) int64 { return t.Sec*1e9 + int64(t.Nsec) }
 	return stat{
 		major: x.Dev_major, minor: x.Dev_minor, dev: unix.Mkdev(x.Dev_major, x.Dev_minor), mnt: x.Mnt_id, ino: x.Ino,
 		size: int64(x.Size), mtime: ns(x.Mtime), ctime: ns(x.Ctime), btime: ns(x.Btime),
 		mode: uint32(x.Mode), uid: x.Uid, gid: x.Gid, nlink: x.Nlink,
 		verity: x.Attributes_mask&unix.STATX_ATTR_VERITY != 0 && x.Attributes&unix.STATX_ATTR_VERITY != 0,
-	}, nil
+	}
 }
 
 func statFD(fd int) (stat, error)        { return statxAt(fd, "", unix.AT_EMPTY_PATH) }

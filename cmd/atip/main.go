@@ -5,6 +5,7 @@ import (
 	"os"
 
 	"github.com/atip-dev/atip-exec/internal/cli/tools"
+	_ "github.com/atip-dev/atip-exec/internal/hugepage" // before what it speeds up
 	"github.com/atip-dev/atip-exec/sandbox"
 )
 

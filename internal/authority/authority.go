@@ -37,7 +37,7 @@ type Authority struct {
 	Shims   shims.Dirs
 	Policy  policy.TrustPolicy
 	Locks   toollock.Locks
-	Memo    *effects.Memo // what a batch has looked up; nil otherwise
+	Memo    *effects.Memo // what plans have looked up together; nil for nothing
 	Began   time.Time     // of the run: what had expired then is old
 	Starts  bool          // something will be started, so that registries may be asked
 	Refresh bool          // registries are asked again
@@ -99,7 +99,7 @@ func (a *Authority) metadata(q shims.Query) (shims.Found, error) {
 // client would cost every command its start. It reports whether to look again;
 // unknown means that no lower source may answer either.
 func (a *Authority) askRegistries(q shims.Query, found shims.Found) (again, unknown bool) {
-	if q.Digest == "" || q.NameOnly || !a.registries() {
+	if q.Digest == "" || q.NameOnly || !a.Memo.Holds("registries", a.registries) {
 		return false, false
 	}
 	path := a.Shims.ShimPath(q.Digest)

@@ -41,7 +41,7 @@ type Site struct {
 	Opener    trust.Opener // without Args
 	Shims     shims.Dirs
 	Authority Authority
-	Memo      *Memo   // what a batch has looked up; nil otherwise
+	Memo      *Memo   // what plans have looked up together; nil for nothing
 	Named     []Named // what rules name by path
 
 	OwnProxy func(url string) bool // whether a proxy is the one of the run that this program is in
@@ -439,6 +439,9 @@ type identified struct {
 // directory. It is the same file, which that step holds.
 func (c *collector) recall(s *step.Step) bool {
 	have := c.found[s.Argv[0]+"\x00"+s.Cwd+"\x00"+c.moved]
+	if have == nil {
+		have = c.site.Memo.lasting(s.Argv[0])
+	}
 	if have == nil || len(s.Argv) > 1 && strings.HasPrefix(s.Argv[1], "+") {
 		return false
 	}
@@ -456,21 +459,68 @@ func (c *collector) remember(s *step.Step) {
 	if c.moved == "" && c.found[s.Argv[0]] == nil {
 		c.found[s.Argv[0]] = know
 	}
+	if m := c.site.Memo; m.OfRun() && s.Executable != nil && len(m.system) < maxMemo && len(c.site.Env.Pass) == 0 {
+		if file, ok := c.site.Opener.Lasting(s.Executable); ok {
+			m.system[s.Argv[0]] = lasting{file, know}
+		}
+	}
 }
 
-// Memo is what the plans of a batch share: none of them starts anything, so that
-// a file need not be opened again for each.
+// Memo is what several plans share: those of a batch, none of which starts anything, so that a file need
+// not be opened again for each; or those of the starts of one run.
 type Memo struct {
-	tools map[string]*identified
-	docs  map[shims.Query]shims.Found
-	paths map[string][]string // of the policy, by its key
+	tools  map[string]*identified // of a batch
+	system map[string]lasting     // of a run: programs of the system by their paths, as long as they are the same files
+	docs   map[shims.Query]shims.Found
+	paths  map[string][]string // of the policy, by its key
+	yes    map[string]bool
+}
+
+type lasting struct {
+	file trust.Lasting
+	know *identified
 }
 
 // maxMemo bounds what a batch keeps.
 const maxMemo = 4096
 
 func NewMemo() *Memo {
-	return &Memo{tools: map[string]*identified{}, docs: map[shims.Query]shims.Found{}, paths: map[string][]string{}}
+	return &Memo{tools: map[string]*identified{}, docs: map[shims.Query]shims.Found{}, paths: map[string][]string{}, yes: map[string]bool{}}
+}
+
+// NewRunMemo is for the starts of one run.
+func NewRunMemo() *Memo {
+	m := NewMemo()
+	m.tools, m.system = nil, map[string]lasting{}
+	return m
+}
+
+// OfRun reports whether files are looked at again, as what is planned will start.
+func (m *Memo) OfRun() bool { return m != nil && m.system != nil }
+
+// lasting is what is known of a program of the system that is the same file still.
+func (m *Memo) lasting(word string) *identified {
+	if !m.OfRun() {
+		return nil
+	}
+	have, ok := m.system[word]
+	if !ok || !have.file.Lasts() {
+		return nil
+	}
+	return have.know
+}
+
+// Holds is the answer to a question about this machine, asked once.
+func (m *Memo) Holds(question string, ask func() bool) bool {
+	if m == nil {
+		return ask()
+	}
+	answer, ok := m.yes[question]
+	if !ok {
+		answer = ask()
+		m.yes[question] = answer
+	}
+	return answer
 }
 
 // known is what was identified before; a plan adds to it.
@@ -499,9 +549,10 @@ func (m *Memo) Lookup(q shims.Query, dirs shims.Dirs) (shims.Found, error) {
 	return found, err
 }
 
-// Named is what the patterns under a key of the policy stand for, looked for once.
+// Named is what the patterns under a key of the policy stand for, looked for once in a batch: a run makes
+// files that they name.
 func (m *Memo) Named(key string, search func() ([]string, error)) ([]string, error) {
-	if m == nil {
+	if m == nil || m.OfRun() {
 		return search()
 	}
 	have, ok := m.paths[key]

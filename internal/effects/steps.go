@@ -353,8 +353,20 @@ func (c *collector) limit(s *step.Step, why string) {
 // the start compares it with what was read here. What a text starts is not held, since an earlier
 // part may write it first, and neither is a name that leads to no file yet.
 func (c *collector) holdCode(s *step.Step, file string) error {
-	if file == "" || file == "-" || len(s.Via) > 0 || s.Executable == nil {
+	if file == "" || file == "-" || len(s.Via) > 0 {
 		return nil
+	}
+	if s.Executable == nil {
+		if !c.site.Memo.OfRun() || s.Missing != nil {
+			return nil
+		}
+		f, err := c.site.Opener.Open(s.Argv[0], c.path, s.Cwd)
+		if err != nil {
+			return err
+		}
+		if s.Executable = f; f.Identity().Digest != s.ID.Digest {
+			return &trust.ChangedError{Path: s.ID.Canonical, Why: "it was replaced while it was judged"}
+		}
 	}
 	err := c.site.Opener.HoldArgument(s.Executable, file, subpath.Join(s.Cwd, s.Call.Chdir))
 	var none *trust.NotFoundError

@@ -6,7 +6,6 @@ package gate
 
 import (
 	"errors"
-	"os"
 	"time"
 )
 
@@ -32,12 +31,11 @@ func (z Zone) String() string {
 
 // Start is one execve that waits in the kernel.
 type Start struct {
-	PID  int      // of the calling process, as seen from here
-	Zone Zone     // of the calling process
-	Path string   // what would be executed, absolute inside the root of the process
-	Cwd  string   // of the process, inside its root
-	File *os.File // what Path names below that root, a path descriptor; for Decide only
-	ID   FileID   // of File
+	PID  int    // of the calling process, as seen from here
+	Zone Zone   // of the calling process
+	Path string // what would be executed, absolute inside the root of the process
+	Cwd  string // of the process, inside its root
+	ID   FileID // of what Path names below that root
 	Argv []string
 	Env  []string
 
@@ -61,7 +59,7 @@ type Verdict struct {
 
 // Report is a start that did not happen.
 type Report struct {
-	Start Start // without File
+	Start Start
 	Why   error // what Decide said, or what kept it from deciding; nil if it gave no reason
 }
 

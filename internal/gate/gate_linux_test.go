@@ -183,6 +183,16 @@ func TestWhatIsRead(t *testing.T) {
 		return code, out.String(), seen
 	}
 	py := func(code string) []string { return []string{"/usr/bin/python3", "-c", code} }
+	// lengths are words around what is read of each at first, and around a page; edge is a page with nothing
+	// behind it that ends with a word.
+	lengths := []string{"true"}
+	for n := range 4200 {
+		if n < 300 || n > 4000 {
+			lengths = append(lengths, strings.Repeat("w", n))
+		}
+	}
+	const edge = "import ctypes, os\nc = ctypes.CDLL(None, use_errno=True)\nc.mmap.restype = ctypes.c_void_p\nat = c.mmap(None, 8192, 3, 0x22, -1, 0)\nc.munmap(ctypes.c_void_p(at + 4096), 4096)\n" +
+		"ctypes.memmove(at + 4091, b'edge', 5)\nargv = (ctypes.c_void_p * 4)(at + 4091, at + 4093, at + 4095 + %d, None)\nc.execv(b'/bin/echo', argv)\nprint(ctypes.get_errno())"
 	tests := []struct {
 		name  string
 		words []string
@@ -198,6 +208,8 @@ func TestWhatIsRead(t *testing.T) {
 		{"itself", py("import os; os.execv('/proc/self/exe', ['python3', '-c', 'print(1)'])"), "", []string{"python3", "-c", "print(1)"}, "1\n"},
 		{"no UTF-8", py(`import os; os.execv('/bin/echo', [b'echo', b'\xff\xfe'])`), "/bin/echo", []string{"echo", "\xff\xfe"}, "\xff\xfe\n"},
 		{"many words", py("import os; os.execv('/bin/true', ['true'] + ['w'] * 100000)"), "/bin/true", append([]string{"true"}, slices.Repeat([]string{"w"}, 100000)...), ""},
+		{"words of all lengths", py("import os; os.execv('/bin/true', ['true'] + ['w' * n for n in range(4200) if n < 300 or n > 4000])"), "/bin/true", lengths, ""},
+		{"the end of a page", py(fmt.Sprintf(edge, 0)), "/bin/echo", []string{"edge", "ge", ""}, "ge \n"},
 		{"another thread", py("import os, threading\nt=threading.Thread(target=lambda: os.execv('/bin/echo', ['echo', 'thread']))\nt.start(); t.join()"), "/bin/echo", []string{"echo", "thread"}, "thread\n"},
 	}
 	for _, tt := range tests {
@@ -215,6 +227,7 @@ func TestWhatIsRead(t *testing.T) {
 	refused := map[string][]string{
 		"a word of 200 KiB":   py("import os, sys\ntry: os.execv('/bin/echo', ['echo', 'x' * 200000])\nexcept OSError as e: print(e.errno)"),
 		"words of 3 MiB":      py("import os, sys\ntry: os.execv('/bin/echo', ['echo'] + ['x' * 100000] * 30)\nexcept OSError as e: print(e.errno)"),
+		"a word nowhere":      py(fmt.Sprintf(edge, 1)),
 		"a missing file":      py("import os, sys\ntry: os.execv('/nowhere/at/all', ['x'])\nexcept OSError as e: print(e.errno)"),
 		"a directory":         py("import os, sys\ntry: os.execv('/usr', ['x'])\nexcept OSError as e: print(e.errno)"),
 		"a closed descriptor": py("import os, sys\ntry: os.execve(77, ['x'], {})\nexcept OSError as e: print(e.errno)"),

@@ -11,14 +11,16 @@ import (
 const (
 	page   = 4096 // the smallest there is: no read crosses into a page that may be missing
 	window = 4 * page
+	head   = 128 // what most strings fit into
 )
 
-// memory reads another process, a window at a time: its words lie beside each other.
+// memory reads another process, a window at a time.
 type memory struct {
-	pid  int
-	from uint64
-	have []byte
-	buf  [window]byte
+	pid   int
+	from  uint64
+	have  []byte
+	buf   [window]byte
+	heads [window]byte
 }
 
 // forget makes it the memory of another process, or of the same one at another time.
@@ -45,14 +47,52 @@ func (m *memory) at(address uint64) []byte {
 		remote = append(remote, unix.RemoteIovec{Base: uintptr(next), Len: page})
 		size += page
 	}
-	local := []unix.Iovec{{Base: &m.buf[0]}}
+	m.have = m.read(remote, &m.buf, size)
+	return m.have
+}
+
+// read returns what can be read of several places, which are size bytes in all.
+func (m *memory) read(remote []unix.RemoteIovec, into *[window]byte, size int) []byte {
+	local := []unix.Iovec{{Base: &into[0]}}
 	local[0].SetLen(size)
 	n, _, errno := unix.RawSyscall6(unix.SYS_PROCESS_VM_READV, uintptr(m.pid), uintptr(unsafe.Pointer(&local[0])), 1, uintptr(unsafe.Pointer(&remote[0])), uintptr(len(remote)), 0)
-	if errno != 0 || n == 0 {
+	if errno != 0 {
 		return nil
 	}
-	m.have = m.buf[:n]
-	return m.have
+	return into[:n]
+}
+
+// texts calls got with each string in turn, until it returns false. Their beginnings are read together:
+// strings that were made one by one lie far from each other.
+func (m *memory) texts(pointers []uint64, got func(string) bool) unix.Errno {
+	var remote [window / head]unix.RemoteIovec
+	for len(pointers) > 0 {
+		some := pointers[:min(len(pointers), len(remote))]
+		pointers = pointers[len(some):]
+		size := 0
+		for i, p := range some {
+			remote[i] = unix.RemoteIovec{Base: uintptr(p), Len: min(head, page-int(p%page))}
+			size += remote[i].Len
+		}
+		have := m.read(remote[:len(some)], &m.heads, size)
+		for i, p := range some {
+			part := have[:min(len(have), remote[i].Len)]
+			have = have[len(part):]
+			var s string
+			if end := bytes.IndexByte(part, 0); end >= 0 {
+				s = string(part[:end])
+			} else {
+				var errno unix.Errno
+				if s, errno = m.text(p); errno != 0 {
+					return errno
+				}
+			}
+			if !got(s) {
+				return unix.E2BIG
+			}
+		}
+	}
+	return 0
 }
 
 // text reads a string that ends with NUL.
@@ -97,15 +137,13 @@ func (m *memory) list(address uint64, budget *int) ([]string, unix.Errno) {
 		pointers = append(pointers, word)
 	}
 	out := make([]string, 0, len(pointers))
-	for _, p := range pointers {
-		s, errno := m.text(p)
-		if errno != 0 {
-			return nil, errno
-		}
-		if *budget -= len(s) + 1; *budget < 0 {
-			return nil, unix.E2BIG
-		}
+	errno := m.texts(pointers, func(s string) bool {
 		out = append(out, s)
+		*budget -= len(s) + 1
+		return *budget >= 0
+	})
+	if errno != 0 {
+		return nil, errno
 	}
 	return out, 0
 }

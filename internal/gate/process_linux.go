@@ -237,6 +237,16 @@ func regular(fd int, path, text string) (named, unix.Errno) {
 	return named{path, text, fd, id}, 0
 }
 
+// At reports whether a path of this process leads to the file.
+func (id FileID) At(path string) bool {
+	if isSystem(path) {
+		dev, ino, errno := rawFileOf(path)
+		return errno == 0 && dev == id.Dev && ino == id.Ino
+	}
+	var st unix.Stat_t
+	return unix.Stat(path, &st) == nil && uint64(st.Dev) == id.Dev && st.Ino == id.Ino
+}
+
 func readLink(path string) (string, error) {
 	dir, errno := rawReadlink(path)
 	if errno != 0 || !strings.HasPrefix(dir, "/") || strings.HasSuffix(dir, " (deleted)") {

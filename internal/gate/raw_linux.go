@@ -43,7 +43,7 @@ func rawRead(fd int, buf []byte) (int, unix.Errno) {
 	return int(n), errno
 }
 
-// rawFileOf is the device and the inode of a file that /proc has a link to.
+// rawFileOf is the device and the inode of a file of the system, or one that /proc has a link to.
 func rawFileOf(path string) (dev, ino uint64, errno unix.Errno) {
 	p, err := unix.BytePtrFromString(path)
 	if err != nil {

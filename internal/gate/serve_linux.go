@@ -193,21 +193,14 @@ func (g *Gate) start(n *Notification, t *turn) {
 		g.listener.Answer(Refuse(n, errno))
 		return
 	}
-	defer func() {
-		if s.File != nil {
-			s.File.Close()
-		} else {
-			rawClose(file.fd)
-		}
-		rawClose(root)
-	}()
+	defer rawClose(root)
+	defer rawClose(file.fd)
 	var verdict Verdict
 	known := false
 	if g.c.Known != nil {
 		verdict, known = g.c.Known(s)
 	}
 	if !known {
-		s.File = os.NewFile(uintptr(file.fd), file.path)
 		if verdict = g.decide(n, s, t); !t.inTime() {
 			return
 		}
@@ -332,7 +325,6 @@ func (g *Gate) decide(n *Notification, s Start, t *turn) Verdict {
 
 func (g *Gate) refused(s Start, why error) {
 	if g.c.Refused != nil {
-		s.File = nil
 		g.c.Refused(Report{s, why})
 	}
 }

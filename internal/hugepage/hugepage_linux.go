@@ -5,6 +5,8 @@ package hugepage
 import (
 	"syscall"
 	"unsafe"
+
+	_ "github.com/atip-dev/atip-exec/internal/standin" // before it: a stand-in needs no heap, and 2 MB to clear are a millisecond
 )
 
 // size is that of a huge page where pages have 4 KiB, and madvHugepage the advice of madvise(2)

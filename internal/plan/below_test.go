@@ -1,15 +1,18 @@
 package plan
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 )
 
 // denying is the plan of a run under which terraform destroy and pip are denied.
-func denying(t testing.TB, rules string) *Plan {
+func denying(t testing.TB, rules string, more ...string) *Plan {
 	t.Helper()
 	dir := t.TempDir()
 	if out, err := exec.Command("git", "init", "-q", dir).CombinedOutput(); err != nil {
@@ -18,7 +21,7 @@ func denying(t testing.TB, rules string) *Plan {
 	t.Chdir(dir)
 	t.Setenv("HOME", dir)
 	file := filepath.Join(dir, "deny.json")
-	if err := os.WriteFile(file, []byte(`{"version":1,"rules":[`+rules+`]}`), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(`{"version":1,"rules":[`+rules+`]`+strings.Join(more, "")+`}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	p, err := Make(Invocation{Argv: []string{"true"}, Policies: []string{file}}, here())
@@ -74,6 +77,51 @@ func TestByFile(t *testing.T) {
 		if byFile(denying(t, denyTerraform+","+rules), "cat", "f") {
 			t.Errorf("%s: cat hung on its file alone", rules)
 		}
+	}
+}
+
+// TestBelowRemembers: a program of the system is identified once in a run, and what it is told to run each
+// time it starts.
+func TestBelowRemembers(t *testing.T) {
+	const bad = "echo bad\n"
+	sum := sha256.Sum256([]byte(bad))
+	p := denying(t, denyTerraform, `,"trust":{"revoked":{"sha256":["`+hex.EncodeToString(sum[:])+`"]}}`)
+	for name, text := range map[string]string{"bad.sh": bad, "good.sh": "#!/bin/sh\necho good\n"} {
+		if err := os.WriteFile(filepath.Join(p.Cwd, name), []byte(text), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("/bin/sh", filepath.Join(p.Cwd, "link")); err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range []struct {
+		words          []string
+		opened, denied bool
+	}{
+		{[]string{"/bin/sh", "bad.sh"}, true, true},
+		{[]string{"/bin/sh", "good.sh"}, true, false},
+		{[]string{"/bin/sh", "bad.sh"}, true, true},
+		{[]string{"/bin/sh", "-c", "echo a"}, false, false},
+		{[]string{"/bin/sh", "./bad.sh"}, true, true},
+		{[]string{"/bin/true", "1"}, true, false},
+		{[]string{"/bin/true", "2"}, false, false},
+		// What a run can write is looked at each time.
+		{[]string{filepath.Join(p.Cwd, "link"), "-c", "echo a"}, true, false},
+		{[]string{filepath.Join(p.Cwd, "link"), "-c", "echo b"}, true, false},
+		{[]string{filepath.Join(p.Cwd, "good.sh")}, true, false},
+		{[]string{filepath.Join(p.Cwd, "good.sh"), "b"}, true, false},
+	} {
+		sub, err := p.Below(row.words, p.Cwd, os.Environ(), false)
+		if err != nil {
+			t.Fatalf("%q: %v", row.words, err)
+		}
+		if opened := sub.Steps[0].Executable != nil; opened != row.opened {
+			t.Errorf("%q: opened %v", row.words, opened)
+		}
+		if err := sub.Refusal(); (err != nil) != row.denied {
+			t.Errorf("%q: %v", row.words, err)
+		}
+		sub.Close()
 	}
 }
 

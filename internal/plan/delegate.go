@@ -12,6 +12,7 @@ import (
 	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/internal/approve"
 	"github.com/atip-dev/atip-exec/internal/delegation"
+	"github.com/atip-dev/atip-exec/internal/effects"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/nest"
@@ -490,7 +491,7 @@ func (p *Plan) secretsOf(tool string) []string {
 
 // Below decides one start of this run: the same place, policies and machine, with the environment of
 // the process. What was typed is held to all policies, and code of the workspace to the documents
-// that someone wrote. The caller closes the plan.
+// that someone wrote. The caller closes the plan, and asks one question at a time.
 func (p *Plan) Below(words []string, cwd string, env []string, typed bool) (*Plan, error) {
 	sub := New(Invocation{Argv: words, Policies: p.Invocation.Policies, Profiles: p.Invocation.Profiles, CI: p.Invocation.CI, Ceiling: p.Invocation.Ceiling}, p.Machine)
 	sub.Machine.Environ = slices.DeleteFunc(slices.Clone(env), func(e string) bool { return strings.HasPrefix(e, "ATIP_") })
@@ -500,9 +501,14 @@ func (p *Plan) Below(words []string, cwd string, env []string, typed bool) (*Pla
 		}
 	}
 	sub.Place, sub.Rules, sub.Host, sub.files = p.Place.from(cwd), p.Rules, p.Host, p.files
+	of := 1
 	if !typed {
-		sub.Rules = p.Rules.written()
+		sub.Rules, of = p.Rules.written(), 0
 	}
+	if p.below[of] == nil {
+		p.below[of] = effects.NewRunMemo()
+	}
+	sub.memo = p.below[of]
 	if err := stages(sub.identify, sub.decide); err != nil {
 		sub.Close()
 		return nil, err

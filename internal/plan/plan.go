@@ -63,7 +63,8 @@ type Plan struct {
 	hostCwdMade bool              // the file for the host was made for this run, which did not start yet
 	imagined    bool              // of the machine on which examples are judged
 
-	memo  *effects.Memo        // what a batch has looked up; nil otherwise
+	memo  *effects.Memo        // what a batch or the starts of a run have looked up; nil otherwise
+	below [2]*effects.Memo     // for the starts of this run: of code, and of what was typed
 	where *effects.Site        // for the reading, nil until asked for
 	known *authority.Authority // nil until asked for
 }

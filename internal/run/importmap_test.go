@@ -69,7 +69,7 @@ var arrows = map[string][]string{
 	"internal/status":          {"sandbox", "internal/errcode", "internal/fault", "internal/place", "internal/regular"},
 	"internal/delegation":      {"internal/approve", "internal/owner", "internal/place", "internal/regular"},
 	"internal/flock":           {},
-	"internal/hugepage":        {},
+	"internal/hugepage":        {"internal/standin"},
 	"internal/idempotency":     {"internal/approve", "internal/errcode", "internal/fault", "internal/flock", "internal/regular"},
 	"internal/layers":          {"policy", "internal/approve", "internal/errcode", "internal/fault", "internal/owner", "internal/place", "internal/regular"},
 	"internal/marshal":         {},
@@ -116,7 +116,7 @@ var arrows = map[string][]string{
 
 	"cmd/atip-exec":   {"internal/cli", "internal/hugepage", "sandbox"},
 	"cmd/atip-verify": {"internal/cli/prove", "sandbox"},
-	"cmd/atip":        {"internal/cli", "internal/cli/tools", "sandbox"},
+	"cmd/atip":        {"internal/cli", "internal/cli/tools", "internal/hugepage", "sandbox"},
 
 	"internal/jsonedit": {},
 	"internal/wiring":   {"atip", "internal/errcode"},

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -158,14 +157,10 @@ func keyOf(s gate.Start, whole bool) [sha256.Size]byte {
 func (g *Decider) free(s gate.Start) bool { return s.Zone == gate.Code && !g.restricts }
 
 func (g *Decider) decide(s gate.Start) gate.Verdict {
-	info, err := s.File.Stat()
-	if err != nil {
-		return gate.Verdict{}
-	}
 	g.deciding.Lock()
 	defer g.deciding.Unlock()
 	g.spent = false
-	v, why := g.judge(s, info)
+	v, why := g.judge(s)
 	if why != nil {
 		v.Why = why
 	}
@@ -225,7 +220,7 @@ func (g *Decider) Typed(pid int) bool {
 
 // judge decides one start as if its words had been typed there, with what the run was
 // granted as the most that it can be given.
-func (g *Decider) judge(s gate.Start, info os.FileInfo) (gate.Verdict, *fault.Fault) {
+func (g *Decider) judge(s gate.Start) (gate.Verdict, *fault.Fault) {
 	p := g.plan
 	if g.free(s) {
 		return gate.Verdict{Go: true}, nil
@@ -240,7 +235,7 @@ func (g *Decider) judge(s gate.Start, info os.FileInfo) (gate.Verdict, *fault.Fa
 		// The gate only tells whom the shell has started from whom its code has.
 		code := true
 		for _, st := range p.Steps {
-			if slices.Equal(st.Argv, s.Argv) && st.Cwd == s.Cwd && sameFile(st.ID.Canonical, info) {
+			if slices.Equal(st.Argv, s.Argv) && st.Cwd == s.Cwd && s.ID.At(st.ID.Canonical) {
 				code = st.RunsCode != policy.CodeNone
 			}
 		}
@@ -248,7 +243,7 @@ func (g *Decider) judge(s gate.Start, info os.FileInfo) (gate.Verdict, *fault.Fa
 	}
 	if typed {
 		for _, st := range p.Steps {
-			if !st.AtExec && slices.Equal(st.Argv, s.Argv) && st.Cwd == s.Cwd && sameFile(st.ID.Canonical, info) {
+			if !st.AtExec && slices.Equal(st.Argv, s.Argv) && st.Cwd == s.Cwd && s.ID.At(st.ID.Canonical) {
 				return gate.Verdict{Go: true, Words: true, Code: st.RunsCode != policy.CodeNone}, nil
 			}
 		}
@@ -257,7 +252,7 @@ func (g *Decider) judge(s gate.Start, info os.FileInfo) (gate.Verdict, *fault.Fa
 	if f != nil {
 		return gate.Verdict{}, f
 	}
-	if !sameFile(s.Path, info) {
+	if !s.ID.At(s.Path) {
 		// A file of the run's own temporary directory, which has another name out here: whatever
 		// it is, the run wrote it.
 		if ownWrites(p, s.Path) {
@@ -340,11 +335,6 @@ func beyond(start, run policy.Grants) string {
 		return strings.Join(plan.DangersOf(start.Effects&^run.Effects), ", ")
 	}
 	return ""
-}
-
-func sameFile(path string, info os.FileInfo) bool {
-	other, err := os.Stat(path)
-	return err == nil && os.SameFile(other, info)
 }
 
 // report tells of a start that did not happen, once it is known that it did not.

@@ -100,7 +100,7 @@ func candidates(what cli.Offer, words []string, begun string) []candidate {
 		return ofRunfile(what, words)
 	case cli.OfferTools:
 		var list []candidate
-		for _, name := range shims.Names(at) {
+		for _, name := range shims.Names(at, begun) {
 			list = append(list, candidate{name, ""})
 		}
 		return list
