@@ -67,7 +67,7 @@ func (l *links) tracked(i int) bool {
 func (l *links) namedWords(sh *step.Step, i int, via []string) (done bool, err error) {
 	cmd := l.script.Commands[i]
 	at := cmd.Printed
-	if cmd.Kind != shell.External || at < 1 || step.IsShell(filepath.Base(cmd.Argv[0])) || step.HasHole(cmd.Argv[:at]) || step.HasHole(cmd.Argv[at+1:]) {
+	if cmd.Kind != shell.External || at < 1 || step.IsShell(filepath.Base(cmd.Argv[0])) || unknownBeside(cmd.Argv, at) {
 		return false, nil
 	}
 	switch filepath.Base(cmd.Argv[0]) {
@@ -77,19 +77,10 @@ func (l *links) namedWords(sh *step.Step, i int, via []string) (done bool, err e
 			return false, nil
 		}
 	}
-	from := -1
-	for _, f := range l.script.Flows {
-		if f.To != i || f.Kind == shell.FlowStdin {
-			continue
-		}
-		if f.Kind != shell.FlowWord || from >= 0 || f.From >= i {
-			return false, nil
-		}
-		from = f.From
-	}
-	if from < 0 || l.script.Commands[from].CwdUnknown {
+	if len(cmd.PrintedBy) != 1 || cmd.PrintedBy[0] < 0 || cmd.PrintedBy[0] >= i || l.script.Commands[cmd.PrintedBy[0]].CwdUnknown {
 		return false, nil
 	}
+	from := cmd.PrintedBy[0]
 	steps := l.steps(from)
 	if len(steps) != 1 {
 		return false, nil
@@ -116,6 +107,16 @@ func (l *links) namedWords(sh *step.Step, i int, via []string) (done bool, err e
 		}
 	}
 	return true, nil
+}
+
+// unknownBeside reports words other than one that are not known, but for names in a known directory.
+func unknownBeside(argv []string, at int) bool {
+	for i, w := range argv {
+		if _, ok := shell.Within(w); i != at && !ok && strings.IndexByte(w, 0) >= 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // everything adds to what a command starts with the words of a whole search, of a home

@@ -487,6 +487,10 @@ func (c *collector) redirections(s *step.Step, cmd *shell.Command, cwd string) {
 		s.Raise(res)
 		c.secretTail(s, &res)
 		s.Call.Resources = append(s.Call.Resources, res)
+		if strings.IndexByte(r.Path, 0) >= 0 {
+			c.match(s, len(s.Call.Resources)-1)
+			c.hideHoles(s)
+		}
 		if at := c.index(s); r.Read && res.Class == atip.ClassSecret && s.Call.Effects[atip.Network].Value == atip.Yes && at >= 0 {
 			// What is fed to a tool goes out; that it may use the file itself is another thing.
 			c.edge(at, at, policy.SecretToNetwork)
@@ -500,6 +504,13 @@ func (c *collector) redirections(s *step.Step, cmd *shell.Command, cwd string) {
 // place fills a resource as far as it is known where it is.
 func (c *collector) place(world place.World, r *atip.Resource, cwd string) {
 	if r.Kind != "path" {
+		return
+	}
+	if pattern, ok := shell.Within(r.Value); ok {
+		value := r.Value
+		r.Value = strings.ReplaceAll(pattern, "*", "x")
+		c.place(world, r, cwd)
+		r.Value = value
 		return
 	}
 	unknown := strings.IndexByte(r.Value, 0) >= 0 || c.ctx != nil && c.ctx.cwdUnknown && !filepath.IsAbs(r.Value) && !strings.HasPrefix(r.Value, "~")

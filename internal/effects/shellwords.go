@@ -354,47 +354,57 @@ const MaxMatches = 64
 // matches replaces the directory that a pattern stands for by what the pattern
 // matches now and one name like it: "rm *.o" does not remove the directory.
 func (c *collector) matches(s *step.Step) {
-	list := s.Call.Resources
+	for i := range s.Call.Resources {
+		c.match(s, i)
+	}
+}
+
+// match does so for one of them, and for a name of which a part is not known: each file
+// that may have it counts.
+func (c *collector) match(s *step.Step, i int) {
 	world := c.site.World
 	world.Detail = s.Call.Effects[atip.Delete].Value != atip.No || s.Call.Effects[atip.Destructive].Value != atip.No
-	for i := range list {
-		c.secretTail(s, &list[i])
-		r := list[i]
-		dir, last := filepath.Split(r.Value)
-		if r.Kind != "path" || !strings.ContainsAny(r.Value, "*?[") || strings.IndexByte(r.Value, 0) >= 0 || c.ctx.cwdUnknown {
+	c.secretTail(s, &s.Call.Resources[i])
+	r := s.Call.Resources[i]
+	value := r.Value
+	inside, hidden := shell.Within(value)
+	if hidden {
+		r.Value = inside // it may begin with a dot, too
+	}
+	dir, last := filepath.Split(r.Value)
+	if r.Kind != "path" || !strings.ContainsAny(r.Value, "*?[") || strings.IndexByte(r.Value, 0) >= 0 || c.ctx.cwdUnknown {
+		return
+	}
+	base := subpath.Join(s.Cwd, s.Call.Chdir)
+	found, err := filepath.Glob(c.site.absolute(base, r.Value))
+	named := !strings.ContainsAny(dir, "*?[") && strings.Trim(last, "*?[].!^-") != ""
+	if err != nil || len(found) > MaxMatches && !named {
+		return
+	}
+	if named {
+		if dir := filepath.Dir(c.site.absolute(base, r.Value)); len(found) > MaxMatches && r.Access == atip.AccessRead {
+			// More than are named one by one are read through the directory.
+			all := atip.Resource{Kind: "path", Value: dir, Access: r.Access, Recursive: step.Recursive(s), Why: r.Why}
+			c.place(world, &all, base)
+			s.Call.Resources = append(s.Call.Resources, all)
+		}
+		found = found[:min(len(found), MaxMatches)]
+		one := strings.NewReplacer("*", "x", "?", "x", "[", "", "]", "").Replace(last)
+		s.Call.Resources[i] = atip.Resource{Kind: "path", Value: dir + one, Access: r.Access, Recursive: step.Recursive(s), Why: r.Why}
+		c.place(world, &s.Call.Resources[i], base)
+		s.Call.Resources[i].Value = value
+	}
+	for _, name := range found {
+		if strings.HasPrefix(filepath.Base(name), ".") && !strings.HasPrefix(last, ".") && !hidden {
 			continue
 		}
-		base := subpath.Join(s.Cwd, s.Call.Chdir)
-		found, err := filepath.Glob(c.site.absolute(base, r.Value))
-		named := !strings.ContainsAny(dir, "*?[") && strings.Trim(last, "*?[].!^-") != ""
-		if err != nil || len(found) > MaxMatches && !named {
-			continue
+		m := atip.Resource{Kind: "path", Value: name, Access: r.Access, Recursive: step.Recursive(s), Why: r.Why}
+		c.place(world, &m, base)
+		if m.Class == atip.ClassSecret && m.Access == atip.AccessRead && step.AsksOnly(s.Call.Tool) && subpath.Within(m.Abs, c.site.Workspace) {
+			continue // that it is there is what listing the directory says
 		}
-		if named {
-			if dir := filepath.Dir(c.site.absolute(base, r.Value)); len(found) > MaxMatches && r.Access == atip.AccessRead {
-				// More than are named one by one are read through the directory.
-				all := atip.Resource{Kind: "path", Value: dir, Access: r.Access, Recursive: step.Recursive(s), Why: r.Why}
-				c.place(world, &all, base)
-				s.Call.Resources = append(s.Call.Resources, all)
-			}
-			found = found[:min(len(found), MaxMatches)]
-			one := strings.NewReplacer("*", "x", "?", "x", "[", "", "]", "").Replace(last)
-			s.Call.Resources[i] = atip.Resource{Kind: "path", Value: dir + one, Access: r.Access, Recursive: step.Recursive(s), Why: r.Why}
-			c.place(world, &s.Call.Resources[i], base)
-			s.Call.Resources[i].Value = r.Value
-		}
-		for _, name := range found {
-			if strings.HasPrefix(filepath.Base(name), ".") && !strings.HasPrefix(last, ".") {
-				continue
-			}
-			m := atip.Resource{Kind: "path", Value: name, Access: r.Access, Recursive: step.Recursive(s), Why: r.Why}
-			c.place(world, &m, base)
-			if m.Class == atip.ClassSecret && m.Access == atip.AccessRead && step.AsksOnly(s.Call.Tool) && subpath.Within(m.Abs, c.site.Workspace) {
-				continue // that it is there is what listing the directory says
-			}
-			s.Raise(m)
-			s.Call.Resources = append(s.Call.Resources, m)
-		}
+		s.Raise(m)
+		s.Call.Resources = append(s.Call.Resources, m)
 	}
 }
 

@@ -302,6 +302,9 @@ func (w *walker) substitute(c *syntax.CmdSubst, st *state) value {
 		if guess, ok := w.shape(c, sub); ok {
 			return value{text{s: guess, rough: true, from: t.from}}
 		}
+		if w.printsName(sub) {
+			return value{text{s: HoleName, from: t.from}}
+		}
 	}
 	t.s = strings.TrimRight(t.s, "\n")
 	return value{t}
