@@ -135,7 +135,7 @@ func (c *collector) shell(s *step.Step, text string, via []string) error {
 
 // options is what the reader may know of this machine.
 func (c *collector) options(cwd string) shell.Options {
-	o := shell.Options{Cwd: cwd, Home: c.site.Dirs.Home, Getenv: c.shellVariable, Absent: c.absent, KnownPath: c.knownPath, IsDir: isDir, ReadFile: c.site.readText, Trusted: c.hostSnapshot}
+	o := shell.Options{Cwd: cwd, Home: c.site.Dirs.Home, Getenv: c.shellVariable, Absent: c.absent, KnownPath: c.knownPath, IsDir: isDir, Match: matching, ReadFile: c.site.readText, Trusted: c.hostSnapshot}
 	l := c.site.Limits
 	o.Limits = shell.Limits{Bytes: l.MaxBytes, Nodes: l.MaxNodes, Commands: l.MaxSteps, Nesting: l.MaxNesting, Unrolled: l.MaxUnroll}
 	if c.ctx != nil {
@@ -165,6 +165,13 @@ func (c *collector) hostSnapshot(path string) bool {
 func isDir(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.IsDir()
+}
+
+// matching lists the directories that a pattern matches, at most MaxMatches.
+func matching(pattern string) []string {
+	found, _ := filepath.Glob(pattern)
+	found = slices.DeleteFunc(found, func(path string) bool { return !isDir(path) })
+	return found[:min(len(found), MaxMatches)]
 }
 
 // shellVariable looks up a variable as the shell will see it. The values of
@@ -519,11 +526,16 @@ func (c *collector) place(world place.World, r *atip.Resource, cwd string) {
 		c.follow(world.Fill, r, cwd)
 		return
 	}
-	r.Abs, r.Class = "", atip.ClassUnknown
 	if r.Access&^atip.AccessRead == 0 {
-		// The kernel keeps secrets from being read, whatever the path is.
-		r.Class = atip.ClassOutside
+		// The kernel keeps secrets from being read, whatever the path is. One in a directory where the
+		// shell may be counts.
+		world.Fill(r, cwd)
+		if r.Class != atip.ClassSecret {
+			r.Abs, r.Class = "", atip.ClassOutside
+		}
+		return
 	}
+	r.Abs, r.Class = "", atip.ClassUnknown
 }
 
 // shellLines judges the commands of the shell that stand in the program text of an

@@ -23,6 +23,7 @@ func (c *collector) lookup(name string) (shims.Found, error) {
 // settle completes a call with what its words leave open: options that a word may
 // turn out to be, paths that are not known, variables in front of the command.
 func (c *collector) settle(s *step.Step) {
+	c.filesFrom(s)
 	if c.ctx == nil {
 		return
 	}
@@ -38,6 +39,35 @@ func (c *collector) settle(s *step.Step) {
 	}
 	for _, a := range c.ctx.env {
 		c.steered(s, a)
+	}
+}
+
+// filesFrom adds the files that a command reads because a list names them, as far as that is known: `tar -T LIST`,
+// `wc --files0-from=LIST`.
+func (c *collector) filesFrom(s *step.Step) {
+	for _, o := range s.Call.Options {
+		if o.Name != "files-from" && o.Name != "files0-from" || o.Value == "" || strings.IndexByte(o.Value, 0) >= 0 {
+			continue
+		}
+		path := c.absolutePath(o.Value, subpath.Join(s.Cwd, s.Call.Chdir))
+		var list string
+		if o.Value == "-" && c.ctx != nil && c.ctx.stdin != nil {
+			list = *c.ctx.stdin
+		} else if text, ok := constantText(c.writers[path]); ok && len(c.writers[path]) > 0 {
+			list = text
+		} else if raw, err := c.site.readText(path); err == nil {
+			list = string(raw)
+		}
+		for i, name := range strings.FieldsFunc(list, func(r rune) bool { return r == '\n' || r == 0 }) {
+			if i == MaxMatches {
+				break
+			}
+			r := atip.Resource{Kind: "path", Value: name, Access: atip.AccessRead, Recursive: step.Recursive(s), Why: o.Flag + " " + o.Value}
+			if c.place(c.site.World, &r, subpath.Join(s.Cwd, s.Call.Chdir)); r.Class == atip.ClassSecret {
+				s.Raise(r)
+			}
+			s.Call.Resources = append(s.Call.Resources, r)
+		}
 	}
 }
 
@@ -372,7 +402,7 @@ func (c *collector) match(s *step.Step, i int) {
 		r.Value = inside // it may begin with a dot, too
 	}
 	dir, last := filepath.Split(r.Value)
-	if r.Kind != "path" || !strings.ContainsAny(r.Value, "*?[") || strings.IndexByte(r.Value, 0) >= 0 || c.ctx.cwdUnknown {
+	if r.Kind != "path" || !strings.ContainsAny(r.Value, "*?[") || strings.IndexByte(r.Value, 0) >= 0 || c.ctx.cwdUnknown && r.Access != atip.AccessRead {
 		return
 	}
 	base := subpath.Join(s.Cwd, s.Call.Chdir)

@@ -56,6 +56,8 @@ type Options struct {
 	Absent func(name string) bool
 	// IsDir reports whether an absolute path is a directory; nil: never.
 	IsDir func(string) bool
+	// Match lists the directories that an absolute pattern matches now; nil: nothing is known.
+	Match func(pattern string) []string
 	// ReadFile reads what `source` runs; nil: nothing can be read.
 	ReadFile func(path string) ([]byte, error)
 	// KnownPath reports whether an assignment of PATH leaves it known what runs: it names
