@@ -657,7 +657,7 @@ func (c *collector) wroteFetched(s *step.Step) {
 func (c *collector) runsFile(s *step.Step, file string, isShell bool, via []string) (handled bool, err error) {
 	r := atip.Resource{Kind: "path", Value: file, Access: atip.AccessRead}
 	c.place(c.site.World, &r, subpath.Join(s.Cwd, s.Call.Chdir))
-	list := c.writers[r.Abs]
+	list := c.writersOf(s, r.Abs, file)
 	if len(list) == 0 || r.Abs == "" {
 		if isShell {
 			c.peek(s, r.Abs)
@@ -701,7 +701,7 @@ func (c *collector) runsWritten(s *step.Step) error {
 	if s.Missing != nil && strings.IndexByte(s.Argv[0], '/') >= 0 {
 		abs = filepath.Clean(subpath.Join(s.Cwd, s.Argv[0]))
 	}
-	list := c.writers[abs]
+	list := c.writersOf(s, abs, "")
 	if len(list) > 0 && c.ofWorkspace(abs) {
 		list = slices.DeleteFunc(slices.Clone(list), func(w written) bool { return c.codeOfWorkspace(w, 0) })
 		if len(list) == 0 {
@@ -732,6 +732,29 @@ func (c *collector) runsWritten(s *step.Step) error {
 		c.fileEdge(w.by, s)
 	}
 	return nil
+}
+
+// writersOf are those who wrote a file before the step s runs it: under its name, under a name that the
+// pattern in the words matches, or, where it is not there yet, by fetching what only a server names.
+func (c *collector) writersOf(s *step.Step, abs, word string) []written {
+	list := slices.Clip(c.writers[abs])
+	if dir := subpath.Join(s.Cwd, s.Call.Chdir); strings.ContainsAny(word, "*?[") && strings.IndexByte(word, 0) < 0 {
+		for path, by := range c.writers {
+			if ok, _ := filepath.Match(subpath.Join(dir, word), path); ok {
+				list = append(list, by...)
+			}
+		}
+	}
+	if _, err := os.Lstat(abs); len(list) > 0 || abs == "" || !os.IsNotExist(err) {
+		return list
+	}
+	for _, x := range c.steps {
+		if e := x.Call.Effects; x != s && e[atip.Network].Value == atip.Yes && e[atip.Write].Value == atip.Yes && x.RunsCode == policy.CodeNone && x.Split == nil && x.Call.Tool != "git" &&
+			subpath.Within(abs, subpath.Join(x.Cwd, x.Call.Chdir)) {
+			list = append(list, written{x, nil})
+		}
+	}
+	return list
 }
 
 func (c *collector) fileEdge(from, to *step.Step) {

@@ -303,7 +303,7 @@ func (c *collector) namesFile(s *step.Step, n atip.Nested, via []string) (done b
 	if !inside && step.IsShell(filepath.Base(n.Argv[0])) {
 		return false, nil
 	}
-	argv, made := n.Argv[:1:1], step.IsShell(filepath.Base(n.Argv[0]))
+	argv, made, joined := n.Argv[:1:1], step.IsShell(filepath.Base(n.Argv[0])), false
 	for _, w := range n.Argv[1:] {
 		switch {
 		case n.Placeholder != "" && w == n.Placeholder:
@@ -315,7 +315,7 @@ func (c *collector) namesFile(s *step.Step, n atip.Nested, via []string) (done b
 			for _, name := range c.ctx.listed {
 				argv = append(argv, strings.ReplaceAll(w, n.Placeholder, name))
 			}
-			made = true
+			made, joined = true, true
 		default:
 			argv = append(argv, w)
 		}
@@ -326,11 +326,16 @@ func (c *collector) namesFile(s *step.Step, n atip.Nested, via []string) (done b
 		return false, nil
 	}
 	steps, edges, files := len(c.steps), len(c.edges), len(c.fileEdges)
+	runs := inside && !joined && !c.newUnder(c.ctx.listed, subpath.Join(s.Cwd, s.Call.Chdir), steps)
 	if err := c.inner(argv, via, s, false); err != nil {
 		return false, err
 	}
 	for _, in := range c.steps[steps:] {
 		taken := slices.ContainsFunc(in.Call.Nested, step.TakesName)
+		if taken && runs && !strings.Contains(in.Argv[0], step.SomeName) && c.runsNamed(in) {
+			in.RunsCode = max(in.RunsCode, policy.CodeProject)
+			continue
+		}
 		made = made || taken
 		e := &in.Call.Effects
 		switch {
@@ -348,8 +353,13 @@ func (c *collector) namesFile(s *step.Step, n atip.Nested, via []string) (done b
 
 // listedInside reports that all names that are piped in are those of files of the workspace.
 func (c *collector) listedInside(s *step.Step) bool {
-	return !c.ctx.cwdUnknown && !slices.ContainsFunc(c.ctx.listed, func(name string) bool {
-		return strings.Contains(name, "..") || !subpath.Within(c.absolutePath(name, subpath.Join(s.Cwd, s.Call.Chdir)), c.site.Workspace)
+	return !c.ctx.cwdUnknown && c.namesInside(c.ctx.listed, subpath.Join(s.Cwd, s.Call.Chdir))
+}
+
+// namesInside reports that names, seen from a directory, are those of files of the workspace.
+func (c *collector) namesInside(names []string, dir string) bool {
+	return !slices.ContainsFunc(names, func(name string) bool {
+		return strings.Contains(name, "..") || !subpath.Within(c.absolutePath(name, dir), c.site.Workspace)
 	})
 }
 
