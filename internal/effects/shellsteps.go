@@ -761,6 +761,28 @@ func (c *collector) fileEdge(from, to *step.Step) {
 	c.fileEdges = append(c.fileEdges, [2]*step.Step{from, to})
 }
 
+// fetchedCode adds flows from what fetches a file that holds a program, by its name, to code of the workspace that
+// runs afterwards and may take it in: `gh api … > tests/test_x.py && pytest`. What git brings is the project's own.
+func (c *collector) fetchedCode() {
+	for path, list := range c.writers {
+		if !slices.Contains(programs, filepath.Ext(path)) && !slices.Contains(compiled, filepath.Ext(path)) || !c.ofWorkspace(path) {
+			continue
+		}
+		for _, w := range list {
+			at := c.index(w.by)
+			if e := w.by.Call.Effects; w.content != nil || at < 0 || e[atip.Network].Value != atip.Yes || w.by.Split != nil || w.by.Call.Tool == "git" {
+				continue
+			}
+			for _, s := range c.steps[at+1:] {
+				if s.RunsCode == policy.CodeProject {
+					s.RunsCode = policy.CodeOpaque
+					c.fileEdge(w.by, s)
+				}
+			}
+		}
+	}
+}
+
 // stepRange is the steps of one command.
 type stepRange struct{ from, to int }
 
@@ -791,6 +813,7 @@ func (l *links) connect() {
 			l.c.edge(l.ranges[f.To].from, l.ranges[f.To].from, policy.SocketShell)
 		}
 	}
+	l.c.fetchedCode()
 	for k := range l.c.fileEdges {
 		l.fileEdge(l.c.fileEdges[k][0], l.c.fileEdges[k][1])
 	}

@@ -401,6 +401,21 @@ func shapeOf(argv []string) (string, bool) {
 		if len(args) > 1 && len(args) < 4 && args[0] == "-c" && !strings.HasPrefix(args[1], "-") && !strings.HasPrefix(args[len(args)-1], "-") {
 			return "0", true
 		}
+	case "stat":
+		if len(args) > 2 && args[0] == "-c" || len(args) == 2 && strings.HasPrefix(args[0], "-c") || len(args) == 2 && strings.HasPrefix(args[0], "--format=") {
+			format, _ := strings.CutPrefix(strings.TrimPrefix(args[0], "-c"), "--format=")
+			if format == "" {
+				format = args[1]
+			}
+			return "0", strings.Trim(format, "%sYXZWaihugbd0123456789") == ""
+		}
+	case "jq":
+		// A query that ends in length prints numbers.
+		rest := args
+		if len(rest) > 0 && rest[0] == "-r" {
+			rest = rest[1:]
+		}
+		return "0", len(rest) > 0 && len(rest) < 3 && (rest[0] == "length" || strings.HasSuffix(rest[0], "| length")) && !strings.ContainsAny(rest[0], ",;")
 	case "date":
 		for _, a := range args {
 			if strings.HasPrefix(a, "+") && strings.Trim(a[1:], "%YmdHMSsFTjuV0123456789:_-.") != "" {
