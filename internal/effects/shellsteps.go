@@ -333,6 +333,7 @@ func (c *collector) commandIn(sh *step.Step, cmd *shell.Command, via, cwds []str
 			if cmd.CodeFile != "" && !strings.HasPrefix(cmd.CodeFile, "/dev/") && c.ofWorkspace(cmd.CodeFile) {
 				// It is not there, or too long: code of the workspace, whatever it is.
 				s.RunsCode, s.Confidence = policy.CodeProject, policy.Bounded
+				c.sourced = true
 			}
 			c.note(s, sinkWord|sinkStdin)
 			if len(cmd.Argv) > 0 && strings.IndexByte(cmd.Argv[0], 0) >= 0 {
@@ -375,6 +376,10 @@ func (c *collector) unchanged(cmd *shell.Command) bool {
 // describes and that is not there: pinned keeps the shell from finding one. The shell says so
 // when it comes to it, and goes on.
 func (c *collector) staysMissing(s *step.Step) {
+	if c.sourced && s.Missing != nil && s.Call.Provenance.Channel == "none" && strings.IndexByte(s.Argv[0], '/') < 0 {
+		// Nothing, or a function of the file that was taken in: `deactivate`.
+		s.RunsCode = policy.CodeProject
+	}
 	if s.Missing == nil || len(s.Via) > 0 || !c.pins || s.Call.Provenance.Channel != "none" || strings.IndexByte(s.Argv[0], '/') >= 0 || quote.Literal(s.Argv[0]) != s.Argv[0] {
 		return
 	}
