@@ -58,6 +58,7 @@ type Input struct {
 	Workspace, Cwd, Home string
 	WorkspaceNamed       string   // file:line if policy names the workspace
 	PathDirs             []string // PATH
+	Named                []string // directories of programs, which no run can write, that a command line names
 	TmpFiles             []string // files of /tmp that every run here may read, as there is no private root
 	OtherWorktrees       []string // the .git of other work trees, which are there by name only
 	GitDirs              []string // writable git directories outside the workspace (worktrees)
@@ -451,16 +452,29 @@ func (d *deriver) system() {
 		}
 	}
 	for _, dir := range d.in.PathDirs {
-		d.pathEntry(dir)
+		d.pathEntry(dir, true)
+	}
+	for _, dir := range d.in.Named {
+		d.pathEntry(dir, d.installed(dir))
 	}
 	if d.in.Net.Mode == NetFull {
 		d.optional("/etc/resolv.conf", Read, "network")
 	}
 }
 
-// pathEntry grants an entry of PATH and, where it is the bin directory of an own
+// installed reports whether a directory of programs is one of an installation: beside it lie libraries,
+// or what a version manager installs.
+func (d *deriver) installed(dir string) bool {
+	has := func(name string) bool {
+		_, dir, err := d.in.Files.Resolve(filepath.Dir(dir) + "/" + name)
+		return err == nil && dir
+	}
+	return slices.ContainsFunc([]string{"lib", "lib64", "libexec", "pkg", "installs"}, has)
+}
+
+// pathEntry grants an entry of PATH and, if whole and it is the bin directory of an own
 // prefix or the shims of a version manager, the prefix: a toolchain needs its lib beside its bin.
-func (d *deriver) pathEntry(dir string) {
+func (d *deriver) pathEntry(dir string, whole bool) {
 	if !filepath.IsAbs(dir) {
 		return
 	}
@@ -474,7 +488,7 @@ func (d *deriver) pathEntry(dir string) {
 		}
 	}
 	grant := dir
-	if prefix := filepath.Dir(dir); (filepath.Base(dir) == "bin" || filepath.Base(dir) == "shims") && !d.privatePrefix(prefix) {
+	if prefix := filepath.Dir(dir); whole && (filepath.Base(dir) == "bin" || filepath.Base(dir) == "shims") && !d.privatePrefix(prefix) {
 		if canonical := d.canonical(prefix); canonical == "" || d.stray(prefix, canonical, true, "PATH") == "" {
 			grant = prefix
 		}
@@ -505,9 +519,15 @@ func (d *deriver) home() {
 		d.optional(d.in.Home+"/"+name, Read, "default")
 	}
 	d.optional(d.in.Home+"/.local/lib", d.rights(Read|Exec), "default")
-	// What the programs in ~/.cargo/bin are is a question to rustup, which asks these.
-	d.optional(d.in.Home+"/.rustup/toolchains", d.rights(Read|Exec), "default")
-	d.optional(d.in.Home+"/.rustup/settings.toml", Read, "default")
+	d.rustup(d.in.Home+"/.rustup", "default")
+}
+
+// rustup grants what the programs in ~/.cargo/bin ask to find out what they are. Since 1.28 they also
+// make update-hashes where they do not see it, and end if they cannot.
+func (d *deriver) rustup(home, why string) {
+	d.optional(home+"/toolchains", d.rights(Read|Exec), why)
+	d.optional(home+"/settings.toml", Read, why)
+	d.optional(home+"/update-hashes", Read, why)
 }
 
 // WhyListed is why a run may read a file of the machine's /tmp that nobody named: it was there when

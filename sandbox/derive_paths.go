@@ -357,8 +357,7 @@ func (d *deriver) cargo() {
 		host = d.in.Home + "/.cargo"
 	}
 	if rustup := d.in.Getenv("RUSTUP_HOME"); rustup != "" {
-		d.optional(rustup+"/toolchains", d.rights(Read|Exec), "cache")
-		d.optional(rustup+"/settings.toml", Read, "cache")
+		d.rustup(rustup, "cache")
 	}
 	if host == "" {
 		return

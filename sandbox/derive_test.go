@@ -320,9 +320,9 @@ func TestDeriveEnvironment(t *testing.T) {
 			t.Errorf("maven, %s: %v %v %v", mode, p.Env, p.OverlayEnv, err)
 		}
 	}
-	files["/home/u/.rustup/toolchains"], files["/home/u/.rustup/settings.toml"] = "/", "file"
+	files["/home/u/.rustup/toolchains"], files["/home/u/.rustup/settings.toml"], files["/home/u/.rustup/update-hashes"] = "/", "file", "/"
 	in.Families = nil
-	if p, err = Derive(in); err != nil || p.rightsOn("/home/u/.rustup/toolchains/stable/bin/cargo") != Read|Exec || p.rightsOn("/home/u/.rustup/settings.toml") != Read || p.rightsOn("/home/u/.rustup/tmp") != 0 {
+	if p, err = Derive(in); err != nil || p.rightsOn("/home/u/.rustup/toolchains/stable/bin/cargo") != Read|Exec || p.rightsOn("/home/u/.rustup/settings.toml") != Read || p.rightsOn("/home/u/.rustup/update-hashes/x") != Read || p.rightsOn("/home/u/.rustup/tmp") != 0 {
 		t.Errorf("rustup: %v", err)
 	}
 }

@@ -709,7 +709,7 @@ func Prepare(home string, pathDirs []string) *Prepared {
 		// Looked up only: what is granted of PATH is judged, and one rule that the profile does not
 		// have makes all of them useless.
 		for _, dir := range pathDirs {
-			d.pathEntry(dir)
+			d.pathEntry(dir, true)
 		}
 		close(p.looked)
 		if subprocessNo, wanted := <-p.choice; wanted {

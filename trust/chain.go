@@ -705,23 +705,25 @@ func (b *builder) badDir(dir string) bool {
 // and the directories and links that lead to it, and no run writes in any of them. Whoever else can,
 // can replace the user's policy too.
 func (b *builder) ownPath(h *held) bool {
-	if b.o.Kept == nil {
-		return false
+	return ownOnly(h.path) && !b.o.changeable(h.path) && !b.linksChanged(h.found, b.o.changeable)
+}
+
+// OwnDirectory reports a directory, its links resolved, whose files have own_path as long as only root
+// and this user can change them.
+func (o Opener) OwnDirectory(dir string) bool { return !o.changeable(filepath.Join(dir, "x")) }
+
+func (o Opener) changeable(path string) bool {
+	if o.Kept == nil || !o.Kept(path) {
+		return true
 	}
-	changed := func(p string) bool {
-		if !b.o.Kept(p) {
+	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {
+		if !ownOnly(dir) {
 			return true
 		}
-		for dir := filepath.Dir(p); ; dir = filepath.Dir(dir) {
-			if !ownOnly(dir) {
-				return true
-			}
-			if dir == filepath.Dir(dir) {
-				return false
-			}
+		if dir == filepath.Dir(dir) {
+			return false
 		}
 	}
-	return ownOnly(h.path) && !changed(h.path) && !b.linksChanged(h.found, changed)
 }
 
 // linksSwappable walks found as the kernel does and reports whether any

@@ -64,16 +64,37 @@ func TestToolchainAtHome(t *testing.T) {
 			if row.with != nil {
 				row.with(w, dir)
 			}
+			path := ""
 			run := func(args ...string) (string, error) {
 				cmd := w.command(args...)
-				cmd.Env = []string{"HOME=" + w.home, "PATH=" + entry + ":/usr/local/bin:/usr/bin:/bin:" + bin}
+				cmd.Env = []string{"HOME=" + w.home, "PATH=" + path}
 				out, err := cmd.CombinedOutput()
 				return string(out), err
 			}
-			out, err := run("--", "black", ".")
-			if _, missing := os.Stat(w.ws + "/formatted"); (err == nil) != row.want || (missing == nil) != row.want {
-				t.Errorf("black: %v, want %v\n%s", err, row.want, out)
+			system := "/usr/local/bin:/usr/bin:/bin:" + bin
+			for _, way := range []struct {
+				path string
+				args []string
+			}{
+				{entry + ":" + system, []string{"--", "black", "."}},
+				{entry + ":" + system, []string{"-c", "black . && true"}},
+				// What the caller does not have in PATH.
+				{system, []string{"--", entry + "/black", "."}},
+				{system, []string{"-c", "true && ~/" + strings.TrimPrefix(entry, w.home+"/") + "/black ."}},
+				{system, []string{"-c", "PATH=" + entry + ":$PATH black ."}},
+				{system, []string{"-c", "if [ -d " + entry + " ]; then export PATH=\"" + entry + ":$PATH\"; fi; black ."}},
+				{system, []string{"-c", "export PATH=\"$PATH:" + entry + "\" && sh -c 'black .'"}},
+			} {
+				path = way.path
+				out, err := run(way.args...)
+				if _, missing := os.Stat(w.ws + "/formatted"); (err == nil) != row.want || (missing == nil) != row.want {
+					t.Errorf("%q: %v, want %v\n%s", way.args, err, row.want, out)
+				} else if !row.want && !strings.Contains(out, "no trusted source") && !strings.Contains(out, "approval required") {
+					t.Errorf("%q is refused for another reason\n%s", way.args, out)
+				}
+				_ = os.Remove(w.ws + "/formatted")
 			}
+			path = entry + ":" + system
 			// With a network it is as any tool without a signature.
 			put(t, dir, map[string]string{"gh": "#!/bin/sh\necho THE TOOL RAN\n"})
 			if err := os.Chmod(dir+"/gh", 0o755); err != nil {
@@ -93,8 +114,6 @@ func TestToolchainAtHome(t *testing.T) {
 				if out, err := exec.Command("python3", w.ws+"/evil.py").CombinedOutput(); err != nil {
 					t.Errorf("unconfined it must work: %v\n%s", err, out)
 				}
-			} else if !strings.Contains(out, "no trusted source") && !strings.Contains(out, "approval required") {
-				t.Errorf("refused for another reason\n%s", out)
 			}
 		})
 	}

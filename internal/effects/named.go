@@ -360,8 +360,8 @@ func repository(path string) bool {
 }
 
 // knownPath reports whether a text that sets PATH to value still tells what runs: each directory
-// exists and is one that no run writes, or lies below the workspace, where a name leads to code of
-// the workspace. The workspace itself and directories for temporary files are neither: a file
+// exists and is the system's, one of programs that the user installed and no run writes, or lies below
+// the workspace, where a name leads to code of the workspace. The workspace itself and directories for temporary files are neither: a file
 // that merely lies there is not meant to be a command.
 func (c *collector) knownPath(value, cwd string) bool {
 	for _, dir := range filepath.SplitList(value) {
@@ -386,16 +386,17 @@ func (c *collector) knownPath(value, cwd string) bool {
 			}
 			continue
 		}
-		if c.writableByRuns(real) || !c.believedDirectory(real) {
+		switch {
+		case c.writableByRuns(real):
+			return false
+		case c.site.World.Classify(real, atip.AccessWrite, false) == atip.ClassSystem:
+		case place.ProgramDir(abs) && c.site.Opener.OwnDirectory(real):
+			c.out.PathDirs = append(c.out.PathDirs, abs)
+		default:
 			return false
 		}
 	}
 	return value != ""
-}
-
-// believedDirectory reports a directory of programs outside of the workspace: the system's.
-func (c *collector) believedDirectory(dir string) bool {
-	return c.site.World.Classify(dir, atip.AccessWrite, false) == atip.ClassSystem
 }
 
 // writesBelow reports whether an earlier part of the text makes files in a directory of the

@@ -373,20 +373,26 @@ func (c *collector) unchanged(cmd *shell.Command) bool {
 }
 
 // staysMissing makes the step of a command of the run's own text harmless that no document
-// describes and that is not there: pinned keeps the shell from finding one. The shell says so
-// when it comes to it, and goes on.
+// describes and that is not there: pinned keeps the shell from finding one, or no run can put one where it
+// is looked up. The shell says so when it comes to it, and goes on.
 func (c *collector) staysMissing(s *step.Step) {
 	if c.sourced && s.Missing != nil && s.Call.Provenance.Channel == "none" && strings.IndexByte(s.Argv[0], '/') < 0 {
 		// Nothing, or a function of the file that was taken in: `deactivate`.
 		s.RunsCode = policy.CodeProject
+		return
 	}
-	if s.Missing == nil || len(s.Via) > 0 || !c.pins || s.Call.Provenance.Channel != "none" || strings.IndexByte(s.Argv[0], '/') >= 0 || quote.Literal(s.Argv[0]) != s.Argv[0] {
+	if s.Missing == nil || len(s.Via) > 0 || !c.pins && !(c.site.Starts && c.fixedPath()) || s.Call.Provenance.Channel != "none" || strings.IndexByte(s.Argv[0], '/') >= 0 || quote.Literal(s.Argv[0]) != s.Argv[0] {
 		return
 	}
 	for e := range s.Call.Effects {
 		s.Call.Effects[e] = step.Harmless(atip.Effect(e), "not found")
 	}
 	s.Call.Exactness, s.Call.Nested, s.RunsCode = atip.Exact, []atip.Nested{}, policy.CodeNone
+}
+
+// fixedPath reports that no run can write where command words are looked up.
+func (c *collector) fixedPath() bool {
+	return !slices.ContainsFunc(c.path, func(dir string) bool { return !filepath.IsAbs(dir) || c.writableByRuns(dir) })
 }
 
 // keepsPins reports a text that does not change what its shell remembers of commands.

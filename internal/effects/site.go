@@ -220,6 +220,7 @@ type Reading struct {
 	Edges    []policy.Edge // flows between steps that are dangerous as a whole
 	Hidden   hiddenSteps   // what scripts of the workspace would run
 	Patterns []string      // directories outside the workspace in which a shell looks up words
+	PathDirs []string      // directories of installed programs outside the workspace that a text puts into PATH
 	Unset    bool          // a text uses a variable that is not set
 	Nestable bool          // a command of ours is part of it
 	Warnings []string

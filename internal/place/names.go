@@ -1,6 +1,7 @@
 package place
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"slices"
@@ -426,7 +427,7 @@ func (w World) holds(t target, kind Kind) bool {
 	}
 	base := strings.ToLower(filepath.Base(t.abs))
 	for i := range table().base {
-		if table().base[i].is(base) && !certificates(t.abs) {
+		if table().base[i].is(base) && !certificates(t.abs) && !publicPEM(base, t.abs) {
 			return true
 		}
 	}
@@ -517,6 +518,35 @@ func certificates(abs string) bool {
 		}
 	}
 	return strings.HasSuffix(abs, "/certifi/cacert.pem")
+}
+
+// publicPEM reports a file of this name that is there and holds nothing but certificates and public keys (RFC
+// 7468): the name alone does not tell them from private keys.
+func publicPEM(base, abs string) bool {
+	if filepath.Ext(base) != ".pem" {
+		return false
+	}
+	raw, err := regular.ReadNoFollow(abs, 1<<20)
+	if err != nil || bytes.Contains(bytes.ToUpper(raw), []byte("PRIVATE")) {
+		return false
+	}
+	blocks := 0
+	for {
+		_, rest, found := bytes.Cut(raw, []byte("-----BEGIN "))
+		if !found {
+			return blocks > 0
+		}
+		label, _, closed := bytes.Cut(rest, []byte("-----"))
+		switch string(label) {
+		case "CERTIFICATE", "TRUSTED CERTIFICATE", "X509 CERTIFICATE", "CERTIFICATE REQUEST", "NEW CERTIFICATE REQUEST", "X509 CRL", "PUBLIC KEY", "RSA PUBLIC KEY", "DH PARAMETERS", "EC PARAMETERS":
+		default:
+			return false
+		}
+		if !closed {
+			return false
+		}
+		blocks, raw = blocks+1, rest
+	}
 }
 
 // Bounds of the search for files of secrets in a workspace: every run pays for it.

@@ -575,3 +575,48 @@ func TestOwnExecutable(t *testing.T) {
 		t.Errorf("by way of /proc/self/root it is %v", got)
 	}
 }
+
+// TestPublicPEM: what a *.pem file holds decides whether it is a secret, if all of it is known to be public.
+func TestPublicPEM(t *testing.T) {
+	dir := t.TempDir()
+	block := func(label string) string {
+		return "-----BEGIN " + label + "-----\nAAAA\n-----END " + label + "-----\n"
+	}
+	public, key := block("CERTIFICATE"), block("PRIVATE"+" KEY")
+	for name, row := range map[string]struct {
+		text string
+		want atip.Class
+	}{
+		"ca":        {public, atip.ClassWorkspace},
+		"fullchain": {"subject=CN = x\n" + public + public, atip.ClassWorkspace},
+		"csr":       {block("CERTIFICATE REQUEST"), atip.ClassWorkspace},
+		"pub":       {block("PUBLIC KEY") + block("EC PARAMETERS"), atip.ClassWorkspace},
+		"key":       {key, atip.ClassSecret},
+		"both":      {public + key, atip.ClassSecret},
+		"rsa":       {block("RSA "+"PRIVATE KEY") + public, atip.ClassSecret},
+		"pgp":       {public + block("PGP "+"PRIVATE KEY BLOCK"), atip.ClassSecret},
+		"other":     {public + block("SOMETHING NEW"), atip.ClassSecret},
+		"plain":     {public + "private_key: AAAA\n", atip.ClassSecret},
+		"open":      {public + "-----BEGIN CERTIFICATE", atip.ClassSecret},
+		"raw":       {"AAAA\n", atip.ClassSecret},
+		"empty":     {"", atip.ClassSecret},
+		"long":      {public + strings.Repeat("A", 1<<20), atip.ClassSecret},
+	} {
+		path := filepath.Join(dir, name+".pem")
+		if err := os.WriteFile(path, []byte(row.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := (World{Home: "/home/u", Workspace: dir}).Classify(path, atip.AccessRead, false); got != row.want {
+			t.Errorf("%s: %v, want %v", name, got, row.want)
+		}
+	}
+	link := filepath.Join(dir, "link.pem")
+	if err := os.Symlink("ca.pem", link); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{link, filepath.Join(dir, "absent.pem"), dir} {
+		if publicPEM("x.pem", path) {
+			t.Errorf("%s is taken for public", path)
+		}
+	}
+}

@@ -95,6 +95,35 @@ func newFinder(d Dirs, uid int) (finder, walk) {
 // cachesInHome hold what runs of every workspace, and programs outside of them, use again.
 var cachesInHome = [...]string{".cache", ".npm", ".cargo", ".rustup", ".m2", ".gradle", ".local/share/pnpm", "go/pkg", "Library/Caches"}
 
+// VirtualEnvs are the interpreters outside of dir that Python's virtual environments in it lead to,
+// without links. Their programs start them, by links that a recipe or a script of the project names.
+func VirtualEnvs(dir string) []string {
+	entries, _ := os.ReadDir(dir) // what cannot be listed has none that a run could use
+	var out []string
+	for _, e := range entries {
+		env := dir + "/" + e.Name()
+		if !e.IsDir() {
+			continue
+		}
+		if _, err := os.Lstat(env + "/pyvenv.cfg"); err != nil {
+			continue
+		}
+		if path, err := filepath.EvalSymlinks(env + "/bin/python"); err == nil && !subpath.Within(path, dir) && strings.HasPrefix(filepath.Base(path), "py") && ProgramDir(filepath.Dir(path)) {
+			out = append(out, path)
+		}
+	}
+	return out
+}
+
+// ProgramDir reports what a directory of programs is called in a prefix or by a version manager.
+func ProgramDir(dir string) bool {
+	switch filepath.Base(dir) {
+	case "bin", "sbin", "shims":
+		return true
+	}
+	return false
+}
+
 // never says why dir can be no workspace, whoever asks for it; "" if it can. Such a place is
 // written by nobody's build, and what lies there decides about other runs.
 func (f finder) never(dir string) string {

@@ -101,14 +101,31 @@ func (p *confining) derive() (err error) {
 	if len(p.Own) > 0 {
 		in.Exec = append(in.Exec, p.Machine.Self)
 	}
+	in.Named = append(in.Named, p.Reading.PathDirs...)
+	if p.runsCode() {
+		for _, path := range place.VirtualEnvs(p.Workspace) {
+			if dir := filepath.Dir(path); p.site().Opener.OwnDirectory(dir) {
+				in.Named = append(in.Named, dir)
+			}
+		}
+	}
 	entitled := p.entitled()
 	for _, s := range p.Steps {
 		in.OrgBound = in.OrgBound && s.Call.Provenance.Rank >= atip.Org && s.RunsCode == policy.CodeNone
 		for _, part := range s.ID.Chain {
 			in.Exec = append(in.Exec, part.Path)
-			// A link on PATH into a prefix of its own, as pipx makes it, needs what an entry there needs.
-			if part.OwnPath && s.ID.Word == filepath.Base(s.ID.Word) {
+			switch {
+			case !part.OwnPath:
+			case s.ID.Word == filepath.Base(s.ID.Word):
+				// A link on PATH into a prefix of its own, as pipx makes it, needs what an entry there needs.
 				in.PathDirs = append(in.PathDirs, filepath.Dir(part.Path))
+			default:
+				for _, path := range [...]string{s.ID.Found, part.Path} {
+					// Who types a path chooses it, so that a directory of anything else is not granted by that.
+					if dir := filepath.Dir(path); place.ProgramDir(dir) {
+						in.Named = append(in.Named, dir)
+					}
+				}
 			}
 		}
 		in.Resources = append(in.Resources, s.Call.Resources...)

@@ -1,8 +1,10 @@
 package shell
 
 import (
+	"errors"
 	"path"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -71,11 +73,45 @@ func (w *walker) parseText(s string, st *state, what string) *syntax.File {
 		w.opaque(st, what+": "+why, nil, nil)
 	}
 	file, err := syntax.NewParser(syntax.Variant(variant(w.o.Dialect))).Parse(strings.NewReader(s), "")
+	for n := 0; err != nil && n < maxForeign; n++ {
+		other, ok := withoutForeign(s, err)
+		if !ok {
+			break
+		}
+		s = other
+		file, err = syntax.NewParser(syntax.Variant(variant(w.o.Dialect))).Parse(strings.NewReader(s), "")
+	}
 	if err != nil {
 		w.opaque(st, what+" runs text that cannot be read: "+syntaxError(err).Error(), nil, nil)
 		return nil
 	}
 	return file
+}
+
+// maxForeign bounds the expansions of another shell in one text.
+const maxForeign = 8
+
+// withoutForeign puts something that is not known in the place of an expansion which only another shell
+// has. Files that several shells read hold such, each where only that shell comes: to the others it is an
+// error at the time when it is expanded, not when it is read.
+func withoutForeign(s string, err error) (string, bool) {
+	at := -1
+	var lang syntax.LangError
+	var parse syntax.ParseError
+	switch {
+	case errors.As(err, &lang):
+		at = int(lang.Pos.Offset())
+	case errors.As(err, &parse):
+		at = int(parse.Pos.Offset()) - len("${")
+	}
+	if at < 0 || at >= len(s) || !strings.HasPrefix(s[at:], "${") {
+		return "", false
+	}
+	end := strings.IndexAny(s[at+2:], "}\"'`\\${\n")
+	if end < 0 || s[at+2+end] != '}' {
+		return "", false
+	}
+	return s[:at] + "${BASH_FOREIGN}" + s[at+2+end+1:], true
 }
 
 // source runs a file in the shell itself.
@@ -128,7 +164,10 @@ func (w *walker) source(r *run, args fields, st *state) {
 	if len(args) > 1 {
 		w.setParams(args[1:], st)
 	}
+	file := w.file
+	w.file = path
 	w.text(raw, st, r.words[0].s)
+	w.file = file
 	st.params, st.paramsOpen = params, open
 	st.ended = false
 }
@@ -376,6 +415,18 @@ func temporary(args []string) (string, bool) {
 		template = strings.TrimSuffix(dir, "/") + "/" + template
 	}
 	return template + suffix, true
+}
+
+// systemName is what this system is called by `uname -s`, or how OSTYPE of a shell begins; "" if that is
+// not known.
+func systemName(option string) string {
+	switch {
+	case runtime.GOOS != "linux":
+		return ""
+	case option == "-s":
+		return "Linux"
+	}
+	return "linux"
 }
 
 func shapeOf(argv []string) (string, bool) {

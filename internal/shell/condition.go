@@ -1,6 +1,8 @@
 package shell
 
 import (
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -39,31 +41,312 @@ func (w *walker) test(x syntax.TestExpr, st *state) {
 	}
 }
 
-// neverHolds reports the condition [ -n "$x" ] where x is surely empty: what scripts ask before
-// they restore something that they have not saved.
-func (w *walker) neverHolds(cond []*syntax.Stmt, st *state) bool {
-	if len(cond) != 1 || cond[0].Negated || cond[0].Background || cond[0].Coprocess || len(cond[0].Redirs) > 0 {
-		return false
+// tristate is what is known of a condition before it is asked.
+type tristate int8
+
+const (
+	maybe tristate = iota
+	never
+	always
+)
+
+func (t tristate) not() tristate { return [...]tristate{maybe, always, never}[t] }
+
+func whether(holds bool) tristate {
+	if holds {
+		return always
 	}
-	call, ok := cond[0].Cmd.(*syntax.CallExpr)
-	if !ok || len(call.Assigns) > 0 || len(call.Args) < 3 || call.Args[1].Lit() != "-n" {
-		return false
+	return never
+}
+
+// tells says how a statement ends that only compares texts: what scripts ask about the system, and
+// before they restore what they have saved. It is asked after the statement was walked, so that every
+// value which a variable has meanwhile is among those that are compared.
+func (w *walker) tells(s *syntax.Stmt, st *state) tristate {
+	if s.Background || s.Coprocess || len(s.Redirs) > 0 {
+		return maybe
 	}
-	if head := call.Args[0].Lit(); head == "[" && (len(call.Args) != 4 || call.Args[3].Lit() != "]") || head == "test" && len(call.Args) != 3 || head != "[" && head != "test" || w.isFunction(st, head) {
-		return false
+	t := maybe
+	switch c := s.Cmd.(type) {
+	case *syntax.CallExpr:
+		if len(c.Assigns) == 0 && len(c.Args) > 1 {
+			t = w.bracket(c.Args, st)
+		}
+	case *syntax.TestClause:
+		t = w.compares(c.X, st)
+	case *syntax.BinaryCmd:
+		switch c.Op {
+		case syntax.AndStmt:
+			if t = w.tells(c.X, st); t == always {
+				t = w.tells(c.Y, st)
+			}
+		case syntax.OrStmt:
+			if t = w.tells(c.X, st); t == never {
+				t = w.tells(c.Y, st)
+			}
+		}
+	case *syntax.Subshell:
+		if len(c.Stmts) == 1 {
+			t = w.tells(c.Stmts[0], st)
+		}
+	case *syntax.Block:
+		if len(c.Stmts) == 1 {
+			t = w.tells(c.Stmts[0], st)
+		}
 	}
-	parts := call.Args[2].Parts
-	if len(parts) != 1 {
-		return false
+	if s.Negated {
+		return t.not()
 	}
-	q, ok := parts[0].(*syntax.DblQuoted)
-	if !ok || len(q.Parts) != 1 {
-		return false
+	return t
+}
+
+// bracket is test and [, whose words may be split.
+func (w *walker) bracket(args []*syntax.Word, st *state) tristate {
+	head := args[0].Lit()
+	switch {
+	case w.isFunction(st, head):
+		return maybe
+	case head == "[" && args[len(args)-1].Lit() == "]":
+		args = args[:len(args)-1]
+	case head != "test":
+		return maybe
 	}
-	p, ok := q.Parts[0].(*syntax.ParamExp)
-	if !ok || p.Param == nil || p.Index != nil || p.Slice != nil || p.Repl != nil || p.Excl || p.Length || p.Exp != nil && (!defaults(p.Exp.Op) || p.Exp.Word != nil) {
-		return false
+	args = args[1:]
+	if len(args) > 2 && len(args) < 5 && args[0].Lit() == "!" {
+		// "! = x" would compare.
+		if len(args) == 4 || slices.Contains([]string{"-n", "-z", "-d", "-e"}, args[1].Lit()) {
+			return w.brackets(args[1:], st).not()
+		}
+		return maybe
 	}
-	v := w.operate(p, w.value(p, st), st)
-	return len(v) == 1 && v[0].exact() && v[0].s == ""
+	return w.brackets(args, st)
+}
+
+func (w *walker) brackets(args []*syntax.Word, st *state) tristate {
+	switch len(args) {
+	case 2:
+		if op := args[0].Lit(); op == "-d" || op == "-e" {
+			return w.holdsFile(args[1], st)
+		}
+		return w.measures(args[0].Lit(), args[1], st, true)
+	case 3:
+		switch args[1].Lit() {
+		case "=", "==":
+			return w.alike(args[0], args[2], st, true)
+		case "!=":
+			return w.alike(args[0], args[2], st, true).not()
+		}
+	}
+	return maybe
+}
+
+// compares is [[ ]], in which nothing is split.
+func (w *walker) compares(x syntax.TestExpr, st *state) tristate {
+	switch x := x.(type) {
+	case *syntax.ParenTest:
+		return w.compares(x.X, st)
+	case *syntax.UnaryTest:
+		word, _ := x.X.(*syntax.Word)
+		switch {
+		case x.Op == syntax.TsNot:
+			return w.compares(x.X, st).not()
+		case word != nil && (x.Op == syntax.TsNempStr || x.Op == syntax.TsEmpStr):
+			return w.measures(x.Op.String(), word, st, false)
+		}
+	case *syntax.BinaryTest:
+		switch x.Op {
+		case syntax.AndTest:
+			if t := w.compares(x.X, st); t != always {
+				return t
+			}
+			return w.compares(x.Y, st)
+		case syntax.OrTest:
+			if t := w.compares(x.X, st); t != never {
+				return t
+			}
+			return w.compares(x.Y, st)
+		}
+		a, ok := x.X.(*syntax.Word)
+		b, also := x.Y.(*syntax.Word)
+		if !ok || !also {
+			return maybe
+		}
+		switch x.Op {
+		case syntax.TsMatch, syntax.TsMatchShort:
+			return w.matched(a, b, st)
+		case syntax.TsNoMatch:
+			return w.matched(a, b, st).not()
+		}
+	}
+	return maybe
+}
+
+// holdsFile reports a directory that surely is there: the file that is being read lies in it.
+func (w *walker) holdsFile(word *syntax.Word, st *state) tristate {
+	if v, ok := w.told(word, st, true); ok && w.file != "" && v.agreed(func(t text) tristate {
+		return whether(t.exact() && !t.unset && filepath.IsAbs(t.s) && strings.HasPrefix(w.file, t.s+"/"))
+	}) == always {
+		return always
+	}
+	return maybe
+}
+
+// measures is -n and -z.
+func (w *walker) measures(op string, word *syntax.Word, st *state, splits bool) tristate {
+	if op != "-n" && op != "-z" {
+		return maybe
+	}
+	v, ok := w.told(word, st, splits)
+	if !ok {
+		return maybe
+	}
+	return v.agreed(func(t text) tristate {
+		switch {
+		case t.s == "":
+			return whether(op == "-z")
+		case t.unset || t.rough || strings.Trim(t.s, Hole) == "":
+			return maybe
+		}
+		return whether(op == "-n")
+	})
+}
+
+func (w *walker) alike(a, b *syntax.Word, st *state, splits bool) tristate {
+	x, ok := w.told(a, st, splits)
+	y, also := w.told(b, st, splits)
+	if !ok || !also {
+		return maybe
+	}
+	return x.agreed(func(a text) tristate {
+		return y.agreed(func(b text) tristate {
+			switch {
+			case a.rough || b.rough || a.unset || b.unset:
+				return maybe
+			case a.known() && b.known():
+				return whether(a.s == b.s)
+			case apart(a.s, b.s):
+				return never
+			}
+			return maybe
+		})
+	})
+}
+
+func (w *walker) matched(a, pattern *syntax.Word, st *state) tristate {
+	if x, ok := w.told(a, st, false); ok {
+		return w.matches(x, pattern, st)
+	}
+	return maybe
+}
+
+// matches compares with a pattern. nocasematch may be set, so that the case of letters does not count.
+func (w *walker) matches(x value, pattern *syntax.Word, st *state) tristate {
+	begin, rest := pattern, (*syntax.Word)(nil)
+	if lit := pattern.Lit(); lit != "" {
+		if i := strings.IndexAny(lit, `*?[\`); i >= 0 {
+			begin, rest = &syntax.Word{Parts: []syntax.WordPart{&syntax.Lit{Value: lit[:i]}}}, pattern
+		}
+	}
+	y, ok := w.told(begin, st, false)
+	if !ok {
+		return maybe
+	}
+	return x.agreed(func(a text) tristate {
+		return y.agreed(func(b text) tristate {
+			if a.rough || b.rough || a.unset || b.unset || strings.ContainsAny(b.s, `+@!(*?[\\`) {
+				return maybe
+			}
+			same := rest == nil && a.known() && a.s == b.s
+			b.s = strings.ToLower(b.s)
+			if rest != nil {
+				b.s += Hole
+			}
+			if a.s = strings.ToLower(a.s); apart(a.s, b.s) || a.known() && b.known() && a.s != b.s {
+				return never
+			}
+			if same {
+				return always
+			}
+			return maybe
+		})
+	})
+}
+
+// apart reports that two texts, of which only what stands before a hole counts, begin differently.
+func apart(a, b string) bool {
+	x, _, open := strings.Cut(a, Hole)
+	y, _, also := strings.Cut(b, Hole)
+	n := min(len(x), len(y))
+	return x[:n] != y[:n] || !open && len(x) < len(y) || !also && len(y) < len(x)
+}
+
+// agreed is what f says of every alternative, maybe if they differ.
+func (v value) agreed(f func(text) tristate) tristate {
+	t := f(v[0])
+	for _, other := range v[1:] {
+		if f(other) != t {
+			return maybe
+		}
+	}
+	return t
+}
+
+// told is the value of a word that is plain enough to be expanded once more: quoted text and plain
+// parameters. splits: what is not quoted becomes words.
+func (w *walker) told(word *syntax.Word, st *state, splits bool) (value, bool) {
+	v := constant("")
+	add := func(u value) bool {
+		var out value
+		for _, a := range v {
+			for _, b := range u {
+				out = append(out, concat(a, b))
+			}
+		}
+		v = out
+		return len(v) <= maxAlternatives
+	}
+	param := func(p *syntax.ParamExp) (value, bool) {
+		if p.Param == nil || p.Index != nil || p.Slice != nil || p.Repl != nil || p.Excl || p.Length || p.Width || p.Names != 0 ||
+			p.Exp != nil && (!defaults(p.Exp.Op) || p.Exp.Word != nil && p.Exp.Word.Lit() == "") {
+			return nil, false
+		}
+		switch p.Param.Value {
+		case "@", "*", "?", "!", "$", "-", "_", "#":
+			return nil, false
+		}
+		return w.operate(p, w.value(p, st), st), true
+	}
+	for _, part := range word.Parts {
+		switch part := part.(type) {
+		case *syntax.Lit:
+			if strings.ContainsAny(part.Value, `*?[\{`) || strings.HasPrefix(part.Value, "~") || !add(constant(part.Value)) {
+				return nil, false
+			}
+		case *syntax.SglQuoted:
+			if part.Dollar || !add(constant(part.Value)) {
+				return nil, false
+			}
+		case *syntax.DblQuoted:
+			for _, inner := range part.Parts {
+				u, ok := value(nil), false
+				switch inner := inner.(type) {
+				case *syntax.Lit:
+					u, ok = constant(inner.Value), !strings.Contains(inner.Value, `\`)
+				case *syntax.ParamExp:
+					u, ok = param(inner)
+				}
+				if !ok || !add(u) {
+					return nil, false
+				}
+			}
+		case *syntax.ParamExp:
+			u, ok := param(part)
+			if !ok || splits && slices.ContainsFunc(u, func(t text) bool { return !t.exact() || t.unset || t.s == "" || strings.ContainsAny(t.s, " \t\n*?[\\") }) || !add(u) {
+				return nil, false
+			}
+		default:
+			return nil, false
+		}
+	}
+	return v, true
 }

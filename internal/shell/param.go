@@ -29,6 +29,9 @@ func (w *walker) param(p *syntax.ParamExp, st *state, q quoting, splits bool) []
 	}
 	w.insides(p, st)
 	plain := p.Exp == nil && p.Slice == nil && p.Repl == nil && !p.Length && !p.Excl && !p.Width && p.Names == 0
+	if list, ok := w.keysOf(p, st); ok {
+		return w.listPieces(p, list, st, q, splits)
+	}
 	if plain {
 		if list, ok := w.list(p, st); ok {
 			return w.listPieces(p, list, st, q, splits)
@@ -81,6 +84,24 @@ func (w *walker) list(p *syntax.ParamExp, st *state) (list []value, ok bool) {
 		return v.elems, true
 	}
 	return nil, false
+}
+
+// keysOf is ${!x[@]}: those of an array that is known, or numbers.
+func (w *walker) keysOf(p *syntax.ParamExp, st *state) (list []value, ok bool) {
+	if i := index(p); !p.Excl || i != "@" && i != "*" || p.Exp != nil || p.Slice != nil || p.Repl != nil || p.Length {
+		return nil, false
+	}
+	v := w.lookup(st, w.deref(st, p.Param.Value))
+	switch {
+	case !v.array:
+		return nil, false
+	case !v.open:
+		for _, k := range v.keys {
+			list = append(list, constant(k))
+		}
+		return list, true
+	}
+	return []value{number()}, !v.assoc && !v.maybe
 }
 
 // listPieces is a list as a part of a word: "$@" is many words, "$*" one.
@@ -282,6 +303,10 @@ func (w *walker) named(name string, st *state) value {
 	case "-", "_", "FUNCNAME", "DIRSTACK", "GROUPS", "HOSTNAME", "BASH", "REPLY", "OPTARG", "SHELLOPTS", "BASHOPTS", "HOSTTYPE", "MACHTYPE", "HISTCMD", "EPOCHREALTIME", "PS4", "COMP_WORDBREAKS":
 		if st.vars[name] == nil {
 			return unknown(nil)
+		}
+	case "OSTYPE":
+		if v := w.lookup(st, name).val; w.o.Dialect == Bash && len(v) == 1 && v[0].unset {
+			return value{{s: systemName("") + Hole}} // linux-gnu, linux-musl and more
 		}
 	case "0":
 		return st.name

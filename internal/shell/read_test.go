@@ -27,6 +27,8 @@ func world() Options {
 			switch p {
 			case "/ws/lib.sh":
 				return []byte("victim() { rm -rf \"$1\"; }\nX=fromlib\n"), nil
+			case "/ws/env/bin/activate":
+				return []byte(activate), nil
 			case "/ws/again.sh":
 				return []byte(". ./again.sh\n"), nil
 			}
@@ -34,6 +36,28 @@ func world() Options {
 		},
 	}
 }
+
+// activate asks what files ask that several shells on several systems read.
+const activate = `if [ -n "${ZSH_VERSION:+x}" ]; then
+	HERE="${(%):-%x}"
+elif [ -n "${KSH_VERSION:+x}" ]; then
+	HERE="${.sh.file}"
+fi
+if [ ! -d /ws/env ]; then
+	ENV_DIR=$(realpath "$HERE/..")
+else
+	ENV_DIR=/ws/env
+fi
+if ([ "$OSTYPE" = "cygwin" ] || [ "$OSTYPE" = "msys" ]) && $(command -v cygpath &>/dev/null); then
+	ENV_DIR=$(cygpath -u "$ENV_DIR")
+fi
+case "$(uname)" in
+	CYGWIN*|MSYS*) ENV_DIR=$(cygpath "$ENV_DIR") ;;
+esac
+if ! [ -z "${ENV_HOME+_}" ]; then
+	unset ENV_HOME
+fi
+`
 
 // brief is one command in short: "rm -rf /x", "?" for an opaque one, with the
 // directories if they are not /ws.
@@ -124,6 +148,42 @@ func TestConstructs(t *testing.T) {
 		{"(( x = $(a) ))", "a; ?"},
 		{"a | b |& c", "a; b; c"},
 		{"coproc a", "a"},
+
+		// Conditions that only compare what is known.
+		{"[ a = b ] && x; [ a = a ] && y; [ a = a ] || z", "([ a = b ]); ([ a = a ]); y; ([ a = a ])"},
+		{"c=a; if [ \"$c\" = b ]; then x; elif [ $c != b ]; then y; else z; fi", "([ a = b ]); ([ a != b ]); y"},
+		{"if test -z \"$c\"; then x; else y; fi; test ! -n \"$c\" || z", "(test -z ); x; (test ! -n )"},
+		{"if [[ $LANG == C && ! -n $c ]]; then x; else y; fi", "x"},
+		{"if ([ \"$LANG\" = D ] || [ \"$LANG\" = E ]) && x; then y; fi; z", "([ C = D ]); ([ C = E ]); z"},
+		{"if { [ \"$LANG\" = C ]; }; then x; else y; fi", "([ C = C ]); x"},
+		{"case $LANG in d*|e) x;; C) y;; *) z;; esac", "y; z"},
+		{"case $LANG in d) x;& e) y;; esac", ""},
+		{"case $LANG in [A-D]) x;; ?) y;; c) z;; esac", "x; y; z"},
+		{"for i in 1 2; do if [ -n \"$c\" ]; then x; fi; c=1; done", "([ -n  ]); ([ -n 1 ]); x"},
+		{"while a; do [ \"$c\" = b ] && x; c=b; done", "a; ([  = b ]); x; ([ b = b ])"},
+		{"f() { [ \"$1\" = b ] && x; }; f a; f b", "([ a = b ]); ([ b = b ]); x"},
+		{"trap 'c=b' ERR; c=a; [ \"$c\" = b ] && x", "(trap c=b ERR); ([ … = b ]); x"},
+		{"c=a; (c=b && [ \"$c\" = b ]) && x", "([ b = b ]); x"},
+		{"c=a; { c=b && [ \"$c\" = b ]; } && x", "([ b = b ]); x"},
+		{"c=a; read c; [ \"$c\" = b ] && x", "(read c); ([ … = b ]); x"},
+		{"[ \"$SECRET\" = b ] && x", "([ … = b ]); x"},
+		{"[ \"$(a)\" = b ] && x", "a; ([ … = b ]); x"},
+		{"[() { :; }; [ a = b ] && x", "(:); x"},
+		{"[ a = b ] >f && x", "([ a = b ]) >f; x"},
+		{"c='a = a -o b'; [ $c = b ] && x", "([ a = a -o b = b ]); x"},
+		{"c='*'; [[ a == $c ]] && x; [[ a == \"$c\" ]] && y", "x; y"},
+		{"shopt -s nocasematch; case a in A) x;; esac; [[ a == A ]] && y", "(shopt -s nocasematch); x; y"},
+		{"[ $RANDOM = 0 ] && x; [ $# = 0 ] && y", "([ 0 = 0 ]); x; ([ 0 = 0 ]); y"},
+		{"[ ! -d /ws ] && x; [ -d sub ] || y", "([ ! -d /ws ]); x; ([ -d sub ]); y"},
+		{". env/bin/activate; x $ENV_DIR", "(. env/bin/activate); ([ -n  ]); ([ -n  ]); ([ ! -d /ws/env ]); ([ linux… = cygwin ]); ([ linux… = msys ]); uname; ([ -z  ]); x /ws/env"},
+		{"eval 'a ${(f)x} \"${=y}\"'", "a … …"},
+		{"eval 'a ${(f)\"x\"}'", "?"},
+
+		// The keys of arrays.
+		{"v=(a b); for i in \"${!v[@]}\"; do x $i ${v[$i]}; done", "x 0 a; x 0 b; x 1 a; x 1 b"},
+		{"mapfile -t v; for i in ${!v[@]}; do x $i \"${v[$i]}\"; done", "(mapfile -t v); x 0 …"},
+		{"declare -A v=([k]=a); for i in ${!v[*]}; do x $i ${v[$i]}; done", "(declare); x k a"},
+		{"if a; then declare -A v; v[$(b)]=1; else mapfile v; fi; x ${!v[@]}", "a; (declare); b; b; (mapfile v); x …"},
 
 		// Substitutions, wherever they stand.
 		{"a $(b) `c`", "b; c; a … …"},

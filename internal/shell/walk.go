@@ -25,6 +25,7 @@ type walker struct {
 	texts     int
 	pipes     map[string]string
 	stopped   bool
+	file      string                 // what is being sourced, "" for the text itself
 	ever      map[string]value       // every value a variable had
 	volatile  map[string]bool        // variables that a trap may set at any time
 	frames    []map[string]*variable // what locals hide
@@ -304,6 +305,10 @@ func (w *walker) binary(c *syntax.BinaryCmd, st *state) {
 	switch c.Op {
 	case syntax.AndStmt:
 		w.stmt(c.X, st)
+		if w.tells(c.X, st) == never {
+			st.ok = nil
+			return
+		}
 		y := st.clone()
 		if st.ok != nil {
 			y = st.ok.clone()
@@ -321,6 +326,9 @@ func (w *walker) binary(c *syntax.BinaryCmd, st *state) {
 		}
 	case syntax.OrStmt:
 		w.stmt(c.X, st)
+		if w.tells(c.X, st) == always {
+			return
+		}
 		ok := st.ok
 		y := st.clone()
 		w.stmt(c.Y, y)
@@ -382,10 +390,20 @@ func (w *walker) ifClause(c *syntax.IfClause, st *state) {
 		then = st.ok.clone()
 	}
 	then.in, then.out = st.in, st.out
-	if w.neverHolds(c.Cond, st) {
+	holds := maybe
+	if len(c.Cond) == 1 {
+		holds = w.tells(c.Cond[0], st)
+	}
+	if holds == never {
 		then.ended = true
 	} else {
 		w.stmts(c.Then, then)
+	}
+	if holds == always {
+		in, out, fds := st.in, st.out, st.fds
+		*st = *then
+		st.in, st.out, st.fds = in, out, fds
+		return
 	}
 	if c.Else != nil {
 		if len(c.Else.Cond) == 0 {
@@ -398,12 +416,20 @@ func (w *walker) ifClause(c *syntax.IfClause, st *state) {
 }
 
 func (w *walker) caseClause(c *syntax.CaseClause, st *state) {
-	w.word(c.Word, st)
-	end := st.clone()
+	value := w.scalar(c.Word, st)
+	end, falls := st.clone(), false
 	for _, item := range c.Items {
+		matches := never
 		for _, p := range item.Patterns {
 			w.word(p, st)
+			if matches == never {
+				matches = w.matches(value, p, st)
+			}
 		}
+		if matches == never && !falls {
+			continue
+		}
+		falls = item.Op != syntax.Break
 		branch := st.clone()
 		w.stmts(item.Stmts, branch)
 		w.join(end, branch)
