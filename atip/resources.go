@@ -410,7 +410,7 @@ func (w *weigh) applySublanguage(stated *Set) {
 			texts, opaque := w.sublanguageTexts(v)
 			for _, text := range texts {
 				verdict := classifySQL(text)
-				opaque = opaque || verdict.opaque
+				opaque = opaque || verdict.opaque || verdict.calls && w.result[Network].Value != No
 				if verdict.mutates {
 					// Without network the database is a file of this machine.
 					changed := RemoteMutation

@@ -10,12 +10,14 @@ type sqlVerdict struct {
 	mutates  bool // changes data or schema
 	destroys bool // removes data or schema
 	opaque   bool // runs code, or cannot be read with certainty
+	calls    bool // calls a function that is not listed: a server's may do anything
 }
 
 func (v *sqlVerdict) join(o sqlVerdict) {
 	v.mutates = v.mutates || o.mutates
 	v.destroys = v.destroys || o.destroys
 	v.opaque = v.opaque || o.opaque
+	v.calls = v.calls || o.calls
 }
 
 // classifySQL reads statements as PostgreSQL, MySQL and SQLite do. Where they differ
@@ -23,8 +25,12 @@ func (v *sqlVerdict) join(o sqlVerdict) {
 // from one of them must not hide it from us.
 func classifySQL(text string) sqlVerdict {
 	var verdict sqlVerdict
-	if showsOnly(text) {
-		return verdict
+	for showsOnly(text) {
+		// Such a command ends with its line.
+		_, rest, more := strings.Cut(strings.TrimLeft(text, " \t\n"), "\n")
+		if text = rest; !more {
+			return verdict
+		}
 	}
 	statements, ok := splitSQL(text)
 	if !ok {
@@ -39,10 +45,11 @@ func classifySQL(text string) sqlVerdict {
 	return verdict
 }
 
-// showsOnly reports a single command of the sqlite3 shell that prints something and takes
+// showsOnly reports a text that begins with a command of the sqlite3 shell which prints something and takes
 // neither a file nor a program. Other shells refuse it.
 func showsOnly(text string) bool {
-	text = strings.Trim(text, " \t\n")
+	text, _, _ = strings.Cut(strings.TrimLeft(text, " \t\n"), "\n")
+	text = strings.TrimRight(text, " \t")
 	if len(text) < 2 || text[0] != '.' {
 		return false
 	}
@@ -54,7 +61,7 @@ func showsOnly(text string) bool {
 	}
 	name, _, _ := strings.Cut(text[1:], " ")
 	switch name {
-	case "schema", "tables", "indexes", "indices", "databases", "dbinfo", "fullschema", "header", "headers", "mode", "stats", "help", "version", "show", "dump", "sha3sum", "width":
+	case "schema", "tables", "indexes", "indices", "databases", "dbinfo", "fullschema", "header", "headers", "mode", "stats", "help", "version", "show", "dump", "sha3sum", "width", "timer", "nullvalue", "echo", "bail", "eqp", "lint":
 		return true
 	}
 	return false
@@ -72,9 +79,11 @@ func classifyStatement(s []sqlToken) sqlVerdict {
 	}
 	switch s[0].text {
 	case "SELECT", "VALUES", "TABLE":
-		return sqlVerdict{opaque: hasWord(s, "INTO") || unlistedFunction(s)}
+		v := functions(s)
+		v.opaque = v.opaque || hasWord(s, "INTO")
+		return v
 	case "SHOW", "DESCRIBE", "DESC":
-		return sqlVerdict{opaque: unlistedFunction(s)}
+		return functions(s)
 	case "USE":
 		return sqlVerdict{}
 	case "BEGIN", "START", "COMMIT", "ROLLBACK", "END", "SAVEPOINT", "RELEASE", "ABORT":
@@ -91,26 +100,29 @@ func classifyStatement(s []sqlToken) sqlVerdict {
 }
 
 func classifyChange(s []sqlToken) sqlVerdict {
-	opaque := unlistedFunction(s)
+	v := functions(s)
+	v.join(change(s))
+	return v
+}
+
+func change(s []sqlToken) sqlVerdict {
 	switch s[0].text {
 	case "INSERT", "MERGE", "GRANT", "REVOKE", "COMMENT":
-		return sqlVerdict{mutates: true, destroys: hasWord(s, "OVERWRITE") || hasWord(s, "DELETE"), opaque: opaque}
+		return sqlVerdict{mutates: true, destroys: hasWord(s, "OVERWRITE") || hasWord(s, "DELETE")}
 	case "REPLACE":
-		return sqlVerdict{mutates: true, destroys: true, opaque: opaque}
+		return sqlVerdict{mutates: true, destroys: true}
 	case "UPDATE":
-		return sqlVerdict{mutates: true, destroys: !hasWord(s, "WHERE"), opaque: opaque}
+		return sqlVerdict{mutates: true, destroys: !hasWord(s, "WHERE")}
 	case "CREATE":
+		v := sqlVerdict{mutates: true}
 		for _, w := range [...]string{"FUNCTION", "PROCEDURE", "TRIGGER", "EXTENSION", "EVENT", "SERVER", "LANGUAGE", "RULE", "AGGREGATE", "OPERATOR", "SUBSCRIPTION", "VIRTUAL"} {
-			opaque = opaque || hasWord(s, w)
+			v.opaque = v.opaque || hasWord(s, w)
 		}
-		return sqlVerdict{mutates: true, opaque: opaque}
+		return v
 	case "DELETE", "TRUNCATE", "DROP":
-		return sqlVerdict{mutates: true, destroys: true, opaque: opaque}
+		return sqlVerdict{mutates: true, destroys: true}
 	case "ALTER":
-		if hasWord(s, "SYSTEM") {
-			opaque = true
-		}
-		return sqlVerdict{mutates: true, destroys: hasWord(s, "DROP") || hasWord(s, "TRUNCATE"), opaque: opaque}
+		return sqlVerdict{mutates: true, destroys: hasWord(s, "DROP") || hasWord(s, "TRUNCATE"), opaque: hasWord(s, "SYSTEM")}
 	case "VACUUM", "ANALYZE", "REINDEX":
 		return sqlVerdict{mutates: true, opaque: hasWord(s, "INTO")}
 	case "COPY":
@@ -122,7 +134,8 @@ func classifyChange(s []sqlToken) sqlVerdict {
 // classifyCopy: only the client's own standard streams are plain; a file is read or
 // written, and a program run, by the server.
 func classifyCopy(s []sqlToken) sqlVerdict {
-	v := sqlVerdict{opaque: hasWord(s, "PROGRAM") || unlistedFunction(s)}
+	v := functions(s)
+	v.opaque = v.opaque || hasWord(s, "PROGRAM")
 	switch {
 	case hasWord(s, "STDOUT") && !hasWord(s, "FROM"), hasWord(s, "STDOUT") && hasWord(s, "SELECT"):
 	case hasWord(s, "STDIN"):
@@ -218,10 +231,11 @@ func hasWord(s []sqlToken, word string) bool {
 	return slices.ContainsFunc(s, func(t sqlToken) bool { return t.kind == sqlWord && t.text == word })
 }
 
-// unlistedFunction reports a call of a function that is not known to be harmless:
-// pg_read_file, lo_import, load_extension and setval all stand in a SELECT. Names
-// before the first clause are tables, columns and types.
-func unlistedFunction(s []sqlToken) bool {
+// functions says what the functions do that are not known to be harmless: pg_read_file, lo_import,
+// load_extension and setval all stand in a SELECT. Names before the first clause are tables, columns
+// and types.
+func functions(s []sqlToken) sqlVerdict {
+	var v sqlVerdict
 	inside := false
 	for i, t := range s {
 		if t.kind == sqlWord {
@@ -233,13 +247,23 @@ func unlistedFunction(s []sqlToken) bool {
 		if !inside || i+1 >= len(s) || s[i+1].text != "(" {
 			continue
 		}
-		switch t.kind {
-		case sqlQuoted:
+		switch {
+		case t.kind == sqlQuoted, t.kind == sqlWord && i > 0 && s[i-1].text == ".":
+			v.opaque = true
+		case t.kind == sqlWord && !harmlessBeforeParenthesis(t.text):
+			v.calls = true
+			v.opaque = v.opaque || reaches(t.text)
+		}
+	}
+	return v
+}
+
+// reaches reports a function of an embedded database that may do more than calculate, by its name:
+// load_extension, writefile, edit, read_blob, sqlite_scan.
+func reaches(function string) bool {
+	for _, part := range [...]string{"FILE", "LOAD", "EXT", "EXEC", "SYSTEM", "SHELL", "EDIT", "BLOB", "HTTP", "GLOB", "SCAN", "QUERY", "ATTACH", "TOKENIZER", "READ_TEXT", "ENV", "SECRET"} {
+		if strings.Contains(function, part) {
 			return true
-		case sqlWord:
-			if i > 0 && s[i-1].text == "." || !harmlessBeforeParenthesis(t.text) {
-				return true
-			}
 		}
 	}
 	return false

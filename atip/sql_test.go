@@ -72,7 +72,7 @@ func TestSQL(t *testing.T) {
 		if v.destroys {
 			got += "d"
 		}
-		if v.opaque {
+		if v.opaque || v.calls {
 			got += "o"
 		}
 		if got != want {

@@ -67,7 +67,7 @@ func (l *links) tracked(i int) bool {
 func (l *links) namedWords(sh *step.Step, i int, via []string) (done bool, err error) {
 	cmd := l.script.Commands[i]
 	at := cmd.Printed
-	if cmd.Kind != shell.External || at < 1 || step.IsShell(filepath.Base(cmd.Argv[0])) || step.HasHole(cmd.Argv[:at]) || step.HasHole(cmd.Argv[at+1:]) {
+	if cmd.Kind != shell.External || at < 1 || unknownBeside(cmd.Argv, at) {
 		return false, nil
 	}
 	switch filepath.Base(cmd.Argv[0]) {
@@ -77,19 +77,10 @@ func (l *links) namedWords(sh *step.Step, i int, via []string) (done bool, err e
 			return false, nil
 		}
 	}
-	from := -1
-	for _, f := range l.script.Flows {
-		if f.To != i || f.Kind == shell.FlowStdin {
-			continue
-		}
-		if f.Kind != shell.FlowWord || from >= 0 || f.From >= i {
-			return false, nil
-		}
-		from = f.From
-	}
-	if from < 0 || l.script.Commands[from].CwdUnknown {
+	if len(cmd.PrintedBy) != 1 || cmd.PrintedBy[0] < 0 || cmd.PrintedBy[0] >= i || l.script.Commands[cmd.PrintedBy[0]].CwdUnknown {
 		return false, nil
 	}
+	from := cmd.PrintedBy[0]
 	steps := l.steps(from)
 	if len(steps) != 1 {
 		return false, nil
@@ -109,13 +100,55 @@ func (l *links) namedWords(sh *step.Step, i int, via []string) (done bool, err e
 	if c.tracked = tracked; err != nil {
 		return false, err
 	}
+	dir := subpath.Join(steps[0].Cwd, steps[0].Call.Chdir)
+	inside := c.namesInside(names, dir) && !c.newUnder(names, dir, n)
 	for _, s := range c.steps[n:] {
-		if slices.ContainsFunc(s.Call.Nested, step.TakesName) {
+		switch {
+		case !slices.ContainsFunc(s.Call.Nested, step.TakesName):
+		case inside && c.runsNamed(s):
+			// As `for f in tests/*.sh; do sh "$f"; done`: whichever it is, it is code of the workspace.
+			s.RunsCode = max(s.RunsCode, policy.CodeProject)
+		default:
 			c.steps, c.edges, c.fileEdges = c.steps[:n], c.edges[:edges], c.fileEdges[:files]
 			return false, nil
 		}
 	}
 	return true, nil
+}
+
+// runsNamed reports a step that takes a name only as that of the file that it runs.
+func (c *collector) runsNamed(s *step.Step) bool {
+	return !slices.ContainsFunc(s.Call.Nested, func(n atip.Nested) bool { return step.TakesName(n) && !step.RunsNamed(n) })
+}
+
+// newUnder reports that an earlier part of the text, before the step at, may have written a file with one of these
+// names, so that running it is not running what the workspace had.
+func (c *collector) newUnder(names []string, dir string, at int) bool {
+	for _, s := range c.steps[:at] {
+		if e := s.Call.Effects; e[atip.Network].Value != atip.No && e[atip.Write].Value != atip.No {
+			return true
+		}
+	}
+	for _, name := range names {
+		abs := c.absolutePath(name, dir)
+		means := step.Means(abs)
+		for path := range c.writers {
+			if means(path) || isDir(path) && subpath.Within(step.KnownDir(abs), path) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// unknownBeside reports words other than one that are not known, but for names in a known directory.
+func unknownBeside(argv []string, at int) bool {
+	for i, w := range argv {
+		if _, ok := shell.Within(w); i != at && !ok && strings.IndexByte(w, 0) >= 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // everything adds to what a command starts with the words of a whole search, of a home

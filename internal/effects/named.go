@@ -654,6 +654,9 @@ func inertINI(path string, safe []string) bool {
 // programs are the endings of files that hold a program.
 var programs = []string{".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".jsx", ".tsx", ".py", ".rb", ".lua", ".exs", ".php", ".pl", ".clj", ".groovy", ".kts", ".star", ".bzl", ".nix", ".hs", ".swift"}
 
+// compiled are those of files that a build or a shell takes in.
+var compiled = []string{".go", ".rs", ".c", ".h", ".cc", ".cpp", ".hpp", ".java", ".kt", ".cs", ".ex", ".sh", ".mk", ".cmake", ".gradle"}
+
 // conventional reports a file that is called after the tool and is a program: drizzle.config.ts
 // of drizzle-kit, .ncurc.cjs, knexfile.js, Podfile.
 func conventional(tool, name string) bool {

@@ -135,7 +135,7 @@ func (c *collector) shell(s *step.Step, text string, via []string) error {
 
 // options is what the reader may know of this machine.
 func (c *collector) options(cwd string) shell.Options {
-	o := shell.Options{Cwd: cwd, Home: c.site.Dirs.Home, Getenv: c.shellVariable, Absent: c.absent, KnownPath: c.knownPath, IsDir: isDir, ReadFile: c.site.readText, Trusted: c.hostSnapshot}
+	o := shell.Options{Cwd: cwd, Home: c.site.Dirs.Home, Getenv: c.shellVariable, Absent: c.absent, KnownPath: c.knownPath, IsDir: isDir, Match: matching, ReadFile: c.site.readText, Trusted: c.hostSnapshot}
 	l := c.site.Limits
 	o.Limits = shell.Limits{Bytes: l.MaxBytes, Nodes: l.MaxNodes, Commands: l.MaxSteps, Nesting: l.MaxNesting, Unrolled: l.MaxUnroll}
 	if c.ctx != nil {
@@ -165,6 +165,13 @@ func (c *collector) hostSnapshot(path string) bool {
 func isDir(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.IsDir()
+}
+
+// matching lists the directories that a pattern matches, at most MaxMatches.
+func matching(pattern string) []string {
+	found, _ := filepath.Glob(pattern)
+	found = slices.DeleteFunc(found, func(path string) bool { return !isDir(path) })
+	return found[:min(len(found), MaxMatches)]
 }
 
 // shellVariable looks up a variable as the shell will see it. The values of
@@ -326,6 +333,7 @@ func (c *collector) commandIn(sh *step.Step, cmd *shell.Command, via, cwds []str
 			if cmd.CodeFile != "" && !strings.HasPrefix(cmd.CodeFile, "/dev/") && c.ofWorkspace(cmd.CodeFile) {
 				// It is not there, or too long: code of the workspace, whatever it is.
 				s.RunsCode, s.Confidence = policy.CodeProject, policy.Bounded
+				c.sourced = true
 			}
 			c.note(s, sinkWord|sinkStdin)
 			if len(cmd.Argv) > 0 && strings.IndexByte(cmd.Argv[0], 0) >= 0 {
@@ -368,6 +376,11 @@ func (c *collector) unchanged(cmd *shell.Command) bool {
 // describes and that is not there: pinned keeps the shell from finding one, or no run can put one where it
 // is looked up. The shell says so when it comes to it, and goes on.
 func (c *collector) staysMissing(s *step.Step) {
+	if c.sourced && s.Missing != nil && s.Call.Provenance.Channel == "none" && strings.IndexByte(s.Argv[0], '/') < 0 {
+		// Nothing, or a function of the file that was taken in: `deactivate`.
+		s.RunsCode = policy.CodeProject
+		return
+	}
 	if s.Missing == nil || len(s.Via) > 0 || !c.pins && !(c.site.Starts && c.fixedPath()) || s.Call.Provenance.Channel != "none" || strings.IndexByte(s.Argv[0], '/') >= 0 || quote.Literal(s.Argv[0]) != s.Argv[0] {
 		return
 	}
@@ -492,6 +505,10 @@ func (c *collector) redirections(s *step.Step, cmd *shell.Command, cwd string) {
 		s.Raise(res)
 		c.secretTail(s, &res)
 		s.Call.Resources = append(s.Call.Resources, res)
+		if strings.IndexByte(r.Path, 0) >= 0 {
+			c.match(s, len(s.Call.Resources)-1)
+			c.hideHoles(s)
+		}
 		if at := c.index(s); r.Read && res.Class == atip.ClassSecret && s.Call.Effects[atip.Network].Value == atip.Yes && at >= 0 {
 			// What is fed to a tool goes out; that it may use the file itself is another thing.
 			c.edge(at, at, policy.SecretToNetwork)
@@ -507,17 +524,29 @@ func (c *collector) place(world place.World, r *atip.Resource, cwd string) {
 	if r.Kind != "path" {
 		return
 	}
+	if pattern, ok := shell.Within(r.Value); ok {
+		value := r.Value
+		r.Value = strings.ReplaceAll(pattern, "*", "x")
+		c.place(world, r, cwd)
+		r.Value = value
+		return
+	}
 	unknown := strings.IndexByte(r.Value, 0) >= 0 || c.ctx != nil && c.ctx.cwdUnknown && !filepath.IsAbs(r.Value) && !strings.HasPrefix(r.Value, "~")
 	if !unknown {
 		world.Fill(r, cwd)
 		c.follow(world.Fill, r, cwd)
 		return
 	}
-	r.Abs, r.Class = "", atip.ClassUnknown
 	if r.Access&^atip.AccessRead == 0 {
-		// The kernel keeps secrets from being read, whatever the path is.
-		r.Class = atip.ClassOutside
+		// The kernel keeps secrets from being read, whatever the path is. One in a directory where the
+		// shell may be counts.
+		world.Fill(r, cwd)
+		if r.Class != atip.ClassSecret {
+			r.Abs, r.Class = "", atip.ClassOutside
+		}
+		return
 	}
+	r.Abs, r.Class = "", atip.ClassUnknown
 }
 
 // shellLines judges the commands of the shell that stand in the program text of an
@@ -639,7 +668,7 @@ func (c *collector) wroteFetched(s *step.Step) {
 func (c *collector) runsFile(s *step.Step, file string, isShell bool, via []string) (handled bool, err error) {
 	r := atip.Resource{Kind: "path", Value: file, Access: atip.AccessRead}
 	c.place(c.site.World, &r, subpath.Join(s.Cwd, s.Call.Chdir))
-	list := c.writers[r.Abs]
+	list := c.writersOf(s, r.Abs, file)
 	if len(list) == 0 || r.Abs == "" {
 		if isShell {
 			c.peek(s, r.Abs)
@@ -683,7 +712,7 @@ func (c *collector) runsWritten(s *step.Step) error {
 	if s.Missing != nil && strings.IndexByte(s.Argv[0], '/') >= 0 {
 		abs = filepath.Clean(subpath.Join(s.Cwd, s.Argv[0]))
 	}
-	list := c.writers[abs]
+	list := c.writersOf(s, abs, "")
 	if len(list) > 0 && c.ofWorkspace(abs) {
 		list = slices.DeleteFunc(slices.Clone(list), func(w written) bool { return c.codeOfWorkspace(w, 0) })
 		if len(list) == 0 {
@@ -716,8 +745,53 @@ func (c *collector) runsWritten(s *step.Step) error {
 	return nil
 }
 
+// writersOf are those who wrote a file before the step s runs it: under its name, under a name that the
+// pattern in the words matches, or, where it is not there yet, by fetching what only a server names.
+func (c *collector) writersOf(s *step.Step, abs, word string) []written {
+	list := slices.Clip(c.writers[abs])
+	if dir := subpath.Join(s.Cwd, s.Call.Chdir); strings.ContainsAny(word, "*?[") && strings.IndexByte(word, 0) < 0 {
+		for path, by := range c.writers {
+			if ok, _ := filepath.Match(subpath.Join(dir, word), path); ok {
+				list = append(list, by...)
+			}
+		}
+	}
+	if _, err := os.Lstat(abs); len(list) > 0 || abs == "" || !os.IsNotExist(err) {
+		return list
+	}
+	for _, x := range c.steps {
+		if e := x.Call.Effects; x != s && e[atip.Network].Value == atip.Yes && e[atip.Write].Value == atip.Yes && x.RunsCode == policy.CodeNone && x.Split == nil && x.Call.Tool != "git" &&
+			subpath.Within(abs, subpath.Join(x.Cwd, x.Call.Chdir)) {
+			list = append(list, written{x, nil})
+		}
+	}
+	return list
+}
+
 func (c *collector) fileEdge(from, to *step.Step) {
 	c.fileEdges = append(c.fileEdges, [2]*step.Step{from, to})
+}
+
+// fetchedCode adds flows from what fetches a file that holds a program, by its name, to code of the workspace that
+// runs afterwards and may take it in: `gh api … > tests/test_x.py && pytest`. What git brings is the project's own.
+func (c *collector) fetchedCode() {
+	for path, list := range c.writers {
+		if !slices.Contains(programs, filepath.Ext(path)) && !slices.Contains(compiled, filepath.Ext(path)) || !c.ofWorkspace(path) {
+			continue
+		}
+		for _, w := range list {
+			at := c.index(w.by)
+			if e := w.by.Call.Effects; w.content != nil || at < 0 || e[atip.Network].Value != atip.Yes || w.by.Split != nil || w.by.Call.Tool == "git" {
+				continue
+			}
+			for _, s := range c.steps[at+1:] {
+				if s.RunsCode == policy.CodeProject {
+					s.RunsCode = policy.CodeOpaque
+					c.fileEdge(w.by, s)
+				}
+			}
+		}
+	}
 }
 
 // stepRange is the steps of one command.
@@ -750,6 +824,7 @@ func (l *links) connect() {
 			l.c.edge(l.ranges[f.To].from, l.ranges[f.To].from, policy.SocketShell)
 		}
 	}
+	l.c.fetchedCode()
 	for k := range l.c.fileEdges {
 		l.fileEdge(l.c.fileEdges[k][0], l.c.fileEdges[k][1])
 	}

@@ -23,6 +23,7 @@ func (c *collector) lookup(name string) (shims.Found, error) {
 // settle completes a call with what its words leave open: options that a word may
 // turn out to be, paths that are not known, variables in front of the command.
 func (c *collector) settle(s *step.Step) {
+	c.filesFrom(s)
 	if c.ctx == nil {
 		return
 	}
@@ -38,6 +39,35 @@ func (c *collector) settle(s *step.Step) {
 	}
 	for _, a := range c.ctx.env {
 		c.steered(s, a)
+	}
+}
+
+// filesFrom adds the files that a command reads because a list names them, as far as that is known: `tar -T LIST`,
+// `wc --files0-from=LIST`.
+func (c *collector) filesFrom(s *step.Step) {
+	for _, o := range s.Call.Options {
+		if o.Name != "files-from" && o.Name != "files0-from" || o.Value == "" || strings.IndexByte(o.Value, 0) >= 0 {
+			continue
+		}
+		path := c.absolutePath(o.Value, subpath.Join(s.Cwd, s.Call.Chdir))
+		var list string
+		if o.Value == "-" && c.ctx != nil && c.ctx.stdin != nil {
+			list = *c.ctx.stdin
+		} else if text, ok := constantText(c.writers[path]); ok && len(c.writers[path]) > 0 {
+			list = text
+		} else if raw, err := c.site.readText(path); err == nil {
+			list = string(raw)
+		}
+		for i, name := range strings.FieldsFunc(list, func(r rune) bool { return r == '\n' || r == 0 }) {
+			if i == MaxMatches {
+				break
+			}
+			r := atip.Resource{Kind: "path", Value: name, Access: atip.AccessRead, Recursive: step.Recursive(s), Why: o.Flag + " " + o.Value}
+			if c.place(c.site.World, &r, subpath.Join(s.Cwd, s.Call.Chdir)); r.Class == atip.ClassSecret {
+				s.Raise(r)
+			}
+			s.Call.Resources = append(s.Call.Resources, r)
+		}
 	}
 }
 
@@ -273,7 +303,7 @@ func (c *collector) namesFile(s *step.Step, n atip.Nested, via []string) (done b
 	if !inside && step.IsShell(filepath.Base(n.Argv[0])) {
 		return false, nil
 	}
-	argv, made := n.Argv[:1:1], step.IsShell(filepath.Base(n.Argv[0]))
+	argv, made, joined := n.Argv[:1:1], step.IsShell(filepath.Base(n.Argv[0])), false
 	for _, w := range n.Argv[1:] {
 		switch {
 		case n.Placeholder != "" && w == n.Placeholder:
@@ -285,7 +315,7 @@ func (c *collector) namesFile(s *step.Step, n atip.Nested, via []string) (done b
 			for _, name := range c.ctx.listed {
 				argv = append(argv, strings.ReplaceAll(w, n.Placeholder, name))
 			}
-			made = true
+			made, joined = true, true
 		default:
 			argv = append(argv, w)
 		}
@@ -296,11 +326,16 @@ func (c *collector) namesFile(s *step.Step, n atip.Nested, via []string) (done b
 		return false, nil
 	}
 	steps, edges, files := len(c.steps), len(c.edges), len(c.fileEdges)
+	runs := inside && !joined && !c.newUnder(c.ctx.listed, subpath.Join(s.Cwd, s.Call.Chdir), steps)
 	if err := c.inner(argv, via, s, false); err != nil {
 		return false, err
 	}
 	for _, in := range c.steps[steps:] {
 		taken := slices.ContainsFunc(in.Call.Nested, step.TakesName)
+		if taken && runs && !strings.Contains(in.Argv[0], step.SomeName) && c.runsNamed(in) {
+			in.RunsCode = max(in.RunsCode, policy.CodeProject)
+			continue
+		}
 		made = made || taken
 		e := &in.Call.Effects
 		switch {
@@ -318,8 +353,13 @@ func (c *collector) namesFile(s *step.Step, n atip.Nested, via []string) (done b
 
 // listedInside reports that all names that are piped in are those of files of the workspace.
 func (c *collector) listedInside(s *step.Step) bool {
-	return !c.ctx.cwdUnknown && !slices.ContainsFunc(c.ctx.listed, func(name string) bool {
-		return strings.Contains(name, "..") || !subpath.Within(c.absolutePath(name, subpath.Join(s.Cwd, s.Call.Chdir)), c.site.Workspace)
+	return !c.ctx.cwdUnknown && c.namesInside(c.ctx.listed, subpath.Join(s.Cwd, s.Call.Chdir))
+}
+
+// namesInside reports that names, seen from a directory, are those of files of the workspace.
+func (c *collector) namesInside(names []string, dir string) bool {
+	return !slices.ContainsFunc(names, func(name string) bool {
+		return strings.Contains(name, "..") || !subpath.Within(c.absolutePath(name, dir), c.site.Workspace)
 	})
 }
 
@@ -354,47 +394,57 @@ const MaxMatches = 64
 // matches replaces the directory that a pattern stands for by what the pattern
 // matches now and one name like it: "rm *.o" does not remove the directory.
 func (c *collector) matches(s *step.Step) {
-	list := s.Call.Resources
+	for i := range s.Call.Resources {
+		c.match(s, i)
+	}
+}
+
+// match does so for one of them, and for a name of which a part is not known: each file
+// that may have it counts.
+func (c *collector) match(s *step.Step, i int) {
 	world := c.site.World
 	world.Detail = s.Call.Effects[atip.Delete].Value != atip.No || s.Call.Effects[atip.Destructive].Value != atip.No
-	for i := range list {
-		c.secretTail(s, &list[i])
-		r := list[i]
-		dir, last := filepath.Split(r.Value)
-		if r.Kind != "path" || !strings.ContainsAny(r.Value, "*?[") || strings.IndexByte(r.Value, 0) >= 0 || c.ctx.cwdUnknown {
+	c.secretTail(s, &s.Call.Resources[i])
+	r := s.Call.Resources[i]
+	value := r.Value
+	inside, hidden := shell.Within(value)
+	if hidden {
+		r.Value = inside // it may begin with a dot, too
+	}
+	dir, last := filepath.Split(r.Value)
+	if r.Kind != "path" || !strings.ContainsAny(r.Value, "*?[") || strings.IndexByte(r.Value, 0) >= 0 || c.ctx.cwdUnknown && r.Access != atip.AccessRead {
+		return
+	}
+	base := subpath.Join(s.Cwd, s.Call.Chdir)
+	found, err := filepath.Glob(c.site.absolute(base, r.Value))
+	named := !strings.ContainsAny(dir, "*?[") && strings.Trim(last, "*?[].!^-") != ""
+	if err != nil || len(found) > MaxMatches && !named {
+		return
+	}
+	if named {
+		if dir := filepath.Dir(c.site.absolute(base, r.Value)); len(found) > MaxMatches && r.Access == atip.AccessRead {
+			// More than are named one by one are read through the directory.
+			all := atip.Resource{Kind: "path", Value: dir, Access: r.Access, Recursive: step.Recursive(s), Why: r.Why}
+			c.place(world, &all, base)
+			s.Call.Resources = append(s.Call.Resources, all)
+		}
+		found = found[:min(len(found), MaxMatches)]
+		one := strings.NewReplacer("*", "x", "?", "x", "[", "", "]", "").Replace(last)
+		s.Call.Resources[i] = atip.Resource{Kind: "path", Value: dir + one, Access: r.Access, Recursive: step.Recursive(s), Why: r.Why}
+		c.place(world, &s.Call.Resources[i], base)
+		s.Call.Resources[i].Value = value
+	}
+	for _, name := range found {
+		if strings.HasPrefix(filepath.Base(name), ".") && !strings.HasPrefix(last, ".") && !hidden {
 			continue
 		}
-		base := subpath.Join(s.Cwd, s.Call.Chdir)
-		found, err := filepath.Glob(c.site.absolute(base, r.Value))
-		named := !strings.ContainsAny(dir, "*?[") && strings.Trim(last, "*?[].!^-") != ""
-		if err != nil || len(found) > MaxMatches && !named {
-			continue
+		m := atip.Resource{Kind: "path", Value: name, Access: r.Access, Recursive: step.Recursive(s), Why: r.Why}
+		c.place(world, &m, base)
+		if m.Class == atip.ClassSecret && m.Access == atip.AccessRead && step.AsksOnly(s.Call.Tool) && subpath.Within(m.Abs, c.site.Workspace) {
+			continue // that it is there is what listing the directory says
 		}
-		if named {
-			if dir := filepath.Dir(c.site.absolute(base, r.Value)); len(found) > MaxMatches && r.Access == atip.AccessRead {
-				// More than are named one by one are read through the directory.
-				all := atip.Resource{Kind: "path", Value: dir, Access: r.Access, Recursive: step.Recursive(s), Why: r.Why}
-				c.place(world, &all, base)
-				s.Call.Resources = append(s.Call.Resources, all)
-			}
-			found = found[:min(len(found), MaxMatches)]
-			one := strings.NewReplacer("*", "x", "?", "x", "[", "", "]", "").Replace(last)
-			s.Call.Resources[i] = atip.Resource{Kind: "path", Value: dir + one, Access: r.Access, Recursive: step.Recursive(s), Why: r.Why}
-			c.place(world, &s.Call.Resources[i], base)
-			s.Call.Resources[i].Value = r.Value
-		}
-		for _, name := range found {
-			if strings.HasPrefix(filepath.Base(name), ".") && !strings.HasPrefix(last, ".") {
-				continue
-			}
-			m := atip.Resource{Kind: "path", Value: name, Access: r.Access, Recursive: step.Recursive(s), Why: r.Why}
-			c.place(world, &m, base)
-			if m.Class == atip.ClassSecret && m.Access == atip.AccessRead && step.AsksOnly(s.Call.Tool) && subpath.Within(m.Abs, c.site.Workspace) {
-				continue // that it is there is what listing the directory says
-			}
-			s.Raise(m)
-			s.Call.Resources = append(s.Call.Resources, m)
-		}
+		s.Raise(m)
+		s.Call.Resources = append(s.Call.Resources, m)
 	}
 }
 

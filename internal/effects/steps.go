@@ -41,6 +41,7 @@ type collector struct {
 	peeking   bool       // inside a script of the workspace
 	depth     int        // how many of them
 	pins      bool       // the text keeps the files that its shell was told of
+	sourced   bool       // the shell took in a file of the workspace that cannot be read yet
 
 	unsetUnknown bool // a variable that is not set may hold anything
 }

@@ -189,7 +189,7 @@ func (r *run) list(kind Kind) Command {
 	for i, f := range r.words {
 		if f.whole && (f.s == Hole || f.s == HoleSplit) {
 			if c.Printed == 0 {
-				c.Printed = i
+				c.Printed, c.PrintedBy = i, f.from
 			} else {
 				c.Printed = -1
 			}

@@ -329,14 +329,23 @@ func (w *walker) runTraps(st *state) {
 	}
 }
 
+// printed is the program that printed all that was written, once; nil if there is none.
+func (w *walker) printed(st *state) *Command {
+	if st.out.s != Hole || len(st.out.from) != 1 || st.out.from[0] < 0 || st.out.from[0] >= len(w.cmds) {
+		return nil
+	}
+	c := &w.cmds[st.out.from[0]]
+	if c.Kind != External || len(c.Path) > 0 {
+		return nil
+	}
+	return c
+}
+
 // shape says what the output of a substitution looks like where that does not
 // matter in detail: a number, a date, the name of a new temporary file.
 func (w *walker) shape(c *syntax.CmdSubst, st *state) (string, bool) {
-	if len(c.Stmts) != 1 || len(w.cmds) == 0 {
-		return "", false
-	}
-	last := &w.cmds[len(w.cmds)-1]
-	if last.Kind != External || last.Bounded || len(last.Globs) > 0 || len(last.Path) > 0 || len(st.out.from) != 1 || st.out.from[0] != len(w.cmds)-1 {
+	last := w.printed(st)
+	if len(c.Stmts) != 1 || last == nil || last.Bounded || len(last.Globs) > 0 {
 		return "", false
 	}
 	for _, a := range last.Argv[1:] {
@@ -345,6 +354,67 @@ func (w *walker) shape(c *syntax.CmdSubst, st *state) (string, bool) {
 		}
 	}
 	return shapeOf(last.Argv)
+}
+
+// printsName reports that what was printed last holds no slash.
+func (w *walker) printsName(st *state) bool {
+	last := w.printed(st)
+	if last == nil {
+		return false
+	}
+	args := last.Argv[1:]
+	switch last.Argv[0] {
+	case "basename":
+		return true
+	case "tr":
+		return len(args) == 2 && strings.IndexByte(args[0], '/') >= 0 && args[1] != "" && !strings.ContainsAny(args[0]+args[1], "-[\\\x00") && strings.IndexByte(args[1], '/') < 0
+	case "sed":
+		// s|/|_|g and its like.
+		if len(args) != 1 || len(args[0]) < 5 || args[0][0] != 's' || strings.IndexByte(args[0], 0) >= 0 {
+			return false
+		}
+		parts := strings.Split(strings.ReplaceAll(args[0][2:], `\/`, "\x01"), args[0][1:2])
+		return len(parts) == 3 && parts[2] == "g" && (parts[0] == "/" || parts[0] == "\x01") && !strings.ContainsAny(parts[1], "/&\\\x01")
+	}
+	return false
+}
+
+// temporary is the name that mktemp gives to what it makes.
+func temporary(args []string) (string, bool) {
+	dir, template, suffix := "", "", ""
+	for i := 0; i < len(args); i++ {
+		a := args[i]
+		switch {
+		case a == "-d", a == "-u", a == "-q", a == "-dq", a == "-qd", a == "--directory", a == "--dry-run", a == "--quiet":
+		case a == "-t", a == "-dt", a == "--tmpdir":
+			dir = "/tmp"
+		case (a == "-p" || a == "-dp") && i+1 < len(args):
+			i++
+			dir = args[i]
+		case strings.HasPrefix(a, "--tmpdir="):
+			dir = a[len("--tmpdir="):]
+		case strings.HasPrefix(a, "--suffix="):
+			suffix = a[len("--suffix="):]
+		case strings.HasPrefix(a, "-"), template != "":
+			return "", false
+		default:
+			template = a
+		}
+	}
+	last := template[strings.LastIndexByte(template, '/')+1:]
+	switch {
+	case strings.IndexByte(suffix, '/') >= 0, template != "" && !strings.Contains(last, "XXX"), dir != "" && last != template:
+		return "", false
+	case template == "":
+		template = "tmp.0000000000"
+		if dir == "" {
+			dir = "/tmp"
+		}
+	}
+	if dir != "" {
+		template = strings.TrimSuffix(dir, "/") + "/" + template
+	}
+	return template + suffix, true
 }
 
 // systemName is what this system is called by `uname -s`, or how OSTYPE of a shell begins; "" if that is
@@ -382,6 +452,21 @@ func shapeOf(argv []string) (string, bool) {
 		if len(args) > 1 && len(args) < 4 && args[0] == "-c" && !strings.HasPrefix(args[1], "-") && !strings.HasPrefix(args[len(args)-1], "-") {
 			return "0", true
 		}
+	case "stat":
+		if len(args) > 2 && args[0] == "-c" || len(args) == 2 && strings.HasPrefix(args[0], "-c") || len(args) == 2 && strings.HasPrefix(args[0], "--format=") {
+			format, _ := strings.CutPrefix(strings.TrimPrefix(args[0], "-c"), "--format=")
+			if format == "" {
+				format = args[1]
+			}
+			return "0", strings.Trim(format, "%sYXZWaihugbd0123456789") == ""
+		}
+	case "jq":
+		// A query that ends in length prints numbers.
+		rest := args
+		if len(rest) > 0 && rest[0] == "-r" {
+			rest = rest[1:]
+		}
+		return "0", len(rest) > 0 && len(rest) < 3 && (rest[0] == "length" || strings.HasSuffix(rest[0], "| length")) && !strings.ContainsAny(rest[0], ",;")
 	case "date":
 		for _, a := range args {
 			if strings.HasPrefix(a, "+") && strings.Trim(a[1:], "%YmdHMSsFTjuV0123456789:_-.") != "" {
@@ -390,14 +475,7 @@ func shapeOf(argv []string) (string, bool) {
 		}
 		return "0", len(args) == 1 && args[0][0] == '+' || len(args) == 2 && args[0] == "-u" && args[1] != "" && args[1][0] == '+'
 	case "mktemp":
-		switch {
-		case len(args) == 0, has("-d", "-u", "-q"):
-			return "/tmp/tmp.0000000000", true
-		}
-		last := args[len(args)-1]
-		if filepath.IsAbs(last) && strings.HasSuffix(last, "XXX") && (len(args) == 1 || args[0] == "-d") {
-			return last, true
-		}
+		return temporary(args)
 	case "gh":
 		return "0", PrintsNumbers(argv)
 	case "whoami", "arch", "uuidgen":

@@ -29,6 +29,13 @@ func (w *walker) cd(args fields, st *state) {
 		}
 	case args[0].s == "-":
 		to, sure = st.oldCwds, len(st.oldCwds) > 0
+	case args[0].known() && args[0].glob && w.o.Match != nil:
+		// What matches now is where it most likely leads.
+		sure = false
+		patterns, _ := st.resolve(args[0].s)
+		for _, p := range patterns {
+			to = append(to, w.o.Match(p)...)
+		}
 	case !args[0].known() || args[0].glob:
 		sure = false
 	case args[0].s == "":
@@ -88,6 +95,11 @@ func (w *walker) directoryStack(n string, args fields, st *state) {
 		return
 	}
 	here := st.cwds[0]
+	if n == "pushd" && len(args) == 1 && args[0].glob {
+		st.stackBad = true
+		w.cd(args, st)
+		return
+	}
 	switch {
 	case n == "pushd" && len(args) == 1 && args[0].exact() && !args[0].glob && args[0].s != "" && args[0].s[0] != '+' && args[0].s[0] != '-':
 		st.stack = append(slices.Clone(st.stack), here)

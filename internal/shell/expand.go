@@ -305,6 +305,9 @@ func (w *walker) substitute(c *syntax.CmdSubst, st *state) value {
 			}
 			return value{text{s: guess, rough: true, from: t.from}}
 		}
+		if w.printsName(sub) {
+			return value{text{s: HoleName, from: t.from}}
+		}
 	}
 	t.s = strings.TrimRight(t.s, "\n")
 	return value{t}

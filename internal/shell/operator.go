@@ -97,6 +97,9 @@ func (w *walker) replace(r *syntax.Replace, v value, st *state) value {
 	if r.With != nil {
 		to, ok2 = w.scalar(r.With, st).one()
 	}
+	if ok1 && ok2 && r.All && from == "/" && strings.IndexByte(to, '/') < 0 && !v.known() {
+		return v.eachName()
+	}
 	if !ok1 || !ok2 || strings.ContainsAny(from, `*?[\(`) || strings.IndexByte(to, '&') >= 0 || from == "" || from[0] == '#' || from[0] == '%' || !v.known() {
 		return unknown(v.sources())
 	}
@@ -143,7 +146,14 @@ func (w *walker) expansion(p *syntax.ParamExp, v value, st *state) value {
 func (v value) trim(op syntax.ParExpOperator, pattern string, ok bool) value {
 	out := make(value, 0, len(v))
 	for _, t := range v {
-		if !t.known() || !ok || strings.ContainsAny(pattern, `?[\(`) {
+		switch {
+		case !ok:
+			out = out.or(unknown(t.from))
+			continue
+		case !t.known() && (op == syntax.RemLargePrefix && pattern == "*/" || t.name()):
+			out = out.or(value{{s: HoleName, from: t.from}})
+			continue
+		case !t.known() || strings.ContainsAny(pattern, `?[\(`):
 			out = out.or(unknown(t.from))
 			continue
 		}

@@ -3,6 +3,8 @@
 // them. It starts nothing and guesses nothing: what it cannot read it says so.
 package shell
 
+import "strings"
+
 // Dialect is the language a text is written in.
 type Dialect uint8
 
@@ -15,11 +17,26 @@ const (
 
 // Hole stands in a word for text that is not known before the run. No argument of
 // a process can contain it. HoleSplit after it says that the unknown text was not
-// quoted: it may be no word, or several.
+// quoted: it may be no word, or several. HoleName instead is quoted text without a slash, such as what
+// basename prints: beside other letters it stays in the directory in front of it.
 const (
 	Hole      = "\x00"
 	HoleSplit = "\x00\x01"
+	HoleName  = "\x00\x02"
 )
+
+// Within is the pattern of a path in which all that is not known is a part of its last name, as in
+// "build/$(basename "$f").o". ok is false for any other.
+func Within(path string) (pattern string, ok bool) {
+	at := strings.LastIndexByte(path, '/') + 1
+	dir, last := path[:at], path[at:]
+	pattern = strings.ReplaceAll(last, HoleName, "*")
+	// A name of dots and what is not known may be that of the directory above.
+	if strings.ContainsAny(dir, "*?[\x00") || pattern == last || strings.IndexByte(pattern, 0) >= 0 || strings.Trim(pattern, "*.?[]") == "" {
+		return "", false
+	}
+	return dir + pattern, true
+}
 
 // Options is what must be known besides the text.
 type Options struct {
@@ -39,6 +56,8 @@ type Options struct {
 	Absent func(name string) bool
 	// IsDir reports whether an absolute path is a directory; nil: never.
 	IsDir func(string) bool
+	// Match lists the directories that an absolute pattern matches now; nil: nothing is known.
+	Match func(pattern string) []string
 	// ReadFile reads what `source` runs; nil: nothing can be read.
 	ReadFile func(path string) ([]byte, error)
 	// KnownPath reports whether an assignment of PATH leaves it known what runs: it names
@@ -92,8 +111,9 @@ type Command struct {
 	// named like an option would become one.
 	Globs []string
 	// Printed is the word of Argv that is all that another command prints, or a line or a word
-	// of it, unchanged; 0 if there is none, or more than one.
-	Printed int
+	// of it, unchanged; 0 if there is none, or more than one. PrintedBy are the commands that do.
+	Printed   int
+	PrintedBy []int
 	// Bounded: the words are one of several values, or their number may differ.
 	Bounded    bool
 	Cwds       []string // the directories it may run in, at most four

@@ -128,6 +128,20 @@ func (v value) each(f func(string) string) value {
 	return out
 }
 
+// name reports a text without a slash, although not all of it is known.
+func (t text) name() bool {
+	return strings.IndexByte(t.s, '/') < 0 && strings.IndexByte(strings.ReplaceAll(t.s, HoleName, ""), 0) < 0
+}
+
+// eachName is v once every slash in it has become something else.
+func (v value) eachName() value {
+	var out value
+	for _, t := range v {
+		out = out.or(value{{s: HoleName, from: t.from}})
+	}
+	return out
+}
+
 // fields are the words an expansion becomes.
 type fields []text
 
@@ -193,11 +207,15 @@ func product(have []partial, pieces []piece) ([]partial, bool) {
 	return out, true
 }
 
+// plainHoles forgets what is known of unknown text.
+var plainHoles = strings.NewReplacer(HoleSplit, Hole, HoleName, Hole)
+
 // split divides an unquoted value into fields at white space.
 func split(t text) piece {
 	t.unset = false
 	if !t.known() {
-		s := strings.ReplaceAll(strings.ReplaceAll(t.s, HoleSplit, Hole), Hole, HoleSplit)
+		s := plainHoles.Replace(t.s)
+		s = strings.ReplaceAll(s, Hole, HoleSplit)
 		t.s, t.glob = s, true
 		if !strings.ContainsAny(s, " \t\n") {
 			return piece{fields: fields{t}}

@@ -90,6 +90,11 @@ func StartsName(n atip.Nested) bool {
 	return strings.Contains(n.File, SomeName) || slices.ContainsFunc(n.Argv, func(w string) bool { return strings.Contains(w, SomeName) })
 }
 
+// RunsNamed reports a file that is run whose name is not known, but for the directory that it lies in.
+func RunsNamed(n atip.Nested) bool {
+	return strings.Contains(n.File, SomeName) && !strings.Contains(n.Text, SomeName) && !slices.ContainsFunc(n.Argv, func(w string) bool { return strings.Contains(w, SomeName) })
+}
+
 // Reader reports tools that append the words they read to the command they run.
 func Reader(tool string) bool { return tool == "xargs" || tool == "parallel" }
 

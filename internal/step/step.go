@@ -162,11 +162,13 @@ func Relative(steps []*Step) bool {
 	return false
 }
 
+var shown = strings.NewReplacer(shell.HoleSplit, "…", shell.HoleName, "…", shell.Hole, "…")
+
 // Shown replaces what is not known in words by a sign for it.
 func Shown(argv []string) []string {
 	out := make([]string, len(argv))
 	for i, w := range argv {
-		out[i] = strings.ReplaceAll(strings.ReplaceAll(w, shell.HoleSplit, "…"), shell.Hole, "…")
+		out[i] = shown.Replace(w)
 	}
 	return out
 }
