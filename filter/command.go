@@ -42,9 +42,14 @@ var arguments = [...]struct {
 	{"poetry config ", 0, 2, 0, 0, false, piped, 0},
 	{"radtest ", 0, 2, 0, 0, false, likely, 0},
 	{"radtest ", 0, 5, 0, 0, false, likely, 0},
-	{"net use ", 4, 2, 0, 0, false, piped, 0},
-	{"net use ", 4, 3, 0, 0, false, piped, 0},
-	{"net use ", 4, 4, 0, 0, false, piped, 0},
+	{"net use ", 4, 1, 0, 0, false, likely, 0},
+	{"net use ", 4, 2, 0, 0, false, likely, 0},
+	{"alias set ", 3, 3, 0, 0, false, likely, 0}, // of mc
+	{"alias set ", 3, 4, 0, 0, false, likely, 0},
+	{"pro attach ", 4, 1, 0, 0, false, likely, 0},
+	{"db2 connect to ", 0, 5, 0, 0, false, likely, 0},
+	{".LOGON ", 3, 1, 0, ',', false, likely, 0},   // of Teradata
+	{"sha1-96)  (", 4, 1, 0, 0, false, likely, 0}, // of klist, with keys
 	{"createUser ", 2, 3, 0, 0, false, likely, 0}, // of SNMP
 	{"createUser ", 2, 5, 0, 0, false, likely, 0},
 	{"Input Password ", 8, 2, 0, 0, false, likely, 0}, // of Robot Framework
@@ -111,6 +116,8 @@ var arguments = [...]struct {
 	{"-plain64 ", 2, 1, 0, 0, false, likely, 0},      // of a table of dm-crypt
 	{"hooks/", 3, 1, behindURL, 0, false, lone, 0},   // the last part of an address that takes calls
 	{"hook/", 2, 1, behindURL, 0, false, lone, 0},
+	{"integrations/deploy/", 9, 1, behindURL, 0, false, lone, 0},
+	{"conda.org/t/", 7, 1, behindURL, 0, false, likely, 0},
 	{"echo ", 0, 1, 0, 0, false, likely, stdinBehind},
 	{"printf ", 3, 2, 0, 0, false, likely, stdinBehind},
 	{"<<< ", 0, 1, 0, 0, false, likely, stdinBefore},
@@ -233,7 +240,11 @@ func (e *engine) readArgument(k, i int, eof bool) (candidate, outcome) {
 			break
 		}
 		from := s.p
-		if option := !row.call && s.v[from] == '-'; option || n < row.arg {
+		option := !row.call && s.v[from] == '-'
+		if row.text[0] == 'n' && row.text[1] == 'e' { // of Windows: /user:NAME, and the share
+			option = s.v[from] == '/' || s.v[from] == '\\'
+		}
+		if option || n < row.arg {
 			if !s.argument(row.call, limit) {
 				break
 			}

@@ -27,7 +27,7 @@ var bounds = [...]struct {
 	{redactcorpus.HeldOut, 0.915, 0.992, 0.06},
 	{redactcorpus.ThirdOpen, 0.9, 0.995, 0.08},
 	{redactcorpus.ThirdHeldOut, 0.71, 0.93, 0.23},
-	{redactcorpus.Fourth, 0.80, 0.985, 0.19},
+	{redactcorpus.Fourth, 0.92, 0.995, 0.09},
 }
 
 func corpus(t *testing.T, seed uint64) []redactcorpus.Record {
@@ -156,7 +156,7 @@ func skeleton(text []byte) (string, error) {
 // What these tests found and nobody has mended yet. A name goes when its record holds.
 var (
 	notJSON  []string
-	notKnown = []string{"JSON, all escaped", "usr/share/doc"}
+	notKnown = []string{"usr/share/doc"}
 	notTwice []string
 )
 

@@ -649,6 +649,9 @@ func (e *engine) judgeEntry(i int, ent *entry, eof bool) verdict {
 	v := e.view.vis
 	switch ent.kind {
 	case eKnown:
+		if ent.ref < 0 {
+			return e.snap.matchEscaped(v, i, eof)
+		}
 		nd := &e.snap.needles[ent.ref]
 		if nd.lead != 0 && !e.view.hides(i, nd.lead) {
 			return verdict{}

@@ -42,8 +42,8 @@ func (s *Set) passes(val []byte, g gate) bool {
 	if g.doubt != certain && digits == 0 && (upper == 0 || lower == 0) {
 		return false // no value with less passes in doubt
 	}
-	if g.rule == "dsn" && hasPassword(val) && !isExample(val) {
-		return true
+	if g.rule == "dsn" && bytes.IndexByte(val, '=') > 0 {
+		return hasPassword(val) && !isExample(val)
 	}
 	if !plain && len(val) >= minCodeGroups && g.class == classStrong && isCodeGroups(val) {
 		return true

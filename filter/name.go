@@ -87,6 +87,7 @@ var keywords = [...]keyword{
 	{"clave de acceso", 1, classStrong, false, false, "secret-key", 0},
 	{"chiave segreta", 2, classStrong, false, false, "secret-key", 0},
 	{"clé secrète", 0, classStrong, false, false, "secret-key", 0},
+	{"ugfzc3dvcmq6", 0, classStrong, true, true, "password", 0}, // Password: as servers of SMTP ask for it
 	{"pswd", 0, classStrong, true, true, "password", 0},
 	{"passwrd", 3, classStrong, true, true, "password", 0},
 	{"creds", 2, classWeak, true, false, "credential", 0},
@@ -125,6 +126,7 @@ var keywords = [...]keyword{
 	{"cookie", 3, classWeak, true, false, "cookie", anywhere},          // kie
 	{"signature", 3, classWeak, true, false, "signature", 0},           // nat
 	{"sig", 0, classWeak, false, false, "sig", 0},
+	{"access-sign", 7, classWeak, true, false, "signature", 0},
 	{"dsn", 0, classWeak, false, false, "dsn", atEnd},
 	{"pat", 0, classWeak, false, false, "pat", 0},
 	{"salt", 1, classWeak, false, false, "secret", 0}, // alt
@@ -321,6 +323,14 @@ func (e *engine) readName(ks int, ent *entry, eof bool) nameInfo {
 		if slot != nil {
 			slot.set(v, start, ks, end, ent.ref, base)
 			slot.class, slot.rule, slot.noTag, slot.shape = info.class, info.rule, info.noTag, info.shape
+		}
+	}
+	if end < len(v) && v[end] == ')' && start > 1 && v[start-1] == '(' && isAlnum(v[start-2]) { // set config(password) "value"
+		if end+2 >= len(v) && !eof {
+			return nameInfo{outcome: more}
+		}
+		if end+2 < len(v) && v[end+1] == ' ' && (v[end+2] == '"' || v[end+2] == '{') {
+			info.end++
 		}
 	}
 	if longer && info.class != classNone {
