@@ -106,7 +106,7 @@ var arguments = [...]struct {
 	{"\"d\": \"", 0, 1, 0, 0, false, random, 0},
 	{"AKIA", 0, 1, 0, ':', false, random, 0}, // ID:SECRET
 	{"Login: ", 1, 3, 0, 0, false, piped, 0}, // user / SECRET
-	{"ogin with ", 0, 1, 0, '/', false, piped, 0},
+	{"Login with ", 1, 1, 0, '/', false, piped, 0},
 	{"serv identify ", 9, 1, 0, 0, false, likely, 0},
 	{"oracle:thin:", 5, 1, 0, '/', false, likely, 0},
 	{"AUTHINFO PASS ", 3, 1, 0, 0, false, likely, 0}, // of NNTP
@@ -117,7 +117,6 @@ var arguments = [...]struct {
 	{"hooks/", 3, 1, behindURL, 0, false, lone, 0},   // the last part of an address that takes calls
 	{"hook/", 2, 1, behindURL, 0, false, lone, 0},
 	{"integrations/deploy/", 9, 1, behindURL, 0, false, lone, 0},
-	{"conda.org/t/", 7, 1, behindURL, 0, false, likely, 0},
 	{"echo ", 0, 1, 0, 0, false, likely, stdinBehind},
 	{"printf ", 3, 2, 0, 0, false, likely, stdinBehind},
 	{"<<< ", 0, 1, 0, 0, false, likely, stdinBefore},

@@ -1550,7 +1550,9 @@ func linkCells(s *scan, n *nameInfo) (c candidate, ok bool) {
 	if s.p-from < 2 && s.v[from] != '\t' && !startsBar(s.v[s.p:]) || s.v[s.p] == '\n' {
 		return c, false
 	}
-	c.at, c.form, c.doubt = s.p, formCells, piped
+	if c.at, c.form, c.doubt = s.p, formCells, piped; n.class == classRaw {
+		c.doubt = likely
+	}
 	return c, true
 }
 

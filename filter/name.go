@@ -116,6 +116,7 @@ var keywords = [...]keyword{
 	{"add-mask", 2, classStrong, false, false, "secret", 0}, // of workflows
 	{"key", 0, classKey, false, false, "key", atEnd},
 	{"keys", 0, classKey, false, false, "key", atEnd},
+	{"genkey", 0, classKey, false, false, "key", 0},
 	{"token", 1, classWeak, true, false, "token", anywhere}, // oke
 	{"tokens", 1, classWeak, true, false, "token", 0},
 	{"auth", 1, classWeak, false, false, "auth", atEnd},                // uth
@@ -363,7 +364,7 @@ type nameSlot struct {
 // the words before count, and there is no place.
 func (m *nameMemo) slot(v []byte, start, ks, end int, ref int32, base string) (s *nameSlot, same bool) {
 	n := end - start
-	if m == nil || n > maxName || start > 0 && v[start-1] == ' ' {
+	if m == nil || n > maxName || start > 0 && v[start-1] == ' ' || n == len("key") { // whose parent counts
 		return nil, false
 	}
 	s = &m.slots[(n+int(ref)*5+int(v[start]))&(len(m.slots)-1)]
@@ -601,6 +602,8 @@ func classify(v []byte, start, ks, end, keyword int, base string) (class, string
 	switch kw {
 	case "key", "keys":
 		switch {
+		case len(left) == 0 && endsInAny(parentOf(v, start), "crypt encryption encrypt signing hmac jwt secret session csrf cookie cipher aes api"):
+			return classStrong, "secret-key", false
 		case inQuery && start == ks:
 			return classQuery, "query-key", false
 		case len(left) == 0 && signBehind(v, end):
@@ -642,6 +645,20 @@ func classify(v []byte, start, ks, end, keyword int, base string) (class, string
 		return classNone, "", false
 	}
 	return out, rule, row.noTag
+}
+
+// parentOf returns the name of the object or list that begins in front of the name at i: 'crypt' => ['key' => …].
+func parentOf(v []byte, i int) []byte {
+	left := bytes.TrimRight(v[max(0, i-maxName):i], "\"' \t\r\n")
+	if len(left) == 0 || strings.IndexByte("[{(:", left[len(left)-1]) < 0 {
+		return nil
+	}
+	left = bytes.TrimRight(left, "[{(:=>\"' ")
+	k := len(left)
+	for k > 0 && isIdent(left[k-1]) {
+		k--
+	}
+	return left[k:]
 }
 
 // isHeaderKey reports X-…-Key and its like.
