@@ -82,6 +82,14 @@ var arguments = [...]struct {
 	{"s] (", 0, 1, 0, 0, true, piped, 0},
 	{"] - [", 0, 1, 0, 0, false, piped, 0},
 	{"AUTHENTICATE ", 3, 1, 0, 0, false, likely, 0},
+	{"AUTHENTICATE PLAIN ", 3, 1, 0, 0, false, likely, 0},
+	{"> AUTH ", 2, 1, 0, 0, false, likely, 0}, // at a prompt of Redis
+	{"> AUTH ", 2, 2, 0, 0, false, likely, 0},
+	{"PRAGMA key = ", 0, 1, 0, 0, false, likely, 0},
+	{" inline:", 5, 1, 0, 0, false, random, 0}, // of SDP
+	{":identify ", 3, 1, 0, 0, false, likely, 0},
+	{"{PLAIN}", 1, 1, 0, 0, false, likely, 0}, // of Dovecot
+	{"username=", 6, 1, 0, '%', false, piped, 0},
 	{"basic_auth ", 5, 2, 0, 0, true, likely, 0},
 	{"echo '", 0, 1, 0, ':', false, piped, 0}, // to chpasswd
 	{"echo \"", 0, 1, 0, ':', false, piped, 0},

@@ -310,8 +310,8 @@ func linkElement(s *scan, n *nameInfo) (c candidate, ok bool) {
 		opened = opened[:k]
 	}
 	first := len(opened) > 0 && strings.IndexByte("([{", opened[len(opened)-1]) >= 0 || n.start > 1 && s.v[n.start-1] == '#'
-	path := s.lit("]") // ["db", "name"] "value"
-	command := path || n.rule == "password" || string(s.v[n.start:n.end]) == "AUTH" // words of a command, each in quotes
+	path := s.lit("]")                                                                          // ["db", "name"] "value"
+	command := path || n.rule == "password" || n.end-n.start == len("AUTH") && n.rule == "auth" // words of a command, each in quotes
 	comma := s.more() && s.v[s.p] == ','
 	if comma {
 		s.p++

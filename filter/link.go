@@ -815,7 +815,10 @@ func (s *scan) closeMember(n *nameInfo) {
 		}
 		s.p++
 	case ')':
-		s.lit(")]") // [Symbol(name)]
+		from := s.p
+		if !s.lit(")]") && !s.short && s.lit(") =") { // [Symbol(name)], ($user, $name) = (…), DATA(name) = …
+			s.p = from + 1
+		}
 	}
 }
 
@@ -905,7 +908,8 @@ func linkOperator(s *scan, n *nameInfo) (c candidate, ok bool) {
 		}
 	}
 	c.at = s.p
-	c.bare = n.bare && l.op == opColon && !s.quoted() // a commit, in prose
+	c.list = l.op == opAssign && s.quoted() && bytes.HasSuffix(bytes.TrimRight(s.v[max(0, n.start-4):n.start], " $"), []byte(",")) // user, name = "x", "value"
+	c.bare = n.bare && l.op == opColon && !s.quoted()                                                                              // a commit, in prose
 	return c, true
 }
 
@@ -1249,8 +1253,10 @@ func linkBlank(s *scan, n *nameInfo) (c candidate, ok bool) {
 	if bar {
 		s.lit("|") // || name || value ||, in wikis
 	}
-	if n.rule == "auth" && gap > 0 && !bar && s.more() && isAlpha(s.v[s.p]) { // stats auth user:value
-		c.at, c.form, c.number, c.class, c.rule, c.doubt = s.p, formUser, ':', classStrong, "password", likely
+	if (n.rule == "auth" || n.rule == "credential") && gap > 0 && !bar && s.more() && isAlpha(s.v[s.p]) { // stats auth user:value
+		if c.at, c.form, c.number, c.class, c.rule, c.doubt = s.p, formUser, ':', classStrong, "password", likely; n.rule == "credential" {
+			c.doubt = piped
+		}
 		return c, true
 	}
 	switch first := n.firstOnLine(s.v); {

@@ -491,7 +491,12 @@ func (s *scan) echoes() {
 		switch last := s.v[s.p-1]; {
 		case s.v[from] == '(' && s.lit(" $"), s.v[from] == '$': // a name of the result
 			s.word(8)
-			if s.lit(" = ") || s.short {
+			if s.lit(" = ") {
+				if from := s.p; s.lit("0x") && (!s.word(16) || !s.lit(" ")) {
+					s.p = from
+				}
+				return
+			} else if s.short {
 				return
 			}
 		case last == ']' && isDigit(s.v[s.p-2]), last == ':':
