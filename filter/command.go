@@ -46,6 +46,9 @@ var arguments = [...]struct {
 	{"net use ", 4, 2, 0, 0, false, likely, 0},
 	{"alias set ", 3, 3, 0, 0, false, likely, 0}, // of mc
 	{"alias set ", 3, 4, 0, 0, false, likely, 0},
+	{"rclone obscure ", 1, 1, 0, 0, false, likely, 0},
+	{"-command 'echo ", 2, 1, 0, 0, false, likely, 0}, // --password-command
+	{"-command \"echo ", 2, 1, 0, 0, false, likely, 0},
 	{"pro attach ", 4, 1, 0, 0, false, likely, 0},
 	{"db2 connect to ", 0, 5, 0, 0, false, likely, 0},
 	{".LOGON ", 3, 1, 0, ',', false, likely, 0},   // of Teradata
@@ -59,6 +62,7 @@ var arguments = [...]struct {
 	{" on >", 2, 1, 0, 0, false, likely, 0}, // of Redis
 	{" on #", 2, 1, 0, 0, false, likely, 0},
 	{"redentials(", 2, 2, 0, 0, true, likely, 0}, // by how the name of a call ends
+	{"redentials.new(", 2, 2, 0, 0, true, likely, 0},
 	{"uth(", 0, 2, 0, 0, true, likely, 0},
 	{"uthentication(", 0, 2, 0, 0, true, likely, 0},
 	{"onnect(", 1, 3, 0, 0, true, likely, 0},

@@ -9,7 +9,7 @@ import (
 
 // valueFields are the keys of the field that holds the value of a name beside it.
 var valueFields = [...]string{"value", "string", "parametervalue", "content", "contents", "val", "data", "secret", "defaultvalue", "current_value",
-	"secretvalue", "secret_value", "plaintext", "stringvalue", "default", "result"}
+	"secretvalue", "secret_value", "plaintext", "stringvalue", "default", "result", "new"}
 
 // textFields are those in which prose may stand too.
 var textFields = [...]string{"text", "body", "example", "message", "details"}
@@ -363,7 +363,11 @@ func linkPair(s *scan, n *nameInfo) (c candidate, ok bool) {
 		c.at, c.doubt = s.p, onlyLine
 		return c, true
 	}
-	if n.start == 0 {
+	if n.rule == "password" && s.lit(" (") { // temporary password (value)
+		c.at, c.doubt = s.p, piped
+		return c, s.more()
+	}
+	if n.start == 0 || s.short {
 		return c, false
 	}
 	if s.at() == '{' && isBlank(s.v[n.start-1]) { // string name{"value"}

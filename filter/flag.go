@@ -47,6 +47,7 @@ var flags = [...]struct {
 	{" -u", "lftp,open", false, true, ','},
 	{" -b", "curl", false, true, '='},
 	{" -y", "nsupdate,dig,delv", false, true, ':'},
+	{" --value", "secret set,secrets set", false, true, 0},
 	{" -hp", "rar", true, false, 0},
 	{" -t ", "", true, false, 0},
 	{"\"-p", "", true, false, 0},

@@ -525,7 +525,7 @@ func valueWordsEnd(v []byte, end int, kw string) int {
 		}
 		if c := fold(v[min(from, len(v)-1)]); isLower(c) {
 			for _, suffix := range valueWords[c-'a'] {
-				if n := from + len(suffix); hasFold(v[from:], suffix) && (n == len(v) || !isLower(v[n])) && (suffix != "hash" || kw[0] == 'p') && (v[end] != '-' || suffix == "value" && kw[0] == 'p' || isOneOf([]byte(suffix), environments[:])) {
+				if n := from + len(suffix); hasFold(v[from:], suffix) && (n == len(v) || !isLower(v[n])) && (suffix != "hash" || kw[0] == 'p') && (v[end] != '-' || (suffix == "value" || suffix == "string") && (kw[0] == 'p' || kw[0] == 's') || isOneOf([]byte(suffix), environments[:])) {
 					end = n
 					break
 				}
