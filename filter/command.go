@@ -49,6 +49,13 @@ var arguments = [...]struct {
 	{"rclone obscure ", 1, 1, 0, 0, false, likely, 0},
 	{"-command 'echo ", 2, 1, 0, 0, false, likely, 0}, // --password-command
 	{"-command \"echo ", 2, 1, 0, 0, false, likely, 0},
+	{"CLIENT_RANDOM ", 2, 2, 0, 0, false, likely, 0}, // what TLS libraries log for debuggers
+	{"TRAFFIC_SECRET ", 3, 2, 0, 0, false, likely, 0},
+	{"TRAFFIC_SECRET_0 ", 3, 2, 0, 0, false, likely, 0},
+	{"EXPORTER_SECRET ", 1, 2, 0, 0, false, likely, 0},
+	{"aad3b435b51404eeaad3b435b51404ee:", 0, 1, 0, 0, false, likely, 0}, // the hash behind the empty one of Windows
+	{"$krb5tgs$", 1, 1, 0, 0, false, likely, 0},
+	{"$krb5asrep$", 1, 1, 0, 0, false, likely, 0},
 	{"pro attach ", 4, 1, 0, 0, false, likely, 0},
 	{"db2 connect to ", 0, 5, 0, 0, false, likely, 0},
 	{".LOGON ", 3, 1, 0, ',', false, likely, 0},   // of Teradata
@@ -128,6 +135,11 @@ var arguments = [...]struct {
 	{"-plain64 ", 2, 1, 0, 0, false, likely, 0},      // of a table of dm-crypt
 	{"hooks/", 3, 1, behindURL, 0, false, lone, 0},   // the last part of an address that takes calls
 	{"hook/", 2, 1, behindURL, 0, false, lone, 0},
+	{"/invite/", 2, 1, behindURL, 0, false, lone, 0}, // who has such an address may do what it says
+	{"/reset/", 2, 1, behindURL, 0, false, lone, 0},
+	{"reset-password/", 8, 1, behindURL, 0, false, lone, 0},
+	{"/verify-email/", 5, 1, behindURL, 0, false, lone, 0},
+	{"/activate/", 4, 1, behindURL, 0, false, lone, 0},
 	{"integrations/deploy/", 9, 1, behindURL, 0, false, lone, 0},
 	{"echo ", 0, 1, 0, 0, false, likely, stdinBehind},
 	{"printf ", 3, 2, 0, 0, false, likely, stdinBehind},

@@ -923,7 +923,9 @@ func couldBeValue(v []byte, p, q int) (from, to int) {
 		i = j
 	}
 	if from < 0 && p > 0 && q < len(v) && v[p-1] == v[q] && (v[q] == '"' || v[q] == '\'') && run[0] != ' ' && !structural.has(run[0]) && doubtful(run) {
-		from, to = 0, len(bytes.TrimRight(run, `\`)) // a password of several words
+		if n := len(bytes.TrimRight(run, `\`)); run[n-1] != '=' && run[n-1] != ':' {
+			from, to = 0, n // a password of several words
+		}
 	}
 	return p + max(from, 0), p + to
 }

@@ -573,6 +573,10 @@ func headerForm(c candidate) candidate {
 	if c.form != formPlain && c.form != formQuoted {
 		return c
 	}
+	if c.rule == mnemonicRule {
+		c.form = formHeader
+		return c
+	}
 	switch c.class {
 	case classHeader:
 		c.form = formHeader

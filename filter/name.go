@@ -116,6 +116,11 @@ var keywords = [...]keyword{
 	{"add-mask", 2, classStrong, false, false, "secret", 0}, // of workflows
 	{"key", 0, classKey, false, false, "key", atEnd},
 	{"keys", 0, classKey, false, false, "key", atEnd},
+	{"ntlm", 1, classStrong, false, false, "secret", 0}, // a hash that logs in
+	{"samlresponse", 4, classWeak, false, false, "token", 0},
+	{"code_verifier", 5, classWeak, false, false, "token", 0},
+	{"mnemonic", 1, classStrong, false, true, mnemonicRule, 0},
+	{"phrase", 0, classRaw, false, true, mnemonicRule, 0},
 	{"genkey", 0, classKey, false, false, "key", 0},
 	{"token", 1, classWeak, true, false, "token", anywhere}, // oke
 	{"tokens", 1, classWeak, true, false, "token", 0},
@@ -159,7 +164,7 @@ var qualifiers = [...]struct {
 		"pivot join search sorting compound vapid measurement anon i18n locale label metadata parameter parent trace mon tur don",
 		classNone, ""},
 	{"key", "api app application", classStrong, "api-key"},
-	{"key", "private secret access account shared signing encryption master storage preshared license security deploy service admin unseal " +
+	{"key", "aes hmac cipher symmetric wrapping private secret access account shared signing encryption master storage preshared license security deploy service admin unseal " +
 		"recovery client consumer setup activation product subscription registration enrollment join pairing stream ingestion system function functions session decryption validation management auth role write read ingest server machine", classStrong, "secret-key"},
 	{"secret", "checksum hash digest", classNone, ""},
 	{"token", "access auth refresh session api", classStrong, "token"},
