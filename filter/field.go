@@ -363,11 +363,7 @@ func linkPair(s *scan, n *nameInfo) (c candidate, ok bool) {
 		c.at, c.doubt = s.p, onlyLine
 		return c, true
 	}
-	if n.rule == "password" && s.lit(" (") { // temporary password (value)
-		c.at, c.doubt = s.p, piped
-		return c, s.more()
-	}
-	if n.start == 0 || s.short {
+	if n.start == 0 {
 		return c, false
 	}
 	if s.at() == '{' && isBlank(s.v[n.start-1]) { // string name{"value"}

@@ -113,7 +113,6 @@ var formRows = []struct {
 		[]string{"Seed phrase: write it down and keep it in a safe place where it is dry\n", "mnemonic: mov\n"}},
 	{"continued", []string{"export DB_PASSWORD=\"\\\n‹{v}›\"\n"}, []string{"export DB_PASSWORD=\"\\\n$PASS\"\n"}},
 	{"key material", []string{"CLIENT_RANDOM {hex:64} ‹{hex:96}›\n", "bob:1104:aad3b435b51404eeaad3b435b51404ee:‹{hex:32}›:::\n", "* NTLM     : ‹{hex:32}›\n"}, []string{"RANDOM {hex:64} {hex:96}\n", "NTLM: enabled\n"}},
-	{"in brackets behind", []string{"temporary password (‹{p}›)\n"}, []string{"password (optional)\n", "password (min. 8 characters)\n"}},
 	{"arguments", []string{"net use Z: \\\\fs1\\x ‹{p}› /user:bob\n", "mc alias set m https://h.example.org ‹{v}› ‹{v}›\n", "https://h.example.org/invite/‹{v}›\n", "dig -y ddns:‹{v}› example.org AXFR\n"},
 		[]string{"net use Z: \\\\fs1\\x /persistent:yes\n", "alias set to the new name 2\n", "https://h.example.org/invite/friends\n", "apt-get -y install:all\n"}},
 	{"jwk", []string{"{\"kty\":\"EC\",\"d\":\"‹{v}{v}›\"}\n"}, []string{"{\"d\":\"M12 2L3 4z\"}\n"}},
