@@ -139,7 +139,7 @@ func (s *scan) behindPhrase(c candidate, from int) (candidate, bool) {
 				return c, !s.short
 			}
 		}
-		if s.short {
+		if s.short || s.p == len(s.v) {
 			return c, false
 		}
 		if s.v[s.p] == '=' {
