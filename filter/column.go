@@ -667,8 +667,11 @@ func (e *engine) judgeCells(c *candidate, eof bool) verdict {
 	if c.number++; c.number < maxCells && p < len(v) && (v[p] == ' ' || v[p] == '\t') && p > c.at {
 		c.then = p
 	}
-	if c.number == 1 || len(val) == 0 || !e.set.passes(val, gate{class: c.class, doubt: c.doubt, rule: c.rule}) {
-		return verdict{} // the first is the value of the name, for other links
+	g := gate{class: c.class, doubt: c.doubt, rule: c.rule}
+	if c.number == 1 || len(val) == 0 || !e.set.passes(val, g) {
+		if g.doubt = random; c.number == 1 || !e.set.passes(val, g) {
+			return verdict{} // the first is the value of the name, for other links
+		}
 	}
 	return verdict{outcome: found, layer: layerContext, start: from, end: from + len(val), rule: c.rule, noTag: c.noTag}
 }

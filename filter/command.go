@@ -42,9 +42,24 @@ var arguments = [...]struct {
 	{"poetry config ", 0, 2, 0, 0, false, piped, 0},
 	{"radtest ", 0, 2, 0, 0, false, likely, 0},
 	{"radtest ", 0, 5, 0, 0, false, likely, 0},
-	{"net use ", 4, 2, 0, 0, false, piped, 0},
-	{"net use ", 4, 3, 0, 0, false, piped, 0},
-	{"net use ", 4, 4, 0, 0, false, piped, 0},
+	{"net use ", 4, 1, 0, 0, false, likely, 0},
+	{"net use ", 4, 2, 0, 0, false, likely, 0},
+	{"alias set ", 3, 3, 0, 0, false, likely, 0}, // of mc
+	{"alias set ", 3, 4, 0, 0, false, likely, 0},
+	{"rclone obscure ", 1, 1, 0, 0, false, likely, 0},
+	{"-command 'echo ", 2, 1, 0, 0, false, likely, 0}, // --password-command
+	{"-command \"echo ", 2, 1, 0, 0, false, likely, 0},
+	{"CLIENT_RANDOM ", 2, 2, 0, 0, false, likely, 0}, // what TLS libraries log for debuggers
+	{"TRAFFIC_SECRET ", 3, 2, 0, 0, false, likely, 0},
+	{"TRAFFIC_SECRET_0 ", 3, 2, 0, 0, false, likely, 0},
+	{"EXPORTER_SECRET ", 1, 2, 0, 0, false, likely, 0},
+	{"aad3b435b51404eeaad3b435b51404ee:", 0, 1, 0, 0, false, likely, 0}, // the hash behind the empty one of Windows
+	{"$krb5tgs$", 1, 1, 0, 0, false, likely, 0},
+	{"$krb5asrep$", 1, 1, 0, 0, false, likely, 0},
+	{"pro attach ", 4, 1, 0, 0, false, likely, 0},
+	{"db2 connect to ", 0, 5, 0, 0, false, likely, 0},
+	{".LOGON ", 3, 1, 0, ',', false, likely, 0},   // of Teradata
+	{"sha1-96)  (", 4, 1, 0, 0, false, likely, 0}, // of klist, with keys
 	{"createUser ", 2, 3, 0, 0, false, likely, 0}, // of SNMP
 	{"createUser ", 2, 5, 0, 0, false, likely, 0},
 	{"Input Password ", 8, 2, 0, 0, false, likely, 0}, // of Robot Framework
@@ -54,6 +69,7 @@ var arguments = [...]struct {
 	{" on >", 2, 1, 0, 0, false, likely, 0}, // of Redis
 	{" on #", 2, 1, 0, 0, false, likely, 0},
 	{"redentials(", 2, 2, 0, 0, true, likely, 0}, // by how the name of a call ends
+	{"redentials.new(", 2, 2, 0, 0, true, likely, 0},
 	{"uth(", 0, 2, 0, 0, true, likely, 0},
 	{"uthentication(", 0, 2, 0, 0, true, likely, 0},
 	{"onnect(", 1, 3, 0, 0, true, likely, 0},
@@ -77,6 +93,14 @@ var arguments = [...]struct {
 	{"s] (", 0, 1, 0, 0, true, piped, 0},
 	{"] - [", 0, 1, 0, 0, false, piped, 0},
 	{"AUTHENTICATE ", 3, 1, 0, 0, false, likely, 0},
+	{"AUTHENTICATE PLAIN ", 3, 1, 0, 0, false, likely, 0},
+	{"> AUTH ", 2, 1, 0, 0, false, likely, 0}, // at a prompt of Redis
+	{"> AUTH ", 2, 2, 0, 0, false, likely, 0},
+	{"PRAGMA key = ", 0, 1, 0, 0, false, likely, 0},
+	{" inline:", 5, 1, 0, 0, false, random, 0}, // of SDP
+	{":identify ", 3, 1, 0, 0, false, likely, 0},
+	{"{PLAIN}", 1, 1, 0, 0, false, likely, 0}, // of Dovecot
+	{"username=", 6, 1, 0, '%', false, piped, 0},
 	{"basic_auth ", 5, 2, 0, 0, true, likely, 0},
 	{"echo '", 0, 1, 0, ':', false, piped, 0}, // to chpasswd
 	{"echo \"", 0, 1, 0, ':', false, piped, 0},
@@ -101,7 +125,7 @@ var arguments = [...]struct {
 	{"\"d\": \"", 0, 1, 0, 0, false, random, 0},
 	{"AKIA", 0, 1, 0, ':', false, random, 0}, // ID:SECRET
 	{"Login: ", 1, 3, 0, 0, false, piped, 0}, // user / SECRET
-	{"ogin with ", 0, 1, 0, '/', false, piped, 0},
+	{"Login with ", 1, 1, 0, '/', false, piped, 0},
 	{"serv identify ", 9, 1, 0, 0, false, likely, 0},
 	{"oracle:thin:", 5, 1, 0, '/', false, likely, 0},
 	{"AUTHINFO PASS ", 3, 1, 0, 0, false, likely, 0}, // of NNTP
@@ -111,6 +135,12 @@ var arguments = [...]struct {
 	{"-plain64 ", 2, 1, 0, 0, false, likely, 0},      // of a table of dm-crypt
 	{"hooks/", 3, 1, behindURL, 0, false, lone, 0},   // the last part of an address that takes calls
 	{"hook/", 2, 1, behindURL, 0, false, lone, 0},
+	{"/invite/", 2, 1, behindURL, 0, false, lone, 0}, // who has such an address may do what it says
+	{"/reset/", 2, 1, behindURL, 0, false, lone, 0},
+	{"reset-password/", 8, 1, behindURL, 0, false, lone, 0},
+	{"/verify-email/", 5, 1, behindURL, 0, false, lone, 0},
+	{"/activate/", 4, 1, behindURL, 0, false, lone, 0},
+	{"integrations/deploy/", 9, 1, behindURL, 0, false, lone, 0},
 	{"echo ", 0, 1, 0, 0, false, likely, stdinBehind},
 	{"printf ", 3, 2, 0, 0, false, likely, stdinBehind},
 	{"<<< ", 0, 1, 0, 0, false, likely, stdinBefore},
@@ -233,7 +263,11 @@ func (e *engine) readArgument(k, i int, eof bool) (candidate, outcome) {
 			break
 		}
 		from := s.p
-		if option := !row.call && s.v[from] == '-'; option || n < row.arg {
+		option := !row.call && s.v[from] == '-'
+		if row.text[0] == 'n' && row.text[1] == 'e' { // of Windows: /user:NAME, and the share
+			option = s.v[from] == '/' || s.v[from] == '\\'
+		}
+		if option || n < row.arg {
 			if !s.argument(row.call, limit) {
 				break
 			}

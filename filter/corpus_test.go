@@ -22,11 +22,12 @@ var bounds = [...]struct {
 	part                      string
 	recall, precision, leaked float64
 }{
-	{redactcorpus.Earlier, 0.977, 0.995, 0.015},
-	{redactcorpus.Open, 0.95, 0.997, 0.035},
-	{redactcorpus.HeldOut, 0.915, 0.992, 0.06},
-	{redactcorpus.ThirdOpen, 0.9, 0.995, 0.08},
-	{redactcorpus.ThirdHeldOut, 0.71, 0.93, 0.23},
+	{redactcorpus.Earlier, 0.982, 0.995, 0.012},
+	{redactcorpus.Open, 0.96, 0.997, 0.025},
+	{redactcorpus.HeldOut, 0.92, 0.992, 0.06},
+	{redactcorpus.ThirdOpen, 0.94, 0.995, 0.05},
+	{redactcorpus.ThirdHeldOut, 0.75, 0.93, 0.18},
+	{redactcorpus.Fourth, 0.92, 0.995, 0.09},
 }
 
 func corpus(t *testing.T, seed uint64) []redactcorpus.Record {
@@ -155,7 +156,7 @@ func skeleton(text []byte) (string, error) {
 // What these tests found and nobody has mended yet. A name goes when its record holds.
 var (
 	notJSON  []string
-	notKnown = []string{"JSON, all escaped", "usr/share/doc"}
+	notKnown = []string{"usr/share/doc"}
 	notTwice []string
 )
 

@@ -649,6 +649,9 @@ func (e *engine) judgeEntry(i int, ent *entry, eof bool) verdict {
 	v := e.view.vis
 	switch ent.kind {
 	case eKnown:
+		if ent.ref < 0 {
+			return e.snap.matchEscaped(v, i, eof)
+		}
 		nd := &e.snap.needles[ent.ref]
 		if nd.lead != 0 && !e.view.hides(i, nd.lead) {
 			return verdict{}
@@ -920,7 +923,9 @@ func couldBeValue(v []byte, p, q int) (from, to int) {
 		i = j
 	}
 	if from < 0 && p > 0 && q < len(v) && v[p-1] == v[q] && (v[q] == '"' || v[q] == '\'') && run[0] != ' ' && !structural.has(run[0]) && doubtful(run) {
-		from, to = 0, len(bytes.TrimRight(run, `\`)) // a password of several words
+		if n := len(bytes.TrimRight(run, `\`)); run[n-1] != '=' && run[n-1] != ':' {
+			from, to = 0, n // a password of several words
+		}
 	}
 	return p + max(from, 0), p + to
 }

@@ -9,7 +9,7 @@ import (
 
 // valueFields are the keys of the field that holds the value of a name beside it.
 var valueFields = [...]string{"value", "string", "parametervalue", "content", "contents", "val", "data", "secret", "defaultvalue", "current_value",
-	"secretvalue", "secret_value", "plaintext", "stringvalue", "default", "result"}
+	"secretvalue", "secret_value", "plaintext", "stringvalue", "default", "result", "new"}
 
 // textFields are those in which prose may stand too.
 var textFields = [...]string{"text", "body", "example", "message", "details"}
@@ -282,7 +282,7 @@ func linkParent(s *scan, n *nameInfo) (c candidate, ok bool) {
 		return c, false
 	}
 	c.at, c.form, c.doubt, c.row.kind = s.p, formPairs, likely, byKey
-	if last := s.v[n.end-2 : n.end]; last[1]|0x20 == 's' && last[0]|0x20 != 's' && n.class != classKey { // plural
+	if last := s.v[n.end-2 : n.end]; last[1]|0x20 == 's' && last[0]|0x20 != 's' && n.class != classKey || string(s.v[n.start:n.end]) == "chpasswd" { // plural
 		c.row.kind = anyKey
 	}
 	if ch := s.v[s.p]; ch == '\n' || ch == '\r' {
@@ -310,7 +310,8 @@ func linkElement(s *scan, n *nameInfo) (c candidate, ok bool) {
 		opened = opened[:k]
 	}
 	first := len(opened) > 0 && strings.IndexByte("([{", opened[len(opened)-1]) >= 0 || n.start > 1 && s.v[n.start-1] == '#'
-	command := n.rule == "password" || string(s.v[n.start:n.end]) == "AUTH" // words of a command, each in quotes
+	path := s.lit("]")                                                                          // ["db", "name"] "value"
+	command := path || n.rule == "password" || n.end-n.start == len("AUTH") && n.rule == "auth" // words of a command, each in quotes
 	comma := s.more() && s.v[s.p] == ','
 	if comma {
 		s.p++
@@ -330,6 +331,13 @@ func linkElement(s *scan, n *nameInfo) (c candidate, ok bool) {
 	}
 	if title := titleFrom(s.v, n.start); lines == 0 && title > 0 && s.v[title-1] == '"' && firstOnLine(s.v, title-1) {
 		command, first = true, true // "name"  "value", a line of a file of settings
+	}
+	pair := comma && n.rule == "password" && n.start > 1 && s.v[n.start-2] == ',' // call('Name', 'x', 'Password', 'value')
+	if pair && !first {
+		if c, ok = s.literal(c); ok {
+			c.doubt = piped
+		}
+		return c, ok
 	}
 	if !numbered && !(comma && (first || option || n.class == classHeader)) && !((option || command) && lines == 0 && s.at() != ',' && !comma) {
 		return c, false

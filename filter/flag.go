@@ -46,6 +46,8 @@ var flags = [...]struct {
 	{" /rp", "schtasks", false, true, 0},
 	{" -u", "lftp,open", false, true, ','},
 	{" -b", "curl", false, true, '='},
+	{" -y", "nsupdate,dig,delv", false, true, ':'},
+	{" --value", "secret set,secrets set", false, true, 0},
 	{" -hp", "rar", true, false, 0},
 	{" -t ", "", true, false, 0},
 	{"\"-p", "", true, false, 0},

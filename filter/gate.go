@@ -30,6 +30,9 @@ func (s *Set) passes(val []byte, g gate) bool {
 	if len(val) > maxJudged {
 		val = val[:maxJudged]
 	}
+	if g.rule == mnemonicRule {
+		return isMnemonic(val)
+	}
 	digits, upper, lower := tally(val)
 	plain := digits+upper+lower == len(val) // most of what is asked below looks for marks
 	if len(val) < 6 || !plain && (bytes.Contains(val, []byte(placeholderHead)) ||
@@ -42,8 +45,8 @@ func (s *Set) passes(val []byte, g gate) bool {
 	if g.doubt != certain && digits == 0 && (upper == 0 || lower == 0) {
 		return false // no value with less passes in doubt
 	}
-	if g.rule == "dsn" && hasPassword(val) && !isExample(val) {
-		return true
+	if g.rule == "dsn" && bytes.IndexByte(val, '=') > 0 {
+		return hasPassword(val) && !isExample(val)
 	}
 	if !plain && len(val) >= minCodeGroups && g.class == classStrong && isCodeGroups(val) {
 		return true
@@ -168,6 +171,20 @@ func (s *Set) passes(val []byte, g gate) bool {
 		return false
 	}
 	return mixed(val)
+}
+
+// mnemonicRule finds the words that stand for the key of a wallet.
+const mnemonicRule = "mnemonic"
+
+// isMnemonic reports 12 to 24 short words.
+func isMnemonic(val []byte) bool {
+	words := bytes.Split(val, []byte(" "))
+	for _, w := range words {
+		if _, _, lower := tally(w); lower != len(w) || lower < 3 || lower > 8 {
+			return false
+		}
+	}
+	return len(words) >= 12 && len(words) <= 24 && len(words)%3 == 0
 }
 
 // isRawKey reports a key of random bytes as clouds, Ceph and Fernet write them: padded base64.

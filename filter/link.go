@@ -573,6 +573,10 @@ func headerForm(c candidate) candidate {
 	if c.form != formPlain && c.form != formQuoted {
 		return c
 	}
+	if c.rule == mnemonicRule {
+		c.form = formHeader
+		return c
+	}
 	switch c.class {
 	case classHeader:
 		c.form = formHeader
@@ -815,7 +819,10 @@ func (s *scan) closeMember(n *nameInfo) {
 		}
 		s.p++
 	case ')':
-		s.lit(")]") // [Symbol(name)]
+		from := s.p
+		if !s.lit(")]") && !s.short && s.lit(") =") { // [Symbol(name)], ($user, $name) = (…), DATA(name) = …
+			s.p = from + 1
+		}
 	}
 }
 
@@ -898,14 +905,15 @@ func linkOperator(s *scan, n *nameInfo) (c candidate, ok bool) {
 	if !s.more() || s.short || s.p-n.end > maxDistance || s.v[s.p] == '\n' || s.v[s.p] == '\r' {
 		return c, false
 	}
-	if (s.v[s.p] == '[' || s.v[s.p] == '{') && (n.class == classHeader || s.v[s.p] == '{' && hasFold(s.v[n.start:n.end], "pwd")) {
+	if (s.v[s.p] == '[' || s.v[s.p] == '{') && (n.class == classHeader || s.v[s.p] == '{' && (hasFold(s.v[n.start:n.end], "pwd") || n.start > 0 && s.v[n.start-1] == ';')) {
 		// A list of one, as in dumps of headers; {…} in ODBC strings.
 		if s.p++; !s.more() {
 			return c, false
 		}
 	}
 	c.at = s.p
-	c.bare = n.bare && l.op == opColon && !s.quoted() // a commit, in prose
+	c.list = l.op == opAssign && s.quoted() && bytes.HasSuffix(bytes.TrimRight(s.v[max(0, n.start-4):n.start], " $"), []byte(",")) // user, name = "x", "value"
+	c.bare = n.bare && l.op == opColon && !s.quoted()                                                                              // a commit, in prose
 	return c, true
 }
 
@@ -1115,7 +1123,7 @@ func last(b []byte) byte { return b[len(b)-1] }
 func wraps(b []byte) bool {
 	word, blank := bytes.CutSuffix(b, []byte(" "))
 	last := b[len(b)-1]
-	return string(b) == "<<" || string(b) == "string " || blank && b[0] == '.' && letters(word[1:]) || last == '>' && b[0] == '<' || blank && (bytes.HasPrefix(b, []byte("0x")) || isUpper(b[0]) && letters(word))
+	return string(b) == "<<" || string(b) == "string " || string(b) == "chr " || blank && b[0] == '.' && letters(word[1:]) || last == '>' && b[0] == '<' || blank && (bytes.HasPrefix(b, []byte("0x")) || isUpper(b[0]) && letters(word))
 }
 
 // groups skips (string) (len=20) behind its first bracket.
@@ -1249,8 +1257,10 @@ func linkBlank(s *scan, n *nameInfo) (c candidate, ok bool) {
 	if bar {
 		s.lit("|") // || name || value ||, in wikis
 	}
-	if n.rule == "auth" && gap > 0 && !bar && s.more() && isAlpha(s.v[s.p]) { // stats auth user:value
-		c.at, c.form, c.number, c.class, c.rule, c.doubt = s.p, formUser, ':', classStrong, "password", likely
+	if (n.rule == "auth" || n.rule == "credential") && gap > 0 && !bar && s.more() && isAlpha(s.v[s.p]) { // stats auth user:value
+		if c.at, c.form, c.number, c.class, c.rule, c.doubt = s.p, formUser, ':', classStrong, "password", likely; n.rule == "credential" {
+			c.doubt = piped
+		}
 		return c, true
 	}
 	switch first := n.firstOnLine(s.v); {
@@ -1269,6 +1279,8 @@ func linkBlank(s *scan, n *nameInfo) (c candidate, ok bool) {
 		}
 	case n.rule == "password" && inNetrc(s.v, n.start):
 		c.doubt = likely
+	case n.rule == "cookie" && !first:
+		c.doubt = lone
 	case first && n.class == classWeak && s.quoted():
 		c.doubt = likely // of a language of its own, such as those in Ruby
 	case first && n.class != classStrong && n.class != classExtra && (isVariable(s.v[n.start:n.end]) || n.rule == "password" && isUpper(s.v[n.start])):
@@ -1432,9 +1444,10 @@ func linkNextLine(s *scan, n *nameInfo) (c candidate, ok bool) {
 	if !s.led() {
 		return c, false
 	}
-	opened := false
+	opened, wrapped := false, false
 	if s.more() && (s.v[s.p] == '"' || s.v[s.p] == '\'' || s.v[s.p] == '<') {
-		if opened = s.longString(); !opened {
+		opened = s.longString()
+		if wrapped = !opened && !s.short && s.lit(`"\`); !opened && !wrapped {
 			return c, false
 		}
 	} else if s.more() && (s.v[s.p] == '|' || s.v[s.p] == '>') { // block scalars
@@ -1451,6 +1464,10 @@ func linkNextLine(s *scan, n *nameInfo) (c candidate, ok bool) {
 	lines := s.space()
 	if !s.more() || s.short || lines < 1 || lines > 2 || s.p-n.end > maxSpace {
 		return c, false
+	}
+	if wrapped {
+		c.at, c.doubt = s.p, likely
+		return c, true
 	}
 	if s.v[s.p-1] == '\n' && lines == 1 && s.v[s.p] == '-' && !opened { // a list in YAML need not be indented
 		if !s.lit("- ") || !s.more() || s.line < 0 {
@@ -1532,7 +1549,8 @@ func (s *scan) longString() bool {
 
 // linkCells finds the cells of a row behind the one beside the name, which is the first of the row.
 func linkCells(s *scan, n *nameInfo) (c candidate, ok bool) {
-	if n.class != classStrong && n.class != classWeak || n.option(s.v) || !n.firstOnLine(s.v) {
+	if n.class != classStrong && n.class != classWeak && n.class != classRaw || n.option(s.v) ||
+		!n.firstOnLine(s.v) && !(n.class == classRaw && bytes.HasSuffix(s.v[:n.start], []byte("  "))) {
 		return c, false
 	}
 	from := s.p
@@ -1542,7 +1560,9 @@ func linkCells(s *scan, n *nameInfo) (c candidate, ok bool) {
 	if s.p-from < 2 && s.v[from] != '\t' && !startsBar(s.v[s.p:]) || s.v[s.p] == '\n' {
 		return c, false
 	}
-	c.at, c.form, c.doubt = s.p, formCells, piped
+	if c.at, c.form, c.doubt = s.p, formCells, piped; n.class == classRaw {
+		c.doubt = likely
+	}
 	return c, true
 }
 

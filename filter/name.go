@@ -87,6 +87,7 @@ var keywords = [...]keyword{
 	{"clave de acceso", 1, classStrong, false, false, "secret-key", 0},
 	{"chiave segreta", 2, classStrong, false, false, "secret-key", 0},
 	{"clé secrète", 0, classStrong, false, false, "secret-key", 0},
+	{"ugfzc3dvcmq6", 0, classStrong, true, true, "password", 0}, // Password: as servers of SMTP ask for it
 	{"pswd", 0, classStrong, true, true, "password", 0},
 	{"passwrd", 3, classStrong, true, true, "password", 0},
 	{"creds", 2, classWeak, true, false, "credential", 0},
@@ -115,6 +116,12 @@ var keywords = [...]keyword{
 	{"add-mask", 2, classStrong, false, false, "secret", 0}, // of workflows
 	{"key", 0, classKey, false, false, "key", atEnd},
 	{"keys", 0, classKey, false, false, "key", atEnd},
+	{"ntlm", 1, classStrong, false, false, "secret", 0}, // a hash that logs in
+	{"samlresponse", 4, classWeak, false, false, "token", 0},
+	{"code_verifier", 5, classWeak, false, false, "token", 0},
+	{"mnemonic", 1, classStrong, false, true, mnemonicRule, 0},
+	{"phrase", 0, classRaw, false, true, mnemonicRule, 0},
+	{"genkey", 0, classKey, false, false, "key", 0},
 	{"token", 1, classWeak, true, false, "token", anywhere}, // oke
 	{"tokens", 1, classWeak, true, false, "token", 0},
 	{"auth", 1, classWeak, false, false, "auth", atEnd},                // uth
@@ -125,6 +132,7 @@ var keywords = [...]keyword{
 	{"cookie", 3, classWeak, true, false, "cookie", anywhere},          // kie
 	{"signature", 3, classWeak, true, false, "signature", 0},           // nat
 	{"sig", 0, classWeak, false, false, "sig", 0},
+	{"access-sign", 7, classWeak, true, false, "signature", 0},
 	{"dsn", 0, classWeak, false, false, "dsn", atEnd},
 	{"pat", 0, classWeak, false, false, "pat", 0},
 	{"salt", 1, classWeak, false, false, "secret", 0}, // alt
@@ -156,7 +164,7 @@ var qualifiers = [...]struct {
 		"pivot join search sorting compound vapid measurement anon i18n locale label metadata parameter parent trace mon tur don",
 		classNone, ""},
 	{"key", "api app application", classStrong, "api-key"},
-	{"key", "private secret access account shared signing encryption master storage preshared license security deploy service admin unseal " +
+	{"key", "aes hmac cipher symmetric wrapping private secret access account shared signing encryption master storage preshared license security deploy service admin unseal " +
 		"recovery client consumer setup activation product subscription registration enrollment join pairing stream ingestion system function functions session decryption validation management auth role write read ingest server machine", classStrong, "secret-key"},
 	{"secret", "checksum hash digest", classNone, ""},
 	{"token", "access auth refresh session api", classStrong, "token"},
@@ -323,6 +331,14 @@ func (e *engine) readName(ks int, ent *entry, eof bool) nameInfo {
 			slot.class, slot.rule, slot.noTag, slot.shape = info.class, info.rule, info.noTag, info.shape
 		}
 	}
+	if end < len(v) && v[end] == ')' && start > 1 && v[start-1] == '(' && isAlnum(v[start-2]) { // set config(password) "value"
+		if end+2 >= len(v) && !eof {
+			return nameInfo{outcome: more}
+		}
+		if end+2 < len(v) && v[end+1] == ' ' && (v[end+2] == '"' || v[end+2] == '{') {
+			info.end++
+		}
+	}
 	if longer && info.class != classNone {
 		info.class, info.shape = classKey, 0
 	}
@@ -353,7 +369,7 @@ type nameSlot struct {
 // the words before count, and there is no place.
 func (m *nameMemo) slot(v []byte, start, ks, end int, ref int32, base string) (s *nameSlot, same bool) {
 	n := end - start
-	if m == nil || n > maxName || start > 0 && v[start-1] == ' ' {
+	if m == nil || n > maxName || start > 0 && v[start-1] == ' ' || n == len("key") { // whose parent counts
 		return nil, false
 	}
 	s = &m.slots[(n+int(ref)*5+int(v[start]))&(len(m.slots)-1)]
@@ -514,7 +530,7 @@ func valueWordsEnd(v []byte, end int, kw string) int {
 		}
 		if c := fold(v[min(from, len(v)-1)]); isLower(c) {
 			for _, suffix := range valueWords[c-'a'] {
-				if n := from + len(suffix); hasFold(v[from:], suffix) && (n == len(v) || !isLower(v[n])) && (suffix != "hash" || kw[0] == 'p') && (v[end] != '-' || isOneOf([]byte(suffix), environments[:])) {
+				if n := from + len(suffix); hasFold(v[from:], suffix) && (n == len(v) || !isLower(v[n])) && (suffix != "hash" || kw[0] == 'p') && (v[end] != '-' || (suffix == "value" || suffix == "string") && (kw[0] == 'p' || kw[0] == 's') || isOneOf([]byte(suffix), environments[:])) {
 					end = n
 					break
 				}
@@ -591,6 +607,8 @@ func classify(v []byte, start, ks, end, keyword int, base string) (class, string
 	switch kw {
 	case "key", "keys":
 		switch {
+		case len(left) == 0 && endsInAny(parentOf(v, start), "crypt encryption encrypt signing hmac jwt secret session csrf cookie cipher aes api"):
+			return classStrong, "secret-key", false
 		case inQuery && start == ks:
 			return classQuery, "query-key", false
 		case len(left) == 0 && signBehind(v, end):
@@ -632,6 +650,20 @@ func classify(v []byte, start, ks, end, keyword int, base string) (class, string
 		return classNone, "", false
 	}
 	return out, rule, row.noTag
+}
+
+// parentOf returns the name of the object or list that begins in front of the name at i: 'crypt' => ['key' => …].
+func parentOf(v []byte, i int) []byte {
+	left := bytes.TrimRight(v[max(0, i-maxName):i], "\"' \t\r\n")
+	if len(left) == 0 || strings.IndexByte("[{(:", left[len(left)-1]) < 0 {
+		return nil
+	}
+	left = bytes.TrimRight(left, "[{(:=>\"' ")
+	k := len(left)
+	for k > 0 && isIdent(left[k-1]) {
+		k--
+	}
+	return left[k:]
 }
 
 // isHeaderKey reports X-…-Key and its like.

@@ -464,6 +464,54 @@ func matchKnown(v []byte, i int, nd *needle, val *secretValue, eof bool) verdict
 	return out
 }
 
+// escapedStart begins a text in which each character is written so. escapedValues is the ref of its entry: no
+// value, but all of them.
+const (
+	escapedStart  = `\u00`
+	escapedValues = -1
+)
+
+// matchEscaped judges the known values that may stand at i, where the first character is escaped.
+func (sn *snapshot) matchEscaped(v []byte, i int, eof bool) verdict {
+	var room [8 + utf8.UTFMax]byte
+	text, p := room[:0], i
+	for len(text) < 8 && p < len(v) && v[p] >= ' ' {
+		if v[p] != '\\' {
+			text, p = append(text, v[p]), p+1
+			continue
+		}
+		u, o := readSlashes(v, p, 0, eof)
+		if o == more {
+			return verdict{outcome: more, loose: true}
+		}
+		if o == no {
+			break
+		}
+		text, p = append(text, u.text[:u.n]...), u.next
+	}
+	switch {
+	case len(text) < 8 && p == len(v) && !eof:
+		return verdict{outcome: more, loose: true}
+	case len(text) < 3:
+		return verdict{}
+	}
+	best := verdict{}
+	for k := sn.index.entryAt(text, 0); k >= 0; k = sn.index.after(text, 0, k) {
+		ent := &sn.index.entries[k]
+		if ent.kind != eKnown || ent.ref < 0 || sn.needles[ent.ref].lead != 0 {
+			continue
+		}
+		nd := sn.needles[ent.ref]
+		nd.plain = false
+		if r := matchKnown(v, i, &nd, &sn.values[nd.value], eof); r.outcome == more {
+			return r
+		} else if r.end > best.end {
+			best = r
+		}
+	}
+	return best
+}
+
 // writings calls add with the three bytes with which a text may begin that stands for s, and
 // with s itself as far as no escaping changes it.
 func writings(s string, add func(string)) {

@@ -139,7 +139,7 @@ func (s *scan) behindPhrase(c candidate, from int) (candidate, bool) {
 				return c, !s.short
 			}
 		}
-		if s.short {
+		if s.short || s.p == len(s.v) {
 			return c, false
 		}
 		if s.v[s.p] == '=' {
@@ -352,17 +352,23 @@ func linkBelow(s *scan, n *nameInfo) (c candidate, ok bool) {
 	if n.option(s.v) || n.class != classStrong && n.class != classWeak && n.class != classKey || s.line < 0 {
 		return c, false
 	}
-	if s.at() == ' ' && !s.lit(" <==") || !titled(s.v[n.start:n.end]) && unlikely(s.v[n.start:n.end]) {
-		return c, false
-	}
 	left := bytes.TrimSpace(s.v[s.line:n.start])
-	if !headsLine(left) {
+	asked := bytes.HasSuffix(left, []byte("334")) // by a server of SMTP, in base64
+	if s.at() == ' ' && !s.lit(" <==") || !asked && (!titled(s.v[n.start:n.end]) && unlikely(s.v[n.start:n.end]) || !headsLine(left)) {
 		return c, false
 	}
 	if lines := s.space(); lines != 1 || !s.more() || s.short {
 		return c, false
 	}
-	if from := s.p; s.v[s.p] == '-' || s.v[s.p] == '=' { // the rule below the title of a column
+	if asked {
+		for _, mark := range [...]string{"-> ", "~> ", "> ", "C: "} {
+			if s.lit(mark) || s.short {
+				break
+			}
+		}
+		c.at, c.doubt = s.p, likely
+		return c, s.more()
+	} else if from := s.p; s.v[s.p] == '-' || s.v[s.p] == '=' { // the rule below the title of a column
 		for s.more() && s.v[s.p] == s.v[from] {
 			s.p++
 		}
@@ -371,11 +377,21 @@ func linkBelow(s *scan, n *nameInfo) (c candidate, ok bool) {
 		}
 		c.front = bullet
 	} else if s.v[s.p] == '$' && len(left) == 0 { // the length that Redis sends before a value
-		s.p++
-		s.word(8)
-		if s.space() != 1 {
-			return c, false
+		for short := true; short; { // behind a name that is too short for a secret
+			from := s.p
+			s.p++
+			s.word(8)
+			if s.space() != 1 || !s.more() || s.short {
+				return c, false
+			}
+			if short = s.v[from+1] < '8' && !isDigit(s.v[from+2]) && s.v[from] == '$'; short {
+				if s.word(8); s.space() != 1 || !s.more() || s.short || s.v[s.p] != '$' {
+					return c, false
+				}
+			}
 		}
+		c.at, c.doubt = s.p, likely
+		return c, true
 	}
 	if s.short || !s.more() {
 		return c, false
@@ -475,7 +491,12 @@ func (s *scan) echoes() {
 		switch last := s.v[s.p-1]; {
 		case s.v[from] == '(' && s.lit(" $"), s.v[from] == '$': // a name of the result
 			s.word(8)
-			if s.lit(" = ") || s.short {
+			if s.lit(" = ") {
+				if from := s.p; s.lit("0x") && (!s.word(16) || !s.lit(" ")) {
+					s.p = from
+				}
+				return
+			} else if s.short {
 				return
 			}
 		case last == ']' && isDigit(s.v[s.p-2]), last == ':':
@@ -577,11 +598,17 @@ func linkSession(s *scan, n *nameInfo) (c candidate, ok bool) {
 		return c, false
 	}
 	left := bytes.TrimRight(s.v[s.line:n.start], " ->:")
+	before := s.v[max(0, n.start-200):n.start]
+	c.at, c.class, c.rule, c.doubt = s.p, classStrong, "password", onlyLine
+	if bytes.HasSuffix(left, []byte(`\n`)) || bytes.HasSuffix(left, []byte(`"`)) { // what a trace shows to be sent
+		if c.doubt = piped; bytes.Contains(before, []byte("USER ")) || bytes.Contains(before, []byte("AUTH ")) {
+			c.doubt = likely
+		}
+		return c, true
+	}
 	if len(left) > 1 || len(left) == 1 && left[0] != 'C' { // C: PASS, ---> PASS
 		return c, false
 	}
-	before := s.v[max(0, n.start-200):n.start]
-	c.at, c.class, c.rule, c.doubt = s.p, classStrong, "password", onlyLine
 	if bytes.LastIndex(before, []byte("USER ")) < 0 && bytes.LastIndex(before, []byte("NICK ")) < 0 {
 		c.doubt = lone
 	}

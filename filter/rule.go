@@ -433,8 +433,8 @@ type index struct {
 
 const (
 	foldMask = 0x2020202020202020
-	// hashMul is odd and keeps what is frequent in build logs apart from the entries.
-	hashMul = 0xE0C4279D
+	// hashMul keeps what is frequent in build logs apart from the entries. Its lowest byte is zero: a fourth byte does not count.
+	hashMul = 0xE7D47F00
 	// A small table stays in the first-level cache; a thousand known values need
 	// the large one.
 	smallShift = 32 - 14
@@ -496,8 +496,11 @@ func newIndex(in []entry) *index {
 		case s.last:
 		case s.mask != next.mask || s.want != next.want || s.fold != next.fold || next.skip == ^uint8(0):
 			s.skip = 1
-		case next.skip > 0:
-			s.skip = next.skip + 1
+		default:
+			s.ninths |= next.ninths
+			if next.skip > 0 {
+				s.skip = next.skip + 1
+			}
 		}
 	}
 	return x
@@ -514,13 +517,13 @@ const maxEntries = placed - 2
 // stand around them.
 type screen struct {
 	mask, fold, want uint64
-	tail             uint8 // a keyword: its length, after which no letter follows
-	back, head       byte  // how far in front of the eight bytes the text begins, and with which
-	query            bool  // ? or & must precede it
-	whole            bool  // the rest of the text counts
-	ninth            byte  // of that
-	last             bool  // of its chain
-	skip             uint8 // to the next of its chain with other eight bytes; 0 is none
+	ninths           uint64 // of what counts as a whole, here and behind with the same eight bytes: a bit for each, modulo 64
+	tail             uint8  // a keyword: its length, after which no letter follows
+	back, head       byte   // how far in front of the eight bytes the text begins, and with which
+	query            bool   // ? or & must precede it
+	whole            bool   // the rest of the text counts
+	last             bool   // of its chain
+	skip             uint8  // to the next of its chain with other eight bytes; 0 is none
 }
 
 // fourths returns the classes of the byte behind the first three.
@@ -541,8 +544,9 @@ func (ent *entry) screen() screen {
 		}
 		s.query = ent.kind == eName && ent.ref < 0 && keywords[-1-ent.ref].class == classNone
 	}
+	s.ninths = ^uint64(0)
 	if s.whole && len(text) > 8 {
-		s.ninth = text[8]
+		s.ninths = 1 << (text[8] & 63)
 	}
 	if ent.off > 0 {
 		s.back, s.head = ent.off, fold(ent.text[0])
@@ -560,8 +564,8 @@ func (ent *entry) screen() screen {
 
 // fourth is the class of a fourth byte: a hit counts only if an entry of the
 // chain goes on with a byte of that class, case folded. It is why "ion_" is not
-// looked at in every word that ends with ion.
-func fourth(c byte) byte { return 1 << ((c | 0x20) & 7) }
+// looked at in every word that ends with ion. The factor keeps what is frequent in build logs apart, too.
+func fourth(c byte) byte { return 1 << (uint32(c|0x20) * 0xEC9F >> 10 & 7) }
 
 func (x *index) classes() (out [256]byte) {
 	for c := range out {
@@ -577,14 +581,14 @@ func (x *index) scan(v []byte, from, to int) (at, k int) {
 	i := from
 	if x.shift == smallShift {
 		t, cls := (*[1 << (32 - smallShift)]byte)(x.hit), &x.class
-		for i+8 <= len(v) && i < to {
-			w := binary.LittleEndian.Uint64(v[i:])
-			u := w | foldMask
-			a := t[uint32(u&0xffffff)*hashMul>>smallShift] & cls[byte(w>>24)]
-			b := t[uint32(u>>8&0xffffff)*hashMul>>smallShift] & cls[byte(w>>32)]
-			c := t[uint32(u>>16&0xffffff)*hashMul>>smallShift] & cls[byte(w>>40)]
-			d := t[uint32(u>>24&0xffffff)*hashMul>>smallShift] & cls[byte(w>>48)]
-			e := t[uint32(u>>32&0xffffff)*hashMul>>smallShift] & cls[byte(w>>56)]
+		for rest := v[i:]; len(rest) >= 8 && i < to; rest = rest[5:] {
+			w := (*[8]byte)(rest)
+			u := binary.LittleEndian.Uint64(w[:]) | foldMask
+			a := t[uint32(u)*hashMul>>smallShift] & cls[w[3]]
+			b := t[uint32(u>>8)*hashMul>>smallShift] & cls[w[4]]
+			c := t[uint32(u>>16)*hashMul>>smallShift] & cls[w[5]]
+			d := t[uint32(u>>24)*hashMul>>smallShift] & cls[w[6]]
+			e := t[uint32(u>>32)*hashMul>>smallShift] & cls[w[7]]
 			if a|b|c|d|e != 0 {
 				if at, k = x.firstHit(v, i, to, uint(a), uint(b), uint(c), uint(d), uint(e)); at >= 0 {
 					return at, k
@@ -594,14 +598,14 @@ func (x *index) scan(v []byte, from, to int) (at, k int) {
 		}
 	} else {
 		t, cls := (*[1 << (32 - largeShift)]byte)(x.hit), &x.class
-		for i+8 <= len(v) && i < to {
-			w := binary.LittleEndian.Uint64(v[i:])
-			u := w | foldMask
-			a := t[uint32(u&0xffffff)*hashMul>>largeShift] & cls[byte(w>>24)]
-			b := t[uint32(u>>8&0xffffff)*hashMul>>largeShift] & cls[byte(w>>32)]
-			c := t[uint32(u>>16&0xffffff)*hashMul>>largeShift] & cls[byte(w>>40)]
-			d := t[uint32(u>>24&0xffffff)*hashMul>>largeShift] & cls[byte(w>>48)]
-			e := t[uint32(u>>32&0xffffff)*hashMul>>largeShift] & cls[byte(w>>56)]
+		for rest := v[i:]; len(rest) >= 8 && i < to; rest = rest[5:] {
+			w := (*[8]byte)(rest)
+			u := binary.LittleEndian.Uint64(w[:]) | foldMask
+			a := t[uint32(u)*hashMul>>largeShift] & cls[w[3]]
+			b := t[uint32(u>>8)*hashMul>>largeShift] & cls[w[4]]
+			c := t[uint32(u>>16)*hashMul>>largeShift] & cls[w[5]]
+			d := t[uint32(u>>24)*hashMul>>largeShift] & cls[w[6]]
+			e := t[uint32(u>>32)*hashMul>>largeShift] & cls[w[7]]
 			if a|b|c|d|e != 0 {
 				if at, k = x.firstHit(v, i, to, uint(a), uint(b), uint(c), uint(d), uint(e)); at >= 0 {
 					return at, k
@@ -663,13 +667,12 @@ func (x *index) passing(v []byte, i, k int) int {
 	for {
 		s := &x.screens[k]
 		switch {
-		case known && (w|s.fold)&s.mask != s.want:
+		case known && ((w|s.fold)&s.mask != s.want || i+8 < len(v) && s.ninths>>(v[i+8]&63)&1 == 0):
 			if s.skip == 0 {
 				return -1
 			}
 			k += int(s.skip)
 			continue
-		case s.ninth != 0 && i+8 < len(v) && v[i+8] != s.ninth:
 		case x.fits(v, i, k):
 			return k
 		}

@@ -122,6 +122,7 @@ func NewSet(cfg Config, known Known, key TagKey) (*Set, error) {
 	for _, head := range [...]string{armourHead, sshHead, puttyHead} {
 		sn.entries = append(sn.entries, entry{text: head, kind: eArmour})
 	}
+	sn.entries = append(sn.entries, entry{text: escapedStart, ref: escapedValues, kind: eKnown})
 	s.addKnown(sn, known.values)
 	if len(sn.entries) > maxEntries {
 		return nil, &Error{Code: errcode.RedactionRule, Reason: "too many rules and values"}

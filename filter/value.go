@@ -128,6 +128,10 @@ func (e *engine) judgeValue(c *candidate, eof bool) verdict {
 	}
 	switch f {
 	case formHeader:
+		if c.rule == mnemonicRule {
+			g.scheme = true // to the end of the line
+			break
+		}
 		q, o := skipScheme(v, p, eof)
 		if o == more {
 			return verdict{outcome: more, loose: len(v)-p < loosePrefix || !e.set.passes(v[p:], gate{class: classHeader})}
@@ -214,7 +218,7 @@ func (e *engine) judgeValue(c *candidate, eof bool) verdict {
 		}
 	}
 	if c.doubt == onlyLine || c.doubt == lone {
-		if end < len(v) && quote == 0 && strings.IndexByte("\n\r\"'", v[end]) < 0 || bytes.IndexByte(val, ' ') >= 0 {
+		if end < len(v) && quote == 0 && strings.IndexByte("\n\r\"'", v[end]) < 0 || bytes.IndexByte(val, ' ') >= 0 && c.rule != mnemonicRule {
 			return verdict{}
 		}
 	}

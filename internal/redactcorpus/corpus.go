@@ -38,6 +38,8 @@ func (r *Record) Part() string {
 		return ThirdHeldOut
 	case r.File == "outputs-10.txt" || r.File == "benign-4.txt":
 		return ThirdOpen
+	case r.File == "outputs-11.txt":
+		return Fourth
 	case r.Unseen:
 		return HeldOut
 	case r.File == "benign.txt" || r.Family == earlier:
@@ -54,6 +56,8 @@ const (
 
 	ThirdOpen    = "third set, open"     // protocols, debuggers, results of commands: harder than those before
 	ThirdHeldOut = "third set, held out" // written with it
+
+	Fourth = "fourth set, open" // by the place of a secret: prompts, protocols, tables, wrapped lines, further languages
 )
 
 // earlier is the family of outputs whose heads name none.
