@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"slices"
+	"unicode"
 )
 
 // engine decides, for one stream, which visible bytes are secret.
@@ -923,7 +924,9 @@ func couldBeValue(v []byte, p, q int) (from, to int) {
 		i = j
 	}
 	if from < 0 && p > 0 && q < len(v) && v[p-1] == v[q] && (v[q] == '"' || v[q] == '\'') && run[0] != ' ' && !structural.has(run[0]) && doubtful(run) {
-		if n := len(bytes.TrimRight(run, `\`)); run[n-1] != '=' && run[n-1] != ':' {
+		n := len(bytes.TrimRight(run, `\`))
+		secret := n >= 12 || bytes.ContainsFunc(run[:n], func(r rune) bool { return r != ' ' && !unicode.IsLetter(r) }) // not "secret id"
+		if secret && run[n-1] != '=' && run[n-1] != ':' {
 			from, to = 0, n // a password of several words
 		}
 	}
