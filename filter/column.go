@@ -865,6 +865,9 @@ func (e *engine) judgeBefore(c *candidate, eof bool) verdict {
 			}
 			return verdict{outcome: found, layer: layerContext, start: c.at, end: end, rule: rule, noTag: noTag}
 		}
+		if !s.more() {
+			break
+		}
 		s.p++
 	}
 	if s.short {

@@ -3,7 +3,9 @@ package filter_test
 import (
 	"bytes"
 	"encoding/json"
+	"io"
 	"math/rand"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -41,6 +43,36 @@ func corpus(t *testing.T, seed uint64) []redactcorpus.Record {
 		t.Fatal(err)
 	}
 	return append(records, negatives...)
+}
+
+// TestOutputsBreakOff: an output may end at any byte. A build tries one end in twenty;
+// CLIFF=all tries them all.
+func TestOutputsBreakOff(t *testing.T) {
+	t.Parallel()
+	set, err := filter.NewSet(filter.Config{NoMemory: true}, filter.Known{}, filter.TagKey{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	step := 20
+	if os.Getenv("CLIFF") == "all" {
+		step = 1
+	}
+	n, rng := 0, rand.New(rand.NewSource(3))
+	for _, r := range corpus(t, 1) {
+		for k := 1 + rng.Intn(step); k <= len(r.Text); k += 1 + rng.Intn(2*step-1) {
+			n++
+			w := set.Writer(io.Discard, filter.Stdout)
+			if _, err := w.Write(r.Text[:k]); err != nil {
+				t.Fatal(err)
+			}
+			if err := w.Close(); err != nil {
+				t.Errorf("%s, held out %v, ends after %d bytes: %v", r.Name, r.Unseen, k, err)
+			}
+		}
+	}
+	if n < 1000 {
+		t.Errorf("only %d ends were tried", n)
+	}
 }
 
 func TestCorpora(t *testing.T) {

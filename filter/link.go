@@ -1487,7 +1487,7 @@ func linkNextLine(s *scan, n *nameInfo) (c candidate, ok bool) {
 		c.at, c.doubt, c.list = s.p, likely, true
 		return c, true
 	}
-	if s.short {
+	if s.short || !s.more() {
 		return c, false
 	}
 	if s.v[s.p] == 's' && s.lit("string(") { // ["name"]=>⏎  string(16) "value"
