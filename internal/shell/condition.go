@@ -204,7 +204,7 @@ func (w *walker) measures(op string, word *syntax.Word, st *state, splits bool) 
 		switch {
 		case t.s == "":
 			return whether(op == "-z")
-		case t.unset || t.rough || strings.Trim(t.s, Hole) == "":
+		case t.unset || t.rough || strings.Trim(plainHoles.Replace(t.s), Hole) == "":
 			return maybe
 		}
 		return whether(op == "-n")

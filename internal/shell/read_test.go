@@ -179,6 +179,8 @@ func TestConstructs(t *testing.T) {
 		{"eval 'a ${(f)x} \"${=y}\"'", "a … …"},
 		{"eval 'a ${(f)\"x\"}'", "?"},
 
+		{"c=$(a); d=${c##*/}; [ -n \"$d\" ] || x; [ -z \"$d.\" ] || y", "a; ([ -n …\x02 ]); x; ([ -z …\x02. ]); y"},
+
 		// The keys of arrays.
 		{"v=(a b); for i in \"${!v[@]}\"; do x $i ${v[$i]}; done", "x 0 a; x 0 b; x 1 a; x 1 b"},
 		{"mapfile -t v; for i in ${!v[@]}; do x $i \"${v[$i]}\"; done", "(mapfile -t v); x 0 …"},
