@@ -40,6 +40,9 @@ func (w *walker) assign(a *syntax.Assign, st *state, how assignment) {
 		w.assignValue(st, n, concatValues(old.val, add))
 	default:
 		w.assignValue(st, n, w.assigned(a.Value, st))
+		if v := st.vars[n]; v != nil && !v.array && !v.integer && !v.cased && len(w.frames) == 0 {
+			_, v.literal = w.told(a.Value, st, false)
+		}
 	}
 	if how == assignExport {
 		w.export(st, n)
@@ -285,6 +288,7 @@ func (w *walker) declare(c *syntax.DeclClause, st *state) {
 		how = assignLocal
 	}
 	options := true
+	w.fixed = w.fixed || c.Variant.Value == "readonly"
 	var from []Flow
 	for _, a := range c.Args {
 		if a.Name == nil && a.Naked {
@@ -295,6 +299,7 @@ func (w *walker) declare(c *syntax.DeclClause, st *state) {
 						w.opaque(st, "what is declared is not known", nil, f.from)
 					case options && (strings.HasPrefix(f.s, "-") || strings.HasPrefix(f.s, "+")):
 						on := f.s[0] == '-'
+						w.fixed = w.fixed || strings.ContainsRune(f.s, 'r')
 						if strings.ContainsRune(f.s, 'x') && on {
 							how = assignExport
 						}

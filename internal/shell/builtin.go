@@ -80,6 +80,7 @@ func (w *walker) builtin(n string, r *run, st *state) bool {
 		}
 		w.finish(r, r.list(Builtin), st)
 	case "export", "readonly", "declare", "local", "typeset":
+		w.fixed = true
 		w.declareWords(n, r, args, st)
 	case "hash", "enable", "shopt", "alias", "unalias", "bind", "complete", "compgen", "fc", "history":
 		w.settings(n, r, args, st)

@@ -291,8 +291,10 @@ func (v value) agreed(f func(text) tristate) tristate {
 	return t
 }
 
-// told is the value of a word that is plain enough to be expanded once more: quoted text and plain
-// parameters. splits: what is not quoted becomes words.
+// told is the value of a word of which it is sure what it will be: it is made of text, of variables that the
+// text sets to such words or that come from the environment, and of what this system is called. What the
+// shell finds out itself, such as $PWD and $0, is good enough for the words of a command, whose program sees them,
+// and not for leaving out a part of the text. splits: what is not quoted becomes words.
 func (w *walker) told(word *syntax.Word, st *state, splits bool) (value, bool) {
 	v := constant("")
 	add := func(u value) bool {
@@ -305,16 +307,11 @@ func (w *walker) told(word *syntax.Word, st *state, splits bool) (value, bool) {
 		v = out
 		return len(v) <= maxAlternatives
 	}
-	param := func(p *syntax.ParamExp) (value, bool) {
-		if p.Param == nil || p.Index != nil || p.Slice != nil || p.Repl != nil || p.Excl || p.Length || p.Width || p.Names != 0 ||
-			p.Exp != nil && (!defaults(p.Exp.Op) || p.Exp.Word != nil && p.Exp.Word.Lit() == "") {
-			return nil, false
-		}
-		switch p.Param.Value {
-		case "@", "*", "?", "!", "$", "-", "_", "#":
-			return nil, false
-		}
-		return w.operate(p, w.value(p, st), st), true
+	if word == nil {
+		return v, true
+	}
+	if w.fixed {
+		return nil, false
 	}
 	for _, part := range word.Parts {
 		switch part := part.(type) {
@@ -333,15 +330,21 @@ func (w *walker) told(word *syntax.Word, st *state, splits bool) (value, bool) {
 				case *syntax.Lit:
 					u, ok = constant(inner.Value), !strings.Contains(inner.Value, `\`)
 				case *syntax.ParamExp:
-					u, ok = param(inner)
+					u, ok = w.sure(inner, st)
+				case *syntax.CmdSubst:
+					u, ok = w.system(inner, st)
 				}
 				if !ok || !add(u) {
 					return nil, false
 				}
 			}
 		case *syntax.ParamExp:
-			u, ok := param(part)
-			if !ok || splits && slices.ContainsFunc(u, func(t text) bool { return !t.exact() || t.unset || t.s == "" || strings.ContainsAny(t.s, " \t\n*?[\\") }) || !add(u) {
+			u, ok := w.sure(part, st)
+			if !ok || splits && (st.ifs || slices.ContainsFunc(u, func(t text) bool { return !t.exact() || t.unset || t.s == "" || strings.ContainsAny(t.s, " \t\n*?[\\") })) || !add(u) {
+				return nil, false
+			}
+		case *syntax.CmdSubst:
+			if u, ok := w.system(part, st); splits || !ok || !add(u) {
 				return nil, false
 			}
 		default:
@@ -349,4 +352,37 @@ func (w *walker) told(word *syntax.Word, st *state, splits bool) (value, bool) {
 		}
 	}
 	return v, true
+}
+
+// sure is the value of a variable of which nothing but the text or the environment decides.
+func (w *walker) sure(p *syntax.ParamExp, st *state) (value, bool) {
+	if p.Param == nil || p.Index != nil || p.Slice != nil || p.Repl != nil || p.Excl || p.Length || p.Width || p.Names != 0 ||
+		p.Exp != nil && (!defaults(p.Exp.Op) || p.Exp.Word != nil && p.Exp.Word.Lit() == "") {
+		return nil, false
+	}
+	n := p.Param.Value
+	if !name(n) || strings.HasPrefix(n, "BASH") || strings.HasPrefix(n, "COMP_") || counts(n) || w.volatile[n] {
+		return nil, false
+	}
+	switch n {
+	case "PWD", "OLDPWD", "HOME", "PATH", "IFS", "UID", "EUID", "PPID", "SHLVL", "SHELLOPTS", "FUNCNAME", "GROUPS", "DIRSTACK", "PIPESTATUS", "LINES", "COLUMNS", "HOSTNAME", "HOSTTYPE", "MACHTYPE",
+		"OPTARG", "REPLY", "EPOCHREALTIME", "PS4", "_":
+		return nil, false
+	}
+	if have := st.vars[n]; have != nil && !have.literal {
+		return nil, false
+	}
+	return w.operate(p, w.value(p, st), st), true
+}
+
+// system is what `uname` prints.
+func (w *walker) system(c *syntax.CmdSubst, st *state) (value, bool) {
+	if len(c.Stmts) != 1 || len(c.Stmts[0].Redirs) > 0 || c.Stmts[0].Negated || c.Stmts[0].Background || systemName("-s") == "" || w.isFunction(st, "uname") || st.vars["PATH"] != nil {
+		return nil, false
+	}
+	call, ok := c.Stmts[0].Cmd.(*syntax.CallExpr)
+	if !ok || len(call.Assigns) > 0 || len(call.Args) == 0 || len(call.Args) > 2 || call.Args[0].Lit() != "uname" || len(call.Args) == 2 && call.Args[1].Lit() != "-s" {
+		return nil, false
+	}
+	return constant(systemName("-s")), true
 }

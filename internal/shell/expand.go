@@ -300,9 +300,6 @@ func (w *walker) substitute(c *syntax.CmdSubst, st *state) value {
 	if !t.known() {
 		t.s = Hole
 		if guess, ok := w.shape(c, sub); ok {
-			if argv := w.cmds[len(w.cmds)-1].Argv; argv[0] == "uname" && (len(argv) == 1 || len(argv) == 2 && argv[1] == "-s") && systemName("-s") != "" {
-				return value{text{s: systemName("-s"), from: t.from}}
-			}
 			return value{text{s: guess, rough: true, from: t.from}}
 		}
 		if w.printsName(sub) {

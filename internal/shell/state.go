@@ -23,6 +23,7 @@ type variable struct {
 	cased    bool // declare -l, -u, -c: what is assigned changes its letters
 	assoc    bool // declare -A: subscripts are text
 	maybe    bool // assoc in one of the states that were joined
+	literal  bool // the text itself spells the value out, and nothing else sets it
 }
 
 func (v *variable) same(u *variable) bool {

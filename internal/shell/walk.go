@@ -25,6 +25,7 @@ type walker struct {
 	texts     int
 	pipes     map[string]string
 	stopped   bool
+	fixed     bool                   // a variable may keep its value whatever is assigned to it
 	file      string                 // what is being sourced, "" for the text itself
 	ever      map[string]value       // every value a variable had
 	volatile  map[string]bool        // variables that a trap may set at any time
@@ -416,14 +417,14 @@ func (w *walker) ifClause(c *syntax.IfClause, st *state) {
 }
 
 func (w *walker) caseClause(c *syntax.CaseClause, st *state) {
-	value := w.scalar(c.Word, st)
+	w.word(c.Word, st)
 	end, falls := st.clone(), false
 	for _, item := range c.Items {
 		matches := never
 		for _, p := range item.Patterns {
 			w.word(p, st)
 			if matches == never {
-				matches = w.matches(value, p, st)
+				matches = w.matched(c.Word, p, st)
 			}
 		}
 		if matches == never && !falls {
