@@ -32,7 +32,7 @@ func TestLasting(t *testing.T) {
 		}
 	}
 	if os.Getuid() != 0 {
-		return // nobody else changes the system
+		return // only root can change the system
 	}
 	dir, err := os.MkdirTemp("/opt", "lasting")
 	must(t, err)
@@ -42,7 +42,7 @@ func TestLasting(t *testing.T) {
 		"written":        func(path string) { write(t, path, "#!/bin/sh\n", 0o755) },
 		"replaced":       func(path string) { copyBinary(t, "true", path+"2"); must(t, os.Rename(path+"2", path)) },
 		"writable":       func(path string) { must(t, os.Chmod(path, 0o777)) },
-		"somebody's":     func(path string) { must(t, os.Chown(path, 54321, -1)) },
+		"another user's": func(path string) { must(t, os.Chown(path, 54321, -1)) },
 		"a link instead": func(path string) { must(t, os.Remove(path)); must(t, os.Symlink(realPath(t, "false"), path)) },
 		"gone":           func(path string) { must(t, os.Remove(path)) },
 	} {

@@ -6,7 +6,7 @@ import (
 )
 
 // TestEnvironmentOfToolchain: a virtual environment of the project leads to an interpreter in the home
-// directory, and what starts it are the project's own recipes and scripts, which nobody reads for that.
+// directory. The project's own recipes and scripts start it, and no plan reads them for that.
 func TestEnvironmentOfToolchain(t *testing.T) {
 	t.Parallel()
 	w := newWorldAtHome(t)

@@ -507,7 +507,7 @@ func TestLifetime(t *testing.T) {
 	}
 }
 
-// late answers only when nobody waits any longer, with the headers or with the end of its text.
+// late answers when the deadline of the request has passed: with the headers, or with the end of the body.
 type late struct {
 	status int
 	body   bool // what comes late is the end of the body
