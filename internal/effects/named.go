@@ -391,7 +391,9 @@ func (c *collector) knownPath(value, cwd string) bool {
 			return false
 		case c.site.World.Classify(real, atip.AccessWrite, false) == atip.ClassSystem:
 		case place.ProgramDir(abs) && c.site.Opener.OwnDirectory(real):
-			c.out.PathDirs = append(c.out.PathDirs, abs)
+			if !slices.Contains(c.out.PathDirs, abs) {
+				c.out.PathDirs = append(c.out.PathDirs, abs)
+			}
 		default:
 			return false
 		}

@@ -376,12 +376,15 @@ func (c *collector) unchanged(cmd *shell.Command) bool {
 // describes and that is not there: pinned keeps the shell from finding one, or no run can put one where it
 // is looked up. The shell says so when it comes to it, and goes on.
 func (c *collector) staysMissing(s *step.Step) {
-	if c.sourced && s.Missing != nil && s.Call.Provenance.Channel == "none" && strings.IndexByte(s.Argv[0], '/') < 0 {
+	if s.Missing == nil || s.Call.Provenance.Channel != "none" || strings.IndexByte(s.Argv[0], '/') >= 0 {
+		return
+	}
+	if c.sourced {
 		// Nothing, or a function of the file that was taken in: `deactivate`.
 		s.RunsCode = policy.CodeProject
 		return
 	}
-	if s.Missing == nil || len(s.Via) > 0 || !c.pins && !(c.site.Starts && c.fixedPath()) || s.Call.Provenance.Channel != "none" || strings.IndexByte(s.Argv[0], '/') >= 0 || quote.Literal(s.Argv[0]) != s.Argv[0] {
+	if len(s.Via) > 0 || !c.pins && !(c.site.Starts && c.fixedPath()) || quote.Literal(s.Argv[0]) != s.Argv[0] {
 		return
 	}
 	for e := range s.Call.Effects {

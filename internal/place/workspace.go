@@ -108,7 +108,7 @@ func VirtualEnvs(dir string) []string {
 		if _, err := os.Lstat(env + "/pyvenv.cfg"); err != nil {
 			continue
 		}
-		if path, err := filepath.EvalSymlinks(env + "/bin/python"); err == nil && !subpath.Within(path, dir) && strings.HasPrefix(filepath.Base(path), "py") && ProgramDir(filepath.Dir(path)) {
+		if path, err := filepath.EvalSymlinks(env + "/bin/python"); err == nil && !subpath.Within(path, dir) && strings.HasPrefix(filepath.Base(path), "py") {
 			out = append(out, path)
 		}
 	}

@@ -101,11 +101,18 @@ func (p *confining) derive() (err error) {
 	if len(p.Own) > 0 {
 		in.Exec = append(in.Exec, p.Machine.Self)
 	}
-	in.Named = append(in.Named, p.Reading.PathDirs...)
+	in.Named = slices.Clone(p.Reading.PathDirs)
+	// Who types a path or makes a link chooses where it leads, so that a directory of anything else is not
+	// granted by that.
+	named := func(path string) {
+		if dir := filepath.Dir(path); place.ProgramDir(dir) && !slices.Contains(in.Named, dir) {
+			in.Named = append(in.Named, dir)
+		}
+	}
 	if p.runsCode() {
 		for _, path := range place.VirtualEnvs(p.Workspace) {
-			if dir := filepath.Dir(path); p.site().Opener.OwnDirectory(dir) {
-				in.Named = append(in.Named, dir)
+			if p.site().Opener.OwnDirectory(filepath.Dir(path)) {
+				named(path)
 			}
 		}
 	}
@@ -120,12 +127,8 @@ func (p *confining) derive() (err error) {
 				// A link on PATH into a prefix of its own, as pipx makes it, needs what an entry there needs.
 				in.PathDirs = append(in.PathDirs, filepath.Dir(part.Path))
 			default:
-				for _, path := range [...]string{s.ID.Found, part.Path} {
-					// Who types a path chooses it, so that a directory of anything else is not granted by that.
-					if dir := filepath.Dir(path); place.ProgramDir(dir) {
-						in.Named = append(in.Named, dir)
-					}
-				}
+				named(s.ID.Found)
+				named(part.Path)
 			}
 		}
 		in.Resources = append(in.Resources, s.Call.Resources...)
