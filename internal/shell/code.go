@@ -131,6 +131,7 @@ func (w *walker) source(r *run, args fields, st *state) {
 		return
 	}
 	if !ok {
+		w.fixed = true // what is taken in unread may make any variable readonly
 		var from []int
 		for _, a := range args {
 			from = union(from, a.from)
@@ -417,16 +418,13 @@ func temporary(args []string) (string, bool) {
 	return template + suffix, true
 }
 
-// systemName is what this system is called by `uname -s`, or how OSTYPE of a shell begins; "" if that is
-// not known.
-func systemName(option string) string {
-	switch {
-	case runtime.GOOS != "linux":
-		return ""
-	case option == "-s":
+// systemName is what `uname` calls this system, "" if that is not known. OSTYPE of a shell begins with it, in
+// small letters.
+func systemName() string {
+	if runtime.GOOS == "linux" {
 		return "Linux"
 	}
-	return "linux"
+	return ""
 }
 
 func shapeOf(argv []string) (string, bool) {

@@ -77,11 +77,11 @@ func (w *walker) tells(s *syntax.Stmt, st *state) tristate {
 	case *syntax.BinaryCmd:
 		switch c.Op {
 		case syntax.AndStmt:
-			if t = w.tells(c.X, st); t == always {
+			if t = w.ends[c.X]; t == always {
 				t = w.tells(c.Y, st)
 			}
 		case syntax.OrStmt:
-			if t = w.tells(c.X, st); t == never {
+			if t = w.ends[c.X]; t == never {
 				t = w.tells(c.Y, st)
 			}
 		}
@@ -97,6 +97,18 @@ func (w *walker) tells(s *syntax.Stmt, st *state) tristate {
 	if s.Negated {
 		return t.not()
 	}
+	return t
+}
+
+// leftSide walks what stands before && or || and keeps how it ends: a list of a thousand is not to be asked
+// from its beginning for each of them.
+func (w *walker) leftSide(s *syntax.Stmt, st *state) tristate {
+	w.stmt(s, st)
+	t := w.tells(s, st)
+	if w.ends == nil {
+		w.ends = map[*syntax.Stmt]tristate{}
+	}
+	w.ends[s] = t
 	return t
 }
 
@@ -173,9 +185,9 @@ func (w *walker) compares(x syntax.TestExpr, st *state) tristate {
 		}
 		switch x.Op {
 		case syntax.TsMatch, syntax.TsMatchShort:
-			return w.matched(a, b, st)
+			return w.matches(a, b, st)
 		case syntax.TsNoMatch:
-			return w.matched(a, b, st).not()
+			return w.matches(a, b, st).not()
 		}
 	}
 	return maybe
@@ -217,59 +229,52 @@ func (w *walker) alike(a, b *syntax.Word, st *state, splits bool) tristate {
 	if !ok || !also {
 		return maybe
 	}
-	return x.agreed(func(a text) tristate {
-		return y.agreed(func(b text) tristate {
-			switch {
-			case a.rough || b.rough || a.unset || b.unset:
-				return maybe
-			case a.known() && b.known():
-				return whether(a.s == b.s)
-			case apart(a.s, b.s):
-				return never
-			}
-			return maybe
-		})
-	})
-}
-
-func (w *walker) matched(a, pattern *syntax.Word, st *state) tristate {
-	if x, ok := w.told(a, st, false); ok {
-		return w.matches(x, pattern, st)
-	}
-	return maybe
+	return x.agreed(func(a text) tristate { return y.agreed(a.equals) })
 }
 
 // matches compares with a pattern. nocasematch may be set, so that the case of letters does not count.
-func (w *walker) matches(x value, pattern *syntax.Word, st *state) tristate {
-	begin, rest := pattern, (*syntax.Word)(nil)
+func (w *walker) matches(word, pattern *syntax.Word, st *state) tristate {
+	begin, open := pattern, false
 	if lit := pattern.Lit(); lit != "" {
 		if i := strings.IndexAny(lit, `*?[\`); i >= 0 {
-			begin, rest = &syntax.Word{Parts: []syntax.WordPart{&syntax.Lit{Value: lit[:i]}}}, pattern
+			begin, open = &syntax.Word{Parts: []syntax.WordPart{&syntax.Lit{Value: lit[:i]}}}, true
 		}
 	}
-	y, ok := w.told(begin, st, false)
-	if !ok {
+	x, ok := w.told(word, st, false)
+	y, also := w.told(begin, st, false)
+	if !ok || !also {
 		return maybe
 	}
 	return x.agreed(func(a text) tristate {
 		return y.agreed(func(b text) tristate {
-			if a.rough || b.rough || a.unset || b.unset || strings.ContainsAny(b.s, `+@!(*?[\\`) {
+			if strings.ContainsAny(b.s, `+@!(*?[\`) {
 				return maybe
 			}
-			same := rest == nil && a.known() && a.s == b.s
-			b.s = strings.ToLower(b.s)
-			if rest != nil {
+			if open {
 				b.s += Hole
 			}
-			if a.s = strings.ToLower(a.s); apart(a.s, b.s) || a.known() && b.known() && a.s != b.s {
-				return never
-			}
-			if same {
+			if a.equals(b) == always {
 				return always
+			}
+			if a.s, b.s = strings.ToLower(a.s), strings.ToLower(b.s); a.equals(b) == never {
+				return never
 			}
 			return maybe
 		})
 	})
+}
+
+// equals compares two texts as far as they are known.
+func (t text) equals(u text) tristate {
+	switch {
+	case t.rough || u.rough || t.unset || u.unset:
+		return maybe
+	case apart(t.s, u.s):
+		return never
+	case t.known() && u.known():
+		return always
+	}
+	return maybe
 }
 
 // apart reports that two texts, of which only what stands before a hole counts, begin differently.
@@ -377,12 +382,12 @@ func (w *walker) sure(p *syntax.ParamExp, st *state) (value, bool) {
 
 // system is what `uname` prints.
 func (w *walker) system(c *syntax.CmdSubst, st *state) (value, bool) {
-	if len(c.Stmts) != 1 || len(c.Stmts[0].Redirs) > 0 || c.Stmts[0].Negated || c.Stmts[0].Background || systemName("-s") == "" || w.isFunction(st, "uname") || st.vars["PATH"] != nil {
+	if len(c.Stmts) != 1 || len(c.Stmts[0].Redirs) > 0 || c.Stmts[0].Negated || c.Stmts[0].Background || systemName() == "" || w.isFunction(st, "uname") || st.vars["PATH"] != nil {
 		return nil, false
 	}
 	call, ok := c.Stmts[0].Cmd.(*syntax.CallExpr)
 	if !ok || len(call.Assigns) > 0 || len(call.Args) == 0 || len(call.Args) > 2 || call.Args[0].Lit() != "uname" || len(call.Args) == 2 && call.Args[1].Lit() != "-s" {
 		return nil, false
 	}
-	return constant(systemName("-s")), true
+	return constant(systemName()), true
 }

@@ -101,7 +101,7 @@ func (w *walker) keysOf(p *syntax.ParamExp, st *state) (list []value, ok bool) {
 		}
 		return list, true
 	}
-	return []value{number()}, !v.assoc && !v.maybe
+	return []value{number()}, !v.assoc && !v.mixed
 }
 
 // listPieces is a list as a part of a word: "$@" is many words, "$*" one.
@@ -306,7 +306,7 @@ func (w *walker) named(name string, st *state) value {
 		}
 	case "OSTYPE":
 		if v := w.lookup(st, name).val; w.o.Dialect == Bash && len(v) == 1 && v[0].unset {
-			return value{{s: systemName("") + Hole}} // linux-gnu, linux-musl and more
+			return value{{s: strings.ToLower(systemName()) + Hole}} // linux-gnu, linux-musl and more
 		}
 	case "0":
 		return st.name

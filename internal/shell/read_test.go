@@ -171,6 +171,7 @@ func TestConstructs(t *testing.T) {
 		{"UID=5; [ \"$UID\" = 0 ] && x", "([ 5 = 0 ]); x"},
 		{"readonly c=a; c=b; [ $c = a ] && x", "(readonly); ([ b = a ]); x"},
 		{"declare -r c=a; c=b; [ $c = a ] && x", "(declare); ([ b = a ]); x"},
+		{". ./none.sh; c=a; [ $c = b ] && x", "(. ./none.sh); ? . ./none.sh; ([ a = b ]); x"},
 		{"d=readonly; $d c=a; c=b; [ $c = a ] && x", "(readonly c=a); ([ b = a ]); x"},
 		{"IFS=x; c=axb; [ $c = a ] && y", "([ … = a ]); y"},
 		{"for c in *; do [ \"$c\" = b ] && x; done", "([ * = b ]); x"},

@@ -22,12 +22,12 @@ type variable struct {
 	integer  bool // declare -i: what is assigned is evaluated
 	cased    bool // declare -l, -u, -c: what is assigned changes its letters
 	assoc    bool // declare -A: subscripts are text
-	maybe    bool // assoc in one of the states that were joined
+	mixed    bool // assoc in one of the states that were joined
 	literal  bool // the text itself spells the value out, and nothing else sets it
 }
 
 func (v *variable) same(u *variable) bool {
-	return v.val.same(u.val) && v.array == u.array && v.open == u.open && v.exported == u.exported && v.ref == u.ref && v.integer == u.integer && v.cased == u.cased && v.assoc == u.assoc && v.maybe == u.maybe &&
+	return v.val.same(u.val) && v.array == u.array && v.open == u.open && v.exported == u.exported && v.ref == u.ref && v.integer == u.integer && v.cased == u.cased && v.assoc == u.assoc && v.mixed == u.mixed &&
 		slices.Equal(v.keys, u.keys) && slices.EqualFunc(v.elems, u.elems, value.same)
 }
 
@@ -223,7 +223,7 @@ func joinVariables(a, b *variable) *variable {
 	if b.array {
 		from = union(from, b.all().sources())
 	}
-	return &variable{val: unknown(from), array: true, open: true, local: true, exported: a.exported || b.exported, assoc: a.assoc && b.assoc, maybe: a.assoc || b.assoc || a.maybe || b.maybe,
+	return &variable{val: unknown(from), array: true, open: true, local: true, exported: a.exported || b.exported, assoc: a.assoc && b.assoc, mixed: a.assoc || b.assoc || a.mixed || b.mixed,
 		integer: a.integer || b.integer, cased: a.cased || b.cased}
 }
 

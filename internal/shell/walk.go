@@ -25,11 +25,12 @@ type walker struct {
 	texts     int
 	pipes     map[string]string
 	stopped   bool
-	fixed     bool                   // a variable may keep its value whatever is assigned to it
-	file      string                 // what is being sourced, "" for the text itself
-	ever      map[string]value       // every value a variable had
-	volatile  map[string]bool        // variables that a trap may set at any time
-	frames    []map[string]*variable // what locals hide
+	fixed     bool                      // a variable may hold something other than what was assigned to it last
+	file      string                    // what is being sourced, "" for the text itself
+	ends      map[*syntax.Stmt]tristate // how the left sides of && and || end that were walked last
+	ever      map[string]value          // every value a variable had
+	volatile  map[string]bool           // variables that a trap may set at any time
+	frames    []map[string]*variable    // what locals hide
 	traps     []trapText
 	aliases   map[string]string // of a snapshot; not nil once aliases count
 	expanding map[string]bool   // aliases being read
@@ -305,8 +306,7 @@ func timed(s *syntax.Stmt) *syntax.Stmt {
 func (w *walker) binary(c *syntax.BinaryCmd, st *state) {
 	switch c.Op {
 	case syntax.AndStmt:
-		w.stmt(c.X, st)
-		if w.tells(c.X, st) == never {
+		if w.leftSide(c.X, st) == never {
 			st.ok = nil
 			return
 		}
@@ -326,8 +326,7 @@ func (w *walker) binary(c *syntax.BinaryCmd, st *state) {
 			st.ok = ok
 		}
 	case syntax.OrStmt:
-		w.stmt(c.X, st)
-		if w.tells(c.X, st) == always {
+		if w.leftSide(c.X, st) == always {
 			return
 		}
 		ok := st.ok
@@ -400,18 +399,14 @@ func (w *walker) ifClause(c *syntax.IfClause, st *state) {
 	} else {
 		w.stmts(c.Then, then)
 	}
-	if holds == always {
-		in, out, fds := st.in, st.out, st.fds
-		*st = *then
-		st.in, st.out, st.fds = in, out, fds
-		return
-	}
-	if c.Else != nil {
-		if len(c.Else.Cond) == 0 {
-			w.stmts(c.Else.Then, st)
-		} else {
-			w.ifClause(c.Else, st)
-		}
+	switch {
+	case holds == always:
+		st.ended = true
+	case c.Else == nil:
+	case len(c.Else.Cond) == 0:
+		w.stmts(c.Else.Then, st)
+	default:
+		w.ifClause(c.Else, st)
 	}
 	w.join(st, then)
 }
@@ -424,7 +419,7 @@ func (w *walker) caseClause(c *syntax.CaseClause, st *state) {
 		for _, p := range item.Patterns {
 			w.word(p, st)
 			if matches == never {
-				matches = w.matched(c.Word, p, st)
+				matches = w.matches(c.Word, p, st)
 			}
 		}
 		if matches == never && !falls {
