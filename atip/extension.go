@@ -572,28 +572,46 @@ func (c *validator) execs(v val, pointer string) {
 // Fetch is x-atip-fetch of one command: how to fetch what a project declares without running
 // any of its code, so that the command itself can run without network afterwards.
 type Fetch struct {
-	Words   []string    `json:"words"`             // of the call that fetches, after the tool's name
-	Hosts   []string    `json:"hosts"`             // that this call may reach
-	Inputs  []string    `json:"inputs"`            // files of the directory that it sees; **/NAME is that name at any depth
-	Names   []string    `json:"names,omitempty"`   // files of which it sees that they are there, and no content
-	Needs   []string    `json:"needs,omitempty"`   // inputs without which nothing is declared: one of them must be there
-	Refuse  []string    `json:"refuse,omitempty"`  // an input with one of these texts cannot be fetched this way
-	Comment string      `json:"comment,omitempty"` // what begins a comment in the inputs, where such texts do not count
-	Files   []string    `json:"files,omitempty"`   // options with a file of the directory: an input, and handed to the call; one must be there
-	Local   bool        `json:"local,omitempty"`   // only a program of the workspace is split; the machine's installs elsewhere
-	Require []string    `json:"require,omitempty"` // options that the command must have
-	Options []string    `json:"options,omitempty"` // options that it may have
-	Env     [][2]string `json:"env,omitempty"`     // of the call that fetches
-	Mirror  string      `json:"mirror,omitempty"`  // the variable that names another registry
-	File    string      `json:"file,omitempty"`    // the file of the directory that may name one, as Mirror= or as Key
-	Key     string      `json:"key,omitempty"`
+	Words    []string    `json:"words,omitempty"`    // of the call that fetches, after the tool's name; ${DIR} is where its files lie
+	Hosts    []string    `json:"hosts,omitempty"`    // that this call may reach
+	Inputs   []string    `json:"inputs,omitempty"`   // files of the directory that it sees; **/NAME is that name at any depth
+	Names    []string    `json:"names,omitempty"`    // files of which it sees that they are there, and no content
+	Looks    []string    `json:"looks,omitempty"`    // files that it does not see, held to Refuse as well
+	Needs    []string    `json:"needs,omitempty"`    // inputs without which nothing is declared: one of them must be there
+	Unless   []string    `json:"unless,omitempty"`   // files beside which nothing is fetched before a command that needs no network
+	Declares []string    `json:"declares,omitempty"` // one of the inputs must hold one of these texts, else nothing is fetched before such a command
+	Refuse   []string    `json:"refuse,omitempty"`   // one of the needs or looks with one of these texts cannot be fetched this way
+	Origins  []string    `json:"origins,omitempty"`  // texts behind which the needs name an address: of Hosts, Known, or listed by the user
+	Known    []string    `json:"known,omitempty"`    // what may stand behind such a text besides
+	Comment  string      `json:"comment,omitempty"`  // what begins a comment in the inputs, where such texts do not count
+	Files    []string    `json:"files,omitempty"`    // options with a file of the directory: an input, and handed to the call; one must be there
+	Local    bool        `json:"local,omitempty"`    // only a program of the workspace is split; the machine's installs elsewhere
+	Up       bool        `json:"up,omitempty"`       // the project may be a directory above, up to the workspace
+	Root     bool        `json:"root,omitempty"`     // the call starts in /, where no file of a project counts
+	Starts   []string    `json:"starts,omitempty"`   // what the call may start, besides its own program
+	Closed   bool        `json:"-"`                  // Starts is stated
+	Require  []string    `json:"require,omitempty"`  // options that the command must have
+	Options  []string    `json:"options,omitempty"`  // options that it may have
+	Env      [][2]string `json:"env,omitempty"`      // of the call that fetches
+	Mirror   string      `json:"mirror,omitempty"`   // the variable that names another registry
+	Settings [][2]string `json:"settings,omitempty"` // files of the directory, or of the home, that may name one, and under which key
+	Quiet    []string    `json:"quiet,omitempty"`    // what such files of the directory may set besides: it neither leads elsewhere nor starts anything
 
 	OfflineWords []string    `json:"offlineWords,omitempty"` // what says that the command works without network
 	OfflineEnv   [][2]string `json:"offlineEnv,omitempty"`   // what makes it do so
+
+	// As is another command of the tool. What that one fetches is fetched once before this one, which
+	// needs no network: it builds what is there. Without are options with which it is not.
+	As      []string `json:"as,omitempty"`
+	Without []string `json:"without,omitempty"`
 }
 
-// fetchLists are the members that are arrays of strings.
-var fetchLists = [...]string{"words", "hosts", "inputs", "names", "needs", "refuse", "files", "require", "options", "offlineWords"}
+// lists are the members that are arrays of strings.
+func (f *Fetch) lists() map[string]*[]string {
+	return map[string]*[]string{"words": &f.Words, "hosts": &f.Hosts, "inputs": &f.Inputs, "names": &f.Names, "looks": &f.Looks, "needs": &f.Needs, "unless": &f.Unless,
+		"declares": &f.Declares, "refuse": &f.Refuse, "origins": &f.Origins, "known": &f.Known, "files": &f.Files, "starts": &f.Starts, "require": &f.Require, "options": &f.Options,
+		"quiet": &f.Quiet, "offlineWords": &f.OfflineWords, "as": &f.As, "without": &f.Without}
+}
 
 // readFetch reads x-atip-fetch; bad is told what is wrong. Of a split with an error nothing
 // counts: the command then has its whole effects.
@@ -612,45 +630,60 @@ func readFetch(v val, bad func(v val, at, msg string)) *Fetch {
 		wrong(v, "", "x-atip-fetch is not an object")
 		return nil
 	}
-	f := &Fetch{Mirror: v.get("mirror").str(), File: v.get("file").str(), Key: v.get("key").str(), Comment: v.get("comment").str()}
-	lists := [...]*[]string{&f.Words, &f.Hosts, &f.Inputs, &f.Names, &f.Needs, &f.Refuse, &f.Files, &f.Require, &f.Options, &f.OfflineWords}
-	for i, name := range fetchLists {
-		m := v.get(name)
-		if !m.ok() {
-			continue
-		}
-		list, ok := m.strings()
-		if !ok {
-			wrong(m, "/"+name, name+" is not an array of strings")
-			continue
-		}
-		*lists[i] = list
-	}
-	if m := v.get("local"); m.ok() {
-		var ok bool
-		if f.Local, ok = m.boolean(); !ok {
-			wrong(m, "/local", "local is neither true nor false")
-		}
-	}
-	for i, name := range [...]string{"env", "offlineEnv"} {
-		m, pairs := v.get(name), [...]*[][2]string{&f.Env, &f.OfflineEnv}[i]
-		if m.ok() && !m.is(KindObject) {
-			wrong(m, "/"+name, name+" is not an object")
-		}
-		m.members(func(key string, e val) bool {
-			if !isVariable(key) || !e.is(KindString) {
-				wrong(e, "/"+name+"/"+key, quoteShort(key)+" is not a variable with a text")
+	f := &Fetch{}
+	lists := f.lists()
+	texts := map[string]*string{"mirror": &f.Mirror, "comment": &f.Comment}
+	flags := map[string]*bool{"local": &f.Local, "up": &f.Up, "root": &f.Root}
+	pairs := map[string]*[][2]string{"env": &f.Env, "offlineEnv": &f.OfflineEnv, "settings": &f.Settings}
+	v.members(func(name string, m val) bool {
+		at := "/" + name
+		if to := lists[name]; to != nil {
+			list, ok := m.strings()
+			if !ok {
+				wrong(m, at, name+" is not an array of strings")
 			}
-			*pairs = append(*pairs, [2]string{key, e.str()})
-			return true
-		})
+			*to = list
+			f.Closed = f.Closed || name == "starts"
+		} else if to := texts[name]; to != nil {
+			if *to = m.str(); *to == "" {
+				wrong(m, at, name+" is no text")
+			}
+		} else if to := flags[name]; to != nil {
+			var ok bool
+			if *to, ok = m.boolean(); !ok {
+				wrong(m, at, name+" is neither true nor false")
+			}
+		} else if to := pairs[name]; to != nil {
+			if !m.is(KindObject) {
+				wrong(m, at, name+" is not an object")
+			}
+			m.members(func(key string, e val) bool {
+				if name != "settings" && !isVariable(key) || !e.is(KindString) {
+					wrong(e, at+"/"+key, quoteShort(key)+" is not a variable with a text")
+				}
+				*to = append(*to, [2]string{key, e.str()})
+				return true
+			})
+		} else {
+			wrong(m, at, quoteShort(name)+" is no member of x-atip-fetch")
+		}
+		return true
+	})
+	if len(f.As) > 0 {
+		if len(f.Words)+len(f.Hosts)+len(f.Needs)+len(f.OfflineEnv) > 0 {
+			wrong(v, "/as", "as names a command whose x-atip-fetch counts, so that this one has nothing but without")
+		}
+		if !good {
+			return nil
+		}
+		return f
 	}
 	for name, list := range map[string][]string{"words": f.Words, "hosts": f.Hosts, "inputs": f.Inputs, "needs": f.Needs} {
 		if len(list) == 0 && (len(f.Files) == 0 || name == "words" || name == "hosts") {
 			wrong(v, "/"+name, name+" is empty")
 		}
 	}
-	for _, input := range slices.Concat(f.Inputs, f.Names) {
+	for _, input := range slices.Concat(f.Inputs, f.Names, f.Looks, f.Unless) {
 		if why := badInput(input); why != "" {
 			wrong(v, "/inputs", quoteShort(input)+" "+why)
 		}
@@ -660,11 +693,18 @@ func readFetch(v val, bad func(v val, at, msg string)) *Fetch {
 			wrong(v, "/needs", quoteShort(need)+" is not among the inputs")
 		}
 	}
+	for _, name := range f.Starts {
+		if why := badExec(name); why != "" {
+			wrong(v, "/starts", quoteShort(name)+" "+why)
+		}
+	}
 	if f.Mirror != "" && !isVariable(f.Mirror) {
 		wrong(v.get("mirror"), "/mirror", quoteShort(f.Mirror)+" is not the name of a variable")
 	}
-	if (f.File == "") != (f.Key == "") || f.File != "" && (f.Mirror == "" || badInput(f.File) != "") {
-		wrong(v.get("file"), "/file", "file, key and mirror belong together")
+	for _, file := range f.Settings {
+		if path, home := strings.CutPrefix(file[0], "~/"); badInput(path) != "" || file[1] == "" || !home && f.Mirror == "" {
+			wrong(v.get("settings"), "/settings", quoteShort(file[0])+" is no file with a key, or there is no mirror that the call could be given")
+		}
 	}
 	if len(f.OfflineEnv) == 0 {
 		wrong(v, "/offlineEnv", "nothing makes the command work without network")
@@ -673,6 +713,25 @@ func readFetch(v val, bad func(v val, at, msg string)) *Fetch {
 		return nil
 	}
 	return f
+}
+
+// before is the x-atip-fetch of the command that this one names, with the options that keep it from
+// being fetched before this one. nil if that command has none.
+func (f *Fetch) before(n *node) *Fetch {
+	for n.parent != nil {
+		n = n.parent
+	}
+	for _, word := range f.As {
+		if n, _ = n.lookup(word); n == nil {
+			return nil
+		}
+	}
+	of := readFetch(n.v.get("x-atip-fetch"), nil)
+	if of == nil || len(of.As) > 0 {
+		return nil
+	}
+	of.As, of.Without = f.As, f.Without
+	return of
 }
 
 // badInput says why an entry is no file of the directory, "" if it is one.
@@ -694,7 +753,7 @@ func badInput(input string) string {
 // Files that its options name are inputs, and words of the call that fetches.
 func (call *Call) Splits() *Fetch {
 	f := call.Fetch
-	if f == nil || call.Exactness != Exact || call.Readings != 1 || len(call.UnknownOptions) > 0 || len(call.Positionals) > 0 || call.Chdir != "" ||
+	if f == nil || len(f.As) > 0 || call.Exactness != Exact || call.Readings != 1 || len(call.UnknownOptions) > 0 || len(call.Positionals) > 0 || call.Chdir != "" ||
 		slices.ContainsFunc(call.Loose, func(l Loose) bool { return !slices.Contains(f.Files, l.Why) }) {
 		return nil
 	}
@@ -726,6 +785,19 @@ func (call *Call) Splits() *Fetch {
 	own := *f
 	own.Words, own.Inputs, own.Needs = slices.Concat(f.Words, words), slices.Concat(f.Inputs, files), files
 	return &own
+}
+
+// Before returns how to fetch what this call builds, nil if its document does not say so, or it has an
+// option with which it builds something else.
+func (call *Call) Before() *Fetch {
+	f := call.Fetch
+	if f == nil || len(f.As) == 0 || call.Chdir != "" || call.Readings != 1 ||
+		slices.ContainsFunc(call.Options, func(o OptionUse) bool {
+			return slices.Contains(f.Without, o.Flag) || slices.Contains(f.Without, o.Flag+"="+o.Value)
+		}) {
+		return nil
+	}
+	return f
 }
 
 // conventions is how a tool splits its words into options and positionals. Most

@@ -21,7 +21,7 @@ func TestFetch(t *testing.T) {
 		t.Error("a document at rank user splits")
 	}
 	for _, bad := range []string{`[]`, `{}`, `{` + good + `,"words":"ci"}`, `{` + good + `,"env":{"a b":"c"}}`, `{` + good + `,"env":{"A":1}}`, `{` + good + `,"names":["../x"]}`, `{` + good + `,"names":["/x"]}`,
-		`{` + good + `,"names":["a/**"]}`, `{` + good + `,"names":["**/a/b"]}`, `{` + good + `,"mirror":"a-b"}`, `{` + good + `,"file":".rc"}`, `{` + good + `,"mirror":"M","file":".rc"}`, `{"words":["ci"]}`} {
+		`{` + good + `,"names":["a/**"]}`, `{` + good + `,"names":["**/a/b"]}`, `{` + good + `,"mirror":"a-b"}`, `{` + good + `,"settings":{".rc":"k"}}`, `{` + good + `,"mirror":"M","settings":{".rc":""}}`, `{` + good + `,"mirror":"M","settings":{"../rc":"k"}}`, `{` + good + `,"as":["ci"]}`, `{` + good + `,"starts":["./x"]}`, `{` + good + `,"more":1}`, `{"words":["ci"]}`} {
 		d, err := Parse([]byte(`{"atip":"0.6","name":"t","version":"1","description":"d","commands":{"ci":{"description":"d","effects":{"network":true},"x-atip-fetch":`+bad+`}}}`), ParseOptions{})
 		if err != nil {
 			continue // a key twice

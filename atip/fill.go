@@ -120,7 +120,9 @@ func (r *resolver) addFields(call *Call, best *reading) {
 				}
 			}
 		})
-		call.Fetch = readFetch(w.leaf.n.v.get("x-atip-fetch"), nil)
+		if call.Fetch = readFetch(w.leaf.n.v.get("x-atip-fetch"), nil); call.Fetch != nil && len(call.Fetch.As) > 0 {
+			call.Fetch = call.Fetch.before(w.leaf.n)
+		}
 		// The nearest list counts; without one nobody knows whom the tool talks to.
 		w.chain(func(l *level) {
 			if len(call.Hosts) == 0 {

@@ -77,10 +77,13 @@ func (l *linter) command(c Command) {
 		if c.Effects[Network].Value == No {
 			l.warn(at, n.pointer+"/x-atip-fetch", "L13", name+" says how it fetches, yet network is no")
 		}
-		for _, flag := range slices.Concat(f.Files, f.Require, f.Options) {
-			if n.inScope(flag) == nil {
+		for _, flag := range slices.Concat(f.Files, f.Require, f.Options, f.Without) {
+			if flag, _, _ = strings.Cut(flag, "="); n.inScope(flag) == nil {
 				l.warn(at, n.pointer+"/x-atip-fetch", "L13", name+" has no option "+flag+", which x-atip-fetch names")
 			}
+		}
+		if len(f.As) > 0 && f.before(n) == nil {
+			l.warn(at, n.pointer+"/x-atip-fetch", "L13", name+" names a command that does not say how it fetches")
 		}
 	}
 	l.operands(n)

@@ -86,6 +86,7 @@ type Input struct {
 	Hidden          []string // files of secrets in the workspace that this run must not read
 	Families        []string // cache families in use: go npm pip cargo maven
 	CargoSettings   []string // files of the user's cargo home that hold settings and no credential
+	Elsewhere       bool     // the child starts outside of Cwd, where no directory above has settings
 	Net             Net
 	Forbidden       []Forbidden
 	Names           Names

@@ -372,6 +372,17 @@ func (d *deriver) cargo() {
 		d.overlay("cargo-"+name, canonical, map[string]string{"CARGO_HOME": linked})
 	}
 	caches := len(d.p.Links) > 0
+	// Settings that a run left there could name a program or a registry for one that fetches.
+	settings := map[string]bool{}
+	defer func() {
+		for _, home := range [...]string{"cargo/", "cargo-host/"} {
+			for _, name := range [...]string{"config", "config.toml", "credentials", "credentials.toml"} {
+				if d.in.Elsewhere && !settings[name] {
+					d.p.Links = append(d.p.Links, link{Name: home + name})
+				}
+			}
+		}
+	}()
 	for _, path := range d.in.CargoSettings {
 		canonical, dir, err := d.in.Files.Resolve(path)
 		if err != nil || dir || d.stray(path, canonical, dir, "cargo") != "" {
@@ -380,7 +391,8 @@ func (d *deriver) cargo() {
 		d.optional(canonical, Read, "cargo")
 		// Below the directory that holds a .cargo cargo finds them by itself, and would
 		// count them twice.
-		if filepath.Base(host) != ".cargo" || !subpath.Within(d.p.Workspace, filepath.Dir(host)) {
+		if d.in.Elsewhere || filepath.Base(host) != ".cargo" || !subpath.Within(d.p.Workspace, filepath.Dir(host)) {
+			settings[filepath.Base(path)] = true
 			for _, home := range [...]string{"cargo/", "cargo-host/"} {
 				d.p.Links = append(d.p.Links, link{Name: home + filepath.Base(path), Target: canonical})
 			}

@@ -655,7 +655,8 @@ func release(locks []*os.File) {
 const privateTries = 100
 
 // linkCaches makes the links of a profile, which lie in a directory that runs can write. So
-// what one of them has put in their way goes, and leads nowhere.
+// what one of them has put in their way goes, and leads nowhere. Where a link without a target
+// is, nothing is left.
 func linkCaches(private string, links []link) error {
 	if len(links) == 0 {
 		return nil
@@ -677,7 +678,7 @@ func linkCaches(private string, links []link) error {
 		if err == nil {
 			err = root.RemoveAll(l.Name)
 		}
-		if err == nil {
+		if err == nil && l.Target != "" {
 			err = root.Symlink(l.Target, l.Name)
 		}
 		if err != nil && !errors.Is(err, os.ErrExist) { // made by a run at the same time

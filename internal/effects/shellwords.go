@@ -511,7 +511,13 @@ func (c *collector) secretTail(s *step.Step, r *atip.Resource) {
 // split finds out what a command does that fetches what the project declares, once that was
 // fetched for it.
 func (c *collector) split(s *step.Step) error {
-	if !c.site.Splits || c.peeking || s.Confidence != policy.Exact || !subpath.Within(s.Cwd, c.site.Workspace) || s.Call.Effects[atip.Network].Value == atip.No {
+	if !c.site.Splits || c.peeking || s.Confidence != policy.Exact || !subpath.Within(s.Cwd, c.site.Workspace) {
+		return nil
+	}
+	if f := s.Call.Before(); f != nil && !s.File.InWorkspace && len(s.Via) == 0 && s.Missing == nil && (c.ctx == nil || !c.ctx.cwdUnknown) {
+		s.Before = f
+	}
+	if s.Call.Effects[atip.Network].Value == atip.No {
 		return nil
 	}
 	f, by, fetcher := s.Call.Splits(), s, ""
@@ -554,6 +560,18 @@ func (c *collector) split(s *step.Step) error {
 	// Its words mean what they mean to the program whose document says how to split them.
 	t := &step.Step{Argv: append(slices.Clone(s.Argv), f.OfflineWords...), Executable: s.Executable, ID: by.ID, Verdict: by.Verdict, Missing: s.Missing}
 	t.Step = s.Step
+	verdict := s.Verdict
+	if verdict.Reason == "own_path" {
+		// It was doubted for its network, which it has no more.
+		var err error
+		if verdict, err = c.site.Authority.Verdict(s.ID); err != nil {
+			return err
+		}
+		t.Trust, t.File.Believed = step.TrustFacts(verdict), step.Believed(verdict)
+		if by == s {
+			t.Verdict = verdict
+		}
+	}
 	t.Call, t.Hosts, t.ServiceHosts, t.Entitled, t.RunsCode = atip.Call{}, nil, nil, nil, policy.CodeNone
 	if err := c.resolve(t); err != nil {
 		return err
@@ -563,7 +581,7 @@ func (c *collector) split(s *step.Step) error {
 	}
 	t.Call.Effects[atip.Network] = atip.Fact{Value: atip.No, Source: "fetched beforehand", Rank: atip.Vendor}
 	t.Hosts, t.ServiceHosts = nil, nil
-	t.Argv, t.ID, t.Verdict = s.Argv, s.ID, s.Verdict
+	t.Argv, t.ID, t.Verdict = s.Argv, s.ID, verdict
 	s.Split, s.Apart, s.Fetcher = f, t, fetcher
 	return nil
 }

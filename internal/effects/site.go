@@ -49,6 +49,7 @@ type Site struct {
 	Defers   bool                  // words that are not known may be left to the gate
 	Splits   bool                  // what a project declares may be fetched beside it
 	Apart    bool                  // a run has a loopback and a table of processes of its own
+	Fetcher  string                // the program that a run which only fetches was planned with; "" for any other run
 
 	names    []string        // variables of the child, nil until asked for
 	steering *[]shell.Assign // of the caller's environment, nil until asked for

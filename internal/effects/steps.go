@@ -231,8 +231,9 @@ func (c *collector) resolve(s *step.Step) error {
 		s.Primes = &step.Primes{Metadata: d.PrimesMetadata()}
 	}
 	p.Authority.Locked(s)
-	if s.Verdict.Reason == "own_path" && s.Call.Effects[atip.Network].Value != atip.No {
-		// The kernel holds it to this machine, or a person is asked.
+	if s.Verdict.Reason == "own_path" && s.Call.Effects[atip.Network].Value != atip.No && (p.Fetcher == "" || p.Fetcher != s.ID.Canonical) {
+		// The kernel holds it to this machine, or a person is asked. A run that fetches has nothing
+		// that a toolchain of the user could give away, which no run can have changed.
 		s.Verdict.Action, s.File.Believed = trust.Confirm, false
 		s.Trust = step.TrustFacts(s.Verdict)
 	}

@@ -40,7 +40,7 @@ func TestRequirements(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		w, why := Find(f, "pip", dir, none, func(string) bool { return false })
+		w, why := Find(f, "pip", Place{Dir: dir, Top: dir, Getenv: none, Listed: func(string) bool { return false }})
 		if (w != nil) != splits {
 			t.Errorf("%q: %v %s", text, w, why)
 		}
@@ -53,7 +53,7 @@ func TestRequirements(t *testing.T) {
 	if err := os.Symlink("/etc/hostname", filepath.Join(dir, "requirements.txt")); err != nil {
 		t.Fatal(err)
 	}
-	if w, _ := Find(f, "pip", dir, none, func(string) bool { return false }); w != nil {
+	if w, _ := Find(f, "pip", Place{Dir: dir, Top: dir, Getenv: none, Listed: func(string) bool { return false }}); w != nil {
 		t.Error("a link is followed")
 	}
 }

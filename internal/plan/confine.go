@@ -63,7 +63,7 @@ func (p *confining) derive() (err error) {
 		return err
 	}
 	in := sandbox.Input{
-		Workspace: p.Workspace, Cwd: p.Cwd, Home: p.Dirs.Home,
+		Workspace: p.Workspace, Cwd: p.Cwd, Elsewhere: p.StartDir() != p.Cwd, Home: p.Dirs.Home,
 		PathDirs: filepath.SplitList(p.Machine.Getenv("PATH")), GitDirs: p.gitDirs, Private: p.Private, Layers: filepath.Join(p.Dirs.Cache, "layers", filepath.Base(p.Private)),
 		Granted: p.Decision.Grants.Effects, OrgBound: !p.namesShell(), Families: p.families(), Net: net,
 		Forbidden: p.Forbidden(), Root: p.Machine.UID == 0, Getenv: p.Machine.Getenv, Files: p.files,
@@ -304,6 +304,15 @@ func (p *Plan) Forbidden() []sandbox.Forbidden {
 	return out
 }
 
+// StartDir is the directory in which the child starts. A call that fetches may start where no directory
+// above has settings of anybody but the machine; its words name its files.
+func (p *Plan) StartDir() string {
+	if f := p.Invocation.Fetching; f != nil && f.Work.Root {
+		return "/"
+	}
+	return p.Cwd
+}
+
 // families names the tool families whose caches this run uses: those of its
 // commands, and if it may start others those whose marker lies in the workspace.
 func (p *Plan) families() []string {
@@ -482,7 +491,7 @@ func (p *Plan) environment() Env {
 	nestFD := p.nestVariables(r.set)
 	r.set["ATIP_EXEC_SANDBOX"] = p.Setup.Tier().String()
 	if p.Invocation.Directory != "" {
-		r.set["PWD"] = p.Cwd
+		r.set["PWD"] = p.StartDir()
 	}
 	if p.Machine.UID == 0 && p.Setup.Tier() != sandbox.T0 && !slices.Contains(p.Profile.Caps, "chown") && p.Machine.Getenv("TAR_OPTIONS") == "" {
 		// Root gives no files away here, and tar takes it for granted that root does.

@@ -210,6 +210,9 @@ func (p *Plan) site() *effects.Site {
 	p.where = &effects.Site{Dirs: p.Dirs, World: p.World, Workspace: p.Workspace, Cwd: p.Cwd, Private: p.Private, GitDirs: p.gitDirs, Environ: p.Machine.Environ, UID: p.Machine.UID,
 		Self: p.Machine.Self, Programs: p.Machine.Programs(), Env: p.Policies.Env(), Limits: p.Policies.Analysis(), Opener: opener, Shims: p.shimDirs, Authority: p.authority(), Memo: p.memo,
 		OwnProxy: func(url string) bool { return url == sandbox.ProxyURL() && p.Inside() }, Starts: p.Starts, Splits: p.splits(), Named: p.namedFiles(), Defers: p.Policies.Defers() && p.gateable(), Apart: p.apart()}
+	if f := p.Invocation.Fetching; f != nil {
+		p.where.Fetcher = f.Work.By
+	}
 	return p.where
 }
 

@@ -123,7 +123,12 @@ func (p *confining) closed() *sandbox.Closed {
 		}
 		// The program that a distribution or a version manager puts in front of a tool is
 		// known by its name only.
-		if s.ID.Manager != "" || s.Executable != nil && s.ID.Form != trust.FormELF {
+		if f := p.Invocation.Fetching; f != nil && f.Work.Closed {
+			// What it starts is stated, and what a manager starts in its place is known.
+			if target, ok := s.ID.Target(); ok {
+				out.Files = append(out.Files, filepath.Dir(target.Path))
+			}
+		} else if s.ID.Manager != "" || s.Executable != nil && s.ID.Form != trust.FormELF {
 			out.Listed = false
 		}
 	}

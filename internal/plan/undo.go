@@ -256,6 +256,9 @@ func (f *Fetching) meant(steps []*step.Step) {
 	s := steps[0]
 	s.Declared = true
 	s.ServiceHosts = f.Work.Hosts
+	if f.Work.Closed {
+		s.Call.Execs, s.Call.ExecsKnown = f.Work.Starts, true
+	}
 	// Its document says so (x-atip-fetch), of these words and of inputs without what would.
 	s.Call.Effects[atip.ExecOpaque] = atip.Fact{Value: atip.No, Source: "fetches only", Rank: s.Call.Provenance.Rank}
 	s.RunsCode = policy.CodeNone
@@ -269,6 +272,9 @@ func (p *Plan) splits() bool {
 // fetchApart decides once more for a run before which is fetched what its commands would fetch
 // themselves, where that keeps it from asking: no step of it then has a host.
 func (p *judging) fetchApart(req policy.Request) error {
+	if p.Decision.Action == policy.Allow {
+		return p.fetchBefore()
+	}
 	if p.Decision.Action != policy.Confirm || !slices.ContainsFunc(p.Steps, func(s *step.Step) bool { return s.Apart != nil }) {
 		return nil
 	}
@@ -279,19 +285,21 @@ func (p *judging) fetchApart(req policy.Request) error {
 	}
 	p.Steps, req.Steps = slices.Clone(steps), slices.Clone(req.Steps)
 	var works []*fetch.Work
+	by := map[*fetch.Work]string{}
 	for i, s := range steps {
 		if s.Apart == nil {
 			continue
 		}
-		w, why := fetch.Find(s.Split, cmp.Or(s.Fetcher, s.Argv[0]), filepath.Clean(s.Cwd), p.Machine.Getenv, p.listsHost)
+		w, why := fetch.Find(s.Split, cmp.Or(s.Fetcher, s.Argv[0]), p.fetchPlace(s))
 		if why != "" {
 			p.Warnings = append(p.Warnings, s.Call.Tool+": what the project declares is not fetched apart: "+why)
 			return back()
 		}
 		s.RedirectedAs(s.Apart)
 		p.Steps[i], req.Steps[i] = s.Apart, s.Apart.Step
-		if !slices.ContainsFunc(works, func(x *fetch.Work) bool { return x.Dir == w.Dir && slices.Equal(x.Argv, w.Argv) }) {
+		if !slices.ContainsFunc(works, w.Same) {
 			works = append(works, w)
+			by[w] = s.ID.Canonical
 		}
 	}
 	p.works = works
@@ -303,25 +311,57 @@ func (p *judging) fetchApart(req policy.Request) error {
 		return back()
 	}
 	for _, w := range works {
-		allowed, err := p.mayFetch(w)
+		allowed, err := p.mayFetch(w, by[w])
 		if err != nil || !allowed {
 			p.Decision, p.Steps = whole, steps
 			return err
 		}
 	}
 	p.Fetches = works
+	return p.fetchBefore()
+}
+
+// fetchBefore adds what builds of an allowed run need, if it was not fetched yet. They run without it as
+// well, and then say what they lack.
+func (p *judging) fetchBefore() error {
+	if p.Decision.Grants.Net == policy.NetFull || p.Decision.Grants.Net == policy.NetAllowlist || p.imagined {
+		return nil
+	}
+	for _, s := range p.Steps {
+		if s.Before == nil {
+			continue
+		}
+		w, _ := fetch.Find(s.Before, s.Argv[0], p.fetchPlace(s))
+		if w == nil || slices.ContainsFunc(p.Fetches, w.Same) {
+			continue
+		}
+		allowed, err := p.mayFetch(w, s.ID.Canonical)
+		if err != nil {
+			return err
+		}
+		if allowed {
+			p.Fetches = append(p.Fetches, w)
+		}
+	}
 	return nil
+}
+
+// fetchPlace is where a step would fetch.
+func (p *judging) fetchPlace(s *step.Step) fetch.Place {
+	return fetch.Place{Dir: filepath.Clean(s.Cwd), Top: p.Workspace, Home: p.Dirs.Home, Getenv: p.Machine.Getenv, Listed: p.listsHost,
+		Done: func(name string) bool { return fetch.Done(p.Private, name) }}
 }
 
 // fetched reports a step for which one of these runs fetches.
 func (p *judging) fetched(s *step.Step) bool {
 	return s.Apart != nil && slices.ContainsFunc(p.works, func(w *fetch.Work) bool {
-		return w.Dir == filepath.Clean(s.Cwd) && w.Argv[0] == cmp.Or(s.Fetcher, s.Argv[0]) && slices.Equal(w.Argv[1:], s.Split.Words)
+		return subpath.Within(filepath.Clean(s.Cwd), w.Dir) && w.Argv[0] == cmp.Or(s.Fetcher, s.Argv[0]) && slices.Equal(w.Argv[1:], s.Split.Words)
 	})
 }
 
-// mayFetch decides about one fetching run.
-func (p *judging) mayFetch(w *fetch.Work) (bool, error) {
+// mayFetch decides about one fetching run, which the program in the file by makes.
+func (p *judging) mayFetch(w *fetch.Work, by string) (bool, error) {
+	w.By = by
 	f := New(p.FetchOf(w, p.FetchDir()), FetchMachine(w, p.Machine))
 	defer f.Close()
 	f.Host, f.imagined, f.memo = p.Host, p.imagined, nil
@@ -333,7 +373,11 @@ func (p *judging) mayFetch(w *fetch.Work) (bool, error) {
 
 // FetchOf is the invocation of a fetching run that works in dir.
 func (p *Plan) FetchOf(w *fetch.Work, dir string) Invocation {
-	return Invocation{Argv: w.Argv, Directory: dir, Stdin: "null", CI: p.Invocation.CI, Policies: p.Invocation.Policies, Profiles: p.Invocation.Profiles, Timeout: p.Invocation.Timeout, Version: p.Invocation.Version,
+	argv := slices.Clone(w.Argv)
+	for i := range argv[1:] {
+		argv[i+1] = strings.ReplaceAll(argv[i+1], "${DIR}", dir)
+	}
+	return Invocation{Argv: argv, Directory: dir, Stdin: "null", CI: p.Invocation.CI, Policies: p.Invocation.Policies, Profiles: p.Invocation.Profiles, Timeout: p.Invocation.Timeout, Version: p.Invocation.Version,
 		Fetching: &Fetching{For: p.Run, Work: w, Dir: dir, at: p.Place, rules: p.Rules}}
 }
 

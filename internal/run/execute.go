@@ -320,7 +320,7 @@ func (x *execution) launch() (*sandbox.Proc, error) {
 	cmd.Prepared, cmd.Inside, cmd.Observe, cmd.Gate = p.Prepared, p.Inside(), x.observing, x.starts.Rules()
 	x.binds.Terminal.Apply(&cmd, p.Machine.Stdin)
 	if p.Invocation.Directory != "" {
-		cmd.Dir = p.Cwd
+		cmd.Dir = p.StartDir()
 		if subpath.Within(p.Cwd, p.Workspace) {
 			cmd.DirID = p.CwdID // elsewhere a private root has directories of its own
 		}

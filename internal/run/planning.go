@@ -235,6 +235,9 @@ func (x *execution) fetch(w *fetch.Work, dir string) error {
 	}
 	said := &drive.Tail{To: io.Discard}
 	r := Run(x.plan.FetchOf(w, dir), plan.FetchMachine(w, x.plan.Machine), Output{Stdout: io.Discard, Stderr: said, Warn: func(string) {}})
+	if w.Once != "" {
+		fetch.Note(x.plan.Private, w.Once, r.Fault == nil && r.ExitCode == 0)
+	}
 	switch {
 	case r.Fault != nil:
 		x.warn("what the project declares was not fetched: " + r.Fault.Message)

@@ -31,6 +31,8 @@ type Step struct {
 
 	Split *atip.Fetch // how it is split into fetching and running without network, nil if it is not
 	Apart *Step       // the second part, nil without the first
+	// Before is what it needs no network for but builds: fetched once before it. nil for nothing.
+	Before *atip.Fetch
 	// Fetcher is the program that fetches; "" for the step's own. One of the workspace does not.
 	Fetcher string
 
@@ -231,7 +233,7 @@ func (s *Step) DecidedAt() string {
 // shell redirects, and hands the words on.
 func (s *Step) StandIn() *Step {
 	t := *s
-	t.Own, t.Apart, t.Known, t.Split, t.Quieted, t.TargetFiles, t.Primes = true, nil, nil, nil, "", nil, nil
+	t.Own, t.Apart, t.Before, t.Known, t.Split, t.Quieted, t.TargetFiles, t.Primes = true, nil, nil, nil, nil, "", nil, nil
 	t.Hosts, t.ServiceHosts, t.Entitled, t.RunsCode = nil, nil, nil, policy.CodeNone
 	t.Call = atip.Call{Tool: s.Call.Tool, InvokedAs: s.Call.InvokedAs, Argv: s.Call.Argv, Path: s.Call.Path, Exactness: atip.Exact, Readings: 1, Options: []atip.OptionUse{}, UnknownOptions: []string{},
 		Positionals: []atip.Positional{}, Resources: []atip.Resource{}, Nested: []atip.Nested{}, Secrets: []string{}, Provenance: s.Call.Provenance}

@@ -99,7 +99,9 @@ func showText(s answer.Subject, commands []shownCommand, warnings []string) stri
 		if len(one.Execs) > 0 {
 			b.WriteString("    starts: " + answer.Plain(strings.Join(one.Execs, " ")) + "\n")
 		}
-		if f := one.Fetch; f != nil {
+		if f := one.Fetch; f != nil && len(f.As) > 0 {
+			b.WriteString("    fetches first, once: as " + answer.Plain(strings.Join(f.As, " ")) + "\n")
+		} else if f != nil {
 			b.WriteString("    fetches first: " + answer.Plain(strings.Join(f.Words, " ")+", from "+strings.Join(f.Hosts, " ")+", with "+strings.Join(slices.Concat(f.Inputs, f.Files), " ")) + "\n")
 		}
 	}
