@@ -60,7 +60,7 @@ func newRegistry(t *testing.T) *registry {
 		case strings.HasSuffix(path, ".tgz"):
 			_, _ = w.Write(tarball)
 		case path == "/two":
-			_ = json.NewEncoder(w).Encode(map[string]any{"name": "two", "dist-tags": map[string]string{"latest": "1.0.0"}, "versions": map[string]any{
+			_ = json.NewEncoder(w).Encode(map[string]any{"name": "two", "dist-tags": map[string]string{"latest": "1.0.0"}, "time": map[string]string{"1.0.0": "2020-01-01T00:00:00Z"}, "versions": map[string]any{
 				"1.0.0": map[string]any{"name": "two", "version": "1.0.0", "main": "two.js", "hasInstallScript": true, "scripts": map[string]string{"postinstall": "node built.js"},
 					"dist": map[string]string{"tarball": r.URL + "/two/-/two-1.0.0.tgz", "integrity": "sha512-" + base64.StdEncoding.EncodeToString(sum[:])}}}})
 		case strings.HasSuffix(path, "/@v/list"):

@@ -157,6 +157,9 @@ func (w *Work) origins(f *atip.Fetch, content string, listed func(host string) b
 				end = len(after)
 			}
 			address := after[:end]
+			if strings.HasSuffix(mark, "http") {
+				address = "http" + address
+			}
 			if slices.Contains(f.Known, address) {
 				continue
 			}
