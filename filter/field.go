@@ -70,8 +70,12 @@ func linkSibling(s *scan, n *nameInfo) (c candidate, ok bool) {
 	if s.short {
 		return c, false
 	}
+	old := false // in a diff the new value follows
 	for fields := 0; fields < 6 || object && fields < 12; fields++ {
 		if s.p >= limit || s.space() > 2 {
+			return c, false
+		}
+		if old = s.diffMark() == '-'; s.short {
 			return c, false
 		}
 		if s.v[max(0, s.p-1)] == '"' && s.at() == '}' && s.lit("},") { // the name has an object of its own
@@ -117,7 +121,7 @@ func linkSibling(s *scan, n *nameInfo) (c candidate, ok bool) {
 			if !s.more() || s.v[s.p] == '\n' || s.v[s.p] == '{' || s.v[s.p] == '[' || sign == '>' && s.v[s.p] == '<' {
 				return c, false
 			}
-			if c.at = s.p; text {
+			if c.at, c.list = s.p, old; text {
 				c.doubt = likely
 			}
 			return c, true
@@ -135,6 +139,20 @@ func linkSibling(s *scan, n *nameInfo) (c candidate, ok bool) {
 		}
 	}
 	return c, false
+}
+
+// diffMark skips the sign and the indent of a line of a diff that was changed.
+func (s *scan) diffMark() byte {
+	mark := s.at()
+	if s.p == 0 || s.v[s.p-1] != '\n' || mark != '-' && mark != '+' {
+		return 0
+	}
+	from := s.p
+	if s.p++; s.blanks() < 2 && !s.short {
+		s.p = from
+		return 0
+	}
+	return mark
 }
 
 // field reads the key of a field and its sign: "key": key= :key=> <key>. No sign is no field.
@@ -204,7 +222,10 @@ func linkCell(s *scan, n *nameInfo) (c candidate, ok bool) {
 		return c, false
 	}
 	label := n.start
-	for label > 0 && n.start-label < maxName && (isIdent(s.v[label-1]) || s.v[label-1] == ' ') && s.v[label-1] != '/' {
+	if s.lead.closed && label > 1 && s.v[label-2] == '[' { // $_ENV['name']
+		label, s.p = label-2, s.lead.tight
+	}
+	for label > 0 && n.start-label < maxName && (isIdent(s.v[label-1]) || s.v[label-1] == ' ' || s.v[label-1] == '$') && s.v[label-1] != '/' {
 		label-- // Client secret
 	}
 	if label == 0 || s.v[label-1] != '>' || s.at() == '>' {

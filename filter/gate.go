@@ -39,6 +39,12 @@ func (s *Set) passes(val []byte, g gate) bool {
 		bytes.HasPrefix(val, []byte(placeholderHead[1:]))) {
 		return false
 	}
+	if g.class == classCodes {
+		return isRecoveryCode(val)
+	}
+	if !plain && (g.class == classStrong || g.class == classKey || g.class == classRaw) && isSpacedGroups(val) {
+		return true
+	}
 	if g.rule == "cookie" && upper == 20 && len(val) == 20 && unlikely(val) {
 		return true // of Erlang
 	}
@@ -98,7 +104,7 @@ func (s *Set) passes(val []byte, g gate) bool {
 	if !plain && (g.doubt != certain && isVersion(val) || g.class == classWeak && isArtifact(val)) {
 		return false
 	}
-	if g.doubt != certain && isObject(val) {
+	if g.doubt != certain && isObject(val) || !plain && isIdentity(val) {
 		return false
 	}
 	switch g.doubt {
@@ -206,6 +212,20 @@ func isObject(val []byte) bool {
 	}
 	digits, upper, lower := tally(val[k+1:])
 	return digits > 0 && lower > 0 && upper == 0 && digits+lower == len(val)-k-1
+}
+
+// isIdentity reports what Java prints of an object: its class and a hash, java.util.Optional@1b2c3d4e.
+func isIdentity(val []byte) bool {
+	class, hash, ok := bytes.Cut(val, []byte("@"))
+	if !ok || len(hash) == 0 || len(hash) > 8 || !isHex(hash) || bytes.IndexByte(class, '.') < 0 || !isAlpha(class[0]) {
+		return false
+	}
+	for _, c := range class {
+		if !isAlnum(c) && c != '.' && c != '$' && c != '_' {
+			return false
+		}
+	}
+	return true
 }
 
 // chosenMark reports a mark that no setting has.
@@ -408,7 +428,7 @@ func isReference(val []byte) bool {
 	case '#':
 		return len(val) > 1 && val[1] == '{'
 	case '*', '&':
-		return len(val) > 2 && isAlpha(val[1]) && !unlikely(val[1:]) // an alias, an address
+		return len(val) > 2 && isAlpha(val[1]) && !unlikely(val[1:]) && !(len(val) == 41 && isHex(val[1:])) // an alias, an address; not a hash of MySQL
 	case '@':
 		return len(val) > 1 && isAlpha(val[1])
 	case '-':

@@ -20,6 +20,7 @@ const (
 	classCookie          // each pair
 	classSetCookie       // the first pair
 	classShape           // a vendor: the value must have the shape of its rule
+	classCodes           // recovery codes, which stand in a list
 	classExtra           // names that policy lists
 )
 
@@ -142,6 +143,8 @@ var keywords = [...]keyword{
 	{"totp", 0, classWeak, false, false, "secret", 0},
 	{"device_code", 5, classWeak, false, false, "token", 0},
 	{"code", 0, classNone, false, false, "query-code", 0},
+	{"codes", 2, classQuery, false, false, codesRule, 0},
+	{"authentication_string", 13, classStrong, false, true, "password", 0},
 }
 
 // keywordRef is the ref of an index entry for a keyword of ours; those of a policy's names are
@@ -176,6 +179,10 @@ var qualifiers = [...]struct {
 	{"auth", "o", classWeak, "auth"},
 	{"sig", "key cert", classNone, ""},
 	{"cookie", "set", classSetCookie, "cookie"},
+	{"code", "recovery backup scratch rescue", classCodes, codesRule},
+	{"key", "websocket", classNone, ""},
+	{"token", "publickey public_key", classNone, ""}, // eight bytes that name a key of .NET
+	{"credential", "amz", classNone, ""},             // the id of a key and its scope
 }
 
 // endSet has a bit for the last two letters of each word of a list. Most words end otherwise than
@@ -616,7 +623,7 @@ func classify(v []byte, start, ks, end, keyword int, base string) (class, string
 		case !apart || len(left) == 0:
 			return classNone, "", false
 		}
-	case "code":
+	case "code", "codes":
 		if len(left) == 0 && inQuery {
 			return classQuery, rule, false
 		}
@@ -626,7 +633,7 @@ func classify(v []byte, start, ks, end, keyword int, base string) (class, string
 			return classNone, "", false
 		}
 	case "pwd":
-		if string(whole) == "OLDPWD" || string(whole) == "PWD" && (start == 0 || v[start-1] != ';') { // UID=a;PWD=b in ODBC
+		if string(whole) == "OLDPWD" || string(whole) == "PWD" && (start == 0 || v[start-1] != ';' && !hasFoldSuffix(v[:start], "%3b")) { // UID=a;PWD=b in ODBC
 			return classNone, "", false
 		}
 	case "pass":
