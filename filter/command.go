@@ -28,6 +28,8 @@ var arguments = [...]struct {
 	{"wpa_passphrase ", 0, 2, 0, 0, false, likely, 0},
 	{"user set password ", 5, 2, 0, 0, false, likely, 0}, // of ipmitool
 	{"sqlplus ", 2, 1, 0, '/', false, likely, 0},
+	{"SQL> connect ", 0, 1, 0, '/', false, likely, 0},
+	{"SQL> conn ", 0, 1, 0, '/', false, likely, 0},
 	{"sqlldr ", 2, 1, 0, '/', false, likely, 0},
 	{"impdp ", 2, 1, 0, '/', false, likely, 0},
 	{"expdp ", 2, 1, 0, '/', false, likely, 0},
@@ -58,6 +60,7 @@ var arguments = [...]struct {
 	{"$krb5asrep$", 1, 1, 0, 0, false, likely, 0},
 	{"pro attach ", 4, 1, 0, 0, false, likely, 0},
 	{"db2 connect to ", 0, 5, 0, 0, false, likely, 0},
+	{"db2 => connect to ", 0, 5, 0, 0, false, likely, 0},
 	{".LOGON ", 3, 1, 0, ',', false, likely, 0},   // of Teradata
 	{"sha1-96)  (", 4, 1, 0, 0, false, likely, 0}, // of klist, with keys
 	{"createUser ", 2, 3, 0, 0, false, likely, 0}, // of SNMP

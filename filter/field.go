@@ -470,7 +470,11 @@ func linkCall(s *scan, n *nameInfo) (c candidate, ok bool) {
 	if n.class != classStrong && n.class != classWeak {
 		return c, false
 	}
-	if s.lit("(") { // setName("value")
+	if s.lit("(") { // setName("value"), Secret(value)
+		if at := s.at(); isAlnum(at) && isUpper(s.v[n.start]) {
+			c.at, c.doubt = s.p, random
+			return c, true
+		}
 		c, ok = s.literal(c)
 		c.doubt, c.list = likely, true // changePassword("user", "value")
 		return c, ok

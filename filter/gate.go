@@ -166,7 +166,7 @@ func (s *Set) passes(val []byte, g gate) bool {
 		}
 		digits, upper, lower := tally(val)
 		if chosen {
-			return chosenLike(val)
+			return chosenLike(val) || plain && len(val) >= 16 && upper >= 3 && lower >= 3 && unlikely(val) && !readable(val)
 		}
 		return entropy(val) >= 3.0 && (digits >= 2 || upper > 0 && lower > 0) && !readable(val)
 	}
@@ -435,6 +435,9 @@ func isReference(val []byte) bool {
 		if len(val) > 2 && val[1] == '-' && isAlpha(val[2]) {
 			return true // the next option
 		}
+	case '!': // a tag of YAML and what it refers to
+		k := bytes.IndexByte(val, ' ')
+		return k > 2 && letters(val[1:k])
 	case '/':
 		return len(val) > 1 && val[1] == '/'
 	case '.':
