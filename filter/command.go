@@ -131,6 +131,8 @@ var arguments = [...]struct {
 	{"Login with ", 1, 1, 0, '/', false, piped, 0},
 	{"Login with ", 1, 1, 0, ':', false, piped, 0},
 	{"login with ", 1, 1, 0, ':', false, piped, 0},
+	{"pw=", 0, 1, 0, 0, false, likely, 0}, // too short for a name
+	{"pw: ", 0, 1, 0, 0, false, likely, 0},
 	{"com2sec ", 3, 3, 0, 0, false, likely, 0}, // of SNMP, as below
 	{"v2c -c ", 0, 1, 0, 0, false, likely, 0},
 	{" 2c -c ", 1, 1, 0, 0, false, likely, 0},

@@ -12,7 +12,7 @@ var valueFields = [...]string{"value", "string", "parametervalue", "content", "c
 	"secretvalue", "secret_value", "plaintext", "stringvalue", "default", "result", "new"}
 
 // textFields are those in which prose may stand too.
-var textFields = [...]string{"text", "body", "example", "message", "details"}
+var textFields = [...]string{"v", "text", "body", "example", "message", "details"}
 
 // linkSibling reads a value in a field of its own, beside or below the field that holds the
 // name: JSON and YAML objects, attributes, elements of XML and of property lists.
@@ -239,8 +239,8 @@ func linkCell(s *scan, n *nameInfo) (c candidate, ok bool) {
 		if s.space(); !s.more() || s.short {
 			return c, false
 		}
-		if s.v[s.p] == ':' && !opened { // <span>name</span>: <span>value</span>
-			s.p++
+		if s.v[s.p] == ':' && !opened { // <b>name</b>: value
+			s.p, opened = s.p+1, true
 			continue
 		}
 		if s.v[s.p] != '<' {

@@ -48,7 +48,9 @@ func (s *Set) passes(val []byte, g gate) bool {
 	if g.rule == "cookie" && upper == 20 && len(val) == 20 && unlikely(val) {
 		return true // of Erlang
 	}
-	if g.doubt != certain && digits == 0 && (upper == 0 || lower == 0) {
+	// Sixteen small letters that read like no word pass behind a name that says secret.
+	opaque := plain && lower == len(val) && len(val) >= 16 && g.class == classStrong && (g.doubt == likely || g.doubt == literal) && unlikely(val) && !readable(val)
+	if g.doubt != certain && digits == 0 && (upper == 0 || lower == 0) && !opaque {
 		return false // no value with less passes in doubt
 	}
 	if g.rule == "dsn" && bytes.IndexByte(val, '=') > 0 {
@@ -109,7 +111,7 @@ func (s *Set) passes(val []byte, g gate) bool {
 	}
 	switch g.doubt {
 	case likely, literal:
-		if !likelySecret(val, chosen) || !g.quoted && isCode(val) && !(chosen && numbered(val)) {
+		if !opaque && !likelySecret(val, chosen) || !g.quoted && isCode(val) && !(chosen && numbered(val)) {
 			return false
 		}
 	case random:

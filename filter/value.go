@@ -465,6 +465,9 @@ var marks = [...]string{"&gt;", "!!str ", "!!binary ", "** "}
 
 // skipMark skips a mark at p and the blanks behind it.
 func skipMark(v []byte, p int, eof bool) (int, outcome) {
+	if v[p] == '&' && p+1 < len(v) && v[p+1] == '"' { // what a pointer points to
+		return p + 1, found
+	}
 	if v[p] == '&' && p+1 < len(v) && isAlpha(v[p+1]) { // an anchor in YAML
 		q := p + 1
 		for q < len(v) && q-p < 24 && isIdent(v[q]) {
