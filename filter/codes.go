@@ -20,9 +20,6 @@ const (
 
 // linkCodes finds the list below or behind its title: "Recovery codes (save them):", "backup_codes": [.
 func linkCodes(s *scan, n *nameInfo) (c candidate, ok bool) {
-	if n.class != classCodes {
-		return c, false
-	}
 	s.quote()
 	for from := s.p; s.more() && s.p-from < maxNear; s.p++ {
 		switch ch := s.v[s.p]; {

@@ -136,14 +136,12 @@ var arguments = [...]struct {
 	{"com2sec ", 3, 3, 0, 0, false, likely, 0}, // of SNMP, as below
 	{"v2c -c ", 0, 1, 0, 0, false, likely, 0},
 	{" 2c -c ", 1, 1, 0, 0, false, likely, 0},
-	{"v1 -c ", 0, 1, 0, 0, false, likely, 0},
 	{"secret-tool lookup ", 15, onNextLine, 0, 0, false, lone, 0}, // what a store of secrets prints
 	{"op read op:/", 8, onNextLine, 0, 0, false, lone, 0},
 	{"op read \"op:/", 9, onNextLine, 0, 0, false, lone, 0},
 	{"bw get ", 0, onNextLine, 0, 0, false, lone, 0},
 	{"keyring get ", 2, onNextLine, 0, 0, false, lone, 0},
 	{"kv get -field", 0, onNextLine, 0, 0, false, lone, 0},
-	{"read -field", 5, onNextLine, 0, 0, false, lone, 0},
 	{"chamber read ", 2, onNextLine, 0, 0, false, lone, 0},
 	{"= Data =", 0, dataBelow, 0, 0, false, random, 0}, // of vault kv
 	{"serv identify ", 9, 1, 0, 0, false, likely, 0},

@@ -42,9 +42,6 @@ func (s *Set) passes(val []byte, g gate) bool {
 	if g.class == classCodes {
 		return isRecoveryCode(val)
 	}
-	if !plain && (g.class == classStrong || g.class == classKey || g.class == classRaw) && isSpacedGroups(val) {
-		return true
-	}
 	if g.rule == "cookie" && upper == 20 && len(val) == 20 && unlikely(val) {
 		return true // of Erlang
 	}
@@ -100,8 +97,13 @@ func (s *Set) passes(val []byte, g gate) bool {
 		return false // the quote closed a string that ends with the name
 	}
 	words := wordy(val) || !plain && otherWords(val) || digits == 0 && len(val) < 16 && sameCase(val) && letters(val)
-	if !plain && bytes.IndexByte(val, ' ') >= 0 && (words || onlyWords(val)) {
-		return false
+	if !plain && bytes.IndexByte(val, ' ') >= 0 {
+		if (g.class == classStrong || g.class == classKey || g.class == classRaw) && isSpacedGroups(val) {
+			return true
+		}
+		if words || onlyWords(val) {
+			return false
+		}
 	}
 	if !plain && (g.doubt != certain && isVersion(val) || g.class == classWeak && isArtifact(val)) {
 		return false

@@ -154,7 +154,7 @@ var links = [...]struct {
 	{linkComment, aBlank | aBreak | aMark | aRemark | aColon},  // # … name …⏎setting = value
 	{linkEnd, aBlank},                                          // name … :⏎value
 	{linkAnswer, aPrompt},                                      // $ command … name …⏎value
-	{linkCodes, ^aNote},                                        // name:⏎  code⏎  code
+	{linkCodes, aCode},                                         // name:⏎  code⏎  code
 }
 
 // follows is what stands behind a name; it says which links can apply.
@@ -183,6 +183,7 @@ const (
 	aNote   // the mark of a comment
 	aBrace  // a blank, and an opening one
 	aSquare // ]
+	aCode   // behind the title of recovery codes, and nothing else
 )
 
 // lead is what most links begin with: the end of the writing of a name, blanks, an operator,
@@ -199,6 +200,9 @@ type lead struct {
 // leadOf reads the lead of a name.
 func (s *scan) leadOf(n *nameInfo) follows {
 	s.lead = lead{}
+	if n.class == classCodes {
+		return aCode
+	}
 	var f follows
 	if s.p < len(s.v) {
 		switch c := s.v[s.p]; c {

@@ -143,7 +143,7 @@ var keywords = [...]keyword{
 	{"totp", 0, classWeak, false, false, "secret", 0},
 	{"device_code", 5, classWeak, false, false, "token", 0},
 	{"code", 0, classNone, false, false, "query-code", 0},
-	{"codes", 2, classQuery, false, false, codesRule, 0},
+	{"codes", 0, classQuery, false, false, codesRule, 0},
 	{"authentication_string", 13, classStrong, false, true, "password", 0},
 }
 
@@ -164,7 +164,7 @@ var qualifiers = [...]struct {
 	{"key", "user.signing public pub foreign cache sort partition row idempotency dedup dedupe deduplication publishable site object s3 index unique " +
 		"kms hash range group route shard message event feature translation config registry host hot map lookup order column field item " +
 		"record resource restore query composite natural surrogate checksum digest fingerprint lock arrow enter shift ctrl any " +
-		"pivot join search sorting compound vapid measurement anon i18n locale label metadata parameter parent trace mon tur don",
+		"pivot join search sorting compound vapid measurement anon i18n locale label metadata parameter parent trace mon tur don websocket",
 		classNone, ""},
 	{"key", "api app application", classStrong, "api-key"},
 	{"key", "aes hmac cipher symmetric wrapping private secret access account shared signing encryption master storage preshared license security deploy service admin unseal " +
@@ -172,7 +172,7 @@ var qualifiers = [...]struct {
 	{"secret", "checksum hash digest", classNone, ""},
 	{"token", "access auth refresh session api", classStrong, "token"},
 	{"token", "pad eos bos unk mask stop prompt completion total input output max cls sep next page continuation num sync delta cursor pagination " +
-		"scroll resume starting marker special max_new num_new shift cached reasoning per end start",
+		"scroll resume starting marker special max_new num_new shift cached reasoning per end start publickey public_key",
 		classNone, ""},
 	{"pass", "com tres by sur over under en encom im tres bi", classNone, ""},
 	{"auth", "master", classStrong, "password"},
@@ -180,9 +180,7 @@ var qualifiers = [...]struct {
 	{"sig", "key cert", classNone, ""},
 	{"cookie", "set", classSetCookie, "cookie"},
 	{"code", "recovery backup scratch rescue", classCodes, codesRule},
-	{"key", "websocket", classNone, ""},
-	{"token", "publickey public_key", classNone, ""}, // eight bytes that name a key of .NET
-	{"credential", "amz", classNone, ""},             // the id of a key and its scope
+	{"credential", "amz", classNone, ""}, // the id of a key and its scope
 }
 
 // endSet has a bit for the last two letters of each word of a list. Most words end otherwise than
