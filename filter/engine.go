@@ -952,7 +952,10 @@ func doubtful(val []byte) bool {
 	if upper+lower == len(val) {
 		return upper > 0 && lower > 0 || unlikely(val)
 	}
-	return digits < len(val) && !isNumeric(val) && !joinedWords(val, lower)
+	if digits+upper == 0 && joinedWords(val, lower) {
+		return false
+	}
+	return digits < len(val) && !isNumeric(val)
 }
 
 // joinedWords reports words in small letters with nothing between them but the marks of a document, so
