@@ -99,7 +99,7 @@ func TestNoCliff(t *testing.T) {
 	// What a search found, or costs in time, whatever the share.
 	always := len(shapes)
 	for _, unit := range []string{"userpw = passwd_heslo\":\"", "userpw = keys,NRAL-apasswd_heslo\":\"", "securestring\":\"pass_phrase<", "$1$adminpw\\\":\\\"", "<<adminpw\\\":\\\"token:",
-		"passcode\\\":\\\":=xapt-", "\"password\":\"a\\", "adminpw&quot;:dt0s03.aB3authorization=\"1//0", "auth: value\n", "secret id\":\"", "secret id\\\":\\\""} {
+		"passcode\\\":\\\":=xapt-", "\"password\":\"a\\", "adminpw&quot;:dt0s03.aB3authorization=\"1//0", "auth: value\n", "secret id\":\"", "secret id\\\":\\\"", "=>\\data:key"} {
 		shapes = append(shapes, shape{unit, func() []byte { return []byte(strings.Repeat(unit, 1+size/len(unit))) }})
 	}
 	worst := 0.0

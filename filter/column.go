@@ -746,6 +746,12 @@ func (e *engine) judgePair(c *candidate, eof bool) verdict {
 	}
 	if !quoted {
 		val = trimValue(val, formPlain)
+		for !inline && s.more() && s.p-from < maxValue && s.v[s.p] != '\n' { // description: of several words
+			s.p++
+		}
+		if s.short {
+			return verdict{outcome: more, loose: true}
+		}
 	}
 	c.number++
 	if c.then = s.p; quoted && s.more() && s.v[s.p] != '\n' {

@@ -28,6 +28,8 @@ var arguments = [...]struct {
 	{"wpa_passphrase ", 0, 2, 0, 0, false, likely, 0},
 	{"user set password ", 5, 2, 0, 0, false, likely, 0}, // of ipmitool
 	{"sqlplus ", 2, 1, 0, '/', false, likely, 0},
+	{"SQL> connect ", 0, 1, 0, '/', false, likely, 0},
+	{"SQL> conn ", 0, 1, 0, '/', false, likely, 0},
 	{"sqlldr ", 2, 1, 0, '/', false, likely, 0},
 	{"impdp ", 2, 1, 0, '/', false, likely, 0},
 	{"expdp ", 2, 1, 0, '/', false, likely, 0},
@@ -58,6 +60,7 @@ var arguments = [...]struct {
 	{"$krb5asrep$", 1, 1, 0, 0, false, likely, 0},
 	{"pro attach ", 4, 1, 0, 0, false, likely, 0},
 	{"db2 connect to ", 0, 5, 0, 0, false, likely, 0},
+	{"db2 => connect to ", 0, 5, 0, 0, false, likely, 0},
 	{".LOGON ", 3, 1, 0, ',', false, likely, 0},   // of Teradata
 	{"sha1-96)  (", 4, 1, 0, 0, false, likely, 0}, // of klist, with keys
 	{"createUser ", 2, 3, 0, 0, false, likely, 0}, // of SNMP
@@ -126,6 +129,21 @@ var arguments = [...]struct {
 	{"AKIA", 0, 1, 0, ':', false, random, 0}, // ID:SECRET
 	{"Login: ", 1, 3, 0, 0, false, piped, 0}, // user / SECRET
 	{"Login with ", 1, 1, 0, '/', false, piped, 0},
+	{"Login with ", 1, 1, 0, ':', false, piped, 0},
+	{"login with ", 1, 1, 0, ':', false, piped, 0},
+	{"pw=", 0, 1, 0, 0, false, likely, 0}, // too short for a name
+	{"pw: ", 0, 1, 0, 0, false, likely, 0},
+	{"com2sec ", 3, 3, 0, 0, false, likely, 0}, // of SNMP, as below
+	{"v2c -c ", 0, 1, 0, 0, false, likely, 0},
+	{" 2c -c ", 1, 1, 0, 0, false, likely, 0},
+	{"secret-tool lookup ", 15, onNextLine, 0, 0, false, lone, 0}, // what a store of secrets prints
+	{"op read op:/", 8, onNextLine, 0, 0, false, lone, 0},
+	{"op read \"op:/", 9, onNextLine, 0, 0, false, lone, 0},
+	{"bw get ", 0, onNextLine, 0, 0, false, lone, 0},
+	{"keyring get ", 2, onNextLine, 0, 0, false, lone, 0},
+	{"kv get -field", 0, onNextLine, 0, 0, false, lone, 0},
+	{"chamber read ", 2, onNextLine, 0, 0, false, lone, 0},
+	{"= Data =", 0, dataBelow, 0, 0, false, random, 0}, // of vault kv
 	{"serv identify ", 9, 1, 0, 0, false, likely, 0},
 	{"oracle:thin:", 5, 1, 0, '/', false, likely, 0},
 	{"AUTHINFO PASS ", 3, 1, 0, 0, false, likely, 0}, // of NNTP
@@ -148,6 +166,34 @@ var arguments = [...]struct {
 
 // behindURL stands for an option in a row whose text counts in a URL only.
 const behindURL = '/'
+
+// onNextLine stands for an argument where the secret is what the command prints, dataBelow where it is in the
+// second column of the rows below.
+const (
+	onNextLine = 0
+	dataBelow  = -1
+)
+
+// readAnswer finds what stands below the line of i: what a command printed, or rows of data.
+func (e *engine) readAnswer(c candidate, i, arg int, eof bool) (candidate, outcome) {
+	s := scan{v: e.view.vis, p: i, eof: eof}
+	if arg == onNextLine && !isPrompt(s.v[lineStart(s.v, max(0, i-maxName), i):i]) {
+		return candidate{}, no
+	}
+	for s.more() && s.p-i < maxCommand && s.v[s.p] != '\n' {
+		s.p++
+	}
+	if s.lit("\n") && s.more() {
+		if c.at, c.front = s.p, echo; arg == dataBelow {
+			c.front, c.form, c.row = nothing, formRow, column{kind: byWords, at: 1}
+		}
+		return c, found
+	}
+	if s.short {
+		return candidate{}, more
+	}
+	return candidate{}, no
+}
 
 // A stdin says where the command stands that must read the argument as a secret from its standard
 // input.
@@ -253,6 +299,10 @@ func (e *engine) readArgument(k, i int, eof bool) (candidate, outcome) {
 	c := candidate{class: classStrong, doubt: row.doubt, rule: "password", noTag: true, word: true}
 	if row.doubt == random {
 		c.rule, c.noTag = "secret-key", false
+	}
+	if row.arg <= onNextLine {
+		c.rule, c.word = "secret", false
+		return e.readAnswer(c, i+len(row.text), row.arg, eof)
 	}
 	if last := row.text[len(row.text)-1]; last == '"' || last == '\'' {
 		s.p-- // the quote is part of the argument

@@ -952,5 +952,24 @@ func doubtful(val []byte) bool {
 	if upper+lower == len(val) {
 		return upper > 0 && lower > 0 || unlikely(val)
 	}
+	if digits+upper == 0 && joinedWords(val, lower) {
+		return false
+	}
 	return digits < len(val) && !isNumeric(val)
+}
+
+// joinedWords reports words in small letters with nothing between them but the marks of a document, so
+// many letters in all.
+func joinedWords(val []byte, lower int) bool {
+	marks := 0
+	for from, i := 0, 0; i <= len(val); i++ {
+		if i < len(val) && !structural.has(val[i]) {
+			continue
+		}
+		if marks++; i-from >= 4 && unlikely(val[from:i]) {
+			return false
+		}
+		from = i + 1
+	}
+	return lower+marks-1 == len(val)
 }

@@ -12,7 +12,7 @@ var valueFields = [...]string{"value", "string", "parametervalue", "content", "c
 	"secretvalue", "secret_value", "plaintext", "stringvalue", "default", "result", "new"}
 
 // textFields are those in which prose may stand too.
-var textFields = [...]string{"text", "body", "example", "message", "details"}
+var textFields = [...]string{"v", "text", "body", "example", "message", "details"}
 
 // linkSibling reads a value in a field of its own, beside or below the field that holds the
 // name: JSON and YAML objects, attributes, elements of XML and of property lists.
@@ -70,8 +70,12 @@ func linkSibling(s *scan, n *nameInfo) (c candidate, ok bool) {
 	if s.short {
 		return c, false
 	}
+	old := false // in a diff the new value follows
 	for fields := 0; fields < 6 || object && fields < 12; fields++ {
 		if s.p >= limit || s.space() > 2 {
+			return c, false
+		}
+		if old = s.diffMark() == '-'; s.short {
 			return c, false
 		}
 		if s.v[max(0, s.p-1)] == '"' && s.at() == '}' && s.lit("},") { // the name has an object of its own
@@ -117,7 +121,7 @@ func linkSibling(s *scan, n *nameInfo) (c candidate, ok bool) {
 			if !s.more() || s.v[s.p] == '\n' || s.v[s.p] == '{' || s.v[s.p] == '[' || sign == '>' && s.v[s.p] == '<' {
 				return c, false
 			}
-			if c.at = s.p; text {
+			if c.at, c.list = s.p, old; text {
 				c.doubt = likely
 			}
 			return c, true
@@ -135,6 +139,20 @@ func linkSibling(s *scan, n *nameInfo) (c candidate, ok bool) {
 		}
 	}
 	return c, false
+}
+
+// diffMark skips the sign and the indent of a line of a diff that was changed.
+func (s *scan) diffMark() byte {
+	mark := s.at()
+	if s.p == 0 || s.v[s.p-1] != '\n' || mark != '-' && mark != '+' {
+		return 0
+	}
+	from := s.p
+	if s.p++; s.blanks() < 2 && !s.short {
+		s.p = from
+		return 0
+	}
+	return mark
 }
 
 // field reads the key of a field and its sign: "key": key= :key=> <key>. No sign is no field.
@@ -204,7 +222,10 @@ func linkCell(s *scan, n *nameInfo) (c candidate, ok bool) {
 		return c, false
 	}
 	label := n.start
-	for label > 0 && n.start-label < maxName && (isIdent(s.v[label-1]) || s.v[label-1] == ' ') && s.v[label-1] != '/' {
+	if s.lead.closed && label > 1 && s.v[label-2] == '[' { // $_ENV['name']
+		label, s.p = label-2, s.lead.tight
+	}
+	for label > 0 && n.start-label < maxName && (isIdent(s.v[label-1]) || s.v[label-1] == ' ' || s.v[label-1] == '$') && s.v[label-1] != '/' {
 		label-- // Client secret
 	}
 	if label == 0 || s.v[label-1] != '>' || s.at() == '>' {
@@ -218,8 +239,8 @@ func linkCell(s *scan, n *nameInfo) (c candidate, ok bool) {
 		if s.space(); !s.more() || s.short {
 			return c, false
 		}
-		if s.v[s.p] == ':' && !opened { // <span>name</span>: <span>value</span>
-			s.p++
+		if s.v[s.p] == ':' && !opened { // <b>name</b>: value
+			s.p, opened = s.p+1, true
 			continue
 		}
 		if s.v[s.p] != '<' {
@@ -449,7 +470,11 @@ func linkCall(s *scan, n *nameInfo) (c candidate, ok bool) {
 	if n.class != classStrong && n.class != classWeak {
 		return c, false
 	}
-	if s.lit("(") { // setName("value")
+	if s.lit("(") { // setName("value"), Secret(value)
+		if at := s.at(); isAlnum(at) && isUpper(s.v[n.start]) {
+			c.at, c.doubt = s.p, random
+			return c, true
+		}
 		c, ok = s.literal(c)
 		c.doubt, c.list = likely, true // changePassword("user", "value")
 		return c, ok

@@ -39,10 +39,15 @@ func (s *Set) passes(val []byte, g gate) bool {
 		bytes.HasPrefix(val, []byte(placeholderHead[1:]))) {
 		return false
 	}
+	if g.class == classCodes {
+		return isRecoveryCode(val)
+	}
 	if g.rule == "cookie" && upper == 20 && len(val) == 20 && unlikely(val) {
 		return true // of Erlang
 	}
-	if g.doubt != certain && digits == 0 && (upper == 0 || lower == 0) {
+	// Sixteen small letters that read like no word pass behind a name that says secret.
+	opaque := plain && lower == len(val) && len(val) >= 16 && g.class == classStrong && (g.doubt == likely || g.doubt == literal) && unlikely(val) && !readable(val)
+	if g.doubt != certain && digits == 0 && (upper == 0 || lower == 0) && !opaque {
 		return false // no value with less passes in doubt
 	}
 	if g.rule == "dsn" && bytes.IndexByte(val, '=') > 0 {
@@ -92,18 +97,23 @@ func (s *Set) passes(val []byte, g gate) bool {
 		return false // the quote closed a string that ends with the name
 	}
 	words := wordy(val) || !plain && otherWords(val) || digits == 0 && len(val) < 16 && sameCase(val) && letters(val)
-	if !plain && bytes.IndexByte(val, ' ') >= 0 && (words || onlyWords(val)) {
-		return false
+	if !plain && bytes.IndexByte(val, ' ') >= 0 {
+		if (g.class == classStrong || g.class == classKey || g.class == classRaw) && isSpacedGroups(val) {
+			return true
+		}
+		if words || onlyWords(val) {
+			return false
+		}
 	}
 	if !plain && (g.doubt != certain && isVersion(val) || g.class == classWeak && isArtifact(val)) {
 		return false
 	}
-	if g.doubt != certain && isObject(val) {
+	if g.doubt != certain && isObject(val) || !plain && isIdentity(val) {
 		return false
 	}
 	switch g.doubt {
 	case likely, literal:
-		if !likelySecret(val, chosen) || !g.quoted && isCode(val) && !(chosen && numbered(val)) {
+		if !opaque && !likelySecret(val, chosen) || !g.quoted && isCode(val) && !(chosen && numbered(val)) {
 			return false
 		}
 	case random:
@@ -160,7 +170,7 @@ func (s *Set) passes(val []byte, g gate) bool {
 		}
 		digits, upper, lower := tally(val)
 		if chosen {
-			return chosenLike(val)
+			return chosenLike(val) || plain && len(val) >= 16 && upper >= 3 && lower >= 3 && unlikely(val) && !readable(val)
 		}
 		return entropy(val) >= 3.0 && (digits >= 2 || upper > 0 && lower > 0) && !readable(val)
 	}
@@ -206,6 +216,20 @@ func isObject(val []byte) bool {
 	}
 	digits, upper, lower := tally(val[k+1:])
 	return digits > 0 && lower > 0 && upper == 0 && digits+lower == len(val)-k-1
+}
+
+// isIdentity reports what Java prints of an object: its class and a hash, java.util.Optional@1b2c3d4e.
+func isIdentity(val []byte) bool {
+	class, hash, ok := bytes.Cut(val, []byte("@"))
+	if !ok || len(hash) == 0 || len(hash) > 8 || !isHex(hash) || bytes.IndexByte(class, '.') < 0 || !isAlpha(class[0]) {
+		return false
+	}
+	for _, c := range class {
+		if !isAlnum(c) && c != '.' && c != '$' && c != '_' {
+			return false
+		}
+	}
+	return true
 }
 
 // chosenMark reports a mark that no setting has.
@@ -408,13 +432,16 @@ func isReference(val []byte) bool {
 	case '#':
 		return len(val) > 1 && val[1] == '{'
 	case '*', '&':
-		return len(val) > 2 && isAlpha(val[1]) && !unlikely(val[1:]) // an alias, an address
+		return len(val) > 2 && isAlpha(val[1]) && !unlikely(val[1:]) && !(len(val) == 41 && isHex(val[1:])) // an alias, an address; not a hash of MySQL
 	case '@':
 		return len(val) > 1 && isAlpha(val[1])
 	case '-':
 		if len(val) > 2 && val[1] == '-' && isAlpha(val[2]) {
 			return true // the next option
 		}
+	case '!': // a tag of YAML and what it refers to
+		k := bytes.IndexByte(val, ' ')
+		return k > 2 && letters(val[1:k])
 	case '/':
 		return len(val) > 1 && val[1] == '/'
 	case '.':

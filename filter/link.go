@@ -33,6 +33,7 @@ const (
 	formBytes               // numbers of a byte each
 	formTags                // the cells of a table in HTML, tag by tag
 	formRun                 // where names and values jam: what could be a value, whatever its name
+	formCodes               // the recovery codes of a list, one after the other
 )
 
 // doubt is how much a value must look like a secret because of the way in which it is
@@ -137,7 +138,7 @@ var links = [...]struct {
 	{linkNextLine, anOpening | anOption},                       // name:⏎  value, name = <<EOF⏎value
 	{linkPrivate, aQuote},                                      // ["name":"Class":private]=>⏎  string(5) "value"
 	{linkBelow, aBreak | anArrow},                              // name⏎value, ==> name <==⏎value
-	{linkCell, aBracket | aMark | aColon},                      // <td>name</td><td>value
+	{linkCell, aBracket | aMark | aColon | aGap},               // <td>name</td><td>value
 	{linkTags, aBracket},                                       // a column below <th>name</th>
 	{linkCall, aQuote | aMark | aSquare},                       // find("name").fill("value")
 	{linkParent, anOpening | aBrace},                           // names:⏎  - key: value
@@ -153,6 +154,7 @@ var links = [...]struct {
 	{linkComment, aBlank | aBreak | aMark | aRemark | aColon},  // # … name …⏎setting = value
 	{linkEnd, aBlank},                                          // name … :⏎value
 	{linkAnswer, aPrompt},                                      // $ command … name …⏎value
+	{linkCodes, aCode},                                         // name:⏎  code⏎  code
 }
 
 // follows is what stands behind a name; it says which links can apply.
@@ -181,6 +183,7 @@ const (
 	aNote   // the mark of a comment
 	aBrace  // a blank, and an opening one
 	aSquare // ]
+	aCode   // behind the title of recovery codes, and nothing else
 )
 
 // lead is what most links begin with: the end of the writing of a name, blanks, an operator,
@@ -197,6 +200,9 @@ type lead struct {
 // leadOf reads the lead of a name.
 func (s *scan) leadOf(n *nameInfo) follows {
 	s.lead = lead{}
+	if n.class == classCodes {
+		return aCode
+	}
 	var f follows
 	if s.p < len(s.v) {
 		switch c := s.v[s.p]; c {
@@ -276,6 +282,9 @@ func (s *scan) leadOf(n *nameInfo) follows {
 	l.closed = s.closeName()
 	s.closeMember(n)
 	l.tight = s.p
+	if l.closed && s.at() == '<' { // <td>$_ENV['name']</td>
+		f |= aBracket
+	}
 	if !s.short && s.p < len(s.v) && isBlank(s.v[s.p]) {
 		s.blanks()
 	}

@@ -20,6 +20,7 @@ const (
 	classCookie          // each pair
 	classSetCookie       // the first pair
 	classShape           // a vendor: the value must have the shape of its rule
+	classCodes           // recovery codes, which stand in a list
 	classExtra           // names that policy lists
 )
 
@@ -142,6 +143,8 @@ var keywords = [...]keyword{
 	{"totp", 0, classWeak, false, false, "secret", 0},
 	{"device_code", 5, classWeak, false, false, "token", 0},
 	{"code", 0, classNone, false, false, "query-code", 0},
+	{"codes", 0, classQuery, false, false, codesRule, 0},
+	{"authentication_string", 13, classStrong, false, true, "password", 0},
 }
 
 // keywordRef is the ref of an index entry for a keyword of ours; those of a policy's names are
@@ -161,7 +164,7 @@ var qualifiers = [...]struct {
 	{"key", "user.signing public pub foreign cache sort partition row idempotency dedup dedupe deduplication publishable site object s3 index unique " +
 		"kms hash range group route shard message event feature translation config registry host hot map lookup order column field item " +
 		"record resource restore query composite natural surrogate checksum digest fingerprint lock arrow enter shift ctrl any " +
-		"pivot join search sorting compound vapid measurement anon i18n locale label metadata parameter parent trace mon tur don",
+		"pivot join search sorting compound vapid measurement anon i18n locale label metadata parameter parent trace mon tur don websocket",
 		classNone, ""},
 	{"key", "api app application", classStrong, "api-key"},
 	{"key", "aes hmac cipher symmetric wrapping private secret access account shared signing encryption master storage preshared license security deploy service admin unseal " +
@@ -169,13 +172,15 @@ var qualifiers = [...]struct {
 	{"secret", "checksum hash digest", classNone, ""},
 	{"token", "access auth refresh session api", classStrong, "token"},
 	{"token", "pad eos bos unk mask stop prompt completion total input output max cls sep next page continuation num sync delta cursor pagination " +
-		"scroll resume starting marker special max_new num_new shift cached reasoning per end start",
+		"scroll resume starting marker special max_new num_new shift cached reasoning per end start publickey public_key",
 		classNone, ""},
 	{"pass", "com tres by sur over under en encom im tres bi", classNone, ""},
 	{"auth", "master", classStrong, "password"},
 	{"auth", "o", classWeak, "auth"},
 	{"sig", "key cert", classNone, ""},
 	{"cookie", "set", classSetCookie, "cookie"},
+	{"code", "recovery backup scratch rescue", classCodes, codesRule},
+	{"credential", "amz", classNone, ""}, // the id of a key and its scope
 }
 
 // endSet has a bit for the last two letters of each word of a list. Most words end otherwise than
@@ -616,7 +621,7 @@ func classify(v []byte, start, ks, end, keyword int, base string) (class, string
 		case !apart || len(left) == 0:
 			return classNone, "", false
 		}
-	case "code":
+	case "code", "codes":
 		if len(left) == 0 && inQuery {
 			return classQuery, rule, false
 		}
@@ -626,7 +631,7 @@ func classify(v []byte, start, ks, end, keyword int, base string) (class, string
 			return classNone, "", false
 		}
 	case "pwd":
-		if string(whole) == "OLDPWD" || string(whole) == "PWD" && (start == 0 || v[start-1] != ';') { // UID=a;PWD=b in ODBC
+		if string(whole) == "OLDPWD" || string(whole) == "PWD" && (start == 0 || v[start-1] != ';' && !hasFoldSuffix(v[:start], "%3b")) { // UID=a;PWD=b in ODBC
 			return classNone, "", false
 		}
 	case "pass":

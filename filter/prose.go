@@ -151,6 +151,17 @@ func (s *scan) behindPhrase(c candidate, from int) (candidate, bool) {
 			s.short = !s.eof
 			return c, false
 		}
+		if s.v[s.p] == ' ' { // the API key for staging -> value
+			for _, arrow := range [...]string{" -> ", " => ", " → "} {
+				if s.lit(arrow) && s.more() {
+					c.at = s.p
+					return c, s.v[s.p] > ' '
+				}
+			}
+			if s.short {
+				return c, false
+			}
+		}
 		if s.v[s.p] == ':' && s.v[s.p+1] != '/' {
 			s.p++
 			if s.blanks(); !s.more() {

@@ -42,6 +42,8 @@ func (e *engine) judgeValue(c *candidate, eof bool) verdict {
 		return e.judgeBytes(c, eof)
 	case formRun:
 		return e.judgeRun(c, eof)
+	case formCodes:
+		return e.judgeCodes(c, eof)
 	}
 	if v[p] == bs || v[p] == esc {
 		return verdict{} // such a byte left while it was not yet known to be visible
@@ -202,6 +204,18 @@ func (e *engine) judgeValue(c *candidate, eof bool) verdict {
 		loose := len(bytesSoFar) < 512 && !unlikely(bytesSoFar) && !e.set.passes(trimValue(bytesSoFar, f), g)
 		return verdict{outcome: more, loose: loose}
 	}
+	if f == formPlain && done && end < len(v) && v[end] == ' ' && c.doubt <= likely && end-p <= maxGroup {
+		switch c.class {
+		case classStrong, classKey, classRaw:
+			q, o := spacedGroups(v, p, eof)
+			if o == more {
+				return verdict{outcome: more, loose: true}
+			}
+			if o == found {
+				end = q
+			}
+		}
+	}
 	c.then = end
 	val := v[p:end]
 	if f == formQuoted && done && (end == len(v) || v[end] == '\n') {
@@ -213,6 +227,12 @@ func (e *engine) judgeValue(c *candidate, eof bool) verdict {
 	}
 	if done {
 		val = trimValue(val, f)
+		switch f {
+		case formPlain:
+			val = trimColour(val)
+		case formXML:
+			val = bytes.TrimRight(val, " \t")
+		}
 		if f == formHeader {
 			val = bytes.TrimSuffix(val, []byte("[")) // [\r][\n], as some log the ends of lines
 		}
@@ -239,6 +259,12 @@ func (e *engine) judgeValue(c *candidate, eof bool) verdict {
 	if run >= 0 && e.nested.spent(p, run) {
 		return verdict{}
 	}
+	if (c.rule == "auth" || c.rule == "credential") && g.quoted && done { // "auth": "user:value"
+		if k := bytes.IndexByte(val, ':') + 1; k > 1 && k < maxName && isUser(val[:k-1]) {
+			val, r.start, r.noTag = val[k:], p+k, true
+			g.class, g.rule, g.doubt = classStrong, "password", max(g.doubt, likely)
+		}
+	}
 	if !e.set.passes(decoded(val), g) {
 		if run >= 0 {
 			e.nested.rejected(p, run)
@@ -262,14 +288,22 @@ func (e *engine) judgeItem(c *candidate, eof bool) verdict {
 	if comma && s.p < len(s.v) && s.v[s.p] == ',' {
 		s.p++
 	}
-	lines := s.space()
+	lines, quoted := s.space(), false
+	if lines == 1 && s.at() == '+' && s.diffMark() == '+' && !s.short { // - value: old⏎+ value: new
+		key, sign := s.field()
+		if s.blanks(); s.short || !s.more() {
+			return undecided(eof, true)
+		}
+		comma = sign == ':' && isOneOf(key, valueFields[:])
+		quoted = true
+	}
 	if s.at() == '$' { // $2 = 'value'
 		s.p++
 		s.word(2)
 		s.lit(" = ")
 	}
 	dash := !comma && lines == 1 && ((s.v[s.p-1] == ' ' || c.bareItems) && s.lit("- ") || c.doubt == lone && s.more() && s.bullet())
-	quoted := s.quoted()
+	quoted = quoted || s.quoted()
 	if s.short || !s.more() {
 		return undecided(eof, true)
 	}
@@ -367,7 +401,7 @@ func undecided(eof, loose bool) verdict {
 
 // next returns the value that follows in the same header.
 func (c *candidate) next(v []byte) (candidate, bool) {
-	if (c.form == formData || c.form == formRow || c.form == formPairs || c.form == formCells || c.form == formTags || c.form == formRun) && c.then > c.at {
+	if (c.form == formData || c.form == formRow || c.form == formPairs || c.form == formCells || c.form == formTags || c.form == formRun || c.form == formCodes) && c.then > c.at {
 		n := *c
 		n.at, n.then = c.then, 0
 		return n, true
@@ -431,6 +465,9 @@ var marks = [...]string{"&gt;", "!!str ", "!!binary ", "** "}
 
 // skipMark skips a mark at p and the blanks behind it.
 func skipMark(v []byte, p int, eof bool) (int, outcome) {
+	if v[p] == '&' && p+1 < len(v) && v[p+1] == '"' { // what a pointer points to
+		return p + 1, found
+	}
 	if v[p] == '&' && p+1 < len(v) && isAlpha(v[p+1]) { // an anchor in YAML
 		q := p + 1
 		for q < len(v) && q-p < 24 && isIdent(v[q]) {
@@ -868,6 +905,21 @@ func trimValue(val []byte, f form) []byte {
 			return val
 		}
 		val = val[:len(val)-1]
+	}
+	return val
+}
+
+// trimColour strips the end of a colour whose escape byte was lost, as in logs that were copied: [0m.
+func trimColour(val []byte) []byte {
+	k := len(val) - 1
+	if k < 0 || val[k] != 'm' {
+		return val
+	}
+	for k--; k >= 0 && (isDigit(val[k]) || val[k] == ';'); {
+		k--
+	}
+	if k > 0 && val[k] == '[' {
+		return val[:k]
 	}
 	return val
 }

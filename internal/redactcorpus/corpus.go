@@ -40,6 +40,10 @@ func (r *Record) Part() string {
 		return ThirdOpen
 	case r.File == "outputs-11.txt":
 		return Fourth
+	case r.File == "outputs-12.txt" || r.File == "benign-5.txt":
+		return Fifth
+	case r.File == "outputs-13.txt" || r.File == "benign-6.txt":
+		return Sixth
 	case r.Unseen:
 		return HeldOut
 	case r.File == "benign.txt" || r.Family == earlier:
@@ -56,6 +60,9 @@ const (
 
 	ThirdOpen    = "third set, open"     // protocols, debuggers, results of commands: harder than those before
 	ThirdHeldOut = "third set, held out" // written with it
+
+	Sixth = "sixth set, open" // written after the rules that the fifth brought, before it was scored
+	Fifth = "fifth set, open" // a hundred kinds of output of tools, beside what they print without a secret
 
 	Fourth = "fourth set, open" // by the place of a secret: prompts, protocols, tables, wrapped lines, further languages
 )
