@@ -220,8 +220,8 @@ func (c *collector) printsNames(s *step.Step) []string {
 		}
 	case "ls":
 		return c.listsNames(s)
-	case "gh", "seq":
-		if s.Call.Tool == "seq" && shell.PrintsNumber(s.Argv) || shell.PrintsNumbers(s.Argv) {
+	case "gh", "seq", "go":
+		if s.Call.Tool != "gh" && shell.PrintsNumber(s.Argv) || shell.PrintsNumbers(s.Argv) {
 			return []string{"0"}
 		}
 		return nil
