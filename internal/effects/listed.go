@@ -220,8 +220,8 @@ func (c *collector) printsNames(s *step.Step) []string {
 		}
 	case "ls":
 		return c.listsNames(s)
-	case "gh", "seq":
-		if s.Call.Tool == "seq" && shell.PrintsNumber(s.Argv) || shell.PrintsNumbers(s.Argv) {
+	case "gh", "seq", "go":
+		if s.Call.Tool != "gh" && shell.PrintsNumber(s.Argv) || shell.PrintsNumbers(s.Argv) {
 			return []string{"0"}
 		}
 		return nil
@@ -634,20 +634,52 @@ func (c *collector) serversOfWorkspace(s *step.Step) bool {
 	return false
 }
 
-// ownFile lets a file of the workspace that is called like a secret be one like others where the
-// text itself makes it of what is none: it holds no secret from elsewhere. content is what a
-// redirection writes, if that is constant.
+// ownFile lets a file of the workspace, or a temporary one, that is called like a secret be one like
+// others where the text itself makes it of what is none: it holds no secret from elsewhere. content is
+// what a redirection writes, if that is constant.
 func (c *collector) ownFile(s *step.Step, r *atip.Resource, content *string) {
-	if r.Kind != "path" || r.Class != atip.ClassSecret || r.Recursive || c.peeking || !subpath.Within(r.Abs, c.site.Workspace) {
+	if r.Kind != "path" || r.Class != atip.ClassSecret || r.Recursive || c.peeking {
 		return
+	}
+	class := atip.ClassWorkspace
+	if !subpath.Within(r.Abs, c.site.Workspace) {
+		// What the directory is tells what a file without that name would be.
+		if subpath.Within(r.Abs, c.site.Dirs.Home) {
+			return
+		}
+		if class = c.site.World.Classify(filepath.Join(filepath.Dir(r.Abs), "file"), atip.AccessRead, false); class != atip.ClassTmp {
+			return
+		}
 	}
 	if _, err := os.Lstat(r.Abs); !os.IsNotExist(err) {
 		return
 	}
-	makes := r.Access == atip.AccessWrite && len(c.writers[r.Abs]) == 0 && (content != nil || c.copiesPlain(s, r.Abs))
+	makes := r.Access == atip.AccessWrite && len(c.writers[r.Abs]) == 0 && (content != nil || c.copiesPlain(s, r.Abs) || r.Why != "redirection" && makesPlain(s, r.Abs))
 	if makes || c.madeOwn(r.Abs) {
-		r.Class = atip.ClassWorkspace
+		r.Class = class
 	}
+}
+
+// makesPlain reports a step that makes what it writes into a file that its words name, as a new key: all
+// that it does is known, it reaches no host, starts nothing, and reads neither a file nor a repository.
+// A redirection is none: what the environment of the shell holds can go through it.
+func makesPlain(s *step.Step, to string) bool {
+	e := &s.Call.Effects
+	for _, effect := range [...]atip.Effect{atip.Network, atip.ExecOpaque, atip.SecretRead, atip.Subprocess, atip.Delete} {
+		if e[effect].Value != atip.No {
+			return false
+		}
+	}
+	return s.Confidence == policy.Exact && s.Call.Exactness == atip.Exact && s.RunsCode == policy.CodeNone && len(s.Call.UnknownOptions) == 0 && s.Call.Tool != "git" &&
+		!slices.ContainsFunc(s.Call.Resources, func(r atip.Resource) bool {
+			switch {
+			case r.Kind != "path":
+				return false
+			case r.Abs == to:
+				return r.Why == "redirection" || r.Recursive
+			}
+			return r.Access&atip.AccessWrite == 0 || r.Recursive
+		})
 }
 
 // madeOwn reports that all that was written to a file so far is the text's own, and that nothing
@@ -658,7 +690,7 @@ func (c *collector) madeOwn(abs string) bool {
 		return false
 	}
 	for _, w := range list {
-		if w.content == nil && !c.copiesPlain(w.by, abs) && !step.EditsPlain(w.by) {
+		if w.content == nil && !c.copiesPlain(w.by, abs) && !step.EditsPlain(w.by) && !makesPlain(w.by, abs) {
 			return false
 		}
 	}
@@ -673,7 +705,7 @@ func (c *collector) madeOwn(abs string) bool {
 		switch s.Call.Tool {
 		case "cp", "mv", "tee", "touch", "mkdir", "rm", "sed", "chmod", "echo", "printf", "cat":
 		default:
-			if s.Call.Effects[atip.Write].Value != atip.No {
+			if s.Call.Effects[atip.Write].Value != atip.No && s.Call.Tool != "openssl" && !makesPlain(s, abs) {
 				return false
 			}
 		}

@@ -87,12 +87,15 @@ func (c *collector) given(s *step.Step) {
 		if s.Call.Tool == "openssl" && strings.HasSuffix(before, "out") && strings.HasPrefix(before, "-") {
 			r := atip.Resource{Kind: "path", Value: path, Access: atip.AccessWrite, Why: before}
 			c.place(c.site.World, &r, subpath.Join(s.Cwd, s.Call.Chdir))
+			c.ownFile(s, &r, nil)
 			s.Raise(r)
 			s.Call.Resources = append(s.Call.Resources, r)
+			c.wrote(s, r.Abs, nil)
 			continue
 		}
 		r := atip.Resource{Kind: "path", Value: path, Access: atip.AccessRead, Why: "named"}
 		c.place(c.site.World, &r, subpath.Join(s.Cwd, s.Call.Chdir))
+		c.ownFile(s, &r, nil)
 		switch r.Class {
 		case atip.ClassSecret:
 			s.Raise(r)

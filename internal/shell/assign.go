@@ -278,8 +278,23 @@ func sameCount(alts []fields) bool {
 	return !slices.ContainsFunc(alts[1:], func(a fields) bool { return len(a) != len(alts[0]) })
 }
 
+// printsVariables reports a declaration that may list what the shell holds: without a name, or with -p, -f or -F.
+func printsVariables(c *syntax.DeclClause) bool {
+	return !slices.ContainsFunc(c.Args, func(a *syntax.Assign) bool { return a.Name != nil }) ||
+		slices.ContainsFunc(c.Args, func(a *syntax.Assign) bool {
+			if a.Name != nil || a.Value == nil {
+				return false
+			}
+			lit := a.Value.Lit()
+			return lit == "" || lit[0] == '-' && strings.ContainsAny(lit, "pfF")
+		})
+}
+
 // declare is declare, local, export, readonly, typeset and nameref.
 func (w *walker) declare(c *syntax.DeclClause, st *state) {
+	if printsVariables(c) {
+		st.out.write(text{s: Hole})
+	}
 	how, ref, function, integer, assoc, array, cased, global := assignPlain, c.Variant.Value == "nameref", false, false, false, false, false, false
 	switch c.Variant.Value {
 	case "export":

@@ -410,7 +410,7 @@ func (w *walker) linesOf(s string, names int) value {
 }
 
 func (w *walker) declareWords(n string, r *run, args fields, st *state) {
-	w.finish(r, r.list(Builtin), st)
+	w.produced(st, w.finish(r, r.list(Builtin), st))
 	how, ref, function, array, global := assignPlain, false, false, false, false
 	if n == "export" {
 		how = assignExport

@@ -476,6 +476,11 @@ func shapeOf(argv []string) (string, bool) {
 		return temporary(args)
 	case "gh":
 		return "0", PrintsNumbers(argv)
+	case "go":
+		// The paths of packages below the directory at hand, none of which begins with a dash.
+		return "0", len(args) > 0 && args[0] == "list" && each(args[1:], func(a string) bool {
+			return strings.HasPrefix(a, "./") || strings.HasPrefix(a, "-tags=")
+		})
 	case "whoami", "arch", "uuidgen":
 		return "0", len(args) == 0
 	case "uname":

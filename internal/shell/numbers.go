@@ -68,8 +68,20 @@ func (w *walker) printsNumbers(i, depth int) bool {
 	if shape, ok := shapeOf(c.Argv); ok {
 		return shape == "0"
 	}
+	keeps := func(a string) bool { return a != "" && a[0] == '-' && strings.Trim(a[1:], "nru0123456789") == "" }
+	args := c.Argv[1:]
 	switch c.Argv[0] {
 	case "sort", "head", "tail", "tac", "shuf", "uniq":
+	case "grep":
+		// Some of the lines: one pattern, and options that choose among lines.
+		if len(args) == 0 {
+			return false
+		}
+		last := args[len(args)-1]
+		if args = args[:len(args)-1]; last == "" || last[0] == '-' {
+			return false
+		}
+		keeps = func(a string) bool { return len(a) > 1 && a[0] == '-' && strings.Trim(a[1:], "vEFiwx") == "" }
 	default:
 		return false
 	}
@@ -79,6 +91,6 @@ func (w *walker) printsNumbers(i, depth int) bool {
 			before = append(before, f.From)
 		}
 	}
-	return !c.Mixed && len(before) > 0 && !slices.ContainsFunc(c.Argv[1:], func(a string) bool { return a == "" || a[0] != '-' || strings.Trim(a[1:], "nru0123456789") != "" }) &&
+	return !c.Mixed && len(before) > 0 && each(args, keeps) &&
 		!slices.ContainsFunc(before, func(i int) bool { return !w.printsNumbers(i, depth+1) })
 }
