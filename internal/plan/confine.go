@@ -166,6 +166,9 @@ func (p *confining) derive() (err error) {
 	if p.Profile, err = sandbox.Derive(in); err != nil {
 		return err
 	}
+	if p.Profile.Ceiling == sandbox.ExecOpen && p.Gated() {
+		p.Profile.Ceiling = sandbox.ExecGated
+	}
 	p.withinDelegated()
 	p.belowCeiling()
 	if p.Setup, err = sandbox.Select(p.Profile, p.Host); err != nil {

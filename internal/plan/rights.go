@@ -17,6 +17,7 @@ import (
 	"github.com/atip-dev/atip-exec/internal/subpath"
 	"github.com/atip-dev/atip-exec/policy"
 	"github.com/atip-dev/atip-exec/sandbox"
+	"github.com/atip-dev/atip-exec/shims"
 	"github.com/atip-dev/atip-exec/trust"
 )
 
@@ -77,6 +78,7 @@ func (p *confining) holds(net sandbox.NetMode, files []string) {
 		}
 	}
 	if !x.held {
+		x.closed = p.base()
 		return
 	}
 	var err error
@@ -103,34 +105,102 @@ func (p *Plan) unwrittenPath() string {
 	return strings.Join(out, string(filepath.ListSeparator))
 }
 
-// closed is what a run without foreign code may start: what the documents list, if each that
-// starts something has a list and the account's own settings of git and ssh name nothing else.
+// closed is what a run with rights and without foreign code may start: what the documents list, if
+// each that starts something has a list and the account's own settings of git and ssh name nothing else.
 func (p *confining) closed() *sandbox.Closed {
 	out := &sandbox.Closed{Listed: true}
-	for _, s := range p.Steps {
-		if s.Call.ExecsKnown {
-			for _, name := range s.Call.Execs {
-				out.Files = append(out.Files, p.startFiles(name)...)
-			}
-			if slices.Contains(s.Call.Execs, "git") || s.Call.Tool == "git" {
-				out.Files = append(out.Files, p.helpers(out)...)
-			}
-			if slices.Contains(s.Call.Execs, "ssh") || s.Call.Tool == "ssh" {
-				out.Listed = out.Listed && !p.sshStarts()
-			}
-		} else if s.Call.Effects[atip.Subprocess].Value != atip.No {
-			out.Listed = false
+	for i, s := range p.Steps {
+		out.Files = append(out.Files, p.listed(out, i)...)
+		if slices.Contains(s.Call.Execs, "git") || s.Call.Tool == "git" {
+			out.Files = append(out.Files, p.helpers(out)...)
 		}
-		// The program that a distribution or a version manager puts in front of a tool is
-		// known by its name only.
-		if s.ID.Manager != "" || s.Executable != nil && s.ID.Form != trust.FormELF {
-			out.Listed = false
+		if slices.Contains(s.Call.Execs, "ssh") || s.Call.Tool == "ssh" {
+			out.Listed = out.Listed && !p.sshStarts()
 		}
 	}
 	if !out.Listed {
 		out.Files = nil
 	}
 	return out
+}
+
+// listed are the files that a step starts beside its own, as its document lists them. Without a list
+// the ceiling knows none. The commands that a text or a launcher starts are steps themselves.
+func (p *confining) listed(c *sandbox.Closed, i int) (files []string) {
+	s := p.Steps[i]
+	switch {
+	case i == 0 && p.Invocation.IsShell && s.Call.Tool == ":":
+	case s.Call.ExecsKnown:
+		for _, name := range s.Call.Execs {
+			files = append(files, p.startFiles(name)...)
+		}
+	case s.Call.Effects[atip.Subprocess].Value != atip.No:
+		c.Listed = false
+	}
+	// The program that a distribution or a version manager puts in front of a tool is
+	// known by its name only.
+	if s.ID.Manager != "" || s.Executable != nil && s.ID.Form != trust.FormELF {
+		c.Listed = false
+	}
+	return files
+}
+
+// base is what a run without rights may start: nothing but its own commands and what their documents
+// list, so that a command line that was misread starts nothing else. nil where that is not known:
+// such a run may start whatever its files hold, and has no more rights with it.
+func (p *confining) base() *sandbox.Closed {
+	if p.Deferred || p.gatedAlone() || p.Invocation.Fetching != nil {
+		return nil
+	}
+	out := &sandbox.Closed{Listed: true}
+	for i, s := range p.Steps {
+		switch {
+		case s.Own: // its stand-in is this program
+			continue
+		case s.Foreign() || s.Certainty() == "opaque" || s.Call.Provenance.Rank < atip.Org || p.startsWritten(s):
+			return nil
+		}
+		out.Files = append(out.Files, p.listed(out, i)...)
+		if !out.Listed || !p.leaves(s) || s.Call.Tool == "git" && !p.gitAlone(s) {
+			return nil
+		}
+	}
+	return out
+}
+
+// leaves reports that what a document lists starts nothing further but of its own list.
+func (p *confining) leaves(s *step.Step) bool {
+	return !slices.ContainsFunc(s.Call.Execs, func(name string) bool {
+		if name == s.Call.Tool || strings.HasSuffix(name, "/**") || len(p.startFiles(name)) == 0 {
+			return false
+		}
+		name = filepath.Base(name)
+		found, err := p.memo.Lookup(shims.Query{Effective: name, Invoked: name, Believed: true}, p.shimDirs)
+		if err != nil {
+			return true
+		}
+		call := found.Resolve([]string{name}, atip.ResolveOptions{})
+		return call.Effects[atip.Subprocess].Value != atip.No && (!call.ExecsKnown || len(call.Execs) > 0)
+	})
+}
+
+// gitAlone reports a git command that starts nothing but git's own programs: no script of git's, which
+// needs its interpreter and more, no program that the account or a variable names, no pager, and no
+// other side in a repository beside this one, which git starts through a shell.
+func (p *confining) gitAlone(s *step.Step) bool {
+	if s.Call.Effects[atip.Subprocess].Value == atip.No {
+		return true
+	}
+	if s.Call.Effects[atip.Network].Value != atip.No || len(localRemotes(s)) > 0 || p.Invocation.Terminal || isTerminal(p.Machine.Stdin) {
+		return false
+	}
+	for _, name := range s.Call.Execs {
+		if dir, ok := strings.CutSuffix(name, "/**"); ok && len(s.Call.Path) > 0 && sandbox.Script(filepath.Join(dir, "git-"+s.Call.Path[0])) {
+			return false
+		}
+	}
+	account, err := gitrepo.Account(p.Dirs.Home, filepath.Dir(p.Dirs.Config))
+	return err == nil && !gitrepo.StartsLocally(account)
 }
 
 // helpers are what git starts by itself because the account says so, and the shell through
@@ -159,6 +229,9 @@ func (p *confining) helpers(c *sandbox.Closed) []string {
 
 // findIn is the first executable file of that name on the PATH of the children.
 func (p *confining) findIn(name string) string {
+	if p.Rights.path == "" {
+		p.Rights.path = p.unwrittenPath()
+	}
 	for _, dir := range filepath.SplitList(p.Rights.path) {
 		path := filepath.Join(dir, name)
 		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
