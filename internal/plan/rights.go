@@ -138,11 +138,25 @@ func (p *confining) listed(c *sandbox.Closed, i int) (files []string) {
 		c.Listed = false
 	}
 	// The program that a distribution or a version manager puts in front of a tool is
-	// known by its name only.
-	if s.ID.Manager != "" || s.Executable != nil && s.ID.Form != trust.FormELF {
+	// known by its name only, and a script starts what no list names.
+	if s.ID.Manager != "" || s.Executable != nil && s.ID.Form != trust.FormELF || scripted(s) {
 		c.Listed = false
 	}
 	return files
+}
+
+// scripted reports a command that its tool keeps as a script in a directory of the list, as git does
+// with `git submodule`. The helper of difftool and the merge of more than two sides are such, too.
+func scripted(s *step.Step) bool {
+	if len(s.Call.Path) == 0 {
+		return false
+	}
+	return slices.ContainsFunc(s.Call.Execs, func(name string) bool {
+		dir, ok := strings.CutSuffix(name, "/**")
+		return ok && slices.ContainsFunc([]string{"", "--helper", "-octopus"}, func(part string) bool {
+			return sandbox.Script(filepath.Join(dir, s.Call.Tool+"-"+s.Call.Path[0]+part))
+		})
+	})
 }
 
 // base is what a run without rights may start: nothing but its own commands and what their documents
@@ -184,20 +198,19 @@ func (p *confining) leaves(s *step.Step) bool {
 	})
 }
 
-// gitAlone reports a git command that starts nothing but git's own programs: no script of git's, which
-// needs its interpreter and more, no program that the account or a variable names, no pager, and no
-// other side in a repository beside this one, which git starts through a shell.
+// gitAlone reports a git command that starts nothing but git's own programs: no pager, no reader of
+// manuals, no program that the account names, and no other side in a repository of this machine, which
+// git starts through a shell.
 func (p *confining) gitAlone(s *step.Step) bool {
-	if s.Call.Effects[atip.Subprocess].Value == atip.No {
-		return true
-	}
-	if s.Call.Effects[atip.Network].Value != atip.No || len(localRemotes(s)) > 0 || p.Invocation.Terminal || isTerminal(p.Machine.Stdin) {
+	switch {
+	case slices.Contains(s.Argv, "--help"):
 		return false
-	}
-	for _, name := range s.Call.Execs {
-		if dir, ok := strings.CutSuffix(name, "/**"); ok && len(s.Call.Path) > 0 && sandbox.Script(filepath.Join(dir, "git-"+s.Call.Path[0])) {
-			return false
-		}
+	case s.Call.Effects[atip.Subprocess].Value == atip.No:
+		return true
+	case p.Invocation.Terminal || isTerminal(p.Machine.Stdin) || s.Call.Effects[atip.Network].Value != atip.No,
+		len(s.Call.Path) > 0 && s.Call.Path[0] == "help",
+		slices.ContainsFunc(s.Call.Resources, func(r atip.Resource) bool { return strings.HasPrefix(r.Why, "remote ") }):
+		return false
 	}
 	account, err := gitrepo.Account(p.Dirs.Home, filepath.Dir(p.Dirs.Config))
 	return err == nil && !gitrepo.StartsLocally(account)
