@@ -138,8 +138,8 @@ func (p *confining) listed(c *sandbox.Closed, i int) (files []string) {
 		c.Listed = false
 	}
 	// The program that a distribution or a version manager puts in front of a tool is
-	// known by its name only, and a script starts what no list names.
-	if s.ID.Manager != "" || s.Executable != nil && s.ID.Form != trust.FormELF || scripted(s) {
+	// known by its name only, and a script starts what no list names. Nix and Guix put a compiled one there.
+	if s.ID.Manager != "" || s.Executable != nil && s.ID.Form != trust.FormELF || scripted(s) || subpath.Within(s.ID.Canonical, "/nix") || subpath.Within(s.ID.Canonical, "/gnu") {
 		c.Listed = false
 	}
 	return files
