@@ -137,12 +137,16 @@ func (p *confining) listed(c *sandbox.Closed, i int) (files []string) {
 	case s.Call.Effects[atip.Subprocess].Value != atip.No:
 		c.Listed = false
 	}
-	// The program that a distribution or a version manager puts in front of a tool is
-	// known by its name only, and a script starts what no list names. Nix and Guix put a compiled one there.
-	if s.ID.Manager != "" || s.Executable != nil && s.ID.Form != trust.FormELF || scripted(s) || subpath.Within(s.ID.Canonical, "/nix") || subpath.Within(s.ID.Canonical, "/gnu") {
+	if s.ID.Manager != "" || s.Executable != nil && fronted(s) || scripted(s) {
 		c.Listed = false
 	}
 	return files
+}
+
+// fronted reports a program that stands in front of the tool, which is known by its name only: the
+// script of a distribution, the compiled wrappers of Nix and Guix.
+func fronted(s *step.Step) bool {
+	return s.ID.Form != trust.FormELF || subpath.Within(s.ID.Canonical, "/nix") || subpath.Within(s.ID.Canonical, "/gnu")
 }
 
 // scripted reports a command that its tool keeps as a script in a directory of the list, as git does
@@ -606,9 +610,8 @@ func (p *Plan) Subprocess() atip.Value {
 	}
 	value := atip.No
 	for _, s := range p.Steps {
-		if s.ID.Form != trust.FormELF {
-			// What metadata says of a tool holds for its program, not for the script that
-			// a distribution or a version manager puts in front of it.
+		if fronted(s) {
+			// What metadata says of a tool holds for its program.
 			return atip.Yes
 		}
 		value = worse(value, s.Call.Effects[atip.Subprocess].Value)
