@@ -24,7 +24,7 @@ type Denial struct {
 	Kind      string    `json:"kind"`           // "atip-exec.denial/1"
 	Op        string    `json:"op"`             // read, write, execute, create, remove, rename, link, connect, socket, call; open if that is not known
 	Path      string    `json:"path,omitempty"` // or an address, an address family, a system call
-	Class     string    `json:"class"`          // files, network, kernel, proxy
+	Class     string    `json:"class"`          // files, starts, network, kernel, proxy
 	Rule      string    `json:"rule,omitempty"`
 	Errno     string    `json:"errno,omitempty"`
 	Guarantee Guarantee `json:"guarantee"`
@@ -76,6 +76,8 @@ func (d Denial) String() string {
 		text += "the rights of another user, which no run can get"
 	case "service":
 		text += "the socket of a service outside of the run"
+	case "starts":
+		text += "starting a program that is not among those of this command"
 	default:
 		text += "access"
 		if d.Path != "" {
@@ -155,6 +157,9 @@ func Explain(exit Exit, stderr []byte, r Receipt) (Denial, bool) {
 			if !strings.Contains(lower, f.words) {
 				continue
 			}
+			if f.errno == "EACCES" && f.class == "files" && r.Exec == ExecClosed && (exit.Code == 126 || strings.Contains(lower, "exec")) {
+				f.class = "starts"
+			}
 			if d, ok := d.of(f, string(lines[i]), r); ok {
 				return d, true
 			}
@@ -190,6 +195,10 @@ func (d Denial) of(f refusal, line string, r Receipt) (Denial, bool) {
 	case "owner":
 		d.Op, d.Guarantee = "call", Privilege
 		d.Remedy = "tar --no-same-owner, cp without -a; policy process.caps keeps the capability for root"
+		return d, true
+	case "starts":
+		d.Op, d.Guarantee, d.Path = "execute", FilesRead, namedPath(line)
+		d.Remedy = "run it as a command of its own"
 		return d, true
 	case "service":
 		// Whoever reaches it is root outside: nobody is told how.

@@ -9,6 +9,8 @@ func TestExplain(t *testing.T) {
 	r := Receipt{Tier: T2, Write: []Grant{{"/w", true, Read | Write, ""}}, Read: []Grant{{"/usr", true, Read, ""}}}
 	private := r
 	private.Tier = T3
+	closed := r
+	closed.Exec = ExecClosed
 	full := r
 	full.Net.Mode = NetFull
 	for _, tc := range []struct {
@@ -48,6 +50,11 @@ func TestExplain(t *testing.T) {
 		{"32 bit", "", Exit{Code: 159, Signal: 31}, r, "kernel", "", Kernel},
 		{"success", "warning: permission denied", Exit{}, r, "", "", ""},
 		{"other failure", "error: no such file", Exit{Code: 1}, r, "", "", ""},
+		{"start by a shell", "bash: line 1: /bin/rm: Permission denied", Exit{Code: 126}, closed, "starts", "/bin/rm", FilesRead},
+		{"start by xargs", "xargs: rm: Permission denied", Exit{Code: 126}, closed, "starts", "", FilesRead},
+		{"start by flock", "flock: failed to execute /bin/bash: Permission denied", Exit{Code: 69}, closed, "starts", "/bin/bash", FilesRead},
+		{"file of a closed run", "cat: /home/u/x: Permission denied", Exit{Code: 1}, closed, "files", "/home/u/x", FilesRead},
+		{"start where all may be started", "bash: line 1: /home/u/x: Permission denied", Exit{Code: 126}, r, "files", "/home/u/x", FilesRead},
 		{"unconfined", "permission denied", Exit{Code: 1}, Receipt{}, "", "", ""},
 		{"far back", "permission denied\n" + strings.Repeat("x\n", tailBytes), Exit{Code: 1}, r, "", "", ""},
 	} {

@@ -106,8 +106,8 @@ type Input struct {
 	Keeps func(canonical string) bool
 }
 
-// Closed is the ceiling of a run that holds a host or a credential: it starts no file that
-// a confined run could have written.
+// Closed is the ceiling of a run that starts no file that a confined run could have written: of
+// one that holds a host or a credential, and of one whose commands are all known and run no code.
 type Closed struct {
 	// Files are all that may be started beside Input.Exec: files, and directories for what
 	// lies below them. Only if Listed.

@@ -338,10 +338,10 @@ type Ceiling uint8
 const (
 	// ExecNone: the run is one program and starts no other.
 	ExecNone Ceiling = iota
-	// ExecClosed: files outside the write set only, either those that the documents of its
-	// commands list or those of the system and the tools on PATH.
+	// ExecClosed: files outside the write set only, either its own commands and what their
+	// documents list or, with rights, those of the system and the tools on PATH.
 	ExecClosed
-	// ExecGated: each start is decided when it happens. No run has it yet.
+	// ExecGated: each start is decided when it happens.
 	ExecGated
 	// ExecOpen: whatever can be read where programs lie, the workspace included.
 	ExecOpen

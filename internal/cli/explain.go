@@ -309,6 +309,14 @@ func sandboxText(b *strings.Builder, d plan.Document) {
 	}
 	fmt.Fprintf(b, "sandbox  tier %s, network %s\n", receipt.Tier, receipt.Net.Mode)
 	fmt.Fprintf(b, "  this tier  %s\n", receipt.Why)
+	switch receipt.Exec.String() {
+	case "none":
+		fmt.Fprintln(b, "  may start  no other program")
+	case "closed":
+		fmt.Fprintln(b, "  may start  known programs only (closed)")
+	case "gated":
+		fmt.Fprintln(b, "  may start  what the policy allows at that moment (gated)")
+	}
 	for _, host := range receipt.Net.Allow {
 		fmt.Fprintf(b, "  may reach  %s\n", host)
 	}

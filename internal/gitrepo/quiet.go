@@ -66,6 +66,28 @@ func Starts(account *Config, urls []string) (programs []string, known bool) {
 	return programs, known
 }
 
+// StartsLocally reports an account whose own configuration makes a command of git start a program that
+// is not git's while it works on a repository of this machine. Helpers for credentials, signatures and
+// other machines are for others: no run without rights reaches them.
+func StartsLocally(account *Config) bool {
+	return slices.ContainsFunc(account.Settings, func(s Setting) bool {
+		section, sub, name := Split(s.Key)
+		switch section {
+		case "alias":
+			return strings.HasPrefix(strings.TrimSpace(s.Value), "!")
+		case "core":
+			return name == "editor" || name == "hookspath" || name == "alternaterefscommand" || name == "fsmonitor" && !slices.Contains([]string{"", "true", "false", "yes", "no", "on", "off", "1", "0"}, strings.ToLower(s.Value))
+		case "filter", "trailer":
+			return sub != ""
+		case "diff":
+			return name == "external" || name == "command" || name == "textconv"
+		case "sequence", "merge", "interactive", "uploadpack":
+			return name == "editor" || name == "driver" || name == "difffilter" || name == "packobjectshook"
+		}
+		return false
+	})
+}
+
 // occurs reports whether the host of a url pattern occurs in one of the addresses. A pattern
 // with a wildcard always does.
 func occurs(pattern string, urls []string) bool {

@@ -65,7 +65,7 @@ func (p *confining) derive() (err error) {
 	in := sandbox.Input{
 		Workspace: p.Workspace, Cwd: p.Cwd, Elsewhere: p.StartDir() != p.Cwd, Home: p.Dirs.Home,
 		PathDirs: filepath.SplitList(p.Machine.Getenv("PATH")), GitDirs: p.gitDirs, Private: p.Private, Layers: filepath.Join(p.Dirs.Cache, "layers", filepath.Base(p.Private)),
-		Granted: p.Decision.Grants.Effects, OrgBound: !p.namesShell(), Families: p.families(), Net: net,
+		Granted: p.Decision.Grants.Effects, OrgBound: !p.namesShell(), Net: net,
 		Forbidden: p.Forbidden(), Root: p.Machine.UID == 0, Getenv: p.Machine.Getenv, Files: p.files,
 	}
 	forced, _ := sandbox.TierByName(sp.Tier)
@@ -77,9 +77,6 @@ func (p *confining) derive() (err error) {
 	in.Names = ProtectedNames()
 	in.Judge, in.Keeps, in.Patterns = p.judgeGrant, p.World.Keeps, p.Reading.Patterns
 	in.OtherWorktrees = gitrepo.OtherWorktrees(p.Workspace, p.gitDirs)
-	if slices.Contains(in.Families, "cargo") {
-		in.CargoSettings = place.CargoSettings(p.Dirs.Home, p.Machine.Getenv)
-	}
 	var cut bool
 	if in.SecretLinks, cut = place.SecretLinks(p.Workspace, p.Dirs.Home); cut {
 		p.Warnings = append(p.Warnings, fmt.Sprintf("a credential file of yours has a second name, which was not found among the first %d names of the workspace; if it is further down, this run can read it", place.MaxLinkSearch))
@@ -158,13 +155,20 @@ func (p *confining) derive() (err error) {
 	}
 	p.CredentialFiles = in.CredentialFiles
 	p.holds(net.Mode, in.CredentialFiles)
-	if in.Closed = p.Rights.closed; p.Rights.Settings != nil {
+	in.Closed = p.Rights.closed
+	if in.Families = p.families(in.Closed); slices.Contains(in.Families, "cargo") {
+		in.CargoSettings = place.CargoSettings(p.Dirs.Home, p.Machine.Getenv)
+	}
+	if p.Rights.Settings != nil {
 		in.Scratch, in.Rewrites = []string{p.Rights.Scratch}, p.Rights.modes
 	}
 	p.grantHostCwd(&in)
 	p.grantNested(&in)
 	if p.Profile, err = sandbox.Derive(in); err != nil {
 		return err
+	}
+	if p.Profile.Ceiling == sandbox.ExecOpen && p.Gated() {
+		p.Profile.Ceiling = sandbox.ExecGated
 	}
 	p.withinDelegated()
 	p.belowCeiling()
@@ -313,15 +317,16 @@ func (p *Plan) StartDir() string {
 	return p.Cwd
 }
 
-// families names the tool families whose caches this run uses: those of its
-// commands, and if it may start others those whose marker lies in the workspace.
-func (p *Plan) families() []string {
+// families names the tool families whose caches this run uses: those of its commands, and if it may
+// start others than those those whose marker lies in the workspace.
+func (p *Plan) families(closed *sandbox.Closed) []string {
 	forks := false
 	var tools []string
 	for _, s := range p.Steps {
 		tools = append(tools, s.Call.Tool, s.ID.Effective)
 		forks = forks || s.Call.Effects[atip.Subprocess].Value != atip.No
 	}
+	forks = forks && (closed == nil || !closed.Listed)
 	var out []string
 	for _, m := range packageFamilies() {
 		used := false

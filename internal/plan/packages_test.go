@@ -25,7 +25,7 @@ func TestPackagesAnywhere(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer p.Close()
-		if got := p.families(); !slices.Equal(got, []string{"go", "npm", "pip"}) {
+		if got := p.families(nil); !slices.Equal(got, []string{"go", "npm", "pip"}) {
 			t.Errorf("%q: %q", dir, got)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/atip-dev/atip-exec/internal/subpath"
 	"github.com/atip-dev/atip-exec/policy"
 	"github.com/atip-dev/atip-exec/sandbox"
+	"github.com/atip-dev/atip-exec/shims"
 	"github.com/atip-dev/atip-exec/trust"
 )
 
@@ -77,6 +78,7 @@ func (p *confining) holds(net sandbox.NetMode, files []string) {
 		}
 	}
 	if !x.held {
+		x.closed = p.base()
 		return
 	}
 	var err error
@@ -103,39 +105,125 @@ func (p *Plan) unwrittenPath() string {
 	return strings.Join(out, string(filepath.ListSeparator))
 }
 
-// closed is what a run without foreign code may start: what the documents list, if each that
-// starts something has a list and the account's own settings of git and ssh name nothing else.
+// closed is what a run with rights and without foreign code may start: what the documents list, if
+// each that starts something has a list and the account's own settings of git and ssh name nothing else.
 func (p *confining) closed() *sandbox.Closed {
 	out := &sandbox.Closed{Listed: true}
-	for _, s := range p.Steps {
-		if s.Call.ExecsKnown {
-			for _, name := range s.Call.Execs {
-				out.Files = append(out.Files, p.startFiles(name)...)
-			}
-			if slices.Contains(s.Call.Execs, "git") || s.Call.Tool == "git" {
-				out.Files = append(out.Files, p.helpers(out)...)
-			}
-			if slices.Contains(s.Call.Execs, "ssh") || s.Call.Tool == "ssh" {
-				out.Listed = out.Listed && !p.sshStarts()
-			}
-		} else if s.Call.Effects[atip.Subprocess].Value != atip.No {
-			out.Listed = false
+	for i, s := range p.Steps {
+		out.Files = append(out.Files, p.listed(out, i)...)
+		if slices.Contains(s.Call.Execs, "git") || s.Call.Tool == "git" {
+			out.Files = append(out.Files, p.helpers(out)...)
 		}
-		// The program that a distribution or a version manager puts in front of a tool is
-		// known by its name only.
-		if f := p.Invocation.Fetching; f != nil && f.Work.Closed {
-			// What it starts is stated, and what a manager starts in its place is known.
-			if target, ok := s.ID.Target(); ok {
-				out.Files = append(out.Files, filepath.Dir(target.Path))
-			}
-		} else if s.ID.Manager != "" || s.Executable != nil && s.ID.Form != trust.FormELF {
-			out.Listed = false
+		if slices.Contains(s.Call.Execs, "ssh") || s.Call.Tool == "ssh" {
+			out.Listed = out.Listed && !p.sshStarts()
 		}
 	}
 	if !out.Listed {
 		out.Files = nil
 	}
 	return out
+}
+
+// listed are the files that a step starts beside its own, as its document lists them. Without a list
+// the ceiling knows none. The commands that a text or a launcher starts are steps themselves.
+func (p *confining) listed(c *sandbox.Closed, i int) (files []string) {
+	s := p.Steps[i]
+	switch {
+	case i == 0 && p.Invocation.IsShell && s.Call.Tool == ":":
+	case s.Call.ExecsKnown:
+		for _, name := range s.Call.Execs {
+			files = append(files, p.startFiles(name)...)
+		}
+	case s.Call.Effects[atip.Subprocess].Value != atip.No:
+		c.Listed = false
+	}
+	switch f := p.Invocation.Fetching; {
+	case f != nil && f.Work.Closed:
+		// What it starts is stated, and what a manager starts in its place is known.
+		if target, ok := s.ID.Target(); ok {
+			files = append(files, filepath.Dir(target.Path))
+		}
+	case s.ID.Manager != "" || s.Executable != nil && fronted(s) || scripted(s):
+		c.Listed = false
+	}
+	return files
+}
+
+// fronted reports a program that stands in front of the tool, which is known by its name only: the
+// script of a distribution, the compiled wrappers of Nix and Guix.
+func fronted(s *step.Step) bool {
+	return s.ID.Form != trust.FormELF || subpath.Within(s.ID.Canonical, "/nix") || subpath.Within(s.ID.Canonical, "/gnu")
+}
+
+// scripted reports a command that its tool keeps as a script in a directory of the list, as git does
+// with `git submodule`. The helper of difftool and the merge of more than two sides are such, too.
+func scripted(s *step.Step) bool {
+	if len(s.Call.Path) == 0 {
+		return false
+	}
+	return slices.ContainsFunc(s.Call.Execs, func(name string) bool {
+		dir, ok := strings.CutSuffix(name, "/**")
+		return ok && slices.ContainsFunc([]string{"", "--helper", "-octopus"}, func(part string) bool {
+			return sandbox.Script(filepath.Join(dir, s.Call.Tool+"-"+s.Call.Path[0]+part))
+		})
+	})
+}
+
+// base is what a run without rights may start: nothing but its own commands and what their documents
+// list, so that a command line that was misread starts nothing else. nil where that is not known:
+// such a run may start whatever its files hold, and has no more rights with it.
+func (p *confining) base() *sandbox.Closed {
+	if p.Deferred || p.gatedAlone() || p.Invocation.Fetching != nil {
+		return nil
+	}
+	out := &sandbox.Closed{Listed: true}
+	for i, s := range p.Steps {
+		switch {
+		case s.Own: // its stand-in is this program
+			continue
+		case s.Foreign() || s.Certainty() == "opaque" || s.Call.Provenance.Rank < atip.Org || p.startsWritten(s):
+			return nil
+		}
+		out.Files = append(out.Files, p.listed(out, i)...)
+		if !out.Listed || !p.leaves(s) || s.Call.Tool == "git" && !p.gitAlone(s) {
+			return nil
+		}
+	}
+	return out
+}
+
+// leaves reports that what a document lists starts nothing further but of its own list.
+func (p *confining) leaves(s *step.Step) bool {
+	return !slices.ContainsFunc(s.Call.Execs, func(name string) bool {
+		if name == s.Call.Tool || strings.HasSuffix(name, "/**") || len(p.startFiles(name)) == 0 {
+			return false
+		}
+		name = filepath.Base(name)
+		found, err := p.memo.Lookup(shims.Query{Effective: name, Invoked: name, Believed: true}, p.shimDirs)
+		if err != nil {
+			return true
+		}
+		call := found.Resolve([]string{name}, atip.ResolveOptions{})
+		return call.Effects[atip.Subprocess].Value != atip.No && (!call.ExecsKnown || len(call.Execs) > 0)
+	})
+}
+
+// gitAlone reports a git command that starts nothing but git's own programs: no pager, no reader of
+// manuals, no program that the account names, and no other side in a repository of this machine, which
+// git starts through a shell.
+func (p *confining) gitAlone(s *step.Step) bool {
+	switch {
+	case slices.Contains(s.Argv, "--help"):
+		return false
+	case s.Call.Effects[atip.Subprocess].Value == atip.No:
+		return true
+	case p.Invocation.Terminal || isTerminal(p.Machine.Stdin) || s.Call.Effects[atip.Network].Value != atip.No,
+		len(s.Call.Path) > 0 && s.Call.Path[0] == "help",
+		slices.ContainsFunc(s.Call.Resources, func(r atip.Resource) bool { return strings.HasPrefix(r.Why, "remote ") }):
+		return false
+	}
+	account, err := gitrepo.Account(p.Dirs.Home, filepath.Dir(p.Dirs.Config))
+	return err == nil && !gitrepo.StartsLocally(account)
 }
 
 // helpers are what git starts by itself because the account says so, and the shell through
@@ -164,6 +252,9 @@ func (p *confining) helpers(c *sandbox.Closed) []string {
 
 // findIn is the first executable file of that name on the PATH of the children.
 func (p *confining) findIn(name string) string {
+	if p.Rights.path == "" {
+		p.Rights.path = p.unwrittenPath()
+	}
 	for _, dir := range filepath.SplitList(p.Rights.path) {
 		path := filepath.Join(dir, name)
 		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
@@ -525,9 +616,8 @@ func (p *Plan) Subprocess() atip.Value {
 	}
 	value := atip.No
 	for _, s := range p.Steps {
-		if s.ID.Form != trust.FormELF {
-			// What metadata says of a tool holds for its program, not for the script that
-			// a distribution or a version manager puts in front of it.
+		if fronted(s) {
+			// What metadata says of a tool holds for its program.
 			return atip.Yes
 		}
 		value = worse(value, s.Call.Effects[atip.Subprocess].Value)

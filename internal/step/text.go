@@ -495,11 +495,14 @@ func OnlyHelp(s *Step) bool {
 	return s.Argv[1] == "--help" || s.Argv[1] == "--version"
 }
 
-// HarmlessHelp is the call of a tool that prints its help.
+// HarmlessHelp is the call of a tool that prints its help. It may start a program for that if it
+// starts any: git has man show it.
 func HarmlessHelp(call *atip.Call) {
+	starts := call.Effects[atip.Subprocess]
 	for e := range call.Effects {
 		call.Effects[e] = Harmless(atip.Effect(e), "help")
 	}
+	call.Effects[atip.Subprocess] = starts
 	call.Effects[atip.Read].Value = atip.Yes
 	call.Nested, call.CodeFiles, call.Resources = nil, nil, []atip.Resource{}
 	call.Exactness = atip.Exact

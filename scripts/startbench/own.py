@@ -2,7 +2,7 @@
 
 usage: own.py ATIP_EXEC ROUNDS, in a workspace, with HOME set."""
 
-import hashlib, os, shutil, statistics, subprocess, sys, time
+import hashlib, os, resource, shutil, statistics, subprocess, sys, time
 
 program, rounds = sys.argv[1], int(sys.argv[2])
 home = os.environ["HOME"]
@@ -20,15 +20,25 @@ with open("code.sh", "w") as f:
 os.chmod("code.sh", 0o755)
 env = {"HOME": home, "PATH": tools + ":" + os.environ["PATH"]}
 forms = {"alone": ["--", "gh", "pr", "list"], "with": ["-c", "./code.sh; gh pr list"], "without": ["-c", "./code.sh; :"]}
-took = {name: [] for name in forms}
+took, spent = {name: [] for name in forms}, {name: [] for name in forms}
+
+
+def processors():
+    """The processor time of all children that have ended, in ms."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return (used.ru_utime + used.ru_stime) * 1000
+
+
 for i in range(rounds + 1):
     for name, words in forms.items():
-        began = time.perf_counter()
+        began, before = time.perf_counter(), processors()
         subprocess.run([program, *words], env=env, stdin=subprocess.DEVNULL, check=True)
         if i > 0:
             took[name].append((time.perf_counter() - began) * 1000)
+            spent[name].append(processors() - before)
 os.remove(policy)
 os.remove("code.sh")
-median = {name: statistics.median(list) for name, list in took.items()}
-added = statistics.median(a - b for a, b in zip(took["with"], took["without"]))
-print(f"alone {median['alone']:.1f} ms, added to a string {added:.1f} ms (alone + 2 ms)")
+for what, of in ("time", took), ("processors", spent):
+    alone = statistics.median(of["alone"])
+    added = statistics.median(a - b for a, b in zip(of["with"], of["without"]))
+    print(f"{what}: alone {alone:.1f} ms, added to a string {added:.1f} ms (alone + 2 ms)")
