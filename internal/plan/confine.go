@@ -318,7 +318,7 @@ func (p *Plan) StartDir() string {
 }
 
 // families names the tool families whose caches this run uses: those of its commands, and if it may
-// start others than those those whose marker lies in the workspace.
+// start others than those, those whose marker lies in the workspace.
 func (p *Plan) families(closed *sandbox.Closed) []string {
 	forks := false
 	var tools []string
