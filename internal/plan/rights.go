@@ -173,19 +173,24 @@ func scripted(s *step.Step) bool {
 // list, so that a command line that was misread starts nothing else. nil where that is not known:
 // such a run may start whatever its files hold, and has no more rights with it.
 func (p *confining) base() *sandbox.Closed {
-	if p.Deferred || p.gatedAlone() || p.Invocation.Fetching != nil {
+	if p.Deferred || p.gatedAlone() || p.Invocation.Fetching != nil || slices.ContainsFunc(p.Steps, func(s *step.Step) bool {
+		return !s.Own && (s.Foreign() || s.Certainty() == "opaque" || s.Call.Provenance.Rank < atip.Org || p.startsWritten(s))
+	}) {
 		return nil
 	}
 	out := &sandbox.Closed{Listed: true}
 	for i, s := range p.Steps {
-		switch {
-		case s.Own: // its stand-in is this program
-			continue
-		case s.Foreign() || s.Certainty() == "opaque" || s.Call.Provenance.Rank < atip.Org || p.startsWritten(s):
+		if s.Own {
+			continue // its stand-in is this program
+		}
+		known := p.leaves
+		if s.Call.Tool == "git" {
+			known = p.gitAlone
+		}
+		if !known(s) {
 			return nil
 		}
-		out.Files = append(out.Files, p.listed(out, i)...)
-		if !out.Listed || !p.leaves(s) || s.Call.Tool == "git" && !p.gitAlone(s) {
+		if out.Files = append(out.Files, p.listed(out, i)...); !out.Listed {
 			return nil
 		}
 	}
