@@ -284,6 +284,19 @@ func TestFetchApartGo(t *testing.T) {
 			t.Errorf("%s: %q, without the wrapper %q", name, ours, theirs)
 		}
 	}
+	// A build fetches first what it declares, once for each state of that.
+	if out, err := exec.Command("sh", "-c", "chmod -R u+w \"$0\"/.cache \"$0\"/go; rm -rf \"$0\"/.cache/atip-exec \"$0\"/go", w.home).CombinedOutput(); err != nil {
+		t.Fatalf("%v %s", err, out)
+	}
+	r.paths()
+	out, err = run("-c", "go build -o out . && ./out")
+	if asked := r.paths(); err != nil || !slices.Contains(asked, "/example.invalid/dep/@v/v1.0.0.zip") {
+		t.Errorf("the first build: %v %s, asked for %v", err, out, asked)
+	}
+	out, err = run("-c", "go vet ./... && go build -o out .")
+	if asked := r.paths(); err != nil || len(asked) > 0 {
+		t.Errorf("the second build: %v %s, asked for %v", err, out, asked)
+	}
 	for name, row := range map[string]struct {
 		mod, cmd string
 		asks     bool
