@@ -98,7 +98,7 @@ func TestMisreadStartsNothing(t *testing.T) {
 			"rm victim", "/bin/rm victim", "X=rm; $X victim", `$'\x72m' victim`, "/???/r[m] victim", "exec rm victim", "command rm victim",
 			"(exec -a wc rm victim)", "./own victim", "PATH=.:$PATH own victim", "echo victim | xargs rm", "sh -c 'rm victim'", "bash -c 'rm victim'",
 			"python3 -c 'import os; os.unlink(\"victim\")'", "perl -e 'unlink \"victim\"'", "env rm victim", "find victim -delete", "git clean -xf victim",
-			"unlink victim", "mv victim /tmp/x", "hash -p /bin/rm ls; ls victim", "cp /bin/rm $TMPDIR/ls && $TMPDIR/ls victim", "shopt -s expand_aliases\nalias ls=rm\nls victim",
+			"unlink victim", "mv victim $TMPDIR/x", "hash -p /bin/rm ls; ls victim", "cp /bin/rm $TMPDIR/ls && $TMPDIR/ls victim", "shopt -s expand_aliases\nalias ls=rm\nls victim",
 			"busybox rm victim || rm victim", "trap 'rm victim' EXIT", "coproc rm victim; wait", "cat < <(rm victim)", ". /dev/stdin <<<'rm victim'",
 		} {
 			if err := os.WriteFile(victim, []byte("x"), 0o600); err != nil {
