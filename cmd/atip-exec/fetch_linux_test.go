@@ -88,20 +88,25 @@ func fetching(t *testing.T) (world, *registry, func(args ...string) (string, err
 	w.policy(`{"version":1,"network":{"allow":["` + host + `"]},"env":{"pass":["REGISTRY"]}}`)
 	goroot, _ := toolchain()
 	env := []string{"HOME=" + w.home, "PATH=/usr/local/bin:/usr/bin:/bin:" + filepath.Join(goroot, "bin") + ":" + bin, "REGISTRY=" + r.URL, "GOPROXY=" + r.URL, "GOSUMDB=off"}
-	run := func(args ...string) (string, error) {
-		cmd := w.command(args...)
-		cmd.Env = env
-		out, err := cmd.CombinedOutput()
-		return string(out), err
-	}
+	start := startsIn(env)
+	run := func(args ...string) (string, error) { return start(w.command(args...)) }
 	plain := func(dir string, words ...string) (string, error) {
 		cmd := exec.Command(words[0], words[1:]...)
-		cmd.Dir, cmd.Env = dir, append([]string{"GOFLAGS=-modcacherw", "GOTOOLCHAIN=local"}, env...)
-		out, err := cmd.CombinedOutput()
-		return string(out), err
+		cmd.Dir = dir
+		return start(cmd, "GOFLAGS=-modcacherw", "GOTOOLCHAIN=local")
 	}
 	put(t, w.home, map[string]string{".config/go/telemetry/mode": "off\n"})
 	return w, r, run, plain
+}
+
+// startsIn returns what starts commands in an environment, with more variables for one of them, and returns all
+// that they print.
+func startsIn(env []string) func(cmd *exec.Cmd, more ...string) (string, error) {
+	return func(cmd *exec.Cmd, more ...string) (string, error) {
+		cmd.Env = slices.Concat(env, more)
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
 }
 
 // npmProject writes a project that depends on two, with its lock, and nothing in the cache.

@@ -46,11 +46,7 @@ func TestFetchApartCargo(t *testing.T) {
 	w, r := newWorldAtHome(t), newCrates(t)
 	w.policy(`{"version":1,"network":{"allow":["` + strings.TrimPrefix(r.URL, "http://") + `"]},"env":{"pass":["REGISTRY"]}}`)
 	env := []string{"HOME=" + w.home, "PATH=" + filepath.Join(strings.TrimSpace(string(sysroot)), "bin") + ":/usr/local/bin:/usr/bin:/bin:" + bin, "REGISTRY=" + r.URL}
-	start := func(cmd *exec.Cmd, more ...string) (string, error) {
-		cmd.Env = slices.Concat(env, more)
-		out, err := cmd.CombinedOutput()
-		return string(out), err
-	}
+	start := startsIn(env)
 	plain := func(dir string, words ...string) (string, error) {
 		cmd := exec.Command("env", words...) // which looks in that PATH
 		cmd.Dir = dir

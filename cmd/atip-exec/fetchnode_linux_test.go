@@ -91,11 +91,7 @@ func fetchesApart(t *testing.T, name, tools string) {
 	}
 	w.policy(`{"version":1,"network":{"allow":["` + strings.TrimPrefix(r.URL, "http://") + `"]},"env":{"pass":["REGISTRY","YARN_UNSAFE_HTTP_WHITELIST"]}}`)
 	env := []string{"HOME=" + w.home, "PATH=" + w.home + "/programs:/usr/local/bin:/usr/bin:/bin:" + bin, "REGISTRY=" + r.URL, "YARN_UNSAFE_HTTP_WHITELIST=127.0.0.1"}
-	start := func(cmd *exec.Cmd) (string, error) {
-		cmd.Env = env
-		out, err := cmd.CombinedOutput()
-		return string(out), err
-	}
+	start := startsIn(env)
 	plain := func(dir, text string) (string, error) {
 		cmd := exec.Command("/bin/sh", "-c", text)
 		if cmd.Dir, cmd.Env = dir, slices.Clone(env); name == "yarn1" {

@@ -48,11 +48,7 @@ func TestFetchApartPip(t *testing.T) {
 	w, r := newWorldAtHome(t), newIndex(t)
 	w.policy(`{"version":1,"network":{"allow":["` + strings.TrimPrefix(r.URL, "http://") + `"]},"env":{"pass":["REGISTRY"]}}`)
 	env := []string{"HOME=" + w.home, "PATH=/usr/local/bin:/usr/bin:/bin:" + bin, "REGISTRY=" + r.URL, "PIP_INDEX_URL=" + r.URL + "/simple", "PIP_DISABLE_PIP_VERSION_CHECK=1"}
-	start := func(cmd *exec.Cmd, more ...string) (string, error) {
-		cmd.Env = slices.Concat(env, more)
-		out, err := cmd.CombinedOutput()
-		return string(out), err
-	}
+	start := startsIn(env)
 	clear := func() {
 		if _, err := os.Stat(w.ws + "/.venv"); err == nil {
 			if out, err := start(exec.Command(w.ws+"/.venv/bin/pip", "uninstall", "-qy", "two")); err != nil {

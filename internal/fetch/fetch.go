@@ -228,7 +228,7 @@ func withoutComments(text, comment string) (string, bool) {
 }
 
 // mirror finds another registry that the caller, the user or the project names. It counts only if the
-// user's policy lists its host: it could be somebody's way out.
+// user's policy lists its host: any other could receive what a run wants to send out.
 func (w *Work) mirror(f *atip.Fetch, at Place) string {
 	named := ""
 	if f.Mirror != "" {

@@ -131,8 +131,13 @@ func (p *confining) listed(c *sandbox.Closed, i int) (files []string) {
 	switch {
 	case i == 0 && p.Invocation.IsShell && s.Call.Tool == ":":
 	case s.Call.ExecsKnown:
-		for _, name := range s.Call.Execs {
-			files = append(files, p.startFiles(name)...)
+		// A string often has several commands of one tool, whose list is looked up once.
+		if !slices.ContainsFunc(p.Steps[:i], func(e *step.Step) bool {
+			return !e.Own && e.Call.ExecsKnown && slices.Equal(e.Call.Execs, s.Call.Execs)
+		}) {
+			for _, name := range s.Call.Execs {
+				files = append(files, p.startFiles(name)...)
+			}
 		}
 	case s.Call.Effects[atip.Subprocess].Value != atip.No:
 		c.Listed = false
@@ -149,8 +154,8 @@ func (p *confining) listed(c *sandbox.Closed, i int) (files []string) {
 	return files
 }
 
-// fronted reports a program that stands in front of the tool, which is known by its name only: the
-// script of a distribution, the compiled wrappers of Nix and Guix.
+// fronted reports a wrapper that starts the tool, so that the file says nothing about the tool itself: a
+// script of a distribution, a compiled wrapper of Nix or Guix.
 func fronted(s *step.Step) bool {
 	return s.ID.Form != trust.FormELF || subpath.Within(s.ID.Canonical, "/nix") || subpath.Within(s.ID.Canonical, "/gnu")
 }
@@ -227,8 +232,14 @@ func (p *confining) gitAlone(s *step.Step) bool {
 		slices.ContainsFunc(s.Call.Resources, func(r atip.Resource) bool { return strings.HasPrefix(r.Why, "remote ") }):
 		return false
 	}
-	account, err := gitrepo.Account(p.Dirs.Home, filepath.Dir(p.Dirs.Config))
-	return err == nil && !gitrepo.StartsLocally(account)
+	if p.Rights.account == nil {
+		account, err := gitrepo.Account(p.Dirs.Home, filepath.Dir(p.Dirs.Config))
+		if err != nil {
+			return false
+		}
+		p.Rights.account = account
+	}
+	return !gitrepo.StartsLocally(p.Rights.account)
 }
 
 // helpers are what git starts by itself because the account says so, and the shell through
