@@ -1,8 +1,8 @@
 package shell
 
 import (
+	"cmp"
 	"errors"
-	"path"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -427,6 +427,21 @@ func systemName() string {
 	return ""
 }
 
+// splitPath is what dirname and basename print of a path (POSIX). They resolve nothing, as a directory may be a
+// link, and an empty path has an empty name.
+func splitPath(p string) (dir, name string) {
+	trimmed := strings.TrimRight(p, "/")
+	if trimmed == "" && p != "" {
+		return "/", "/"
+	}
+	cut := strings.LastIndexByte(trimmed, '/')
+	if cut < 0 {
+		return ".", trimmed
+	}
+	dir = strings.TrimRight(trimmed[:cut], "/")
+	return cmp.Or(dir, "/"), trimmed[cut+1:]
+}
+
 func shapeOf(argv []string) (string, bool) {
 	args := argv[1:]
 	has := func(list ...string) bool {
@@ -490,16 +505,17 @@ func shapeOf(argv []string) (string, bool) {
 			return "0", true
 		}
 	case "basename":
-		if len(args) == 1 || len(args) == 2 && args[0][:min(1, len(args[0]))] != "-" {
-			s := path.Base(args[0])
+		if len(args) > 0 && len(args) < 3 && !strings.HasPrefix(args[0], "-") {
+			_, s := splitPath(args[0])
 			if len(args) == 2 && s != args[1] {
 				s = strings.TrimSuffix(s, args[1])
 			}
 			return s, true
 		}
 	case "dirname":
-		if len(args) == 1 && args[0] != "" && args[0][0] != '-' {
-			return path.Dir(args[0]), true
+		if len(args) == 1 && !strings.HasPrefix(args[0], "-") {
+			dir, _ := splitPath(args[0])
+			return dir, true
 		}
 	}
 	return "", false

@@ -300,7 +300,7 @@ func (w *walker) substitute(c *syntax.CmdSubst, st *state) value {
 	if !t.known() {
 		t.s = Hole
 		if guess, ok := w.shape(c, sub); ok {
-			return value{text{s: guess, rough: true, from: t.from}}
+			return value{text{s: strings.TrimRight(guess, "\n"), rough: true, from: t.from}}
 		}
 		if w.printsName(sub) {
 			return value{text{s: HoleName, from: t.from}}
