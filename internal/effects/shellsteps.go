@@ -239,6 +239,11 @@ func (c *collector) lookupEnv(name string) (string, bool) {
 // environment is what metadata may ask about the variables of the command at hand.
 func (c *collector) environment() atip.ResolveOptions {
 	set := func(name string) (string, bool) {
+		for _, kv := range c.offline {
+			if kv[0] == name {
+				return kv[1], true
+			}
+		}
 		value, ok := c.lookupEnv(name)
 		return value, ok && !step.OffProgram(name, value)
 	}

@@ -573,7 +573,10 @@ func (c *collector) split(s *step.Step) error {
 		}
 	}
 	t.Call, t.Hosts, t.ServiceHosts, t.Entitled, t.RunsCode = atip.Call{}, nil, nil, nil, policy.CodeNone
-	if err := c.resolve(t); err != nil {
+	c.offline = f.OfflineEnv
+	err := c.resolve(t)
+	c.offline = nil
+	if err != nil {
 		return err
 	}
 	if err := c.nested(t); err != nil {

@@ -31,6 +31,7 @@ type collector struct {
 	edges  []policy.Edge // flows between steps that are dangerous as a whole
 
 	ctx       *surroundings // of the command at hand, if a shell string has it
+	offline   [][2]string   // variables of a command for which was fetched what it needs, while it is resolved
 	found     map[string]*identified
 	sinks     map[*step.Step]sink
 	writers   map[string][]written
