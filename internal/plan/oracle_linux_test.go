@@ -34,6 +34,17 @@ import (
 // realTools run what the reader claims to see through, or feed it.
 var realTools = []string{"sh", "bash", "dash", "env", "xargs", "find", "timeout", "nice", "nohup", "setsid", "stdbuf", "flock", "ionice", "taskset", "cat", "ls", "seq", "sort", "head", "basename", "dirname"}
 
+// printsTemporary is what mktemp does, but for making it: each X stays.
+const printsTemporary = `t= n= p=
+for a; do
+	case $p in -p|-dp) t=$a/ ;; esac
+	case $a in -t|-dt|--tmpdir) t=/tmp/ ;; --tmpdir=*) t=${a#*=}/ ;; *XXX*) n=$a ;; esac
+	p=$a
+done
+if [ -z "$n" ]; then n=tmp.0000000000 t=${t:-/tmp/}; fi
+case $n in /*) t= ;; esac
+echo "$t$n"`
+
 type oracle struct {
 	w       corpusWorld
 	stubs   string
@@ -78,7 +89,7 @@ func newOracle(t testing.TB) *oracle {
 		case "grep": // and that it lets pass what it reads
 			text = strings.Replace(stub, "echo README.md", "if [ -p /dev/stdin ]; then while read -r l; do echo \"$l\"; done; else echo README.md; fi", 1)
 		case "mktemp":
-			text = strings.Replace(stub, "echo README.md", "n=/tmp/tmp.0000000000; for a; do case $a in *XXX*) n=$a;; esac; done; echo \"$n\"", 1)
+			text = strings.Replace(stub, "echo README.md", printsTemporary, 1)
 		}
 		if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
 			t.Fatal(err)
