@@ -174,6 +174,9 @@ func (no *Refusal) Suggestion() string {
 // inPlaceOf is what alternativeOf says of the rule, as far as it fits the step.
 func (no *Refusal) inPlaceOf(r policy.Reason) string {
 	known := alternativeOf()
+	if r.Rule == "builtin/destructive" && r.Step < len(no.Steps) && no.Steps[r.Step].Call.Effects[atip.RemoteMutation].Value == atip.Yes {
+		return known["builtin/remote"] // nothing in the workspace is like it
+	}
 	if r.Step >= len(no.Steps) || r.Rule != "builtin/opaque" && !strings.Contains(r.Text, ": "+policy.NotKnown) {
 		return known[r.Rule]
 	}
