@@ -9,6 +9,7 @@ import (
 
 	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/internal/place"
+	"github.com/atip-dev/atip-exec/internal/prints"
 	"github.com/atip-dev/atip-exec/internal/shell"
 	"github.com/atip-dev/atip-exec/internal/step"
 	"github.com/atip-dev/atip-exec/internal/subpath"
@@ -221,7 +222,7 @@ func (c *collector) printsNames(s *step.Step) []string {
 	case "ls":
 		return c.listsNames(s)
 	case "gh", "seq", "go":
-		if s.Call.Tool != "gh" && shell.PrintsNumber(s.Argv) || shell.PrintsNumbers(s.Argv) {
+		if s.Call.Tool != "gh" && prints.Numbers(s.Argv) || prints.Identifiers(s.Argv) {
 			return []string{"0"}
 		}
 		return nil

@@ -12,6 +12,7 @@ import (
 	"github.com/atip-dev/atip-exec/internal/place"
 	"github.com/atip-dev/atip-exec/internal/quote"
 	"github.com/atip-dev/atip-exec/internal/shell"
+	"github.com/atip-dev/atip-exec/internal/shell/shelltext"
 	"github.com/atip-dev/atip-exec/internal/step"
 	"github.com/atip-dev/atip-exec/internal/subpath"
 	"github.com/atip-dev/atip-exec/policy"
@@ -32,8 +33,8 @@ type surroundings struct {
 
 // pinned makes the shell start the identified files, whatever PATH holds by then.
 // A command that was not found stays so, and the shell's message says so.
-func (c *collector) pinned(script *shell.Script, d shell.Dialect) string {
-	if d != shell.Bash {
+func (c *collector) pinned(script *shell.Script, d shelltext.Dialect) string {
+	if d != shelltext.Bash {
 		return ""
 	}
 	var b strings.Builder

@@ -17,6 +17,7 @@ import (
 	"github.com/atip-dev/atip-exec/internal/proxy"
 	"github.com/atip-dev/atip-exec/internal/regular"
 	"github.com/atip-dev/atip-exec/internal/shell"
+	"github.com/atip-dev/atip-exec/internal/shell/shelltext"
 	"github.com/atip-dev/atip-exec/internal/step"
 	"github.com/atip-dev/atip-exec/internal/subpath"
 	"github.com/atip-dev/atip-exec/policy"
@@ -184,7 +185,7 @@ func (s *Site) Hides(f *os.File) bool {
 // realShell is the shell that runs -c, and its dialect.
 //
 // Where our own program was put in the place of a shell, it is not taken for one.
-func (s *Site) realShell() (string, shell.Dialect, error) {
+func (s *Site) realShell() (string, shelltext.Dialect, error) {
 	self, _ := os.Stat(s.Self)
 	for _, path := range [...]string{"/bin/bash", "/usr/bin/bash", "/bin/sh", "/usr/bin/sh"} {
 		info, err := os.Stat(path)
@@ -192,9 +193,9 @@ func (s *Site) realShell() (string, shell.Dialect, error) {
 			continue
 		}
 		if filepath.Base(path) == "sh" {
-			return path, shell.POSIX, nil
+			return path, shelltext.POSIX, nil
 		}
-		return path, shell.Bash, nil
+		return path, shelltext.Bash, nil
 	}
 	return "", 0, fault.New(errcode.NotExecutable, "there is no shell: neither /bin/bash nor /bin/sh is one").WithFix("install bash", "")
 }
@@ -230,7 +231,7 @@ type Reading struct {
 	Pinned  int           // how much of it stands before what was read: it names the files of commands
 	Pins    bool          // nothing in the text changes which files those are
 	Script  *shell.Script // what was read, nil for words
-	Dialect shell.Dialect
+	Dialect shelltext.Dialect
 
 	site    *Site
 	source  Text
@@ -343,12 +344,12 @@ func (c *collector) text(t Text) error {
 	if t.File != "" && t.File != "-" {
 		c.readsScript(s, t)
 	}
-	c.pins = c.site.Starts && dialect == shell.Bash && keepsPins(script)
+	c.pins = c.site.Starts && dialect == shelltext.Bash && keepsPins(script)
 	if err := c.script(s, script, nil); err != nil {
 		return t.named(err)
 	}
 	pins := c.pinned(script, dialect)
-	c.out.Text, c.out.Pinned, c.out.Pins = pins+script.Text, len(pins), dialect == shell.Bash && keepsPins(script)
+	c.out.Text, c.out.Pinned, c.out.Pins = pins+script.Text, len(pins), dialect == shelltext.Bash && keepsPins(script)
 	c.out.Argv = append(step.ShellArgv(path, dialect, c.out.Text), t.Args...)
 	s.Argv = c.out.Argv
 	return nil
@@ -356,7 +357,7 @@ func (c *collector) text(t Text) error {
 
 // named says in which file a text is wrong.
 func (t Text) named(err error) error {
-	if se, ok := err.(*shell.SyntaxError); ok && t.File != "" {
+	if se, ok := err.(*shelltext.SyntaxError); ok && t.File != "" {
 		named := *se
 		named.File = t.File
 		return &named
@@ -365,7 +366,7 @@ func (t Text) named(err error) error {
 }
 
 // mainOptions is what the reader is told about the text that a run was asked for.
-func (c *collector) mainOptions(path string, d shell.Dialect, t Text) shell.Options {
+func (c *collector) mainOptions(path string, d shelltext.Dialect, t Text) shell.Options {
 	o := c.options(c.site.Cwd)
 	o.Dialect, o.Name, o.Set, o.Script = d, path, t.Set, t.File != ""
 	if len(t.Args) > 0 {

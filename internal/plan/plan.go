@@ -23,7 +23,7 @@ import (
 	"github.com/atip-dev/atip-exec/internal/place"
 	"github.com/atip-dev/atip-exec/internal/quote"
 	"github.com/atip-dev/atip-exec/internal/script"
-	"github.com/atip-dev/atip-exec/internal/shell"
+	"github.com/atip-dev/atip-exec/internal/shell/shelltext"
 	"github.com/atip-dev/atip-exec/internal/step"
 	"github.com/atip-dev/atip-exec/internal/subpath"
 	"github.com/atip-dev/atip-exec/internal/toollock"
@@ -523,7 +523,7 @@ func (r *Reading) handOver() {
 	r.TextFD = FreeDescriptor(0)
 	fd := strconv.Itoa(r.TextFD)
 	r.LongText = text + "\n"
-	if r.Dialect == shell.Bash {
+	if r.Dialect == shelltext.Bash {
 		r.LongText = "exec " + fd + "<&-; " + r.LongText
 	}
 	r.Argv = slices.Clone(r.Argv)

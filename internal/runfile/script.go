@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/atip-dev/atip-exec/internal/errcode"
-	"github.com/atip-dev/atip-exec/internal/shell"
+	"github.com/atip-dev/atip-exec/internal/shell/shelltext"
 )
 
 // Call is one function made ready to run: what atip-exec is asked for.
@@ -208,10 +208,10 @@ func (p *Param) local(n int, args []string) string {
 
 // body is the text of a function; the functions that it calls are queued.
 func (t *text) body(fn *Function) (string, error) {
-	calls, err := shell.Calls(fn.Body, !t.bash)
+	calls, err := shelltext.Calls(fn.Body, !t.bash)
 	if err != nil {
 		e := &Error{Code: errcode.RunfileSyntax, File: fn.File, Line: fn.Line, Message: fn.Name + ": " + err.Error(), Fix: "correct the body of the function"}
-		var se *shell.SyntaxError
+		var se *shelltext.SyntaxError
 		if errors.As(err, &se) {
 			e.Message = fn.Name + ": " + se.Msg
 			if se.Line > 0 {

@@ -12,14 +12,14 @@ import (
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/quote"
 	"github.com/atip-dev/atip-exec/internal/regular"
-	"github.com/atip-dev/atip-exec/internal/shell"
+	"github.com/atip-dev/atip-exec/internal/shell/shelltext"
 	"github.com/atip-dev/atip-exec/internal/step"
 	"github.com/atip-dev/atip-exec/internal/subpath"
 )
 
 // maxText is how much of a script is read, in bytes; what is longer is refused by the
 // reader of shell texts, with a clearer word than a cut text would give.
-const maxText = shell.MaxText + 1
+const maxText = shelltext.Max + 1
 
 // Source is where scripts are read from.
 type Source struct {

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/atip-dev/atip-exec/internal/prints"
 )
 
 // integer evaluates an expression that is constant.
@@ -198,7 +200,7 @@ func (w *walker) arithmWord(word *syntax.Word, st *state) value {
 		case !t.known():
 			w.opaque(st, "text that is not known is evaluated as an expression, which can run code", nil, t.from)
 			return number()
-		case t.s == "" || plainNumber(t.s):
+		case t.s == "" || prints.IsNumber(t.s):
 		case name(t.s):
 			return number()
 		case strings.ContainsAny(t.s, "[$`"):
@@ -223,7 +225,7 @@ func (w *walker) evaluate(s string, st *state) {
 		w.opaque(st, "nested too deeply", nil, nil)
 		return
 	}
-	x, err := syntax.NewParser(syntax.Variant(variant(w.o.Dialect))).Arithmetic(strings.NewReader(s))
+	x, err := w.o.Dialect.Parser().Arithmetic(strings.NewReader(s))
 	if err != nil || x == nil {
 		w.opaque(st, "text that is evaluated as an expression cannot be read", nil, nil)
 		return
@@ -231,10 +233,4 @@ func (w *walker) evaluate(s string, st *state) {
 	w.depth++
 	defer func() { w.depth-- }()
 	w.arithm(x, st)
-}
-
-func plainNumber(s string) bool {
-	s = strings.TrimSpace(s)
-	s = strings.TrimPrefix(strings.TrimPrefix(s, "-"), "+")
-	return s != "" && strings.Trim(s, "0123456789") == "" && (len(s) == 1 || s[0] != '0')
 }

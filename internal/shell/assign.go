@@ -6,6 +6,9 @@ import (
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/atip-dev/atip-exec/internal/prints"
+	"github.com/atip-dev/atip-exec/internal/shell/shelltext"
 )
 
 // assignment is where an assignment stands.
@@ -114,7 +117,7 @@ func (w *walker) evaluated(v value, st *state) value {
 		switch {
 		case !t.known():
 			w.opaque(st, "text that is not known is evaluated as an expression, which can run code", nil, t.from)
-		case !plainNumber(t.s) && t.s != "":
+		case !prints.IsNumber(t.s) && t.s != "":
 			w.evaluate(t.s, st)
 		default:
 			continue
@@ -434,7 +437,7 @@ func (w *walker) shadow(st *state, n string) {
 
 // knownPath reports whether names are looked up in known directories after an assignment.
 func (w *walker) knownPath(st *state, v value) bool {
-	if w.o.KnownPath == nil || w.o.Dialect != Bash {
+	if w.o.KnownPath == nil || w.o.Dialect != shelltext.Bash {
 		return false
 	}
 	cwd := ""

@@ -4,11 +4,14 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/atip-dev/atip-exec/internal/prints"
+	"github.com/atip-dev/atip-exec/internal/shell/shelltext"
 )
 
 // builtin carries out a builtin of the shell; false if n is none.
 func (w *walker) builtin(n string, r *run, st *state) bool {
-	if w.o.Dialect == POSIX && bashOnly(n) {
+	if w.o.Dialect == shelltext.POSIX && bashOnly(n) {
 		return false
 	}
 	args := r.words[1:]
@@ -52,7 +55,7 @@ func (w *walker) builtin(n string, r *run, st *state) bool {
 	case "exit":
 		w.finish(r, r.list(Builtin), st)
 		// With a bad argument, or when a redirection fails, the shell goes on.
-		st.ended = len(r.io.files) == 0 && (len(args) == 0 || len(args) == 1 && args[0].known() && plainNumber(args[0].s))
+		st.ended = len(r.io.files) == 0 && (len(args) == 0 || len(args) == 1 && args[0].known() && prints.IsNumber(args[0].s))
 	case "set":
 		w.setOptions(r, args, st)
 	case "shift":
@@ -498,7 +501,7 @@ func (w *walker) settings(n string, r *run, args fields, st *state) {
 			why = n + " " + a.s + " changes what runs"
 		}
 	}
-	if n == "fc" || n == "alias" && w.aliases != nil && len(args) > 0 || n == "alias" && w.o.Dialect != Bash && len(args) > 0 {
+	if n == "fc" || n == "alias" && w.aliases != nil && len(args) > 0 || n == "alias" && w.o.Dialect != shelltext.Bash && len(args) > 0 {
 		why = n + " changes what runs"
 	}
 	if why != "" {

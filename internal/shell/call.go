@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/atip-dev/atip-exec/internal/shell/shelltext"
 )
 
 // call walks a simple command: assignments, words, redirections, then what it runs.
@@ -106,7 +108,7 @@ func (w *walker) keeps(list []*syntax.Assign, alts []fields, st, inner *state) m
 		switch n {
 		case "command", "builtin", "eval", "source", ".", "export", "readonly", "declare", "typeset", "local", "printf", "getopts":
 		case ":", "break", "continue", "exec", "exit", "return", "set", "shift", "times", "trap", "unset":
-			if w.o.Dialect == Bash && !st.posix && !function {
+			if w.o.Dialect == shelltext.Bash && !st.posix && !function {
 				continue
 			}
 		default:

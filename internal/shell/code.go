@@ -1,7 +1,6 @@
 package shell
 
 import (
-	"cmp"
 	"errors"
 	"path/filepath"
 	"runtime"
@@ -9,6 +8,9 @@ import (
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/atip-dev/atip-exec/internal/prints"
+	"github.com/atip-dev/atip-exec/internal/shell/shelltext"
 )
 
 // trapText is a trap that may run at any time after it was set.
@@ -65,24 +67,24 @@ func (w *walker) parseText(s string, st *state, what string) *syntax.File {
 		w.opaque(st, what+" is nested too deeply", nil, nil)
 		return nil
 	}
-	if len(s) > maxFile || strings.IndexByte(s, 0) >= 0 || deep(s) {
+	if len(s) > maxFile || strings.IndexByte(s, 0) >= 0 || shelltext.Deep(s) {
 		w.opaque(st, what+" runs text that cannot be read", nil, nil)
 		return nil
 	}
-	if why := suspicious(s); why != "" {
+	if why := shelltext.Suspicious(s); why != "" {
 		w.opaque(st, what+": "+why, nil, nil)
 	}
-	file, err := syntax.NewParser(syntax.Variant(variant(w.o.Dialect))).Parse(strings.NewReader(s), "")
+	file, err := w.o.Dialect.Parser().Parse(strings.NewReader(s), "")
 	for n := 0; err != nil && n < maxForeign; n++ {
 		other, ok := withoutForeign(s, err)
 		if !ok {
 			break
 		}
 		s = other
-		file, err = syntax.NewParser(syntax.Variant(variant(w.o.Dialect))).Parse(strings.NewReader(s), "")
+		file, err = w.o.Dialect.Parser().Parse(strings.NewReader(s), "")
 	}
 	if err != nil {
-		w.opaque(st, what+" runs text that cannot be read: "+syntaxError(err).Error(), nil, nil)
+		w.opaque(st, what+" runs text that cannot be read: "+shelltext.Cause(err).Error(), nil, nil)
 		return nil
 	}
 	return file
@@ -354,7 +356,7 @@ func (w *walker) shape(c *syntax.CmdSubst, st *state) (string, bool) {
 			return "", false
 		}
 	}
-	return shapeOf(last.Argv)
+	return prints.Shape(last.Argv)
 }
 
 // printsName reports that what was printed last holds no slash.
@@ -363,59 +365,7 @@ func (w *walker) printsName(st *state) bool {
 	if last == nil {
 		return false
 	}
-	args := last.Argv[1:]
-	switch last.Argv[0] {
-	case "basename":
-		return true
-	case "tr":
-		return len(args) == 2 && strings.IndexByte(args[0], '/') >= 0 && args[1] != "" && !strings.ContainsAny(args[0]+args[1], "-[\\\x00") && strings.IndexByte(args[1], '/') < 0
-	case "sed":
-		// s|/|_|g and its like.
-		if len(args) != 1 || len(args[0]) < 5 || args[0][0] != 's' || strings.IndexByte(args[0], 0) >= 0 {
-			return false
-		}
-		parts := strings.Split(strings.ReplaceAll(args[0][2:], `\/`, "\x01"), args[0][1:2])
-		return len(parts) == 3 && parts[2] == "g" && (parts[0] == "/" || parts[0] == "\x01") && !strings.ContainsAny(parts[1], "/&\\\x01")
-	}
-	return false
-}
-
-// temporary is the name that mktemp gives to what it makes.
-func temporary(args []string) (string, bool) {
-	dir, template, suffix := "", "", ""
-	for i := 0; i < len(args); i++ {
-		a := args[i]
-		switch {
-		case a == "-d", a == "-u", a == "-q", a == "-dq", a == "-qd", a == "--directory", a == "--dry-run", a == "--quiet":
-		case a == "-t", a == "-dt", a == "--tmpdir":
-			dir = "/tmp"
-		case (a == "-p" || a == "-dp") && i+1 < len(args):
-			i++
-			dir = args[i]
-		case strings.HasPrefix(a, "--tmpdir="):
-			dir = a[len("--tmpdir="):]
-		case strings.HasPrefix(a, "--suffix="):
-			suffix = a[len("--suffix="):]
-		case strings.HasPrefix(a, "-"), template != "":
-			return "", false
-		default:
-			template = a
-		}
-	}
-	last := template[strings.LastIndexByte(template, '/')+1:]
-	switch {
-	case strings.IndexByte(suffix, '/') >= 0, template != "" && !strings.Contains(last, "XXX"), dir != "" && last != template:
-		return "", false
-	case template == "":
-		template = "tmp.0000000000"
-		if dir == "" {
-			dir = "/tmp"
-		}
-	}
-	if dir != "" {
-		template = strings.TrimSuffix(dir, "/") + "/" + template
-	}
-	return template + suffix, true
+	return prints.Name(last.Argv)
 }
 
 // systemName is what `uname` calls this system, "" if that is not known. OSTYPE of a shell begins with it, in
@@ -425,98 +375,4 @@ func systemName() string {
 		return "Linux"
 	}
 	return ""
-}
-
-// splitPath is what dirname and basename print of a path (POSIX). They resolve nothing, as a directory may be a
-// link, and an empty path has an empty name.
-func splitPath(p string) (dir, name string) {
-	trimmed := strings.TrimRight(p, "/")
-	if trimmed == "" && p != "" {
-		return "/", "/"
-	}
-	cut := strings.LastIndexByte(trimmed, '/')
-	if cut < 0 {
-		return ".", trimmed
-	}
-	dir = strings.TrimRight(trimmed[:cut], "/")
-	return cmp.Or(dir, "/"), trimmed[cut+1:]
-}
-
-func shapeOf(argv []string) (string, bool) {
-	args := argv[1:]
-	has := func(list ...string) bool {
-		return len(args) > 0 && !slices.ContainsFunc(args, func(a string) bool { return !slices.Contains(list, a) })
-	}
-	switch argv[0] {
-	case "nproc":
-		return "0", len(args) == 0 || has("--all")
-	case "seq":
-		if slices.ContainsFunc(args, func(a string) bool { return !plainNumber(a) }) {
-			return "", false
-		}
-		return "0", true
-	case "id":
-		return "0", has("-u", "-g", "-un", "-gn")
-	case "wc":
-		if len(args) == 1 && has("-l", "-c", "-w", "-m") {
-			return "0", true
-		}
-	case "grep", "rg":
-		if len(args) > 1 && len(args) < 4 && args[0] == "-c" && !strings.HasPrefix(args[1], "-") && !strings.HasPrefix(args[len(args)-1], "-") {
-			return "0", true
-		}
-	case "stat":
-		if len(args) > 2 && args[0] == "-c" || len(args) == 2 && strings.HasPrefix(args[0], "-c") || len(args) == 2 && strings.HasPrefix(args[0], "--format=") {
-			format, _ := strings.CutPrefix(strings.TrimPrefix(args[0], "-c"), "--format=")
-			if format == "" {
-				format = args[1]
-			}
-			return "0", strings.Trim(format, "%sYXZWaihugbd0123456789") == ""
-		}
-	case "jq":
-		// A query that ends in length prints numbers.
-		rest := args
-		if len(rest) > 0 && rest[0] == "-r" {
-			rest = rest[1:]
-		}
-		return "0", len(rest) > 0 && len(rest) < 3 && (rest[0] == "length" || strings.HasSuffix(rest[0], "| length")) && !strings.ContainsAny(rest[0], ",;")
-	case "date":
-		for _, a := range args {
-			if strings.HasPrefix(a, "+") && strings.Trim(a[1:], "%YmdHMSsFTjuV0123456789:_-.") != "" {
-				return "", false
-			}
-		}
-		return "0", len(args) == 1 && args[0][0] == '+' || len(args) == 2 && args[0] == "-u" && args[1] != "" && args[1][0] == '+'
-	case "mktemp":
-		return temporary(args)
-	case "gh":
-		return "0", PrintsNumbers(argv)
-	case "go":
-		// The paths of packages below the directory at hand, none of which begins with a dash.
-		return "0", len(args) > 0 && args[0] == "list" && each(args[1:], func(a string) bool {
-			return strings.HasPrefix(a, "./") || strings.HasPrefix(a, "-tags=")
-		})
-	case "whoami", "arch", "uuidgen":
-		return "0", len(args) == 0
-	case "uname":
-		return "0", len(args) == 0 || has("-m", "-s", "-n", "-r", "-o", "-p")
-	case "git":
-		if len(args) > 1 && gitShape(args[0], args[1:]) {
-			return "0", true
-		}
-	case "basename":
-		if len(args) > 0 && len(args) < 3 && !strings.HasPrefix(args[0], "-") {
-			_, s := splitPath(args[0])
-			if len(args) == 2 && s != args[1] {
-				s = strings.TrimSuffix(s, args[1])
-			}
-			return s, true
-		}
-	case "dirname":
-		if len(args) == 1 && !strings.HasPrefix(args[0], "-") {
-			dir, _ := splitPath(args[0])
-			return dir, true
-		}
-	}
-	return "", false
 }

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/atip-dev/atip-exec/internal/quote"
+	"github.com/atip-dev/atip-exec/internal/shell/braces"
+	"github.com/atip-dev/atip-exec/internal/shell/shelltext"
 
 	"mvdan.cc/sh/v3/syntax"
 )
@@ -21,9 +23,9 @@ const (
 // fields expands a word to the words it may become, one list for each alternative.
 func (w *walker) fields(word *syntax.Word, st *state) []fields {
 	words := []*syntax.Word{word}
-	if w.o.Dialect != POSIX && hasBrace(word) {
+	if w.o.Dialect != shelltext.POSIX && braces.In(word) {
 		var ok bool
-		if words, ok = braces(word); !ok {
+		if words, ok = braces.Expand(word); !ok {
 			return []fields{{text{s: HoleSplit, lead: true}}}
 		}
 	}
@@ -221,7 +223,7 @@ func (w *walker) lit(s string, st *state, q quoting, first bool) []piece {
 			stands = w.home(st)
 		case name == "~+" && here:
 			stands = constant(st.cwds[0])
-			if w.o.Dialect == POSIX {
+			if w.o.Dialect == shelltext.POSIX {
 				stands = stands.or(constant(name)) // sh may be dash, which leaves it as it is
 			}
 		case strings.IndexFunc(name[1:], notTilde) < 0:

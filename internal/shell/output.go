@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/atip-dev/atip-exec/internal/quote"
+	"github.com/atip-dev/atip-exec/internal/shell/shelltext"
 )
 
 // writes lists a builtin whose output is known.
@@ -37,7 +38,7 @@ func (w *walker) echo(args fields) text {
 				return text{s: Hole, from: t.from}
 			}
 			t.s = s
-		case w.o.Dialect == POSIX:
+		case w.o.Dialect == shelltext.POSIX:
 			// Shells differ in what echo does with it.
 			return text{s: Hole, from: t.from}
 		}

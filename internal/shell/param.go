@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/atip-dev/atip-exec/internal/shell/shelltext"
 )
 
 // index is the subscript of a parameter if it is literal: "@", "*", a number.
@@ -286,7 +288,7 @@ func (w *walker) named(name string, st *state) value {
 	case "UID", "EUID", "BASHPID", "LINENO", "EPOCHSECONDS", "RANDOM", "SRANDOM", "SECONDS":
 		// A shell that is not bash may not have them.
 		if st.vars[name] == nil {
-			if w.o.Dialect != Bash {
+			if w.o.Dialect != shelltext.Bash {
 				return append(constant(""), number()...)
 			}
 			return number()
@@ -305,7 +307,7 @@ func (w *walker) named(name string, st *state) value {
 			return unknown(nil)
 		}
 	case "OSTYPE":
-		if v := w.lookup(st, name).val; w.o.Dialect == Bash && len(v) == 1 && v[0].unset {
+		if v := w.lookup(st, name).val; w.o.Dialect == shelltext.Bash && len(v) == 1 && v[0].unset {
 			return value{{s: strings.ToLower(systemName()) + Hole}} // linux-gnu, linux-musl and more
 		}
 	case "0":

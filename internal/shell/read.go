@@ -1,18 +1,14 @@
 package shell
 
 import (
-	"errors"
 	"slices"
-	"strconv"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"mvdan.cc/sh/v3/syntax"
-)
 
-// MaxText is the longest text that is read.
-const MaxText = 128 << 10
+	"github.com/atip-dev/atip-exec/internal/shell/braces"
+	"github.com/atip-dev/atip-exec/internal/shell/shelltext"
+)
 
 // Limits lower what is read of a text; zero leaves the built-in limit, and more than that
 // is as much.
@@ -36,32 +32,31 @@ func (l Limits) complete() Limits {
 
 // Limits. What lies beyond is one opaque command; every command found stays.
 const (
-	maxText     = MaxText
+	maxText     = shelltext.Max
 	maxNodes    = 20000
 	maxCommands = 256
 	maxNesting  = 8
 	maxCwds     = 4
 	maxFile     = 256 << 10
-	maxPasses   = 3   // of a loop, before what it changes counts as unknown
-	maxDeep     = 500 // brackets inside each other, before the parser sees them
-	maxWords    = 64  // of one brace expansion
-	maxUnrolled = 64  // words of a loop, before one stands for the rest
+	maxPasses   = 3 // of a loop, before what it changes counts as unknown
+	maxWords    = braces.Most
+	maxUnrolled = 64 // words of a loop, before one stands for the rest
 )
 
-// Read reads a text. A *SyntaxError says that it is no shell text.
+// Read reads a text. A *shelltext.SyntaxError says that it is no shell text.
 func Read(s string, o Options) (*Script, error) {
 	o.Limits = o.Limits.complete()
-	file, printed, err := parse(s, o)
+	file, printed, err := shelltext.Parse(s, o.Dialect, o.Limits.Bytes, o.Script)
 	if err != nil {
 		return nil, err
 	}
-	first, set, err := options(o)
+	first, set, err := shelltext.Set(o.Set, o.Dialect, o.Limits.Bytes)
 	if err != nil {
 		return nil, err
 	}
 	w := &walker{o: o, env: map[string]*variable{}, active: map[any]int{}}
 	st := w.start()
-	if why := suspicious(s); why != "" {
+	if why := shelltext.Suspicious(s); why != "" {
 		w.emit(st, Command{Why: why})
 	}
 	w.guard(st, func() {
@@ -71,124 +66,6 @@ func Read(s string, o Options) (*Script, error) {
 	script := &Script{Text: set + printed, Commands: w.cmds, Flows: w.flows, Pipes: w.pipes}
 	script.Simple = len(first) == 0 && len(w.cmds) == 1 && simple(file, &w.cmds[0])
 	return script, nil
-}
-
-// parse reads s and prints it. The tree it returns is that of the printed form,
-// so that a bug of the printer cannot part what is judged from what runs.
-func parse(s string, o Options) (*syntax.File, string, error) {
-	switch {
-	case len(s) > o.Limits.Bytes:
-		return nil, "", &SyntaxError{Msg: "it is longer than " + size(o.Limits.Bytes), Fix: "split it into several commands"}
-	case strings.IndexByte(s, 0) >= 0:
-		// The parser would drop it.
-		return nil, "", &SyntaxError{Msg: "it holds a NUL byte", Fix: "remove the byte"}
-	case !utf8.ValidString(s):
-		return nil, "", &SyntaxError{Msg: "it is not UTF-8", Fix: "write it in UTF-8"}
-	case deep(s):
-		return nil, "", &SyntaxError{Msg: "its brackets are nested too deeply", Fix: "split it into several commands"}
-	}
-	p := syntax.NewParser(syntax.Variant(variant(o.Dialect)))
-	first, err := p.Parse(strings.NewReader(s), "")
-	if err != nil {
-		return nil, "", syntaxError(err)
-	}
-	if o.Script {
-		ownSource(first)
-	}
-	var once, twice strings.Builder
-	if err := syntax.NewPrinter().Print(&once, first); err != nil {
-		return nil, "", &PrintError{Msg: err.Error()}
-	}
-	file, err := p.Parse(strings.NewReader(once.String()), "")
-	if err != nil {
-		return nil, "", &PrintError{Msg: "its printed form cannot be read: " + err.Error()}
-	}
-	if err := syntax.NewPrinter().Print(&twice, file); err != nil {
-		return nil, "", &PrintError{Msg: err.Error()}
-	}
-	if once.String() != twice.String() {
-		return nil, "", &PrintError{Msg: "its printed form is not stable"}
-	}
-	return file, strings.TrimSuffix(once.String(), "\n"), nil
-}
-
-func size(n int) string {
-	if n%1024 == 0 {
-		return strconv.Itoa(n/1024) + " KiB"
-	}
-	return strconv.Itoa(n) + " bytes"
-}
-
-func variant(d Dialect) syntax.LangVariant {
-	switch d {
-	case POSIX:
-		return syntax.LangPOSIX
-	case Mksh:
-		return syntax.LangMirBSDKorn
-	}
-	return syntax.LangBash
-}
-
-func syntaxError(err error) error {
-	var pe syntax.ParseError
-	if errors.As(err, &pe) {
-		return &SyntaxError{Line: int(pe.Pos.Line()), Col: int(pe.Pos.Col()), Msg: pe.Text}
-	}
-	var le syntax.LangError
-	if errors.As(err, &le) {
-		return &SyntaxError{Line: int(le.Pos.Line()), Col: int(le.Pos.Col()), Msg: le.Error()}
-	}
-	return &SyntaxError{Msg: err.Error()}
-}
-
-// deep bounds how far the parser has to descend, counting every bracket that is not
-// closed as if none were quoted.
-func deep(s string) bool {
-	depth, most := 0, 0
-	for i := range len(s) {
-		switch s[i] {
-		case '(', '{', '[':
-			if depth++; depth > most {
-				most = depth
-			}
-		case ')', '}', ']':
-			depth = max(depth-1, 0)
-		}
-	}
-	return most > maxDeep || strings.Count(s, "`") > 2*maxDeep
-}
-
-// suspicious finds characters outside quotes that show a person something else than
-// what the shell reads.
-func suspicious(s string) string {
-	single, double, escaped := false, false, false
-	for _, r := range s {
-		quoted := single || double
-		switch {
-		case escaped:
-			escaped = false
-		case r == '\\' && !single:
-			escaped = true
-			continue
-		case r == '\'' && !double:
-			single = !single
-		case r == '"' && !single:
-			double = !double
-		}
-		if quoted {
-			continue
-		}
-		switch {
-		case r == '\t' || r == '\n':
-		case r == '\r':
-			return "a carriage return stands outside quotes"
-		case r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0:
-			return "a control character stands outside quotes"
-		case r >= 0x80 && (unicode.Is(unicode.Cf, r) || unicode.Is(unicode.Zs, r) || unicode.Is(unicode.Zl, r) || unicode.Is(unicode.Zp, r)):
-			return "an invisible character stands outside quotes"
-		}
-	}
-	return ""
 }
 
 // simple reports whether a file is one command that needs no shell.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/atip-dev/atip-exec/internal/shell/shelltext"
 )
 
 // world is a directory /ws with a sub-directory, and a home.
@@ -432,7 +434,7 @@ func TestSyntaxErrors(t *testing.T) {
 		{"ls \"x", 1, 4}, {"ls\n)", 2, 1}, {"if a", 1, 1}, {"a\x00b", 0, 0}, {"\xff", 0, 0}, {strings.Repeat("a", maxText+1), 0, 0}, {strings.Repeat("(", 1000), 0, 0}, {"a <<E\nx", 1, 3},
 	} {
 		_, err := Read(row.text, world())
-		var se *SyntaxError
+		var se *shelltext.SyntaxError
 		if !errors.As(err, &se) || se.FaultCode() != "E1601" {
 			t.Errorf("%.20q: %v, want a syntax error", row.text, err)
 			continue
@@ -465,16 +467,16 @@ func TestLimits(t *testing.T) {
 
 func TestDialects(t *testing.T) {
 	for _, row := range []struct {
-		d          Dialect
+		d          shelltext.Dialect
 		text, want string
 	}{
-		{POSIX, "$'\\x72m' a", "$\\x72m a"},
-		{POSIX, "echo 'a\\nb' | x", "(echo a\\nb); x"},
-		{POSIX, "pushd x", "pushd x"},
-		{POSIX, "a ~+/x", "a /ws/x; a ~+/x"},
-		{POSIX, "alias x=y", "(alias x=y); ?"},
-		{POSIX, "export x=a; $x", "(export x=a); a"},
-		{Mksh, "echo a | read x; $x", "(echo a); (read x); a"},
+		{shelltext.POSIX, "$'\\x72m' a", "$\\x72m a"},
+		{shelltext.POSIX, "echo 'a\\nb' | x", "(echo a\\nb); x"},
+		{shelltext.POSIX, "pushd x", "pushd x"},
+		{shelltext.POSIX, "a ~+/x", "a /ws/x; a ~+/x"},
+		{shelltext.POSIX, "alias x=y", "(alias x=y); ?"},
+		{shelltext.POSIX, "export x=a; $x", "(export x=a); a"},
+		{shelltext.Mksh, "echo a | read x; $x", "(echo a); (read x); a"},
 	} {
 		o := world()
 		o.Dialect = row.d
@@ -496,8 +498,8 @@ func FuzzRead(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		s, err := Read(text, world())
 		if err != nil {
-			var se *SyntaxError
-			var pe *PrintError
+			var se *shelltext.SyntaxError
+			var pe *shelltext.PrintError
 			if !errors.As(err, &se) && !errors.As(err, &pe) {
 				t.Fatalf("%q: %v", text, err)
 			}

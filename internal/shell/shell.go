@@ -3,16 +3,10 @@
 // them. It starts nothing and guesses nothing: what it cannot read it says so.
 package shell
 
-import "strings"
+import (
+	"strings"
 
-// Dialect is the language a text is written in.
-type Dialect uint8
-
-// Dialects. Bash is what -c runs.
-const (
-	Bash Dialect = iota
-	POSIX
-	Mksh
+	"github.com/atip-dev/atip-exec/internal/shell/shelltext"
 )
 
 // Hole stands in a word for text that is not known before the run. No argument of
@@ -40,7 +34,7 @@ func Within(path string) (pattern string, ok bool) {
 
 // Options is what must be known besides the text.
 type Options struct {
-	Dialect Dialect
+	Dialect shelltext.Dialect
 	Cwd     string // absolute; "" if it is not known
 	Home    string
 	Name    string   // $0

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/atip-dev/atip-exec/internal/quote"
+	"github.com/atip-dev/atip-exec/internal/shell/shelltext"
 
 	"mvdan.cc/sh/v3/syntax"
 )
@@ -62,7 +63,7 @@ func (w *walker) handedOver(raw string, st *state) []string {
 		if !ok {
 			text, ok = w.literalWord(line, st)
 		}
-		if ok && len(text) <= maxFile && !strings.Contains(text, "\x00") && !deep(text) {
+		if ok && len(text) <= maxFile && !strings.Contains(text, "\x00") && !shelltext.Deep(text) {
 			out = append(out, text)
 		}
 	}

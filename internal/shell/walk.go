@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/atip-dev/atip-exec/internal/shell/shelltext"
 )
 
 // walker goes through a tree and lists what it can run.
@@ -369,7 +371,7 @@ func (w *walker) pipe(c *syntax.BinaryCmd, st *state) {
 			sub.out = &sink{}
 		}
 		w.stmt(part, sub)
-		if i == len(parts)-1 && w.o.Dialect == Mksh {
+		if i == len(parts)-1 && w.o.Dialect == shelltext.Mksh {
 			// Some Korn shells run the last part themselves.
 			w.join(st, sub)
 		}

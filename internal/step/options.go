@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/atip-dev/atip-exec/atip"
-	"github.com/atip-dev/atip-exec/internal/shell"
+	"github.com/atip-dev/atip-exec/internal/prints"
 	"github.com/atip-dev/atip-exec/policy"
 )
 
@@ -174,7 +174,7 @@ func UsesOnly(s *Step, names []string) bool {
 // PrintsHashes reports a call of git that prints hashes of commits, or dates, and nothing else. The
 // other plain words that git prints are names of branches, which may be those of files.
 func PrintsHashes(s *Step) bool {
-	if len(s.Call.Path) != 1 || !shell.PrintsNumber(s.Argv) {
+	if len(s.Call.Path) != 1 || !prints.Numbers(s.Argv) {
 		return false
 	}
 	switch s.Call.Path[0] {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/internal/shell"
+	"github.com/atip-dev/atip-exec/internal/shell/shelltext"
 	"github.com/atip-dev/atip-exec/policy"
 	"github.com/atip-dev/atip-exec/trust"
 )
@@ -147,7 +148,7 @@ func Harmless(e atip.Effect, source string) atip.Fact {
 // MaxSteps bounds the commands of one run, whatever runs inside what.
 const MaxSteps = 600
 
-var ErrTooMany = &shell.SyntaxError{Msg: "it holds more commands than are judged", Fix: "split it into several commands"}
+var ErrTooMany = &shelltext.SyntaxError{Msg: "it holds more commands than are judged", Fix: "split it into several commands"}
 
 // Relative reports whether a directory matters to any of these steps.
 func Relative(steps []*Step) bool {

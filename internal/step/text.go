@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/atip-dev/atip-exec/atip"
-	"github.com/atip-dev/atip-exec/internal/shell"
+	"github.com/atip-dev/atip-exec/internal/shell/shelltext"
 	"github.com/atip-dev/atip-exec/internal/subpath"
 	"github.com/atip-dev/atip-exec/trust"
 )
@@ -243,8 +243,8 @@ func KeepsContent(s *Step) bool {
 
 // ShellArgv starts a shell that reads no start-up file and ignores what the
 // environment would have it do (-p: ENV, BASH_ENV, SHELLOPTS, exported functions).
-func ShellArgv(path string, d shell.Dialect, text string) []string {
-	if d == shell.Bash {
+func ShellArgv(path string, d shelltext.Dialect, text string) []string {
+	if d == shelltext.Bash {
 		return []string{path, "--noprofile", "--norc", "-p", "-c", text}
 	}
 	return []string{path, "-c", text}
@@ -295,29 +295,29 @@ func IsShell(name string) bool {
 
 // DialectOf is the language of the shell that a step starts. One that reads other
 // languages is opaque.
-func DialectOf(s *Step) (shell.Dialect, bool) {
+func DialectOf(s *Step) (shelltext.Dialect, bool) {
 	name := filepath.Base(s.ID.Canonical)
 	if s.Call.Provenance.Source == OwnSource {
-		return shell.Bash, true
+		return shelltext.Bash, true
 	}
 	if s.Missing != nil || s.ID.Canonical == "" || !IsShell(name) {
 		name = s.ID.Effective
 	}
 	switch name {
 	case "bash", "rbash":
-		return shell.Bash, true
+		return shelltext.Bash, true
 	case "sh", "dash", "ash", "busybox":
-		return shell.POSIX, true
+		return shelltext.POSIX, true
 	case "ksh", "mksh":
-		return shell.Mksh, true
+		return shelltext.Mksh, true
 	case "zsh", "fish", "csh", "tcsh", "pwsh", "nu", "xonsh", "elvish":
 		return 0, false
 	}
 	// A program that hands a text to the system's shell.
 	if real, err := filepath.EvalSymlinks("/bin/sh"); err == nil && filepath.Base(real) == "bash" {
-		return shell.Bash, true
+		return shelltext.Bash, true
 	}
-	return shell.POSIX, true
+	return shelltext.POSIX, true
 }
 
 // Ordinary reports whether a variable is one that people set. What the shell itself

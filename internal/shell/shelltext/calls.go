@@ -1,4 +1,4 @@
-package shell
+package shelltext
 
 import (
 	"strings"
@@ -20,14 +20,14 @@ func Calls(text string, posix bool) ([]Call, error) {
 		dialect = POSIX
 	}
 	switch {
-	case len(text) > MaxText:
-		return nil, &SyntaxError{Msg: "it is longer than " + size(MaxText), Fix: "split it into several commands"}
-	case deep(text):
+	case len(text) > Max:
+		return nil, &SyntaxError{Msg: "it is longer than " + size(Max), Fix: "split it into several commands"}
+	case Deep(text):
 		return nil, &SyntaxError{Msg: "its brackets are nested too deeply", Fix: "split it into several commands"}
 	}
-	file, err := syntax.NewParser(syntax.Variant(variant(dialect))).Parse(strings.NewReader(text), "")
+	file, err := dialect.Parser().Parse(strings.NewReader(text), "")
 	if err != nil {
-		return nil, syntaxError(err)
+		return nil, Cause(err)
 	}
 	var out []Call
 	syntax.Walk(file, func(n syntax.Node) bool {

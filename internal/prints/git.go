@@ -1,4 +1,4 @@
-package shell
+package prints
 
 import (
 	"slices"
@@ -56,7 +56,7 @@ func gitShape(verb string, args []string) bool {
 
 // selects reports an option that chooses commits and changes nothing in what is printed of each.
 func selects(a string) bool {
-	if revision(a) || len(a) > 1 && a[0] == '-' && plainNumber(a[1:]) {
+	if revision(a) || len(a) > 1 && a[0] == '-' && IsNumber(a[1:]) {
 		return true
 	}
 	for _, name := range []string{"--max-count=", "--max-parents=", "--min-parents=", "--since=", "--after=", "--until=", "--before=", "--author=", "--grep=", "--skip="} {

@@ -1,4 +1,4 @@
-package shell
+package prints
 
 import (
 	"os/exec"
@@ -13,7 +13,7 @@ func TestSplitPath(t *testing.T) {
 		for program, words := range map[string][][]string{"basename": {{p}, {p, "b"}, {p, ""}, {p, "/"}, {p, "a"}}, "dirname": {{p}}} {
 			for _, args := range words {
 				argv := append([]string{program}, args...)
-				said, known := shapeOf(argv)
+				said, known := Shape(argv)
 				out, err := exec.Command(argv[0], argv[1:]...).Output()
 				if printed := strings.TrimRight(string(out), "\n"); err != nil || !known || said != printed {
 					t.Errorf("%q prints %q, taken for %q (%t): %v", argv, printed, said, known, err)
@@ -22,7 +22,7 @@ func TestSplitPath(t *testing.T) {
 		}
 	}
 	for _, argv := range [][]string{{"basename", "-a"}, {"basename", "--"}, {"basename", "-z", "x"}, {"dirname", "-z"}, {"dirname", "--"}, {"basename"}, {"dirname", "a", "b"}} {
-		if said, known := shapeOf(argv); known {
+		if said, known := Shape(argv); known {
 			t.Errorf("%q is taken for %q", argv, said)
 		}
 	}

@@ -1,4 +1,5 @@
-package shell
+// Package braces expands the braces of bash words: {a,b} and {1..9..2}.
+package braces
 
 import (
 	"slices"
@@ -8,20 +9,24 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-func hasBrace(word *syntax.Word) bool {
+// In reports a word that may have such an expression.
+func In(word *syntax.Word) bool {
 	return slices.ContainsFunc(word.Parts, func(p syntax.WordPart) bool {
 		l, ok := p.(*syntax.Lit)
 		return ok && strings.IndexByte(l.Value, '{') >= 0
 	})
 }
 
-// braces expands a word's braces; false if there are too many.
-func braces(word *syntax.Word) ([]*syntax.Word, bool) {
+// Most is how many words one expansion makes.
+const Most = 64
+
+// Expand returns the words that a word stands for; false if there are more than Most.
+func Expand(word *syntax.Word) ([]*syntax.Word, bool) {
 	copied := &syntax.Word{Parts: append([]syntax.WordPart(nil), word.Parts...)}
 	if !syntax.SplitBraces(copied) {
 		return []*syntax.Word{word}, true
 	}
-	words, ok := expandBraces(copied.Parts)
+	words, ok := product(copied.Parts)
 	for _, word := range words {
 		word.Parts = joinLiterals(word.Parts)
 	}
@@ -49,8 +54,8 @@ func joinLiterals(parts []syntax.WordPart) []syntax.WordPart {
 	return out
 }
 
-// expandBraces is the product of all brace expressions among parts.
-func expandBraces(parts []syntax.WordPart) ([]*syntax.Word, bool) {
+// product is the product of all brace expressions among parts.
+func product(parts []syntax.WordPart) ([]*syntax.Word, bool) {
 	out := []*syntax.Word{{}}
 	for _, part := range parts {
 		b, ok := part.(*syntax.BraceExp)
@@ -60,8 +65,8 @@ func expandBraces(parts []syntax.WordPart) ([]*syntax.Word, bool) {
 			}
 			continue
 		}
-		elems, ok := braceElems(b)
-		if !ok || len(out)*len(elems) > maxWords {
+		elems, ok := elements(b)
+		if !ok || len(out)*len(elems) > Most {
 			return nil, false
 		}
 		next := make([]*syntax.Word, 0, len(out)*len(elems))
@@ -75,14 +80,14 @@ func expandBraces(parts []syntax.WordPart) ([]*syntax.Word, bool) {
 	return out, true
 }
 
-func braceElems(b *syntax.BraceExp) ([]*syntax.Word, bool) {
+func elements(b *syntax.BraceExp) ([]*syntax.Word, bool) {
 	if b.Sequence {
 		return sequence(b)
 	}
 	var out []*syntax.Word
 	for _, e := range b.Elems {
-		words, ok := expandBraces(e.Parts)
-		if !ok || len(out)+len(words) > maxWords {
+		words, ok := product(e.Parts)
+		if !ok || len(out)+len(words) > Most {
 			return nil, false
 		}
 		out = append(out, words...)
@@ -115,7 +120,7 @@ func sequence(b *syntax.BraceExp) ([]*syntax.Word, bool) {
 			return nil, false // between Z and a there are brackets, a backslash and a backquote
 		}
 	}
-	if d := max(lo, hi) - min(lo, hi); d < 0 || d/step >= maxWords {
+	if d := max(lo, hi) - min(lo, hi); d < 0 || d/step >= Most {
 		return nil, false
 	}
 	width := 0

@@ -1,8 +1,8 @@
-package shell
+package prints
 
 import "testing"
 
-func TestPrintsNumbers(t *testing.T) {
+func TestIdentifiers(t *testing.T) {
 	for _, row := range []struct {
 		argv []string
 		want bool
@@ -15,7 +15,7 @@ func TestPrintsNumbers(t *testing.T) {
 		{[]string{"gh", "api", "x", "--json", "number", "--jq", ".number"}, false},
 		{[]string{"gh", "pr", "list", "--json", "number", "--jq", ".number", "--template", "x"}, false},
 	} {
-		if got := PrintsNumbers(row.argv); got != row.want {
+		if got := Identifiers(row.argv); got != row.want {
 			t.Errorf("%q: %v", row.argv, got)
 		}
 	}

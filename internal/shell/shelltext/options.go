@@ -1,4 +1,4 @@
-package shell
+package shelltext
 
 import (
 	"strings"
@@ -6,20 +6,20 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// options is the command that gives the shell its options, read and printed.
-func options(o Options) ([]*syntax.Stmt, string, error) {
-	if len(o.Set) == 0 {
+// Set is the command that gives a shell these options, read and printed.
+func Set(options []string, d Dialect, most int) ([]*syntax.Stmt, string, error) {
+	if len(options) == 0 {
 		return nil, "", nil
 	}
-	words := append([]string{"set"}, o.Set...)
+	words := append([]string{"set"}, options...)
 	for i, w := range words {
-		q, err := syntax.Quote(w, variant(o.Dialect))
+		q, err := syntax.Quote(w, d.variant())
 		if err != nil {
 			return nil, "", &SyntaxError{Msg: "an option: " + err.Error()}
 		}
 		words[i] = q
 	}
-	file, printed, err := parse(strings.Join(words, " "), Options{Dialect: o.Dialect, Limits: o.Limits})
+	file, printed, err := Parse(strings.Join(words, " "), d, most, false)
 	if err != nil {
 		return nil, "", err
 	}
@@ -32,9 +32,17 @@ func options(o Options) ([]*syntax.Stmt, string, error) {
 func ownSource(f *syntax.File) {
 	syntax.Walk(f, func(n syntax.Node) bool {
 		p, ok := n.(*syntax.ParamExp)
-		if ok && p.Param != nil && p.Param.Value == "BASH_SOURCE" && !p.Length && !p.Excl && p.Names == 0 && (p.Index == nil || index(p) == "0") {
+		if ok && p.Param != nil && p.Param.Value == "BASH_SOURCE" && !p.Length && !p.Excl && p.Names == 0 && (p.Index == nil || index(p.Index) == "0") {
 			p.Param.Value, p.Index = "0", nil
 		}
 		return true
 	})
+}
+
+func index(of syntax.ArithmExpr) string {
+	word, ok := of.(*syntax.Word)
+	if !ok {
+		return ""
+	}
+	return word.Lit()
 }
