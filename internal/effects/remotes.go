@@ -12,6 +12,7 @@ import (
 	"github.com/atip-dev/atip-exec/internal/gitrepo"
 	"github.com/atip-dev/atip-exec/internal/hostword"
 	"github.com/atip-dev/atip-exec/internal/shell"
+	"github.com/atip-dev/atip-exec/internal/sshconfig"
 	"github.com/atip-dev/atip-exec/internal/step"
 	"github.com/atip-dev/atip-exec/internal/subpath"
 	"github.com/atip-dev/atip-exec/policy"
@@ -339,39 +340,6 @@ func (p *Site) checkRepositories(s *step.Step) (why string, quieted bool) {
 	return why, why != ""
 }
 
-// withoutInert are the words of a call of git without the settings in front of its command (-c) by
-// which git runs nothing and reads nothing from elsewhere; nil if there are none.
-func withoutInert(s *step.Step, words []string) []string {
-	if s.Call.Tool != "git" || s.Call.Effects[atip.ExecOpaque].Value != atip.Yes {
-		return nil
-	}
-	out, i := words[:1:1], 1
-	for i < len(words) && strings.HasPrefix(words[i], "-") {
-		n := 1
-		switch w := words[i]; w {
-		case "-c", "-C", "--git-dir", "--work-tree", "--namespace", "--config-env", "--attr-source":
-			if n = 2; i+1 == len(words) {
-				return nil
-			}
-			if key, value, given := strings.Cut(words[i+1], "="); w == "-c" && given && gitrepo.InertOnce(key, value) {
-				i += 2
-				continue
-			}
-		case "--no-pager", "-P", "-p", "--paginate", "--bare", "--literal-pathspecs", "--no-optional-locks", "--no-replace-objects":
-		default:
-			if !strings.Contains(w, "=") {
-				return nil // it may take the next word
-			}
-		}
-		out = append(out, words[i:i+n]...)
-		i += n
-	}
-	if len(out) == i {
-		return nil
-	}
-	return append(out, words[i:]...)
-}
-
 // repositoriesOf are the repositories whose configuration a step of git obeys: the one that
 // git finds from the directory and the words of the step, and its submodules.
 func (p *Site) repositoriesOf(s *step.Step) ([]gitrepo.Repository, error) {
@@ -422,38 +390,5 @@ func (p *Site) CodeFilePaths(s *step.Step, f atip.CodeFile) []string {
 // SshSetting reports whether a line of the account's configuration of ssh is so. What cannot be
 // read counts.
 func (p *Site) SshSetting(is func(words []string) bool) bool {
-	home := filepath.Join(p.Dirs.Home, ".ssh")
-	return sshLine(filepath.Join(home, "config"), home, 0, is) || sshLine("/etc/ssh/ssh_config", "/etc/ssh", 0, is)
-}
-
-// sshLine reads one file of ssh_config(5) and what it includes.
-func sshLine(path, dir string, depth int, is func(words []string) bool) bool {
-	raw, err := gitrepo.Read(path, 1<<20)
-	if os.IsNotExist(err) {
-		return false
-	}
-	if err != nil || depth > 4 {
-		return true
-	}
-	for line := range strings.Lines(string(raw)) {
-		words := strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(" \t\r\n=\"", r) })
-		if len(words) == 0 || words[0][0] == '#' {
-			continue
-		}
-		if is(words) {
-			return true
-		}
-		if strings.EqualFold(words[0], "include") {
-			for _, pattern := range words[1:] {
-				if rest, ok := strings.CutPrefix(pattern, "~/"); ok {
-					pattern = filepath.Join(filepath.Dir(dir), rest)
-				}
-				list, err := filepath.Glob(subpath.Join(dir, pattern))
-				if err != nil || len(list) > 64 || slices.ContainsFunc(list, func(f string) bool { return sshLine(f, dir, depth+1, is) }) {
-					return true
-				}
-			}
-		}
-	}
-	return false
+	return sshconfig.Any(p.Dirs.Home, is)
 }

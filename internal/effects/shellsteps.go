@@ -9,6 +9,7 @@ import (
 
 	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/filter"
+	"github.com/atip-dev/atip-exec/internal/codefile"
 	"github.com/atip-dev/atip-exec/internal/place"
 	"github.com/atip-dev/atip-exec/internal/quote"
 	"github.com/atip-dev/atip-exec/internal/shell"
@@ -785,7 +786,7 @@ func (c *collector) fileEdge(from, to *step.Step) {
 // runs afterwards and may take it in: `gh api … > tests/test_x.py && pytest`. What git brings is the project's own.
 func (c *collector) fetchedCode() {
 	for path, list := range c.writers {
-		if !slices.Contains(programs, filepath.Ext(path)) && !slices.Contains(compiled, filepath.Ext(path)) || !c.ofWorkspace(path) {
+		if !codefile.IsSource(path) || !c.ofWorkspace(path) {
 			continue
 		}
 		for _, w := range list {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/gitrepo"
 	"github.com/atip-dev/atip-exec/internal/step"
 	"github.com/atip-dev/atip-exec/internal/subpath"
 	"github.com/atip-dev/atip-exec/policy"
@@ -221,8 +222,10 @@ func (c *collector) resolve(s *step.Step) error {
 		words = step.PerlWords(words)
 	}
 	s.Call, s.OneTool = found.Resolve(words, c.environment()), found.OneTool()
-	if rest := withoutInert(s, words); rest != nil {
-		s.Call.Effects[atip.ExecOpaque] = found.Resolve(rest, c.environment()).Effects[atip.ExecOpaque]
+	if s.Call.Tool == "git" && s.Call.Effects[atip.ExecOpaque].Value == atip.Yes {
+		if rest := gitrepo.WithoutInert(words); rest != nil {
+			s.Call.Effects[atip.ExecOpaque] = found.Resolve(rest, c.environment()).Effects[atip.ExecOpaque]
+		}
 	}
 	if local := c.installed(s, words); local != nil {
 		s.Call = found.Resolve(local, c.environment())

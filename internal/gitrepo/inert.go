@@ -173,3 +173,33 @@ func (r Repository) Active(c *Config) string {
 			s.Key == "extensions.worktreeconfig" && s.Scope == ScopeRepository // that file is read
 	}))
 }
+
+// WithoutInert are the words of a call of git without the settings in front of its command (-c) by
+// which git runs nothing and reads nothing from elsewhere; nil if there are none.
+func WithoutInert(words []string) []string {
+	out, i := words[:1:1], 1
+	for i < len(words) && strings.HasPrefix(words[i], "-") {
+		n := 1
+		switch w := words[i]; w {
+		case "-c", "-C", "--git-dir", "--work-tree", "--namespace", "--config-env", "--attr-source":
+			if n = 2; i+1 == len(words) {
+				return nil
+			}
+			if key, value, given := strings.Cut(words[i+1], "="); w == "-c" && given && InertOnce(key, value) {
+				i += 2
+				continue
+			}
+		case "--no-pager", "-P", "-p", "--paginate", "--bare", "--literal-pathspecs", "--no-optional-locks", "--no-replace-objects":
+		default:
+			if !strings.Contains(w, "=") {
+				return nil // it may take the next word
+			}
+		}
+		out = append(out, words[i:i+n]...)
+		i += n
+	}
+	if len(out) == i {
+		return nil
+	}
+	return append(out, words[i:]...)
+}

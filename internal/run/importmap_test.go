@@ -59,6 +59,8 @@ var arrows = map[string][]string{
 	"internal/require":         {}, // tests only
 	"internal/outside":         {"internal/place"},
 	"internal/quote":           {},
+	"internal/codefile":        {"atip", "internal/regular"},
+	"internal/sshconfig":       {"internal/gitrepo", "internal/subpath"},
 	"internal/prints":          {},
 	"internal/shell/braces":    {"mvdan.cc/sh/v3"},
 	"internal/shell/shelltext": {"mvdan.cc/sh/v3", "internal/errcode"},
@@ -67,7 +69,7 @@ var arrows = map[string][]string{
 	"internal/fetch":           {"atip", "internal/regular", "internal/subpath"},
 	"internal/script":          {"internal/shell/shelltext", "internal/errcode", "internal/fault", "internal/quote", "internal/regular", "internal/shell", "internal/step", "internal/subpath"},
 	"internal/step":            {"internal/shell/shelltext", "internal/prints", "atip", "internal/hostword", "internal/quote", "internal/shell", "internal/subpath", "policy", "trust"},
-	"internal/effects":         {"internal/shell/shelltext", "internal/prints", "atip", "filter", "internal/errcode", "internal/fault", "internal/gitrepo", "internal/hostword", "internal/place", "internal/proxy", "internal/quote", "internal/recipe", "internal/regular", "internal/shell", "internal/step", "internal/subpath", "policy", "shims", "trust"},
+	"internal/effects":         {"internal/sshconfig", "internal/codefile", "internal/shell/shelltext", "internal/prints", "atip", "filter", "internal/errcode", "internal/fault", "internal/gitrepo", "internal/hostword", "internal/place", "internal/proxy", "internal/quote", "internal/recipe", "internal/regular", "internal/shell", "internal/step", "internal/subpath", "policy", "shims", "trust"},
 	"internal/toollock":        {"atip", "shims", "trust", "internal/errcode", "internal/fault", "internal/place"},
 	"internal/redact":          {"filter", "policy", "internal/drive", "internal/errcode", "internal/fault", "internal/regular"},
 	"internal/status":          {"sandbox", "internal/errcode", "internal/fault", "internal/place", "internal/regular"},
