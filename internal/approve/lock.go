@@ -172,3 +172,43 @@ func WriteLock(file string, l *Lock) error {
 	}
 	return nil
 }
+
+// LockDigest is the digest of a plan as CI knows it: of its bound object without what
+// differs from one checkout to the next (host, user, session, where the workspace
+// lies, the values of variables and the paths of the sandbox that follow from them).
+func LockDigest(bound map[string]any) (string, error) {
+	workspace, _ := bound["workspace"].(string)
+	own := map[string]any{}
+	for _, key := range [...]string{"argv", "cwd", "steps", "rules", "files", "stdin", "policy", "needs", "terminal", "timeout", "credentials", "own"} {
+		own[key] = portable(bound[key], workspace)
+	}
+	return Digest(own)
+}
+
+// portable replaces the path of the workspace in a value by a byte that no path and
+// no word of a command can hold.
+func portable(v any, workspace string) any {
+	switch x := v.(type) {
+	case string:
+		if workspace == "" {
+			return x
+		}
+		return strings.ReplaceAll(x, workspace, "\x00")
+	case []any:
+		out := make([]any, len(x))
+		for i := range x {
+			out[i] = portable(x[i], workspace)
+		}
+		return out
+	case map[string]any:
+		out := make(map[string]any, len(x))
+		for k, e := range x {
+			if rest, ok := strings.CutPrefix(k, workspace+"/"); ok && workspace != "" {
+				k = "./" + rest
+			}
+			out[k] = portable(e, workspace)
+		}
+		return out
+	}
+	return v
+}

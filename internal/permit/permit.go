@@ -144,7 +144,7 @@ func (x *Permission) ask(f *fault.Fault) *fault.Fault {
 	bound := p.Binding()
 	if p.InCI() {
 		// No approver answers there, and what is kept would be in the way of others.
-		if digest, err := plan.LockDigest(bound); err == nil && p.Invocation.Behalf == nil {
+		if digest, err := approve.LockDigest(bound); err == nil && p.Invocation.Behalf == nil {
 			f.With("lockDigest", digest)
 		}
 		f.Message += "; in CI no request is kept"

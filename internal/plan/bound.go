@@ -410,46 +410,6 @@ func (p *Plan) InCI() bool {
 	return false
 }
 
-// LockDigest is the digest of a plan as CI knows it: of its bound object without what
-// differs from one checkout to the next (host, user, session, where the workspace
-// lies, the values of variables and the paths of the sandbox that follow from them).
-func LockDigest(bound map[string]any) (string, error) {
-	workspace, _ := bound["workspace"].(string)
-	own := map[string]any{}
-	for _, key := range [...]string{"argv", "cwd", "steps", "rules", "files", "stdin", "policy", "needs", "terminal", "timeout", "credentials", "own"} {
-		own[key] = portable(bound[key], workspace)
-	}
-	return approve.Digest(own)
-}
-
-// portable replaces the path of the workspace in a value by a byte that no path and
-// no word of a command can hold.
-func portable(v any, workspace string) any {
-	switch x := v.(type) {
-	case string:
-		if workspace == "" {
-			return x
-		}
-		return strings.ReplaceAll(x, workspace, "\x00")
-	case []any:
-		out := make([]any, len(x))
-		for i := range x {
-			out[i] = portable(x[i], workspace)
-		}
-		return out
-	case map[string]any:
-		out := make(map[string]any, len(x))
-		for k, e := range x {
-			if rest, ok := strings.CutPrefix(k, workspace+"/"); ok && workspace != "" {
-				k = "./" + rest
-			}
-			out[k] = portable(e, workspace)
-		}
-		return out
-	}
-	return v
-}
-
 // LockEntry looks for an entry of approvals.lock that permits the plan, and returns its id. The
 // managed or the user's policy says that a lock counts here, and whose key signs it: what looks
 // like CI is the caller's to set. None counts for what a run inside asks for: it was signed for what the job itself starts.
@@ -471,7 +431,7 @@ func (p *Plan) LockEntry(bound map[string]any) (string, error) {
 	if err := l.Verify(ap.LockKeys); err != nil {
 		return "", &approve.FileError{Path: filepath.Clean(file), Err: err}
 	}
-	digest, err := LockDigest(bound)
+	digest, err := approve.LockDigest(bound)
 	if err != nil {
 		return "", nil // what cannot be written down cannot be permitted
 	}

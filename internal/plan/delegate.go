@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,9 +15,9 @@ import (
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/nest"
+	"github.com/atip-dev/atip-exec/internal/pathrule"
 	"github.com/atip-dev/atip-exec/internal/place"
 	"github.com/atip-dev/atip-exec/internal/quote"
-	"github.com/atip-dev/atip-exec/internal/regular"
 	"github.com/atip-dev/atip-exec/internal/step"
 	"github.com/atip-dev/atip-exec/internal/subpath"
 	"github.com/atip-dev/atip-exec/policy"
@@ -151,107 +150,12 @@ func (p *confining) lent(paths []string) []sandbox.Grant {
 	return out
 }
 
-// Bounds of what the patterns of paths.secret and paths.protected may stand for.
-const (
-	maxPatternSearch = 100_000 // names looked at
-	maxPatternPaths  = 256     // paths found; each costs the start a mount or a comparison
-)
-
-// policyPaths are the paths that a policy's rules name and that are there, below which all
-// is meant: the sandbox holds paths, not patterns. A bare name stands for all of that name
-// in the workspace.
+// policyPaths are the paths that a policy's rules name and that are there, below which all is meant.
 func (p *Plan) policyPaths(key string, rules []policy.PathRule) ([]string, error) {
 	if len(rules) == 0 {
 		return nil, nil
 	}
-	return p.memo.Named(key, func() ([]string, error) { return p.searchPaths(key, rules) })
-}
-
-func (p *Plan) searchPaths(key string, rules []policy.PathRule) ([]string, error) {
-	s := patternSearch{key: key, workspace: p.Workspace, found: map[string]bool{}}
-	wide := map[string][]policy.PathRule{} // by the directory to search
-	for _, r := range rules {
-		if rest, home := strings.CutPrefix(r.Path, "~/"); home {
-			r.Path = filepath.Join(p.Dirs.Home, rest)
-		}
-		stem := strings.TrimSuffix(r.Path, "/**")
-		switch {
-		case !filepath.IsAbs(r.Path) && p.Workspace == "":
-		case strings.Contains(r.Path, "/") && !strings.ContainsAny(stem, "*?"):
-			s.add(subpath.Join(p.Workspace, stem))
-		default:
-			root := searchRoot(r.Path, p.Workspace)
-			wide[root] = append(wide[root], r)
-		}
-	}
-	for root, rules := range wide {
-		if err := s.search(root, rules); err != nil {
-			return nil, err
-		}
-	}
-	return s.paths, nil
-}
-
-// searchRoot is the directory below which all lies that a pattern can stand for.
-func searchRoot(pattern, workspace string) string {
-	if !filepath.IsAbs(pattern) {
-		return workspace
-	}
-	return filepath.Dir(pattern[:strings.IndexAny(pattern, "*?")+1])
-}
-
-type patternSearch struct {
-	key, workspace string
-	paths          []string
-	found          map[string]bool
-	seen           int
-}
-
-// add notes a path if it is there. The workspace itself is never meant: nothing could run.
-func (s *patternSearch) add(path string) {
-	if path = filepath.Clean(path); s.found[path] || subpath.Within(s.workspace, path) {
-		return
-	}
-	if _, err := os.Lstat(path); err == nil {
-		s.found[path] = true
-		s.paths = append(s.paths, path)
-	}
-}
-
-// search goes level by level; what it finds it does not enter.
-func (s *patternSearch) search(root string, rules []policy.PathRule) error {
-	for level := []string{root}; len(level) > 0; {
-		var next []string
-		for _, dir := range level {
-			f, err := regular.OpenDir(dir)
-			if err != nil {
-				continue // what cannot be read now cannot be read by a run either
-			}
-			entries, _ := f.ReadDir(maxPatternSearch - s.seen + 1)
-			f.Close()
-			for _, e := range entries {
-				if s.seen++; s.seen > maxPatternSearch {
-					return tooWide(rules[0], s.key, fmt.Sprintf("there are more than %d names to search", maxPatternSearch))
-				}
-				path := filepath.Join(dir, e.Name())
-				i := slices.IndexFunc(rules, func(r policy.PathRule) bool { return r.Matches(path, s.workspace) })
-				switch {
-				case i >= 0 && len(s.paths) == maxPatternPaths:
-					return tooWide(rules[i], s.key, fmt.Sprintf("it stands for more than %d paths", maxPatternPaths))
-				case i >= 0:
-					s.add(path)
-				case e.IsDir():
-					next = append(next, path)
-				}
-			}
-		}
-		level = next
-	}
-	return nil
-}
-
-func tooWide(r policy.PathRule, key, why string) error {
-	return fault.New(errcode.TooManyPaths, fmt.Sprintf("%s:%d:%d: %s %q: %s", r.File, r.Line, r.Col, key, r.Path, why)).WithFix("name directories, as secrets/**, in place of patterns", "").With("file", r.File).With("line", r.Line)
+	return p.memo.Named(key, func() ([]string, error) { return pathrule.Search(key, rules, p.Workspace, p.Dirs.Home) })
 }
 
 // Inside reports that this run is inside another, whose sandbox keeps it from the state

@@ -47,7 +47,7 @@ func addLock(c *cli.Console, file, what string, v *cli.Values) error {
 		if err != nil {
 			return err
 		}
-		if digest, err = plan.LockDigest(r.Bound); err != nil {
+		if digest, err = approve.LockDigest(r.Bound); err != nil {
 			return fault.New(errcode.Arguments, err.Error())
 		}
 	}
