@@ -395,7 +395,9 @@ func (c *collector) staysMissing(s *step.Step) {
 
 // fixedPath reports that no run can write where command words are looked up.
 func (c *collector) fixedPath() bool {
-	return !slices.ContainsFunc(c.path, func(dir string) bool { return !filepath.IsAbs(dir) || c.writableByRuns(dir) })
+	return !slices.ContainsFunc(c.path, func(dir string) bool {
+		return strings.IndexByte(dir, 0) >= 0 || !filepath.IsAbs(dir) || c.writableByRuns(dir)
+	})
 }
 
 // keepsPins reports a text that does not change what its shell remembers of commands.

@@ -382,9 +382,12 @@ func (c *collector) inner(argv, via []string, s *step.Step, known bool) error {
 
 // searchesWorkspace reports whether a wrapper that looks for its command by itself
 // could find one that the workspace provides.
-func (c *collector) searchesWorkspace() bool {
-	return slices.ContainsFunc(c.path, func(dir string) bool {
-		return !filepath.IsAbs(dir) || subpath.Within(filepath.Clean(dir), c.site.Workspace)
+func (c *collector) searchesWorkspace() bool { return c.mayLeadInside(c.path) }
+
+// mayLeadInside reports whether one of the directories is the workspace's, or is not known.
+func (c *collector) mayLeadInside(path []string) bool {
+	return slices.ContainsFunc(path, func(dir string) bool {
+		return strings.IndexByte(dir, 0) >= 0 || !filepath.IsAbs(dir) || subpath.Within(filepath.Clean(dir), c.site.Workspace)
 	})
 }
 

@@ -51,6 +51,18 @@ func (c *collector) add(argv, via []string, cwd string, confidence policy.Confid
 	if len(c.steps) > step.MaxSteps {
 		return step.ErrTooMany
 	}
+	if dir, name := filepath.Split(argv[0]); strings.IndexByte(dir, 0) >= 0 && name != "" && strings.IndexByte(name, 0) < 0 {
+		// `$(go env GOPATH)/bin/x` is what x would be with that directory in front of PATH.
+		at := len(c.steps)
+		list := append([]string{dir}, c.path...)
+		err := c.lookedUpIn([]string{strings.Join(list, string(filepath.ListSeparator))}, func() error {
+			return c.add(append([]string{name}, argv[1:]...), via, cwd, policy.Bounded)
+		})
+		if err == nil {
+			c.note(c.steps[at], sinkWord)
+		}
+		return err
+	}
 	if strings.IndexByte(argv[0], 0) >= 0 {
 		s := c.opaqueStep(c.steps[0], argv, via, cwd, "the command word is not known")
 		c.note(s, sinkWord|sinkStdin)
