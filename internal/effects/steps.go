@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/shell"
 	"github.com/atip-dev/atip-exec/internal/step"
 	"github.com/atip-dev/atip-exec/internal/subpath"
 	"github.com/atip-dev/atip-exec/policy"
@@ -223,7 +224,7 @@ func (c *collector) resolve(s *step.Step) error {
 	case step.IsShell(s.ID.Effective) || step.IsShell(s.ID.Invoked):
 		words = step.ShellWords(words)
 	case s.ID.Effective == "env":
-		words = step.EnvWords(words)
+		words = c.withoutSame(step.EnvWords(words), s.Cwd)
 	case s.ID.Effective == "zip":
 		words = step.ZipWords(words)
 	case len(words) > 1 && strings.HasPrefix(words[1], "+") && step.Rustup(s.ID.Effective):
@@ -298,6 +299,27 @@ func (c *collector) resolve(s *step.Step) error {
 	return nil
 }
 
+// withoutSame takes from the words of env what leaves the command as it would be: variables that have this value
+// already, and a PATH that still tells what runs.
+func (c *collector) withoutSame(words []string, cwd string) []string {
+	from, to := step.EnvAssigns(words)
+	paths := 0
+	for _, w := range words[from:to] {
+		if strings.HasPrefix(w, "PATH=") {
+			paths++
+		}
+	}
+	out := slices.Clone(words[:from])
+	for _, w := range words[from:to] {
+		name, value, _ := strings.Cut(w, "=")
+		if have, set := c.lookupEnv(name); set && have == value && paths < 2 || name == "PATH" && paths == 1 && c.knownPath(value, cwd) {
+			continue
+		}
+		out = append(out, w)
+	}
+	return append(out, words[to:]...)
+}
+
 // nested looks into the commands inside a step.
 func (c *collector) nested(s *step.Step) error {
 	if why := step.LimitOf(s); why != "" {
@@ -323,7 +345,12 @@ func (c *collector) nested(s *step.Step) error {
 			add := func() error {
 				return c.add(c.searched(s, n.Argv), via, subpath.Join(s.Cwd, s.Call.Chdir), policy.Exact)
 			}
-			if err := c.setting(step.Assigned(s, n.Argv), add); err != nil {
+			env := step.Assigned(s, n.Argv)
+			if at := slices.IndexFunc(env, func(a shell.Assign) bool { return a.Name == "PATH" }); at >= 0 && s.Call.Tool == "env" && c.knownPath(env[at].Value, s.Cwd) {
+				inner := add
+				add = func() error { return c.lookedUpIn([]string{env[at].Value}, inner) }
+			}
+			if err := c.setting(env, add); err != nil {
 				return err
 			}
 			if len(c.steps) > first {

@@ -308,6 +308,15 @@ func EnvWords(argv []string) []string {
 	return argv
 }
 
+// EnvAssigns says which words of env are assignments, as EnvWords has written them out.
+func EnvAssigns(words []string) (from, to int) {
+	for from = 1; from < len(words) && (strings.HasPrefix(words[from], "-") || valued(words[from-1])); from++ {
+	}
+	for to = from; to < len(words) && strings.Contains(words[to], "="); to++ {
+	}
+	return min(from, len(words)), min(to, len(words))
+}
+
 // valued reports options of env that take the next word.
 func valued(w string) bool {
 	return w == "-u" || w == "-C" || w == "--unset" || w == "--chdir" || w == "-a" || w == "--argv0"
