@@ -121,8 +121,24 @@ func HasOption(s *Step, names ...string) bool {
 // PrintsTracked reports a listing of what git tracks: not of what it does not, among which may be
 // a directory with a repository of its own.
 func PrintsTracked(s *Step) bool {
-	return s.Call.Tool == "git" && len(s.Call.Path) == 1 && (s.Call.Path[0] == "diff" || s.Call.Path[0] == "ls-files") &&
+	return s.Call.Tool == "git" && PrintsFound(s) || s.Call.Tool == "git" && len(s.Call.Path) == 1 && (s.Call.Path[0] == "diff" || s.Call.Path[0] == "ls-files") &&
 		UsesOnlyFlags(s, "-z", "-c", "--cached", "-m", "--modified", "-d", "--deleted", "--deduplicate", "--name-only", "--staged", "--diff-filter")
+}
+
+// PrintsFound reports a search of git in the work tree that prints names of files and nothing else.
+func PrintsFound(s *Step) bool {
+	names := []string{"-l", "--files-with-matches", "--name-only", "-L", "--files-without-match"}
+	return len(s.Call.Path) == 1 && s.Call.Path[0] == "grep" &&
+		slices.ContainsFunc(s.Call.Options, func(o atip.OptionUse) bool { return slices.Contains(names, o.Flag) && !o.Maybe }) &&
+		UsesOnlyFlags(s, append(names, "-i", "--ignore-case", "-w", "--word-regexp", "-E", "--extended-regexp", "-G", "--basic-regexp",
+			"-F", "--fixed-strings", "-P", "--perl-regexp", "-I", "-e", "--and", "--or", "--not", "--all-match", "-v", "--invert-match", "-z", "--null")...)
+}
+
+// PrintsBranches reports a listing of branches. Their names begin with no dash, and are no way out of a directory; what
+// stands beside them are "*", "+" and "(HEAD detached at …)", but for remote ones, of which one is shown with "->".
+func PrintsBranches(s *Step) bool {
+	return len(s.Call.Path) == 1 && s.Call.Path[0] == "branch" && (len(s.Call.Positionals) == 0 || HasOption(s, "list", "no-merged", "no-contains", "points-at")) &&
+		UsesOnlyFlags(s, "--merged", "--no-merged", "--contains", "--no-contains", "-l", "--list", "--points-at", "--sort")
 }
 
 // KeepsLines reports a filter whose lines are lines of its input.
