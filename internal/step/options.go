@@ -222,7 +222,7 @@ func Positionals(s *Step, all bool) []string {
 // the value of a letter from the words behind the whole word (`bash -oc errexit CMD`), go
 // on reading options behind -c, and know each letter with a plus as well, +c like -c.
 func ShellWords(argv []string) []string {
-	out := argv[:1:1]
+	out, only := argv[:1:1], false
 	i := 1
 	// Long options, with one dash or two, stand before all others.
 	for ; i < len(argv) && (strings.HasPrefix(argv[i], "--") && argv[i] != "--" || LongOption(argv[i])); i++ {
@@ -250,9 +250,13 @@ func ShellWords(argv []string) []string {
 				switch {
 				case w[0] == '-':
 					out = append(out, option, value)
+				case value == "noexec":
+					only = false
 				case !offByDefault(value):
 					out = append(out, "-T")
 				}
+			case letter == 'n':
+				only = w[0] == '-' // nothing is run; +n takes it back
 			case w[0] == '-', strings.ContainsRune("csil", letter):
 				out = append(out, option)
 			case strings.ContainsRune("abefhmnuvxCEH", letter):
@@ -261,6 +265,9 @@ func ShellWords(argv []string) []string {
 				out = append(out, "-T") // words mean something else
 			}
 		}
+	}
+	if only {
+		out = append(out, "-n")
 	}
 	return append(out, argv[i:]...)
 }
