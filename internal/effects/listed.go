@@ -214,6 +214,9 @@ func (c *collector) printsNames(s *step.Step) []string {
 			return w == "-s" || w == "--stage" || w == "-t" || w == "-v" || w == "-f" || w == "-u" || strings.HasPrefix(w, "--format") || w == "--debug" || w == "--eol" || w == "--unmerged"
 		}):
 		case len(s.Call.Path) == 1 && s.Call.Path[0] == "diff" && slices.Contains(s.Argv, "--name-only"):
+		case step.PrintsFound(s):
+		case step.PrintsBranches(s):
+			return []string{step.SomeName}
 		case step.PrintsHashes(s):
 			return []string{"0"}
 		default:

@@ -365,10 +365,20 @@ func repository(path string) bool {
 // knownPath reports whether a text that sets PATH to value still tells what runs: each directory
 // exists and is the system's, one of programs that the user installed and no run writes, or lies below
 // the workspace, where a name leads to code of the workspace. The workspace itself and directories for temporary files are neither: a file
-// that merely lies there is not meant to be a command.
+// that merely lies there is not meant to be a command. Of one beside them that only the run knows
+// (`$(go env GOPATH)/bin`) code of the workspace could start everything as well, so what is found there counts as such code.
 func (c *collector) knownPath(value, cwd string) bool {
+	known := false
 	for _, dir := range filepath.SplitList(value) {
 		abs := dir
+		if strings.IndexByte(dir, 0) >= 0 {
+			if !place.ProgramDir(dir) {
+				return false
+			}
+			c.programDirs(filepath.Base(dir))
+			continue
+		}
+		known = true
 		if !filepath.IsAbs(dir) {
 			if dir == "" || cwd == "" {
 				return false
@@ -401,7 +411,20 @@ func (c *collector) knownPath(value, cwd string) bool {
 			return false
 		}
 	}
-	return value != ""
+	return known
+}
+
+// programDirs lets a run start what you installed below the home directory in a directory of this name.
+func (c *collector) programDirs(name string) {
+	if c.site.Dirs.Home == "" {
+		return
+	}
+	found, _ := filepath.Glob(filepath.Join(c.site.Dirs.Home, "*", name))
+	for _, abs := range found[:min(len(found), MaxMatches)] {
+		if real := place.Resolve(abs); isDir(real) && !c.writableByRuns(real) && c.site.Opener.OwnDirectory(real) && !slices.Contains(c.out.PathDirs, abs) {
+			c.out.PathDirs = append(c.out.PathDirs, abs)
+		}
+	}
 }
 
 // writesBelow reports whether an earlier part of the text makes files in a directory of the
@@ -419,8 +442,8 @@ func (c *collector) lookedUpIn(values []string, f func() error) error {
 	path, moved := c.path, c.moved
 	defer func() { c.path, c.moved = path, moved }()
 	for _, value := range values {
-		if strings.IndexByte(value, 0) < 0 {
-			c.path, c.moved = filepath.SplitList(value), value
+		if list := filepath.SplitList(value); slices.ContainsFunc(list, func(dir string) bool { return strings.IndexByte(dir, 0) < 0 }) {
+			c.path, c.moved = list, value
 		}
 		if err := f(); err != nil {
 			return err
@@ -429,10 +452,19 @@ func (c *collector) lookedUpIn(values []string, f func() error) error {
 	return nil
 }
 
-// foundByMovedPath reports a command that is looked up in a PATH of the text's own with
-// directories of the workspace in it.
+// foundByMovedPath reports a command that a PATH of the text's own looks up in a directory of the
+// workspace, or in one that is not known, before it comes to where the command lies now.
 func (c *collector) foundByMovedPath(s *step.Step) bool {
-	return c.moved != "" && !strings.ContainsRune(s.Argv[0], '/') && c.searchesWorkspace()
+	if c.moved == "" || strings.ContainsRune(s.Argv[0], '/') {
+		return false
+	}
+	path := c.path
+	if s.Missing == nil {
+		if at := slices.Index(path, filepath.Dir(s.ID.Place)); at >= 0 {
+			path = path[:at]
+		}
+	}
+	return c.mayLeadInside(path)
 }
 
 // movesPath reports a text that changes PATH, or reads commands from a file that is not there yet

@@ -336,6 +336,14 @@ func (c *collector) commandIn(sh *step.Step, cmd *shell.Command, via, cwds []str
 			}
 			c.steps = append(c.steps, s)
 		default:
+			if c.nothingToSource(sh, cmd) {
+				s, err := c.builtinStep(sh, cmd.Argv, via, cwd)
+				if err != nil {
+					return err
+				}
+				c.steps = append(c.steps, s)
+				break
+			}
 			s := c.opaqueStep(sh, cmd.Argv, via, cwd, cmd.Why)
 			if cmd.CodeFile != "" && !strings.HasPrefix(cmd.CodeFile, "/dev/") && c.ofWorkspace(cmd.CodeFile) {
 				// It is not there, or too long: code of the workspace, whatever it is.
@@ -364,6 +372,17 @@ func (c *collector) commandIn(sh *step.Step, cmd *shell.Command, via, cwds []str
 		}
 	}
 	return nil
+}
+
+// nothingToSource reports a file taken in by source that is not there and that no run can make, such as
+// ~/.cargo/env: the shell says so when it comes to it.
+func (c *collector) nothingToSource(sh *step.Step, cmd *shell.Command) bool {
+	path := cmd.CodeFile
+	if !filepath.IsAbs(path) || strings.IndexByte(path, 0) >= 0 || strings.HasPrefix(path, "/dev/") || strings.HasPrefix(path, "/proc/") {
+		return false
+	}
+	_, err := os.Lstat(path)
+	return os.IsNotExist(err) && !c.writableByRuns(path) && len(c.writersOf(sh, path, "")) == 0
 }
 
 // unchanged reports a command that the shell of the run's own text starts by its name, with words
@@ -402,7 +421,9 @@ func (c *collector) staysMissing(s *step.Step) {
 
 // fixedPath reports that no run can write where command words are looked up.
 func (c *collector) fixedPath() bool {
-	return !slices.ContainsFunc(c.path, func(dir string) bool { return !filepath.IsAbs(dir) || c.writableByRuns(dir) })
+	return !slices.ContainsFunc(c.path, func(dir string) bool {
+		return strings.IndexByte(dir, 0) >= 0 || !filepath.IsAbs(dir) || c.writableByRuns(dir)
+	})
 }
 
 // keepsPins reports a text that does not change what its shell remembers of commands.

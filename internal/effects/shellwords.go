@@ -203,14 +203,25 @@ func (c *collector) fed(s *step.Step, n atip.Nested, via []string) (handled bool
 		c.edge(c.index(s), c.index(s), policy.SocketShell)
 	}
 	if s.Call.Tool == "parallel" && n.Kind == "shell" {
-		if texts := step.ParallelTexts(s); texts != nil {
+		var names []string
+		if c.ctx != nil {
+			names = c.ctx.listed
+		}
+		if texts := step.ParallelTexts(s, names); texts != nil {
+			joined := slices.ContainsFunc(strings.Fields(strings.Join(s.Argv, " ")), func(w string) bool { return w != "{}" && strings.Contains(w, "{}") })
+			opaque := s.Call.Effects[atip.ExecOpaque]
 			s.Call.Effects[atip.ExecOpaque] = step.Harmless(atip.ExecOpaque, "shell:text")
+			mark := c.mark()
 			for _, text := range texts {
 				if err := c.shell(s, text, via); err != nil {
 					return true, err
 				}
 			}
-			return true, nil
+			if !step.HasName(texts) || c.keepsNames(mark, c.listedInside(s), false, joined) {
+				return true, nil
+			}
+			c.back(mark)
+			s.Call.Effects[atip.ExecOpaque] = opaque
 		}
 	}
 	if step.Reader(s.Call.Tool) && n.Placeholder == "" {
@@ -325,12 +336,31 @@ func (c *collector) namesFile(s *step.Step, n atip.Nested, via []string) (done b
 	} else if strings.Contains(argv[0], n.Placeholder) {
 		return false, nil
 	}
-	steps, edges, files := len(c.steps), len(c.edges), len(c.fileEdges)
-	runs := inside && !joined && !c.newUnder(c.ctx.listed, subpath.Join(s.Cwd, s.Call.Chdir), steps)
+	mark := c.mark()
+	runs := inside && !joined && !c.newUnder(c.ctx.listed, subpath.Join(s.Cwd, s.Call.Chdir), mark.steps)
 	if err := c.inner(argv, via, s, false); err != nil {
 		return false, err
 	}
-	for _, in := range c.steps[steps:] {
+	if !c.keepsNames(mark, inside, runs, made) {
+		c.back(mark)
+		return false, nil
+	}
+	return true, nil
+}
+
+// mark is how far a collector was.
+type mark struct{ steps, edges, files int }
+
+func (c *collector) mark() mark { return mark{len(c.steps), len(c.edges), len(c.fileEdges)} }
+
+func (c *collector) back(m mark) {
+	c.steps, c.edges, c.fileEdges = c.steps[:m.steps], c.edges[:m.edges], c.fileEdges[:m.files]
+}
+
+// keepsNames reports that what was added since is known although names of files stand in it. runs: a name may be
+// that of the file that is run; made: a name is a part of a word.
+func (c *collector) keepsNames(since mark, inside, runs, made bool) bool {
+	for _, in := range c.steps[since.steps:] {
 		taken := slices.ContainsFunc(in.Call.Nested, step.TakesName)
 		if taken && runs && !strings.Contains(in.Argv[0], step.SomeName) && c.runsNamed(in) {
 			in.RunsCode = max(in.RunsCode, policy.CodeProject)
@@ -341,14 +371,13 @@ func (c *collector) namesFile(s *step.Step, n atip.Nested, via []string) (done b
 		switch {
 		case strings.Contains(in.Argv[0], step.SomeName), made && in.Missing != nil, taken && (!inside || slices.ContainsFunc(in.Call.Nested, step.StartsName)),
 			made && (e[atip.Delete].Value == atip.Yes || e[atip.Destructive].Value == atip.Yes && in.Call.Tool != "cp"): // a name in a name, or in a text, may lead elsewhere
-			c.steps, c.edges, c.fileEdges = c.steps[:steps], c.edges[:edges], c.fileEdges[:files]
-			return false, nil
+			return false
 		case taken:
 			// What a file of the workspace is called may be a part of the program then, as what is in it.
 			in.RunsCode = max(in.RunsCode, policy.CodeProject)
 		}
 	}
-	return true, nil
+	return true
 }
 
 // listedInside reports that all names that are piped in are those of files of the workspace.
@@ -382,9 +411,12 @@ func (c *collector) inner(argv, via []string, s *step.Step, known bool) error {
 
 // searchesWorkspace reports whether a wrapper that looks for its command by itself
 // could find one that the workspace provides.
-func (c *collector) searchesWorkspace() bool {
-	return slices.ContainsFunc(c.path, func(dir string) bool {
-		return !filepath.IsAbs(dir) || subpath.Within(filepath.Clean(dir), c.site.Workspace)
+func (c *collector) searchesWorkspace() bool { return c.mayLeadInside(c.path) }
+
+// mayLeadInside reports whether one of the directories is the workspace's, or is not known.
+func (c *collector) mayLeadInside(path []string) bool {
+	return slices.ContainsFunc(path, func(dir string) bool {
+		return strings.IndexByte(dir, 0) >= 0 || !filepath.IsAbs(dir) || subpath.Within(filepath.Clean(dir), c.site.Workspace)
 	})
 }
 

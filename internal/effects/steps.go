@@ -10,6 +10,7 @@ import (
 
 	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/internal/gitrepo"
+	"github.com/atip-dev/atip-exec/internal/shell"
 	"github.com/atip-dev/atip-exec/internal/step"
 	"github.com/atip-dev/atip-exec/internal/subpath"
 	"github.com/atip-dev/atip-exec/policy"
@@ -52,6 +53,18 @@ type collector struct {
 func (c *collector) add(argv, via []string, cwd string, confidence policy.Confidence) error {
 	if len(c.steps) > step.MaxSteps {
 		return step.ErrTooMany
+	}
+	if dir, name := filepath.Split(argv[0]); strings.IndexByte(dir, 0) >= 0 && name != "" && strings.IndexByte(name, 0) < 0 {
+		// `$(go env GOPATH)/bin/x` is what x would be with that directory in front of PATH.
+		at := len(c.steps)
+		list := append([]string{dir}, c.path...)
+		err := c.lookedUpIn([]string{strings.Join(list, string(filepath.ListSeparator))}, func() error {
+			return c.add(append([]string{name}, argv[1:]...), via, cwd, policy.Bounded)
+		})
+		if err == nil {
+			c.note(c.steps[at], sinkWord)
+		}
+		return err
 	}
 	if strings.IndexByte(argv[0], 0) >= 0 {
 		s := c.opaqueStep(c.steps[0], argv, via, cwd, "the command word is not known")
@@ -213,7 +226,7 @@ func (c *collector) resolve(s *step.Step) error {
 	case step.IsShell(s.ID.Effective) || step.IsShell(s.ID.Invoked):
 		words = step.ShellWords(words)
 	case s.ID.Effective == "env":
-		words = step.EnvWords(words)
+		words = c.withoutSame(step.EnvWords(words), s.Cwd)
 	case s.ID.Effective == "zip":
 		words = step.ZipWords(words)
 	case len(words) > 1 && strings.HasPrefix(words[1], "+") && step.Rustup(s.ID.Effective):
@@ -290,6 +303,27 @@ func (c *collector) resolve(s *step.Step) error {
 	return nil
 }
 
+// withoutSame takes from the words of env what leaves the command as it would be: variables that have this value
+// already, and a PATH that still tells what runs.
+func (c *collector) withoutSame(words []string, cwd string) []string {
+	from, to := step.EnvAssigns(words)
+	paths := 0
+	for _, w := range words[from:to] {
+		if strings.HasPrefix(w, "PATH=") {
+			paths++
+		}
+	}
+	out := slices.Clone(words[:from])
+	for _, w := range words[from:to] {
+		name, value, _ := strings.Cut(w, "=")
+		if have, set := c.lookupEnv(name); set && have == value && paths < 2 || name == "PATH" && paths == 1 && c.knownPath(value, cwd) {
+			continue
+		}
+		out = append(out, w)
+	}
+	return append(out, words[to:]...)
+}
+
 // nested looks into the commands inside a step.
 func (c *collector) nested(s *step.Step) error {
 	if why := step.LimitOf(s); why != "" {
@@ -315,7 +349,12 @@ func (c *collector) nested(s *step.Step) error {
 			add := func() error {
 				return c.add(c.searched(s, n.Argv), via, subpath.Join(s.Cwd, s.Call.Chdir), policy.Exact)
 			}
-			if err := c.setting(step.Assigned(s, n.Argv), add); err != nil {
+			env := step.Assigned(s, n.Argv)
+			if at := slices.IndexFunc(env, func(a shell.Assign) bool { return a.Name == "PATH" }); at >= 0 && s.Call.Tool == "env" && c.knownPath(env[at].Value, s.Cwd) {
+				inner := add
+				add = func() error { return c.lookedUpIn([]string{env[at].Value}, inner) }
+			}
+			if err := c.setting(env, add); err != nil {
 				return err
 			}
 			if len(c.steps) > first {

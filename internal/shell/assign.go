@@ -444,7 +444,7 @@ func (w *walker) knownPath(st *state, v value) bool {
 	if !st.cwdUnknown && len(st.cwds) == 1 {
 		cwd = st.cwds[0]
 	}
-	return !slices.ContainsFunc(v, func(t text) bool { return !t.exact() || t.unset || !w.o.KnownPath(t.s, cwd) })
+	return !slices.ContainsFunc(v, func(t text) bool { return t.rough || t.unset || !w.o.KnownPath(t.s, cwd) })
 }
 
 // steers says why assigning a variable makes it unknown what runs, "" if it does not.

@@ -43,20 +43,29 @@ func HasHole(argv []string) bool {
 }
 
 // ParallelTexts are the commands that parallel makes of its own words, as in
-// "parallel gzip {} ::: a b": one for each. It is nil if there may be others.
-func ParallelTexts(s *Step) []string {
+// "parallel gzip {} ::: a b": one for each. Without ":::" they stand for lines of its input, if names does. It is
+// nil if there may be others.
+func ParallelTexts(s *Step, names []string) []string {
 	at := slices.Index(s.Argv, ":::")
-	if at < 0 || HasHole(s.Argv) || len(s.Call.UnknownOptions) > 0 || s.Call.Exactness != atip.Exact || len(s.Call.Positionals) == 0 {
+	if at < 0 {
+		at = len(s.Argv)
+	}
+	if HasHole(s.Argv) || len(s.Call.UnknownOptions) > 0 || s.Call.Exactness != atip.Exact || len(s.Call.Positionals) == 0 {
 		return nil
 	}
 	for _, o := range s.Call.Options {
 		switch o.Name {
-		case "jobs", "keep-order", "bar", "eta", "halt", "dry-run", "tag", "ungroup", "group", "no-run-if-empty", "retries", "progress", "verbose":
+		case "jobs", "keep-order", "bar", "eta", "halt", "dry-run", "tag", "ungroup", "group", "no-run-if-empty", "retries", "progress", "verbose", "null":
 		default:
 			return nil
 		}
 	}
-	command, args := s.Argv[len(s.Argv)-len(s.Call.Positionals):at:at], s.Argv[at+1:]
+	command, args := s.Argv[len(s.Argv)-len(s.Call.Positionals):at:at], names
+	if at < len(s.Argv) {
+		args = s.Argv[at+1:]
+	} else if len(command) == 0 {
+		return nil // the lines are commands
+	}
 	template := strings.Join(command, " ")
 	if len(args) == 0 || len(args) > 16 || slices.Contains(args, ":::") || slices.ContainsFunc(args, func(w string) bool { return strings.HasPrefix(w, "::::") || w == ":::+" }) {
 		return nil
@@ -83,6 +92,11 @@ func ParallelTexts(s *Step) []string {
 // stands: "xargs sh -c", "xargs env".
 func TakesName(n atip.Nested) bool {
 	return strings.Contains(n.Text, SomeName) || strings.Contains(n.File, SomeName) || slices.ContainsFunc(n.Argv, func(w string) bool { return strings.Contains(w, SomeName) })
+}
+
+// HasName reports that a name which is not known stands in one of these texts.
+func HasName(texts []string) bool {
+	return slices.ContainsFunc(texts, func(t string) bool { return strings.Contains(t, SomeName) })
 }
 
 // StartsName reports a program, or a command, that is named by a name that is not known.

@@ -121,8 +121,24 @@ func HasOption(s *Step, names ...string) bool {
 // PrintsTracked reports a listing of what git tracks: not of what it does not, among which may be
 // a directory with a repository of its own.
 func PrintsTracked(s *Step) bool {
-	return s.Call.Tool == "git" && len(s.Call.Path) == 1 && (s.Call.Path[0] == "diff" || s.Call.Path[0] == "ls-files") &&
+	return s.Call.Tool == "git" && PrintsFound(s) || s.Call.Tool == "git" && len(s.Call.Path) == 1 && (s.Call.Path[0] == "diff" || s.Call.Path[0] == "ls-files") &&
 		UsesOnlyFlags(s, "-z", "-c", "--cached", "-m", "--modified", "-d", "--deleted", "--deduplicate", "--name-only", "--staged", "--diff-filter")
+}
+
+// PrintsFound reports a search of git in the work tree that prints names of files and nothing else.
+func PrintsFound(s *Step) bool {
+	names := []string{"-l", "--files-with-matches", "--name-only", "-L", "--files-without-match"}
+	return len(s.Call.Path) == 1 && s.Call.Path[0] == "grep" &&
+		slices.ContainsFunc(s.Call.Options, func(o atip.OptionUse) bool { return slices.Contains(names, o.Flag) && !o.Maybe }) &&
+		UsesOnlyFlags(s, append(names, "-i", "--ignore-case", "-w", "--word-regexp", "-E", "--extended-regexp", "-G", "--basic-regexp",
+			"-F", "--fixed-strings", "-P", "--perl-regexp", "-I", "-e", "--and", "--or", "--not", "--all-match", "-v", "--invert-match", "-z", "--null")...)
+}
+
+// PrintsBranches reports a listing of branches. Their names begin with no dash, and are no way out of a directory; what
+// stands beside them are "*", "+" and "(HEAD detached at …)", but for remote ones, of which one is shown with "->".
+func PrintsBranches(s *Step) bool {
+	return len(s.Call.Path) == 1 && s.Call.Path[0] == "branch" && (len(s.Call.Positionals) == 0 || HasOption(s, "list", "no-merged", "no-contains", "points-at")) &&
+		UsesOnlyFlags(s, "--merged", "--no-merged", "--contains", "--no-contains", "-l", "--list", "--points-at", "--sort")
 }
 
 // KeepsLines reports a filter whose lines are lines of its input.
@@ -206,7 +222,7 @@ func Positionals(s *Step, all bool) []string {
 // the value of a letter from the words behind the whole word (`bash -oc errexit CMD`), go
 // on reading options behind -c, and know each letter with a plus as well, +c like -c.
 func ShellWords(argv []string) []string {
-	out := argv[:1:1]
+	out, only := argv[:1:1], false
 	i := 1
 	// Long options, with one dash or two, stand before all others.
 	for ; i < len(argv) && (strings.HasPrefix(argv[i], "--") && argv[i] != "--" || LongOption(argv[i])); i++ {
@@ -234,9 +250,13 @@ func ShellWords(argv []string) []string {
 				switch {
 				case w[0] == '-':
 					out = append(out, option, value)
+				case value == "noexec":
+					only = false
 				case !offByDefault(value):
 					out = append(out, "-T")
 				}
+			case letter == 'n':
+				only = w[0] == '-' // nothing is run; +n takes it back
 			case w[0] == '-', strings.ContainsRune("csil", letter):
 				out = append(out, option)
 			case strings.ContainsRune("abefhmnuvxCEH", letter):
@@ -245,6 +265,9 @@ func ShellWords(argv []string) []string {
 				out = append(out, "-T") // words mean something else
 			}
 		}
+	}
+	if only {
+		out = append(out, "-n")
 	}
 	return append(out, argv[i:]...)
 }
@@ -306,6 +329,15 @@ func EnvWords(argv []string) []string {
 		}
 	}
 	return argv
+}
+
+// EnvAssigns says which words of env are assignments, as EnvWords has written them out.
+func EnvAssigns(words []string) (from, to int) {
+	for from = 1; from < len(words) && (strings.HasPrefix(words[from], "-") || valued(words[from-1])); from++ {
+	}
+	for to = from; to < len(words) && strings.Contains(words[to], "="); to++ {
+	}
+	return min(from, len(words)), min(to, len(words))
 }
 
 // valued reports options of env that take the next word.

@@ -19,6 +19,9 @@ func TestShellWords(t *testing.T) {
 		{"bash -- -c x", "bash -- -c x"},
 		{"bash +o errexit -c x", "bash -c x"},
 		{"bash +O extglob -c x", "bash -c x"},
+		{"bash -nx file", "bash -x -n file"},
+		{"bash -n -x +n file", "bash -x file"},
+		{"bash -n +o noexec file", "bash file"},
 		// Under these words mean something else.
 		{"bash +B -c x", "bash -T -c x"},
 		{"bash +o braceexpand -c x", "bash -T -c x"},
