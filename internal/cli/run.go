@@ -78,10 +78,10 @@ func (c *Console) verdictLine(r *run.Result) {
 	if c.Verbose == 0 || r.Plan == nil {
 		return
 	}
-	c.Note(r.Plan.Decision.Action.String() + ", sandbox " + r.Plan.Setup.Tier().String() + ", exit " + itoa(r.ExitCode))
+	c.Note(r.Plan.Decision.Action.String() + ", sandbox " + r.Plan.Setup.Tier().String() + ", exit " + strconv.Itoa(r.ExitCode))
 	if c.Verbose > 1 {
 		t := r.Status.Timing
-		c.Note("plan " + itoa(int(t.PlanUS)) + " µs, start " + itoa(int(t.StartUS)) + " µs, run " + itoa(int(t.RunMS)) + " ms, audit " + r.Status.Audit)
+		c.Note("plan " + strconv.Itoa(int(t.PlanUS)) + " µs, start " + strconv.Itoa(int(t.StartUS)) + " µs, run " + strconv.Itoa(int(t.RunMS)) + " ms, audit " + r.Status.Audit)
 	}
 }
 
@@ -113,7 +113,7 @@ func (b *capture) bytes() (data []byte, truncated bool) {
 	truncated = b.total > len(b.head)+len(tail)
 	data = append([]byte{}, b.head...)
 	if truncated {
-		data = append(data, "\n[atip-exec: "+itoa(b.total-len(b.head)-len(tail))+" bytes omitted]\n"...)
+		data = append(data, "\n[atip-exec: "+strconv.Itoa(b.total-len(b.head)-len(tail))+" bytes omitted]\n"...)
 	}
 	return append(data, tail...), truncated
 }
@@ -524,7 +524,7 @@ func codeLine(inv *plan.Invocation, v *Values) error {
 	case err != nil:
 		return fault.New(errcode.NoInputFile, "--code-fd "+v.Get("code-fd")+": "+err.Error()).WithFix("open the descriptor for reading", "atip-exec script --interpreter python3 --code-fd 3 3<code.py")
 	case len(raw) > maxCode:
-		return fault.New(errcode.FlagValue, "--code-fd: the code is longer than "+itoa(maxCode)+" bytes").WithFix("move code into a file that it reads", "")
+		return fault.New(errcode.FlagValue, "--code-fd: the code is longer than "+strconv.Itoa(maxCode)+" bytes").WithFix("move code into a file that it reads", "")
 	case bytes.IndexByte(raw, 0) >= 0:
 		return fault.New(errcode.FlagValue, "--code-fd: the code holds a NUL byte").WithFix("remove it", "")
 	}

@@ -256,7 +256,7 @@ func (s *Session) key(q Query) (string, error) {
 	k.add("verdict/1", q.Kind, q.Name, q.SHA256, string(claims), string(more), string(filters), q.Source, q.Predicate, print, s.Version)
 	for _, list := range [...][]request.Signature{q.Signatures, q.Provenance} {
 		for _, sig := range list {
-			k.add(sig.Format, itoa(sig.Line), sig.Hint.Identity, sig.Hint.Issuer)
+			k.add(sig.Format, strconv.Itoa(sig.Line), sig.Hint.Identity, sig.Hint.Issuer)
 			k.bytes(sig.Data, sig.Sums)
 		}
 		k.add("end")
@@ -354,7 +354,7 @@ func (s *Session) request(q Query, n int) (request.Request, error) {
 	if err != nil {
 		return request.Request{}, err
 	}
-	r := request.Request{V: request.Version, ID: itoa(n + 1), Offline: s.Offline,
+	r := request.Request{V: request.Version, ID: strconv.Itoa(n + 1), Offline: s.Offline,
 		Subject: request.Subject{Kind: q.Kind, Name: q.Name, Place: q.Place, SHA256: q.SHA256, Path: q.Path, Data: q.Data},
 		Claims:  q.Claims, Signatures: q.Signatures, Provenance: q.Provenance,
 		Signers: append(append([]signer.Signer{}, c.Signers...), extra...), Filters: append(append([][]signer.Signer{}, c.Filters...), q.Filters...), Builders: s.Stated.Builders, Revoked: s.Stated.Revoked, Roots: c.Roots,
@@ -784,7 +784,7 @@ func (s *Session) distroKey(q Query) string {
 	for _, path := range databases {
 		if info, err := os.Stat(path); err == nil {
 			dev, ino, mtime, ctime := identity(info)
-			k.add(path, itoa(int(dev)), itoa(int(ino)), itoa(int(mtime)), itoa(int(ctime)))
+			k.add(path, strconv.Itoa(int(dev)), strconv.Itoa(int(ino)), strconv.Itoa(int(mtime)), strconv.Itoa(int(ctime)))
 		}
 	}
 	return k.sum()
