@@ -3,6 +3,8 @@ package atip
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf16"
 
@@ -74,7 +76,7 @@ func (d *Document) Compile(p Provenance, o CompileOptions) (Compiled, error) {
 		out.Warnings = append(out.Warnings, "the document lists only a part of the tool's commands")
 	}
 	if n := len(functions); n > maxFunctions {
-		out.Warnings = append(out.Warnings, itoa(n)+" functions; providers accept "+itoa(maxFunctions)+": choose some with --commands")
+		out.Warnings = append(out.Warnings, strconv.Itoa(n)+" functions; providers accept "+strconv.Itoa(maxFunctions)+": choose some with --commands")
 	}
 	if o.Strict && o.Provider != "openai" {
 		out.Warnings = append(out.Warnings, "only OpenAI has a strict mode")
@@ -98,7 +100,7 @@ func (d *Document) functions(commands []Command, o CompileOptions) (out []functi
 	for i := range commands {
 		c := &commands[i]
 		if len(o.Commands) > 0 {
-			if len(c.Path) == 0 || !contains(o.Commands, c.Path[0]) {
+			if len(c.Path) == 0 || !slices.Contains(o.Commands, c.Path[0]) {
 				continue
 			}
 			seen[c.Path[0]] = true

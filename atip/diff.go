@@ -3,6 +3,7 @@ package atip
 import (
 	"slices"
 	"sort"
+	"strconv"
 	"strings"
 )
 
@@ -347,7 +348,7 @@ func arityText(n int) string {
 	if n < 0 {
 		return "unknown"
 	}
-	return itoa(n)
+	return strconv.Itoa(n)
 }
 
 // roots compares what a document says of itself and of the tool as a whole.
@@ -382,7 +383,7 @@ func (d *differ) roots(a, b *Document) {
 	}
 	at.Pointer = "/authentication/methods"
 	for _, name := range b.Credentials() {
-		if !contains(a.Credentials(), name) {
+		if !slices.Contains(a.Credentials(), name) {
 			d.add(ChangeDanger, at, "credential", "", name, "asks for the credential "+name)
 		}
 	}
@@ -419,8 +420,4 @@ func assumption(s string) int {
 		return 1
 	}
 	return 2
-}
-
-func contains(list []string, s string) bool {
-	return slices.Contains(list, s)
 }

@@ -2,6 +2,7 @@ package atip
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -141,7 +142,7 @@ func (c *extensionChecker) list(v val, pointer string, each func(val, string)) {
 	v.items(func(n int, item val) {
 		at := pointer
 		if c.report != nil {
-			at = pointer + "/" + itoa(n)
+			at = pointer + "/" + strconv.Itoa(n)
 		}
 		if !item.is(KindObject) {
 			c.bad(item, at, "not an object")
@@ -253,13 +254,6 @@ func validID(s string) bool {
 		}
 	}
 	return true
-}
-
-func itoa(n int) string {
-	if n < 10 {
-		return string(rune('0' + n))
-	}
-	return itoa(n/10) + string(rune('0'+n%10))
 }
 
 // The checks of the single fields of x-atip-effects.
@@ -564,7 +558,7 @@ func (c *validator) execs(v val, pointer string) {
 	}
 	v.items(func(i int, item val) {
 		if why := badExec(item.str()); why != "" {
-			c.note(tolerated(), item, pointer+"/"+itoa(i), "execs", quoteShort(item.str())+" "+why+": write a name, an absolute path or DIR/**")
+			c.note(tolerated(), item, pointer+"/"+strconv.Itoa(i), "execs", quoteShort(item.str())+" "+why+": write a name, an absolute path or DIR/**")
 		}
 	})
 }

@@ -2,6 +2,7 @@ package atip
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -22,7 +23,7 @@ func (call *Call) addReading(w *weigh) {
 // addUnresolved adds the words of a reading that names no known command.
 func (call *Call) addUnresolved(r *reading) {
 	for i := range r.words {
-		call.Loose = append(call.Loose, Loose{Value: r.words[i].text, Why: "argv[" + itoa(r.words[i].at) + "]"})
+		call.Loose = append(call.Loose, Loose{Value: r.words[i].text, Why: "argv[" + strconv.Itoa(r.words[i].at) + "]"})
 	}
 	for i := range r.uses {
 		for _, value := range r.uses[i].all() {

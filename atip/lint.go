@@ -2,6 +2,7 @@ package atip
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -92,7 +93,7 @@ func (l *linter) command(c Command) {
 		l.clauses(n)
 	}
 	for i, example := range c.Examples {
-		l.example(n.v.get("examples"), n.pointer+"/examples/"+itoa(i), example, c.Path)
+		l.example(n.v.get("examples"), n.pointer+"/examples/"+strconv.Itoa(i), example, c.Path)
 	}
 }
 
@@ -212,7 +213,7 @@ func (l *linter) condition(n *node, v val, at string) {
 			low, hasLow := m.get("min").integer()
 			high, hasHigh := m.get("max").integer()
 			if hasLow && hasHigh && low > high {
-				l.warn(m, at, "L09", "no number of arguments is at least "+itoa(low)+" and at most "+itoa(high))
+				l.warn(m, at, "L09", "no number of arguments is at least "+strconv.Itoa(low)+" and at most "+strconv.Itoa(high))
 			}
 		case "optionValue":
 			l.optionValue(n, m, at)

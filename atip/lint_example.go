@@ -2,6 +2,7 @@ package atip
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -38,7 +39,7 @@ func (l *linter) isTool(word string) bool {
 func (l *linter) patterns() {
 	l.d.root().get("patterns").items(func(i int, p val) {
 		p.get("steps").items(func(j int, s val) {
-			at := "/patterns/" + itoa(i) + "/steps/" + itoa(j) + "/command"
+			at := "/patterns/" + strconv.Itoa(i) + "/steps/" + strconv.Itoa(j) + "/command"
 			l.example(s.get("command"), at, fillVariables(s.get("command").str()), nil)
 		})
 	})

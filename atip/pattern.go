@@ -156,15 +156,15 @@ func (p Pattern) Bind(values map[string]string) ([][]string, error) {
 	for i, s := range p.Steps {
 		words, err := stepWords(s.Command)
 		if err != "" {
-			return nil, &PatternError{errcode.MetadataStructure, "step " + itoa(i+1) + " of " + p.Name + ": " + err}
+			return nil, &PatternError{errcode.MetadataStructure, "step " + strconv.Itoa(i+1) + " of " + p.Name + ": " + err}
 		}
 		for j, template := range words {
 			word := fill(template, full)
 			if j == 0 && word != template {
-				return nil, &PatternError{errcode.MetadataStructure, "step " + itoa(i+1) + " of " + p.Name + ": its program is not fixed"}
+				return nil, &PatternError{errcode.MetadataStructure, "step " + strconv.Itoa(i+1) + " of " + p.Name + ": its program is not fixed"}
 			}
 			if strings.HasPrefix(word, "-") && !strings.HasPrefix(template, "-") {
-				return nil, &PatternError{errcode.FlagValue, "step " + itoa(i+1) + " of " + p.Name + ": a value makes the word " + quoteShort(word) + ", which the tool would read as an option"}
+				return nil, &PatternError{errcode.FlagValue, "step " + strconv.Itoa(i+1) + " of " + p.Name + ": a value makes the word " + quoteShort(word) + ", which the tool would read as an option"}
 			}
 			words[j] = word
 		}
@@ -192,7 +192,7 @@ func (v *Variable) check(value string) string {
 			return "not true or false"
 		}
 	}
-	if len(v.Enum) > 0 && !contains(v.Enum, value) {
+	if len(v.Enum) > 0 && !slices.Contains(v.Enum, value) {
 		return "not one of " + strings.Join(v.Enum, ", ")
 	}
 	return ""

@@ -3,6 +3,7 @@ package atip
 import (
 	"cmp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -77,7 +78,7 @@ func (c *resourceCollector) fromArg(v val) {
 		for i := range w.words {
 			if hasIndex && i == index || name != "" && w.words[i].name == name {
 				c.words[i] = kind
-				add(w.words[i].text, "argv["+itoa(w.words[i].at)+"]")
+				add(w.words[i].text, "argv["+strconv.Itoa(w.words[i].at)+"]")
 			}
 		}
 	case flag != "":
@@ -123,7 +124,7 @@ func (c *resourceCollector) fromTypes() {
 	w := c.w
 	for i := range w.words {
 		if c.words[i] == "" && w.words[i].name != "" {
-			c.typed(w.typeOf(w.words[i].name), w.words[i].text, "argv["+itoa(w.words[i].at)+"]")
+			c.typed(w.typeOf(w.words[i].name), w.words[i].text, "argv["+strconv.Itoa(w.words[i].at)+"]")
 		}
 	}
 	for i := range w.uses {
@@ -164,14 +165,14 @@ func (c *resourceCollector) addLoose() {
 		}
 	}
 	for i := range w.words {
-		if key, _, ok := strings.Cut(w.words[i].text, "="); ok && contains(c.pairs, key) {
+		if key, _, ok := strings.Cut(w.words[i].text, "="); ok && slices.Contains(c.pairs, key) {
 			continue
 		}
-		add(c.words[i], w.typeOf(w.words[i].name), w.words[i].name, w.words[i].text, "argv["+itoa(w.words[i].at)+"]")
+		add(c.words[i], w.typeOf(w.words[i].name), w.words[i].name, w.words[i].text, "argv["+strconv.Itoa(w.words[i].at)+"]")
 	}
 	for _, kv := range w.pairs {
-		if key, _, _ := strings.Cut(kv.text, "="); w.n.conv.keyValue && !contains(c.pairs, key) {
-			add("", "", "", kv.text, "argv["+itoa(kv.at)+"]")
+		if key, _, _ := strings.Cut(kv.text, "="); w.n.conv.keyValue && !slices.Contains(c.pairs, key) {
+			add("", "", "", kv.text, "argv["+strconv.Itoa(kv.at)+"]")
 		}
 	}
 	for i := range w.uses {

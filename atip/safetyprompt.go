@@ -1,6 +1,9 @@
 package atip
 
-import "strings"
+import (
+	"strconv"
+	"strings"
+)
 
 // SafetyPrompt is text for a model's system prompt: the patterns of a tool and which of
 // its commands do what cannot be undone.
@@ -50,7 +53,7 @@ func (d *Document) patternText(b *strings.Builder) {
 	patterns.items(func(_ int, p val) {
 		b.WriteString("- " + oneLine(p.get("name").str()) + ": " + oneLine(p.get("description").str()) + "\n")
 		p.get("steps").items(func(n int, s val) {
-			b.WriteString("  " + itoa(n+1) + ". " + oneLine(s.get("command").str()))
+			b.WriteString("  " + strconv.Itoa(n+1) + ". " + oneLine(s.get("command").str()))
 			if text := s.get("description").str(); text != "" {
 				b.WriteString(" (" + oneLine(text) + ")")
 			}

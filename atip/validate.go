@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"sort"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -123,7 +124,7 @@ func (c *validator) version(v val) {
 			switch f.str() {
 			case "partial-discovery", "interactive-effects", "trust-v1", "trust-integrity", "trust-provenance", "patterns-v1", "content-addressable":
 			default:
-				c.note(tolerated(), f, "/atip/features/"+itoa(n), "feature", "unknown feature "+quoteShort(f.scalar()))
+				c.note(tolerated(), f, "/atip/features/"+strconv.Itoa(n), "feature", "unknown feature "+quoteShort(f.scalar()))
 			}
 		})
 	}
@@ -230,7 +231,7 @@ func (c *validator) authentication(v val) {
 	}
 	c.fields(v, "/authentication", "authentication")
 	v.get("methods").items(func(n int, m val) {
-		at := "/authentication/methods/" + itoa(n)
+		at := "/authentication/methods/" + strconv.Itoa(n)
 		c.fields(m, at, "method")
 		if m.get("type").str() == "" {
 			c.note(schema(), m, at+"/type", "type", "method without type")
@@ -251,7 +252,7 @@ func (c *validator) patterns(v val) {
 		c.note(schema(), v, "/patterns", "type", "patterns is not an array")
 	}
 	v.items(func(n int, p val) {
-		at := "/patterns/" + itoa(n)
+		at := "/patterns/" + strconv.Itoa(n)
 		c.fields(p, at, "pattern")
 		c.required(p, at, "description")
 		if p.get("name").str() == "" {
@@ -261,11 +262,11 @@ func (c *validator) patterns(v val) {
 			c.note(schema(), p, at+"/steps", "type", "pattern without steps")
 		}
 		p.get("steps").items(func(n int, s val) {
-			c.fields(s, at+"/steps/"+itoa(n), "step")
+			c.fields(s, at+"/steps/"+strconv.Itoa(n), "step")
 			if s.get("command").str() == "" {
-				c.note(schema(), s, at+"/steps/"+itoa(n)+"/command", "type", "step without command")
+				c.note(schema(), s, at+"/steps/"+strconv.Itoa(n)+"/command", "type", "step without command")
 			} else if _, bad := stepWords(s.get("command").str()); bad != "" && p.get("executable").isTrue() {
-				c.note(schema(), s, at+"/steps/"+itoa(n)+"/command", "step", "the step cannot be run: "+bad)
+				c.note(schema(), s, at+"/steps/"+strconv.Itoa(n)+"/command", "step", "the step cannot be run: "+bad)
 			}
 		})
 	})

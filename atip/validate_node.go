@@ -1,6 +1,9 @@
 package atip
 
-import "strings"
+import (
+	"strconv"
+	"strings"
+)
 
 // node checks a command and all below it.
 func (c *validator) node(n *node) {
@@ -97,7 +100,7 @@ func (c *validator) options(n *node, list val, pointer string) {
 		c.note(tolerated(), list, pointer, "type", "the list of options is not an array")
 	}
 	list.items(func(i int, v val) {
-		at := pointer + "/" + itoa(i)
+		at := pointer + "/" + strconv.Itoa(i)
 		if !v.is(KindObject) {
 			c.note(tolerated(), v, at, "type", "the option is not an object")
 			return
@@ -125,7 +128,7 @@ func (c *validator) arguments(list val, pointer string) {
 		c.note(tolerated(), list, pointer, "type", "the list of arguments is not an array")
 	}
 	list.items(func(i int, v val) {
-		at := pointer + "/" + itoa(i)
+		at := pointer + "/" + strconv.Itoa(i)
 		c.fields(v, at, "argument")
 		c.required(v, at, "description")
 		c.declared(v, at, "argument")
@@ -274,9 +277,9 @@ func (c *validator) flagsExist(n *node, v val, pointer string) {
 			v.items(func(i int, item val) {
 				switch key {
 				case "anyOption", "allOptions", "flags", "optionalValue", "chdir":
-					check(item, at+"/"+itoa(i))
+					check(item, at+"/"+strconv.Itoa(i))
 				default:
-					walk(key, item, at+"/"+itoa(i))
+					walk(key, item, at+"/"+strconv.Itoa(i))
 				}
 			})
 		case KindString:

@@ -345,7 +345,7 @@ var switchTable = [...]switchRow{
 var shippedProfiles = [...]string{"workspace", "read-only", "ci", "ops"}
 
 func shippedProfile(name string) bool {
-	return contains(shippedProfiles[:], name)
+	return slices.Contains(shippedProfiles[:], name)
 }
 
 func switchBit(name string) switchSet {
@@ -492,7 +492,7 @@ func (s *Set) profileSet(user *Document, name string) (switchSet, error) {
 			set = profileSwitches(name)
 			break
 		}
-		if contains(chain, name) {
+		if slices.Contains(chain, name) {
 			return 0, &ParseError{Code: errcode.PolicySyntax, File: user.source.File, Line: user.profileAt.line, Col: user.profileAt.col, Msg: "profile " + name + " is its own base"}
 		}
 		chain = append(chain, name)
@@ -551,7 +551,7 @@ func (s *Set) findProfile(name string, chooser Layer) (*profile, *Document) {
 func (s *Set) profileAdmitted(d *Document) bool {
 	for _, above := range s.docs {
 		c := above.ceiling
-		if above.source.Layer < d.source.Layer && c != nil && c.hasProfiles && !contains(c.profiles, d.profile) {
+		if above.source.Layer < d.source.Layer && c != nil && c.hasProfiles && !slices.Contains(c.profiles, d.profile) {
 			return false
 		}
 	}
@@ -564,7 +564,7 @@ func (s *Set) switchAdmitted(d *Document, name string) bool {
 	}
 	for _, above := range s.docs {
 		c := above.ceiling
-		if above.source.Layer < d.source.Layer && c != nil && c.hasSwitches && !contains(c.switches, name) {
+		if above.source.Layer < d.source.Layer && c != nil && c.hasSwitches && !slices.Contains(c.switches, name) {
 			return false
 		}
 	}

@@ -325,13 +325,13 @@ func (s *Set) edge(steps []judged, e Edge, union atip.Set, reasons *[]Reason) Ac
 	v := j.under(union)
 	var matched []*rule
 	for _, a := range s.allow {
-		if contains(a.when.edge, e.Kind) && j.static(&a.when, true) == isYes && j.covers(a, union) {
+		if slices.Contains(a.when.edge, e.Kind) && j.static(&a.when, true) == isYes && j.covers(a, union) {
 			matched = append(matched, a)
 		}
 	}
 	action := Allow
 	for _, r := range s.restrict {
-		if !contains(r.when.edge, e.Kind) {
+		if !slices.Contains(r.when.edge, e.Kind) {
 			continue
 		}
 		t := j.static(&r.when, false)
@@ -684,12 +684,12 @@ func (s *Set) lift(r *rule, action Action, matched []*rule, j *judged) (left Act
 // named reports whether an allow rule names the upper deny rule it replaces, and
 // every ceiling between them admits that.
 func (s *Set) named(a, r *rule) bool {
-	if !contains(a.lifts, r.id) && !contains(a.lifts, r.name()) {
+	if !slices.Contains(a.lifts, r.id) && !slices.Contains(a.lifts, r.name()) {
 		return false
 	}
 	for _, d := range s.docs {
 		c := d.ceiling
-		if c != nil && c.hasLifts && d.source.Layer < a.layer && !contains(c.lifts, r.id) && !contains(c.lifts, r.name()) {
+		if c != nil && c.hasLifts && d.source.Layer < a.layer && !slices.Contains(c.lifts, r.id) && !slices.Contains(c.lifts, r.name()) {
 			return false
 		}
 	}
@@ -697,5 +697,5 @@ func (s *Set) named(a, r *rule) bool {
 }
 
 func (j *judged) namesDigest(a *rule) bool {
-	return j.step.File.Digest != "" && contains(a.when.tool, "sha256:"+j.step.File.Digest)
+	return j.step.File.Digest != "" && slices.Contains(a.when.tool, "sha256:"+j.step.File.Digest)
 }

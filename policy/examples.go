@@ -117,7 +117,7 @@ func (s *Set) speaks(r *rule, req *Request) bool {
 }
 
 func edgeInto(req *Request, r *rule, step int) bool {
-	return slices.ContainsFunc(req.Edges, func(e Edge) bool { return e.To == step && contains(r.when.edge, e.Kind) })
+	return slices.ContainsFunc(req.Edges, func(e Edge) bool { return e.To == step && slices.Contains(r.when.edge, e.Kind) })
 }
 
 // ExampleCommands lists the examples of all rules.

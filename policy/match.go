@@ -56,13 +56,13 @@ func (f *facts) run(w *when, proven bool) truth {
 		w.reason != nil && !anyGlob(w.reason, st.Trust.Reason),
 		w.rankBelow != nil && st.Call.Provenance.Rank >= *w.rankBelow,
 		w.rankAtLeast != nil && st.Call.Provenance.Rank < *w.rankAtLeast,
-		w.metadata != nil && !contains(w.metadata, f.channel),
+		w.metadata != nil && !slices.Contains(w.metadata, f.channel),
 		w.confidence != nil && !f.confidenceIs(w.confidence, proven),
 		w.unknownOptions != nil && *w.unknownOptions != (len(st.Call.UnknownOptions) > 0),
 		w.ci != nil && *w.ci != f.req.CI,
 		w.delegated != nil && *w.delegated != (f.req.Delegated || len(f.req.Chain) > 0),
 		w.agent != nil && !anyGlob(w.agent, f.req.Agent),
-		w.code != nil && !contains(w.code, st.RunsCode),
+		w.code != nil && !slices.Contains(w.code, st.RunsCode),
 		w.known != nil && *w.known != f.known,
 		w.confined != nil && *w.confined != f.req.Enforce.Full(),
 		w.trackedClean != nil && *w.trackedClean != st.TrackedClean,
@@ -603,10 +603,6 @@ func baseName(path string) string {
 		}
 	}
 	return path
-}
-
-func contains[T comparable](list []T, x T) bool {
-	return slices.ContainsFunc(list, func(y T) bool { return x == y })
 }
 
 // Matches reports whether the rule, one of paths.secret or paths.protected, names this

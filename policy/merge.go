@@ -231,7 +231,7 @@ func least[T int | int64 | time.Duration](a, b T) T {
 
 func union(a, b []string) []string {
 	for _, x := range b {
-		if !contains(a, x) {
+		if !slices.Contains(a, x) {
 			a = append(a[:len(a):len(a)], x)
 		}
 	}
@@ -241,7 +241,7 @@ func union(a, b []string) []string {
 func intersect(a, b []string) []string {
 	var out []string
 	for _, x := range a {
-		if contains(b, x) {
+		if slices.Contains(b, x) {
 			out = append(out, x)
 		}
 	}

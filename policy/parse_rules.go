@@ -312,7 +312,7 @@ func (r *reader) whenFacts(w *when, key string, e *atip.Node, proven bool) bool 
 	case "metadata":
 		w.metadata = r.strings(e)
 		for _, m := range w.metadata {
-			if !contains(channels[:], m) {
+			if !slices.Contains(channels[:], m) {
 				r.fail(e, "unknown metadata source %q", m)
 			}
 		}

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -76,7 +77,7 @@ func (r *reader) budgets(v *atip.Node) Budgets {
 		"rate": func(e *atip.Node) {
 			b.Rate = map[string]string{}
 			r.entries(e, func(tool string, o *atip.Node) {
-				if n, unit, ok := strings.Cut(r.str(o), "/"); !ok || !contains([]string{"s", "m", "h"}, unit) || !positive(n) {
+				if n, unit, ok := strings.Cut(r.str(o), "/"); !ok || !slices.Contains([]string{"s", "m", "h"}, unit) || !positive(n) {
 					r.fail(o, "a rate is a number per s, m or h, such as \"60/m\", not %q", o.Text)
 				}
 				b.Rate[tool] = o.Text
@@ -154,7 +155,7 @@ func (r *reader) sandbox(v *atip.Node) sandboxDoc {
 func (r *reader) guarantees(v *atip.Node) []string {
 	out := r.strings(v)
 	for _, g := range out {
-		if !contains(guaranteeNames[:], g) {
+		if !slices.Contains(guaranteeNames[:], g) {
 			r.fail(v, "unknown guarantee %q", g)
 		}
 	}
@@ -246,7 +247,7 @@ func (r *reader) process(v *atip.Node) ProcessPolicy {
 		"caps": func(e *atip.Node) {
 			p.Caps = r.strings(e)
 			for _, name := range p.Caps {
-				if !contains(capNames[:], name) {
+				if !slices.Contains(capNames[:], name) {
 					r.fail(e, "capability %q cannot be kept; those that can are %s", name, strings.Join(capNames[:], ", "))
 				}
 			}

@@ -3,6 +3,7 @@ package policy
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -165,7 +166,7 @@ func (r *reader) strings(n *atip.Node) []string {
 
 func (r *reader) oneOf(n *atip.Node, words ...string) string {
 	s := r.str(n)
-	if !contains(words, s) {
+	if !slices.Contains(words, s) {
 		r.fail(n, "%s must be one of %s, not %q", label(n), strings.Join(words, ", "), s)
 	}
 	return s

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"reflect"
+	"slices"
 	"testing"
 )
 
@@ -84,7 +85,7 @@ func TestBuiltinRulesAreNamedOnce(t *testing.T) {
 	for i := range switchTable {
 		used := false
 		for k := range builtinAllow {
-			used = used || contains(builtinAllow[k].sw, switchTable[i].name)
+			used = used || slices.Contains(builtinAllow[k].sw, switchTable[i].name)
 		}
 		if !used && switchTable[i].name != "defer" { // what the gate decides (Set.Defers)
 			t.Errorf("switch %s turns nothing on", switchTable[i].name)

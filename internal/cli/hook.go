@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/atip-dev/atip-exec/internal/caller"
@@ -61,7 +62,7 @@ func (c *Console) answer(v *Values, ask *wiring.Ask, text string, err error) int
 		text += "\n"
 	}
 	if seal := v.Get("seal"); seal != "" {
-		text += seal + " " + itoa(status) + "\n"
+		text += seal + " " + strconv.Itoa(status) + "\n"
 	}
 	if _, err := io.WriteString(c.Out, text); err != nil {
 		return refusedStatus
@@ -102,7 +103,7 @@ func reply(host wiring.Host, mode wiring.Mode, m caller.Machine) (string, error)
 	case policies:
 		return "", fault.New(errcode.Denied, "denied: the policy of a command is not the caller's to choose").WithFix("leave out --policy, --profile and --prime", "")
 	case len(call.Command) > maxWrapped:
-		return "", fault.New(errcode.ShellText, "the command is longer than "+itoa(maxWrapped)+" bytes").WithFix("put it into a script", "")
+		return "", fault.New(errcode.ShellText, "the command is longer than "+strconv.Itoa(maxWrapped)+" bytes").WithFix("put it into a script", "")
 	}
 	if row := host.Shell; mode == wiring.Shell {
 		if err := inPlace(host, m); err != nil {

@@ -9,7 +9,6 @@ import (
 	"runtime"
 	"runtime/debug"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"unicode"
@@ -307,8 +306,6 @@ func typedValue(args []string, names ...string) string {
 	}
 	return ""
 }
-
-func itoa(n int) string { return strconv.Itoa(n) }
 
 // OwnPaths are the files that the flags and arguments of a command line make this program
 // itself read or write.

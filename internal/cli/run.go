@@ -15,6 +15,7 @@ import (
 
 	"github.com/atip-dev/atip-exec/internal/caller"
 	"github.com/atip-dev/atip-exec/internal/errcode"
+	"github.com/atip-dev/atip-exec/internal/excerpt"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/outside"
 	"github.com/atip-dev/atip-exec/internal/plan"
@@ -78,49 +79,16 @@ func (c *Console) verdictLine(r *run.Result) {
 	if c.Verbose == 0 || r.Plan == nil {
 		return
 	}
-	c.Note(r.Plan.Decision.Action.String() + ", sandbox " + r.Plan.Setup.Tier().String() + ", exit " + itoa(r.ExitCode))
+	c.Note(r.Plan.Decision.Action.String() + ", sandbox " + r.Plan.Setup.Tier().String() + ", exit " + strconv.Itoa(r.ExitCode))
 	if c.Verbose > 1 {
 		t := r.Status.Timing
-		c.Note("plan " + itoa(int(t.PlanUS)) + " µs, start " + itoa(int(t.StartUS)) + " µs, run " + itoa(int(t.RunMS)) + " ms, audit " + r.Status.Audit)
+		c.Note("plan " + strconv.Itoa(int(t.PlanUS)) + " µs, start " + strconv.Itoa(int(t.StartUS)) + " µs, run " + strconv.Itoa(int(t.RunMS)) + " ms, audit " + r.Status.Audit)
 	}
-}
-
-// capture keeps the head and the tail of a stream, for an envelope.
-type capture struct {
-	head, tail []byte
-	total      int
-}
-
-func (b *capture) Write(p []byte) (int, error) {
-	n := len(p)
-	b.total += n
-	if room := maxCaptured/5 - len(b.head); room > 0 && len(b.tail) == 0 {
-		take := min(room, len(p))
-		b.head, p = append(b.head, p[:take]...), p[take:]
-	}
-	b.tail = append(b.tail, p...)
-	if limit := maxCaptured - maxCaptured/5; len(b.tail) > 2*limit {
-		b.tail = append(b.tail[:0], b.tail[len(b.tail)-limit:]...)
-	}
-	return n, nil
-}
-
-func (b *capture) bytes() (data []byte, truncated bool) {
-	tail := b.tail
-	if limit := maxCaptured - maxCaptured/5; len(tail) > limit {
-		tail = tail[len(tail)-limit:]
-	}
-	truncated = b.total > len(b.head)+len(tail)
-	data = append([]byte{}, b.head...)
-	if truncated {
-		data = append(data, "\n[atip-exec: "+itoa(b.total-len(b.head)-len(tail))+" bytes omitted]\n"...)
-	}
-	return append(data, tail...), truncated
 }
 
 // put stores a stream under name, or name_b64 if it is not UTF-8.
-func (b *capture) put(into map[string]any, truncated map[string]bool, name string) {
-	data, cut := b.bytes()
+func put(stream *excerpt.Ends, into map[string]any, truncated map[string]bool, name string) {
+	data, cut := stream.Bytes()
 	truncated[name] = cut
 	if utf8.Valid(data) {
 		into[name] = string(data)
@@ -130,15 +98,15 @@ func (b *capture) put(into map[string]any, truncated map[string]bool, name strin
 }
 
 func (c *Console) runEnvelope(inv plan.Invocation) int {
-	var stdout, stderr capture
+	stdout, stderr := excerpt.Ends{Limit: maxCaptured}, excerpt.Ends{Limit: maxCaptured}
 	var warnings []string
 	r := run.Run(inv, caller.Here(), run.Output{Stdout: &stdout, Stderr: &stderr, Warn: func(w string) { warnings = append(warnings, w) }})
 	result, truncated := map[string]any{"exit_code": r.ExitCode, "signal": nil}, map[string]bool{}
 	if child := r.Status.Child; child != nil && child.Signal != "" {
 		result["signal"] = child.Signal
 	}
-	stdout.put(result, truncated, "stdout")
-	stderr.put(result, truncated, "stderr")
+	put(&stdout, result, truncated, "stdout")
+	put(&stderr, result, truncated, "stderr")
 	result["truncated"] = truncated
 	result["redactions"] = redactions(r)
 	if len(r.Bounds) > 0 {
@@ -524,7 +492,7 @@ func codeLine(inv *plan.Invocation, v *Values) error {
 	case err != nil:
 		return fault.New(errcode.NoInputFile, "--code-fd "+v.Get("code-fd")+": "+err.Error()).WithFix("open the descriptor for reading", "atip-exec script --interpreter python3 --code-fd 3 3<code.py")
 	case len(raw) > maxCode:
-		return fault.New(errcode.FlagValue, "--code-fd: the code is longer than "+itoa(maxCode)+" bytes").WithFix("move code into a file that it reads", "")
+		return fault.New(errcode.FlagValue, "--code-fd: the code is longer than "+strconv.Itoa(maxCode)+" bytes").WithFix("move code into a file that it reads", "")
 	case bytes.IndexByte(raw, 0) >= 0:
 		return fault.New(errcode.FlagValue, "--code-fd: the code holds a NUL byte").WithFix("remove it", "")
 	}

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"sort"
-	"strconv"
 	"strings"
 	"time"
 
@@ -308,5 +307,3 @@ func coverage(dir string, manifests []Manifest, native map[string]bool) (Coverag
 	sort.Slice(c.Missing, func(i, j int) bool { return c.Missing[i].Name < c.Missing[j].Name })
 	return c, nil
 }
-
-func itoa(n int) string { return strconv.Itoa(n) }

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sort"
+	"strconv"
 	"strings"
 
 	"github.com/atip-dev/atip-exec/internal/archive"
@@ -212,7 +213,7 @@ func (x *finder) downloaded(pattern string) []string {
 // unpack takes the executables of one archive.
 func (x *finder) unpack(source, file, binaryPath, version string) {
 	x.count++
-	dir := filepath.Join(x.scratch, x.m.Name, "package"+itoa(x.count))
+	dir := filepath.Join(x.scratch, x.m.Name, "package"+strconv.Itoa(x.count))
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		x.failed(source, file, err.Error())
 		return

@@ -12,11 +12,11 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/atip-dev/atip-exec/internal/errcode"
+	"github.com/atip-dev/atip-exec/internal/excerpt"
 	"github.com/atip-dev/atip-exec/internal/fault"
 )
 
@@ -25,7 +25,7 @@ const grace = 8 * time.Second
 
 // outcome is how a job ended.
 type outcome struct {
-	stdout, stderr capture
+	stdout, stderr excerpt.Ends
 	last           map[string]any // the last event: of type exit or error
 	document       json.RawMessage
 	failure        map[string]any // the error object of atip-exec, nil if there is none
@@ -43,7 +43,7 @@ func (s *Server) carryOut(ctx context.Context, job *Job, session string, progres
 	// The parent-death signal is that of the thread which started the process.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	o := &outcome{}
+	o := &outcome{stdout: excerpt.Ends{Limit: maxStream}, stderr: excerpt.Ends{Limit: maxStream}}
 	mode := "jsonl"
 	if job.Plan {
 		mode = "json"
@@ -215,8 +215,8 @@ func (o *outcome) result(job *Job) *mcp.CallToolResult {
 		}
 		return res
 	}
-	out, outCut := o.stdout.text()
-	errors, errCut := o.stderr.text()
+	out, outCut := kept(&o.stdout)
+	errors, errCut := kept(&o.stderr)
 	status := 0
 	if n, ok := o.last["exit_code"].(float64); ok {
 		status = int(n)
@@ -254,43 +254,10 @@ func (o *outcome) result(job *Job) *mcp.CallToolResult {
 	return res
 }
 
-// capture keeps the head and the tail of a stream.
-type capture struct {
-	head, tail []byte
-	total      int
-}
-
-const maxHead = maxStream / 5
-
-func (b *capture) Write(p []byte) (int, error) {
-	n := len(p)
-	b.total += n
-	if room := maxHead - len(b.head); room > 0 && len(b.tail) == 0 {
-		take := min(room, len(p))
-		b.head, p = append(b.head, p[:take]...), p[take:]
-	}
-	b.tail = append(b.tail, p...)
-	if limit := maxStream - maxHead; len(b.tail) > 2*limit {
-		b.tail = append(b.tail[:0], b.tail[len(b.tail)-limit:]...)
-	}
-	return n, nil
-}
-
-func (b *capture) text() (string, bool) {
-	tail := b.tail
-	if limit := maxStream - maxHead; len(tail) > limit {
-		tail = tail[len(tail)-limit:]
-	}
-	left := b.total - len(b.head) - len(tail)
-	out := append([]byte{}, b.head...)
-	if left > 0 {
-		out = append(out, "\n[atip-exec: "+strconv.Itoa(left)+" bytes omitted]\n"...)
-	}
-	out = append(out, tail...)
-	if !utf8.Valid(out) {
-		return strings.ToValidUTF8(string(out), "\uFFFD"), left > 0
-	}
-	return string(out), left > 0
+// kept is the part of a stream that was kept, as UTF-8.
+func kept(stream *excerpt.Ends) (string, bool) {
+	data, truncated := stream.Bytes()
+	return strings.ToValidUTF8(string(data), "\uFFFD"), truncated
 }
 
 // tail keeps the end of what atip-exec says on standard error.

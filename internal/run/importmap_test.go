@@ -26,7 +26,7 @@ var arrows = map[string][]string{
 	"trust":         {"internal/owner", "internal/errcode"},
 	"trust/signer":  {"atip"},
 	"trust/request": {"trust", "trust/signer", "internal/errcode"},
-	"trust/settle":  {"atip", "shims", "trust", "trust/request", "trust/signer", "internal/errcode", "internal/procstat"},
+	"trust/settle":  {"atip", "shims", "trust", "trust/request", "trust/signer", "internal/errcode", "internal/procstat", "internal/excerpt"},
 	// Only atip-verify links what is below: no other package may import it.
 	"trust/sigstore": {"atip", "trust", "trust/request", "trust/signer", "github.com/sigstore/sigstore-go", "github.com/sigstore/sigstore", "github.com/sigstore/protobuf-specs", "google.golang.org/protobuf", "github.com/google/certificate-transparency-go", "github.com/digitorus/pkcs7", "github.com/digitorus/timestamp",
 		"github.com/theupdateframework/go-tuf/v2"}, // the last one for the repositories of tests
@@ -40,6 +40,7 @@ var arrows = map[string][]string{
 	"internal/redactcorpus": {"filter"},
 
 	"internal/errcode":         {},
+	"internal/excerpt":         {},
 	"internal/fault":           {"internal/errcode", "internal/marshal"},
 	"internal/gate":            {"internal/procstat"},
 	"internal/gitrepo":         {"internal/regular", "internal/subpath"},
@@ -85,7 +86,7 @@ var arrows = map[string][]string{
 	"internal/standin":         {"internal/signals"},
 	"internal/authority":       {"atip", "filter", "internal/caller", "internal/effects", "internal/errcode", "internal/fault", "internal/outside", "internal/owner", "internal/place", "internal/toollock", "policy", "shims", "trust", "trust/settle", "trust/signer", "internal/step"},
 	"internal/caller":          {"internal/delegation", "internal/errcode", "internal/fault", "internal/place", "internal/shell", "trust/settle"},
-	"internal/cli":             {"internal/quote", "github.com/spf13/pflag", "atip", "internal/authority", "internal/batch", "internal/caller", "internal/errcode", "internal/fault", "internal/idempotency", "internal/marshal", "internal/nest", "internal/outside", "internal/permit", "internal/plan", "internal/run", "internal/status", "internal/tty", "internal/wiring", "policy", "trust", "internal/step"},
+	"internal/cli":             {"internal/quote", "github.com/spf13/pflag", "atip", "internal/authority", "internal/batch", "internal/caller", "internal/errcode", "internal/excerpt", "internal/fault", "internal/idempotency", "internal/marshal", "internal/nest", "internal/outside", "internal/permit", "internal/plan", "internal/run", "internal/status", "internal/tty", "internal/wiring", "policy", "trust", "internal/step"},
 	"internal/staging":         {"internal/quote", "internal/marshal", "atip", "internal/errcode", "internal/fault", "internal/gitrepo", "internal/plan", "internal/undo", "sandbox"},
 	"internal/stdio":           {"atip", "filter", "internal/drive", "internal/errcode", "internal/fault", "internal/place", "internal/plan", "internal/regular", "internal/status", "internal/subpath", "internal/tty", "sandbox"},
 	"internal/aftermath":       {"atip", "internal/approve", "internal/drive", "internal/ledger", "internal/plan", "internal/regular", "internal/subpath", "sandbox", "internal/step"},
@@ -114,9 +115,9 @@ var arrows = map[string][]string{
 	"internal/selftest":        {"sandbox", "internal/escape", "internal/proxy", "internal/errcode"},
 	"internal/prime":           {"atip", "internal/errcode"},
 	"internal/provider":        {"internal/errcode"},
-	"internal/mcp":             {"internal/fault", "github.com/modelcontextprotocol/go-sdk", "internal/errcode"},
+	"internal/mcp":             {"internal/excerpt", "internal/fault", "github.com/modelcontextprotocol/go-sdk", "internal/errcode"},
 	"internal/runfile":         {"internal/shell/shelltext", "internal/owner", "internal/regular", "internal/shell", "internal/errcode"},
-	"internal/scan":            {"atip", "shims", "trust", "sandbox", "internal/owner", "internal/errcode"},
+	"internal/scan":            {"atip", "shims", "trust", "sandbox", "internal/owner", "internal/errcode", "internal/excerpt"},
 	"internal/generate":        {"atip"},
 	"internal/archive":         {"github.com/klauspost/compress", "github.com/ulikunitz/xz", "internal/errcode"},
 	"internal/crawl":           {"atip", "shims", "shims/remote", "internal/archive", "internal/generate", "go.yaml.in/yaml/v3", "internal/errcode"},

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/excerpt"
 	"github.com/atip-dev/atip-exec/sandbox"
 	"github.com/atip-dev/atip-exec/trust"
 )
@@ -89,13 +90,11 @@ func (p Prober) start(ctx context.Context, path, digest string, limit int, both 
 		cmd.Env = append(cmd.Env, "ATIP_PROBE_SET="+string(list))
 	}
 	cmd.WaitDelay = time.Second
-	var stdout limited
-	var stderr limited
-	stdout.limit, stderr.limit = limit, 64<<10
+	stdout, stderr := excerpt.Head{Limit: limit}, excerpt.Head{Limit: 64 << 10}
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()
 	var o outcome
-	line := bytes.TrimSpace(stderr.kept.Bytes())
+	line := bytes.TrimSpace(stderr.Kept)
 	if json.Unmarshal(line, &o) != nil {
 		if err == nil {
 			err = errors.New("the probe said nothing")
@@ -105,27 +104,8 @@ func (p Prober) start(ctx context.Context, path, digest string, limit int, both 
 	if o.Error != "" {
 		return nil, o, errors.New(o.Error)
 	}
-	o.Large = stdout.over
-	return stdout.kept.Bytes(), o, nil
-}
-
-// limited keeps the first bytes of a stream and drops the rest, so that its writer is
-// neither stopped nor believed. The buffer is no embedded field: its ReadFrom would take
-// everything.
-type limited struct {
-	kept  bytes.Buffer
-	limit int
-	over  bool
-}
-
-func (l *limited) Write(p []byte) (int, error) {
-	room := l.limit - l.kept.Len()
-	if len(p) > room {
-		l.over = true
-		l.kept.Write(p[:max(room, 0)])
-		return len(p), nil
-	}
-	return l.kept.Write(p)
+	o.Large = stdout.Over
+	return stdout.Kept, o, nil
 }
 
 // ProbeMain is the probe's process. args are PATH, DIGEST and the words for the tool.

@@ -214,15 +214,11 @@ func (c *Client) fresh(m shims.Meta, of []*Registry) bool {
 		if r.URL == m.Registry {
 			return true
 		}
-		if !contains(m.AskedBefore, r.URL) {
+		if !slices.Contains(m.AskedBefore, r.URL) {
 			return false
 		}
 	}
 	return false
-}
-
-func contains(list []string, s string) bool {
-	return slices.Contains(list, s)
 }
 
 // attempt is one registry asked for one document.

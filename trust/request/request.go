@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"strconv"
 	"strings"
 	"time"
 
@@ -158,7 +159,7 @@ type Error struct {
 }
 
 func (e *Error) Error() string {
-	return "verification request, line " + itoa(e.Line) + ": " + e.Msg
+	return "verification request, line " + strconv.Itoa(e.Line) + ": " + e.Msg
 }
 
 // FaultCode implements fault.Coded.
@@ -166,11 +167,6 @@ func (e *Error) FaultCode() string { return errcode.MetadataStructure }
 
 // FaultDetails implements fault.Coded.
 func (e *Error) FaultDetails() map[string]any { return map[string]any{"line": e.Line} }
-
-func itoa(n int) string {
-	text, _ := json.Marshal(n)
-	return string(text)
-}
 
 // Read reads all questions.
 func Read(in io.Reader) ([]Request, error) {

@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -84,7 +85,7 @@ type Error struct {
 func (e *Error) Error() string {
 	at := e.File
 	if e.Line > 0 {
-		at += ":" + itoa(e.Line) + ":" + itoa(e.Col)
+		at += ":" + strconv.Itoa(e.Line) + ":" + strconv.Itoa(e.Col)
 	}
 	return at + ": " + e.Msg
 }
@@ -95,11 +96,6 @@ func (e *Error) FaultCode() string { return errcode.TrustConfig }
 // FaultDetails implements fault.Coded.
 func (e *Error) FaultDetails() map[string]any {
 	return map[string]any{"file": e.File, "line": e.Line, "column": e.Col}
-}
-
-func itoa(n int) string {
-	text, _ := json.Marshal(n)
-	return string(text)
 }
 
 // Load reads the trust directories and the keys that policies name. Errors are *Error.

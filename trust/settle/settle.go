@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/excerpt"
 	"github.com/atip-dev/atip-exec/internal/procstat"
 	"github.com/atip-dev/atip-exec/shims"
 	"github.com/atip-dev/atip-exec/trust"
@@ -256,7 +257,7 @@ func (s *Session) key(q Query) (string, error) {
 	k.add("verdict/1", q.Kind, q.Name, q.SHA256, string(claims), string(more), string(filters), q.Source, q.Predicate, print, s.Version)
 	for _, list := range [...][]request.Signature{q.Signatures, q.Provenance} {
 		for _, sig := range list {
-			k.add(sig.Format, itoa(sig.Line), sig.Hint.Identity, sig.Hint.Issuer)
+			k.add(sig.Format, strconv.Itoa(sig.Line), sig.Hint.Identity, sig.Hint.Issuer)
 			k.bytes(sig.Data, sig.Sums)
 		}
 		k.add("end")
@@ -354,7 +355,7 @@ func (s *Session) request(q Query, n int) (request.Request, error) {
 	if err != nil {
 		return request.Request{}, err
 	}
-	r := request.Request{V: request.Version, ID: itoa(n + 1), Offline: s.Offline,
+	r := request.Request{V: request.Version, ID: strconv.Itoa(n + 1), Offline: s.Offline,
 		Subject: request.Subject{Kind: q.Kind, Name: q.Name, Place: q.Place, SHA256: q.SHA256, Path: q.Path, Data: q.Data},
 		Claims:  q.Claims, Signatures: q.Signatures, Provenance: q.Provenance,
 		Signers: append(append([]signer.Signer{}, c.Signers...), extra...), Filters: append(append([][]signer.Signer{}, c.Filters...), q.Filters...), Builders: s.Stated.Builders, Revoked: s.Stated.Revoked, Roots: c.Roots,
@@ -583,8 +584,8 @@ func Ask(helper, version string, environ []string, list []request.Request) ([]re
 	}
 	cmd.Dir = "/"
 	cmd.WaitDelay = 200 * time.Millisecond
-	var stdout, stderr limited
-	stdout.limit, stderr.limit = request.MaxOutput, 4<<10
+	// One that answers without end is not waited for.
+	stdout, stderr := excerpt.Head{Limit: request.MaxOutput, Full: cancel}, excerpt.Head{Limit: 4 << 10}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(input), &stdout, &stderr
 	if err = cmd.Start(); err == nil {
 		go func() {
@@ -606,14 +607,14 @@ func Ask(helper, version string, environ []string, list []request.Request) ([]re
 		err = cmd.Wait()
 	}
 	switch {
+	case stdout.Over:
+		return nil, errors.New("the verifier answered with more than 256 KiB")
 	case ctx.Err() != nil:
 		return nil, errors.New("the verifier gave no answer in time")
 	case err != nil:
 		return nil, errors.New("the verifier ended with " + err.Error())
-	case stdout.over:
-		return nil, errors.New("the verifier answered with more than 256 KiB")
 	}
-	return request.Answers(stdout.kept, list, version)
+	return request.Answers(stdout.Kept, list, version)
 }
 
 // progress returns how much of a processor a process has used, in clock ticks, and whether one
@@ -630,24 +631,6 @@ func progress(pid int) (used int, waiting bool) {
 		s, err := procstat.Of(tid)
 		return err == nil && (s.Fields[procstat.State] == "R" || s.Fields[procstat.State] == "D")
 	})
-}
-
-// limited keeps the first bytes of a stream.
-type limited struct {
-	kept  []byte
-	limit int
-	over  bool
-}
-
-func (l *limited) Write(p []byte) (int, error) {
-	room := max(l.limit-len(l.kept), 0)
-	if len(p) > room {
-		l.over = true
-		l.kept = append(l.kept, p[:room]...)
-		return len(p), nil
-	}
-	l.kept = append(l.kept, p...)
-	return len(p), nil
 }
 
 func cutLower(stated string) (algorithm, hex string) {
@@ -784,7 +767,7 @@ func (s *Session) distroKey(q Query) string {
 	for _, path := range databases {
 		if info, err := os.Stat(path); err == nil {
 			dev, ino, mtime, ctime := identity(info)
-			k.add(path, itoa(int(dev)), itoa(int(ino)), itoa(int(mtime)), itoa(int(ctime)))
+			k.add(path, strconv.Itoa(int(dev)), strconv.Itoa(int(ino)), strconv.Itoa(int(mtime)), strconv.Itoa(int(ctime)))
 		}
 	}
 	return k.sum()

@@ -44,16 +44,31 @@ func Complete(c *cli.Console, args []string) int {
 	if len(args) > 3 {
 		words = args[3:]
 	}
-	begun := args[1]
-	if args[0] == offerLine {
+	what, begun := args[0], args[1]
+	ask := func() ([]candidate, string) { return candidates(cli.Offer(what), words, begun), "" }
+	if what == offerLine || what == offerPlace {
 		begun = strings.TrimPrefix(begun, lineMark)
+		ask = func() ([]candidate, string) {
+			_, at, err := answer.Home()
+			if err != nil {
+				return nil, ""
+			}
+			list, adds := ofLine(at, words, begun)
+			if what == offerLine && len(list) == 0 && adds == addsTools {
+				list = candidates(cli.OfferTools, nil, begun)
+			}
+			return list, adds
+		}
 	}
-	list := within(completeTime, func() []candidate { return candidates(cli.Offer(args[0]), words, begun) })
+	if begun == ":" || begun == "=" {
+		begun = "" // bash makes words of these
+	}
+	list, adds := within(completeTime, ask)
 	var b strings.Builder
 	var said []string
 	for _, one := range list {
 		// A shell puts the word on its line: one that it would read in another way is left out.
-		if one.word == "" || !strings.HasPrefix(one.word, begun) || strings.ContainsFunc(one.word, special) || slices.Contains(said, one.word) {
+		if one.word == "" || !strings.HasPrefix(one.word, begun) || strings.ContainsFunc(withoutFlag(one.word), special) || slices.Contains(said, one.word) {
 			continue
 		}
 		if said = append(said, one.word); len(said) > completeItems {
@@ -61,27 +76,43 @@ func Complete(c *cli.Console, args []string) int {
 		}
 		b.WriteString(strings.TrimSuffix(one.word+"\t"+answer.Visible(summaryOf(strings.Join(strings.Fields(one.text), " "))), "\t") + "\n")
 	}
+	if what == offerPlace && adds != "" && (len(said) == 0 || adds == addsTools) {
+		b.WriteString("\t" + adds + "\n")
+	}
 	_ = c.Text(b.String()) // a shell that went away needs no words
 	return 0
 }
 
-// within returns what ask finds, nil if that takes longer than limit or breaks.
-func within(limit time.Duration, ask func() []candidate) []candidate {
-	found := make(chan []candidate, 1)
+// within returns what ask finds, nothing if that takes longer than limit or breaks.
+func within(limit time.Duration, ask func() ([]candidate, string)) ([]candidate, string) {
+	type line struct {
+		list []candidate
+		adds string
+	}
+	found := make(chan line, 1)
 	go func() {
 		defer func() {
 			if recover() != nil {
-				found <- nil
+				found <- line{}
 			}
 		}()
-		found <- ask()
+		list, adds := ask()
+		found <- line{list, adds}
 	}()
 	select {
-	case list := <-found:
-		return list
+	case a := <-found:
+		return a.list, a.adds
 	case <-time.After(limit):
-		return nil
+		return nil, ""
 	}
+}
+
+// withoutFlag is the value of a flag in a word that holds both, else the word.
+func withoutFlag(word string) string {
+	if _, value, ok := strings.Cut(word, "="); ok && strings.HasPrefix(word, "--") {
+		return value
+	}
+	return word
 }
 
 // special reports a character that means something to a shell, or that it would quote.
@@ -104,8 +135,6 @@ func candidates(what cli.Offer, words []string, begun string) []candidate {
 			list = append(list, candidate{name, ""})
 		}
 		return list
-	case offerLine:
-		return ofLine(at, words, begun)
 	case cli.OfferCommand:
 		return ofCommand(at, words, begun)
 	case cli.OfferRequests:

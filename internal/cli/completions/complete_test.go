@@ -7,21 +7,21 @@ import (
 
 // TestCompletionIsBounded: an answer that hangs or breaks is no words, and is not waited for.
 func TestCompletionIsBounded(t *testing.T) {
-	one := []candidate{{"word", ""}}
+	one := func() ([]candidate, string) { return []candidate{{"word", ""}}, "" }
 	hangs := make(chan struct{})
 	defer close(hangs)
 	for _, tt := range []struct {
 		name  string
 		limit time.Duration
-		ask   func() []candidate
+		ask   func() ([]candidate, string)
 		want  int
 	}{
-		{"an answer", time.Minute, func() []candidate { return one }, 1},
-		{"a hang", 50 * time.Millisecond, func() []candidate { <-hangs; return one }, 0},
-		{"a panic", time.Minute, func() []candidate { panic("broken") }, 0},
+		{"an answer", time.Minute, one, 1},
+		{"a hang", 50 * time.Millisecond, func() ([]candidate, string) { <-hangs; return one() }, 0},
+		{"a panic", time.Minute, func() ([]candidate, string) { panic("broken") }, 0},
 	} {
 		began := time.Now()
-		if got := within(tt.limit, tt.ask); len(got) != tt.want {
+		if got, _ := within(tt.limit, tt.ask); len(got) != tt.want {
 			t.Errorf("%s: %v", tt.name, got)
 		}
 		if took := time.Since(began); took > 10*time.Second {

@@ -3,6 +3,7 @@
 package completions
 
 import (
+	"embed"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,24 +13,27 @@ import (
 	"github.com/atip-dev/atip-exec/internal/fault"
 )
 
-// Verb prints what a shell reads to complete our command lines: verbs, flags and
-// their values are in it; names that change are asked of `atip __complete`. The wrapped
-// command is completed by what the shell knows of it; no tool is started.
+// The scripts. They know no verb and no flag: what can follow is asked of `atip __complete`.
+//
+//go:embed completion.bash completion.zsh completion.fish completion.ps1
+var scripts embed.FS
+
+// Verb prints what a shell reads to complete our command lines. The wrapped command is
+// completed by its metadata, or by what the shell knows of it; no tool is started.
 func Verb(c *cli.Console, v *cli.Values) (int, error) {
 	if len(v.Rest) != 1 {
 		return 0, fault.New(errcode.Arguments, "completion needs the name of one shell").WithFix("name bash, zsh, fish or powershell", "atip completion bash")
 	}
-	switch v.Rest[0] {
-	case "bash":
-		return 0, c.Text(BashCompletion(cli.Specs()))
-	case "zsh":
-		return 0, c.Text(ZshCompletion(cli.Specs()))
-	case "fish":
-		return 0, c.Text(FishCompletion(cli.Specs()))
-	case "powershell":
-		return 0, c.Text(powershellCompletion)
+	shell := v.Rest[0]
+	ending := map[string]string{"bash": "bash", "zsh": "zsh", "fish": "fish", "powershell": "ps1"}[shell]
+	if ending == "" {
+		return 0, fault.New(errcode.Arguments, fmt.Sprintf("completion: there is none for %q", shell)).WithFix("name bash, zsh, fish or powershell", "atip completion bash")
 	}
-	return 0, fault.New(errcode.Arguments, fmt.Sprintf("completion: there is none for %q", v.Rest[0])).WithFix("name bash, zsh, fish or powershell", "atip completion bash")
+	script, err := scripts.ReadFile("completion." + ending)
+	if err != nil {
+		return 0, err
+	}
+	return 0, c.Text(string(script))
 }
 
 // offer is what completes one word.

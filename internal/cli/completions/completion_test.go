@@ -1,7 +1,7 @@
 package completions
 
 import (
-	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 
@@ -9,65 +9,72 @@ import (
 	"github.com/atip-dev/atip-exec/shims"
 )
 
-// TestCompletionSaysEverything holds the tables of the scripts against the specs: no flag
-// and no value of an enumeration is missing.
+// TestCompletionSaysEverything holds the answers against the specs: no flag and no value of an
+// enumeration is missing.
 func TestCompletionSaysEverything(t *testing.T) {
-	specs := cli.Specs()
-	var ask, want strings.Builder
-	ask.WriteString(BashCompletion(specs))
-	fish, zsh := FishCompletion(specs), ZshCompletion(specs)
-	for _, s := range specs {
-		ask.WriteString("__atip_flags '" + s.Verb + "'; echo \"$flags\"\n")
+	offers := func(words []string, begun string) (offered []string) {
+		list, _ := ofLine(shims.Dirs{}, words, begun)
+		for _, c := range list {
+			offered = append(offered, c.word)
+		}
+		return offered
+	}
+	for _, s := range cli.Specs() {
+		line := append([]string{"atip-exec"}, strings.Fields(s.Verb)...)
 		var flags []string
 		for _, f := range s.Flags {
 			flags = append(flags, spellings(f)...)
-		}
-		want.WriteString(strings.Join(flags, " ") + "\n")
-		at := "verb " + s.Verb
-		if s.Verb == "" {
-			at = "first"
-		}
-		for _, f := range s.Flags {
-			if f.Kind == cli.Enum {
-				for _, name := range spellings(f) {
-					ask.WriteString("__atip_value '" + s.Verb + ":" + name + "'; echo \"$offer\"\n")
-					want.WriteString("words " + strings.Join(f.Enum, " ") + "\n")
-				}
+			if f.Kind != cli.Enum {
+				continue
 			}
-			if !strings.Contains(fish, "complete -c atip-exec -n '__atip_at "+at+"' -l "+f.Name+" ") {
-				t.Errorf("fish: %s --%s is missing", at, f.Name)
-			}
-			_, verb, _ := strings.Cut(zsh, "\n__atip_verb_"+zshName(s.Verb)+"() {")
-			verb, _, _ = strings.Cut(verb, "\n}\n")
-			if !strings.Contains(verb, "--"+f.Name) {
-				t.Errorf("zsh: %s --%s is missing", at, f.Name)
-			}
-		}
-	}
-	for _, s := range specs {
-		offered := map[string]bool{}
-		for _, c := range ofLine(shims.Dirs{}, append([]string{"atip-exec"}, strings.Fields(s.Verb)...), "-") {
-			offered[c.word] = true
-		}
-		for _, f := range s.Flags {
 			for _, name := range spellings(f) {
-				if !offered[name] {
-					t.Errorf("powershell: %s %s is missing", s.Verb, name)
+				if got := offers(append(slices.Clone(line), name), ""); !slices.Equal(got, f.Enum) {
+					t.Errorf("%s %s offers %v", s.Verb, name, got)
 				}
 			}
-			if f.Kind == cli.Enum {
-				if got := ofLine(shims.Dirs{}, append([]string{"atip-exec"}, append(strings.Fields(s.Verb), "--"+f.Name)...), ""); len(got) != len(f.Enum) {
-					t.Errorf("powershell: %s --%s offers %v", s.Verb, f.Name, got)
-				}
+			if got := offers(line, "--"+f.Name+"="); len(got) != len(f.Enum) || got[0] != "--"+f.Name+"="+f.Enum[0] {
+				t.Errorf("%s --%s= offers %v", s.Verb, f.Name, got)
 			}
 		}
+		if got := offers(line, "-"); !slices.Equal(got, flags) {
+			t.Errorf("%s offers %v, and has %v", s.Verb, got, flags)
+		}
 	}
-	out, err := exec.Command("bash", "--norc", "-c", ask.String()).CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v: %s", err, out)
+	if got := offers([]string{"atip"}, "-"); !slices.Equal(got, []string{"--version", "-V", "--help", "-h"}) {
+		t.Errorf("atip offers %v", got)
 	}
-	if string(out) != want.String() {
-		t.Errorf("bash says\n%s\nand the specs\n%s", out, want.String())
+}
+
+// TestShellAdds holds what the shell is told to add to the words, or to complete itself.
+func TestShellAdds(t *testing.T) {
+	for _, tt := range []struct{ line, want string }{
+		{"atip-exec|", "tools"},
+		{"atip|", ""},
+		{"atip|-", ""},
+		{"atip x|", ""},
+		{"atip --|", ""},
+		{"atip-exec x|", "command 1"},
+		{"atip-exec -q -- x|", "command 3"},
+		{"atip-exec -q --|", "tools"},
+		{"atip-exec --timeout 5 -C /usr x|", "command 5"},
+		{"atip-exec --timeout = 5 x|", "command 4"}, // as bash splits it
+		{"atip-exec --policy|", "files"},
+		{"atip-exec|--policy=", "files"},
+		{"atip-exec|--nonsense=", ""},
+		{"atip-exec -C|", "dirs"},
+		{"atip-exec -c x|", "files"},
+		{"atip-exec explain -o json -- x y|", "command 5"},
+		{"atip-exec explain|", "tools"},
+		{"atip-exec script|", "files"},
+		{"atip-exec policy|", ""},
+		{"atip-exec policy --|", "files"},
+		{"atip skill|", "files"},
+		{"./atip delegate --tools git -- x|", "command 5"},
+	} {
+		words, begun, _ := strings.Cut(tt.line, "|")
+		if _, got := ofLine(shims.Dirs{}, strings.Fields(words), begun); got != tt.want {
+			t.Errorf("%s: %q, want %q", tt.line, got, tt.want)
+		}
 	}
 }
 
@@ -81,11 +88,5 @@ func TestSummaries(t *testing.T) {
 		if got := summaryOf(tt.text); got != tt.want {
 			t.Errorf("%q: %q", tt.text, got)
 		}
-	}
-	if got := zshQuote("it's"); got != `'it'\''s'` {
-		t.Error(got)
-	}
-	if got := fishQuote(`it's \`); got != `'it\'s \\'` {
-		t.Error(got)
 	}
 }

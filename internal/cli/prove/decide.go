@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"strconv"
 
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
@@ -51,7 +52,7 @@ func decide(in io.Reader, out io.Writer) error {
 		}
 		var r row
 		if err := request.Strict(s.Bytes(), &r); err != nil {
-			return fault.New(errcode.MetadataStructure, "line "+itoa(line)+": "+err.Error()).With("line", line)
+			return fault.New(errcode.MetadataStructure, "line "+strconv.Itoa(line)+": "+err.Error()).With("line", line)
 		}
 		f := trust.Facts{SLSA: r.SLSAComputed, Offline: r.Offline, Expected: r.Expected}
 		var ok [5]bool
@@ -61,7 +62,7 @@ func decide(in io.Reader, out io.Writer) error {
 		f.Verify, ok[3] = verifies[r.Verify]
 		f.Provenance, ok[4] = provenances[r.Provenance]
 		if ok != [5]bool{true, true, true, true, true} {
-			return fault.New(errcode.MetadataStructure, "line "+itoa(line)+": a field has an unknown value").With("line", line)
+			return fault.New(errcode.MetadataStructure, "line "+strconv.Itoa(line)+": a field has an unknown value").With("line", line)
 		}
 		v := trust.Decide(f, trust.Policy{RequireTool: r.RequireSignature, MinimumSLSALevel: r.MinimumSLSALevel})
 		if err := e.Encode(map[string]any{"level": v.Level, "reason": v.Reason, "action": v.Action}); err != nil {

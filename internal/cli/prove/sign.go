@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -94,9 +95,9 @@ func plainError(err error) string {
 
 func size(n int64) string {
 	if n >= 1<<20 {
-		return itoa(int(n>>20)) + " MiB"
+		return strconv.Itoa(int(n>>20)) + " MiB"
 	}
-	return itoa(int(n>>10)) + " KiB"
+	return strconv.Itoa(int(n>>10)) + " KiB"
 }
 
 // made signs and writes.

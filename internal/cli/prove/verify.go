@@ -525,5 +525,3 @@ func keepEvidence(q settle.Query, v *cli.Values) error {
 	}
 	return nil
 }
-
-func itoa(n int) string { return fmt.Sprint(n) }
