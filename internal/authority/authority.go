@@ -14,9 +14,9 @@ import (
 	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/filter"
 	"github.com/atip-dev/atip-exec/internal/caller"
-	"github.com/atip-dev/atip-exec/internal/effects"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/internal/memo"
 	"github.com/atip-dev/atip-exec/internal/outside"
 	"github.com/atip-dev/atip-exec/internal/owner"
 	"github.com/atip-dev/atip-exec/internal/place"
@@ -37,10 +37,10 @@ type Authority struct {
 	Shims   shims.Dirs
 	Policy  policy.TrustPolicy
 	Locks   toollock.Locks
-	Memo    *effects.Memo // what plans have looked up together; nil for nothing
-	Began   time.Time     // of the run: what had expired then is old
-	Starts  bool          // something will be started, so that registries may be asked
-	Refresh bool          // registries are asked again
+	Memo    *memo.Memo // what plans have looked up together; nil for nothing
+	Began   time.Time  // of the run: what had expired then is old
+	Starts  bool       // something will be started, so that registries may be asked
+	Refresh bool       // registries are asked again
 	Warn    func(string)
 	Pending func(string) // is told what a run would still ask
 

@@ -49,10 +49,10 @@ func (c *collector) pinned(script *shell.Script, d shelltext.Dialect) string {
 		}
 		done[cmd.Argv[0]] = true
 		path := "/command-not-found/" + cmd.Argv[0]
-		if s := c.found[cmd.Argv[0]]; s != nil && s.missing == nil {
-			path = s.id.Place
+		if s := c.found[cmd.Argv[0]]; s != nil && s.Missing == nil {
+			path = s.ID.Place
 			if path == "" {
-				path = s.id.Canonical
+				path = s.ID.Canonical
 			}
 		} else {
 			name := quote.Literal(cmd.Argv[0])

@@ -13,6 +13,7 @@ import (
 	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/internal/memo"
 	"github.com/atip-dev/atip-exec/internal/place"
 	"github.com/atip-dev/atip-exec/internal/proxy"
 	"github.com/atip-dev/atip-exec/internal/regular"
@@ -42,8 +43,8 @@ type Site struct {
 	Opener    trust.Opener // without Args
 	Shims     shims.Dirs
 	Authority Authority
-	Memo      *Memo   // what plans have looked up together; nil for nothing
-	Named     []Named // what rules name by path
+	Memo      *memo.Memo // what plans have looked up together; nil for nothing
+	Named     []Named    // what rules name by path
 
 	OwnProxy func(url string) bool // whether a proxy is the one of the run that this program is in
 	Starts   bool                  // the plan is made to be run
@@ -235,8 +236,8 @@ type Reading struct {
 
 	site    *Site
 	source  Text
-	targets map[string]bool        // scripts and recipes that were read because a command names them
-	found   map[string]*identified // what command words lead to
+	targets map[string]bool          // scripts and recipes that were read because a command names them
+	found   map[string]*memo.Program // what command words lead to
 }
 
 // Text is a shell text to read.
@@ -273,7 +274,7 @@ func (site *Site) Text(t Text) (*Reading, error) {
 }
 
 func (site *Site) reading() *Reading {
-	return &Reading{site: site, found: site.Memo.known()}
+	return &Reading{site: site, found: site.Memo.Known()}
 }
 
 func (r *Reading) collector() *collector {
@@ -428,144 +429,35 @@ func (site *Site) OwnStep(words []string, paths []atip.Resource) *step.Step {
 	return s
 }
 
-// identified is what is known of the file that a command word names.
-type identified struct {
-	id      trust.Identity
-	verdict trust.Verdict
-	missing error
-	file    policy.FileFacts
-	trust   policy.TrustFacts
-}
-
 // recall takes over what an earlier step found out about the same word in the same
 // directory. It is the same file, which that step holds.
 func (c *collector) recall(s *step.Step) bool {
 	have := c.found[s.Argv[0]+"\x00"+s.Cwd+"\x00"+c.moved]
 	if have == nil {
-		have = c.site.Memo.lasting(s.Argv[0])
+		have = c.site.Memo.Lasting(s.Argv[0])
 	}
 	if have == nil || len(s.Argv) > 1 && strings.HasPrefix(s.Argv[1], "+") {
 		return false
 	}
-	s.ID, s.Verdict, s.Missing, s.File, s.Trust = have.id, have.verdict, have.missing, have.file, have.trust
+	s.ID, s.Verdict, s.Missing, s.File, s.Trust = have.ID, have.Verdict, have.Missing, have.File, have.Trust
 	s.File.Names = s.File.Names[:len(s.File.Names):len(s.File.Names)]
 	return true
 }
 
 func (c *collector) remember(s *step.Step) {
 	if c.found == nil {
-		c.found = map[string]*identified{}
+		c.found = map[string]*memo.Program{}
 	}
-	know := &identified{s.ID, s.Verdict, s.Missing, s.File, s.Trust}
+	know := &memo.Program{ID: s.ID, Verdict: s.Verdict, Missing: s.Missing, File: s.File, Trust: s.Trust}
 	c.found[s.Argv[0]+"\x00"+s.Cwd+"\x00"+c.moved] = know
 	if c.moved == "" && c.found[s.Argv[0]] == nil {
 		c.found[s.Argv[0]] = know
 	}
-	if m := c.site.Memo; m.OfRun() && s.Executable != nil && len(m.system) < maxMemo && len(c.site.Env.Pass) == 0 {
+	if m := c.site.Memo; m.OfRun() && s.Executable != nil && len(c.site.Env.Pass) == 0 {
 		if file, ok := c.site.Opener.Lasting(s.Executable); ok {
-			m.system[s.Argv[0]] = lasting{file, know}
+			m.Keep(s.Argv[0], file, know)
 		}
 	}
-}
-
-// Memo is what several plans share: those of a batch, none of which starts anything, so that a file need
-// not be opened again for each; or those of the starts of one run.
-type Memo struct {
-	tools  map[string]*identified // of a batch
-	system map[string]lasting     // of a run: programs of the system by their paths, as long as they are the same files
-	docs   map[shims.Query]shims.Found
-	paths  map[string][]string // of the policy, by its key
-	yes    map[string]bool
-}
-
-type lasting struct {
-	file trust.Lasting
-	know *identified
-}
-
-// maxMemo bounds what a batch keeps.
-const maxMemo = 4096
-
-func NewMemo() *Memo {
-	return &Memo{tools: map[string]*identified{}, docs: map[shims.Query]shims.Found{}, paths: map[string][]string{}, yes: map[string]bool{}}
-}
-
-// NewRunMemo is for the starts of one run.
-func NewRunMemo() *Memo {
-	m := NewMemo()
-	m.tools, m.system = nil, map[string]lasting{}
-	return m
-}
-
-// OfRun reports whether files are looked at again, as what is planned will start.
-func (m *Memo) OfRun() bool { return m != nil && m.system != nil }
-
-// lasting is what is known of a program of the system that is the same file still.
-func (m *Memo) lasting(word string) *identified {
-	if !m.OfRun() {
-		return nil
-	}
-	have, ok := m.system[word]
-	if !ok || !have.file.Lasts() {
-		return nil
-	}
-	return have.know
-}
-
-// Holds is the answer to a question about this machine, asked once.
-func (m *Memo) Holds(question string, ask func() bool) bool {
-	if m == nil {
-		return ask()
-	}
-	answer, ok := m.yes[question]
-	if !ok {
-		answer = ask()
-		m.yes[question] = answer
-	}
-	return answer
-}
-
-// known is what was identified before; a plan adds to it.
-func (m *Memo) known() map[string]*identified {
-	if m == nil {
-		return nil
-	}
-	if len(m.tools) > maxMemo {
-		clear(m.tools)
-	}
-	return m.tools
-}
-
-// Lookup finds metadata, once for each question.
-func (m *Memo) Lookup(q shims.Query, dirs shims.Dirs) (shims.Found, error) {
-	if m == nil {
-		return shims.Lookup(q, dirs)
-	}
-	if found, ok := m.docs[q]; ok {
-		return found, nil
-	}
-	found, err := shims.Lookup(q, dirs)
-	if err == nil && len(m.docs) < maxMemo {
-		m.docs[q] = found
-	}
-	return found, err
-}
-
-// Named is what the patterns under a key of the policy stand for, looked for once in a batch: a run makes
-// files that they name.
-func (m *Memo) Named(key string, search func() ([]string, error)) ([]string, error) {
-	if m == nil || m.OfRun() {
-		return search()
-	}
-	have, ok := m.paths[key]
-	if ok {
-		return have, nil
-	}
-	have, err := search()
-	if err == nil {
-		m.paths[key] = have
-	}
-	return have, err
 }
 
 // serviceHosts are the hosts that the metadata of a tool lists as its own. They can only

@@ -10,6 +10,7 @@ import (
 
 	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/internal/gitrepo"
+	"github.com/atip-dev/atip-exec/internal/memo"
 	"github.com/atip-dev/atip-exec/internal/shell"
 	"github.com/atip-dev/atip-exec/internal/step"
 	"github.com/atip-dev/atip-exec/internal/subpath"
@@ -34,7 +35,7 @@ type collector struct {
 
 	ctx       *surroundings // of the command at hand, if a shell string has it
 	offline   [][2]string   // variables of a command for which was fetched what it needs, while it is resolved
-	found     map[string]*identified
+	found     map[string]*memo.Program
 	sinks     map[*step.Step]sink
 	writers   map[string][]written
 	fileEdges [][2]*step.Step

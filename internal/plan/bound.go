@@ -19,10 +19,10 @@ import (
 	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/internal/approve"
 	"github.com/atip-dev/atip-exec/internal/caller"
-	"github.com/atip-dev/atip-exec/internal/effects"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/fetch"
+	"github.com/atip-dev/atip-exec/internal/memo"
 	"github.com/atip-dev/atip-exec/internal/nest"
 	"github.com/atip-dev/atip-exec/internal/place"
 	"github.com/atip-dev/atip-exec/internal/procstat"
@@ -733,7 +733,7 @@ func (b *Batch) Plan(inv Invocation) (*Plan, error) {
 	place := b.places[inv.Directory]
 	if place == nil {
 		place = New(inv, b.Machine)
-		place.memo = effects.NewMemo()
+		place.memo = memo.New()
 		if err := stages(place.settle, place.probe); err != nil {
 			return nil, err
 		}

@@ -11,9 +11,9 @@ import (
 	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/internal/approve"
 	"github.com/atip-dev/atip-exec/internal/delegation"
-	"github.com/atip-dev/atip-exec/internal/effects"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/internal/memo"
 	"github.com/atip-dev/atip-exec/internal/nest"
 	"github.com/atip-dev/atip-exec/internal/pathrule"
 	"github.com/atip-dev/atip-exec/internal/place"
@@ -410,7 +410,7 @@ func (p *Plan) Below(words []string, cwd string, env []string, typed bool) (*Pla
 		sub.Rules, of = p.Rules.written(), 0
 	}
 	if p.below[of] == nil {
-		p.below[of] = effects.NewRunMemo()
+		p.below[of] = memo.NewForRun()
 	}
 	sub.memo = p.below[of]
 	if err := stages(sub.identify, sub.decide); err != nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/fetch"
+	"github.com/atip-dev/atip-exec/internal/memo"
 	"github.com/atip-dev/atip-exec/internal/nest"
 	"github.com/atip-dev/atip-exec/internal/place"
 	"github.com/atip-dev/atip-exec/internal/quote"
@@ -63,8 +64,8 @@ type Plan struct {
 	hostCwdMade bool              // the file for the host was made for this run, which did not start yet
 	imagined    bool              // of the machine on which examples are judged
 
-	memo  *effects.Memo        // what a batch or the starts of a run have looked up; nil otherwise
-	below [2]*effects.Memo     // for the starts of this run: of code, and of what was typed
+	memo  *memo.Memo           // what a batch or the starts of a run have looked up; nil otherwise
+	below [2]*memo.Memo        // for the starts of this run: of code, and of what was typed
 	where *effects.Site        // for the reading, nil until asked for
 	known *authority.Authority // nil until asked for
 }
