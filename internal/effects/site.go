@@ -443,8 +443,8 @@ func (c *collector) recall(s *step.Step) bool {
 	if have == nil {
 		have = c.site.Memo.lasting(s.Argv[0])
 	}
-	if have == nil || len(s.Argv) > 1 && strings.HasPrefix(s.Argv[1], "+") {
-		return false
+	if have == nil || len(s.Argv) > 1 && strings.HasPrefix(s.Argv[1], "+") || have.missing != nil && strings.ContainsRune(s.Argv[0], '/') {
+		return false // whether a part of the text may make the file is another question each time
 	}
 	s.ID, s.Verdict, s.Missing, s.File, s.Trust = have.id, have.verdict, have.missing, have.file, have.trust
 	s.File.Names = s.File.Names[:len(s.File.Names):len(s.File.Names)]
