@@ -90,8 +90,8 @@ func (l *links) namedWords(sh *step.Step, i int, via []string) (done bool, err e
 	if names == nil && step.KeepsLines(steps[0]) {
 		names = l.listed(from)
 	}
-	if names == nil {
-		return false, nil
+	if names == nil || slices.Contains(names, step.SomeBranch) {
+		return false, nil // the shell takes the "*" beside a branch for a pattern
 	}
 	cmd.Argv = slices.Concat(cmd.Argv[:at], names, cmd.Argv[at+1:])
 	c := l.c
@@ -216,7 +216,7 @@ func (c *collector) printsNames(s *step.Step) []string {
 		case len(s.Call.Path) == 1 && s.Call.Path[0] == "diff" && slices.Contains(s.Argv, "--name-only"):
 		case step.PrintsFound(s):
 		case step.PrintsBranches(s):
-			return []string{step.SomeName}
+			return []string{step.SomeBranch}
 		case step.PrintsHashes(s):
 			return []string{"0"}
 		default:

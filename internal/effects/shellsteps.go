@@ -791,7 +791,8 @@ func (c *collector) writersOf(s *step.Step, abs, word string) []written {
 		return list
 	}
 	for _, x := range c.steps {
-		if e := x.Call.Effects; x != s && e[atip.Network].Value == atip.Yes && e[atip.Write].Value == atip.Yes && x.RunsCode == policy.CodeNone && x.Split == nil && x.Call.Tool != "git" &&
+		// What installs runs what it fetches itself, and asks for that.
+		if e := x.Call.Effects; x != s && e[atip.Network].Value == atip.Yes && e[atip.Write].Value == atip.Yes && x.RunsCode == policy.CodeNone && e[atip.ExecOpaque].Value != atip.Yes && x.Split == nil && x.Call.Tool != "git" &&
 			subpath.Within(abs, subpath.Join(x.Cwd, x.Call.Chdir)) {
 			list = append(list, written{x, nil})
 		}

@@ -314,7 +314,7 @@ func (c *collector) namesFile(s *step.Step, n atip.Nested, via []string) (done b
 	if !inside && step.IsShell(filepath.Base(n.Argv[0])) {
 		return false, nil
 	}
-	argv, made, joined := n.Argv[:1:1], step.IsShell(filepath.Base(n.Argv[0])), false
+	argv, made, joined := n.Argv[:1:1], step.IsShell(filepath.Base(n.Argv[0])) || slices.Contains(c.ctx.listed, step.SomeBranch), false
 	for _, w := range n.Argv[1:] {
 		switch {
 		case n.Placeholder != "" && w == n.Placeholder:

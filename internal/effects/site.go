@@ -436,8 +436,8 @@ func (c *collector) recall(s *step.Step) bool {
 	if have == nil {
 		have = c.site.Memo.Lasting(s.Argv[0])
 	}
-	if have == nil || len(s.Argv) > 1 && strings.HasPrefix(s.Argv[1], "+") {
-		return false
+	if have == nil || len(s.Argv) > 1 && strings.HasPrefix(s.Argv[1], "+") || have.Missing != nil && strings.ContainsRune(s.Argv[0], '/') {
+		return false // whether a part of the text may make the file is another question each time
 	}
 	s.ID, s.Verdict, s.Missing, s.File, s.Trust = have.ID, have.Verdict, have.Missing, have.File, have.Trust
 	s.File.Names = s.File.Names[:len(s.File.Names):len(s.File.Names)]

@@ -56,6 +56,8 @@ func TestListed(t *testing.T) {
 		"git grep --no-index -l a / | xargs sed -i s/a/b/":        "confirm",
 		"git branch -r | xargs git branch -d":                     "confirm",
 		"git branch -v | xargs git branch -d":                     "confirm",
+		"git branch --merged | xargs git branch -D":               "confirm",
+		"git branch -D $(git branch --merged)":                    "confirm",
 		"git branch --merged | xargs git push origin --delete":    "confirm",
 		"git branch --merged | xargs rm -rf":                      "confirm",
 		"git ls-files | parallel {}":                              "confirm",

@@ -18,6 +18,9 @@ import (
 // known: "./…" is anything in or below the working directory.
 const SomeName = "…"
 
+// SomeBranch stands for such a name that is not that of a file.
+const SomeBranch = SomeName + SomeName
+
 // KnownDir is the directory of a path with SomeName up to where it is known, the path itself if
 // all of it is.
 func KnownDir(path string) string {
