@@ -587,7 +587,11 @@ func (d *deriver) finish() (Profile, error) {
 	plain := d.in.OrgBound && !d.hosts && d.p.Net.Mode == NetNone && d.p.Confine == ConfineKernel
 	// In a private root a file is covered, which leaves its name where it is.
 	if plain && d.p.Forced != T3 && !d.p.Temporary && !d.p.Layered && len(d.p.Need) == 0 || d.in.Mirrored == nil {
+		whole := grantSet{list: slices.Clone(d.set.list)}
 		d.leaveOut()
+		if split := (&grantSet{list: slices.Clone(d.set.list)}).compact(); len(d.unwritten(split)) > maxGrants {
+			d.set = whole // too many entries beside the others: the private root covers the files
+		}
 	}
 	grants := d.unwritten(d.set.compact())
 	switch {
