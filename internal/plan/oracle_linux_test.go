@@ -277,6 +277,10 @@ func (o *oracle) lists(s *step.Step, call []string) bool {
 	var b strings.Builder
 	b.WriteString(`(?s)^`)
 	for i, w := range argv[1:] {
+		// One of the names that the word before stands for, such as that of a credential.
+		if before, _, some := strings.Cut(argv[i], step.SomeName); i > 0 && some && before != "" && strings.HasPrefix(w, before) {
+			continue
+		}
 		// A name that was found may lie at any depth: the next word says so.
 		found := found || i+2 < len(argv) && argv[i+2] == filepath.Dir(w)+"/"+step.SomeName+"/"+filepath.Base(w)
 		if strings.ContainsAny(w, "*?[") || strings.Contains(w, "…") || strings.Contains(w, "{}") || strings.HasPrefix(w, "/dev/fd/") || found && !strings.HasPrefix(w, "-") {
