@@ -57,7 +57,7 @@ func trustPolicy(dirs []string) error {
 			return err
 		}
 	}
-	if err := t.Confirm("These files of " + answer.Visible(root) + " may then loosen what your policy permits them to. Type yes to trust them: ", "nothing was trusted"); err != nil {
+	if err := t.Confirm("These files of "+answer.Visible(root)+" may then loosen what your policy permits them to. Type yes to trust them: ", "nothing was trusted"); err != nil {
 		return err
 	}
 	own, err := m.Dirs()

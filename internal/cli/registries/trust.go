@@ -289,7 +289,7 @@ func forgetSigner(c *cli.Console, v *cli.Values, name string) error {
 	if _, err := os.Lstat(path); err != nil {
 		return fault.New(errcode.NoInputFile, path+" is not there").WithFix("`atip trust list` shows the signers", "atip trust list")
 	}
-	if err := t.Confirm("What " + name + " signed is then no longer VERIFIED. Type yes to forget it: ", "nothing was forgotten"); err != nil {
+	if err := t.Confirm("What "+name+" signed is then no longer VERIFIED. Type yes to forget it: ", "nothing was forgotten"); err != nil {
 		return err
 	}
 	for _, file := range []string{path, filepath.Join(dir, "keys", name+".pub"), filepath.Join(dir, "keys", name+".asc")} {
