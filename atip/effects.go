@@ -56,6 +56,15 @@ func (w *weigh) chain(f func(*level)) {
 	}
 }
 
+// extended calls f for those of them that have an x-atip-effects.
+func (w *weigh) extended(f func(*level)) {
+	w.chain(func(l *level) {
+		if l.n.ext != nil {
+			f(l)
+		}
+	})
+}
+
 func (w *weigh) fact(v Value, n *node, clause string) Fact {
 	return Fact{Value: v, Source: w.source, Pointer: n.pointer, Clause: clause, Rank: w.rank}
 }
@@ -192,10 +201,7 @@ func (w *weigh) joinUpper(stated *Set) {
 			*stated = stated.With(e)
 		}
 	}
-	w.chain(func(l *level) {
-		if l.n.ext == nil {
-			return
-		}
+	w.extended(func(l *level) {
 		for i := range l.n.ext.when {
 			w.addDanger(l.n, &l.n.ext.when[i], stated)
 		}
@@ -223,10 +229,7 @@ type firedClause struct {
 
 func (w *weigh) applyWhen(stated *Set) []firedClause {
 	var fired []firedClause
-	w.chain(func(l *level) {
-		if l.n.ext == nil {
-			return
-		}
+	w.extended(func(l *level) {
 		for i := range l.n.ext.when {
 			c := &l.n.ext.when[i]
 			if w.eval(c.cond) != triFalse {
@@ -254,10 +257,7 @@ func (w *weigh) applyWhen(stated *Set) []firedClause {
 func (w *weigh) applyNarrow(fired []firedClause, stated *Set) {
 	var joined Effects
 	any := false
-	w.chain(func(l *level) {
-		if l.n.ext == nil {
-			return
-		}
+	w.extended(func(l *level) {
 		for i := range l.n.ext.narrow {
 			c := &l.n.ext.narrow[i]
 			switch {

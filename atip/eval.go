@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/atip-dev/atip-exec/internal/wildcard"
 )
 
 // regexpCache holds the expressions one call has compiled: a document repeats its own.
@@ -41,7 +43,7 @@ func (c *resolver) matches(m val, s string) tri {
 		case "contains":
 			out = triOf(strings.Contains(folded, fold(p.str())))
 		case "glob":
-			out = triOf(globMatch(fold(p.str()), folded))
+			out = triOf(wildcard.Match(fold(p.str()), folded))
 		case "re":
 			if a, ok := alternationOf(p.str()); ok {
 				a.ci = a.ci || ci

@@ -228,10 +228,7 @@ func (w *weigh) interactive() Interactive {
 // of the clauses that fired would run.
 func (w *weigh) collectNested(fired []firedClause, stated *Set) []Nested {
 	var out []Nested
-	w.chain(func(l *level) {
-		if l.n.ext == nil {
-			return
-		}
+	w.extended(func(l *level) {
 		l.n.ext.exec.items(func(_ int, v val) { out = w.nestedIn(out, v, l.n, "", stated) })
 	})
 	for _, f := range fired {

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/atip-dev/atip-exec/internal/wildcard"
 )
 
 // example holds a command line of the document against the document.
@@ -31,7 +33,7 @@ func startsWith(path, prefix []string) bool {
 
 func (l *linter) isTool(word string) bool {
 	word = baseName(word)
-	return word == l.d.Name() || slices.ContainsFunc(l.d.Names(), func(glob string) bool { return globMatch(glob, word) })
+	return word == l.d.Name() || slices.ContainsFunc(l.d.Names(), func(glob string) bool { return wildcard.Match(glob, word) })
 }
 
 // patterns holds the steps of patterns that run this tool against the document. Words

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/atip-dev/atip-exec/internal/wildcard"
 )
 
 // ResolveOptions is what Resolve must know beside the words.
@@ -119,7 +121,7 @@ func (d *Document) startNode(invoked, effective string) (start *node, known bool
 	}
 	names := d.root().get("x-atip-names")
 	listed := false
-	names.items(func(_ int, item val) { listed = listed || item.is(KindString) && globMatch(item.str(), invoked) })
+	names.items(func(_ int, item val) { listed = listed || item.is(KindString) && wildcard.Match(item.str(), invoked) })
 	if d.Multicall() {
 		word := invoked
 		if rest, ok := strings.CutPrefix(invoked, name+"-"); ok && name != "" {

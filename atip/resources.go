@@ -11,11 +11,7 @@ import (
 // every other value of a declared file, directory or url.
 func (w *weigh) resources() ([]Resource, []Loose) {
 	c := resourceCollector{w: w, words: make([]string, len(w.words)), uses: make([]string, len(w.uses)), selectors: make([]selector, 0, 16)}
-	w.chain(func(l *level) {
-		if l.n.ext != nil {
-			l.n.ext.args.items(func(_ int, v val) { c.fromArg(v) })
-		}
-	})
+	w.extended(func(l *level) { l.n.ext.args.items(func(_ int, v val) { c.fromArg(v) }) })
 	c.fromTypes()
 	c.addLoose()
 	return c.out, c.loose
@@ -367,10 +363,7 @@ func (w *weigh) dangerOnly() {
 
 // applyEnv weighs variables that can make the program run code.
 func (w *weigh) applyEnv(stated *Set) {
-	w.chain(func(l *level) {
-		if l.n.ext == nil {
-			return
-		}
+	w.extended(func(l *level) {
 		l.n.ext.env.items(func(_ int, v val) {
 			if v.get("kind").str() != "exec" {
 				return
@@ -403,10 +396,7 @@ func (w *weigh) atLeastUnknown(e Effect, n *node, stated *Set) Fact {
 
 // applySublanguage reads SQL that stands in the words.
 func (w *weigh) applySublanguage(stated *Set) {
-	w.chain(func(l *level) {
-		if l.n.ext == nil {
-			return
-		}
+	w.extended(func(l *level) {
 		l.n.ext.sublanguage.items(func(_ int, v val) {
 			texts, opaque := w.sublanguageTexts(v)
 			for _, text := range texts {
@@ -468,10 +458,7 @@ func (w *weigh) sublanguageTexts(v val) (texts []string, opaque bool) {
 // hasStatedText reports whether any sublanguage source other than stdin has a text.
 func (w *weigh) hasStatedText() bool {
 	found := false
-	w.chain(func(l *level) {
-		if l.n.ext == nil {
-			return
-		}
+	w.extended(func(l *level) {
 		l.n.ext.sublanguage.items(func(_ int, v val) {
 			if v.get("from").str() == "stdin" {
 				return

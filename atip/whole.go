@@ -52,10 +52,7 @@ func (r *resolver) join(root *node) (out Effects, ok bool) {
 func (w *weigh) upper() {
 	stated := w.declared()
 	w.joinUpper(&stated)
-	w.chain(func(l *level) {
-		if l.n.ext == nil {
-			return
-		}
+	w.extended(func(l *level) {
 		for i := range l.n.ext.when {
 			if c := &l.n.ext.when[i]; c.body.get("unknown").isTrue() {
 				w.doubt(l.n, c.id)

@@ -10,6 +10,7 @@ import (
 	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/internal/ip"
 	"github.com/atip-dev/atip-exec/internal/subpath"
+	"github.com/atip-dev/atip-exec/internal/wildcard"
 )
 
 // A condition is judged in one of two moods. In a rule that restricts, what may be
@@ -121,7 +122,7 @@ func (f *facts) toolIs(tools []string, proven bool) truth {
 			}
 		case proven:
 			// A name speaks for a file only where the workspace cannot choose it.
-			if !st.File.InWorkspace && globMatch(t, st.Call.Tool) {
+			if !st.File.InWorkspace && wildcard.Match(t, st.Call.Tool) {
 				return isYes
 			}
 		default:
@@ -136,15 +137,15 @@ func (f *facts) toolIs(tools []string, proven bool) truth {
 // anyName tries every name the executable could go by.
 func (f *facts) anyName(t string) bool {
 	st := f.step
-	return globMatch(t, st.Call.Tool) || globMatch(t, baseName(st.Call.InvokedAs)) ||
-		len(st.Call.Argv) > 0 && globMatch(t, baseName(st.Call.Argv[0])) ||
-		st.File.Canonical != "" && globMatch(t, baseName(st.File.Canonical)) ||
-		st.File.Place != "" && globMatch(t, baseName(st.File.Place)) ||
+	return wildcard.Match(t, st.Call.Tool) || wildcard.Match(t, baseName(st.Call.InvokedAs)) ||
+		len(st.Call.Argv) > 0 && wildcard.Match(t, baseName(st.Call.Argv[0])) ||
+		st.File.Canonical != "" && wildcard.Match(t, baseName(st.File.Canonical)) ||
+		st.File.Place != "" && wildcard.Match(t, baseName(st.File.Place)) ||
 		anyOf(t, st.File.Names) || anyOf(t, st.NestedTools)
 }
 
 func anyOf(pattern string, names []string) bool {
-	return slices.ContainsFunc(names, func(n string) bool { return globMatch(pattern, baseName(n)) })
+	return slices.ContainsFunc(names, func(n string) bool { return wildcard.Match(pattern, baseName(n)) })
 }
 
 // toolOutside judges delegation.allowedTools: the tool, what wraps it and what is
@@ -238,7 +239,7 @@ func (f *facts) optionIs(o *optionCond, proven bool) truth {
 			every = every && !opposes(u, o.name)
 			continue
 		}
-		match := o.any || globMatch(o.value, u.Value)
+		match := o.any || wildcard.Match(o.value, u.Value)
 		every = every && match && !u.Maybe && !(o.any && atip.Denial(u.Value))
 		switch {
 		case match && !u.Maybe:
@@ -522,32 +523,6 @@ func generic(list []hostPattern) bool {
 	return false
 }
 
-// globMatch matches s against a pattern in which * stands for any run of
-// characters and ? for one. It backtracks to the last star only, so its cost is
-// at most len(p)*len(s).
-func globMatch(p, s string) bool {
-	pi, si, star, mark := 0, 0, -1, 0
-	for si < len(s) {
-		switch {
-		case pi < len(p) && p[pi] == '*':
-			pi++
-			star, mark = pi, si
-		case pi < len(p) && (p[pi] == s[si] || p[pi] == '?'):
-			pi++
-			si++
-		case star >= 0:
-			mark++
-			pi, si = star, mark
-		default:
-			return false
-		}
-	}
-	for pi < len(p) && p[pi] == '*' {
-		pi++
-	}
-	return pi == len(p)
-}
-
 // pathGlob matches component by component: * and ? stay within one, ** stands for
 // any number of components, none included.
 func pathGlob(p, s string) bool {
@@ -560,7 +535,7 @@ func pathGlob(p, s string) bool {
 				star, mark = pi, si
 				continue
 			}
-			if sc, sn := component(s, si); globMatch(pc, sc) {
+			if sc, sn := component(s, si); wildcard.Match(pc, sc) {
 				pi, si = pn, sn
 				continue
 			}
@@ -593,7 +568,7 @@ func component(s string, i int) (string, int) {
 }
 
 func anyGlob(patterns []string, s string) bool {
-	return slices.ContainsFunc(patterns, func(p string) bool { return globMatch(p, s) })
+	return slices.ContainsFunc(patterns, func(p string) bool { return wildcard.Match(p, s) })
 }
 
 func baseName(path string) string {

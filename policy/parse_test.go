@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/wildcard"
 )
 
 func TestParseRefuses(t *testing.T) {
@@ -192,7 +193,7 @@ func TestGlobs(t *testing.T) {
 		p, s string
 		want bool
 	}{{"prod*", "prod-eu", true}, {"*", "", true}, {"a*a", "a", false}, {"python3.*", "python3.12", true}, {"**", "x/y", true}} {
-		if got := globMatch(row.p, row.s); got != row.want {
+		if got := wildcard.Match(row.p, row.s); got != row.want {
 			t.Errorf("globMatch(%q, %q) = %v", row.p, row.s, got)
 		}
 	}

@@ -126,15 +126,11 @@ func (l *lookup) native() (bool, error) {
 	}
 	for _, path := range paths {
 		f := file{here: true, path: path, hash: l.q.Digest}
-		err := f.read(l.d.Index)
+		doc, err := f.document(l.d.Index)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		meta := f.meta()
-		if err != nil {
-			return l.broken(f.path, err, meta.exists)
-		}
-		doc, err := f.parse()
 		if err != nil {
 			return l.broken(f.path, err, meta.exists)
 		}
@@ -183,15 +179,11 @@ func (l *lookup) byHash() (bool, error) {
 	dirs = append(dirs, l.d.DataDirs[:min(len(l.d.DataDirs), maxDataDirs)]...)
 	for i, dir := range dirs {
 		f := file{here: true, path: dir + name, hash: l.q.Digest, hashNeeded: true}
-		err := f.read(l.d.Index)
+		doc, err := f.document(l.d.Index)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		meta := f.meta()
-		if err != nil {
-			return l.broken(f.path, err, meta.exists)
-		}
-		doc, err := f.parse()
 		if err != nil {
 			return l.broken(f.path, err, meta.exists)
 		}
@@ -221,15 +213,8 @@ func (l *lookup) byName() error {
 			{here: true, path: l.d.Data + "/shims/" + l.found.name + ".json", comments: true, byName: true, hash: l.q.Digest},
 			{here: true, path: l.d.Data + "/tools/" + l.found.name + ".json", byName: true, hash: l.q.Digest},
 		} {
-			err := f.read(l.d.Index)
-			if errors.Is(err, fs.ErrNotExist) {
-				continue
-			}
-			var doc *atip.Document
-			if err == nil {
-				doc, err = f.parse()
-			}
-			if errors.Is(err, errOtherHash) {
+			doc, err := f.document(l.d.Index)
+			if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errOtherHash) {
 				continue
 			}
 			if err != nil {
@@ -290,13 +275,9 @@ func (l *lookup) ofBuiltin(e builtin.Entry) atip.Provenance {
 // take reads f as the deciding source if it exists. Its author is a person, so a
 // broken file is an error.
 func (l *lookup) take(f file, channel, binding string, top atip.Rank) (bool, error) {
-	err := f.read(l.d.Index)
+	doc, err := f.document(l.d.Index)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
-	}
-	var doc *atip.Document
-	if err == nil {
-		doc, err = f.parse()
 	}
 	if err != nil {
 		return false, asError(f.path, err)
@@ -640,6 +621,14 @@ func (f *file) close() {
 		f.from.Close()
 		f.from = nil
 	}
+}
+
+// document reads the file and parses it.
+func (f *file) document(indexes string) (*atip.Document, error) {
+	if err := f.read(indexes); err != nil {
+		return nil, err
+	}
+	return f.parse()
 }
 
 // sum is the hex SHA-256 of the document's bytes.

@@ -70,13 +70,13 @@ func (w inside) run(change func(*exec.Cmd), args ...string) (status int, stdout,
 // token, and gh inside of it works nevertheless: the parent run decides and starts it.
 func TestParentStartsWhatLacksACredential(t *testing.T) {
 	w := newInside(t)
-	for _, tier := range []string{"T2", "T3"} {
+	for at, tier := range []string{"T2", "T3"} {
 		for name, text := range map[string]string{"tier.json": `{"version":1,"sandbox":{"tier":"` + tier + `"}}`, "more.json": `{"version":1}`} {
 			if err := os.WriteFile(filepath.Join(w.ws, name), []byte(text), 0o644); err != nil {
 				t.Fatal(err)
 			}
 		}
-		for _, row := range []struct {
+		for n, row := range []struct {
 			name   string
 			args   []string
 			status int
@@ -100,6 +100,9 @@ func TestParentStartsWhatLacksACredential(t *testing.T) {
 			{"under more policies", []string{"ask.py", "atip-exec", "--policy", "more.json", "--", "gh", "pr", "list"}, 77, ""},
 			{"under a profile", []string{"ask.py", "atip-exec", "--profile", "workspace", "--", "gh", "pr", "list"}, 77, ""},
 		} {
+			if !paired(n, at) {
+				continue
+			}
 			status, out, stderr := w.run(nil, append([]string{"--policy", "tier.json", "--", "python3"}, row.args...)...)
 			if status != row.status || !strings.HasPrefix(out, row.out) || row.out == "" && out != "" || strings.Contains(out+stderr, "the-credential") {
 				t.Errorf("%s, %s: status %d, want %d: %q; %s", tier, row.name, status, row.status, out, stderr)
@@ -163,8 +166,8 @@ func TestParentsCommandEnds(t *testing.T) {
 		{"a signal", "T2", "", syscall.SIGTERM, nil, 143},
 		{"a signal", "T3", "", syscall.SIGTERM, nil, 143},
 		{"the wrapper killed", "T2", "", syscall.SIGKILL, nil, -1},
-		{"a timeout of the run", "T2", "", 0, []string{"--timeout", "4"}, 124},
-		{"a timeout of the run", "T3", "", 0, []string{"--timeout", "4"}, 124},
+		{"a timeout of the run", "T2", "", 0, []string{"--timeout", "2"}, 124},
+		{"a timeout of the run", "T3", "", 0, []string{"--timeout", "2"}, 124},
 		{"the one who asked is killed", "T2", "p.kill()", 0, nil, 0},
 		{"the one who asked is killed", "T3", "p.kill()", 0, nil, 0},
 		{"the program ends", "T2", "os._exit(7)", 0, nil, 7},

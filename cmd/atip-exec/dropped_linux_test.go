@@ -54,9 +54,9 @@ func TestDroppingTheTokenGainsNothing(t *testing.T) {
 	var out string
 	printed := func(text string) func() bool { return func() bool { return strings.Contains(out, text) } }
 	const tools = `"python","touch","ls","env","sh","cat","atip-exec"`
-	for _, tier := range []string{"T2", "T3"} {
+	for at, tier := range []string{"T2", "T3"} {
 		put(t, w.ws, map[string]string{"tier.json": `{"version":1,"sandbox":{"tier":"` + tier + `"}}`})
-		for _, row := range []struct {
+		for n, row := range []struct {
 			name, spec string
 			words      []string
 			reached    func() bool
@@ -71,6 +71,9 @@ func TestDroppingTheTokenGainsNothing(t *testing.T) {
 			{"a credential file, other tools", `{"delegation":{"allowedTools":[` + tools + `]}}`, []string{"gh", "pr", "list"}, printed("file=oauth_token: [REDACTED"), []string{"ls"}, printed("drop.py")},
 			{"a credential, other hosts", `{"version":1,"delegable":{"hosts":["docs.example"]}}`, []string{"gh", "pr", "list"}, printed("token=[REDACTED"), []string{"ls"}, printed("drop.py")},
 		} {
+			if !paired(n, at) {
+				continue
+			}
 			token := w.spec(row.spec)
 			try := func(token string, words []string) (status int, stderr string) {
 				status, out, stderr = w.run(delegated(token), append([]string{"--policy", "tier.json", "--", "python3", "drop.py"}, words...)...)

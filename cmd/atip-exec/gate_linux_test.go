@@ -40,8 +40,11 @@ func TestDeniedToolBelowCode(t *testing.T) {
 	ways := [][]string{{"make"}, {"./script.sh"}, {"python3", "run.py"}, {"python3", "fork.py"}, {"python3", "descriptor.py"}, {"python3", "other-name.py"}, {"python3", "thread.py"},
 		{"sh", "-c", "make; ./script.sh"}, {"python3", "-c", "import os; os.system('nohup factor 12; setsid factor 12; ./copy 12; env factor 12')"}, {"python3", "-c", "import os; os.system('./copy 12')"}}
 	deny := `{"version":1,"rules":[{"id":"no-factor","decision":"deny","when":{"tool":["factor","sha256:` + hex.EncodeToString(sum[:]) + `"]},"match":["factor 12"],"notMatch":["sort a"]}]}`
-	for _, tier := range []string{"T2", "T3"} {
-		for _, way := range ways {
+	for at, tier := range []string{"T2", "T3"} {
+		for n, way := range ways {
+			if !paired(n, at) {
+				continue
+			}
 			run := func(policy string) string {
 				t.Helper()
 				w.policy(strings.Replace(policy, `"version":1,`, `"version":1,"sandbox":{"tier":"`+tier+`"},`, 1))

@@ -2,6 +2,7 @@ package main_test
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -365,13 +366,13 @@ func TestPushNowhere(t *testing.T) {
 // sends.
 func TestPushOfACommitThatIsMade(t *testing.T) {
 	t.Parallel()
-	for _, tier := range []string{"T2", "T3"} {
+	for turn, tier := range []string{"T2", "T3"} {
 		t.Run(tier, func(t *testing.T) {
 			t.Parallel()
 			a, at := newPusher(t, tier)
 			a.register()
 			put(t, a.ws, map[string]string{"run.py": "pass\n"})
-			for text, want := range map[string]string{
+			texts := map[string]string{
 				"git commit -q --allow-empty -m made && git push origin main":           "what git commit -q --allow-empty -m made makes of it",
 				"git push origin main; git reset -q --soft HEAD~1":                      "what git reset -q --soft HEAD~1 makes of it",
 				"python3 run.py && git push origin main":                                "what python3 run.py makes of it",
@@ -379,7 +380,12 @@ func TestPushOfACommitThatIsMade(t *testing.T) {
 				"sh -c 'git commit -q --allow-empty -m made; git push origin main'":     "what git commit",
 				"git status --short && git push origin main":                            "",
 				"git log -1 >/dev/null; touch x; git push origin main":                  "",
-			} {
+			}
+			for n, text := range slices.Sorted(maps.Keys(texts)) {
+				if !paired(n, turn) {
+					continue
+				}
+				want := texts[text]
 				shown := a.approve(a.request("-c", text))
 				if said := strings.Contains(shown, "makes of it"); said != (want != "") || !strings.Contains(shown, want) {
 					t.Errorf("%s: want %q\n%s", text, want, shown)

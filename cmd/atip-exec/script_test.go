@@ -2,12 +2,15 @@ package main_test
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -23,6 +26,11 @@ var bin, scratch string
 const builtEnv = "ATIP_TEST_BIN"
 
 func TestMain(m *testing.M) {
+	// Most of a test's time it waits, for a program or for a limit.
+	flag.Parse()
+	if waiting := flag.Lookup("test.parallel"); waiting.Value.String() == waiting.DefValue {
+		_ = waiting.Value.Set(strconv.Itoa(2 * runtime.GOMAXPROCS(0)))
+	}
 	// A script's background ignores these, and nohup the last one; the programs would inherit that.
 	for _, s := range []os.Signal{os.Interrupt, syscall.SIGQUIT, syscall.SIGHUP} {
 		if signal.Ignored(s) {
@@ -71,6 +79,10 @@ func TestMain(m *testing.M) {
 // whole reports whether tests do all that they say, and not a sample of it: repetitions of what
 // happens by chance, and pairs of things that do not hang together.
 func whole() bool { return os.Getenv("ATIP_TEST_WHOLE") != "" }
+
+// paired reports whether a row is tried at one of two tiers: where row and tier do not hang together
+// each row meets one of them, and each tier half of the rows.
+func paired(row, tier int) bool { return whole() || (row+tier)%2 == 0 }
 
 // tries is how often something is tried.
 func tries(some, all int) int {

@@ -88,24 +88,9 @@ func ParseRequest(raw []byte) (Request, error) {
 	r := reader{code: errcode.PrimeRequest, what: "request"}
 	var q Request
 	root := r.parse(raw)
-	r.object(root, "request", []string{"agentId", "sessionId"}, func(key string, n *atip.Node) bool {
-		switch key {
-		case "agentId":
-			q.AgentID = r.text(n, key)
-		case "sessionId":
-			q.SessionID = r.text(n, key)
-		case "capabilities", "metadata":
-			if n.Kind != atip.KindObject {
-				r.bad(key + " is not an object")
-			}
-		case "locale":
-			q.Locale = r.text(n, key)
-		case "userRole":
-			q.UserRole = r.text(n, key)
-		default:
-			return false
-		}
-		return true
+	r.object(root, "request", []string{"agentId", "sessionId"}, members{
+		"agentId": r.text(&q.AgentID), "sessionId": r.text(&q.SessionID), "locale": r.text(&q.Locale), "userRole": r.text(&q.UserRole),
+		"capabilities": r.isObject, "metadata": r.isObject,
 	})
 	if r.err != nil {
 		return q, r.err
@@ -179,89 +164,32 @@ func Parse(raw []byte) (*Response, error) {
 	}
 	p := &Response{}
 	root := r.parse(raw)
-	r.object(root, "response", []string{"version", "session", "usageDirectives"}, func(key string, n *atip.Node) bool {
-		switch key {
-		case "version":
-			p.Version = r.text(n, key)
-		case "toolName":
-			p.ToolName = r.text(n, key)
-		case "session":
-			r.object(n, key, []string{"sessionId"}, func(k string, n *atip.Node) bool {
-				switch k {
-				case "sessionId":
-					p.SessionID = r.text(n, "session.sessionId")
-				case "expiresAt":
-					text := r.text(n, "session.expiresAt")
-					at, err := time.Parse(time.RFC3339, text)
-					if err != nil {
-						r.bad("session.expiresAt: " + strconv.Quote(text) + " is not a time as RFC 3339 writes it")
-					}
-					p.ExpiresAt = at
-				default:
-					return false
-				}
-				return true
-			})
-		case "usageDirectives":
-			r.object(n, key, nil, func(k string, n *atip.Node) bool {
-				switch k {
-				case "primaryIntents":
-					p.Intents = r.texts(n, key+"."+k)
-				case "do":
-					p.Do = r.texts(n, key+"."+k)
-				case "dont":
-					p.Dont = r.texts(n, key+"."+k)
-				default:
-					return false
-				}
-				return true
-			})
-		case "capabilities":
-			if n.Kind != atip.KindObject {
-				r.bad(key + " is not an object")
+	var ignored string
+	var steps []string
+	r.object(root, "response", []string{"version", "session", "usageDirectives"}, members{
+		"version":  r.text(&p.Version),
+		"toolName": r.text(&p.ToolName),
+		"session": r.members([]string{"sessionId"}, members{"sessionId": r.text(&p.SessionID), "expiresAt": func(n *atip.Node, what string) {
+			var text string
+			r.text(&text)(n, what)
+			at, err := time.Parse(time.RFC3339, text)
+			if err != nil {
+				r.bad(what + ": " + strconv.Quote(text) + " is not a time as RFC 3339 writes it")
 			}
-		case "rateLimits":
-			r.object(n, key, nil, func(k string, n *atip.Node) bool {
-				switch k {
-				case "requestsPerMinute":
-					p.Limited, p.PerMinute = true, r.rate(n, key+"."+k)
-				case "burst":
-					p.Burst = r.rate(n, key+"."+k)
-				}
-				return true
-			})
-		case "schema":
-			r.object(n, key, nil, func(k string, n *atip.Node) bool {
-				switch k {
-				case "preferredCommands":
-					p.Preferred = r.texts(n, key+"."+k)
-				case "deprecatedCommands":
-					p.Deprecated = r.texts(n, key+"."+k)
-				}
-				return true
-			})
-		case "examples":
-			r.list(n, key, func(n *atip.Node) {
-				r.object(n, "examples[]", []string{"description", "sequence"}, func(k string, n *atip.Node) bool {
-					switch k {
-					case "description":
-						r.text(n, "examples[].description")
-					case "sequence":
-						r.texts(n, "examples[].sequence")
-					default:
-						return false
-					}
-					return true
-				})
-			})
-		case "breakingChangeSince":
-			p.BreakingSince = r.text(n, key)
-		case "minAgentVersion":
-			p.MinAgent = r.text(n, key)
-		default:
-			return false
-		}
-		return true
+			p.ExpiresAt = at
+		}}),
+		"usageDirectives": r.members(nil, members{"primaryIntents": r.texts(&p.Intents), "do": r.texts(&p.Do), "dont": r.texts(&p.Dont)}),
+		"capabilities":    r.isObject,
+		"rateLimits": r.members(nil, members{"burst": r.rate(&p.Burst), "requestsPerMinute": func(n *atip.Node, what string) {
+			p.Limited = true
+			r.rate(&p.PerMinute)(n, what)
+		}, others: nil}),
+		"schema": r.members(nil, members{"preferredCommands": r.texts(&p.Preferred), "deprecatedCommands": r.texts(&p.Deprecated), others: nil}),
+		"examples": func(n *atip.Node, what string) {
+			r.list(n, what, r.members([]string{"description", "sequence"}, members{"description": r.text(&ignored), "sequence": r.texts(&steps)}))
+		},
+		"breakingChangeSince": r.text(&p.BreakingSince),
+		"minAgentVersion":     r.text(&p.MinAgent),
 	})
 	if r.err != nil {
 		return nil, r.err
@@ -290,16 +218,24 @@ func (r *reader) parse(raw []byte) *atip.Node {
 	return n
 }
 
-func (r *reader) object(n *atip.Node, what string, required []string, member func(key string, n *atip.Node) bool) {
+// members says what reads the value of each key of an object, given what the value is called.
+type members map[string]func(n *atip.Node, what string)
+
+// others stands among members for every key that is not there.
+const others = ""
+
+func (r *reader) object(n *atip.Node, what string, required []string, read members) {
 	if r.err != nil {
 		return
 	}
-	if n.Kind != atip.KindObject {
-		r.bad(what + " is not an object")
+	if r.isObject(n, what); r.err != nil {
 		return
 	}
+	_, open := read[others]
 	for _, m := range n.Items {
-		if !member(m.Key, m) {
+		if one := read[m.Key]; one != nil {
+			one(m, strings.TrimPrefix(what+"."+m.Key, r.what+"."))
+		} else if !open {
 			r.bad(what + " has the key " + strconv.Quote(m.Key) + ", which is not defined")
 		}
 	}
@@ -310,35 +246,54 @@ func (r *reader) object(n *atip.Node, what string, required []string, member fun
 	}
 }
 
-func (r *reader) text(n *atip.Node, what string) string {
-	if n.Kind != atip.KindString {
-		r.bad(what + " is not a string")
-	}
-	return n.Text
+func (r *reader) members(required []string, read members) func(*atip.Node, string) {
+	return func(n *atip.Node, what string) { r.object(n, what, required, read) }
 }
 
-func (r *reader) list(n *atip.Node, what string, item func(*atip.Node)) {
+func (r *reader) isObject(n *atip.Node, what string) {
+	if n.Kind != atip.KindObject {
+		r.bad(what + " is not an object")
+	}
+}
+
+func (r *reader) text(to *string) func(*atip.Node, string) {
+	return func(n *atip.Node, what string) {
+		if n.Kind != atip.KindString {
+			r.bad(what + " is not a string")
+		}
+		*to = n.Text
+	}
+}
+
+func (r *reader) list(n *atip.Node, what string, item func(n *atip.Node, what string)) {
 	if n.Kind != atip.KindArray {
 		r.bad(what + " is not an array")
 		return
 	}
 	for _, e := range n.Items {
-		item(e)
+		item(e, what+"[]")
 	}
 }
 
-func (r *reader) texts(n *atip.Node, what string) []string {
-	out := []string{}
-	r.list(n, what, func(e *atip.Node) { out = append(out, r.text(e, what+"[]")) })
-	return out
+func (r *reader) texts(to *[]string) func(*atip.Node, string) {
+	return func(n *atip.Node, what string) {
+		*to = []string{}
+		r.list(n, what, func(e *atip.Node, what string) {
+			var text string
+			r.text(&text)(e, what)
+			*to = append(*to, text)
+		})
+	}
 }
 
-func (r *reader) rate(n *atip.Node, what string) float64 {
-	v, err := strconv.ParseFloat(n.Text, 64)
-	if n.Kind != atip.KindNumber || err != nil || v <= 0 || v > 1e12 {
-		r.bad(what + " is not a number above zero")
+func (r *reader) rate(to *float64) func(*atip.Node, string) {
+	return func(n *atip.Node, what string) {
+		v, err := strconv.ParseFloat(n.Text, 64)
+		if n.Kind != atip.KindNumber || err != nil || v <= 0 || v > 1e12 {
+			r.bad(what + " is not a number above zero")
+		}
+		*to = v
 	}
-	return v
 }
 
 // Capacity and PerSecond are the token bucket of a limit.

@@ -27,6 +27,7 @@ import (
 	"strings"
 
 	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/wildcard"
 )
 
 // table holds the documents, each followed by its index if it has one.
@@ -90,7 +91,7 @@ func Find(name string) (Entry, bool) {
 		}
 	}
 	for line := range strings.Lines(globs) {
-		if glob, place, _ := strings.Cut(line, "\t"); match(glob, name) {
+		if glob, place, _ := strings.Cut(line, "\t"); wildcard.Match(glob, name) {
 			return at(entries, place), true
 		}
 	}
@@ -133,29 +134,4 @@ func at(entries, place string) Entry {
 		e.Index = table[end:indexed:indexed]
 	}
 	return e
-}
-
-// match is a glob with * and ? over a file name.
-func match(pattern, name string) bool {
-	star, retry := -1, 0
-	p, n := 0, 0
-	for n < len(name) {
-		switch {
-		case p < len(pattern) && pattern[p] == '*':
-			star, retry = p, n
-			p++
-		case p < len(pattern) && (pattern[p] == '?' || pattern[p] == name[n]):
-			p++
-			n++
-		case star >= 0:
-			retry++
-			p, n = star+1, retry
-		default:
-			return false
-		}
-	}
-	for p < len(pattern) && pattern[p] == '*' {
-		p++
-	}
-	return p == len(pattern)
 }

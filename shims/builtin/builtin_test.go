@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/wildcard"
 )
 
 func TestFind(t *testing.T) {
@@ -47,7 +48,7 @@ func TestMatch(t *testing.T) {
 		{"python3.*", "python3.12", true}, {"python3.*", "python3", false}, {"*", "", true}, {"a?c", "abc", true},
 		{"a?c", "ac", false}, {"*.js", "x.js.js", true}, {"*a*b", "xaybzb", true}, {"*a*b", "xayc", false},
 	} {
-		if got := match(row.pattern, row.name); got != row.want {
+		if got := wildcard.Match(row.pattern, row.name); got != row.want {
 			t.Errorf("match(%q, %q) = %v", row.pattern, row.name, got)
 		}
 	}
@@ -57,7 +58,7 @@ func FuzzMatch(f *testing.F) {
 	f.Add("a*b?c*", "aXbYcZ")
 	f.Add("**?*", "")
 	f.Fuzz(func(t *testing.T, pattern, name string) {
-		if match(pattern, name) && !match(pattern+"*", name) {
+		if wildcard.Match(pattern, name) && !wildcard.Match(pattern+"*", name) {
 			t.Errorf("%q matches %q, but not with a star appended", pattern, name)
 		}
 	})

@@ -212,14 +212,15 @@ func DigestOf(word string) (string, bool) {
 	return hex, true
 }
 
-// NeedDocument turns "no metadata" into an error.
-func (s Subject) NeedDocument() error {
-	if s.Found.Document != nil {
-		return nil
+// DocumentedSubject is SubjectOf; no metadata is an error.
+func DocumentedSubject(word string) (Subject, error) {
+	s, err := SubjectOf(word)
+	if err != nil || s.Found.Document != nil {
+		return s, err
 	}
 	msg := "no metadata for " + s.Name
 	if len(s.Found.Warnings) > 0 {
 		msg += ": " + strings.Join(s.Found.Warnings, "; ")
 	}
-	return fault.New(errcode.NoInputFile, msg).With("tool", s.Name).WithFix("`atip list` shows the tools that have metadata", "atip list")
+	return s, fault.New(errcode.NoInputFile, msg).With("tool", s.Name).WithFix("`atip list` shows the tools that have metadata", "atip list")
 }

@@ -77,6 +77,15 @@ func (t *Terminal) confirm(r approve.Request) (bool, error) {
 	return len(named) > 0 && answer == named[0], nil
 }
 
+// Confirm puts a question, and says what was not done unless the answer is yes.
+func (t *Terminal) Confirm(question, undone string) error {
+	answer, err := t.Ask(question)
+	if err == nil && answer != "yes" {
+		err = Refused(undone)
+	}
+	return err
+}
+
 // Ask puts a question and reads one line. What was typed ahead does not count.
 func (t *Terminal) Ask(question string) (string, error) {
 	if err := flush(t.in); err != nil {

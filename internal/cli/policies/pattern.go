@@ -102,10 +102,7 @@ func patternsOfFiles(at shims.Dirs) ([]namedPattern, error) {
 }
 
 func patternsOfTool(tool string) ([]namedPattern, error) {
-	s, err := answer.SubjectOf(tool)
-	if err == nil {
-		err = s.NeedDocument()
-	}
+	s, err := answer.DocumentedSubject(tool)
 	if err != nil {
 		return nil, err
 	}

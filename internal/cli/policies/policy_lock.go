@@ -114,12 +114,8 @@ func signLock(file, key string) error {
 			return err
 		}
 	}
-	answer, err := t.Ask("CI may then run this without approval. Type yes to sign: ")
-	if err != nil {
+	if err := t.Confirm("CI may then run this without approval. Type yes to sign: ", "nothing was signed"); err != nil {
 		return err
-	}
-	if answer != "yes" {
-		return approvals.Refused("nothing was signed")
 	}
 	text, err := l.Signed()
 	if err != nil {

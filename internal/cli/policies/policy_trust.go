@@ -57,12 +57,8 @@ func trustPolicy(dirs []string) error {
 			return err
 		}
 	}
-	yes, err := t.Ask("These files of " + answer.Visible(root) + " may then loosen what your policy permits them to. Type yes to trust them: ")
-	if err != nil {
+	if err := t.Confirm("These files of "+answer.Visible(root)+" may then loosen what your policy permits them to. Type yes to trust them: ", "nothing was trusted"); err != nil {
 		return err
-	}
-	if yes != "yes" {
-		return approvals.Refused("nothing was trusted")
 	}
 	own, err := m.Dirs()
 	if err != nil {

@@ -23,8 +23,8 @@ func ResolveVerb(c *cli.Console, v *cli.Values) (int, error) {
 	var err error
 	if file := v.Get("metadata"); file != "" {
 		s, err = answer.SubjectFromFile(file)
-	} else if s, err = answer.SubjectOf(v.Rest[0]); err == nil {
-		err = s.NeedDocument()
+	} else {
+		s, err = answer.DocumentedSubject(v.Rest[0])
 	}
 	if err != nil {
 		return 0, err

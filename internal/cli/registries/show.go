@@ -25,10 +25,7 @@ func ShowVerb(c *cli.Console, v *cli.Values) (int, error) {
 	if len(v.Rest) == 0 {
 		return 0, fault.New(errcode.Arguments, "show needs a tool").WithFix("name a tool, a digest or a document", "atip show git push")
 	}
-	s, err := answer.SubjectOf(v.Rest[0])
-	if err == nil {
-		err = s.NeedDocument()
-	}
+	s, err := answer.DocumentedSubject(v.Rest[0])
 	if err != nil {
 		return 0, err
 	}

@@ -171,12 +171,8 @@ func addSigner(c *cli.Console, v *cli.Values, name string) error {
 	if err := t.Say(answer.Visible(strings.ReplaceAll(string(raw), "\n", "\r\n")) + "\r\n"); err != nil {
 		return err
 	}
-	yes, err := t.Ask("You will trust what this identity signs. Type yes to allow it: ")
-	if err != nil {
+	if err := t.Confirm("You will trust what this identity signs. Type yes to allow it: ", "nothing was added"); err != nil {
 		return err
-	}
-	if yes != "yes" {
-		return approvals.Refused("nothing was added")
 	}
 	for _, sub := range []string{"signers", "keys"} {
 		if err := os.MkdirAll(filepath.Join(dir, sub), 0o755); err != nil {
@@ -293,12 +289,8 @@ func forgetSigner(c *cli.Console, v *cli.Values, name string) error {
 	if _, err := os.Lstat(path); err != nil {
 		return fault.New(errcode.NoInputFile, path+" is not there").WithFix("`atip trust list` shows the signers", "atip trust list")
 	}
-	yes, err := t.Ask("What " + name + " signed is then no longer VERIFIED. Type yes to forget it: ")
-	if err != nil {
+	if err := t.Confirm("What "+name+" signed is then no longer VERIFIED. Type yes to forget it: ", "nothing was forgotten"); err != nil {
 		return err
-	}
-	if yes != "yes" {
-		return approvals.Refused("nothing was forgotten")
 	}
 	for _, file := range []string{path, filepath.Join(dir, "keys", name+".pub"), filepath.Join(dir, "keys", name+".asc")} {
 		if err := os.Remove(file); err != nil && !os.IsNotExist(err) {

@@ -74,10 +74,7 @@ func planCalls(v *cli.Values, calls []provider.Call) ([]plannedCall, error) {
 	}
 	var tools []compiledTool
 	for _, word := range v.Rest {
-		s, err := answer.SubjectOf(word)
-		if err == nil {
-			err = s.NeedDocument()
-		}
+		s, err := answer.DocumentedSubject(word)
 		if err != nil {
 			return nil, err
 		}

@@ -16,10 +16,7 @@ func compileVerb(c *cli.Console, v *cli.Values) (int, error) {
 	if len(v.Rest) != 1 {
 		return 0, fault.New(errcode.Arguments, "compile needs one document or tool").WithFix("name a file or a tool", "atip compile --provider openai gh.json")
 	}
-	s, err := answer.SubjectOf(v.Rest[0])
-	if err == nil {
-		err = s.NeedDocument()
-	}
+	s, err := answer.DocumentedSubject(v.Rest[0])
 	if err != nil {
 		return 0, err
 	}
@@ -51,10 +48,7 @@ func safetyPromptVerb(c *cli.Console, v *cli.Values) (int, error) {
 		return 0, fault.New(errcode.Arguments, "safety-prompt needs a document or a tool").WithFix("name files or tools", "atip safety-prompt gh")
 	}
 	for i, word := range v.Rest {
-		s, err := answer.SubjectOf(word)
-		if err == nil {
-			err = s.NeedDocument()
-		}
+		s, err := answer.DocumentedSubject(word)
 		if err != nil {
 			return 0, err
 		}

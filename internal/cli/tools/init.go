@@ -236,11 +236,7 @@ func agree(v *cli.Values, lines []string, purpose string) error {
 	if err := t.Say(strings.Join(lines, "\n") + "\n"); err != nil {
 		return err
 	}
-	answer, err := t.Ask("Type yes to " + purpose + ": ")
-	if err == nil && answer != "yes" {
-		err = approvals.Refused("nothing was changed")
-	}
-	return err
+	return t.Confirm("Type yes to "+purpose+": ", "nothing was changed")
 }
 
 func (j *initJob) uninstall(hosts []wiring.Host) error {

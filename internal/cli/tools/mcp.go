@@ -424,10 +424,7 @@ func withCall(schema any) property {
 
 // commandTools are the commands of a tool that has metadata.
 func commandTools(c *cli.Console, name string, pass []string, readonly bool) ([]mcp.Tool, error) {
-	s, err := answer.SubjectOf(name)
-	if err == nil {
-		err = s.NeedDocument()
-	}
+	s, err := answer.DocumentedSubject(name)
 	if err != nil {
 		return nil, err
 	}

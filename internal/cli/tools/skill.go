@@ -27,10 +27,7 @@ func skillVerb(c *cli.Console, v *cli.Values) (int, error) {
 	if len(v.Rest) != 1 {
 		return 0, fault.New(errcode.Arguments, "skill takes one tool").WithFix("name one", "atip skill gh")
 	}
-	s, err := answer.SubjectOf(v.Rest[0])
-	if err == nil {
-		err = s.NeedDocument()
-	}
+	s, err := answer.DocumentedSubject(v.Rest[0])
 	if err != nil {
 		return 0, err
 	}

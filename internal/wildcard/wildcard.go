@@ -1,8 +1,9 @@
-package atip
+// Package wildcard matches names against the patterns of documents and policies.
+package wildcard
 
-// globMatch matches * (any bytes, also /) and ? (one byte). It takes time
+// Match matches * (any bytes, also /) and ? (one byte). It takes time
 // proportional to len(pattern)*len(s) at worst, whatever the pattern.
-func globMatch(pattern, s string) bool {
+func Match(pattern, s string) bool {
 	p, i := 0, 0
 	star, mark := -1, 0
 	for i < len(s) {
