@@ -27,7 +27,7 @@ var spelled = []struct{ file, names, why string }{
 	{"internal/cli/approvals/approve_key.go", "id_ed25519", "our own key"},
 	{"internal/cli/policies/policy_corpus.go", ".git/config", "a repository that is made for a judgement"},
 	{"internal/effects/listed.go", ".npmrc", "that of a project, for the servers it names"},
-	{"internal/effects/remotes.go", ".ssh", "where ssh reads its settings"},
+	{"internal/sshconfig/sshconfig.go", ".ssh", "where ssh reads its settings"},
 	{"internal/step/step.go", "authorized_keys", "a secret of a home, which lets others in as well"},
 	{"internal/effects/targets.go", ".ssh", "what a search of a home comes upon, for one"},
 	{"internal/gitrepo/config.go", ".gitconfig", "where git reads its settings"},
