@@ -445,6 +445,9 @@ func (d *deriver) system() {
 		d.optional(path, Read|Write|Ioctl, "default")
 	}
 	for _, path := range d.in.Exec {
+		if d.in.Mirrored != nil && d.temporary(path) && d.rewritten(path) && d.in.Mirrored(path) {
+			continue
+		}
 		d.optional(path, Read|Exec, "executable")
 		if d.rights(Exec) == 0 {
 			for _, loader := range d.in.Files.Loader(path) {

@@ -44,7 +44,7 @@ func (d *deriver) resource(r atip.Resource, why string) {
 	}
 	if d.in.Mirrored != nil && d.temporary(path) {
 		d.p.Temporary = true
-		if r.Access&atip.AccessExec == 0 && d.in.Mirrored(path) {
+		if (r.Access&atip.AccessExec == 0 || d.rewritten(path)) && d.in.Mirrored(path) {
 			return // the private /tmp is granted as it is
 		}
 	}
@@ -100,6 +100,14 @@ func (d *deriver) temporary(path string) bool {
 	}
 	return !slices.ContainsFunc(append([]string{d.p.Workspace, d.in.Home, d.in.Private}, d.in.GitDirs...), func(other string) bool {
 		return other != "" && subpath.Within(path, other)
+	})
+}
+
+// rewritten reports a path that the run itself writes before it starts what is there. The file of the machine would
+// stand in the way of that, read-only.
+func (d *deriver) rewritten(path string) bool {
+	return d.in.Granted.Has(atip.Write) && slices.ContainsFunc(d.in.Resources, func(r atip.Resource) bool {
+		return r.Kind == "path" && r.Access&atip.AccessWrite != 0 && r.Abs != "" && subpath.Within(path, filepath.Clean(r.Abs))
 	})
 }
 

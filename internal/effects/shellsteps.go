@@ -756,9 +756,9 @@ func (c *collector) runsWritten(s *step.Step) error {
 		}
 		return nil
 	}
-	_, err := os.Lstat(abs) // what lay there may stay a part of it
-	if text, ok := constantText(list); ok && err != nil && strings.IndexByte(text, 0) < 0 && c.ofWorkspace(abs) {
+	if text, ok := constantText(list); ok && strings.IndexByte(text, 0) < 0 && c.ofWorkspace(abs) {
 		s.RunsCode = max(s.RunsCode, policy.CodeProject)
+		c.peek(s, abs) // what lay there may stay a part of it
 		if step.OtherLanguage(text) {
 			return nil // writtenCode reads it
 		}

@@ -342,6 +342,12 @@ func (c *collector) searched(s *step.Step, argv []string) []string {
 // names the home, and takes all that lies in it.
 func (c *collector) throughout(s *step.Step, started []*step.Step) {
 	if s.Call.Tool != "find" {
+		home := c.site.Dirs.Home
+		if len(started) > 0 && home != "" && slices.ContainsFunc(s.Call.Resources, func(r atip.Resource) bool {
+			return r.Kind == "path" && !subpath.Within(r.Abs, c.site.Workspace) && (subpath.Within(r.Abs, home) || subpath.Within(home, r.Abs))
+		}) && s.Call.Tool == "fd" {
+			s.RunsCode = policy.CodeOpaque // what it finds there are files of the account, whatever the pattern says
+		}
 		return
 	}
 	starts, _, _ := step.Sieve(s.Argv)
