@@ -905,11 +905,9 @@ func listHas(list val, spellings []string) bool {
 			return
 		}
 		s := item.str()
-		for _, f := range spellings {
-			if f == s {
-				found = true
-				return
-			}
+		if slices.Contains(spellings, s) {
+			found = true
+			return
 		}
 	})
 	return found

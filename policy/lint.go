@@ -90,11 +90,8 @@ func lintAllow(r *rule, add func(severity, text string)) {
 	if r.when.ci != nil && *r.when.ci {
 		add("warning", "counts wherever CI is set, and an agent can set CI")
 	}
-	for _, h := range r.when.host {
-		if wide(h) {
-			add("warning", "the host pattern covers strangers' machines")
-			break
-		}
+	if slices.ContainsFunc(r.when.host, wide) {
+		add("warning", "the host pattern covers strangers' machines")
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -746,9 +747,7 @@ func (d *deriver) overlay(name, path string, env map[string]string) {
 	if d.p.OverlayEnv == nil {
 		d.p.OverlayEnv = map[string]string{}
 	}
-	for k, v := range env {
-		d.p.OverlayEnv[k] = v
-	}
+	maps.Copy(d.p.OverlayEnv, env)
 }
 
 // overlays reports whether the caches of the host are there under a private layer.
@@ -763,14 +762,10 @@ func (s *Setup) Environment() map[string]string {
 		return s.profile.Env
 	}
 	out := make(map[string]string, len(s.profile.Env)+len(s.profile.OverlayEnv))
-	for k, v := range s.profile.Env {
-		out[k] = v
-	}
+	maps.Copy(out, s.profile.Env)
 	out["TMPDIR"] = "/tmp" // the same directory, and short enough for the name of a socket
 	if s.overlays() {
-		for k, v := range s.profile.OverlayEnv {
-			out[k] = v
-		}
+		maps.Copy(out, s.profile.OverlayEnv)
 	}
 	return out
 }

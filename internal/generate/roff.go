@@ -173,7 +173,7 @@ func mdoc(args []string) string {
 		glue = false
 	}
 	flag, close := false, 0
-	for i := 0; i < len(args); i++ {
+	for i := range args {
 		switch a := args[i]; a {
 		case "Fl":
 			if flag {

@@ -292,9 +292,7 @@ func (f *Refs) packed() (text string, links map[string]string) {
 func (f *Refs) freeze(dir string, r Repository) error {
 	text, links := f.packed()
 	files := map[string]string{"packed-refs": text}
-	for name, value := range f.own {
-		files[name] = value
-	}
+	maps.Copy(files, f.own)
 	for name, value := range links {
 		files[name] = value + "\n"
 	}

@@ -139,7 +139,7 @@ func (a Addr) String() string {
 		return string(b)
 	}
 	start, length := -1, 1 // the longest run of at least two zero groups
-	for i := 0; i < 8; i++ {
+	for i := range 8 {
 		n := 0
 		for i+n < 8 && a[2*(i+n)] == 0 && a[2*(i+n)+1] == 0 {
 			n++

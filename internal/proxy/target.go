@@ -44,8 +44,8 @@ func parseTarget(s string, dflt int) (target, bool) {
 				return target{}, false
 			}
 		}
-	} else if i := strings.IndexByte(s, ':'); i >= 0 {
-		host, port = s[:i], parsePort(s[i+1:])
+	} else if before, after, ok := strings.Cut(s, ":"); ok {
+		host, port = before, parsePort(after)
 	}
 	if port == 0 {
 		return target{}, false

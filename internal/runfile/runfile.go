@@ -6,6 +6,7 @@ package runfile
 
 import (
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/atip-dev/atip-exec/internal/errcode"
@@ -47,9 +48,7 @@ func (e *Error) FaultCode() string { return e.Code }
 // FaultDetails implements fault.Coded.
 func (e *Error) FaultDetails() map[string]any {
 	d := map[string]any{}
-	for k, v := range e.Details {
-		d[k] = v
-	}
+	maps.Copy(d, e.Details)
 	if e.File != "" {
 		d["file"] = e.File
 	}

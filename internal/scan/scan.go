@@ -132,13 +132,11 @@ func (s *scanner) each(ctx context.Context, threads, n int, f func(i int)) {
 	var wg sync.WaitGroup
 	next := make(chan int)
 	for range threads {
-		wg.Add(1)
-		go func() {
-			defer wg.Done()
+		wg.Go(func() {
 			for i := range next {
 				f(i)
 			}
-		}()
+		})
 	}
 	for i := range n {
 		select {

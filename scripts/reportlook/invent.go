@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 
 	"github.com/atip-dev/atip-exec/internal/audit"
@@ -84,14 +85,12 @@ func record(i int) map[string]any {
 	case 9:
 		rec["undo"] = map[string]any{"checkpoint": i, "changed": map[string]any{"added": 1, "changed": 3, "removed": 2}}
 	}
-	for k, v := range map[string]any{"kind": kind, "argv": argv, "cwd": "/home/dev/shop", "uid": 1000, "session": fmt.Sprintf("session-%d", i/2500), "agent": "claude", "exit": exit, "state": state,
+	maps.Copy(rec, map[string]any{"kind": kind, "argv": argv, "cwd": "/home/dev/shop", "uid": 1000, "session": fmt.Sprintf("session-%d", i/2500), "agent": "claude", "exit": exit, "state": state,
 		"decision": map[string]any{"action": action, "rules": []string{rule}, "profile": "workspace", "policy": []any{map[string]any{"layer": "builtin", "file": "builtin", "sha256": strings.Repeat("4a", 32)}},
 			"steps": []any{map[string]any{"argv": argv, "effects": effects, "resources": resources, "rules": []string{rule}, "sha256": strings.Repeat("7c", 32), "exact": "exact", "tool": argv[0]}}},
 		"sandbox": map[string]any{"tier": "T3", "gaps": []any{}, "exec": "open", "net": map[string]any{"mode": "none"}, "write": []any{map[string]any{"path": "/home/dev/shop", "rights": "read,write,exec,remove,list", "why": "workspace"}}},
 		"env":     map[string]any{"passed": strings.Fields("HOME LANG PATH PWD SHELL TERM TMPDIR XDG_CACHE_HOME NODE_EXTRA_CA_CERTS PYTHONUNBUFFERED RUST_BACKTRACE")},
-		"timing":  map[string]any{"run_ms": i * 37 % 4000}} {
-		rec[k] = v
-	}
+		"timing":  map[string]any{"run_ms": i * 37 % 4000}})
 	return rec
 }
 

@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"encoding/json"
+	"maps"
 	"net"
 	"os"
 	"os/signal"
@@ -295,9 +296,7 @@ func ownTools(pass []string, readonly bool) []mcp.Tool {
 		return tools
 	}
 	properties := argvProperties()
-	for name, p := range callProperties() {
-		properties[name] = p
-	}
+	maps.Copy(properties, callProperties())
 	for name := range flagsOfCalls() {
 		properties[name] = callProperty(name)
 	}
