@@ -82,7 +82,7 @@ func (e *engine) judgeCodes(c *candidate, eof bool) verdict {
 			end = q
 		}
 	}
-	if end < len(s.v) && !betweenCodes.has(s.v[end]) && s.v[end] != ']' && s.v[end] < 0x80 || !e.set.passes(s.v[s.p:end], gate{class: c.class, rule: c.rule}) {
+	if end < len(s.v) && !betweenCodes.has(s.v[end]) && s.v[end] != ']' && s.v[end] != '.' && s.v[end] < 0x80 || !e.set.passes(s.v[s.p:end], gate{class: c.class, rule: c.rule}) {
 		return verdict{}
 	}
 	c.then = end

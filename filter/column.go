@@ -305,6 +305,9 @@ func countBars(b []byte) int {
 
 // judgeRow judges the cell of a line below a header.
 func (e *engine) judgeRow(c *candidate, eof bool) verdict {
+	if c.cell > 0 {
+		return e.atCell(c)
+	}
 	if c.row.kind == byTuple {
 		return e.judgeTuple(c, eof)
 	}
@@ -335,11 +338,31 @@ func (e *engine) judgeRow(c *candidate, eof bool) verdict {
 		c.then = 0
 		return verdict{}
 	}
-	val := line[from:to]
-	if !e.set.passes(val, gate{class: c.class, doubt: c.doubt, rule: c.rule, quoted: true}) {
+	return e.toCell(c, p+from, p+to)
+}
+
+// toCell lets the candidate of a row go on to its cell, which is judged where it begins: what stands before is
+// no part of it.
+func (e *engine) toCell(c *candidate, from, to int) verdict {
+	if from == to || !e.set.passes(e.view.vis[from:to], gate{class: c.class, doubt: c.doubt, rule: c.rule, quoted: true}) {
 		return verdict{}
 	}
-	return verdict{outcome: found, layer: layerContext, start: p + from, end: p + to, rule: c.rule, noTag: c.noTag,
+	c.cell, c.behind = to-from, max(c.then-from, 0)
+	if from > c.at {
+		c.then = from
+		return verdict{}
+	}
+	return e.atCell(c)
+}
+
+// atCell finds the cell at c.
+func (e *engine) atCell(c *candidate) verdict {
+	val := e.view.vis[c.at : c.at+c.cell]
+	if c.then = c.at + c.behind; c.behind == 0 {
+		c.then = 0
+	}
+	c.cell = 0
+	return verdict{outcome: found, layer: layerContext, start: c.at, end: c.at + len(val), rule: c.rule, noTag: c.noTag,
 		learn: c.class == classStrong && len(val) >= 12}
 }
 
@@ -554,13 +577,7 @@ func (e *engine) judgeTuple(c *candidate, eof bool) verdict {
 	if to-from < 2 || v[from] != '\'' && v[from] != '"' || v[to-1] != v[from] {
 		return verdict{}
 	}
-	from, to = from+1, to-1
-	val := v[from:to]
-	if !e.set.passes(val, gate{class: c.class, doubt: c.doubt, rule: c.rule, quoted: true}) {
-		return verdict{}
-	}
-	return verdict{outcome: found, layer: layerContext, start: from, end: to, rule: c.rule, noTag: c.noTag,
-		learn: c.class == classStrong && len(val) >= 12}
+	return e.toCell(c, from+1, to-1)
 }
 
 // linkTags finds a name in a cell of the header of a table in HTML; the values stand in the same

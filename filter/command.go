@@ -46,6 +46,9 @@ var arguments = [...]struct {
 	{"radtest ", 0, 5, 0, 0, false, likely, 0},
 	{"net use ", 4, 1, 0, 0, false, likely, 0},
 	{"net use ", 4, 2, 0, 0, false, likely, 0},
+	{"net  use ", 5, 1, 0, 0, false, likely, 0}, // as Windows logs it
+	{"net  use ", 5, 2, 0, 0, false, likely, 0},
+	{"net  user ", 5, 2, 0, 0, false, likely, 0},
 	{"alias set ", 3, 3, 0, 0, false, likely, 0}, // of mc
 	{"alias set ", 3, 4, 0, 0, false, likely, 0},
 	{"rclone obscure ", 1, 1, 0, 0, false, likely, 0},

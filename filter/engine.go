@@ -39,7 +39,7 @@ type engine struct {
 	jammed    bool       // the block of the cursor is
 	entered   int64      // 1 + that block
 	announced int64      // 1 + the position whose names are announced
-	dense     [4]density // of names, of prefixes, of flags, of URLs
+	dense     [5]density // of names, of prefixes, of flags, of URLs, of zones
 	work      int64      // calls that judged and each 64 bytes of values that they read, for TestNoCliff
 	nested    nestMemo
 	named     *nameMemo
@@ -47,6 +47,7 @@ type engine struct {
 	lines     lineMemo
 	runs      runMemo
 	heads     headMemo
+	zone      zone
 }
 
 type mode uint8
@@ -147,8 +148,13 @@ func (e *engine) advance(eof bool) step {
 		n := len(v)
 		for len(e.values) > 0 && e.values[0].at < e.cursor {
 			passed := e.values[0]
-			if e.values = e.values[:copy(e.values, e.values[1:])]; passed.form == formRun {
-				passed.at = e.cursor // a finding reached over it
+			e.values = e.values[:copy(e.values, e.values[1:])]
+			switch { // a finding reached over it
+			case passed.form == formRun || passed.form == formZone:
+				passed.at = e.cursor
+				e.schedule(passed)
+			case passed.cell > 0 && passed.behind > 0: // the next row
+				passed.at, passed.cell = passed.at+passed.behind, 0
 				e.schedule(passed)
 			}
 		}
@@ -226,10 +232,14 @@ func (e *engine) judge(first int, eof bool) bool {
 	}
 	var saved [2]candidate
 	asked := append(saved[:0], e.values[:due]...)
-	for _, near := range [...]bool{false, true} {
+	for _, zone := range [...]bool{false, true} { // where a form finds a value, that is it
 		for k := range e.values[:due] {
 			c := &e.values[k]
-			if near != (c.form == formNear) || near && e.nearFound(c, hits) {
+			if zone != (c.form == formZone) {
+				continue
+			}
+			if zone && len(hits) > 0 {
+				c.then = max(hits[0].end, i+1)
 				continue
 			}
 			e.work++
@@ -267,7 +277,7 @@ func (e *engine) judge(first int, eof bool) bool {
 		return false
 	}
 	for k := range e.values[:due] {
-		if c := &e.values[k]; c.form != formNear && !c.early && c.form != formRun { // which depend on the cuts
+		if c := &e.values[k]; !c.early && c.form != formRun && (c.form != formZone || c.number > 0) { // which depend on the cuts
 			e.jam.add(e.base+int64(i), perValue+min(max(c.then-c.at, 0), maxJudged)/64, jamLimit)
 		}
 	}
@@ -296,18 +306,6 @@ func (e *engine) judge(first int, eof bool) bool {
 		e.cursor = i + 1
 	}
 	return true
-}
-
-// nearFound reports whether the run of c is a finding already, as a value of the same name in
-// another form: it need not be judged again.
-func (e *engine) nearFound(c *candidate, hits []verdict) bool {
-	for k := range hits {
-		if h := &hits[k]; h.outcome == found && h.layer == layerContext && h.start == c.at && h.rule == c.rule && h.noTag == c.noTag &&
-			h.end < len(e.view.vis) && !sets[setAny64].has(e.view.vis[h.end]) {
-			return true
-		}
-	}
-	return false
 }
 
 // sight returns how much of the stream the candidates at the cursor may see, and whether more

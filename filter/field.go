@@ -429,13 +429,13 @@ func linkPair(s *scan, n *nameInfo) (c candidate, ok bool) {
 
 // linkTuple reads the second of a pair: auth=("user", "value").
 func linkTuple(s *scan, n *nameInfo) (c candidate, ok bool) {
-	if n.rule != "auth" && n.rule != "credential" {
+	if n.rule != "auth" && n.rule != "credential" && !n.paired(s.v) {
 		return c, false
 	}
 	if !s.led() {
 		return c, false
 	}
-	if ch := s.at(); ch != '(' && ch != '[' {
+	if ch := s.at(); ch != '(' && ch != '[' || n.paired(s.v) {
 		return s.userAnd(c)
 	}
 	if !s.lit("(") && (!s.lit("[") || s.at() == '(' && !s.lit("(")) || !s.quote() {
@@ -454,10 +454,18 @@ func linkTuple(s *scan, n *nameInfo) (c candidate, ok bool) {
 
 // userAnd reads a user and what stands behind it: credentials: admin / value.
 func (s *scan) userAnd(c candidate) (candidate, bool) {
+	quoted := s.quote()
 	for from := s.p; s.more() && s.p-from < maxName && (isAlnum(s.v[s.p]) || s.v[s.p] == '_' || s.v[s.p] == '@' || s.v[s.p] == '.'); {
 		s.p++
 	}
-	if s.short || !s.lit(" / ") && (s.short || !s.lit(":")) || !s.more() {
+	if quoted {
+		if !s.quote() || !s.lit(", ") && (s.short || !s.lit(" / ")) {
+			return c, false
+		}
+		c.class, c.rule = classStrong, "password"
+		return s.literal(c)
+	}
+	if s.short || !s.lit(" / ") && (s.short || !s.lit(":")) && (s.short || !s.lit("/")) || !s.more() {
 		return c, false
 	}
 	c.at, c.class, c.rule, c.doubt = s.p, classStrong, "password", likely

@@ -172,7 +172,7 @@ func (s *Set) passes(val []byte, g gate) bool {
 		if chosen {
 			return chosenLike(val) || plain && len(val) >= 16 && upper >= 3 && lower >= 3 && unlikely(val) && !readable(val)
 		}
-		return entropy(val) >= 3.0 && (digits >= 2 || upper > 0 && lower > 0) && !readable(val)
+		return entropy(val) >= 3.0 && (digits >= 2 || upper > 0 && lower > 0 || g.rule == "cookie" && plain && len(val) >= 20 && unlikely(val)) && !readable(val)
 	}
 	if len(val) < 8 || words || !g.quoted && isCode(val) && !(chosen && numbered(val)) {
 		return false
@@ -370,11 +370,12 @@ func isHex(val []byte) bool {
 // ECDSA, which are no secrets whatever their name, and what stands behind "Signature:" in
 // each CACHEDIR.TAG (Cache Directory Tagging Specification 0.6).
 func isPublicKey(val []byte) bool {
-	if strings.IndexByte("seAMLpa-8", val[0]) < 0 {
+	if strings.IndexByte("seAMLpa-8UV", val[0]) < 0 {
 		return false
 	}
 	for _, p := range [...]string{"ssh-", "ecdsa-", "AAAAB3Nza", "AAAAC3Nza", "AAAAE2Vj", "MEUCI", "MEQCI", "MEYCI", "MFkwEwYH", "MIIBIjAN", "MIICIjAN",
 		"LS0tLS1CRUdJTiBDRVJU", "LS0tLS1CRUdJTiBQVUJM", "pk_live_", "pk_test_", "pub-", "age1", "-----BEGIN CERT", "-----BEGIN PUB",
+		"VXNlcm5hbWU6", "UGFzc3dvcmQ6", // what servers of SMTP ask for
 		"8a477f597d28d172789f06886806bc55"} {
 		if bytes.HasPrefix(val, []byte(p)) {
 			return true

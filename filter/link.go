@@ -25,7 +25,6 @@ const (
 	formPercent             // as formQuery; escaped delimiters end it too
 	formRow                 // a line below the header of a table
 	formPgpass              // the fifth field of a line of .pgpass
-	formNear                // a run of its own
 	formItem                // behind the last element of a list
 	formPairs               // the pairs of an object or a list
 	formBefore              // a field in front of the one that holds the name
@@ -33,6 +32,7 @@ const (
 	formBytes               // numbers of a byte each
 	formTags                // the cells of a table in HTML, tag by tag
 	formRun                 // where names and values jam: what could be a value, whatever its name
+	formZone                // the words behind a name
 	formCodes               // the recovery codes of a list, one after the other
 )
 
@@ -72,6 +72,8 @@ type candidate struct {
 	rule    string
 	shape   int32  // 1 + the names row whose shape it must have
 	row     column // formRow: which cell
+	cell    int    // formRow: how long it is, once it is found
+	behind  int    // formRow: how far from there the next row is
 	then    int    // where the next value of the same header may start, once judged
 	number  int    // how many of the same header came before
 }
@@ -146,7 +148,6 @@ var links = [...]struct {
 	{linkSession, aSession},                                    // PASS value
 	{linkPair, aMark | aRemark},                                // {name, "value"}
 	{linkRemark, aRemark | aMark},                              // name (remark): value, name....."value"
-	{linkNear, aBlank | aQuote | aMark},                        // name … value
 	{linkVendor, aVendor},                                      // vendor secret key value
 	{linkColumns, aQuote | aMark | aParen},                     // INSERT INTO t (name, …) VALUES ('value', …)
 	{linkHeader, aGap | aQuote | aBreak | aMark},               // a column below name
@@ -299,7 +300,7 @@ func (s *scan) leadOf(n *nameInfo) follows {
 	l.after, l.short = s.p, s.short
 	if l.short || l.op != opNone {
 		f |= anOperator
-		if l.short || s.p == len(s.v) || !isAlnum(s.v[s.p]) || n.rule == "credential" || n.rule == "auth" {
+		if l.short || s.p == len(s.v) || !isAlnum(s.v[s.p]) || n.rule == "credential" || n.rule == "auth" || n.paired(s.v) {
 			f |= anOpening
 		}
 		if l.short || l.op == opFallback {
@@ -336,6 +337,15 @@ func (e *engine) announce(i int, ent *entry, eof, paid bool) {
 		if n < len(ent.text) {
 			if !eof {
 				e.wait(i, ent, false, nowhere)
+			}
+			return
+		}
+		if ent.kind == ePlaceholder {
+			k := bytes.IndexByte(v[i:min(len(v), i+maxPlaceholder)], ']') + 1
+			if k == 0 && len(v)-i < maxPlaceholder && !eof {
+				e.wait(i, ent, true, nowhere)
+			} else if k > 0 && endsPlaceholder(v[:i+k]) {
+				e.zoneAgain(i, i+k)
 			}
 			return
 		}
@@ -423,9 +433,10 @@ func (e *engine) announce(i int, ent *entry, eof, paid bool) {
 	if !textBefore(v, info.start, e.nameEdge) || v[info.end-1] == 'S' && string(v[info.start:info.end]) == "PASS" && info.end < len(v) && v[info.end] == ':' {
 		return // in binary output; the result of a test
 	}
-	waits, hold := false, nowhere
+	hold := nowhere
 	n, s := &e.name, &e.scan // not on the stack: links are called by their table
 	*n = info
+	waits := e.openZone(n, eof)
 	s.v, s.p, s.eof, s.short = v, info.end, eof, false
 	s.line, s.headers = e.lines.at(v, n.start)
 	follow := s.leadOf(n)
@@ -453,7 +464,7 @@ func (e *engine) announce(i int, ent *entry, eof, paid bool) {
 		if ok && c.at > n.end && HasPlaceholder(string(v[n.end:c.at])) {
 			continue // that was its value
 		}
-		if ok && (!s.short || c.form == formNear || c.early) {
+		if ok && (!s.short || c.early) {
 			if c.rule == "" {
 				c.rule = info.rule
 			}
@@ -1619,6 +1630,12 @@ func (n *nameInfo) inTag(v []byte) bool {
 // inQuery reports whether the name is a parameter of a URL or a form.
 func (n *nameInfo) inQuery(v []byte) bool {
 	return n.start > 0 && (v[n.start-1] == '?' || v[n.start-1] == '&')
+}
+
+// paired reports user/password, which a user and a password follow.
+func (n *nameInfo) paired(v []byte) bool {
+	user, _, ok := bytes.Cut(v[n.start:n.end], []byte("/"))
+	return ok && n.rule == "password" && endsInAny(user, "user username name login account id")
 }
 
 // attribute reports whether the name is the value of an attribute.

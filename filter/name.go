@@ -164,10 +164,10 @@ var qualifiers = [...]struct {
 	{"key", "user.signing public pub foreign cache sort partition row idempotency dedup dedupe deduplication publishable site object s3 index unique " +
 		"kms hash range group route shard message event feature translation config registry host hot map lookup order column field item " +
 		"record resource restore query composite natural surrogate checksum digest fingerprint lock arrow enter shift ctrl any " +
-		"pivot join search sorting compound vapid measurement anon i18n locale label metadata parameter parent trace mon tur don websocket",
+		"pivot join search sorting compound vapid measurement anon i18n locale label metadata parameter parent trace mon tur don websocket gpg",
 		classNone, ""},
 	{"key", "api app application", classStrong, "api-key"},
-	{"key", "aes hmac cipher symmetric wrapping private secret access account shared signing encryption master storage preshared license security deploy service admin unseal " +
+	{"key", "aes hmac cipher symmetric wrapping private secret access account shared signing encryption master storage preshared license licence security deploy service admin unseal " +
 		"recovery client consumer setup activation product subscription registration enrollment join pairing stream ingestion system function functions session decryption validation management auth role write read ingest server machine", classStrong, "secret-key"},
 	{"secret", "checksum hash digest", classNone, ""},
 	{"token", "access auth refresh session api", classStrong, "token"},
@@ -289,8 +289,13 @@ func (e *engine) readName(ks int, ent *entry, eof bool) nameInfo {
 	if start > 1 && v[start-1] == ':' && v[start-2] == ':' && isUpper(v[start]) {
 		return nameInfo{} // a type, such as AWS::IAM::AccessKey
 	}
-	if start > 0 && v[start-1] == ':' && end < len(v) && v[end] == ':' && end+1 < len(v) && v[end+1] > ' ' && start > 1 && isIdent(v[start-2]) {
-		return nameInfo{} // a part of arn:…:secret:name
+	if start > 1 && v[start-1] == ':' && end < len(v) && v[end] == ':' && isIdent(v[start-2]) {
+		if end+1 == len(v) && !eof {
+			return nameInfo{outcome: more}
+		}
+		if end+1 < len(v) && v[end+1] > ' ' {
+			return nameInfo{} // a part of arn:…:secret:name
+		}
 	}
 	if bytes.HasPrefix(v[start:], []byte("//")) && start > 0 && v[start-1] == ':' && bytes.IndexByte(v[start+2:end], '/') < 0 {
 		return nameInfo{} // the user of a URL
@@ -618,7 +623,7 @@ func classify(v []byte, start, ks, end, keyword int, base string) (class, string
 			return classQuery, "query-key", false
 		case len(left) == 0 && signBehind(v, end):
 			return classRaw, "secret-key", false
-		case !apart || len(left) == 0:
+		case !apart || len(left) == 0 || containsFold(left, "public"):
 			return classNone, "", false
 		}
 	case "code", "codes":

@@ -10,13 +10,6 @@ import (
 // maxNear is how far a value may stand from its name when words are between.
 const maxNear = 64
 
-// minNear is the least length of such a value, minNearPassword that of one behind a word that
-// says password.
-const (
-	minNear         = 20
-	minNearPassword = 10
-)
-
 // linkPhrase reads what tools say in sentences: "password for user bob: value", "signing
 // secret is value".
 func linkPhrase(s *scan, n *nameInfo) (c candidate, ok bool) {
@@ -287,74 +280,6 @@ func linkRemark(s *scan, n *nameInfo) (c candidate, ok bool) {
 		}
 	}
 	return c, false
-}
-
-// linkNear finds the first long run behind a name on its line: "using token value for". The
-// judgement is left to the value. A run that the buffer cuts may be it, or the next.
-func linkNear(s *scan, n *nameInfo) (c candidate, ok bool) {
-	if n.class != classStrong && n.class != classWeak || n.option(s.v) || s.lead.op != opNone || bytes.IndexByte(s.v[n.start:n.end], '/') >= 0 {
-		return c, false
-	}
-	if s.p < len(s.v) && strings.IndexByte(`\%&`, s.v[s.p]) >= 0 {
-		return c, false // encoded text goes on
-	}
-	least := leastNear(n.rule)
-	line := s.v[n.end:min(len(s.v), n.end+maxNear+least)]
-	whole := len(line) == maxNear+least || s.eof
-	if k := bytes.IndexByte(line, '\n'); k >= 0 {
-		line, whole = line[:k], true
-	}
-	if k := bytes.Index(line, []byte(placeholderHead)); k >= 0 {
-		line, whole = line[:k], true // that was it
-	}
-	set := &sets[setAny64]
-	for from := 1; from < maxNear; {
-		if from >= len(line) {
-			s.p, s.short = len(s.v), !whole
-			return c, false
-		}
-		// From its last byte back: most words are short.
-		last := min(from+least, len(line)) - 1
-		p := last
-		for p >= from && set.has(line[p]) {
-			p--
-		}
-		if p >= from {
-			if otherField(line[from : p+1]) {
-				return c, false
-			}
-			from = p + 1
-			continue
-		}
-		if last-from+1 < least {
-			if whole {
-				return c, false
-			}
-			s.short = true
-		}
-		c.at, c.form, c.doubt = n.end+from, formNear, random
-		s.short = s.short || s.lead.short
-		return c, !s.lead.short // or an operator stands there
-	}
-	return c, false
-}
-
-// otherField reports whether another name and its sign stand in b: what follows is not the
-// value of the first.
-func otherField(b []byte) bool {
-	for i, c := range b {
-		if c == '=' || i > 0 && (c == '-' && b[i-1] == ' ' || c == ':' && b[i-1] == '"' || c == ',' && (b[i-1] == '"' || b[i-1] == '\'')) {
-			return true
-		}
-	}
-	return false
-}
-
-func leastNear(rule string) int {
-	if rule == "password" || rule == "passphrase" {
-		return minNearPassword
-	}
-	return minNear
 }
 
 // linkBelow reads a value on the line below a line that is nothing but the name, perhaps with the

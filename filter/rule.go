@@ -395,17 +395,18 @@ func (r *rule) whole(val []byte) bool {
 type entryKind uint8
 
 const (
-	ePrefix   entryKind = iota // a rule's public prefix
-	eKnown                     // a known value
-	eArmour                    // the begin line of a private key
-	eName                      // a word that names a secret; the match may lie inside it
-	eVendor                    // a word that names a vendor, whose secrets have a known shape
-	eURL                       // "://"
-	eData                      // "data:" of a Kubernetes object
-	eFlag                      // " -p" and " -u" of the few tools that take secrets there
-	eArgument                  // a command or call of arguments
-	eValue                     // the field of a value, perhaps in front of its name
-	eKeyType                   // the type of a JWK, whose other fields are the key
+	ePrefix      entryKind = iota // a rule's public prefix
+	eKnown                        // a known value
+	eArmour                       // the begin line of a private key
+	eName                         // a word that names a secret; the match may lie inside it
+	eVendor                       // a word that names a vendor, whose secrets have a known shape
+	eURL                          // "://"
+	eData                         // "data:" of a Kubernetes object
+	eFlag                         // " -p" and " -u" of the few tools that take secrets there
+	eArgument                     // a command or call of arguments
+	eValue                        // the field of a value, perhaps in front of its name
+	ePlaceholder                  // of ours
+	eKeyType                      // the type of a JWK, whose other fields are the key
 )
 
 // entry is one needle. Candidates (prefix, known, armour) start where the needle

@@ -100,7 +100,7 @@ func NewSet(cfg Config, known Known, key TagKey) (*Set, error) {
 		}
 		sn.entries = append(sn.entries, entry{text: word, ref: int32(i), kind: eName})
 	}
-	sn.entries = append(sn.entries, entry{text: "://", kind: eURL}, entry{text: "data:", kind: eData}, entry{text: "data\":", kind: eData}, entry{text: "value\":", kind: eValue, off: 2}, entry{text: " value=\"", kind: eValue, off: 3}, entry{text: "kty\":", kind: eKeyType},
+	sn.entries = append(sn.entries, entry{text: "://", kind: eURL}, entry{text: "data:", kind: eData}, entry{text: "data\":", kind: eData}, entry{text: "value\":", kind: eValue, off: 2}, entry{text: " value=\"", kind: eValue, off: 3}, entry{text: "kty\":", kind: eKeyType}, entry{text: placeholderHead, kind: ePlaceholder},
 		entry{text: "- value: ", kind: eValue},
 		entry{text: ":5432:", kind: eFlag}, entry{text: ":3306:", kind: eFlag}, entry{text: ":*:", kind: eFlag})
 	for k := range flags {

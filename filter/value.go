@@ -24,8 +24,6 @@ func (e *engine) judgeValue(c *candidate, eof bool) verdict {
 		return e.judgeRow(c, eof)
 	case formPgpass:
 		return e.judgePgpass(c, eof)
-	case formNear:
-		return e.judgeNear(c, eof)
 	case formItem:
 		return e.judgeItem(c, eof)
 	case formPairs:
@@ -42,6 +40,8 @@ func (e *engine) judgeValue(c *candidate, eof bool) verdict {
 		return e.judgeBytes(c, eof)
 	case formRun:
 		return e.judgeRun(c, eof)
+	case formZone:
+		return e.judgeZone(c, eof)
 	case formCodes:
 		return e.judgeCodes(c, eof)
 	}
@@ -362,36 +362,6 @@ func (e *engine) judgeBytes(c *candidate, eof bool) verdict {
 	return verdict{outcome: found, layer: layerContext, start: c.at, end: end, rule: c.rule}
 }
 
-// judgeNear judges a run of bytes.
-func (e *engine) judgeNear(c *candidate, eof bool) verdict {
-	v, p := e.view.vis, c.at
-	q := p
-	for set := &sets[setAny64]; q < len(v) && q-p < maxJudged && set.has(v[q]); {
-		q++
-	}
-	if q == len(v) && !eof && q-p < maxJudged {
-		return verdict{outcome: more, loose: q-p < loosePrefix || !unlikely(v[p:q])}
-	}
-	if k := bytes.IndexByte(v[p:q], '=') + 1; k > 1 && letters(v[p:p+k-1]) {
-		p += k // Value=…
-	}
-	val := v[p:q]
-	if n := min(len(placeholderHead), len(v)-q); n > 0 && string(v[q:q+n]) == placeholderHead[:n] {
-		if n < len(placeholderHead) && !eof {
-			return verdict{outcome: more, loose: !unlikely(val)}
-		}
-		return verdict{} // a part of something longer, which was no value as a whole
-	}
-	if q+1 == len(v) && !eof && strings.IndexByte(":./@", v[q]) >= 0 {
-		return verdict{outcome: more, loose: !unlikely(val)} // what follows decides whether it ends here
-	}
-	if len(val) < leastNear(c.rule) || len(val) >= maxJudged || p > 0 && strings.IndexByte(":./@", v[p-1]) >= 0 || q < len(v) && strings.IndexByte(":./@", v[q]) >= 0 && q+1 < len(v) && v[q+1] > ' ' ||
-		!e.set.passes(val, gate{class: c.class, doubt: c.doubt, rule: c.rule}) {
-		return verdict{}
-	}
-	return verdict{outcome: found, layer: layerContext, start: p, end: q, rule: c.rule, noTag: c.noTag}
-}
-
 func undecided(eof, loose bool) verdict {
 	if eof {
 		return verdict{}
@@ -401,7 +371,7 @@ func undecided(eof, loose bool) verdict {
 
 // next returns the value that follows in the same header.
 func (c *candidate) next(v []byte) (candidate, bool) {
-	if (c.form == formData || c.form == formRow || c.form == formPairs || c.form == formCells || c.form == formTags || c.form == formRun || c.form == formCodes) && c.then > c.at {
+	if (c.form == formData || c.form == formRow || c.form == formPairs || c.form == formCells || c.form == formTags || c.form == formRun || c.form == formCodes || c.form == formZone) && c.then > c.at {
 		n := *c
 		n.at, n.then = c.then, 0
 		return n, true

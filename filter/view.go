@@ -360,6 +360,7 @@ func (w *Writer) closeRegion() {
 			}
 			w.sendWhole(text)
 			w.pend = append(w.pend, after...)
+			e.zoneAgain(r.start, r.end)
 		}
 		w.out = max(w.out, end)
 		if w.wide && e.view.wide == little {

@@ -44,6 +44,10 @@ func (r *Record) Part() string {
 		return Fifth
 	case r.File == "outputs-13.txt" || r.File == "benign-6.txt":
 		return Sixth
+	case r.File == "outputs-14.txt" || r.File == "benign-7.txt":
+		return Seventh
+	case r.File == "outputs-15.txt" || r.File == "benign-8.txt":
+		return Eighth
 	case r.Unseen:
 		return HeldOut
 	case r.File == "benign.txt" || r.Family == earlier:
@@ -60,6 +64,9 @@ const (
 
 	ThirdOpen    = "third set, open"     // protocols, debuggers, results of commands: harder than those before
 	ThirdHeldOut = "third set, held out" // written with it
+
+	Seventh = "seventh set, open" // places and tools that the sets before do not have
+	Eighth  = "eighth set, open"  // written with it, and scored after what was learned of it
 
 	Sixth = "sixth set, open" // written after the rules that the fifth brought, before it was scored
 	Fifth = "fifth set, open" // a hundred kinds of output of tools, beside what they print without a secret

@@ -1,0 +1,230 @@
+package filter
+
+import "bytes"
+
+// Behind a name a secret may stand in a way that no form knows: as another field of the record, in
+// the answer of a command, below a title. So what reads like nothing but a secret counts there
+// without a form, unless the name right in front of it says what else it is.
+
+// zone is the stretch behind the last name in which that is looked for.
+type zone struct {
+	until int64 // 1 + the position of its last byte in the visible stream
+	rule  string
+	noTag bool
+	least int // how long a value is
+}
+
+const (
+	// maxZone is how long it is, maxZones how many names begin one in a block of the stream.
+	maxZone  = 320
+	maxZones = 2
+	// minNear is the least length of a value in it, minNearPassword that of one behind a word that says password
+	// or secret, maxStray the greatest.
+	minNear         = 20
+	minNearPassword = 10
+	maxStray        = 96
+)
+
+// strayStops are the bytes between which a value stands.
+var strayStops = byteSet{1<<(' '+1) - 1 | 1<<'"' | 1<<'\'' | 1<<'(' | 1<<')' | 1<<',' | 1<<';' | 1<<'<' | 1<<'>' | 1<<'&' | 1<<':' | 1<<'=' | 1<<'.',
+	1<<('`'-64) | 1<<('['-64) | 1<<(']'-64) | 1<<('{'-64) | 1<<('}'-64) | 1<<('|'-64) | 1<<('\\'-64) | 1<<63, ^uint64(0), ^uint64(0)}
+
+// openZone begins or lengthens the zone behind a name. It reports whether that takes more bytes: right before a
+// placeholder of ours a word may have been no name.
+func (e *engine) openZone(n *nameInfo, eof bool) (short bool) {
+	v, at := e.view.vis, e.base+int64(n.end)
+	if at+maxZone/2 < e.zone.until || n.class == classExtra || n.start < max(e.edge, e.region.end) || bytes.IndexByte(v[n.start:n.end], '/') >= 0 {
+		return false
+	}
+	if k := min(len(v)-n.end, len(placeholderHead)); string(v[n.end:n.end+k]) == placeholderHead[:k] {
+		return k < len(placeholderHead) && !eof
+	}
+	if !e.dense[4].room(at, maxZones) {
+		return false
+	}
+	least := minNear
+	if n.class == classStrong || n.rule == "password" {
+		least = minNearPassword
+	}
+	e.zone = zone{at + maxZone, n.rule, n.noTag, least}
+	e.walkZone(n.end)
+	return false
+}
+
+// zoneAgain lets a zone begin again behind a secret in it, or behind a placeholder of ours for one.
+func (e *engine) zoneAgain(from, to int) {
+	if e.base+int64(from) < e.zone.until {
+		e.zone.until = e.base + int64(to) + maxZone
+		e.walkZone(to)
+	}
+}
+
+// walkZone has the words behind at judged.
+func (e *engine) walkZone(at int) {
+	for k := range e.values {
+		if e.values[k].form == formZone {
+			return
+		}
+	}
+	e.schedule(candidate{at: max(at, e.cursor), form: formZone})
+}
+
+// judgeZone judges the word at c, or goes on to the next that could be a value.
+func (e *engine) judgeZone(c *candidate, eof bool) verdict {
+	v, p := e.view.vis, c.at
+	c.then, c.number = 0, 0
+	if e.region.open && p < e.region.end { // found already
+		c.then = e.region.end
+		return verdict{}
+	}
+	limit := min(int(e.zone.until-e.base), len(v))
+	for p > 0 && p < limit && !strayStops.has(v[p-1]) { // inside a word
+		p++
+	}
+	for p < limit {
+		// From the last byte of the shortest value back: most words are short.
+		last := min(p+minNearPassword, len(v)) - 1
+		k := last
+		for k >= p && !strayStops.has(v[k]) {
+			k--
+		}
+		if k >= p {
+			p = k + 1
+			continue
+		}
+		q := last + 1
+		for q < len(v) && q-p <= maxStray && !strayStops.has(v[q]) {
+			q++
+		}
+		open := q == len(v) && !eof && q-p <= maxStray
+		sign := v[p] == '-' || v[p] == '+' && p > 0 && v[p-1] == '{' // of an option, ${name:-value}, {+value+}
+		if sign || !open && (q-p < minNearPassword || q-p > maxStray || !threeKinds(v[p:q])) {
+			p = q
+			continue
+		}
+		if p > c.at {
+			break // a name may stand before
+		}
+		for q < len(v) && v[q] == '=' && q-p <= maxStray {
+			q++
+		}
+		if q == len(v) && !eof {
+			return verdict{outcome: more, loose: q-p < loosePrefix || !unlikely(v[p:q])}
+		}
+		c.then, c.number = q, 1
+		if !e.isStray(p, q) {
+			return verdict{}
+		}
+		return verdict{outcome: found, layer: layerContext, start: p, end: q, rule: e.zone.rule, noTag: e.zone.noTag}
+	}
+	c.then = p
+	return verdict{}
+}
+
+// threeKinds reports digits and letters of both cases.
+func threeKinds(val []byte) bool {
+	digits, upper, lower := tally(val)
+	return digits >= 2 && upper > 0 && lower > 0
+}
+
+// isStray reports whether the word v[p:q] is a value.
+func (e *engine) isStray(p, q int) bool {
+	v := e.view.vis
+	for k := range e.values {
+		if r := &e.values[k]; r.form == formRow && r.number > 0 {
+			return false // the header of its table says what it is
+		}
+	}
+	if p == e.edge || p > 0 && v[p-1] == ']' && endsPlaceholder(v[:p]) {
+		return false // a part of what it stands for
+	}
+	if q < len(v) && v[q] < ' ' && v[q] != '\n' && v[q] != '\r' && v[q] != '\t' || bytes.HasPrefix(v[q:], []byte(placeholderHead)) {
+		return false
+	}
+	if v[q-1] == '=' && q < len(v) && isAlnum(v[q]) {
+		return false // a name
+	}
+	val, left := v[p:q], v[max(0, p-maxName):p]
+	if p > 0 && v[p-1] == ',' {
+		return false // a record without blanks, whose header says what it is
+	}
+	return len(val) >= e.zone.least && !bytes.Contains(left, []byte("ENC[")) && val[0] != '/' && !(p > 0 && v[p-1] == '\\') && !otherName(left) && !hasWord(val) && !e.inPEM(p, q) && textBefore(v, p, e.edge) &&
+		e.set.passes(val, gate{class: classWeak, doubt: random, rule: "password"})
+}
+
+// inPEM reports whether a line of base64 in v[p:q] belongs to a certificate or what else is armoured.
+func (e *engine) inPEM(p, q int) bool {
+	v := e.view.vis
+	if bytes.HasPrefix(v[p:q], []byte("MII")) {
+		return true
+	}
+	above := bytes.TrimRight(v[max(0, p-history):p], " \t")
+	if len(above) == 0 || above[len(above)-1] != '\n' {
+		return false
+	}
+	if e.edge > 0 && e.edge >= max(0, p-history)+bytes.LastIndexByte(above[:len(above)-1], '\n')+1 {
+		return false // that line was a secret, and this may be the rest of it
+	}
+	above = bytes.TrimRight(above, "\r\n")
+	above = bytes.TrimLeft(above[bytes.LastIndexByte(above, '\n')+1:], " \t")
+	return len(above) >= 60 && runOf(above, &sets[setAny64]) || bytes.HasPrefix(above, []byte("-----BEGIN"))
+}
+
+// runOf reports whether all bytes are of a set.
+func runOf(b []byte, set *byteSet) bool {
+	for _, c := range b {
+		if !set.has(c) {
+			return false
+		}
+	}
+	return true
+}
+
+// hasWord reports whether a word is a part of a value, as in the key of a cache.
+func hasWord(val []byte) bool {
+	least := 5
+	if bytes.IndexByte(val, '/') >= 0 {
+		least = 4
+	}
+	for part := range bytes.FieldsFuncSeq(val, func(r rune) bool { return r >= 0x80 || !isAlpha(byte(r)) }) {
+		if len(part) >= least && inWordList(part) {
+			return true
+		}
+	}
+	return false
+}
+
+// otherNames say what a value is that is no secret.
+const otherNames = "id ids sid kid uid gid guid uuid hash digest sha sha1 sha256 sha384 sha512 md5 fingerprint thumbprint etag checksum integrity sum " +
+	"commit revision rev ref version request req trace span cursor page next marker sequence state challenge nonce iv tag mac public pub cert certificate " +
+	"url uri path file image name arn account user username host hostname zone region accessor lease type alg algorithm method role iss aud sub subject " +
+	"encrypted ciphertext build release job node cluster object client peer accept match boundary jti x5t azp realm opaque serial device tenant order customer " +
+	"invoice payment charge subscription plan price product org organization project workspace team group bucket repository package bundle recipient issuer address wallet number"
+
+// otherName reports whether the text left of a value ends in a name, and perhaps a sign, that says so.
+func otherName(left []byte) bool {
+	name := bytes.TrimRight(left, ":=>-\"' \t")
+	name = name[bytes.LastIndexByte(name, '\n')+1:]
+	if len(name) == 0 {
+		return false
+	}
+	if bytes.ContainsAny(left[len(name):], ":=") {
+		last := len(name)
+		for last > 0 && isIdent(name[last-1]) {
+			last--
+		}
+		if n := len(name) - last; n > 0 && n <= 2 {
+			return true // h1:, iv=
+		}
+	}
+	if endsInAny(name, otherNames) {
+		return true
+	}
+	for k := range qualifiers {
+		q := &qualifiers[k]
+		if n := len(name) - len(q.word); q.class == classNone && n > 0 && hasFoldSuffix(name, q.word) && endsInAny(bytes.TrimRight(name[:n], "_- "), q.before) {
+			return true
+		}
+	}
+	return false
+}
