@@ -151,7 +151,7 @@ func (s *scan) behindPhrase(c candidate, from int) (candidate, bool) {
 					return c, s.v[s.p] > ' '
 				}
 			}
-			if s.short {
+			if s.short || s.p == len(s.v) {
 				return c, false
 			}
 		}

@@ -15,9 +15,9 @@ type zone struct {
 }
 
 const (
-	// maxZone is how long it is, maxZones how many names begin one in a block of the stream.
+	// maxZone is how long it is, maxZones how many names begin one in a block of the stream whose store is used up.
 	maxZone  = 320
-	maxZones = 2
+	maxZones = 1
 	// minNear is the least length of a value in it, minNearPassword that of one behind a word that says password
 	// or secret, maxStray the greatest.
 	minNear         = 20
@@ -204,11 +204,12 @@ const otherNames = "id ids sid kid uid gid guid uuid hash digest sha sha1 sha256
 // otherName reports whether the text left of a value ends in a name, and perhaps a sign, that says so.
 func otherName(left []byte) bool {
 	name := bytes.TrimRight(left, ":=>-\"' \t")
+	signed := bytes.ContainsAny(left[len(name):], ":=")
 	name = name[bytes.LastIndexByte(name, '\n')+1:]
 	if len(name) == 0 {
 		return false
 	}
-	if bytes.ContainsAny(left[len(name):], ":=") {
+	if signed {
 		last := len(name)
 		for last > 0 && isIdent(name[last-1]) {
 			last--
