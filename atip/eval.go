@@ -436,6 +436,11 @@ func (r *reading) evalEnv(m val) tri {
 		return triOf(set)
 	}
 	value, ok := r.getenv(name)
+	for _, kv := range r.offline {
+		if kv[0] == name {
+			value, ok = kv[1], true
+		}
+	}
 	if !ok {
 		return triFalse
 	}

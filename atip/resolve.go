@@ -19,6 +19,9 @@ type ResolveOptions struct {
 	// EnvNames lists the variables the child will see, for rules such as GIT_*.
 	// If nil while Env is not, such rules cannot be answered and count as unknown.
 	EnvNames []string
+	// Offline are the variables that x-atip-fetch sets for a call that works without network. They answer
+	// conditions and are nothing that the caller has set.
+	Offline [][2]string
 }
 
 // resolver is one call of Resolve.
@@ -28,6 +31,7 @@ type resolver struct {
 	start       int // first word after the tool
 	env         func(string) (string, bool)
 	envNames    []string
+	offline     [][2]string
 	partial     bool
 	filterDepth int
 	rank        Rank
@@ -64,7 +68,7 @@ func (d *Document) Resolve(argv []string, o ResolveOptions) Call {
 		call.Tool = o.Effective
 	}
 	r := &resolver{
-		d: d, argv: argv, start: 1, env: o.Env, envNames: o.EnvNames,
+		d: d, argv: argv, start: 1, env: o.Env, envNames: o.EnvNames, offline: o.Offline,
 		partial: d.partial(), rank: o.Provenance.Rank, source: o.Provenance.Source,
 	}
 	if d.Inferred() {

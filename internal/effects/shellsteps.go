@@ -241,15 +241,10 @@ func (c *collector) lookupEnv(name string) (string, bool) {
 // environment is what metadata may ask about the variables of the command at hand.
 func (c *collector) environment() atip.ResolveOptions {
 	set := func(name string) (string, bool) {
-		for _, kv := range c.offline {
-			if kv[0] == name {
-				return kv[1], true
-			}
-		}
 		value, ok := c.lookupEnv(name)
 		return value, ok && !step.OffProgram(name, value)
 	}
-	o := atip.ResolveOptions{Env: set, EnvNames: c.site.envNames()}
+	o := atip.ResolveOptions{Env: set, EnvNames: c.site.envNames(), Offline: c.offline}
 	for x := c.ctx; x != nil; x = x.outer {
 		for _, a := range x.env {
 			if !slices.Contains(o.EnvNames, a.Name) && !step.OffProgram(a.Name, a.Value) {
