@@ -357,14 +357,7 @@ func letters(val []byte) bool {
 	return true
 }
 
-func isHex(val []byte) bool {
-	for _, c := range val {
-		if !sets[setXDigit].has(c) {
-			return false
-		}
-	}
-	return true
-}
+func isHex(val []byte) bool { return allOf(val, &sets[setXDigit]) }
 
 // isPublicKey reports the beginnings of public keys, certificates and of signatures by
 // ECDSA, which are no secrets whatever their name, and what stands behind "Signature:" in

@@ -434,6 +434,16 @@ func anyOf(b []byte, set *byteSet) bool {
 	return false
 }
 
+// allOf reports whether all bytes of b are of the set.
+func allOf(b []byte, set *byteSet) bool {
+	for _, c := range b {
+		if !set.has(c) {
+			return false
+		}
+	}
+	return true
+}
+
 // matchKnown judges the candidate of a known value at i.
 func matchKnown(v []byte, i int, nd *needle, val *secretValue, eof bool) verdict {
 	o, p, k := nd.matchAny(v, i, eof)

@@ -26,12 +26,7 @@ func leftOK(v []byte, i int) bool {
 		return true
 	}
 	if i >= 6 && v[i-6] == '\\' && v[i-5] == 'u' {
-		for _, c := range v[i-4 : i] {
-			if !sets[setXDigit].has(c) {
-				return false
-			}
-		}
-		return true
+		return isHex(v[i-4 : i])
 	}
 	return false
 }

@@ -167,17 +167,7 @@ func (e *engine) inPEM(p, q int) bool {
 	}
 	above = bytes.TrimRight(above, "\r\n")
 	above = bytes.TrimLeft(above[bytes.LastIndexByte(above, '\n')+1:], " \t")
-	return len(above) >= 60 && runOf(above, &sets[setAny64]) || bytes.HasPrefix(above, []byte("-----BEGIN"))
-}
-
-// runOf reports whether all bytes are of a set.
-func runOf(b []byte, set *byteSet) bool {
-	for _, c := range b {
-		if !set.has(c) {
-			return false
-		}
-	}
-	return true
+	return len(above) >= 60 && allOf(above, &sets[setAny64]) || bytes.HasPrefix(above, []byte("-----BEGIN"))
 }
 
 // hasWord reports whether a word is a part of a value, as in the key of a cache.

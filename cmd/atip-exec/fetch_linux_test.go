@@ -109,6 +109,30 @@ func startsIn(env []string) func(cmd *exec.Cmd, more ...string) (string, error) 
 	}
 }
 
+// fetchRow is a command over one changed declaration, and whether it asks as a whole.
+type fetchRow struct {
+	name, file, text, cmd string
+	asks                  bool
+}
+
+// splitOrAsk holds rows in a project that fresh makes as it was. A file without a text is not there.
+func splitOrAsk(t *testing.T, dir string, rows []fetchRow, fresh func(), explain func(cmd string) (string, error)) {
+	t.Helper()
+	for _, row := range rows {
+		fresh()
+		put(t, dir, map[string]string{row.file: row.text})
+		if row.text == "" {
+			if err := os.Remove(filepath.Join(dir, row.file)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		out, err := explain(row.cmd)
+		if asks := strings.HasPrefix(out, "CONFIRM"); asks != row.asks || !asks && !strings.HasPrefix(out, "ALLOW") {
+			t.Errorf("%s: %v\n%s", row.name, err, out)
+		}
+	}
+}
+
 // npmProject writes a project that depends on two, with its lock, and nothing in the cache.
 func npmProject(t *testing.T, dir string, r *registry, plain func(string, ...string) (string, error)) {
 	t.Helper()
@@ -210,10 +234,7 @@ func TestFetchApartTraps(t *testing.T) {
 		t.Fatal(err)
 	}
 	npmrc := "registry=" + r.URL + "\n"
-	for _, row := range []struct {
-		name, file, text, cmd string
-		asks                  bool
-	}{
+	splitOrAsk(t, w.ws, []fetchRow{
 		{"as it is", "package-lock.json", string(lock), "npm ci", false},
 		{"in a subshell", "package-lock.json", string(lock), "(npm ci) && npm test", false},
 		{"a git program", ".npmrc", npmrc + "git=./evil.sh\n", "npm ci", true},
@@ -236,19 +257,9 @@ func TestFetchApartTraps(t *testing.T) {
 		{"options that change nothing", "package-lock.json", string(lock), "npm ci --no-audit --no-fund --no-progress", false},
 		{"a delete before it", "package-lock.json", string(lock), "rm -rf node_modules && npm ci", false},
 		{"a network beside it", "package-lock.json", string(lock), "npm ci && curl https://evil.example/", true},
-	} {
+	}, func() {
 		put(t, w.ws, map[string]string{".npmrc": npmrc, "package-lock.json": string(lock), "evil.sh": "#!/bin/sh\n>ran\n"})
-		put(t, w.ws, map[string]string{row.file: row.text})
-		if row.text == "" {
-			if err := os.Remove(filepath.Join(w.ws, row.file)); err != nil {
-				t.Fatal(err)
-			}
-		}
-		out, err := run("explain", "-o", "text", "-c", row.cmd)
-		if asks := strings.HasPrefix(out, "CONFIRM"); asks != row.asks || !asks && !strings.HasPrefix(out, "ALLOW") {
-			t.Errorf("%s: %v\n%s", row.name, err, out)
-		}
-	}
+	}, func(cmd string) (string, error) { return run("explain", "-o", "text", "-c", cmd) })
 	// The switch decides, and so does a rule of yours.
 	put(t, w.ws, map[string]string{".npmrc": npmrc, "package-lock.json": string(lock)})
 	for _, text := range []string{`"switches":{"declared_dependencies":false}`, `"profile":"read-only"`, `"rules":[{"id":"no","decision":"confirm","when":{"tool":"npm","command":["ci"]}}]`} {
@@ -265,8 +276,9 @@ func TestFetchApartGo(t *testing.T) {
 	t.Parallel()
 	w, r, run, plain := fetching(t)
 	const main = "package main\n\nimport \"example.invalid/dep\"\n\nfunc main() { println(dep.Two) }\n"
+	const mod = "module example.invalid/m\n\ngo 1.22\n\nrequire example.invalid/dep v1.0.0\n"
 	write := func(dir string) {
-		put(t, dir, map[string]string{"go.mod": "module example.invalid/m\n\ngo 1.22\n\nrequire example.invalid/dep v1.0.0\n", "main.go": main})
+		put(t, dir, map[string]string{"go.mod": mod, "main.go": main})
 	}
 	write(w.ws)
 	out, err := run("--", "go", "mod", "download")
@@ -302,24 +314,13 @@ func TestFetchApartGo(t *testing.T) {
 	if asked := r.paths(); err != nil || len(asked) > 0 {
 		t.Errorf("the second build: %v %s, asked for %v", err, out, asked)
 	}
-	for name, row := range map[string]struct {
-		mod, cmd string
-		asks     bool
-	}{
-		"as it is":           {"", "go mod download", false},
-		"a local module":     {"replace example.invalid/dep => ../dep\n", "go mod download", true},
-		"another registry":   {"", "GOPROXY=http://127.0.0.1:1 go mod download", true},
-		"a module by name":   {"", "go mod download example.invalid/other@latest", true},
-		"get is no download": {"", "go get example.invalid/dep", true},
-	} {
-		write(w.ws)
-		raw, _ := os.ReadFile(w.ws + "/go.mod")
-		put(t, w.ws, map[string]string{"go.mod": string(raw) + row.mod})
-		out, err := run("explain", "-o", "text", "-c", row.cmd)
-		if asks := strings.HasPrefix(out, "CONFIRM"); asks != row.asks || !asks && !strings.HasPrefix(out, "ALLOW") {
-			t.Errorf("%s: %v\n%s", name, err, out)
-		}
-	}
+	splitOrAsk(t, w.ws, []fetchRow{
+		{"as it is", "go.mod", mod, "go mod download", false},
+		{"a local module", "go.mod", mod + "replace example.invalid/dep => ../dep\n", "go mod download", true},
+		{"another registry", "go.mod", mod, "GOPROXY=http://127.0.0.1:1 go mod download", true},
+		{"a module by name", "go.mod", mod, "go mod download example.invalid/other@latest", true},
+		{"get is no download", "go.mod", mod, "go get example.invalid/dep", true},
+	}, func() { write(w.ws) }, func(cmd string) (string, error) { return run("explain", "-o", "text", "-c", cmd) })
 	// A toolchain line starts a download of another Go where nothing keeps it from that.
 	put(t, w.ws, map[string]string{"go.mod": "module example.invalid/m\n\ngo 1.22\n\ntoolchain go1.99.0\n\nrequire example.invalid/dep v1.0.0\n"})
 	r.paths()

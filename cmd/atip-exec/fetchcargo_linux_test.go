@@ -128,10 +128,7 @@ func TestFetchApartCargo(t *testing.T) {
 			t.Errorf("%s of the cache: %v, asked for %v\n%s", name, err, asked, out)
 		}
 	}
-	for _, row := range []struct {
-		name, file, text, cmd string
-		asks                  bool
-	}{
+	splitOrAsk(t, w.ws, []fetchRow{
 		{"as it is", "Cargo.lock", lock, "cargo fetch", false},
 		{"options that change nothing", "Cargo.lock", lock, "cargo fetch -q --locked", false},
 		{"no lock", "Cargo.lock", "", "cargo fetch", true},
@@ -143,19 +140,8 @@ func TestFetchApartCargo(t *testing.T) {
 		{"a lock that the string writes", "Cargo.lock", lock, "echo >Cargo.lock; cargo fetch", true},
 		{"a crate in the words", "Cargo.lock", lock, "cargo add two", true},
 		{"an installation", "Cargo.lock", lock, "cargo install two", true},
-	} {
-		cold()
-		put(t, w.ws, map[string]string{row.file: row.text})
-		if row.text == "" {
-			if err := os.Remove(filepath.Join(w.ws, row.file)); err != nil {
-				t.Fatal(err)
-			}
-		}
-		out, err := start(w.command("explain", "-o", "text", "-c", row.cmd))
-		if asks := strings.HasPrefix(out, "CONFIRM"); asks != row.asks || !asks && !strings.HasPrefix(out, "ALLOW") {
-			t.Errorf("%s: %v\n%s", row.name, err, out)
-		}
-	}
+	}, cold, func(cmd string) (string, error) { return start(w.command("explain", "-o", "text", "-c", cmd)) })
+
 	// Without the switch a build fetches nothing, and says what is missing.
 	cold()
 	w.policy(`{"version":1,"network":{"allow":["` + strings.TrimPrefix(r.URL, "http://") + `"]},"switches":{"declared_dependencies":false}}`)

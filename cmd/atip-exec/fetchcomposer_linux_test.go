@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -102,10 +101,7 @@ func TestFetchApartComposer(t *testing.T) {
 			t.Errorf("control %v: %v %s", words, err, out)
 		}
 	}
-	for _, row := range []struct {
-		name, file, text, cmd string
-		asks                  bool
-	}{
+	splitOrAsk(t, w.ws, []fetchRow{
 		{"as it is", "composer.lock", lock, "composer install", false},
 		{"options that change nothing", "composer.lock", lock, "composer i -n --no-dev -o", false},
 		{"no lock", "composer.lock", "", "composer install", true},
@@ -117,17 +113,6 @@ func TestFetchApartComposer(t *testing.T) {
 		{"a lock that the string writes", "composer.lock", lock, "echo >composer.lock; composer install", true},
 		{"a package in the words", "composer.lock", lock, "composer require acme/two", true},
 		{"an update, plugins of the project included", "composer.lock", lock, "composer update --no-scripts", true},
-	} {
-		cold()
-		put(t, w.ws, map[string]string{row.file: row.text})
-		if row.text == "" {
-			if err := os.Remove(filepath.Join(w.ws, row.file)); err != nil {
-				t.Fatal(err)
-			}
-		}
-		out, err := start(w.command("explain", "-o", "text", "-c", row.cmd))
-		if asks := strings.HasPrefix(out, "CONFIRM"); asks != row.asks || !asks && !strings.HasPrefix(out, "ALLOW") {
-			t.Errorf("%s: %v\n%s", row.name, err, out)
-		}
-	}
+	}, cold, func(cmd string) (string, error) { return start(w.command("explain", "-o", "text", "-c", cmd)) })
+
 }

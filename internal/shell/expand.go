@@ -199,7 +199,7 @@ func (w *walker) emptyList(part syntax.WordPart, st *state) bool {
 		return len(st.params) == 0 && !st.paramsOpen
 	}
 	v := w.lookup(st, p.Param.Value)
-	return index(p) == "@" && v.array && !v.open && len(v.elems) == 0
+	return shelltext.Index(p) == "@" && v.array && !v.open && len(v.elems) == 0
 }
 
 // notTilde reports letters that no tilde prefix has.

@@ -5,12 +5,14 @@ import (
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/atip-dev/atip-exec/internal/shell/shelltext"
 )
 
 // operate applies the operator of an expansion.
 func (w *walker) operate(p *syntax.ParamExp, v value, st *state) value {
 	switch {
-	case p.Names != 0, p.Width, p.Excl && p.Index != nil && (index(p) == "@" || index(p) == "*"):
+	case p.Names != 0, p.Width, p.Excl && p.Index != nil && (shelltext.Index(p) == "@" || shelltext.Index(p) == "*"):
 		return value{{s: HoleSplit}}
 	case p.Length:
 		if s, ok := v.one(); ok && p.Index == nil && p.Param.Value != "@" && p.Param.Value != "*" {

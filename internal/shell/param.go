@@ -9,15 +9,6 @@ import (
 	"github.com/atip-dev/atip-exec/internal/shell/shelltext"
 )
 
-// index is the subscript of a parameter if it is literal: "@", "*", a number.
-func index(p *syntax.ParamExp) string {
-	word, ok := p.Index.(*syntax.Word)
-	if !ok {
-		return ""
-	}
-	return word.Lit()
-}
-
 // param expands a parameter to its alternatives as a part of a word.
 func (w *walker) param(p *syntax.ParamExp, st *state, q quoting, splits bool) []piece {
 	if p.Param == nil {
@@ -25,7 +16,7 @@ func (w *walker) param(p *syntax.ParamExp, st *state, q quoting, splits bool) []
 		return []piece{{fields: fields{{s: HoleSplit}}}}
 	}
 	if p.Index != nil {
-		if i := index(p); i != "@" && i != "*" {
+		if i := shelltext.Index(p); i != "@" && i != "*" {
 			w.subscript(w.lookup(st, w.deref(st, p.Param.Value)), p.Index, st)
 		}
 	}
@@ -63,7 +54,7 @@ func (w *walker) insides(p *syntax.ParamExp, st *state) {
 
 // list is the values of $@, $* and whole arrays.
 func (w *walker) list(p *syntax.ParamExp, st *state) (list []value, ok bool) {
-	name, i := p.Param.Value, index(p)
+	name, i := p.Param.Value, shelltext.Index(p)
 	switch {
 	case p.Excl && (i == "@" || i == "*"), p.Length:
 		return nil, false
@@ -90,7 +81,7 @@ func (w *walker) list(p *syntax.ParamExp, st *state) (list []value, ok bool) {
 
 // keysOf is ${!x[@]}: those of an array that is known, or numbers.
 func (w *walker) keysOf(p *syntax.ParamExp, st *state) (list []value, ok bool) {
-	if i := index(p); !p.Excl || i != "@" && i != "*" || p.Exp != nil || p.Slice != nil || p.Repl != nil || p.Length {
+	if i := shelltext.Index(p); !p.Excl || i != "@" && i != "*" || p.Exp != nil || p.Slice != nil || p.Repl != nil || p.Length {
 		return nil, false
 	}
 	v := w.lookup(st, w.deref(st, p.Param.Value))
@@ -108,7 +99,7 @@ func (w *walker) keysOf(p *syntax.ParamExp, st *state) (list []value, ok bool) {
 
 // listPieces is a list as a part of a word: "$@" is many words, "$*" one.
 func (w *walker) listPieces(p *syntax.ParamExp, list []value, st *state, q quoting, splits bool) []piece {
-	joined := p.Param.Value == "*" || index(p) == "*"
+	joined := p.Param.Value == "*" || shelltext.Index(p) == "*"
 	alts := []fields{{}}
 	for _, v := range list {
 		if len(alts)*len(v) > maxAlternatives {

@@ -97,7 +97,7 @@ func TakesName(n atip.Nested) bool {
 	return strings.Contains(n.Text, SomeName) || strings.Contains(n.File, SomeName) || slices.ContainsFunc(n.Argv, func(w string) bool { return strings.Contains(w, SomeName) })
 }
 
-// HasName reports that a name which is not known stands in one of these texts.
+// HasName reports whether one of these texts contains SomeName.
 func HasName(texts []string) bool {
 	return slices.ContainsFunc(texts, func(t string) bool { return strings.Contains(t, SomeName) })
 }

@@ -32,15 +32,16 @@ func Set(options []string, d Dialect, most int) ([]*syntax.Stmt, string, error) 
 func ownSource(f *syntax.File) {
 	syntax.Walk(f, func(n syntax.Node) bool {
 		p, ok := n.(*syntax.ParamExp)
-		if ok && p.Param != nil && p.Param.Value == "BASH_SOURCE" && !p.Length && !p.Excl && p.Names == 0 && (p.Index == nil || index(p.Index) == "0") {
+		if ok && p.Param != nil && p.Param.Value == "BASH_SOURCE" && !p.Length && !p.Excl && p.Names == 0 && (p.Index == nil || Index(p) == "0") {
 			p.Param.Value, p.Index = "0", nil
 		}
 		return true
 	})
 }
 
-func index(of syntax.ArithmExpr) string {
-	word, ok := of.(*syntax.Word)
+// Index is the subscript of a parameter if it is literal: "@", "*", a number.
+func Index(p *syntax.ParamExp) string {
+	word, ok := p.Index.(*syntax.Word)
 	if !ok {
 		return ""
 	}
