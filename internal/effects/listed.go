@@ -449,7 +449,7 @@ func (p *Site) callerVariables() []shell.Assign {
 	env := p.Env
 	for _, entry := range p.Environ {
 		name, value, _ := strings.Cut(entry, "=")
-		if value == "" || !slices.Contains(p.envNames(), name) || step.MatchesName(env.Pass, name) || step.MatchesName(env.Drop, name) || p.usual(name, value) {
+		if value == "" || step.LoadsCode(name) || step.MatchesName(env.Pass, name) || step.MatchesName(env.Drop, name) || p.usual(name, value) {
 			continue
 		}
 		if _, set := env.Set[name]; !set {
@@ -462,11 +462,20 @@ func (p *Site) callerVariables() []shell.Assign {
 
 // usual reports a variable that says what is so without it.
 func (p *Site) usual(name, value string) bool {
-	usual, named := map[string]string{"HOME": p.Dirs.Home, "XDG_CONFIG_HOME": filepath.Dir(p.Dirs.Config), "XDG_DATA_HOME": filepath.Dir(p.Dirs.Data), "XDG_CONFIG_DIRS": "/etc/xdg"}[name]
-	if step.ProxyVariable(name) && p.OwnProxy(value) {
-		return true // set by the run around this one, which has no other way out
+	usual := ""
+	switch name {
+	case "HOME":
+		usual = p.Dirs.Home
+	case "XDG_CONFIG_HOME":
+		usual = filepath.Dir(p.Dirs.Config)
+	case "XDG_DATA_HOME":
+		usual = filepath.Dir(p.Dirs.Data)
+	case "XDG_CONFIG_DIRS":
+		usual = "/etc/xdg"
+	default:
+		return step.ProxyVariable(name) && p.OwnProxy(value) // set by the run around this one, which has no other way out
 	}
-	return named && filepath.Clean(value) == usual
+	return filepath.Clean(value) == usual
 }
 
 // doubtful reports a variable of the caller about certificates that names what a run can have

@@ -782,7 +782,7 @@ func (c *collector) writersOf(s *step.Step, abs, word string) []written {
 			}
 		}
 	}
-	if _, err := os.Lstat(abs); len(list) > 0 || abs == "" || !os.IsNotExist(err) {
+	if len(list) > 0 || abs == "" {
 		return list
 	}
 	for _, x := range c.steps {
@@ -790,6 +790,11 @@ func (c *collector) writersOf(s *step.Step, abs, word string) []written {
 		if e := x.Call.Effects; x != s && e[atip.Network].Value == atip.Yes && e[atip.Write].Value == atip.Yes && x.RunsCode == policy.CodeNone && e[atip.ExecOpaque].Value != atip.Yes && x.Split == nil && x.Call.Tool != "git" &&
 			subpath.Within(abs, subpath.Join(x.Cwd, x.Call.Chdir)) {
 			list = append(list, written{x, nil})
+		}
+	}
+	if len(list) > 0 {
+		if _, err := os.Lstat(abs); !os.IsNotExist(err) {
+			return nil
 		}
 	}
 	return list

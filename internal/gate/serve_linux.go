@@ -37,7 +37,8 @@ type Gate struct {
 	count     int             // starts that went on
 
 	turns chan *memory // as many as may still be answered at once
-	other sync.Mutex   // who handles what is no start
+	watch watch
+	other sync.Mutex // who handles what is no start
 	work  sync.WaitGroup
 	ended chan struct{}
 }
@@ -68,8 +69,9 @@ func Serve(l Listener, c Config) *Gate {
 type turn struct {
 	g      *Gate
 	file   *os.File
-	memory *memory // words of one start after the other
-	handed bool    // another goroutine waits now
+	memory *memory   // words of one start after the other
+	handed bool      // another goroutine waits now
+	began  time.Time // the decision
 	state  atomic.Int32
 }
 
@@ -310,8 +312,7 @@ var errSlow = errors.New("the decision took too long")
 // decide bounds the time of one decision: one that takes longer refuses, and gives its turn to
 // others.
 func (g *Gate) decide(n *Notification, s Start, t *turn) Verdict {
-	t.hand()
-	late := time.AfterFunc(Patience, func() {
+	g.watch.begin(t, func() {
 		if t.state.CompareAndSwap(0, tooLate) {
 			g.listener.Answer(Refuse(n, unix.EACCES))
 			g.refused(s, errSlow)
@@ -319,8 +320,59 @@ func (g *Gate) decide(n *Notification, s Start, t *turn) Verdict {
 			g.work.Done()
 		}
 	})
-	defer late.Stop()
+	defer g.watch.end(t)
 	return g.c.Decide(s)
+}
+
+// watch looks after decisions that take long. Most take less than it costs to arm a timer or to wake a
+// goroutine for each, so that one timer serves all of them and stays armed for a while after the last one.
+type watch struct {
+	mu    sync.Mutex
+	timer *time.Timer
+	turns map[*turn]func() // decisions in work, and what happens to one that is late
+	quiet bool             // none has begun since the last look
+	rests bool             // the timer is not armed
+}
+
+// lookAfter is how long a decision keeps others waiting: once or twice as long.
+const lookAfter = 20 * time.Millisecond
+
+func (w *watch) begin(t *turn, late func()) {
+	t.began = time.Now()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.timer == nil {
+		w.turns = map[*turn]func(){}
+		w.timer = time.AfterFunc(lookAfter, w.look)
+	} else if w.rests {
+		w.timer.Reset(lookAfter)
+	}
+	w.turns[t] = late
+	w.quiet, w.rests = false, false
+}
+
+func (w *watch) end(t *turn) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.turns, t)
+}
+
+func (w *watch) look() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for t, late := range w.turns {
+		age := time.Since(t.began)
+		if age >= lookAfter {
+			t.hand()
+		}
+		if age >= Patience {
+			go late()
+		}
+	}
+	if w.rests = w.quiet && len(w.turns) == 0; !w.rests {
+		w.timer.Reset(lookAfter)
+	}
+	w.quiet = true
 }
 
 func (g *Gate) refused(s Start, why error) {
