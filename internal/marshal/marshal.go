@@ -246,17 +246,44 @@ func CleanObject(raw []byte, clean func(string) string) any {
 
 // Redacted is an encoded object with each string in it run through clean.
 func Redacted(object []byte, clean func(string) string) []byte {
-	// In an encoded text a value with an escaped character is not seen.
-	if bytes.IndexByte(object, '\\') < 0 {
-		if text := string(object); clean(text) == text {
-			return object
-		}
+	if text := string(object); clean(text) == text && escapedClean(text, clean) {
+		return object
 	}
 	out, err := json.Marshal(CleanObject(object, clean))
 	if err != nil {
 		out, _ = json.Marshal(map[string]any{"undescribed": err.Error()})
 	}
 	return out
+}
+
+// escapedClean reports whether clean leaves alone each string of an encoded object that has an escaped
+// character, as a value is not seen in the encoded text there. A record has few of them.
+func escapedClean(object string, clean func(string) string) bool {
+	for rest := object; ; {
+		open := strings.IndexByte(rest, '"')
+		if open < 0 {
+			return true
+		}
+		rest = rest[open:]
+		end, escaped := 1, false
+		for end < len(rest) && rest[end] != '"' {
+			if rest[end] == '\\' {
+				escaped = true
+				end++
+			}
+			end++
+		}
+		if end >= len(rest) {
+			return false // no JSON
+		}
+		if escaped {
+			var word string
+			if json.Unmarshal([]byte(rest[:end+1]), &word) != nil || clean(word) != word {
+				return false
+			}
+		}
+		rest = rest[end+1:]
+	}
 }
 
 // CleanStrings runs each string of a decoded document through clean, in place.

@@ -1,7 +1,9 @@
 package marshal_test
 
 import (
+	"bytes"
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -59,4 +61,35 @@ func TestEncodeIsMarshal(t *testing.T) {
 	} {
 		same(t, v)
 	}
+}
+
+// TestRedacted: a value is found in each string of an object, also where its encoding has escaped
+// characters in it, and an object without one stays as it is.
+func TestRedacted(t *testing.T) {
+	for _, value := range []string{"plain-value", "of\ntwo lines", `a "quoted" one`, `back\slash`, "<angle> & more", "bell\a and \u2028", "ends in \\"} {
+		clean := func(text string) string { return strings.ReplaceAll(text, value, "[redacted]") }
+		for _, text := range []string{value, "before " + value, value + "\nafter", "quoted \"\\\" " + value + "\\"} {
+			object, err := json.Marshal(map[string]any{"a\nkey": "line\nbreak", "list": []any{"x\\", map[string]any{"deep": text}}, "n": 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := string(marshal.Redacted(object, clean)); !strings.Contains(got, "[redacted]") || strings.Contains(got, strings.Trim(string(must(json.Marshal(value))), `"`)) {
+				t.Errorf("%q in %q: %s", value, text, got)
+			}
+		}
+		object := must(json.Marshal(map[string]any{"a": "other\n" + value[1:], "b": "\\\"", "c": []string{"", "\t"}}))
+		if got := marshal.Redacted(object, clean); !bytes.Equal(got, object) {
+			t.Errorf("%q: %s is now %s", value, object, got)
+		}
+	}
+	if got := string(marshal.Redacted([]byte(`{"a":"b\"`), strings.ToLower)); !strings.Contains(got, "unprintable") {
+		t.Errorf("what is no JSON is kept: %s", got)
+	}
+}
+
+func must(raw []byte, err error) []byte {
+	if err != nil {
+		panic(err)
+	}
+	return raw
 }
