@@ -39,30 +39,35 @@ type confining struct {
 }
 
 // enclose makes the confinement and the environment.
-func (p *Plan) enclose() (err error) {
-	if p.Confinement, err = p.confinement(); err == nil {
+func (p *Plan) enclose() error { return p.confine((*confining).derive) }
+
+// entitle makes them without a profile, which tells what rights the run has.
+func (p *Plan) entitle() error {
+	return p.confine(func(c *confining) error {
+		_, err := c.input()
+		return err
+	})
+}
+
+// confine makes the confinement, by which the sandbox holds the run to the decision, and the
+// environment. With an error the confinement is what was made until then.
+func (p *Plan) confine(by func(*confining) error) error {
+	c := &confining{Plan: p}
+	err := by(c)
+	if p.Confinement = c.Confinement; err == nil {
 		p.Env = p.environment()
 	}
 	return err
 }
 
-// confinement is how the sandbox holds the run to the decision. With an error it is what was made
-// until then.
-func (p *Plan) confinement() (Confinement, error) {
-	c := &confining{Plan: p}
-	err := c.derive()
-	return c.Confinement, err
-}
-
-// confine derives the profile of the run from what was decided and selects the
-// mechanisms that enforce it here.
-func (p *confining) derive() (err error) {
+// input is what was decided, for the profile of the run.
+func (p *confining) input() (in sandbox.Input, err error) {
 	sp := p.Policies.Sandbox()
 	net, err := p.network()
 	if err != nil {
-		return err
+		return in, err
 	}
-	in := sandbox.Input{
+	in = sandbox.Input{
 		Workspace: p.Workspace, Cwd: p.Cwd, Elsewhere: p.StartDir() != p.Cwd, Home: p.Dirs.Home,
 		PathDirs: filepath.SplitList(p.Machine.Getenv("PATH")), GitDirs: p.gitDirs, Private: p.Private, Layers: filepath.Join(p.Dirs.Cache, "layers", filepath.Base(p.Private)),
 		Granted: p.Decision.Grants.Effects, OrgBound: !p.namesShell(), Net: net,
@@ -88,11 +93,11 @@ func (p *confining) derive() (err error) {
 		in.WorkspaceNamed = sp.WorkspaceAt
 	}
 	if in.Policy, err = policyProfile(sp, p.Policies); err != nil {
-		return err
+		return in, err
 	}
 	in.Policy.DeleteStrict = in.Policy.DeleteStrict || p.strictDelete()
 	if err := p.namedByPolicy(&in); err != nil {
-		return err
+		return in, err
 	}
 	in.Subprocess, in.Untraced = p.Subprocess(), sp.Trace == "off" || p.Gated() && !p.Traces()
 	if len(p.Own) > 0 {
@@ -164,6 +169,15 @@ func (p *confining) derive() (err error) {
 	}
 	p.grantHostCwd(&in)
 	p.grantNested(&in)
+	return in, nil
+}
+
+// derive makes the profile of the run and selects the mechanisms that enforce it here.
+func (p *confining) derive() error {
+	in, err := p.input()
+	if err != nil {
+		return err
+	}
 	if p.Profile, err = sandbox.Derive(in); err != nil {
 		return err
 	}

@@ -199,10 +199,7 @@ func (p *judging) alone(i int, s *step.Step) (*OwnStep, []policy.Reason) {
 	if err := stages(sub.identify, sub.decide); err != nil || sub.Decision.Action != policy.Allow || s.Missing == nil && sub.Refusal() != nil || slices.ContainsFunc(sub.Steps, (&judging{Plan: sub}).foreignHere) {
 		return nil, nil
 	}
-	if err := sub.enclose(); err != nil {
-		return nil, nil
-	}
-	if !sub.Rights.held || sub.Rights.closed == nil {
+	if sub.entitle() != nil || !sub.Rights.held || sub.Rights.closed == nil {
 		return nil, nil
 	}
 	one := &OwnStep{Step: i, Argv: s.Argv, Cwd: s.Cwd, File: s.ID.Canonical, Net: sub.Decision.Grants.Net.String(), Hosts: sub.Decision.Grants.Hosts, Credentials: sub.Env.Credentials, Files: sub.CredentialFiles, Exec: "closed", Rules: sub.RuleNames()}

@@ -22,7 +22,7 @@ var makers = map[string]string{
 	"Plan.settle":         "Place Rules",
 	"Plan.identify":       "Reading",
 	"Plan.decide":         "Decision",
-	"Plan.enclose":        "Confinement Env",
+	"Plan.confine":        "Confinement Env",
 	"Plan.Below":          "Place Rules",
 	"judging.alone":       "Place Rules",
 	"Batch.Plan":          "Place Rules",
