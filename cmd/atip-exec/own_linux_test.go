@@ -22,6 +22,7 @@ case "$1 $2" in
 "pr status") exec sleep "$WAIT";;
 "pr checks") while echo line; do :; done; echo "ended with $?" >&2; exit 9;;
 "release list") exit 0;;
+"pr diff") cat $(cat names); echo left >$(head -1 names)-own; exit;;
 esac
 echo "gh $* token=$GH_TOKEN in=$(cat) umask=$(umask) cwd=${PWD##*/}"
 case "$3" in 5) exit 5;; 15) kill -TERM $$;; esac`)
@@ -171,6 +172,31 @@ func TestOwnStep(t *testing.T) {
 		}
 	}
 	w.auditSummary()
+}
+
+// TestOwnStepTmp: an own step has the /tmp of its text, with what the machine and the code before it have put
+// there, and what it leaves is the machine's when the text ends.
+func TestOwnStepTmp(t *testing.T) {
+	w := ownWorld(t)
+	machine, err := os.CreateTemp("/tmp", "own-step")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer machine.Close()
+	for _, name := range []string{"", "-code", "-own"} {
+		t.Cleanup(func() { os.Remove(machine.Name() + name) })
+	}
+	fmt.Fprintln(machine, "of the machine")
+	put(t, w.ws, map[string]string{"names": machine.Name() + "\n" + machine.Name() + "-code\n", "make.sh": "echo of the code >$(tail -1 names)\n"})
+	status, out, stderr := w.run(nil, "--policy", "T3.json", "-c", "sh ./make.sh; gh pr diff")
+	if status != 0 || out != "of the machine\nof the code\n" {
+		t.Errorf("%d %q %s", status, out, stderr)
+	}
+	for name, want := range map[string]string{"-code": "of the code\n", "-own": "left\n"} {
+		if got, err := os.ReadFile(machine.Name() + name); string(got) != want {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+	}
 }
 
 // TestOwnStepRecords: the record of the text names the runs of its own steps, which name it; the plan

@@ -169,6 +169,7 @@ type Order struct {
 	Withheld  []string        `json:"withheld"` // the credentials its sandbox lacks
 	Files     []string        `json:"files"`    // credential files that its sandbox has
 	ReadOnly  bool            `json:"readOnly"` // its sandbox cannot write to the workspace
+	Tmp       string          `json:"tmp"`      // holds its /tmp, which it brings in and out; "" for none
 	Ahead     bool            `json:"ahead"`    // it is planned, and nothing of it happens before it is asked for
 }
 

@@ -266,6 +266,13 @@ func (p *Plan) SharesTmp() bool {
 	return p.Setup.Tier() == sandbox.T3 && p.Profile.Tmp == sandbox.TmpKept && p.Profile.Private != ""
 }
 
+// BringsTmp reports whether this run itself brings in what is new in the machine's /tmp, and out what it leaves
+// there. An own step has the /tmp of its text, whose run has brought it in and will bring it out.
+func (p *Plan) BringsTmp() bool {
+	s := p.Invocation.Standing
+	return p.SharesTmp() && (s == nil || s.Tmp != p.Private)
+}
+
 // TmpReachable refuses, where runs have no /tmp of their own, a command that would write there
 // what the kernel does not let it: single files of a known name can be granted, not a directory of
 // the machine, and nothing new in one.

@@ -34,6 +34,7 @@ type OwnStep struct {
 type Standing struct {
 	For   string // the run of the text
 	Umask int    // bits that the text's shell has set
+	Tmp   string // holds the /tmp of that run; "" if it has the machine's
 }
 
 // separable reports whether steps of this text may be runs of their own. Their stand-ins are put

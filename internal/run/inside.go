@@ -63,10 +63,14 @@ func (x *execution) host() nest.Host {
 // order is what a process that answers a run inside is told of this run.
 func (x *execution) order() nest.Order {
 	p := x.plan
-	return nest.Order{Run: p.Run, Words: quote.Words(x.cleanAll(p.Invocation.Words())), Workspace: p.Workspace, Cwd: p.Cwd, Policies: p.Invocation.Policies, Profiles: p.Invocation.Profiles, Ceiling: p.Invocation.Ceiling, CI: p.InCI(), Withheld: p.Withheld, Files: p.CredentialFiles,
+	o := nest.Order{Run: p.Run, Words: quote.Words(x.cleanAll(p.Invocation.Words())), Workspace: p.Workspace, Cwd: p.Cwd, Policies: p.Invocation.Policies, Profiles: p.Invocation.Profiles, Ceiling: p.Invocation.Ceiling, CI: p.InCI(), Withheld: p.Withheld, Files: p.CredentialFiles,
 		ReadOnly: !slices.ContainsFunc(p.Profile.Write, func(g sandbox.Grant) bool {
 			return g.Dir && subpath.Within(p.Workspace, g.Path) && g.Rights&sandbox.Write != 0
 		})}
+	if p.SharesTmp() {
+		o.Tmp = p.Private
+	}
+	return o
 }
 
 // stands says what becomes of a stand-in. What the plan has for these words is done as it was
@@ -116,7 +120,7 @@ func Behalf(process *nest.Process, m caller.Machine, out Output) *fault.Fault {
 func answerInside(b *nest.Order, m caller.Machine, out Output) nest.Outcome {
 	if o := b.Own; o != nil {
 		o.Adopt()
-		r := Run(plan.Invocation{Argv: o.Argv.Texts(), Directory: o.Cwd, Policies: b.Policies, Profiles: b.Profiles, CI: b.CI, Standing: &plan.Standing{For: b.Run, Umask: o.Umask}}, m, out)
+		r := Run(plan.Invocation{Argv: o.Argv.Texts(), Directory: o.Cwd, Policies: b.Policies, Profiles: b.Profiles, CI: b.CI, Standing: &plan.Standing{For: b.Run, Umask: o.Umask, Tmp: b.Tmp}}, m, out)
 		return nest.Outcome{Kind: "end", ExitCode: r.ExitCode, Run: r.Status.Run, Child: r.Status.Child, Error: r.Fault}
 	}
 	q := b.Question

@@ -22,6 +22,7 @@ import (
 	"github.com/atip-dev/atip-exec/internal/marshal"
 	"github.com/atip-dev/atip-exec/internal/plan"
 	"github.com/atip-dev/atip-exec/internal/quote"
+	"github.com/atip-dev/atip-exec/internal/subpath"
 	"github.com/atip-dev/atip-exec/internal/undo"
 	"github.com/atip-dev/atip-exec/sandbox"
 )
@@ -212,6 +213,9 @@ func (x *Staging) lookAtTmp() (err error) {
 	if x.tmpHeld, err = sandbox.HoldPrivate(x.plan.Private); err != nil {
 		return err
 	}
+	if !x.plan.BringsTmp() {
+		return nil
+	}
 	return x.plan.Share().In()
 }
 
@@ -236,9 +240,14 @@ func (x *Staging) returnTmp() {
 	for _, s := range p.Steps {
 		for _, r := range s.Call.Resources {
 			if r.Kind == "path" && (r.Access&atip.AccessWrite != 0 && p.Decision.Grants.Effects.Has(atip.Write) || r.Access&atip.AccessDelete != 0 && p.Decision.Grants.Effects.Has(atip.Delete)) {
-				written[filepath.Clean(r.Abs)] = true
+				if path := filepath.Clean(r.Abs); subpath.Within(path, plan.TemporaryDir) {
+					written[path] = true
+				}
 			}
 		}
+	}
+	if !p.BringsTmp() && len(written) == 0 {
+		return
 	}
 	mounted := map[string]bool{}
 	for _, list := range [...][]sandbox.Grant{p.Profile.Read, p.Profile.Write, p.Profile.Exec} {
