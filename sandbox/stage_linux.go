@@ -195,6 +195,9 @@ func (s *stage) inPlace() error {
 	if err != nil {
 		return err
 	}
+	if err := timerSlack(p.Slack); err != nil {
+		return err
+	}
 	path, argv, env := s.path(), p.Argv, p.Env
 	if err := errors.Join(dropCapabilities(keptCaps(p.Profile.Caps)), noNewPrivs(), restrictSelf(rs, p.Logged)); err != nil {
 		return err
@@ -293,7 +296,7 @@ func (s *stage) asInit() error {
 	setup := s.setup()
 	setup.profile.Write = insideGrants(&setup.profile)
 	w := &worker{cmd: s.command(), setup: setup, ruleset: -1, dir: -1, started: make(chan startResult, 1), release: make(chan struct{})}
-	w.logged = s.plan.Logged
+	w.logged, w.slack = s.plan.Logged, s.plan.Slack
 	if s.plan.Observe || s.plan.Gate {
 		w.listen, w.gated, w.observed = s.sendListener, s.plan.Gate, s.plan.Observe
 	}

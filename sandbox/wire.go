@@ -38,6 +38,7 @@ type stagePlan struct {
 	Try        bool // make the root, start nothing
 	Cgroup     bool // enter the group whose descriptor follows this plan
 	Held       bool // wait for a word before the root is made
+	Slack      int  // of the timers of the child, in ns (PR_SET_TIMERSLACK of prctl(2))
 }
 
 // link is a symbolic link to make in a private root.
@@ -80,6 +81,7 @@ func (p *stagePlan) wire(c *coder) {
 	number(c, &p.DirID.Dev)
 	number(c, &p.DirID.Ino)
 	number(c, &p.Umask)
+	number(c, &p.Slack)
 	series(c, &p.Pass, number)
 	number(c, &p.Terminal)
 	c.flag(&p.Foreground)

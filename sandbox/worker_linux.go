@@ -31,6 +31,7 @@ type worker struct {
 	logged          bool   // the kernel records what it refuses
 	trail           *trail // reads these records
 	try             bool   // make the root, start nothing
+	slack           int    // of the child's timers, in ns; 0 for that of this thread
 	started         chan startResult
 	release         <-chan struct{} // closed when the child is reaped
 }
@@ -140,8 +141,13 @@ func fork(path string, argv []string, attr *syscall.ProcAttr) (int, error) {
 	}
 }
 
-// place sets working directory, umask and priority on this thread alone.
+// place sets working directory, umask, timers and priority on this thread alone.
 func (w *worker) place() error {
+	if w.slack != 0 {
+		if err := timerSlack(w.slack); err != nil {
+			return err
+		}
+	}
 	if w.dir >= 0 || w.cmd.Umask != 0 {
 		if err := unix.Unshare(unix.CLONE_FS); err != nil {
 			return &StepError{Step: "unshare file system attributes", Err: err}
@@ -287,6 +293,14 @@ func (w *worker) path(count int, files []uintptr) (string, int, error) {
 		return "", -1, &StepError{Step: "duplicate descriptor", Path: w.cmd.Path, Err: err}
 	}
 	return "/proc/self/fd/" + strconv.Itoa(fd), fd, nil
+}
+
+// timerSlack sets how late timers of this thread may come, which what it starts inherits.
+func timerSlack(ns int) error {
+	if err := unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(ns), 0, 0, 0); err != nil {
+		return &StepError{Step: "timer slack", Err: err}
+	}
+	return nil
 }
 
 // keptCaps are the capabilities of names.

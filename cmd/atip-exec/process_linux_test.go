@@ -6,12 +6,15 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // TestManyRules: thirty granted directories can all be read and nothing beside them; more
@@ -155,6 +158,29 @@ func TestStartedFileIsChecked(t *testing.T) {
 		}
 		if err != nil || json.Unmarshal(raw, &doc) != nil || doc.Tool.Checked != "true" && doc.Tool.Checked != "ended" {
 			t.Fatalf("%v: %s", err, raw)
+		}
+	}
+}
+
+// TestTimerSlack: a command's timers are as exact as those of its caller, on every tier and as part of a text,
+// whatever the processes between them have.
+func TestTimerSlack(t *testing.T) {
+	w := newInside(t)
+	put(t, w.ws, map[string]string{"slack.sh": "cat /proc/self/timerslack_ns\n"})
+	for _, tier := range []string{"T1", "T2", "T3"} {
+		put(t, w.ws, map[string]string{"tier.json": `{"version":1,"sandbox":{"tier":"` + tier + `"}}`})
+		for _, want := range []int{50000, 123456} {
+			for _, words := range [][]string{{"--", "cat", "/proc/self/timerslack_ns"}, {"--", "sh", "slack.sh"}, {"-c", "cat /proc/self/timerslack_ns | cat"}} {
+				// What a thread starts has its value.
+				runtime.LockOSThread()
+				err := unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(want), 0, 0, 0)
+				status, out, stderr := w.run(nil, append([]string{"--policy", "tier.json"}, words...)...)
+				_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 0, 0, 0, 0)
+				runtime.UnlockOSThread()
+				if err != nil || status != 0 || out != strconv.Itoa(want)+"\n" {
+					t.Errorf("%s, %d ns: %q: %d %q, %v %s", tier, want, words, status, out, err, stderr)
+				}
+			}
 		}
 	}
 }
