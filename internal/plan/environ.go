@@ -266,13 +266,6 @@ func (p *Plan) SharesTmp() bool {
 	return p.Setup.Tier() == sandbox.T3 && p.Profile.Tmp == sandbox.TmpKept && p.Profile.Private != ""
 }
 
-// BringsTmp reports whether this run itself brings in what is new in the machine's /tmp, and out what it leaves
-// there. An own step has the /tmp of its text, whose run has brought it in and will bring it out.
-func (p *Plan) BringsTmp() bool {
-	s := p.Invocation.Standing
-	return p.SharesTmp() && (s == nil || s.Tmp != p.Private)
-}
-
 // TmpReachable refuses, where runs have no /tmp of their own, a command that would write there
 // what the kernel does not let it: single files of a known name can be granted, not a directory of
 // the machine, and nothing new in one.
@@ -294,7 +287,7 @@ func (p *Plan) TmpReachable() error {
 			switch {
 			case err == nil && (!info.IsDir() || s.Call.Tool == "mkdir"):
 				continue // the command is to say what is wrong with it
-			case err != nil && filepath.Dir(path) == TemporaryDir && OpensFile(s):
+			case err != nil && filepath.Dir(path) == TemporaryDir && step.OpensFile(s):
 				continue // makeTmpNames makes it
 			}
 			return fault.New(errcode.Denied, "denied: "+quote.Words(s.Argv)+" would make something in "+TemporaryDir+" of the machine, where this run can write files of a known name only").
@@ -308,19 +301,4 @@ func (p *Plan) TmpReachable() error {
 func (p *Plan) NamesInTmp() bool {
 	tier := p.Setup.Tier()
 	return tier != sandbox.T3 && tier != sandbox.T0 && p.Profile.Tmp == sandbox.TmpKept && p.Decision.Grants.Effects.Has(atip.Write)
-}
-
-// OpensFile reports a command that writes a name by opening it as a file. One that makes a
-// directory or a link, or renames something to it, finds a file in its way.
-func OpensFile(s *step.Step) bool {
-	switch s.Call.Tool {
-	case "mkdir", "ln", "link", "mkfifo", "mknod", "mktemp", "mv", "install", "rsync", "unzip", "git":
-		return false
-	case "cp":
-		return !slices.ContainsFunc(s.Call.Resources, func(r atip.Resource) bool {
-			info, err := os.Stat(r.Abs)
-			return r.Access&atip.AccessRead != 0 && err == nil && info.IsDir()
-		})
-	}
-	return true
 }

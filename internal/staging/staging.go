@@ -22,6 +22,7 @@ import (
 	"github.com/atip-dev/atip-exec/internal/marshal"
 	"github.com/atip-dev/atip-exec/internal/plan"
 	"github.com/atip-dev/atip-exec/internal/quote"
+	"github.com/atip-dev/atip-exec/internal/step"
 	"github.com/atip-dev/atip-exec/internal/subpath"
 	"github.com/atip-dev/atip-exec/internal/undo"
 	"github.com/atip-dev/atip-exec/sandbox"
@@ -180,7 +181,7 @@ func (x *Staging) makeTmpNames() (done func(), err error) {
 	for _, s := range p.Steps {
 		for _, r := range s.Call.Resources {
 			path := filepath.Clean(r.Abs)
-			if r.Kind != "path" || r.Access&atip.AccessWrite == 0 || r.Class != atip.ClassTmp || filepath.Dir(path) != plan.TemporaryDir || !plan.OpensFile(s) || share.Skip(path) || share.Secret(path) {
+			if r.Kind != "path" || r.Access&atip.AccessWrite == 0 || r.Class != atip.ClassTmp || filepath.Dir(path) != plan.TemporaryDir || !step.OpensFile(s) || share.Skip(path) || share.Secret(path) {
 				continue
 			}
 			f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
@@ -207,13 +208,20 @@ func (x *Staging) makeTmpNames() (done func(), err error) {
 	return done, p.ConfineAgain()
 }
 
+// brings reports whether this run itself brings in what is new in the machine's /tmp, and out what it leaves
+// there. An own step has the /tmp of its text, whose run has brought it in and will bring it out.
+func (x *Staging) brings() bool {
+	s := x.plan.Invocation.Standing
+	return s == nil || s.Tmp != x.plan.Private
+}
+
 // lookAtTmp brings in what is new in the machine's /tmp while the run is still being prepared,
 // so that the directory must be held before the run holds it: "sandbox clean" removes it.
 func (x *Staging) lookAtTmp() (err error) {
 	if x.tmpHeld, err = sandbox.HoldPrivate(x.plan.Private); err != nil {
 		return err
 	}
-	if !x.plan.BringsTmp() {
+	if !x.brings() {
 		return nil
 	}
 	return x.plan.Share().In()
@@ -246,7 +254,7 @@ func (x *Staging) returnTmp() {
 			}
 		}
 	}
-	if !p.BringsTmp() && len(written) == 0 {
+	if !x.brings() && len(written) == 0 {
 		return
 	}
 	mounted := map[string]bool{}

@@ -3,6 +3,7 @@
 package step
 
 import (
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -515,4 +516,19 @@ func Assigned(s *Step, inner []string) []shell.Assign {
 		}
 	}
 	return out
+}
+
+// OpensFile reports a command that writes a name by opening it as a file. One that makes a
+// directory or a link, or renames something to it, finds a file in its way.
+func OpensFile(s *Step) bool {
+	switch s.Call.Tool {
+	case "mkdir", "ln", "link", "mkfifo", "mknod", "mktemp", "mv", "install", "rsync", "unzip", "git":
+		return false
+	case "cp":
+		return !slices.ContainsFunc(s.Call.Resources, func(r atip.Resource) bool {
+			info, err := os.Stat(r.Abs)
+			return r.Access&atip.AccessRead != 0 && err == nil && info.IsDir()
+		})
+	}
+	return true
 }
