@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/atip-dev/atip-exec/internal/built"
 )
 
 // sandboxReport is atip-exec.sandbox-test/1.
@@ -139,16 +141,7 @@ func TestSandboxTestFindsHoles(t *testing.T) {
 	if err := os.WriteFile(dir+"/overlay.json", overlay, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	homes, err := anyHome(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	build := exec.Command("go", "build", homes, "-overlay", dir+"/overlay.json", "-o", dir+"/atip", "../atip")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	if err := os.Chmod(dir, 0o755); err != nil {
+	if err := built.Build(dir, []string{"-overlay", dir + "/overlay.json"}, "atip"); err != nil {
 		t.Fatal(err)
 	}
 	w := newWorld(t)

@@ -9,7 +9,6 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -17,13 +16,12 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/atip-dev/atip-exec/internal/built"
 )
 
 // bin is the directory of the real programs that every script drives, scratch one that goes with this process.
 var bin, scratch string
-
-// builtEnv names a directory that holds the programs already, for a machine without Go.
-const builtEnv = "ATIP_TEST_BIN"
 
 func TestMain(m *testing.M) {
 	// Most of a test's time it waits, for a program or for a limit.
@@ -48,27 +46,14 @@ func TestMain(m *testing.M) {
 		}
 		defer os.RemoveAll(dir)
 		scratch = dir
-		if bin = os.Getenv(builtEnv); bin != "" {
-			return m.Run()
-		}
-		bin = dir
-		homes, err := anyHome(dir)
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		build := exec.Command("go", "build", homes, "-o", dir, "../atip-exec", "../atip", "../atip-verify", "./testdata/probe")
-		build.Env = append(os.Environ(), "CGO_ENABLED=0")
+		programs := []string{"atip-exec", "atip", "atip-verify", "atip-exec/testdata/probe"}
 		if os.Getenv("ATIP_TEST_RACE") != "" {
-			// The detector needs cgo; a report of it ends the program with 66.
-			build.Args = slices.Insert(build.Args, 2, "-race")
-			build.Env = append(os.Environ(), "CGO_ENABLED=1")
+			// A report of the detector ends the program with 66.
+			bin, err = dir, built.Build(dir, []string{"-race"}, programs...)
+		} else {
+			bin, err = built.Programs(dir, programs...)
 		}
-		if out, err := build.CombinedOutput(); err != nil {
-			fmt.Fprintf(os.Stderr, "%s\n%v\n", out, err)
-			return 1
-		}
-		if err := os.Chmod(dir, 0o755); err != nil {
+		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
@@ -95,14 +80,6 @@ func tries(some, all int) int {
 		return all
 	}
 	return some
-}
-
-// anyHome is the flag that builds programs for which HOME counts, as it does where an
-// administrator lists directories for it: each test has a home of its own. The attacks are
-// tried on the programs as they are shipped, without tables for debuggers.
-func anyHome(dir string) (flag string, err error) {
-	homes := filepath.Join(dir, "homes")
-	return "-ldflags=-s -w -X github.com/atip-dev/atip-exec/internal/place.homesFile=" + homes, os.WriteFile(homes, []byte("/\n"), 0o644)
 }
 
 func TestScripts(t *testing.T) {
@@ -147,7 +124,7 @@ func setup(env *testscript.Env) error {
 		return err
 	}
 	goroot, goCache := toolchain()
-	if goroot == "" && os.Getenv(builtEnv) == "" {
+	if goroot == "" && os.Getenv(built.Env) == "" {
 		return errors.New("go env says nothing")
 	}
 	system := "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"

@@ -23,6 +23,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/atip-dev/atip-exec/internal/built"
 	"github.com/atip-dev/atip-exec/internal/require"
 )
 
@@ -37,20 +38,10 @@ func TestMain(m *testing.M) {
 			return 1
 		}
 		defer os.RemoveAll(dir)
-		bin = dir
-		// Programs for which HOME counts: each test has a home of its own.
-		homes := filepath.Join(dir, "homes")
-		if err := os.WriteFile(homes, []byte("/\n"), 0o644); err != nil {
+		if bin, err = built.Programs(dir, "atip-exec", "atip"); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
-		build := exec.Command("go", "build", "-ldflags=-s -w -X github.com/atip-dev/atip-exec/internal/place.homesFile="+homes, "-o", dir, "../../cmd/atip-exec", "../../cmd/atip")
-		build.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := build.CombinedOutput(); err != nil {
-			fmt.Fprintf(os.Stderr, "%s\n%v\n", out, err)
-			return 1
-		}
-		os.Chmod(dir, 0o755)
 		return m.Run()
 	}())
 }

@@ -3,35 +3,25 @@ package plan
 import (
 	"bytes"
 	"encoding/json"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"testing"
 
+	"github.com/atip-dev/atip-exec/internal/built"
 	"github.com/atip-dev/atip-exec/internal/corpus"
 )
 
 // builtProgram is the atip-exec that a user starts.
 func builtProgram(t *testing.T) string {
 	t.Helper()
+	dir, err := built.Programs(t.TempDir(), "atip-exec")
+	if err != nil {
+		t.Fatal(err)
+	}
 	name := "atip-exec"
 	if runtime.GOOS == "windows" {
 		name += ".exe"
-	}
-	if dir := os.Getenv("ATIP_TEST_BIN"); dir != "" {
-		return filepath.Join(dir, name)
-	}
-	dir := t.TempDir()
-	// HOME of the world counts, as where an administrator permits it.
-	homes := filepath.Join(dir, "homes")
-	if err := os.WriteFile(homes, []byte("/\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	build := exec.Command("go", "build", "-ldflags=-s -w -X github.com/atip-dev/atip-exec/internal/place.homesFile="+homes, "-o", dir, "../../cmd/atip-exec")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
 	}
 	return filepath.Join(dir, name)
 }

@@ -58,6 +58,7 @@ var arrows = map[string][]string{
 	"internal/place":           {"atip", "internal/owner", "internal/regular", "internal/errcode", "internal/subpath"},
 	"internal/procstat":        {},
 	"internal/regular":         {},
+	"internal/built":           {}, // tests and measurements
 	"internal/require":         {}, // tests only
 	"internal/outside":         {"internal/place"},
 	"internal/quote":           {},
@@ -134,7 +135,7 @@ var arrows = map[string][]string{
 	"internal/undo":     {"internal/errcode", "internal/subpath"},
 
 	"scripts/arm64init":           {},
-	"scripts/day":                 {},
+	"scripts/day":                 {"internal/built"},
 	"scripts/docgen":              {"internal/cli"},
 	"scripts/filterscan":          {"filter"},
 	"scripts/filterscore":         {"filter", "internal/redactcorpus"},

@@ -27,6 +27,7 @@ var rooms = map[string]map[string]string{
 		"internal/scan/probe.go":             "a process of ours, with the environment that its parent made",
 		"internal/corpus/":                   "tests",
 		"internal/require/":                  "tests",
+		"internal/built/":                    "tests",
 		"internal/cli/main.go":               "atip instead of this process",
 		"internal/standin/standin_linux.go":  "whom to ask, before there is a caller; nothing is believed because of it",
 		"internal/cli/prove/trust.go":        "ATIP_EXEC_SANDBOX and ATIP_OFFLINE only refuse",

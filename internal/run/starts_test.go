@@ -36,6 +36,7 @@ var starters = map[string]string{
 	"internal/selftest/":                 "probes of the self-test",
 	"internal/escape/":                   "probes of the self-test",
 	"internal/corpus/":                   "git, for tests",
+	"internal/built/built.go":            "the go command, for tests",
 }
 
 // TestNothingElseStarts: a program beside the sandbox has the rights of the user, so none gets

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/atip-dev/atip-exec/internal/built"
 )
 
 // mostQuestions is how many harmless rows of the day may ask or be denied, as measured. It may
@@ -14,8 +16,8 @@ const mostQuestions = 2
 // TestDay asks about each row, and runs a sample plain and wrapped: nothing is broken, and
 // nothing that deserves a question runs.
 func TestDay(t *testing.T) {
-	bin := t.TempDir()
-	if err := build(bin); err != nil {
+	bin, err := built.Programs(t.TempDir(), "atip-exec", "atip")
+	if err != nil {
 		t.Fatal(err)
 	}
 	cache, err := os.UserCacheDir()

@@ -7,10 +7,10 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"regexp"
 	"runtime"
+
+	"github.com/atip-dev/atip-exec/internal/built"
 )
 
 func main() {
@@ -37,11 +37,12 @@ func measure(bin, only, policy string, explain bool) error {
 		}
 	}
 	if bin == "" {
-		if bin, err = os.MkdirTemp("", "atip-exec-day-"); err != nil {
+		dir, err := os.MkdirTemp("", "atip-exec-day-")
+		if err != nil {
 			return err
 		}
-		defer os.RemoveAll(bin)
-		if err := build(bin); err != nil {
+		defer os.RemoveAll(dir)
+		if bin, err = built.Programs(dir, "atip-exec", "atip"); err != nil {
 			return err
 		}
 	}
@@ -80,15 +81,4 @@ func measure(bin, only, policy string, explain bool) error {
 	}
 	fmt.Print(Table(results))
 	return nil
-}
-
-// build makes programs for which HOME counts wherever it lies (scripts/lib.sh: any_home).
-func build(dir string) error {
-	homes := filepath.Join(dir, "homes")
-	if err := os.WriteFile(homes, []byte("/\n"), 0o644); err != nil {
-		return err
-	}
-	cmd := exec.Command("go", "build", "-ldflags=-X github.com/atip-dev/atip-exec/internal/place.homesFile="+homes, "-o", dir, "github.com/atip-dev/atip-exec/cmd/atip-exec", "github.com/atip-dev/atip-exec/cmd/atip")
-	cmd.Env, cmd.Stderr = append(os.Environ(), "CGO_ENABLED=0"), os.Stderr
-	return cmd.Run()
 }

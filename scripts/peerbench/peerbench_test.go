@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/atip-dev/atip-exec/internal/built"
 	"github.com/atip-dev/atip-exec/internal/corpus"
 	"github.com/atip-dev/atip-exec/internal/require"
 )
@@ -185,15 +186,9 @@ func rowsOf(t *testing.T) []corpus.Row {
 // builtProgram is the atip-exec that a user starts.
 func builtProgram(t *testing.T) string {
 	t.Helper()
-	dir := t.TempDir()
-	homes := filepath.Join(dir, "homes") // the world of the corpus has a home of its own
-	if err := os.WriteFile(homes, []byte("/\n"), 0o644); err != nil {
+	dir, err := built.Programs(t.TempDir(), "atip-exec")
+	if err != nil {
 		t.Fatal(err)
-	}
-	build := exec.Command("go", "build", "-ldflags=-X github.com/atip-dev/atip-exec/internal/place.homesFile="+homes, "-o", dir, "../../cmd/atip-exec")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
 	}
 	return filepath.Join(dir, "atip-exec")
 }

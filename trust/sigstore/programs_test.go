@@ -14,20 +14,16 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/atip-dev/atip-exec/internal/built"
 )
 
 // bin is the directory of the programs as users have them, built at the first use.
 var bin string
 
-var build = sync.OnceValue(func() error {
-	if err := os.WriteFile(filepath.Join(bin, "homes"), []byte("/\n"), 0o644); err != nil {
-		return err
-	}
-	cmd := exec.Command("go", "build", "-ldflags=-s -w -X github.com/atip-dev/atip-exec/internal/place.homesFile="+filepath.Join(bin, "homes"), "-o", bin,
-		"../../cmd/atip", "../../cmd/atip-exec", "../../cmd/atip-verify")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	cmd.Stderr = os.Stderr
-	return cmd.Run()
+var build = sync.OnceValue(func() (err error) {
+	bin, err = built.Programs(bin, "atip", "atip-exec", "atip-verify")
+	return err
 })
 
 func TestMain(m *testing.M) {
