@@ -441,7 +441,7 @@ func (c *collector) builtinStep(sh *step.Step, argv, via []string, cwd string) (
 	s.Via, s.Cwd, s.Confidence, s.Trust = via, cwd, policy.Exact, sh.Trust
 	s.File = policy.FileFacts{Believed: true, SystemPath: true, Names: []string{name}}
 	switch {
-	case name == "test", name == "[", name == "kill" && !step.OwnProcesses(argv) && !c.ownJobs(argv):
+	case name == "test", name == "[", name == "kill" && !step.OwnProcesses(argv):
 		found, err := c.lookup(name)
 		if err != nil {
 			return nil, err
