@@ -251,7 +251,9 @@ func (c *collector) meet() {
 		case network == atip.No:
 			switch s.Call.Tool {
 			case "kill", "pkill", "killall", "fuser":
-				signals = append(signals, s)
+				if !slices.ContainsFunc(s.Argv[1:], func(w string) bool { return strings.Trim(w, "0123456789") == "" }) { // a process of the machine
+					signals = append(signals, s)
+				}
 			}
 		case local && (s.RunsCode == policy.CodeNone || network == atip.Unknown):
 			clients = append(clients, s)
