@@ -251,7 +251,7 @@ func (c *collector) meet() {
 		case network == atip.No:
 			switch s.Call.Tool {
 			case "kill", "pkill", "killall", "fuser":
-				if !slices.ContainsFunc(s.Argv[1:], func(w string) bool { return strings.Trim(w, "0123456789") == "" }) { // a process of the machine
+				if !slices.ContainsFunc(s.Argv[1:], func(w string) bool { return strings.Trim(w, "0123456789") == "" && w != "0" }) { // a process of the machine
 					signals = append(signals, s)
 				}
 			}

@@ -41,6 +41,7 @@ func TestOwnServer(t *testing.T) {
 		{"node s.js & sleep 1; curl -s localhost:3000; pkill -f s.js", true},
 		{"node s.js & sleep 1; fuser -k 3000/tcp", true},
 		{"node s.js & pkill -P 1", false},
+		{"trap 'kill 0' INT; node s.js & wait", true},
 		{"sleep 9 & pkill -f s.js", false},
 		{"node s.js & gh pr list; pkill -f s.js", false},
 		{"node s.js & ssh h pkill -f s.js", false},
