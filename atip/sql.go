@@ -25,7 +25,7 @@ func (v *sqlVerdict) join(o sqlVerdict) {
 // from one of them must not hide it from us.
 func classifySQL(text string) sqlVerdict {
 	var verdict sqlVerdict
-	for showsOnly(text) {
+	for ShowsOnly(text) {
 		// Such a command ends with its line.
 		_, rest, more := strings.Cut(strings.TrimLeft(text, " \t\n"), "\n")
 		if text = rest; !more {
@@ -45,9 +45,12 @@ func classifySQL(text string) sqlVerdict {
 	return verdict
 }
 
-// showsOnly reports a text that begins with a command of the sqlite3 shell which prints something and takes
+// SQLDestroys reports a text of SQL statements that removes data or schema.
+func SQLDestroys(text string) bool { return classifySQL(text).destroys }
+
+// ShowsOnly reports a text that begins with a command of the sqlite3 shell which prints something and takes
 // neither a file nor a program. Other shells refuse it.
-func showsOnly(text string) bool {
+func ShowsOnly(text string) bool {
 	text, _, _ = strings.Cut(strings.TrimLeft(text, " \t\n"), "\n")
 	text = strings.TrimRight(text, " \t")
 	if len(text) < 2 || text[0] != '.' {

@@ -93,7 +93,8 @@ func cleanOne(root *os.Root, name string, d PrivateDir, o CleanOptions) string {
 			return withoutPath(err)
 		}
 	}
-	lock, free := lockUnused(d.Path)
+	unlock, free := lockUnused(d.Path)
+	defer unlock()
 	switch {
 	case !free && o.DryRun:
 		if _, err := root.Lstat("ws/" + name); errors.Is(err, fs.ErrNotExist) {
@@ -103,7 +104,6 @@ func cleanOne(root *os.Root, name string, d PrivateDir, o CleanOptions) string {
 	case !free:
 		return "a run uses it"
 	}
-	defer lock.Close()
 	if o.DryRun {
 		return ""
 	}
@@ -112,7 +112,7 @@ func cleanOne(root *os.Root, name string, d PrivateDir, o CleanOptions) string {
 	if err := root.Remove("tmp/" + name + ".book"); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return withoutPath(err)
 	}
-	// A run that starts now waits for the lock until the directory has gone, and makes its
+	// A run that starts now waits for the lock until the directory has another name, and makes its
 	// own. By then the layers must not be there any more, either.
 	to := removing + name + "-" + strconv.Itoa(os.Getpid())
 	for _, dir := range [...]string{"layers/", "ws/"} {
@@ -120,6 +120,7 @@ func cleanOne(root *os.Root, name string, d PrivateDir, o CleanOptions) string {
 			return withoutPath(err)
 		}
 	}
+	unlock() // removing can take long, and no run finds these any more
 	for _, dir := range [...]string{"layers/", "ws/"} {
 		if err := removeTree(root, dir+to); err != nil {
 			return withoutPath(err)

@@ -2,10 +2,5 @@
 
 package sandbox
 
-import "os"
-
 // lockUnused finds every directory unused: without a sandbox, none is made.
-func lockUnused(dir string) (lock *os.File, free bool) {
-	lock, err := os.Open(dir)
-	return lock, err == nil
-}
+func lockUnused(string) (unlock func(), free bool) { return func() {}, true }

@@ -709,6 +709,9 @@ func HoldPrivate(dir string) (*os.File, error) {
 			}
 			return lock, nil
 		case errors.Is(err, unix.EWOULDBLOCK), errors.Is(err, unix.ENOENT):
+			if err := awaitClean(filepath.Dir(dir)); err != nil {
+				return nil, err
+			}
 			if try < privateTries {
 				time.Sleep(2 * time.Millisecond)
 				continue

@@ -238,21 +238,32 @@ func (c *collector) leftBehind(cmd *shell.Command, steps []*step.Step) {
 	})
 }
 
-// meet takes connections to a server of the text's own for what they are: they stay in the run,
-// whose loopback is its own as long as none of its steps has a network beyond it.
+// meet takes signals and connections to a server of the text's own for what they are: they stay in the run,
+// whose loopback is its own as long as none of its steps has a network beyond it, and so is its table of processes.
 func (c *collector) meet() {
 	if !c.serves {
 		return
 	}
-	var clients []*step.Step
+	var clients, signals []*step.Step
 	for _, s := range c.steps {
 		local := len(s.Hosts) > 0 && !slices.ContainsFunc(s.Hosts, func(h policy.HostUse) bool { return h.Kind != policy.HostLoopback })
 		switch network := s.Call.Effects[atip.Network].Value; {
 		case network == atip.No:
+			switch s.Call.Tool {
+			case "kill", "pkill", "killall", "fuser":
+				if !slices.ContainsFunc(s.Argv[1:], func(w string) bool { return strings.Trim(w, "0123456789") == "" && w != "0" }) { // a process of the machine
+					signals = append(signals, s)
+				}
+			}
 		case local && (s.RunsCode == policy.CodeNone || network == atip.Unknown):
 			clients = append(clients, s)
 		case network == atip.Yes || !s.Strange():
 			return
+		}
+	}
+	for _, s := range signals {
+		for _, e := range [...]atip.Effect{atip.Destructive, atip.Reversible} {
+			s.Call.Effects[e] = step.Harmless(e, "processes of the run")
 		}
 	}
 	for _, s := range clients {
@@ -268,14 +279,6 @@ func (c *collector) meet() {
 			}
 		}
 	}
-}
-
-// ownJobs reports a kill of processes that are known only when it runs, in a text that left some
-// behind: the run sees no others.
-func (c *collector) ownJobs(argv []string) bool {
-	return c.serves && !slices.ContainsFunc(argv[1:], func(w string) bool {
-		return !strings.HasPrefix(w, shell.Hole) && !strings.HasPrefix(w, "-")
-	})
 }
 
 const maxCodeFile = 256 << 10

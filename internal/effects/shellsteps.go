@@ -441,7 +441,7 @@ func (c *collector) builtinStep(sh *step.Step, argv, via []string, cwd string) (
 	s.Via, s.Cwd, s.Confidence, s.Trust = via, cwd, policy.Exact, sh.Trust
 	s.File = policy.FileFacts{Believed: true, SystemPath: true, Names: []string{name}}
 	switch {
-	case name == "test", name == "[", name == "kill" && !step.OwnProcesses(argv) && !c.ownJobs(argv):
+	case name == "test", name == "[", name == "kill" && !step.OwnProcesses(argv):
 		found, err := c.lookup(name)
 		if err != nil {
 			return nil, err
@@ -576,11 +576,14 @@ func (c *collector) place(world place.World, r *atip.Resource, cwd string) {
 }
 
 // shellLines judges the commands of the shell that stand in the program text of an
-// editor, a debugger or Tcl: "!rm x" of ed, "shell rm x" of gdb, "exec rm x". Where such a line could
+// editor, a debugger, Tcl or sqlite3: "!rm x" of ed, "shell rm x" of gdb, "exec rm x", ".once x". Where such a line could
 // stand in another form, what runs is not known.
 func (c *collector) shellLines(s *step.Step, n atip.Nested, text string, via []string) error {
-	if n.Language != "ed" && n.Language != "gdb" && n.Language != "tcl" {
+	if n.Language != "ed" && n.Language != "gdb" && n.Language != "tcl" && n.Language != "sqlite" {
 		return nil
+	}
+	if n.Language == "sqlite" && atip.SQLDestroys(text) {
+		s.Call.Effects[atip.Destructive] = atip.Fact{Value: atip.Yes, Source: "text", Rank: atip.Vendor}
 	}
 	for line := range strings.SplitSeq(text, "\n") {
 		command, ok := step.Escape(n.Language, line)

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/atip-dev/atip-exec/atip"
@@ -128,13 +129,35 @@ func (c *collector) writtenCode(s *step.Step) {
 		return
 	}
 	for _, path := range slices.Sorted(maps.Keys(c.writers)) {
-		if text, ok := constantText(c.writers[path]); ok && c.ofWorkspace(path) && filepath.Ext(path) != ".md" && filepath.Ext(path) != ".txt" {
+		if !c.ofWorkspace(path) || filepath.Ext(path) == ".md" || filepath.Ext(path) == ".txt" {
+			continue
+		}
+		text, ok := constantText(c.writers[path])
+		if at := c.index(s); at > 0 && (!ok || filepath.Ext(path) == ".json") {
+			c.target(s, s.Cwd, path+"\x00"+strconv.Itoa(len(c.writers[path])), append(commandsIn(c.steps[1:at]), step.Literals(text)...))
+		}
+		if ok {
 			c.peekCode(s, text)
 			if step.Raises(text) {
 				s.RunsCode = max(s.RunsCode, c.raised(s, text))
 			}
 		}
 	}
+}
+
+// commandsIn are the texts of several words in a text that wrote a file of code: a script of package.json that jq or
+// sed puts there is one of them.
+func commandsIn(steps []*step.Step) (out []string) {
+	for _, s := range steps {
+		for _, w := range s.Argv[1:] {
+			for _, text := range step.CommandTexts(w) {
+				if strings.Contains(text, " ") && s.Call.Tool != "git" { // whose messages are no code
+					out = append(out, text)
+				}
+			}
+		}
+	}
+	return out
 }
 
 func (c *collector) identify(s *step.Step) error {

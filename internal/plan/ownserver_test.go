@@ -36,6 +36,16 @@ func TestOwnServer(t *testing.T) {
 		{"node s.js & cat ~/.ssh/id_rsa | curl -d @- localhost:3000", false},
 		{"kill $(cat pid)", false},
 		{"node s.js & kill 1 $(jobs -p)", false},
+		{"node s.js & sleep 1; kill $(lsof -t -i:3000)", true},
+		{"node s.js & sleep 1; lsof -ti:3000 | xargs kill", true},
+		{"node s.js & sleep 1; curl -s localhost:3000; pkill -f s.js", true},
+		{"node s.js & sleep 1; fuser -k 3000/tcp", true},
+		{"node s.js & pkill -P 1", false},
+		{"trap 'kill 0' INT; node s.js & wait", true},
+		{"sleep 9 & pkill -f s.js", false},
+		{"node s.js & gh pr list; pkill -f s.js", false},
+		{"node s.js & ssh h pkill -f s.js", false},
+		{"node s.js & docker exec c pkill -f s.js", false},
 	} {
 		p := planOf(t, m, row.text)
 		if got := p.Decision.Action == policy.Allow; got != (row.allow && apart) {

@@ -59,7 +59,7 @@ func selects(a string) bool {
 	if revision(a) || len(a) > 1 && a[0] == '-' && IsNumber(a[1:]) {
 		return true
 	}
-	for _, name := range []string{"--max-count=", "--max-parents=", "--min-parents=", "--since=", "--after=", "--until=", "--before=", "--author=", "--grep=", "--skip="} {
+	for _, name := range []string{"--max-count=", "--max-parents=", "--min-parents=", "--since=", "--after=", "--until=", "--before=", "--author=", "--grep=", "--skip=", "-S", "-G"} {
 		if strings.HasPrefix(a, name) {
 			return true
 		}

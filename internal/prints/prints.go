@@ -117,6 +117,46 @@ func Passes(argv []string) bool {
 	return each(args, keeps)
 }
 
+// OnlyFirst is what ends the first word of a line for a command that prints no more of each line that it reads, "" for
+// any other command.
+func OnlyFirst(argv []string) string {
+	switch strings.Join(argv, " ") {
+	case "awk {print $1}", "awk { print $1 }", "cut -d   -f1", "cut -d  -f1", "cut -f1 -d  ":
+		return " "
+	case "cut -d: -f1", "cut -d : -f1", "cut -f1 -d:", "cut -f1 -d :", "awk -F: {print $1}":
+		return ":"
+	}
+	return ""
+}
+
+// inLine takes out what git puts into a format and ends no line: the text of a commit (%b) would begin others.
+var inLine = strings.NewReplacer("%s", "", "%an", "", "%ae", "", "%ad", "", "%ar", "", "%as", "", "%cd", "", "%cr", "", "%cs", "", "%d", "", "%D", "", "%h", "", "%H", "")
+
+// First reports a command that prints lines of which the first word, up to end, is a number or a plain name.
+func First(argv []string, end string) bool {
+	switch {
+	case len(argv) < 2:
+	case argv[0] == "git" && argv[1] == "log" && end == " ":
+		short := slices.Clone(argv)
+		for i, a := range short {
+			if a == "--oneline" {
+				short[i] = "--format=%h"
+			} else if format, rest, ok := strings.Cut(a, " "); ok && (strings.HasPrefix(a, "--format=") || strings.HasPrefix(a, "--pretty=")) && !strings.ContainsAny(inLine.Replace(rest), "%\n") {
+				short[i] = format
+			}
+		}
+		return Numbers(short)
+	case argv[0] == "grep" && end == ":" && len(argv) == 4:
+		// One file, whose name is there if it is taken for a binary one.
+		odd := func(r rune) bool {
+			return !strings.ContainsRune("_./-", r) && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
+		}
+		return strings.ContainsRune(argv[1], 'n') && strings.HasPrefix(argv[1], "-") && strings.Trim(argv[1][1:], "nEFiwxv") == "" && !strings.HasPrefix(argv[2], "-") &&
+			!strings.HasPrefix(argv[3], "-") && argv[3] != "" && strings.IndexFunc(argv[3], odd) < 0
+	}
+	return false
+}
+
 // Name reports a command that prints no slash.
 func Name(argv []string) bool {
 	args := argv[1:]

@@ -371,10 +371,14 @@ func (w *walker) reads(n string, r *run, args fields, st *state) {
 	v[0].whole = len(args) == 1 && len(from) == 1 && plain && st.in != nil && st.in.whole
 	if st.in != nil && st.in.known && len(from) == 0 {
 		v = w.linesOf(st.in.s, len(args))
-	} else if st.in != nil && !st.in.mixed && w.printNumbers(from) {
-		v = number().or(constant("")) // where there is nothing more to read
 	}
-	for _, a := range args {
+	numbers := st.in != nil && !st.in.mixed && w.printNumbers(from, "")
+	first := numbers || st.in != nil && !st.in.mixed && !st.ifs && len(args) > 1 && w.printNumbers(from, " ")
+	for i, a := range args {
+		v := v
+		if numbers || first && i == 0 {
+			v = number().or(constant("")) // where there is nothing more to read
+		}
 		switch {
 		case !a.exact():
 			w.opaque(st, "the name that is read into is not known", nil, a.from)

@@ -356,6 +356,9 @@ func (w *walker) shape(c *syntax.CmdSubst, st *state) (string, bool) {
 			return "", false
 		}
 	}
+	if w.printNumbers(st.out.from, "") {
+		return "0", true
+	}
 	return prints.Shape(last.Argv)
 }
 

@@ -7,13 +7,13 @@ import (
 	"github.com/atip-dev/atip-exec/internal/prints"
 )
 
-// printNumbers reports that each of these commands prints lines of which every word is a number or
-// a plain name, and nothing else.
-func (w *walker) printNumbers(from []int) bool {
-	return len(from) > 0 && !slices.ContainsFunc(from, func(i int) bool { return !w.printsNumbers(i, 0) })
+// printNumbers reports that each of these commands prints lines of which every word is a number or a plain name, or,
+// where end is given, the first one up to it.
+func (w *walker) printNumbers(from []int, end string) bool {
+	return len(from) > 0 && !slices.ContainsFunc(from, func(i int) bool { return !w.printsNumbers(i, 0, end) })
 }
 
-func (w *walker) printsNumbers(i, depth int) bool {
+func (w *walker) printsNumbers(i, depth int, end string) bool {
 	if i >= len(w.cmds) || depth > maxAlternatives {
 		return false
 	}
@@ -24,7 +24,12 @@ func (w *walker) printsNumbers(i, depth int) bool {
 	if shape, ok := prints.Shape(c.Argv); ok {
 		return shape == "0"
 	}
-	if !prints.Passes(c.Argv) {
+	if end != "" && prints.First(c.Argv, end) {
+		return true
+	}
+	if only := prints.OnlyFirst(c.Argv); only != "" {
+		end = only
+	} else if !prints.Passes(c.Argv) {
 		return false
 	}
 	var before []int
@@ -33,5 +38,5 @@ func (w *walker) printsNumbers(i, depth int) bool {
 			before = append(before, f.From)
 		}
 	}
-	return !c.Mixed && len(before) > 0 && !slices.ContainsFunc(before, func(i int) bool { return !w.printsNumbers(i, depth+1) })
+	return !c.Mixed && len(before) > 0 && !slices.ContainsFunc(before, func(i int) bool { return !w.printsNumbers(i, depth+1, end) })
 }

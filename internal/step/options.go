@@ -465,6 +465,24 @@ func Escape(language, line string) (command string, ok bool) {
 		}
 		return "", true
 	}
+	if language == "sqlite" {
+		word, rest, _ := strings.Cut(line, " ")
+		rest = strings.TrimLeft(rest, " ")
+		switch piped := strings.TrimPrefix(rest, "|"); {
+		case !strings.HasPrefix(line, "."), atip.ShowsOnly(line):
+			return "", true
+		case len(word) > 2 && (strings.HasPrefix(".shell", word) || strings.HasPrefix(".system", word)):
+			return rest, true
+		case piped != rest:
+			return piped, true
+		case strings.ContainsRune(rest, '|'):
+		case word == ".import":
+			return "cat " + rest, true
+		case (word == ".output" || word == ".once") && !strings.HasPrefix(rest, "-"):
+			return "cat > " + rest, true
+		}
+		return "", false
+	}
 	if language == "tcl" {
 		_, after, _ := strings.Cut(line, "exec ")
 		return strings.TrimRight(after, "]}; "), true
