@@ -174,7 +174,7 @@ func TestSearchForCliffs(t *testing.T) {
 			case len(s.parts) < 10:
 				s.parts = slices.Insert(s.parts, at, piece)
 			default:
-				s.parts = slices.Delete(s.parts, at, at+1+rng.Intn(3))
+				s.parts = slices.Delete(s.parts, at, min(at+1+rng.Intn(3), len(s.parts)))
 			}
 		}
 		unit := strings.Join(s.parts, "")
