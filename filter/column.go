@@ -495,7 +495,11 @@ func linkColumns(s *scan, n *nameInfo) (c candidate, ok bool) {
 	}
 	left := s.v[s.line:n.start]
 	open := bytes.LastIndexByte(left, '(')
-	if open < 0 || !bytes.Contains(left[:open], []byte("INTO ")) && !bytes.Contains(left[:open], []byte("into ")) {
+	if open < 0 {
+		return c, false
+	}
+	copied := bytes.HasPrefix(left, []byte("COPY ")) // COPY t (name, …) FROM stdin;⏎value
+	if !copied && !bytes.Contains(left[:open], []byte("INTO ")) && !bytes.Contains(left[:open], []byte("into ")) {
 		return c, false
 	}
 	limit := n.end + maxSibling
@@ -507,6 +511,14 @@ func linkColumns(s *scan, n *nameInfo) (c candidate, ok bool) {
 	}
 	if !s.lit(")") {
 		return c, false
+	}
+	if copied {
+		if !s.lit(" FROM stdin;\n") || !s.more() {
+			return c, false
+		}
+		c.row = column{byCharacter, uint16(bytes.Count(left[open:], []byte(","))), '\t'}
+		c.at, c.form, c.doubt = s.p, formRow, likely
+		return c, true
 	}
 	if s.space(); s.p+len("values") > len(s.v) {
 		s.short = !s.eof

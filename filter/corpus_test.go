@@ -32,8 +32,9 @@ var bounds = [...]struct {
 	{redactcorpus.Fourth, 0.95, 0.995, 0.05},
 	{redactcorpus.Fifth, 0.95, 0.99, 0.045},
 	{redactcorpus.Sixth, 0.95, 0.99, 0.02},
-	{redactcorpus.Seventh, 0.91, 0.98, 0.09},
-	{redactcorpus.Eighth, 0.85, 0.98, 0.13},
+	{redactcorpus.Seventh, 0.93, 0.98, 0.07},
+	{redactcorpus.Eighth, 0.9, 0.98, 0.09},
+	{redactcorpus.Ninth, 0.96, 0.97, 0.02},
 }
 
 func corpus(t *testing.T, seed uint64) []redactcorpus.Record {

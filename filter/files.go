@@ -266,7 +266,7 @@ key:
 	for p < len(v) && p < limit && isNameByte(v[p]) {
 		p++
 	}
-	keyed := p > from
+	keyed, key := p > from, v[from:p]
 	if p < len(v) && v[p] == '"' {
 		p++
 	}
@@ -295,20 +295,27 @@ key:
 		r.outcome, r.until = swallow, sets[setBase64Pad]
 		return r
 	}
-	if p == start || p < len(v) && v[p] != '"' && v[p] != '\n' && v[p] != '\r' && v[p] != ',' || !encodesText(val) {
+	if p == start || p < len(v) && v[p] != '"' && v[p] != '\n' && v[p] != '\r' && v[p] != ',' || !encodesSecret(val, endsInAny(key, "username user host hostname port database dbname")) {
 		return verdict{}
 	}
 	return r
 }
 
-// encodesText reports whether a value is padded base64 of readable text.
-func encodesText(val []byte) bool {
+// encodesSecret reports whether a value is padded base64 of readable text, or of random bytes. Where the key says
+// that it is none, an address with a password still is.
+func encodesSecret(val []byte, none bool) bool {
 	if len(val) < minData || len(val)%4 != 0 {
 		return false
 	}
 	dec := make([]byte, base64.StdEncoding.DecodedLen(len(val)))
 	n, err := base64.StdEncoding.Decode(dec, val)
-	if err != nil || !utf8.Valid(dec[:n]) {
+	if err != nil || none {
+		return err == nil && bytes.IndexByte(dec[:n], '@') >= 0
+	}
+	if digits, upper, lower := tally(val); len(val) >= 24 && digits > 1 && upper > 1 && lower > 1 && unlikely(val) && !readable(val) {
+		return true
+	}
+	if !utf8.Valid(dec[:n]) {
 		return false
 	}
 	for _, c := range dec[:n] {

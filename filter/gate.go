@@ -35,6 +35,12 @@ func (s *Set) passes(val []byte, g gate) bool {
 	}
 	digits, upper, lower := tally(val)
 	plain := digits+upper+lower == len(val) // most of what is asked below looks for marks
+	switch g.class {
+	case classPin:
+		return isPin(val)
+	case classGroups:
+		return isKeyGroups(val)
+	}
 	if len(val) < 6 || !plain && (bytes.Contains(val, []byte(placeholderHead)) ||
 		bytes.HasPrefix(val, []byte(placeholderHead[1:]))) {
 		return false
@@ -45,18 +51,26 @@ func (s *Set) passes(val []byte, g gate) bool {
 	if g.rule == "cookie" && upper == 20 && len(val) == 20 && unlikely(val) {
 		return true // of Erlang
 	}
-	// Sixteen small letters that read like no word pass behind a name that says secret.
-	opaque := plain && lower == len(val) && len(val) >= 16 && g.class == classStrong && (g.doubt == likely || g.doubt == literal) && unlikely(val) && !readable(val)
+	chosen := g.rule == "password" || g.rule == "passphrase" // by people
+	// Letters of one case that read like no word pass behind a name that says secret.
+	odd := digits+upper == 0 && (plain && len(val) >= 8 || len(val) >= 24) && (g.class == classStrong || chosen)
+	if odd { // a secret may be called by a short name that is no word
+		least := 11
+		if chosen || len(val) >= 24 {
+			least = 10
+		}
+		odd = unlikelier(val, least) && !readable(val) && !compound(val)
+	}
+	opaque := odd && (g.doubt == likely || g.doubt == literal || g.doubt == unsure && g.quoted)
 	if g.doubt != certain && digits == 0 && (upper == 0 || lower == 0) && !opaque {
 		return false // no value with less passes in doubt
 	}
 	if g.rule == "dsn" && bytes.IndexByte(val, '=') > 0 {
 		return hasPassword(val) && !isExample(val)
 	}
-	if !plain && len(val) >= minCodeGroups && g.class == classStrong && isCodeGroups(val) {
+	if !plain && (len(val) >= minCodeGroups && g.class == classStrong && isCodeGroups(val) || isKeyGroups(val) || chosen && g.doubt <= literal && isPassphrase(val, g.rule == "passphrase")) {
 		return true
 	}
-	chosen := g.rule == "password" || g.rule == "passphrase" // by people
 	if chosen && g.doubt != certain && containsFold(val, "password") {
 		return false // about passwords
 	}
@@ -96,7 +110,7 @@ func (s *Set) passes(val []byte, g gate) bool {
 	if g.opened && (val[0] == ' ' || val[0] == ',' || val[0] == ')' || val[0] == ';' || val[0] == '}') {
 		return false // the quote closed a string that ends with the name
 	}
-	words := wordy(val) || !plain && otherWords(val) || digits == 0 && len(val) < 16 && sameCase(val) && letters(val)
+	words := wordy(val) || !plain && otherWords(val) || digits == 0 && len(val) < 16 && sameCase(val) && letters(val) && !odd
 	if !plain && bytes.IndexByte(val, ' ') >= 0 {
 		if (g.class == classStrong || g.class == classKey || g.class == classRaw) && isSpacedGroups(val) {
 			return true
@@ -107,6 +121,9 @@ func (s *Set) passes(val []byte, g gate) bool {
 	}
 	if !plain && (g.doubt != certain && isVersion(val) || g.class == classWeak && isArtifact(val)) {
 		return false
+	}
+	if !chosen && !g.quoted && len(val) <= 12 && isHex(val) && lower > 0 {
+		return false // an abbreviated digest: secrets: 3bab239c add a key
 	}
 	if g.doubt != certain && isObject(val) || !plain && isIdentity(val) {
 		return false
@@ -132,9 +149,9 @@ func (s *Set) passes(val []byte, g gate) bool {
 		if !chosenLike(val) || isCode(val) || digits < 2 || len(val) > 64 || bytes.ContainsAny(val, "/,") || !(upper > 0 && lower > 0) && !bytes.ContainsAny(val, "!#?*%&^~") {
 			return false
 		}
-	case lone:
+	case lone, said:
 		digits, upper, lower := tally(val)
-		if chosen && numbered(val) && !wordy(val) || marked(val) || chosen && digits >= 3 && upper > 0 && lower > 0 && plain && !wordy(val) {
+		if chosen && (numbered(val) && !wordy(val) || digits > 0 && upper > 1 && lower > 1 && unlikely(val) && !readable(val)) || marked(val) || chosen && digits >= 3 && upper > 0 && lower > 0 && plain && !wordy(val) {
 			break
 		}
 		if digits < 2 || readable(val) || !likelySecret(val, chosen) || isCode(val) || !(upper > 0 && lower > 0) && !isHex(bytes.TrimPrefix(val, []byte("0x"))) && !bytes.ContainsAny(val, "!#?*%&^~") {
@@ -170,7 +187,7 @@ func (s *Set) passes(val []byte, g gate) bool {
 		}
 		digits, upper, lower := tally(val)
 		if chosen {
-			return chosenLike(val) || plain && len(val) >= 16 && upper >= 3 && lower >= 3 && unlikely(val) && !readable(val)
+			return odd || chosenLike(val) || plain && len(val) >= 12 && upper >= 3 && lower >= 3 && unlikely(val) && !readable(val)
 		}
 		return entropy(val) >= 3.0 && (digits >= 2 || upper > 0 && lower > 0 || g.rule == "cookie" && plain && len(val) >= 20 && unlikely(val)) && !readable(val)
 	}
@@ -253,6 +270,72 @@ func isCodeGroups(val []byte) bool {
 	return (len(val)+1)%(group+1) == 0
 }
 
+// groupsRule finds licences, pinRule a few digits.
+const (
+	groupsRule = "licence"
+	pinRule    = "pin"
+)
+
+// isKeyGroups reports four to six groups of capitals and digits of one length, as licences and recovery keys are
+// written.
+func isKeyGroups(val []byte) bool {
+	group := bytes.IndexByte(val, '-')
+	if group < 4 || group > 8 || (len(val)+1)%(group+1) != 0 {
+		return false
+	}
+	digits, upper, _ := tally(val)
+	groups := (len(val) + 1) / (group + 1)
+	if groups < 4 || groups > 6 || digits < 2 || upper < 2 || digits+upper != len(val)-groups+1 {
+		return false
+	}
+	for i := group; i < len(val); i += group + 1 {
+		if val[i] != '-' {
+			return false
+		}
+	}
+	return true
+}
+
+// isPin reports four to eight digits, perhaps in groups or before the mark of a keypad, or a short code of both cases.
+func isPin(val []byte) bool {
+	val = bytes.TrimRight(val, "#*.,")
+	digits, upper, lower := tally(val)
+	if digits == len(val) {
+		return digits >= 4 && (digits <= 8 || digits == 11) && !isFiller(val) && !strings.HasPrefix("12345678", string(val))
+	}
+	if group := bytes.IndexByte(val, '-'); group == 3 { // dates have another first one
+		return len(val) <= 11 && digits == len(val)-bytes.Count(val, []byte("-")) && val[len(val)-1] != '-'
+	}
+	return len(val) >= 6 && len(val) <= 12 && digits+upper+lower == len(val) && upper > 1 && lower > 1 && unlikely(val) && !readable(val)
+}
+
+// isPassphrase reports four words or more of one case, joined by a dash or, if the name says so, a blank or a dot.
+func isPassphrase(val []byte, blanks bool) bool {
+	join := byte('-')
+	if k := bytes.IndexAny(val, "- ."); k < 0 || val[k] != '-' && !blanks {
+		return false
+	} else {
+		join = val[k]
+	}
+	words, capitals := 0, 0
+	for w := range bytes.SplitSeq(val, []byte{join}) {
+		if words++; words > 4 && len(w) <= 3 && allOf(w, &sets[setDigit]) {
+			continue
+		}
+		if len(w) < 3 || len(w) > 10 || !letters(w) || !sameCase(w) || endsInAny(w, aboutSecrets) {
+			return false
+		}
+		if isUpper(w[0]) {
+			capitals++
+		}
+	}
+	return words >= 4 && (capitals == 0 || capitals >= words-1)
+}
+
+// aboutSecrets are words of a sentence or an identifier, and not of a passphrase.
+const aboutSecrets = "the and for your with must not this that from has have was are you can use via key secret secrets password passphrase token name names default env file config " +
+	"credential credentials user app prod service account database auth value change here"
+
 // containsFold reports whether a word in small letters is in a text, in any case.
 func containsFold(text []byte, word string) bool {
 	for i := 0; i+len(word) <= len(text); i++ {
@@ -286,7 +369,7 @@ func likelySecret(val []byte, chosen bool) bool {
 	if readable(val) || bytes.IndexByte(val, ' ') >= 0 && digits == 0 {
 		return false
 	}
-	return unlikely(val) && (digits > 0 || upper > 0 && lower > 0) || digits >= 4 && digits+lower == len(val) && entropy(val) >= 2.8
+	return unlikely(val) && (digits > 0 || upper > 0 && lower > 0) || digits >= 4 && (digits+lower == len(val) || digits+upper == len(val)) && entropy(val) >= 2.8
 }
 
 // chosenLike reports what people take for a password: digits, and both cases, a mark or many
@@ -323,6 +406,16 @@ func readable(val []byte) bool {
 		i = j
 	}
 	return letters > 0 && plain*2 >= letters+digits
+}
+
+// compound reports two listed words in one: webhook.
+func compound(val []byte) bool {
+	for k := 3; k+3 <= len(val); k++ {
+		if inWordList(val[:k]) && inWordList(val[k:]) {
+			return true
+		}
+	}
+	return false
 }
 
 // sameCase reports lower, Capital or UPPER.
@@ -363,6 +456,9 @@ func isHex(val []byte) bool { return allOf(val, &sets[setXDigit]) }
 // ECDSA, which are no secrets whatever their name, and what stands behind "Signature:" in
 // each CACHEDIR.TAG (Cache Directory Tagging Specification 0.6).
 func isPublicKey(val []byte) bool {
+	if len(val) == 56 && strings.IndexByte("UAONCX", val[0]) >= 0 && allOf(val, &sets[setBase32]) {
+		return true // of NATS, whose seeds begin with S
+	}
 	if strings.IndexByte("seAMLpa-8UV", val[0]) < 0 {
 		return false
 	}

@@ -136,7 +136,10 @@ func bigramClass(c byte) int {
 // unlikely reports whether a text reads like no word or identifier: the mean cost
 // of its letter pairs, in eighths of a bit, is above what all but a hundredth of
 // the listed words stay below.
-func unlikely(val []byte) bool {
+func unlikely(val []byte) bool { return unlikelier(val, 10) }
+
+// unlikelier is unlikely by so many tenths of that cost.
+func unlikelier(val []byte, tenths int) bool {
 	if len(val) < 4 {
 		return false
 	}
@@ -154,5 +157,5 @@ func unlikely(val []byte) bool {
 		n++
 		prev = cur
 	}
-	return n > 0 && cost > unlikelyCost*n
+	return n > 0 && cost*10 > unlikelyCost*n*tenths
 }

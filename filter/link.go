@@ -47,6 +47,7 @@ const (
 	literal        // unsure, and it must be quoted
 	onlyLine       // unsure, and alone on its line
 	lone           // as onlyLine, below a line that is nothing but the name
+	said           // as lone, in a sentence
 	random         // other words stand between: it must look like nothing but a secret
 	piped          // behind "user:" in a command that prints it: as people make passwords, with a mark or both cases
 )
@@ -437,6 +438,12 @@ func (e *engine) announce(i int, ent *entry, eof, paid bool) {
 	n, s := &e.name, &e.scan // not on the stack: links are called by their table
 	*n = info
 	waits := e.openZone(n, eof)
+	if n.class == classGroups { // found in the zone
+		if waits {
+			e.wait(i, ent, true, nowhere)
+		}
+		return
+	}
 	s.v, s.p, s.eof, s.short = v, info.end, eof, false
 	s.line, s.headers = e.lines.at(v, n.start)
 	follow := s.leadOf(n)
@@ -461,7 +468,7 @@ func (e *engine) announce(i int, ent *entry, eof, paid bool) {
 				hold = at
 			}
 		}
-		if ok && c.at > n.end && HasPlaceholder(string(v[n.end:c.at])) {
+		if ok && c.at > n.end && c.form != formRow && HasPlaceholder(string(v[n.end:c.at])) {
 			continue // that was its value
 		}
 		if ok && (!s.short || c.early) {
@@ -806,6 +813,8 @@ func (s *scan) closeName() (closed bool) {
 	}
 	if s.p < len(s.v) && (s.v[s.p] == ']' || s.v[s.p] == ')' && closed || s.v[s.p] == '"' && closed && s.v[s.p-1] == '"') {
 		s.p++ // ""name"", as CSV and PowerShell double quotes
+	} else if s.at() == '%' && !closed && !s.lit("%5D") && !s.short { // user%5Bname%5D=, in a form
+		s.lit("%5d")
 	}
 	return closed
 }
@@ -902,6 +911,10 @@ func linkOperator(s *scan, n *nameInfo) (c candidate, ok bool) {
 			}
 		case opCompare:
 			c.doubt = literal
+		case opColon:
+			if s.p < len(s.v) && s.v[s.p] == '?' && n.start > 1 && s.v[n.start-1] == '{' {
+				return c, false // ${NAME:?why it must be set}
+			}
 		}
 		if n.class == classHeader && op != opColon && !(op == opAssign && s.p < len(s.v) && s.v[s.p] == '[') {
 			c.assigned = true // a variable of that name
@@ -1265,6 +1278,10 @@ func linkBlank(s *scan, n *nameInfo) (c candidate, ok bool) {
 	if !s.more() || s.short {
 		return c, false
 	}
+	if n.class == classPin && gap == 1 && isDigit(s.v[s.p]) && (isUpper(s.v[n.start]) || n.end-n.start > len("pin")) { // PIN 4711
+		c.at = s.p
+		return c, true
+	}
 	tab := gap > 0 && bytes.IndexByte(s.v[n.end:s.p], '\t') >= 0
 	for _, b := range &bars {
 		if (gap > 0 || s.p < len(s.v) && s.v[s.p] == '|' && barBefore(s.v, n.start)) && s.lit(b) {
@@ -1342,16 +1359,17 @@ func linkBlank(s *scan, n *nameInfo) (c candidate, ok bool) {
 // linkKind reads name KIND value: the type in a listing of the Windows registry, the kind of
 // a hash in a router's settings, the plugin of a grant in SQL.
 func linkKind(s *scan, n *nameInfo) (c candidate, ok bool) {
-	if n.class != classStrong && n.class != classKey && n.rule != "auth" || s.blanks() == 0 || !s.more() {
+	if n.class != classStrong && n.class != classKey && n.class != classRaw && n.rule != "auth" || s.blanks() == 0 || !s.more() {
 		return c, false
 	}
 	from := s.p
-	if n.class == classKey { // authentication-key 1 md5 value
+	if n.class == classKey || n.class == classRaw { // authentication-key 1 md5 value
 		if !isDigit(s.v[s.p]) {
 			return c, false
 		}
 		s.p++
-		if s.blanks() == 0 || !s.lit("md5 ") && (s.short || !s.lit("sha ")) || !s.more() {
+		hidden := s.v[s.p-1] == '7' // as routers write it so that nobody reads it over a shoulder
+		if s.blanks() == 0 || !s.lit("md5 ") && (s.short || !s.lit("sha ")) && (s.short || !hidden) || !s.more() {
 			return c, false
 		}
 		c.at, c.class, c.rule, c.doubt = s.p, classStrong, "password", likely
@@ -1424,7 +1442,7 @@ func barBefore(v []byte, i int) bool {
 }
 
 // defines are the words before a name that is set to the value behind a space.
-var defines = [...]string{"env", "arg", "set", "setenv", "-gx", "-x", "-ux", "#define", "export", "setx", "define", "with", "config", "identified", "encrypted",
+var defines = [...]string{"env", "arg", "set", "setenv", "-gx", "-x", "-ux", "#define", "export", "setx", "define", "with", "config", "identified", "encrypted", "enable",
 	"put", "set_header", "add_header", "header", "requestheader set"}
 
 func definesBefore(v []byte, i int) bool {
@@ -1497,7 +1515,7 @@ func linkNextLine(s *scan, n *nameInfo) (c candidate, ok bool) {
 		return c, true
 	}
 	if s.v[s.p-1] == '\n' && s.v[s.p] != '"' && s.v[s.p] != '\'' && !opened { // not indented
-		if s.line < 0 || n.class != classStrong && n.class != classWeak || !headsLine(bytes.TrimSpace(s.v[s.line:n.start])) {
+		if s.line < 0 || n.class != classStrong && n.class != classWeak && n.rule != mnemonicRule || !headsLine(bytes.TrimSpace(s.v[s.line:n.start])) {
 			return c, false
 		}
 		c.at, c.doubt = s.p, lone

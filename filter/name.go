@@ -21,6 +21,8 @@ const (
 	classSetCookie       // the first pair
 	classShape           // a vendor: the value must have the shape of its rule
 	classCodes           // recovery codes, which stand in a list
+	classPin             // a few digits
+	classGroups          // a licence, in groups of letters and digits
 	classExtra           // names that policy lists
 )
 
@@ -100,6 +102,7 @@ var keywords = [...]keyword{
 	{"dbpw", 0, classStrong, true, true, "password", 0},
 	{"_pw", 0, classStrong, true, true, "password", 0},
 	{"_session", 0, classWeak, true, false, "cookie", 0},
+	{"-session", 0, classWeak, true, false, "cookie", 0},
 	{"cookies", 3, classWeak, true, false, "cookie", 0},
 	{"jsessionid", 0, classWeak, false, false, "cookie", 0},
 	{"phpsessid", 2, classWeak, false, false, "cookie", 0},
@@ -140,11 +143,25 @@ var keywords = [...]keyword{
 	{"pepper", 1, classWeak, false, false, "secret", 0},
 	{"jwt", 0, classWeak, false, false, "token", 0},
 	{"pass", 0, classWeak, true, true, "password", atEnd},
-	{"totp", 0, classWeak, false, false, "secret", 0},
+	{"totp", 0, classStrong, false, false, "secret", 0},
 	{"device_code", 5, classWeak, false, false, "token", 0},
-	{"code", 0, classNone, false, false, "query-code", 0},
+	{"code", 0, classQuery, false, false, "query-code", 0},
 	{"codes", 0, classQuery, false, false, codesRule, 0},
 	{"authentication_string", 13, classStrong, false, true, "password", 0},
+	{" pw", 0, classStrong, true, true, "password", 0}, // in a sentence
+	{"pin", 0, classPin, false, true, pinRule, 0},
+	{"otp", 0, classPin, false, true, pinRule, 0},
+	{"pincode", 0, classPin, false, true, pinRule, 0},
+	{"zugangscode", 0, classPin, false, true, pinRule, 0},
+	{"puk", 0, classPin, false, true, pinRule, 0},
+	{"jeton", 0, classWeak, false, false, "token", 0}, // token, in French
+	{"clé api", 0, classStrong, false, false, "api-key", 0},
+	{"clave api", 2, classStrong, false, false, "api-key", 0},
+	{"schlüssel", 0, classKey, true, false, "key", 0},
+	{"license", 2, classGroups, false, true, groupsRule, 0},
+	{"licence", 3, classGroups, false, true, groupsRule, 0},
+	{"serial", 3, classGroups, false, true, groupsRule, 0},
+	{"serial number", 7, classGroups, false, true, groupsRule, 0},
 }
 
 // keywordRef is the ref of an index entry for a keyword of ours; those of a policy's names are
@@ -159,7 +176,7 @@ var qualifiers = [...]struct {
 	rule   string
 }{
 	{"key", "primary secondary", classRaw, "secret-key"},
-	{"key", "pre-shared preshared pre_shared isakmp tacacs-server radius-server", classStrong, "password"},
+	{"key", "pre-shared preshared pre_shared isakmp tacacs-server radius-server wifi wlan wireless wpa wep network", classStrong, "password"},
 	{"community", "snmp-server snmp", classStrong, "password"},
 	{"key", "user.signing public pub foreign cache sort partition row idempotency dedup dedupe deduplication publishable site object s3 index unique " +
 		"kms hash range group route shard message event feature translation config registry host hot map lookup order column field item " +
@@ -180,6 +197,7 @@ var qualifiers = [...]struct {
 	{"sig", "key cert", classNone, ""},
 	{"cookie", "set", classSetCookie, "cookie"},
 	{"code", "recovery backup scratch rescue", classCodes, codesRule},
+	{"code", "pin puk otp tan one-time onetime verification security login sign-in signin door gate alarm setup unlock confirmation authentication pairing 2fa mfa", classPin, pinRule},
 	{"credential", "amz", classNone, ""}, // the id of a key and its scope
 }
 
@@ -265,6 +283,9 @@ func (e *engine) readName(ks int, ent *entry, eof bool) nameInfo {
 			return nameInfo{}
 		}
 		return nameInfo{outcome: more}
+	}
+	if kw[0] == ' ' {
+		ks, kw = ks+1, kw[1:]
 	}
 	end, base, o := nameEnd(v, ks, kw, ent.kind == eVendor, eof)
 	longer := false
@@ -636,8 +657,11 @@ func classify(v []byte, start, ks, end, keyword int, base string) (class, string
 			return classNone, "", false
 		}
 	case "pwd":
-		if string(whole) == "OLDPWD" || string(whole) == "PWD" && (start == 0 || v[start-1] != ';' && !hasFoldSuffix(v[:start], "%3b")) { // UID=a;PWD=b in ODBC
+		if string(whole) == "OLDPWD" {
 			return classNone, "", false
+		}
+		if string(whole) == "PWD" && (start == 0 || v[start-1] != ';' && !hasFoldSuffix(v[:start], "%3b")) { // UID=a;PWD=b in ODBC
+			return classWeak, rule, true // or the working directory
 		}
 	case "pass":
 		if !apart && inWordList(v[max(start, ks-8):end]) {

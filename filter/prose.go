@@ -13,27 +13,34 @@ const maxNear = 64
 // linkPhrase reads what tools say in sentences: "password for user bob: value", "signing
 // secret is value".
 func linkPhrase(s *scan, n *nameInfo) (c candidate, ok bool) {
-	if n.class != classStrong && n.class != classWeak || n.option(s.v) {
+	c, ok = s.phrase(n)
+	if ok && n.rule == "credential" { // creds for the box: user / value
+		s.p = c.at
+		if pair, both := s.userAnd(c); both || s.short {
+			return pair, both
+		}
+	}
+	return c, ok
+}
+
+func (s *scan) phrase(n *nameInfo) (c candidate, ok bool) {
+	if n.class != classStrong && n.class != classWeak && n.class != classPin || n.option(s.v) {
 		return c, false
 	}
 	if !s.lit(" ") || !s.more() {
 		return c, false
 	}
 	from := s.p
-	if ch := s.v[from]; !isDigit(ch) && from+1 < len(s.v) {
-		switch ch, next := ch|0x20, s.v[from+1]; {
-		case ch == 'i' && next == 's', ch == 'w' && next == 'a', ch == 'h' && next == 'a', ch == 's' && next == 'e', ch == 'v' && next == 'a', ch == 'c' && next == 'o',
+	if from+1 < len(s.v) {
+		switch ch, next := s.v[from]|0x20, s.v[from+1]; {
+		case ch == 'i' && next == 's', ch == 'w' && next == 'a', ch == 'h' && next == 'a', ch == 's' && next == 'e',
 			ch == 'f' && next|0x20 == 'o', ch == 'o' && next == 'f', ch == 't' && next == 'o', ch == 'f' && next == 'r':
 		default:
-			if !s.participle() || !s.lit(": ") || !s.more() { // generated: value
-				return c, false
-			}
-			c.at, c.doubt = s.p, unsure
-			return c, s.v[s.p] != '\n'
+			return s.sentence(c)
 		}
 	}
 	c.doubt = unsure
-	for _, w := range [...]string{"is ", "is: ", "was ", "has been ", "set to ", "value: ", "content: ", "content            : "} {
+	for _, w := range [...]string{"is ", "is: ", "was ", "has been ", "set to "} {
 		s.p = from
 		if !s.lit(w) {
 			continue
@@ -64,16 +71,6 @@ func linkPhrase(s *scan, n *nameInfo) (c candidate, ok bool) {
 		return c, !s.short
 	}
 	s.p = from
-	if s.more() && isDigit(s.v[s.p]) { // Unseal Key 1: value
-		for s.more() && s.p-from < 3 && isDigit(s.v[s.p]) {
-			s.p++
-		}
-		if !s.lit(": ") || !s.more() {
-			return c, false
-		}
-		c.at, c.doubt = s.p, likely
-		return c, true
-	}
 	if s.more() && s.v[s.p]|0x20 == 'f' && s.p+4 > len(s.v) {
 		s.short = !s.eof
 		return c, false
@@ -91,9 +88,41 @@ func linkPhrase(s *scan, n *nameInfo) (c candidate, ok bool) {
 		c.at, c.list, c.bareItems = s.p, true, true
 		return c, s.more()
 	} else if !s.lit("of ") {
-		return c, false
+		if s.p = from; s.short {
+			return c, false
+		}
+		return s.sentence(c)
 	}
 	return s.behindPhrase(c, from)
+}
+
+// copulas tie a name to its value in a sentence.
+var copulas = [...]string{"is", "ist", "lautet", "est", "es", "è", "é", "är", "to", "jest"}
+
+// sentence reads the words up to a sign or a copula: neues Passwort lautet: value, the password on nas2 is value.
+func (s *scan) sentence(c candidate) (candidate, bool) {
+	c.doubt = said
+	for from, words := s.p, 0; words < 6; words++ {
+		at := s.p
+		for s.more() && s.p-from < maxDistance && (isAlnum(s.v[s.p]) || s.v[s.p] >= 0x80 || s.v[s.p] == '\'' || s.v[s.p] == '-') {
+			s.p++
+		}
+		word := s.v[at:s.p]
+		colon := words+len(word) > 0 && s.lit(":")
+		if s.short || !s.lit(" ") || !s.more() {
+			return c, false
+		}
+		switch {
+		case colon && len(word) > 0 && (endsInAny(word, otherNames) || endsInAny(word, "key keys token tokens secret secrets cookie")):
+			return c, false // of something else
+		case colon, isOneOf(word, copulas[:]):
+			c.at = s.p
+			return c, s.v[s.p] > ' '
+		case len(word) == 0 && s.v[s.p-1] != ':':
+			return c, false
+		}
+	}
+	return c, false
 }
 
 // phraseGoesOn reports whether a word of prose stands at p: "it is shown only once:".
@@ -105,22 +134,6 @@ func (s *scan) phraseGoesOn() bool {
 	on := s.p > from && (s.at() == ' ' || s.at() == ',')
 	s.p = from
 	return on
-}
-
-// participle skips what happened to a secret: generated, changed, reset.
-func (s *scan) participle() bool {
-	from := s.p
-	if len(s.v)-from >= 16 && bytes.IndexByte(s.v[from:from+16], ':') < 0 {
-		return false // nearly always
-	}
-	for s.more() && isLower(s.v[s.p]) && s.p-from < 16 {
-		s.p++
-	}
-	if s.short || s.at() != ':' || s.p-from < 3 {
-		return false
-	}
-	w := s.v[from:s.p]
-	return string(w[len(w)-2:]) == "ed" || string(w) == "reset" || string(w) == "found"
 }
 
 // behindPhrase finds the value behind the words that say whose it is: a sign or "is" stands
@@ -180,7 +193,7 @@ func linkEnd(s *scan, n *nameInfo) (c candidate, ok bool) {
 	if k := bytes.IndexByte(rest, '\n'); k == 0 || k > 0 && rest[k-1] != ':' && rest[k-1] != '\r' || k < 0 && len(rest) == 64 {
 		return c, false // nearly always
 	}
-	if n.class != classStrong && n.class != classWeak || n.option(s.v) || !s.lit(" ") || !s.colonEnds() {
+	if n.class != classStrong && n.class != classWeak && n.rule != mnemonicRule || n.option(s.v) || !s.lit(" ") || !s.colonEnds() {
 		return c, false
 	}
 	c.at, c.doubt = s.p, lone
@@ -335,7 +348,7 @@ func linkBelow(s *scan, n *nameInfo) (c candidate, ok bool) {
 	if s.v[s.p] == '\'' || s.v[s.p] == '"' {
 		return s.literal(c)
 	}
-	c.at, c.doubt = s.p, lone
+	c.at, c.doubt, c.front = s.p, lone, bullet
 	return c, true
 }
 

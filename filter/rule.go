@@ -521,8 +521,8 @@ type screen struct {
 	ninths           uint64 // of what counts as a whole, here and behind with the same eight bytes: a bit for each, modulo 64
 	tail             uint8  // a keyword: its length, after which no letter follows
 	back, head       byte   // how far in front of the eight bytes the text begins, and with which
-	query            bool   // ? or & must precede it
 	whole            bool   // the rest of the text counts
+	apart            bool   // no small letter goes before a small one
 	last             bool   // of its chain
 	skip             uint8  // to the next of its chain with other eight bytes; 0 is none
 }
@@ -543,7 +543,10 @@ func (ent *entry) screen() screen {
 		if ent.kind == eName && ent.text != "key" { // key_base, keydata
 			s.tail = uint8(len(text))
 		}
-		s.query = ent.kind == eName && ent.ref < 0 && keywords[-1-ent.ref].class == classNone
+		if ent.kind == eName && ent.ref < 0 {
+			class := keywords[-1-ent.ref].class
+			s.apart = class == classPin || class == classGroups || ent.text == "code"
+		}
 	}
 	s.ninths = ^uint64(0)
 	if s.whole && len(text) > 8 {
@@ -695,10 +698,11 @@ func (x *index) fits(v []byte, i, k int) bool {
 		return string(v[i:i+n]) == text[:n]
 	case at < 0 || s.back > 0 && fold(v[at]) != s.head:
 		return false
-	case s.tail > 0 && i+int(s.tail) < len(v) && isLower(v[i+int(s.tail)]):
+	}
+	if s.apart && at > 0 && isLower(v[at]) && isLower(v[at-1]) {
 		return false
 	}
-	return !s.query || at > 0 && (v[at-1] == '?' || v[at-1] == '&')
+	return s.tail == 0 || i+int(s.tail) >= len(v) || !isLower(v[i+int(s.tail)])
 }
 
 func compareFold(w []byte, s string) int {

@@ -216,8 +216,23 @@ func (e *engine) judgeValue(c *candidate, eof bool) verdict {
 			}
 		}
 	}
+	if f == formPlain && done && end < len(v) && v[end] == ' ' && c.rule == "passphrase" && c.doubt <= likely { // of words
+		k := bytes.IndexAny(v[p:min(len(v), p+2*maxName)], "\r\n")
+		if k < 0 && !eof && len(v)-p < 2*maxName {
+			return verdict{outcome: more, loose: true}
+		}
+		if k < 0 && eof {
+			k = len(v) - p
+		}
+		if k > 0 && isPassphrase(bytes.TrimRight(v[p:p+k], " "), true) {
+			end = p + len(bytes.TrimRight(v[p:p+k], " "))
+		}
+	}
 	c.then = end
 	val := v[p:end]
+	if c.class == classPin && quote == 0 && bytes.HasSuffix(bytes.TrimRight(v[max(0, p-4):p], " "), []byte(`":`)) {
+		return verdict{} // a number of JSON stays
+	}
 	if f == formQuoted && done && (end == len(v) || v[end] == '\n') {
 		// The quote did not close on its line: it may have closed a string before.
 		g.quoted = false

@@ -11,12 +11,12 @@ type zone struct {
 	until int64 // 1 + the position of its last byte in the visible stream
 	rule  string
 	noTag bool
-	least int // how long a value is
+	least int // how long a value is, or none but licences count
 }
 
 const (
 	// maxZone is how long it is, maxZones how many names begin one in a block of the stream whose store is used up.
-	maxZone  = 320
+	maxZone  = 200
 	maxZones = 1
 	// minNear is the least length of a value in it, minNearPassword that of one behind a word that says password
 	// or secret, maxStray the greatest.
@@ -33,7 +33,7 @@ var strayStops = byteSet{1<<(' '+1) - 1 | 1<<'"' | 1<<'\'' | 1<<'(' | 1<<')' | 1
 // placeholder of ours a word may have been no name.
 func (e *engine) openZone(n *nameInfo, eof bool) (short bool) {
 	v, at := e.view.vis, e.base+int64(n.end)
-	if at+maxZone/2 < e.zone.until || n.class == classExtra || n.start < max(e.edge, e.region.end) || bytes.IndexByte(v[n.start:n.end], '/') >= 0 {
+	if at+maxZone/2 < e.zone.until || n.class == classExtra || n.class == classPin || n.class == classGroups && at < e.zone.until || n.start < max(e.edge, e.region.end) || bytes.IndexByte(v[n.start:n.end], '/') >= 0 {
 		return false
 	}
 	if k := min(len(v)-n.end, len(placeholderHead)); string(v[n.end:n.end+k]) == placeholderHead[:k] {
@@ -45,6 +45,8 @@ func (e *engine) openZone(n *nameInfo, eof bool) (short bool) {
 	least := minNear
 	if n.class == classStrong || n.rule == "password" {
 		least = minNearPassword
+	} else if n.class == classGroups {
+		least = maxStray
 	}
 	e.zone = zone{at + maxZone, n.rule, n.noTag, least}
 	e.walkZone(n.end)
@@ -98,7 +100,7 @@ func (e *engine) judgeZone(c *candidate, eof bool) verdict {
 		}
 		open := q == len(v) && !eof && q-p <= maxStray
 		sign := v[p] == '-' || v[p] == '+' && p > 0 && v[p-1] == '{' // of an option, ${name:-value}, {+value+}
-		if sign || !open && (q-p < minNearPassword || q-p > maxStray || !threeKinds(v[p:q])) {
+		if sign || !open && (q-p < minNearPassword || q-p > maxStray || !threeKinds(v[p:q]) && !isKeyGroups(v[p:q])) {
 			p = q
 			continue
 		}
@@ -115,7 +117,11 @@ func (e *engine) judgeZone(c *candidate, eof bool) verdict {
 		if !e.isStray(p, q) {
 			return verdict{}
 		}
-		return verdict{outcome: found, layer: layerContext, start: p, end: q, rule: e.zone.rule, noTag: e.zone.noTag}
+		r := verdict{outcome: found, layer: layerContext, start: p, end: q, rule: e.zone.rule, noTag: e.zone.noTag}
+		if isKeyGroups(v[p:q]) {
+			r.rule, r.noTag = groupsRule, true
+		}
+		return r
 	}
 	c.then = p
 	return verdict{}
@@ -144,9 +150,12 @@ func (e *engine) isStray(p, q int) bool {
 	if v[q-1] == '=' && q < len(v) && isAlnum(v[q]) {
 		return false // a name
 	}
-	val, left := v[p:q], v[max(0, p-maxName):p]
+	val, left := v[p:q], v[max(e.edge, p-maxName, 0):p]
 	if p > 0 && v[p-1] == ',' {
 		return false // a record without blanks, whose header says what it is
+	}
+	if isKeyGroups(val) {
+		return !endsInAny(bytes.TrimRight(left, ":=\"' \t"), "id ids device uuid fingerprint")
 	}
 	return len(val) >= e.zone.least && !bytes.Contains(left, []byte("ENC[")) && val[0] != '/' && !(p > 0 && v[p-1] == '\\') && !otherName(left) && !hasWord(val) && !e.inPEM(p, q) && textBefore(v, p, e.edge) &&
 		e.set.passes(val, gate{class: classWeak, doubt: random, rule: "password"})
@@ -186,7 +195,7 @@ func hasWord(val []byte) bool {
 
 // otherNames say what a value is that is no secret.
 const otherNames = "id ids sid kid uid gid guid uuid hash digest sha sha1 sha256 sha384 sha512 md5 fingerprint thumbprint etag checksum integrity sum " +
-	"commit revision rev ref version request req trace span cursor page next marker sequence state challenge nonce iv tag mac public pub cert certificate " +
+	"commit revision rev ref ray trace version request req span cursor page next marker sequence state challenge nonce iv tag mac public pub cert certificate " +
 	"url uri path file image name arn account user username host hostname zone region accessor lease type alg algorithm method role iss aud sub subject " +
 	"encrypted ciphertext build release job node cluster object client peer accept match boundary jti x5t azp realm opaque serial device tenant order customer " +
 	"invoice payment charge subscription plan price product org organization project workspace team group bucket repository package bundle recipient issuer address wallet number"

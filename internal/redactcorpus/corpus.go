@@ -48,6 +48,8 @@ func (r *Record) Part() string {
 		return Seventh
 	case r.File == "outputs-15.txt" || r.File == "benign-8.txt":
 		return Eighth
+	case r.File == "outputs-16.txt" || r.File == "benign-9.txt":
+		return Ninth
 	case r.Unseen:
 		return HeldOut
 	case r.File == "benign.txt" || r.Family == earlier:
@@ -67,6 +69,7 @@ const (
 
 	Seventh = "seventh set, open" // places and tools that the sets before do not have
 	Eighth  = "eighth set, open"  // written with it, and scored after what was learned of it
+	Ninth   = "ninth set, open"   // by a session that had read nothing of the filter, and scored before it was read
 
 	Sixth = "sixth set, open" // written after the rules that the fifth brought, before it was scored
 	Fifth = "fifth set, open" // a hundred kinds of output of tools, beside what they print without a secret
