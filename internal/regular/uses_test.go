@@ -33,6 +33,8 @@ var own = map[string]string{
 	"sandbox/settle_linux.go remember os.OpenFile":         "O_EXCL: the file is made here",
 	"sandbox/settle_linux.go settleDead os.OpenFile":       "our own record, in our state directory; opened for reading and writing, which waits for nothing",
 	"sandbox/launch_linux.go identityMap os.ReadFile":      "a map of ids below /proc",
+	"sandbox/clean_linux.go lockUnused os.Open":            "the directory of private directories, where no run can write",
+	"sandbox/clean_linux.go awaitClean os.Open":            "the same",
 	"sandbox/root_linux.go takeLayers os.OpenFile":         "our own lock, beside the layers, where no run can write",
 	"sandbox/probe_linux.go touch unix.Open":               "the confined probe opens what it is told to; it reads nothing",
 	"sandbox/root_linux.go hosts os.ReadFile":              "/etc/hosts below the base of the private root",
