@@ -64,12 +64,12 @@ var keywords = [...]keyword{
 	{"passcode", 3, classStrong, true, true, "password", 0}, // sco
 	{"passwort", 2, classStrong, true, true, "password", anywhere},
 	{"passwordsalt", 7, classStrong, true, false, "secret", 0},
-	{"key content", 4, classStrong, false, true, digitsRule, 0}, // of netsh
-	{"schlüsselinhalt", 10, classStrong, true, true, digitsRule, 0},
-	{"contenido de la clave", 3, classStrong, false, true, digitsRule, 0},
-	{"einmalpasswort", 7, classStrong, true, true, digitsRule, 0},
+	{"key content", 2, classStrong, false, true, digitsRule, 0}, // of netsh
+	{"schlüsselinhalt", 11, classStrong, true, true, digitsRule, 0},
+	{"contenido de la clave", 5, classStrong, false, true, digitsRule, 0},
+	{"einmalpasswort", 8, classStrong, true, true, digitsRule, 0},
 	{"einmalkennwort", 7, classStrong, true, true, digitsRule, 0},
-	{"spare4", 2, classStrong, false, true, "password", 0}, // of Oracle
+	{"spare4", 3, classStrong, false, true, "password", 0}, // of Oracle
 	{"csrf", 0, classWeak, false, false, "token", 0},
 	{"xsrf", 0, classWeak, false, false, "token", 0},
 	{"contraseña", 6, classStrong, true, true, "password", 0}, // password, in other languages
