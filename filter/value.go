@@ -244,7 +244,7 @@ func (e *engine) judgeValue(c *candidate, eof bool) verdict {
 		val = trimValue(val, f)
 		switch f {
 		case formPlain:
-			val = trimColour(val)
+			val = trimSentence(trimColour(val))
 		case formXML:
 			val = bytes.TrimRight(val, " \t")
 		}
@@ -906,6 +906,17 @@ func trimColour(val []byte) []byte {
 		k--
 	}
 	if k > 0 && val[k] == '[' {
+		return val[:k]
+	}
+	return val
+}
+
+// trimSentence strips the rest of a sentence in a script without blanks, which begins with a mark.
+func trimSentence(val []byte) []byte {
+	if bytes.IndexByte(val, 0xe3) < 0 && bytes.IndexByte(val, 0xef) < 0 {
+		return val
+	}
+	if k := bytes.IndexAny(val, "。，、；」』）！"); k > 0 {
 		return val[:k]
 	}
 	return val
