@@ -102,6 +102,9 @@ func TestNoCliff(t *testing.T) {
 		"passcode\\\":\\\":=xapt-", "\"password\":\"a\\", "adminpw&quot;:dt0s03.aB3authorization=\"1//0", "auth: value\n", "secret id\":\"", "secret id\\\":\\\"", "=>\\data:key"} {
 		shapes = append(shapes, shape{unit, func() []byte { return []byte(strings.Repeat(unit, 1+size/len(unit))) }})
 	}
+	for _, n := range []int{6, 16, 40} {
+		shapes = append(shapes, shape{fmt.Sprint("x-api-key\t%\n", n), func() []byte { return crowdOf(rand.New(rand.NewSource(7)), "x-api-key\t%\n", n, size) }})
+	}
 	worst := 0.0
 	for k := range shapes {
 		number := k

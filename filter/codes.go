@@ -29,7 +29,7 @@ func linkCodes(s *scan, n *nameInfo) (c candidate, ok bool) {
 			}
 			c.at, c.form, c.doubt = s.p, formCodes, likely
 			return c, true
-		case !isAlpha(ch) && strings.IndexByte(" ,.()!'-\r", ch) < 0:
+		case !isAlnum(ch) && strings.IndexByte(" ,.()!'-\r", ch) < 0:
 			return c, false
 		}
 	}
@@ -39,7 +39,7 @@ func linkCodes(s *scan, n *nameInfo) (c candidate, ok bool) {
 // betweenCodes are the bytes that may stand between two codes, apart from numbers.
 var betweenCodes = byteSet{1<<' ' | 1<<'\t' | 1<<'\r' | 1<<'\n' | 1<<'"' | 1<<'\'' | 1<<',' | 1<<'*' | 1<<'-' | 1<<'=' | 1<<'>', 1<<('['-64) | 1<<('|'-64) | 1<<('`'-64)}
 
-// judgeCodes judges the next word of a list of recovery codes; what is none ends the list.
+// judgeCodes judges the next word of a list of recovery codes; what is none ends the list, but for remarks below its title.
 func (e *engine) judgeCodes(c *candidate, eof bool) verdict {
 	s := scan{v: e.view.vis, p: c.at, eof: eof}
 	c.then = 0
@@ -60,7 +60,7 @@ func (e *engine) judgeCodes(c *candidate, eof bool) verdict {
 			continue
 		}
 		if !isAlnum(ch) {
-			return verdict{}
+			return c.remark(&s)
 		}
 		for end = s.p; end < len(s.v) && end-s.p <= maxRecovery && (isAlnum(s.v[end]) || s.v[end] == '-'); {
 			end++
@@ -73,6 +73,14 @@ func (e *engine) judgeCodes(c *candidate, eof bool) verdict {
 		}
 		s.p = end + 1 // its number
 	}
+	if c.rule == codesRule && end < len(s.v) && s.v[end] == ' ' && end-s.p >= 4 && end-s.p <= maxGroup { // the lines of a key
+		if q, o := spacedGroups(s.v, s.p, eof); o == more {
+			return verdict{outcome: more, loose: true}
+		} else if o == found {
+			c.then, c.number = q, maxRemarks-1 // a checksum may follow
+			return verdict{outcome: found, layer: layerContext, start: s.p, end: q, rule: c.rule, noTag: true}
+		}
+	}
 	if end < len(s.v) && s.v[end] == ' ' && end-s.p <= 5 { // in two groups
 		n := end - s.p
 		if len(s.v) <= end+n+1 && !eof {
@@ -82,11 +90,30 @@ func (e *engine) judgeCodes(c *candidate, eof bool) verdict {
 			end = q
 		}
 	}
-	if end < len(s.v) && !betweenCodes.has(s.v[end]) && s.v[end] != ']' && s.v[end] != '.' && s.v[end] < 0x80 || !e.set.passes(s.v[s.p:end], gate{class: c.class, rule: c.rule}) {
+	val := s.v[s.p:end]
+	if end < len(s.v) && !betweenCodes.has(s.v[end]) && s.v[end] != ']' && s.v[end] != '.' && s.v[end] < 0x80 || !e.set.passes(val, gate{class: c.class, rule: c.rule}) ||
+		c.number > 0 && c.number <= maxRemarks && bytes.IndexAny(val, "- ") < 0 {
+		return c.remark(&s)
+	}
+	c.then, c.number = end, maxRemarks+1
+	return verdict{outcome: found, layer: layerContext, start: s.p, end: end, rule: c.rule, noTag: true}
+}
+
+// maxRemarks is how many lines may stand between a title and the first of its codes.
+const maxRemarks = 2
+
+// remark passes over the rest of a line.
+func (c *candidate) remark(s *scan) verdict {
+	if c.number >= maxRemarks {
 		return verdict{}
 	}
-	c.then = end
-	return verdict{outcome: found, layer: layerContext, start: s.p, end: end, rule: c.rule, noTag: true}
+	k := bytes.IndexByte(s.v[s.p:min(len(s.v), s.p+2*maxName)], '\n')
+	if k < 0 {
+		return undecided(s.eof || len(s.v)-s.p >= 2*maxName, true)
+	}
+	c.number++
+	c.then = s.p + k
+	return verdict{}
 }
 
 func onlyAlnum(b []byte) bool {
@@ -137,6 +164,9 @@ func spacedGroups(v []byte, p int, eof bool) (int, outcome) {
 		}
 		if next == len(v) && !eof {
 			return 0, more
+		}
+		if next == end+1 && next < len(v) && v[next] > ' ' && n > 2 { // a remark
+			break
 		}
 		if next-end-1 != n || next < len(v) && v[next] > ' ' && v[next] != '"' && v[next] != '\'' {
 			return 0, no

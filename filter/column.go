@@ -536,6 +536,35 @@ func linkColumns(s *scan, n *nameInfo) (c candidate, ok bool) {
 	return c, true
 }
 
+// linkInsert finds a name that is the table of an INSERT without columns: any value of a tuple may be it.
+func linkInsert(s *scan, n *nameInfo) (c candidate, ok bool) {
+	if n.class != classStrong && n.class != classWeak || s.line < 0 {
+		return c, false
+	}
+	left := bytes.TrimRight(s.v[s.line:n.start], "`\"[")
+	if !hasFoldSuffix(left, "into ") && !hasFoldSuffix(left, "into public.") {
+		return c, false
+	}
+	s.closeName()
+	if s.blanks(); s.p+len("values") > len(s.v) {
+		s.short = !s.eof
+		return c, false
+	}
+	if s.short || !hasFold(s.v[s.p:], "values") {
+		return c, false
+	}
+	s.p += len("values")
+	if s.space(); !s.more() || s.v[s.p] != '(' {
+		return c, false
+	}
+	c.row = column{kind: byTuple, at: anyCell}
+	c.at, c.form, c.doubt, c.noID = s.p, formRow, likely, true
+	return c, true
+}
+
+// anyCell stands for the first cell of a tuple that is a secret.
+const anyCell = 1<<16 - 1
+
 // judgeTuple judges one value of a tuple.
 func (e *engine) judgeTuple(c *candidate, eof bool) verdict {
 	v := e.view.vis
@@ -570,7 +599,7 @@ func (e *engine) judgeTuple(c *candidate, eof bool) verdict {
 		if ch != ',' && ch != ')' {
 			continue
 		}
-		if n == c.row.at {
+		if n == c.row.at || c.row.at == anyCell && to == 0 && e.isCell(c, start, s.p) {
 			from, to = start, s.p
 		}
 		n++
@@ -590,6 +619,12 @@ func (e *engine) judgeTuple(c *candidate, eof bool) verdict {
 		return verdict{}
 	}
 	return e.toCell(c, from+1, to-1)
+}
+
+// isCell reports a cell in quotes that is a secret whichever column it is of.
+func (e *engine) isCell(c *candidate, from, to int) bool {
+	v := e.view.vis
+	return to-from > 2 && v[from] == '\'' && v[to-1] == '\'' && !isUUID(v[from+1:to-1]) && e.set.passes(v[from+1:to-1], gate{class: c.class, doubt: c.doubt, rule: c.rule, quoted: true})
 }
 
 // linkTags finds a name in a cell of the header of a table in HTML; the values stand in the same
@@ -713,7 +748,7 @@ var privateParts = [...]string{"d", "p", "q", "dp", "dq", "qi", "k"}
 
 // notSecrets are keys of pairs that say where a secret is, or whose.
 const notSecrets = "name names id ids namespace type kind path file url uri host endpoint created updated expires version ref hash digest count provider source image tag label description arn issuer " +
-	"alg algorithm use crv kty kid format policy mode role scope scopes user username owner store class method"
+	"salt iterations alg algorithm use crv kty kid format policy mode role scope scopes user username owner store class method"
 
 // maxPairRows bounds the pairs that are followed.
 const maxPairRows = 64

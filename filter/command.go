@@ -72,7 +72,9 @@ var arguments = [...]struct {
 	{"sonar.login=", 0, 1, 0, 0, false, likely, 0},
 	{": EAP ", 2, 1, 0, 0, false, likely, 0}, // of ipsec.secrets
 	{": XAUTH ", 2, 1, 0, 0, false, likely, 0},
-	{" on >", 2, 1, 0, 0, false, likely, 0}, // of Redis
+	{": RSA ", 2, 2, 0, 0, false, literal, 0},
+	{"config): \"", 0, 1, 0, ':', false, likely, 0}, // of bundle
+	{" on >", 2, 1, 0, 0, false, likely, 0},         // of Redis
 	{" on #", 2, 1, 0, 0, false, likely, 0},
 	{"redentials(", 2, 2, 0, 0, true, likely, 0}, // by how the name of a call ends
 	{"redentials.new(", 2, 2, 0, 0, true, likely, 0},
@@ -123,11 +125,10 @@ var arguments = [...]struct {
 	{"pre-shared-key ", 9, 2, 0, 0, false, likely, 0},
 	{" LOGIN ", 2, 2, 0, 0, false, likely, 0}, // of IMAP
 	{"created token ", 9, 1, 0, 0, false, likely, 0},
-	{"Appending key for ", 8, 2, 0, 0, false, likely, 0},        // of wandb
-	{"Key Content            : ", 2, 1, 0, 0, false, likely, 0}, // of netsh
-	{"New value: ", 2, 1, 0, 0, false, likely, 0},               // of elasticsearch-reset-password
-	{"WPA;P:", 2, 1, 0, 0, false, likely, 0},                    // in the QR code of a network
-	{"\"d\":\"", 0, 1, 0, 0, false, random, 0},                  // of a JWK, in front of its type
+	{"Appending key for ", 8, 2, 0, 0, false, likely, 0}, // of wandb
+	{"New value: ", 2, 1, 0, 0, false, likely, 0},        // of elasticsearch-reset-password
+	{"WPA;P:", 2, 1, 0, 0, false, likely, 0},             // in the QR code of a network
+	{"\"d\":\"", 0, 1, 0, 0, false, random, 0},           // of a JWK, in front of its type
 	{"\"d\": \"", 0, 1, 0, 0, false, random, 0},
 	{"AKIA", 0, 1, 0, ':', false, random, 0}, // ID:SECRET
 	{"Login: ", 1, 3, 0, 0, false, piped, 0}, // user / SECRET

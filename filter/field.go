@@ -199,6 +199,29 @@ func (s *scan) scalar(limit int) bool {
 	return !s.short && s.p < len(s.v) && strings.IndexByte("{}[]<>\"", s.v[s.p]) < 0
 }
 
+// linkSection reads a setting that is listed in brackets, [http-basic.host.password] value, and the bare value of
+// a section, [LinkKey]⏎Key=value.
+func linkSection(s *scan, n *nameInfo) (c candidate, ok bool) {
+	if n.class != classStrong && n.class != classWeak && n.class != classKey || s.line < 0 || s.v[s.line] != '[' || !s.lit("]") {
+		return c, false
+	}
+	c.doubt = likely
+	if s.lit(" ") && s.more() {
+		c.at, c.doubt = s.p, onlyLine
+		return c, s.v[s.p] > ' ' && (n.class == classStrong || n.rule == "token") && bytes.IndexByte(s.v[n.start:n.end], '.') > 0
+	}
+	if s.short || s.space() != 1 || !s.more() {
+		return c, false
+	}
+	key, sign := s.field()
+	if sign != '=' && sign != ':' || !isOneOf(key, valueFields[:]) {
+		return c, false
+	}
+	s.blanks()
+	c.at = s.p
+	return c, s.more() && s.v[s.p] > ' '
+}
+
 // linkAttributes reads <name attribute="…">value<.
 func linkAttributes(s *scan, n *nameInfo) (c candidate, ok bool) {
 	if !n.inTag(s.v) {

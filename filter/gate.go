@@ -51,7 +51,10 @@ func (s *Set) passes(val []byte, g gate) bool {
 	if g.rule == "cookie" && upper == 20 && len(val) == 20 && unlikely(val) {
 		return true // of Erlang
 	}
-	chosen := g.rule == "password" || g.rule == "passphrase" // by people
+	if g.rule == digitsRule && digits == len(val) && g.doubt <= literal {
+		return len(val) <= 63 && !isFiller(val) && !isAscending(val)
+	}
+	chosen := g.rule == "password" || g.rule == "passphrase" || g.rule == digitsRule // by people
 	// Letters of one case that read like no word pass behind a name that says secret.
 	odd := digits+upper == 0 && (plain && len(val) >= 8 || len(val) >= 24) && (g.class == classStrong || chosen)
 	if odd { // a secret may be called by a short name that is no word
@@ -61,6 +64,9 @@ func (s *Set) passes(val []byte, g gate) bool {
 		}
 		odd = unlikelier(val, least) && !readable(val) && !compound(val)
 	}
+	if !plain && (len(val) >= minCodeGroups && g.class == classStrong && isCodeGroups(val) || chosen && g.quoted && (isSpacedGroups(val) || isOddPhrase(val))) {
+		return true
+	}
 	opaque := odd && (g.doubt == likely || g.doubt == literal || g.doubt == unsure && g.quoted)
 	if g.doubt != certain && digits == 0 && (upper == 0 || lower == 0) && !opaque {
 		return false // no value with less passes in doubt
@@ -68,7 +74,7 @@ func (s *Set) passes(val []byte, g gate) bool {
 	if g.rule == "dsn" && bytes.IndexByte(val, '=') > 0 {
 		return hasPassword(val) && !isExample(val)
 	}
-	if !plain && (len(val) >= minCodeGroups && g.class == classStrong && isCodeGroups(val) || isKeyGroups(val) || chosen && g.doubt <= literal && isPassphrase(val, g.rule == "passphrase")) {
+	if !plain && (isKeyGroups(val) || chosen && g.doubt <= literal && (isPassphrase(val, g.rule == "passphrase") || g.rule == "passphrase" && isNumberedPhrase(val))) {
 		return true
 	}
 	if chosen && g.doubt != certain && containsFold(val, "password") {
@@ -112,7 +118,7 @@ func (s *Set) passes(val []byte, g gate) bool {
 	}
 	words := wordy(val) || !plain && otherWords(val) || digits == 0 && len(val) < 16 && sameCase(val) && letters(val) && !odd
 	if !plain && bytes.IndexByte(val, ' ') >= 0 {
-		if (g.class == classStrong || g.class == classKey || g.class == classRaw) && isSpacedGroups(val) {
+		if (g.class == classStrong || g.class == classKey || g.class == classRaw || chosen) && isSpacedGroups(val) {
 			return true
 		}
 		if words || onlyWords(val) {
@@ -151,7 +157,7 @@ func (s *Set) passes(val []byte, g gate) bool {
 		}
 	case lone, said:
 		digits, upper, lower := tally(val)
-		if chosen && (numbered(val) && !wordy(val) || digits > 0 && upper > 1 && lower > 1 && unlikely(val) && !readable(val)) || marked(val) || chosen && digits >= 3 && upper > 0 && lower > 0 && plain && !wordy(val) {
+		if chosen && g.doubt == said && plain && isShuffled(val) || chosen && (numbered(val) && !wordy(val) || digits > 0 && upper > 1 && lower > 1 && unlikely(val) && !readable(val)) || marked(val) || chosen && digits >= 3 && upper > 0 && lower > 0 && plain && !wordy(val) {
 			break
 		}
 		if digits < 2 || readable(val) || !likelySecret(val, chosen) || isCode(val) || !(upper > 0 && lower > 0) && !isHex(bytes.TrimPrefix(val, []byte("0x"))) && !bytes.ContainsAny(val, "!#?*%&^~") {
@@ -166,7 +172,7 @@ func (s *Set) passes(val []byte, g gate) bool {
 	case classURL:
 		return !placeholderWord(val)
 	case classHeader, classCookie, classSetCookie:
-		return len(val) >= 8 && !words && mixed(val) && (g.quoted || !isCode(val)) && (plain || len(val) >= 16 || chosenMark(val) || !readable(val))
+		return len(val) >= 8 && !isVisitor(val) && !words && mixed(val) && (g.quoted || !isCode(val)) && (plain || len(val) >= 16 || chosenMark(val) || !readable(val))
 	case classQuery:
 		return len(val) >= 16 && unlikely(val) && !bytes.ContainsAny(val, "+(){}") && !bytes.Contains(val, []byte("%0A")) &&
 			!bytes.Contains(val, []byte("%20"))
@@ -198,6 +204,12 @@ func (s *Set) passes(val []byte, g gate) bool {
 		return false
 	}
 	return mixed(val)
+}
+
+// isVisitor reports what analytics count visitors by: a short word, and numbers behind dots.
+func isVisitor(val []byte) bool {
+	digits, _, _ := tally(val)
+	return bytes.Count(val, []byte(".")) >= 2 && digits+bytes.Count(val, []byte(".")) >= len(val)-2
 }
 
 // mnemonicRule finds the words that stand for the key of a wallet.
@@ -255,25 +267,32 @@ func chosenMark(val []byte) bool { return bytes.ContainsAny(val, "!#?*%&^~+/=") 
 // minCodeGroups is the length of the shortest of such codes.
 const minCodeGroups = 29
 
-// isCodeGroups reports a long code in groups of digits, such as a recovery key. Numbers, dates and
-// durations are shorter.
+// isCodeGroups reports a long code in groups of digits, or of small letters that are no words, such as a recovery
+// key. Numbers, dates and durations are shorter.
 func isCodeGroups(val []byte) bool {
 	group := bytes.IndexByte(val, '-')
-	if group < 4 {
+	if group < 4 || (len(val)+1)%(group+1) != 0 {
 		return false
 	}
-	for i, c := range val {
-		if (i+1)%(group+1) == 0 != (c == '-') || c != '-' && !isDigit(c) {
+	words := 0
+	for i := 0; i < len(val); i += group + 1 {
+		g := val[i : i+group]
+		if digits, _, lower := tally(g); digits != group && lower != group || i+group < len(val) && val[i+group] != '-' {
 			return false
 		}
+		if letters(g) && (inWordList(g) || !unlikely(g)) {
+			words++
+		}
 	}
-	return (len(val)+1)%(group+1) == 0
+	return words*4 <= len(val)/group
 }
 
-// groupsRule finds licences, pinRule a few digits.
+// groupsRule finds licences, pinRule a few digits, digitsRule passwords that may be nothing but digits: those of
+// wireless networks, and those that are valid once.
 const (
 	groupsRule = "licence"
 	pinRule    = "pin"
+	digitsRule = "passcode"
 )
 
 // isKeyGroups reports four to six groups of capitals and digits of one length, as licences and recovery keys are
@@ -301,13 +320,16 @@ func isPin(val []byte) bool {
 	val = bytes.TrimRight(val, "#*.,")
 	digits, upper, lower := tally(val)
 	if digits == len(val) {
-		return digits >= 4 && (digits <= 8 || digits == 11) && !isFiller(val) && !strings.HasPrefix("12345678", string(val))
+		return digits >= 4 && (digits <= 8 || digits == 11) && !isFiller(val) && !isAscending(val)
 	}
 	if group := bytes.IndexByte(val, '-'); group == 3 { // dates have another first one
 		return len(val) <= 11 && digits == len(val)-bytes.Count(val, []byte("-")) && val[len(val)-1] != '-'
 	}
 	return len(val) >= 6 && len(val) <= 12 && digits+upper+lower == len(val) && upper > 1 && lower > 1 && unlikely(val) && !readable(val)
 }
+
+// isAscending reports 12345678 and where it begins.
+func isAscending(val []byte) bool { return strings.HasPrefix("1234567890", string(val)) }
 
 // isPassphrase reports four words or more of one case, joined by a dash or, if the name says so, a blank or a dot.
 func isPassphrase(val []byte, blanks bool) bool {
@@ -332,6 +354,26 @@ func isPassphrase(val []byte, blanks bool) bool {
 	return words >= 4 && (capitals == 0 || capitals >= words-1)
 }
 
+// isOddPhrase reports three words or more of which half read like none, and a number perhaps.
+func isOddPhrase(val []byte) bool {
+	odd, words := 0, 0
+	for w := range bytes.SplitSeq(val, []byte(" ")) {
+		if words++; len(w) < 3 || len(w) > 12 || !allOf(w, &sets[setDigit]) && !(letters(w) && sameCase(w) && !inWordList(w)) {
+			return false
+		}
+		if len(w) >= 4 && unlikely(w) {
+			odd++
+		}
+	}
+	return words >= 3 && odd*2 >= words
+}
+
+// isNumberedPhrase reports words and a number behind them: name=correct horse 42.
+func isNumberedPhrase(val []byte) bool {
+	k := bytes.LastIndexByte(val, ' ') + 1
+	return k > 7 && len(val)-k <= 4 && allOf(val[k:], &sets[setDigit]) && letters(bytes.ReplaceAll(val[:k], []byte(" "), nil)) && !wordy(val[:k])
+}
+
 // aboutSecrets are words of a sentence or an identifier, and not of a passphrase.
 const aboutSecrets = "the and for your with must not this that from has have was are you can use via key secret secrets password passphrase token name names default env file config " +
 	"credential credentials user app prod service account database auth value change here"
@@ -344,6 +386,17 @@ func containsFold(text []byte, word string) bool {
 		}
 	}
 	return false
+}
+
+// isShuffled reports letters of one case and digits in turns, which no word, date or number is.
+func isShuffled(val []byte) bool {
+	turns := 0
+	for i := 1; i < len(val); i++ {
+		if isDigit(val[i]) != isDigit(val[i-1]) {
+			turns++
+		}
+	}
+	return len(val) >= 8 && turns >= 3 && unlikely(val) && !readable(val) && !isHex(val)
 }
 
 // numbered reports a password of words that no selector is: words.joined-47.
@@ -456,14 +509,14 @@ func isHex(val []byte) bool { return allOf(val, &sets[setXDigit]) }
 // ECDSA, which are no secrets whatever their name, and what stands behind "Signature:" in
 // each CACHEDIR.TAG (Cache Directory Tagging Specification 0.6).
 func isPublicKey(val []byte) bool {
-	if len(val) == 56 && strings.IndexByte("UAONCX", val[0]) >= 0 && allOf(val, &sets[setBase32]) {
-		return true // of NATS, whose seeds begin with S
+	if len(val) == 56 && (strings.IndexByte("UAONCX", val[0]) >= 0 && allOf(val, &sets[setBase32]) || val[0] == 'R' && val[1] == 'W' && allOf(val, &sets[setAny64])) {
+		return true // of NATS, whose seeds begin with S; of minisign and signify
 	}
-	if strings.IndexByte("seAMLpa-8UV", val[0]) < 0 {
+	if strings.IndexByte("seAMLpa-8UVbt", val[0]) < 0 {
 		return false
 	}
 	for _, p := range [...]string{"ssh-", "ecdsa-", "AAAAB3Nza", "AAAAC3Nza", "AAAAE2Vj", "MEUCI", "MEQCI", "MEYCI", "MFkwEwYH", "MIIBIjAN", "MIICIjAN",
-		"LS0tLS1CRUdJTiBDRVJU", "LS0tLS1CRUdJTiBQVUJM", "pk_live_", "pk_test_", "pub-", "age1", "-----BEGIN CERT", "-----BEGIN PUB",
+		"LS0tLS1CRUdJTiBDRVJU", "LS0tLS1CRUdJTiBQVUJM", "pk_live_", "pk_test_", "pub-", "age1", "bc1q", "bc1p", "tb1q", "tb1p", "-----BEGIN CERT", "-----BEGIN PUB",
 		"VXNlcm5hbWU6", "UGFzc3dvcmQ6", // what servers of SMTP ask for
 		"8a477f597d28d172789f06886806bc55"} {
 		if bytes.HasPrefix(val, []byte(p)) {
@@ -773,6 +826,9 @@ func isArtifact(val []byte) bool {
 	return true
 }
 
+// genericBytes are those of a type with parameters.
+var genericBytes = byteSet{bitsDigit | bitsDot | 1<<'<' | 1<<'>' | 1<<',' | 1<<' ' | 1<<':' | 1<<'&' | 1<<'\'' | 1<<'?', bitsLetter | bitsScore | 1<<('['-64) | 1<<(']'-64)}
+
 func isUUID(val []byte) bool {
 	if len(val) != 36 {
 		return false
@@ -810,6 +866,10 @@ func isCode(val []byte) bool {
 			return i > 0 && (isAlnum(val[i-1]) || val[i-1] == '_')
 		case '{':
 			return i > 0 && isIdent(val[i-1])
+		case '<': // a type with its parameters
+			if i > 0 && val[len(val)-1] == '>' && isUpper(val[0]) && digits*8 <= len(val) {
+				return allOf(val, &genericBytes)
+			}
 		}
 	}
 	if bytes.Contains(val, []byte("->")) || bytes.Contains(val, []byte("::")) || bytes.Contains(val, []byte("&&")) ||

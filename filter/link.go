@@ -144,6 +144,8 @@ var links = [...]struct {
 	{linkCell, aBracket | aMark | aColon | aGap},               // <td>name</td><td>value
 	{linkTags, aBracket},                                       // a column below <th>name</th>
 	{linkCall, aQuote | aMark | aSquare},                       // find("name").fill("value")
+	{linkSection, aSquare},                                     // [section.name] value, [name]⏎key=value
+	{linkInsert, aBlank | aQuote | aSquare},                    // INSERT INTO names VALUES ('value', …)
 	{linkParent, anOpening | aBrace},                           // names:⏎  - key: value
 	{linkAttributes, aTag},                                     // <name attribute="x">value
 	{linkSession, aSession},                                    // PASS value
@@ -752,7 +754,8 @@ var operators = [...]struct {
 	text string
 	kind operatorKind
 }{
-	{"==>", opAssign}, {"→", opAssign}, {"⇒", opAssign}, {"➜", opAssign}, {"›", opAssign}, {"：", opColon}, {"-&gt;", opAssign}, {"&&=", opAssign}, {"===", opCompare}, {"==", opCompare}, {"=~", opNever}, {"=>", opAssign}, {"=:", opAssign}, {"=", opAssign},
+	{"==>", opAssign}, {"→", opAssign}, {"⇒", opAssign}, {"は", opColon}, {"は：", opColon}, {"是", opColon}, {"是：", opColon}, {"是:", opColon}, {"为", opColon}, {"为：", opColon}, {"为:", opColon}, {"為", opColon}, {"為：", opColon}, {"為:", opColon}, {"は:", opColon}, {"は、", opColon}, {"는", opColon}, {"은", opColon}, // copulas
+	{"➜", opAssign}, {"›", opAssign}, {"：", opColon}, {"-&gt;", opAssign}, {"&&=", opAssign}, {"===", opCompare}, {"==", opCompare}, {"=~", opNever}, {"=>", opAssign}, {"=:", opAssign}, {"=", opAssign},
 	{"::=", opAssign}, {":::=", opAssign}, {"::", opNever}, {":=", opAssign}, {":-", opFallback}, {":", opColon},
 	{"?=", opAssign}, {"+=", opAssign}, {".=", opAssign}, {"~=", opAssign}, {"^=", opAssign}, {"|=", opAssign},
 	{"||=", opAssign}, {"||", opFallback}, {"??=", opAssign}, {"??", opFallback}, {"//=", opAssign}, {"//", opFallback}, {"or ", opFallback},
@@ -763,7 +766,7 @@ var operators = [...]struct {
 
 // operatorStarts are their first bytes.
 var operatorStarts = byteSet{1<<'=' | 1<<':' | 1<<'?' | 1<<'+' | 1<<'.' | 1<<'/' | 1<<'<' | 1<<'-' | 1<<'!' | 1<<'%' | 1<<'&',
-	1<<('~'-64) | 1<<('^'-64) | 1<<('|'-64) | 1<<('o'-64) | 1<<('\\'-64), 0, 1<<(0xe2-192) | 1<<(0xef-192)}
+	1<<('~'-64) | 1<<('^'-64) | 1<<('|'-64) | 1<<('o'-64) | 1<<('\\'-64), 0, 1<<(0xe2-192) | 1<<(0xe3-192) | 1<<(0xe4-192) | 1<<(0xe6-192) | 1<<(0xe7-192) | 1<<(0xeb-192) | 1<<(0xec-192) | 1<<(0xef-192)}
 
 // operator reads the operator at p.
 func (s *scan) operator() operatorKind {

@@ -64,6 +64,14 @@ var keywords = [...]keyword{
 	{"passcode", 3, classStrong, true, true, "password", 0}, // sco
 	{"passwort", 2, classStrong, true, true, "password", anywhere},
 	{"passwordsalt", 7, classStrong, true, false, "secret", 0},
+	{"key content", 2, classStrong, false, true, digitsRule, 0}, // of netsh
+	{"schlüsselinhalt", 11, classStrong, true, true, digitsRule, 0},
+	{"contenido de la clave", 5, classStrong, false, true, digitsRule, 0},
+	{"einmalpasswort", 8, classStrong, true, true, digitsRule, 0},
+	{"einmalkennwort", 7, classStrong, true, true, digitsRule, 0},
+	{"spare4", 3, classStrong, false, true, "password", 0}, // of Oracle
+	{"csrf", 0, classWeak, false, false, "token", 0},
+	{"xsrf", 0, classWeak, false, false, "token", 0},
 	{"contraseña", 6, classStrong, true, true, "password", 0}, // password, in other languages
 	{"mot de passe", 2, classStrong, true, true, "password", 0},
 	{"kennwort", 1, classStrong, true, true, "password", 0},
@@ -176,7 +184,15 @@ var qualifiers = [...]struct {
 	rule   string
 }{
 	{"key", "primary secondary", classRaw, "secret-key"},
-	{"key", "pre-shared preshared pre_shared isakmp tacacs-server radius-server wifi wlan wireless wpa wep network", classStrong, "password"},
+	{"key", "wifi wlan wireless wpa wep", classStrong, digitsRule},
+	{"key", "paper", classCodes, codesRule},
+	{"key", "pre-shared preshared pre_shared isakmp tacacs-server radius-server network", classStrong, "password"},
+	{"password", "one-time one_time onetime time", classStrong, digitsRule},
+	{"passcode", "one-time one_time onetime time", classStrong, digitsRule},
+	{"lösenord", "ngs", classStrong, digitsRule}, // engångs
+	{"wachtwoord", "eenmalig", classStrong, digitsRule},
+	{"passwordsalt", "sha1 sha256 sha512 md5", classNone, ""}, // of one hash
+	{"salt", "password", classNone, ""},
 	{"community", "snmp-server snmp", classStrong, "password"},
 	{"key", "user.signing public pub foreign cache sort partition row idempotency dedup dedupe deduplication publishable site object s3 index unique " +
 		"kms hash range group route shard message event feature translation config registry host hot map lookup order column field item " +
@@ -186,7 +202,7 @@ var qualifiers = [...]struct {
 	{"key", "api app application", classStrong, "api-key"},
 	{"key", "aes hmac cipher symmetric wrapping private secret access account shared signing encryption master storage preshared license licence security deploy service admin unseal " +
 		"recovery client consumer setup activation product subscription registration enrollment join pairing stream ingestion system function functions session decryption validation management auth role write read ingest server machine", classStrong, "secret-key"},
-	{"secret", "checksum hash digest", classNone, ""},
+	{"secret", "checksum hash hashed digest", classNone, ""},
 	{"token", "access auth refresh session api", classStrong, "token"},
 	{"token", "pad eos bos unk mask stop prompt completion total input output max cls sep next page continuation num sync delta cursor pagination " +
 		"scroll resume starting marker special max_new num_new shift cached reasoning per end start publickey public_key",
@@ -629,7 +645,7 @@ func classify(v []byte, start, ks, end, keyword int, base string) (class, string
 		if q.class != classNone && isHeaderKey(whole, kw) {
 			break
 		}
-		return q.class, q.rule, q.rule == "password"
+		return q.class, q.rule, q.rule == "password" || q.rule == digitsRule
 	}
 	if isHeaderKey(whole, kw) {
 		return classStrong, "header-key", false
@@ -638,7 +654,7 @@ func classify(v []byte, start, ks, end, keyword int, base string) (class, string
 	switch kw {
 	case "key", "keys":
 		switch {
-		case len(left) == 0 && endsInAny(parentOf(v, start), "crypt encryption encrypt signing hmac jwt secret session csrf cookie cipher aes api"):
+		case len(left) == 0 && endsInAny(parentOf(v, start), "crypt encryption encrypt signing hmac jwt secret session csrf cookie cipher aes api linkkey resolvingkey termkey signaturekey privatekey secretkey"):
 			return classStrong, "secret-key", false
 		case inQuery && start == ks:
 			return classQuery, "query-key", false
@@ -686,9 +702,12 @@ func classify(v []byte, start, ks, end, keyword int, base string) (class, string
 	return out, rule, row.noTag
 }
 
-// parentOf returns the name of the object or list that begins in front of the name at i: 'crypt' => ['key' => …].
+// parentOf returns the name of the object, list or section that begins in front of the name at i: 'crypt' => ['key' => …].
 func parentOf(v []byte, i int) []byte {
 	left := bytes.TrimRight(v[max(0, i-maxName):i], "\"' \t\r\n")
+	if k := bytes.LastIndexByte(left, '['); k >= 0 && left[len(left)-1] == ']' && (k == 0 || left[k-1] == '\n') && i > 0 && v[i-1] == '\n' {
+		return left[k+1 : len(left)-1]
+	}
 	if len(left) == 0 || strings.IndexByte("[{(:", left[len(left)-1]) < 0 {
 		return nil
 	}

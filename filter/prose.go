@@ -57,12 +57,13 @@ func (s *scan) phrase(n *nameInfo) (c candidate, ok bool) {
 		if s.short {
 			return c, false
 		}
-		if at := s.p; s.p-c.at > 2 && s.lit(" to ") && s.more() { // was changed to value
-			c.at = s.p
-			return c, s.v[s.p] > ' '
-		} else if s.short {
-			return c, false
-		} else {
+		for k, at := 0, s.p; k < len(changedTo) && at-c.at > 2; k++ { // was changed to value
+			if s.lit(changedTo[k]) && s.more() && (k == 0 || !inWordList(s.v[n.start:n.end]) && !inWordList(s.v[c.at:at])) {
+				c.at = s.p
+				return c, s.v[s.p] > ' '
+			} else if s.short {
+				return c, false
+			}
 			s.p = at
 		}
 		if s.p-c.at > len("ed") && (s.lit(" for ") || isBlank(s.at()) || s.at() == ':') { // is generated for …: value
@@ -96,8 +97,11 @@ func (s *scan) phrase(n *nameInfo) (c candidate, ok bool) {
 	return s.behindPhrase(c, from)
 }
 
+// changedTo stand between a verb and the new value; but for the first, in sentences of other languages.
+var changedTo = [...]string{" to ", " in ", " auf ", " zu ", " naar ", " till ", " til ", " a ", " en ", " na "}
+
 // copulas tie a name to its value in a sentence.
-var copulas = [...]string{"is", "ist", "lautet", "est", "es", "è", "é", "är", "to", "jest"}
+var copulas = [...]string{"is", "ist", "lautet", "est", "es", "è", "é", "är", "er", "to", "jest", "je"}
 
 // sentence reads the words up to a sign or a copula: neues Passwort lautet: value, the password on nas2 is value.
 func (s *scan) sentence(c candidate) (candidate, bool) {
@@ -177,7 +181,7 @@ func (s *scan) behindPhrase(c candidate, from int) (candidate, bool) {
 				if lines := s.space(); lines > 2 || !s.more() {
 					return c, false
 				}
-				c.doubt = onlyLine
+				c.doubt, c.front = onlyLine, bullet
 			}
 			c.at = s.p
 			return c, true
@@ -196,7 +200,7 @@ func linkEnd(s *scan, n *nameInfo) (c candidate, ok bool) {
 	if n.class != classStrong && n.class != classWeak && n.rule != mnemonicRule || n.option(s.v) || !s.lit(" ") || !s.colonEnds() {
 		return c, false
 	}
-	c.at, c.doubt = s.p, lone
+	c.at, c.doubt, c.front = s.p, lone, bullet
 	return c, true
 }
 
@@ -362,11 +366,15 @@ func titled(name []byte) bool {
 	return len(name) < 24
 }
 
-// bullet skips what stands in front of an item of a list: (1), 1., -, *.
+// bullet skips what stands in front of an item of a list: (1), 1., -, *, a picture.
 func (s *scan) bullet() bool {
 	from := s.p
 	if s.v[s.p] == '-' || s.v[s.p] == '*' {
 		s.p++
+	} else if s.v[s.p] >= 0xe2 {
+		for s.more() && s.v[s.p] >= 0x80 && s.p-from < 8 {
+			s.p++
+		}
 	} else if s.lit("("); !s.word(2) || !s.lit(")") && (s.short || !s.lit(".")) {
 		s.p = from
 		return false
@@ -381,7 +389,7 @@ func (s *scan) bullet() bool {
 // headsLine reports what may stand in front of a name on a line of its own.
 func headsLine(left []byte) bool {
 	switch {
-	case len(left) == 0, string(left) == "==>", string(left) == "#":
+	case len(left) == 0, string(left) == "==>", string(left) == "#", bytes.HasPrefix(left, []byte("untrusted comment: ")): // of minisign and signify
 		return true
 	case isUpper(left[0]) && len(left) < 24 && letters(bytes.ReplaceAll(left, []byte(" "), nil)): // Bot token
 		return true

@@ -224,13 +224,13 @@ func (e *engine) judgeValue(c *candidate, eof bool) verdict {
 		if k < 0 && eof {
 			k = len(v) - p
 		}
-		if k > 0 && isPassphrase(bytes.TrimRight(v[p:p+k], " "), true) {
+		if phrase := v[p : p+max(k, 0)]; k > 0 && (isPassphrase(bytes.TrimRight(phrase, " "), true) || p > 0 && v[p-1] == '=' && isNumberedPhrase(phrase)) {
 			end = p + len(bytes.TrimRight(v[p:p+k], " "))
 		}
 	}
 	c.then = end
 	val := v[p:end]
-	if c.class == classPin && quote == 0 && bytes.HasSuffix(bytes.TrimRight(v[max(0, p-4):p], " "), []byte(`":`)) {
+	if (c.class == classPin || c.rule == digitsRule) && quote == 0 && bytes.HasSuffix(bytes.TrimRight(v[max(0, p-4):p], " "), []byte(`":`)) {
 		return verdict{} // a number of JSON stays
 	}
 	if f == formQuoted && done && (end == len(v) || v[end] == '\n') {
@@ -244,7 +244,7 @@ func (e *engine) judgeValue(c *candidate, eof bool) verdict {
 		val = trimValue(val, f)
 		switch f {
 		case formPlain:
-			val = trimColour(val)
+			val = trimSentence(trimColour(val))
 		case formXML:
 			val = bytes.TrimRight(val, " \t")
 		}
@@ -427,18 +427,20 @@ func (e *engine) shaped(shape int32, val []byte) (string, bool) {
 
 // brackets quote too: long strings of Lua, and what a diff by words took away or added. The
 // values are as long as the marks that end them.
-var brackets = [...]struct{ open, end string }{{"[[", "]]"}, {"[-", "-]"}, {"{+", "+}"}, {"q{", "}"}, {"q(", ")"}}
+var brackets = [...]struct{ open, end string }{{"[[", "]]"}, {"[-", "-]"}, {"{+", "+}"}, {"q{", "}"}, {"q(", ")"}, {"「", "」"}, {"“", "”"}, {"«", "»"}}
 
 func bracketQuote(v []byte, p int, eof bool) (string, outcome) {
-	if p+1 == len(v) {
-		if eof {
-			return "", no
-		}
-		return "", more
-	}
 	for k := range brackets {
-		if b := &brackets[k]; v[p] == b.open[0] && v[p+1] == b.open[1] {
+		b := &brackets[k]
+		n := min(len(b.open), len(v)-p)
+		if string(v[p:p+n]) != b.open[:n] {
+			continue
+		}
+		if n == len(b.open) {
 			return b.end, found
+		}
+		if !eof {
+			return "", more
 		}
 	}
 	return "", no
@@ -498,7 +500,7 @@ func encodedQuote(v []byte, p int, eof bool) (string, outcome) {
 			}
 		}
 		return "", no
-	case '[', '{', 'q':
+	case '[', '{', 'q', 0xe3, 0xe2, 0xc2:
 		return bracketQuote(v, p, eof)
 	default:
 		return "", no
@@ -909,17 +911,38 @@ func trimColour(val []byte) []byte {
 	return val
 }
 
+// trimSentence strips the rest of a sentence in a script without blanks, which begins with a mark.
+func trimSentence(val []byte) []byte {
+	if bytes.IndexByte(val, 0xe3) < 0 && bytes.IndexByte(val, 0xef) < 0 {
+		return val
+	}
+	if k := bytes.IndexAny(val, "。，、；」』）！"); k > 0 {
+		return val[:k]
+	}
+	return val
+}
+
 // authorityEnds are the bytes behind the authority of a URL.
 var authorityEnds = byteSet{1<<(' '+1) - 1 | 1<<'/' | 1<<'"' | 1<<'\'' | 1<<'<' | 1<<'>', 1<<('`'-64) | 1<<('\\'-64) | 1<<63}
 
 // isHost reports whether the authority at p, as nearly all, is there and names no user.
 func isHost(v []byte, p int) bool {
-	for v = v[p:min(len(v), p+history)]; len(v) > 0 && v[0] != '@'; v = v[1:] {
-		if authorityEnds.has(v[0]) {
+	v = v[p:min(len(v), p+history)]
+	for q := 0; q < len(v) && v[q] != '@'; q++ {
+		if authorityEnds.has(v[q]) && !slashInside(v[:q], v[q]) {
 			return true
 		}
 	}
 	return false
+}
+
+// slashInside reports a slash of base64 behind b, the beginning of an authority that can be no host: ss://base64@host.
+func slashInside(b []byte, ch byte) bool {
+	if ch != '/' || len(b) < 16 || len(b) > 2*maxName || !allOf(b, &sets[setAny64]) {
+		return false
+	}
+	digits, upper, lower := tally(b)
+	return digits >= 2 && upper >= 2 && lower >= 2 && unlikely(b)
 }
 
 // judgeURL judges the authority of a URL: what stands before the last @ that
@@ -929,7 +952,7 @@ func (e *engine) judgeURL(c *candidate, eof bool) verdict {
 	at, colon, q := -1, -1, p
 	for ; q < len(v) && q-p < maxValue; q++ {
 		ch := v[q]
-		if authorityEnds.has(ch) {
+		if authorityEnds.has(ch) && !(at < 0 && slashInside(v[p:q], ch)) {
 			break
 		}
 		if ch == '@' {
@@ -948,7 +971,7 @@ func (e *engine) judgeURL(c *candidate, eof bool) verdict {
 	r := verdict{outcome: found, layer: layerContext, end: at, rule: c.rule, noTag: true}
 	if colon < 0 || colon > at {
 		r.start = p
-		if at-p < 16 || !unlikely(v[p:at]) && !isHex(v[p:at]) || !e.set.passes(v[p:at], gate{class: classURL}) {
+		if at-p < 16 || !unlikely(v[p:at]) && !isHex(v[p:at]) && !isUUID(v[p:at]) || !e.set.passes(v[p:at], gate{class: classURL}) {
 			return verdict{}
 		}
 	} else {

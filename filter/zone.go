@@ -33,7 +33,7 @@ var strayStops = byteSet{1<<(' '+1) - 1 | 1<<'"' | 1<<'\'' | 1<<'(' | 1<<')' | 1
 // placeholder of ours a word may have been no name.
 func (e *engine) openZone(n *nameInfo, eof bool) (short bool) {
 	v, at := e.view.vis, e.base+int64(n.end)
-	if at+maxZone/2 < e.zone.until || n.class == classExtra || n.class == classPin || n.class == classGroups && at < e.zone.until || n.start < max(e.edge, e.region.end) || bytes.IndexByte(v[n.start:n.end], '/') >= 0 {
+	if at+maxZone/4 < e.zone.until || n.class == classExtra || n.class == classPin || n.class == classGroups && at < e.zone.until || n.start < max(e.edge, e.region.end) || bytes.IndexByte(v[n.start:n.end], '/') >= 0 {
 		return false
 	}
 	if k := min(len(v)-n.end, len(placeholderHead)); string(v[n.end:n.end+k]) == placeholderHead[:k] {
@@ -195,7 +195,7 @@ func hasWord(val []byte) bool {
 
 // otherNames say what a value is that is no secret.
 const otherNames = "id ids sid kid uid gid guid uuid hash digest sha sha1 sha256 sha384 sha512 md5 fingerprint thumbprint etag checksum integrity sum " +
-	"commit revision rev ref ray trace version request req span cursor page next marker sequence state challenge nonce iv tag mac public pub cert certificate " +
+	"commit revision rev ref ray trace version request req span cursor page next marker sequence state challenge nonce iv salt tag mac public pub cert certificate " +
 	"url uri path file image name arn account user username host hostname zone region accessor lease type alg algorithm method role iss aud sub subject " +
 	"encrypted ciphertext build release job node cluster object client peer accept match boundary jti x5t azp realm opaque serial device tenant order customer " +
 	"invoice payment charge subscription plan price product org organization project workspace team group bucket repository package bundle recipient issuer address wallet number"

@@ -50,6 +50,8 @@ func (r *Record) Part() string {
 		return Eighth
 	case r.File == "outputs-16.txt" || r.File == "benign-9.txt":
 		return Ninth
+	case r.File == "outputs-17.txt" || r.File == "benign-10.txt":
+		return Tenth
 	case r.Unseen:
 		return HeldOut
 	case r.File == "benign.txt" || r.Family == earlier:
@@ -70,6 +72,7 @@ const (
 	Seventh = "seventh set, open" // places and tools that the sets before do not have
 	Eighth  = "eighth set, open"  // written with it, and scored after what was learned of it
 	Ninth   = "ninth set, open"   // by a session that had read nothing of the filter, and scored before it was read
+	Tenth   = "tenth set, open"   // so too, after what was learned of the ninth
 
 	Sixth = "sixth set, open" // written after the rules that the fifth brought, before it was scored
 	Fifth = "fifth set, open" // a hundred kinds of output of tools, beside what they print without a secret
