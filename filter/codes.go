@@ -92,7 +92,7 @@ func (e *engine) judgeCodes(c *candidate, eof bool) verdict {
 	}
 	val := s.v[s.p:end]
 	if end < len(s.v) && !betweenCodes.has(s.v[end]) && s.v[end] != ']' && s.v[end] != '.' && s.v[end] < 0x80 || !e.set.passes(val, gate{class: c.class, rule: c.rule}) ||
-		c.number > 0 && c.number <= maxRemarks && bytes.IndexAny(val, "- ") < 0 {
+		c.number > 0 && c.number <= maxRemarks && !bytes.ContainsAny(val, "- ") {
 		return c.remark(&s)
 	}
 	c.then, c.number = end, maxRemarks+1
