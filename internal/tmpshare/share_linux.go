@@ -317,12 +317,17 @@ func (s Share) In() error {
 	for i, c := range list {
 		id, err := identity{}, error(nil)
 		switch {
+		case c.dir:
+			if left >= 0 {
+				err = inside.MkdirAll(c.name, 0o700)
+			}
+			// A file in it, newer than the directory, may have been copied before.
+			fi := os.FileInfo(nil)
+			if id, fi = look(inside, c.name); err == nil && (fi == nil || !fi.IsDir()) {
+				err = fs.ErrInvalid
+			}
 		case left < 0:
 			err = fs.ErrInvalid
-		case c.dir:
-			if err = inside.MkdirAll(c.name, 0o700); err == nil {
-				id, _ = look(inside, c.name)
-			}
 		default:
 			if left -= c.id.Size; left < 0 {
 				err = fs.ErrInvalid

@@ -167,6 +167,32 @@ func TestRemovedMeanwhile(t *testing.T) {
 
 // TestNotLookedAtIsNotGone: what lies in a directory that is left alone, cannot be read or is too
 // full was not removed by the run.
+// TestDirectoryBehindTheLimit: a directory that is older than as many bytes as are copied in is known if a file
+// of it was copied, so that nobody finds it again who has removed it meanwhile.
+func TestDirectoryBehindTheLimit(t *testing.T) {
+	s := newSides(t)
+	s.put(s.host("dir/file"), "new")
+	for _, name := range []string{"a", "b", "c"} {
+		s.put(s.host(name), strings.Repeat("x", maxIn-1))
+	}
+	for i, name := range []string{"dir", "c", "b", "a", "dir/file"} {
+		at := time.Now().Add(time.Duration(i-10) * time.Hour)
+		if err := os.Chtimes(s.host(name), at, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.in()
+	s.is(s.inside("dir/file"), "new")
+	s.is(s.inside("c"), "-")
+	if err := os.RemoveAll(s.host("dir")); err != nil {
+		t.Fatal(err)
+	}
+	s.out()
+	if _, err := os.Lstat(s.host("dir")); err == nil {
+		t.Error("the directory that was removed meanwhile is there again")
+	}
+}
+
 func TestNotLookedAtIsNotGone(t *testing.T) {
 	s := newSides(t)
 	for _, name := range []string{"later/x", "shut/x", "kept"} {
