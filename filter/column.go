@@ -520,20 +520,26 @@ func linkColumns(s *scan, n *nameInfo) (c candidate, ok bool) {
 		c.at, c.form, c.doubt = s.p, formRow, likely
 		return c, true
 	}
-	if s.space(); s.p+len("values") > len(s.v) {
-		s.short = !s.eof
-		return c, false
-	}
-	if !hasFold(s.v[s.p:], "values") {
-		return c, false
-	}
-	s.p += len("values")
-	if s.space(); !s.more() || s.v[s.p] != '(' {
+	if s.space(); !s.values() {
 		return c, false
 	}
 	c.row = column{kind: byTuple, at: uint16(bytes.Count(left[open:], []byte(",")))}
 	c.at, c.form, c.doubt = s.p, formRow, likely
 	return c, true
+}
+
+// values passes over the word that stands before the first tuple of an INSERT.
+func (s *scan) values() bool {
+	if s.p+len("values") > len(s.v) {
+		s.short = !s.eof
+		return false
+	}
+	if !hasFold(s.v[s.p:], "values") {
+		return false
+	}
+	s.p += len("values")
+	s.space()
+	return s.more() && s.v[s.p] == '('
 }
 
 // linkInsert finds a name that is the table of an INSERT without columns: any value of a tuple may be it.
@@ -546,15 +552,7 @@ func linkInsert(s *scan, n *nameInfo) (c candidate, ok bool) {
 		return c, false
 	}
 	s.closeName()
-	if s.blanks(); s.p+len("values") > len(s.v) {
-		s.short = !s.eof
-		return c, false
-	}
-	if s.short || !hasFold(s.v[s.p:], "values") {
-		return c, false
-	}
-	s.p += len("values")
-	if s.space(); !s.more() || s.v[s.p] != '(' {
+	if s.blanks(); s.short || !s.values() {
 		return c, false
 	}
 	c.row = column{kind: byTuple, at: anyCell}

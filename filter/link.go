@@ -1371,7 +1371,7 @@ func linkKind(s *scan, n *nameInfo) (c candidate, ok bool) {
 			return c, false
 		}
 		s.p++
-		hidden := s.v[s.p-1] == '7' // as routers write it so that nobody reads it over a shoulder
+		hidden := s.v[s.p-1] == '7' // Cisco type 7, which only obscures the password
 		if s.blanks() == 0 || !s.lit("md5 ") && (s.short || !s.lit("sha ")) && (s.short || !hidden) || !s.more() {
 			return c, false
 		}

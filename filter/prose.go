@@ -366,7 +366,7 @@ func titled(name []byte) bool {
 	return len(name) < 24
 }
 
-// bullet skips what stands in front of an item of a list: (1), 1., -, *, a picture.
+// bullet skips what stands in front of an item of a list: (1), 1., -, *, an emoji.
 func (s *scan) bullet() bool {
 	from := s.p
 	if s.v[s.p] == '-' || s.v[s.p] == '*' {

@@ -168,7 +168,7 @@ func TestRemovedMeanwhile(t *testing.T) {
 // TestNotLookedAtIsNotGone: what lies in a directory that is left alone, cannot be read or is too
 // full was not removed by the run.
 // TestDirectoryBehindTheLimit: a directory that is older than as many bytes as are copied in is known if a file
-// of it was copied, so that nobody finds it again who has removed it meanwhile.
+// of it was copied, so that it does not come back after it was removed during the run.
 func TestDirectoryBehindTheLimit(t *testing.T) {
 	s := newSides(t)
 	s.put(s.host("dir/file"), "new")
