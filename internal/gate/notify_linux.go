@@ -54,6 +54,12 @@ func (l Listener) Valid(n *Notification) bool {
 // Answer sends r. A caller that was killed meanwhile needs none.
 func (l Listener) Answer(r Response) { _ = l.ioctl(unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&r)) }
 
+// wakeHere asks the kernel to wake whoever is answered on the processor of the one who answers, which waits
+// for the next start by then (SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP, since Linux 6.6). Without it both go on as before.
+func (l Listener) wakeHere() {
+	_, _, _ = unix.RawSyscall(unix.SYS_IOCTL, uintptr(l), unix.SECCOMP_IOCTL_NOTIF_SET_FLAGS, unix.SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP)
+}
+
 func (l Listener) ioctl(request uintptr, arg unsafe.Pointer) unix.Errno {
 	for {
 		_, _, errno := unix.RawSyscall(unix.SYS_IOCTL, uintptr(l), request, uintptr(arg))

@@ -53,6 +53,7 @@ func Serve(l Listener, c Config) *Gate {
 	// A thread that waits in the kernel by itself would keep the scheduler awake, which looks
 	// after it fifty times in each millisecond: the goroutine waits where all do.
 	_ = unix.SetNonblock(int(l), true)
+	l.wakeHere()
 	file := os.NewFile(uintptr(l), "listener")
 	g.work.Add(1)
 	go g.lead(file)
