@@ -93,7 +93,8 @@ func (l Listener) take(n *Notification) (got, ended bool) {
 	for {
 		events, errno := l.poll(0)
 		switch {
-		case errno == unix.EINTR:
+		case errno == unix.EINTR, errno == 0 && events == unix.POLLERR:
+			// A signal came while the kernel waited for its lock on the filter, which it says by POLLERR.
 		case errno != 0:
 			return false, true
 		case events&unix.POLLIN != 0:
@@ -102,7 +103,7 @@ func (l Listener) take(n *Notification) (got, ended bool) {
 				return true, false
 			} // ENOENT: the caller was killed meanwhile
 		default:
-			return false, events != 0
+			return false, events&(unix.POLLHUP|unix.POLLNVAL) != 0
 		}
 	}
 }
