@@ -73,16 +73,23 @@ func (l Listener) ioctl(request uintptr, arg unsafe.Pointer) unix.Errno {
 // under the filter. It does not close the listener: handlers may still answer.
 func (l Listener) Serve(handle func(*Notification)) {
 	for {
-		poll := [...]unix.PollFd{{Fd: int32(l), Events: unix.POLLIN}}
-		if _, err := unix.Poll(poll[:], -1); err != nil && !errors.Is(err, unix.EINTR) {
+		n := new(Notification)
+		if !l.next(n) {
 			return
 		}
-		n := new(Notification)
-		switch got, ended := l.take(n); {
-		case ended:
-			return
-		case got:
-			handle(n)
+		handle(n)
+	}
+}
+
+// next waits for a notification. There is none once no process is left.
+func (l Listener) next(n *Notification) bool {
+	for {
+		poll := [...]unix.PollFd{{Fd: int32(l), Events: unix.POLLIN}}
+		if _, err := unix.Poll(poll[:], -1); err != nil && !errors.Is(err, unix.EINTR) {
+			return false
+		}
+		if got, ended := l.take(n); got || ended {
+			return got
 		}
 	}
 }

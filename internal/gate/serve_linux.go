@@ -102,14 +102,18 @@ func (g *Gate) lead(file *os.File) {
 			got, ended = g.listener.take(n)
 			return got || ended
 		})
-		if err == nil && got {
+		if err != nil { // epoll(7) passes on the POLLERR that take knows as an error of the descriptor
+			got = g.listener.next(n)
+			ended = !got
+		}
+		if got {
 			t.answer(n)
 		}
 		if !t.inTime() {
 			return // its turn was given to others
 		}
 		g.turns <- t.memory
-		if err != nil || ended || t.handed {
+		if ended || t.handed {
 			g.work.Done()
 			return
 		}
