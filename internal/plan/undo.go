@@ -156,7 +156,12 @@ func (p *Plan) UndoOf(s *policy.Step, c undo.Coverage) (policy.Undo, []string) {
 		// All that it could overwrite are temporary files that are not there, such as that of a new key.
 		return policy.UndoYes, nil
 	}
-	if (len(touched) == 0 || !itself) && s.RunsCode == policy.CodeNone && s.Call.Tool != "git" {
+	if w := s.Call.Effects[atip.Write]; !itself && w.Value == atip.Yes && w.Source != "redirection" {
+		everything = true // files that it does not name
+	} else if !itself {
+		touched = nil
+	}
+	if len(touched) == 0 && s.RunsCode == policy.CodeNone && s.Call.Tool != "git" {
 		// What it destroys may be no file: a process, a container, a queue.
 		return policy.UndoNo, nil
 	}
