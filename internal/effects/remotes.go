@@ -234,7 +234,7 @@ func (c *collector) remoteSet() bool {
 // the text may talk to it.
 func (c *collector) leftBehind(cmd *shell.Command, steps []*step.Step) {
 	c.serves = c.serves || cmd.Background && c.site.Apart && slices.ContainsFunc(steps, func(s *step.Step) bool {
-		return s.Strange() && s.Call.Effects[atip.Network].Value != atip.No
+		return s.Strange()
 	})
 }
 

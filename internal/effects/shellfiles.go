@@ -100,6 +100,14 @@ func (c *collector) peekCode(s *step.Step, text string) {
 		// A program and its arguments as a list of texts.
 		lits = append(lits, strings.Join(lits, " "))
 	}
+	if step.NamesHome(text) {
+		named := lits
+		for i := range named { // Path.home() / ".config" / "autostart"
+			for j := i + 2; j <= min(i+4, len(named)); j++ {
+				lits = append(lits, strings.Join(named[i:j], "/"))
+			}
+		}
+	}
 	sub := &collector{site: c.site, out: c.out, path: c.path, found: c.found, steps: []*step.Step{s}, peeking: true, depth: maxPeekDepth}
 	for _, lit := range lits {
 		r, ok := c.guarded(s, lit)
@@ -140,17 +148,21 @@ func (c *collector) peekCode(s *step.Step, text string) {
 	c.hide(sub)
 }
 
+// searchesHere takes the directory at hand out of what looks for files in it and removes nothing itself.
+var searchesHere = strings.NewReplacer("walk('.'", "", `walk("."`, "", "Path('.').rglob", "", `Path(".").rglob`, "", "Path('.').glob", "", `Path(".").glob`, "",
+	"scandir('.'", "", `scandir("."`, "", "listdir('.'", "", `listdir("."`, "", "readdirSync('.'", "", `readdirSync("."`, "")
+
 // removesInside reports a text that only removes, and only what it names in the workspace: a copy of
-// the workspace brings that back, in whatever language it is written. What removes everything, a
-// protected name or a name that is put together asks as before.
+// the workspace brings that back, in whatever language it is written, and the kernel lets it reach nothing
+// else. What removes everything, a protected name, or a name from outside of the text asks as before.
 func (c *collector) removesInside(s *step.Step, text string) bool {
-	if !step.OnlyRemoves(text) || c.ctx != nil && c.ctx.cwdUnknown {
+	if text = searchesHere.Replace(text); !step.OnlyRemoves(text) || c.ctx != nil && c.ctx.cwdUnknown {
 		return false
 	}
 	named := false
 	for _, lit := range step.Literals(text) {
 		r := atip.Resource{Kind: "path", Value: lit, Access: atip.AccessWrite}
-		if strings.Trim(lit, "*/.") == "" || strings.ContainsAny(lit, "$\x00{}\\") {
+		if strings.Trim(lit, "*/.") == "" || strings.ContainsAny(lit, "\x00\\") {
 			return false
 		}
 		switch c.site.World.Fill(&r, subpath.Join(s.Cwd, s.Call.Chdir)); r.Class {
@@ -191,6 +203,9 @@ func (c *collector) guarded(s *step.Step, lit string) (atip.Resource, bool) {
 // which of its files it writes is not read.
 func (c *collector) writtenPlace(s *step.Step, text, lit, part string) (atip.Resource, bool) {
 	r := atip.Resource{Kind: "path", Value: strings.TrimLeft(lit, "<>+ "), Access: atip.AccessWrite}
+	if strings.HasPrefix(lit, ".") && step.NamesHome(text) {
+		r.Value = c.site.Dirs.Home + "/" + lit
+	}
 	if len(lit) > 255 || strings.ContainsAny(r.Value, " \t\n*?\x00:;") || !strings.Contains(r.Value, "/") || !step.ContainsAny(text, "\"w", "'w", "\"a\"", "'a'", "\"a+", "'a+", ">", "write", "append", "put_contents", "symlink", "chmod", "chown", "move", "rename", "copy", "truncate", "mkdir", "touch") {
 		return r, false
 	}

@@ -93,7 +93,7 @@ func (c *collector) readable(s *step.Step) {
 }
 
 // shell looks into a shell string that a step runs.
-func (c *collector) shell(s *step.Step, text string, via []string) error {
+func (c *collector) shell(s *step.Step, text, file string, via []string) error {
 	if strings.IndexByte(text, 0) >= 0 {
 		s.RunsCode = policy.CodeOpaque
 		c.note(s, sinkWord)
@@ -112,6 +112,10 @@ func (c *collector) shell(s *step.Step, text string, via []string) error {
 		} else if word == text {
 			o.ArgsUnknown = false
 		}
+	}
+	if file != "" {
+		o.Name, o.Script = file, true
+		o.Args, o.ArgsUnknown = step.ScriptArgs(s, file)
 	}
 	if o.ArgsUnknown && step.IsShell(s.Call.Tool) && step.HasOption(s, "s") && !slices.Contains(s.Argv, text) {
 		o.ArgsUnknown = false // bash -s WORDS, with the text as its input
@@ -524,7 +528,9 @@ func (c *collector) redirections(s *step.Step, cmd *shell.Command, cwd string) {
 		}
 		if r.Write {
 			res.Access |= atip.AccessWrite
-			s.Call.Effects[atip.Write] = atip.Fact{Value: atip.Yes, Source: "redirection", Rank: atip.Vendor}
+			if w := &s.Call.Effects[atip.Write]; w.Value != atip.Yes {
+				*w = atip.Fact{Value: atip.Yes, Source: "redirection", Rank: atip.Vendor}
+			}
 		}
 		c.place(c.site.World, &res, cwd)
 		c.ownFile(s, &res, r.Content)
@@ -589,7 +595,7 @@ func (c *collector) shellLines(s *step.Step, n atip.Nested, text string, via []s
 		command, ok := step.Escape(n.Language, line)
 		switch {
 		case ok && command != "":
-			if err := c.shell(s, command, via); err != nil {
+			if err := c.shell(s, command, "", via); err != nil {
 				return err
 			}
 		case !ok:
@@ -726,7 +732,7 @@ func (c *collector) runsFile(s *step.Step, file string, isShell bool, via []stri
 			// It may also hold what was there before.
 			s.RunsCode = max(s.RunsCode, policy.CodeProject)
 		}
-		return true, c.shell(s, text, via)
+		return true, c.shell(s, text, r.Abs, via)
 	}
 	s.RunsCode = policy.CodeOpaque
 	for _, w := range list {
@@ -762,7 +768,7 @@ func (c *collector) runsWritten(s *step.Step) error {
 		}
 		// A text without "#!" is run by the shell; what it would do counts.
 		at := len(c.steps)
-		if err := c.shell(s, text, s.Via); err == nil {
+		if err := c.shell(s, text, abs, s.Via); err == nil {
 			return nil
 		}
 		c.steps = c.steps[:at]
@@ -791,7 +797,9 @@ func (c *collector) writersOf(s *step.Step, abs, word string) []written {
 	for _, x := range c.steps {
 		// What installs runs what it fetches itself, and asks for that.
 		if e := x.Call.Effects; x != s && e[atip.Network].Value == atip.Yes && e[atip.Write].Value == atip.Yes && x.RunsCode == policy.CodeNone && e[atip.ExecOpaque].Value != atip.Yes && x.Split == nil && x.Call.Tool != "git" &&
-			subpath.Within(abs, subpath.Join(x.Cwd, x.Call.Chdir)) {
+			(subpath.Within(abs, subpath.Join(x.Cwd, x.Call.Chdir)) || slices.ContainsFunc(x.Call.Resources, func(r atip.Resource) bool {
+				return r.Kind == "path" && r.Access&atip.AccessWrite != 0 && subpath.Within(abs, r.Abs)
+			})) {
 			list = append(list, written{x, nil})
 		}
 	}

@@ -213,7 +213,7 @@ func (c *collector) fed(s *step.Step, n atip.Nested, via []string) (handled bool
 			s.Call.Effects[atip.ExecOpaque] = step.Harmless(atip.ExecOpaque, "shell:text")
 			mark := c.mark()
 			for _, text := range texts {
-				if err := c.shell(s, text, via); err != nil {
+				if err := c.shell(s, text, "", via); err != nil {
 					return true, err
 				}
 			}
@@ -263,7 +263,7 @@ func (c *collector) fed(s *step.Step, n atip.Nested, via []string) (handled bool
 		return true, nil
 	case n.Kind == "shell" && n.File == "-":
 		if c.ctx != nil && c.ctx.stdin != nil {
-			return true, c.shell(s, *c.ctx.stdin, via)
+			return true, c.shell(s, *c.ctx.stdin, "", via)
 		}
 		s.RunsCode = max(s.RunsCode, policy.CodeOpaque)
 		c.note(s, sinkStdin)

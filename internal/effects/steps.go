@@ -392,7 +392,7 @@ func (c *collector) nested(s *step.Step) error {
 			}
 		case n.Kind == "shell" && n.Text != "" && len(s.Via) < maxDepth:
 			via := append(append([]string{}, s.Via...), s.ID.Invoked)
-			if err := c.shell(s, n.Text, via); err != nil {
+			if err := c.shell(s, n.Text, "", via); err != nil {
 				return err
 			}
 		default:
@@ -585,6 +585,10 @@ func (c *collector) derived(s *step.Step, depth int) bool {
 	for _, r := range s.Call.Resources {
 		switch r.Class {
 		case atip.ClassWorkspace, atip.ClassWorkspaceTracked, atip.ClassWorkspaceRegenerable:
+		case atip.ClassTmp:
+			if r.Access&atip.AccessRead != 0 {
+				return false
+			}
 		default:
 			return false
 		}

@@ -121,12 +121,13 @@ func (p *Plan) UndoOf(s *policy.Step, c undo.Coverage) (policy.Undo, []string) {
 		return policy.UndoNo, nil
 	}
 	var touched []undo.Touched
-	created, replaced := false, false
+	created, replaced, itself := false, false, false
 	everything := s.RunsCode != policy.CodeNone || s.Call.Exactness != atip.Exact
 	for _, r := range s.Call.Resources {
 		if r.Kind != "path" || r.Access&(atip.AccessWrite|atip.AccessDelete) == 0 {
 			continue
 		}
+		itself = itself || r.Why != "redirection" // which says nothing of what the command destroys
 		if r.Class == atip.ClassTmp {
 			_, err := os.Lstat(r.Abs)
 			created = created || os.IsNotExist(err)
@@ -151,9 +152,14 @@ func (p *Plan) UndoOf(s *policy.Step, c undo.Coverage) (policy.Undo, []string) {
 			return policy.UndoNo, nil
 		}
 	}
-	if len(touched) == 0 && created && !replaced && !everything && s.Confidence == policy.Exact && s.Call.Tool != "git" && s.Call.Effects[atip.Network].Value == atip.No && s.Call.Effects[atip.Delete].Value == atip.No {
+	if len(touched) == 0 && created && itself && !replaced && !everything && s.Confidence == policy.Exact && s.Call.Tool != "git" && s.Call.Effects[atip.Network].Value == atip.No && s.Call.Effects[atip.Delete].Value == atip.No {
 		// All that it could overwrite are temporary files that are not there, such as that of a new key.
 		return policy.UndoYes, nil
+	}
+	if w := s.Call.Effects[atip.Write]; !itself && w.Value == atip.Yes && w.Source != "redirection" {
+		everything = true // files that it does not name
+	} else if !itself {
+		touched = nil
 	}
 	if len(touched) == 0 && s.RunsCode == policy.CodeNone && s.Call.Tool != "git" {
 		// What it destroys may be no file: a process, a container, a queue.

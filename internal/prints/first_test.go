@@ -48,3 +48,28 @@ func TestFirst(t *testing.T) {
 		}
 	}
 }
+
+func TestDigits(t *testing.T) {
+	for _, row := range []struct {
+		argv   []string
+		shape  bool
+		passes bool
+	}{
+		{[]string{"tr", "-dc", "0-9"}, true, false},
+		{[]string{"tr", "-cd", "[:digit:]"}, true, false},
+		{[]string{"tr", "-dc", "0-9a"}, false, false},
+		{[]string{"tr", "-d", "0-9"}, false, false},
+		{[]string{"tr", "-d", " "}, false, true},
+		{[]string{"tr", "-d", `\n`}, false, true},
+		{[]string{"tr", "-d", "n"}, false, false},
+		{[]string{"tr", "a-z", "n-za-m"}, false, false},
+		{[]string{"docker", "ps", "-q"}, true, false},
+		{[]string{"docker", "ps", "-aq"}, true, false},
+		{[]string{"docker", "ps", "-a"}, false, false},
+		{[]string{"docker", "rm", "-q"}, false, false},
+	} {
+		if shape, passes := Numbers(row.argv), Passes(row.argv); shape != row.shape || passes != row.passes {
+			t.Errorf("%q: numbers %v, passes %v", row.argv, shape, passes)
+		}
+	}
+}

@@ -28,7 +28,7 @@ func gitShape(verb string, args []string) bool {
 		return each(args, func(a string) bool { return revision(a) || a == "--short" || a == "-q" || a == "--quiet" }) && len(args) < 4
 	case "branch":
 		return each(args, func(a string) bool {
-			return a == "--show-current" || a == "--format=%(refname:short)" || a == "-a" || a == "-r" || a == "--list" || strings.HasPrefix(a, "--sort=")
+			return revision(a) || a == "--show-current" || a == "--format=%(refname:short)" || slices.Contains([]string{"-a", "-r", "--list", "--merged", "--no-merged", "--contains", "--no-contains"}, a) || strings.HasPrefix(a, "--sort=")
 		}) && slices.ContainsFunc(args, func(a string) bool { return a == "--show-current" || strings.HasPrefix(a, "--format=") })
 	case "for-each-ref":
 		format := 0

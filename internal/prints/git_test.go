@@ -15,7 +15,7 @@ func TestGitShape(t *testing.T) {
 		{"rev-list -n 1 v1", true}, {"rev-list --count HEAD", true}, {"rev-list --boundary a..b", false}, {"rev-list --objects HEAD", false}, {"rev-list --left-right a...b", false},
 		{"describe --tags --abbrev=0", true}, {"describe --broken", false},
 		{"symbolic-ref --short HEAD", true}, {"symbolic-ref -d HEAD", false},
-		{"branch --show-current", true}, {"branch --format=%(refname:short)", true}, {"branch --list", false}, {"branch --format=%(contents)", false},
+		{"branch --show-current", true}, {"branch --format=%(refname:short)", true}, {"branch --list", false}, {"branch --merged main --format=%(refname:short)", true}, {"branch -m x --format=%(refname:short)", false}, {"branch --format=%(contents)", false},
 		{"for-each-ref --format=%(refname:short) refs/heads", true}, {"for-each-ref --format=%(subject) refs/heads", false}, {"for-each-ref --format=%(refname)", false},
 		{"log -1 --format=%H", true}, {"log --format=%ct -n 1 main.go", true}, {"log --format=%s", false}, {"log --oneline", false}, {"log --format=%H --stat", false},
 		{"show -s --format=%H", false}, {"config user.name", false},

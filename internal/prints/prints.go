@@ -64,6 +64,12 @@ func Shape(argv []string) (string, bool) {
 		return "0", len(args) > 0 && args[0] == "list" && each(args[1:], func(a string) bool {
 			return strings.HasPrefix(a, "./") || strings.HasPrefix(a, "-tags=")
 		})
+	case "docker", "podman":
+		// Identifiers of containers or images.
+		return "0", len(args) == 2 && (args[0] == "ps" || args[0] == "images") && args[1] != "" && args[1][0] == '-' && strings.Trim(args[1][1:], "aql") == "" && strings.Contains(args[1], "q")
+	case "tr":
+		// No other characters are left.
+		return "0", len(args) == 2 && slices.Contains([]string{"-dc", "-cd", "-Cd", "-dC"}, args[0]) && args[1] != "" && strings.Trim(strings.NewReplacer("[:digit:]", "", "0-9", "").Replace(args[1]), "0123456789") == ""
 	case "whoami", "arch", "uuidgen":
 		return "0", len(args) == 0
 	case "uname":
@@ -95,12 +101,15 @@ func Numbers(argv []string) bool {
 	return ok && shape == "0"
 }
 
-// Passes reports a command that prints some of the lines that it reads, as they are.
+// Passes reports a command that prints some of the lines that it reads, as they are or without blanks.
 func Passes(argv []string) bool {
 	keeps := func(a string) bool { return a != "" && a[0] == '-' && strings.Trim(a[1:], "nru0123456789") == "" }
 	args := argv[1:]
 	switch argv[0] {
 	case "sort", "head", "tail", "tac", "shuf", "uniq":
+	case "tr":
+		// Without blanks, commas or quotes a number or a plain name is one as before.
+		return len(args) == 2 && args[0] == "-d" && (args[1] == "[:space:]" || args[1] != "" && strings.Trim(strings.ReplaceAll(args[1], `\n`, ""), " ,\"'%\n") == "")
 	case "grep":
 		// Some of the lines: one pattern, and options that choose among lines.
 		if len(args) == 0 {

@@ -18,7 +18,7 @@ func (w *walker) printsNumbers(i, depth int, end string) bool {
 		return false
 	}
 	c := &w.cmds[i]
-	if c.Kind != External || c.Bounded || len(c.Globs) > 0 || len(c.Path) > 0 || len(c.Redirects) > 0 || strings.IndexByte(strings.Join(c.Argv, ""), 0) >= 0 {
+	if c.Kind != External || c.Bounded || len(c.Globs) > 0 || len(c.Path) > 0 || slices.ContainsFunc(c.Redirects, func(r Redirect) bool { return r.Write }) || strings.IndexByte(strings.Join(c.Argv, ""), 0) >= 0 {
 		return false
 	}
 	if shape, ok := prints.Shape(c.Argv); ok {

@@ -45,7 +45,7 @@ func NamesHome(text string) bool {
 // StartsPrograms reports whether a program text seems to start other programs.
 func StartsPrograms(text string) bool {
 	text = strings.NewReplacer("os.execute", "os.execute", ".execute", "").Replace(text) // statements for a database
-	for _, sign := range [...]string{"system", "exec", "popen", "spawn", "subprocess", "child_process", "os.execute", "passthru", "proc_open", "Open3", "capture2", "capture3", "\"|", "'|", "|\"", "|'", "\"-|", "'-|", "Deno.Command", "Bun.$", "os:cmd", "open_port", "System.cmd", "Command::new", "ProcessBuilder", "qx", "%x", "`"} {
+	for _, sign := range [...]string{"system", "exec", "popen", "spawn", "subprocess", "child_process", "os.execute", "passthru", "proc_open", "Open3", "capture2", "capture3", "\"|", "'|", "|\"", "|'", "\"-|", "'-|", "run-program", "Deno.Command", "Bun.$", "os:cmd", "open_port", "System.cmd", "Command::new", "ProcessBuilder", "qx", "%x", "`"} {
 		if strings.Contains(text, sign) {
 			return true
 		}
@@ -120,14 +120,18 @@ func Raises(text string) bool {
 			return true
 		}
 	}
-	return StartsPrograms(text) && (ContainsAny(text, "rm -r", "rm -f") || strings.Contains(text, "connect") || strings.Contains(text, "Socket") || strings.Contains(text, "fsockopen"))
+	starts := StartsPrograms(text)
+	return starts && ContainsAny(text, "rm -r", "rm -f") || (starts || ContainsAny(text, wholeEnvironment...)) && ContainsAny(text, "connect", "Socket", "fsockopen", "sendto")
 }
+
+// wholeEnvironment is how program texts take all variables at once.
+var wholeEnvironment = []string{"environ)", "environ.items", "process.env)", "%ENV", "ENV.to_", "ENV.inspect", "getenv()", "$_ENV)"}
 
 // OnlyRemoves reports a text that raises by removing files alone, and takes their names from
 // nowhere but itself.
 func OnlyRemoves(text string) bool {
 	return removesFiles(text) && !decodesCode(text) && !evaluates(text) && !forks(text) && !changesOutside(text) && !connects(text) && !StartsPrograms(text) && JoinedText(text) == text &&
-		!NamesHome(text) && !ContainsAny(text, "environ", "getenv", "ENV", ".env", "argv", "ARGV", "argc", "@_", "stdin", "STDIN", "input(", "readline", "gets", "chdir", "__file__", "__dirname", "tmpdir", "gettempdir", "root", "chr(", "CharCode", "[::", "join", "reverse", "replace", "format", "+", "%")
+		!NamesHome(text) && !ContainsAny(text, "environ", "getenv", "ENV", ".env", "argv", "ARGV", "argc", "@_", "stdin", "STDIN", "input(", "readline", "gets", "chdir", "__file__", "__dirname", "tmpdir", "gettempdir", "chr(", "CharCode", "[::", "reverse")
 }
 
 // removesFiles reports a text that calls what removes files.
@@ -184,7 +188,10 @@ func evaluates(text string) bool {
 // connects reports a text that speaks to a server by a library that is there for it.
 func connects(text string) bool {
 	return ContainsAny(text, "urlopen(", "urlretrieve(", "requests.get(", "requests.post(", "requests.put(", "requests.request(", "httpx.", "aiohttp", "http.client", "fetch(", "http.get(", "https.get(", "http.request(", "https.request(", "axios",
-		"Net::HTTP", "URI.open", "LWP::", "HTTP::Tiny", "curl_init", "file_get_contents(\"http", "file_get_contents('http", "smtplib", "ftplib", "paramiko")
+		"Net::HTTP", "URI.open", "LWP::", "HTTP::Tiny", "curl_init", "file_get_contents(\"http", "file_get_contents('http", "smtplib", "ftplib", "paramiko") ||
+		ContainsAny(text, "request(", ").get(", ".connect(", "onnection(", "createSocket(") && slices.ContainsFunc(Literals(text), func(lit string) bool {
+			return slices.Contains([]string{"http", "https", "http2", "net", "tls", "dgram", "undici"}, strings.TrimPrefix(lit, "node:"))
+		})
 }
 
 // runsInput reports a text that runs what it is handed, reads or fetches.
@@ -206,7 +213,7 @@ func changesOutside(text string) bool {
 	case strings.Contains(text, "kill") && ContainsAny(text, "kill(-1", "kill(9,-1", "kill(9, -1", "KILL, -1", "KILL,-1", "KILL\", -1", "KILL', -1", "KILL',-1"), strings.Contains(text, "keyring."), strings.Contains(text, "netrc.netrc"), strings.Contains(text, "get_credentials"):
 		return true
 	case ContainsAny(lower, "drop table", "drop database", "drop schema", "truncate table", "delete from", "flushall", "flushdb", "dropdatabase", "deletemany"):
-		return ContainsAny(lower, "execute", "query", "connect", "redis", "mongo", ".run(", ".exec(", "client")
+		return ContainsAny(lower, "execute", "query", "connect", "redis", "mongo", ".run(", "exec(", "client")
 	}
 	return ContainsAny(lower, "boto3", "google.cloud", "azure.", "kubernetes", "requests.", "httpx.", "axios", "aws-sdk", "octokit") &&
 		ContainsAny(lower, ".delete", "delete_", "terminate_", ".post(", ".put(", ".patch(", "put_object", "upload_", "create_", "purge_")
@@ -331,7 +338,8 @@ func Ordinary(name string) bool {
 	return len(name) < 5 || name[:5] != "BASH_"
 }
 
-// OwnProcesses reports whether kill names jobs and processes of its own shell only.
+// OwnProcesses reports whether kill names jobs and processes of its own shell only. An empty word, of a
+// variable that holds none, is an error of kill.
 func OwnProcesses(argv []string) bool {
 	words := argv[1:]
 	if len(words) > 0 && (words[0] == "-s" || words[0] == "-n") {
@@ -343,7 +351,7 @@ func OwnProcesses(argv []string) bool {
 		}
 	}
 	for i, w := range words {
-		if !strings.HasPrefix(w, "%") && !(i == 0 && (w == "--" || len(argv) == 2 && strings.HasPrefix(w, "-"))) {
+		if w != "" && !strings.HasPrefix(w, "%") && !(i == 0 && (w == "--" || len(argv) == 2 && strings.HasPrefix(w, "-"))) {
 			return false
 		}
 	}
