@@ -224,11 +224,6 @@ func (c *collector) printsNames(s *step.Step) []string {
 		}
 	case "ls":
 		return c.listsNames(s)
-	case "gh", "seq", "go":
-		if s.Call.Tool != "gh" && prints.Numbers(s.Argv) || prints.Identifiers(s.Argv) {
-			return []string{"0"}
-		}
-		return nil
 	case "find":
 		var ok bool
 		if roots, names, ok = step.Sieve(s.Argv); !ok || names == nil {
@@ -239,7 +234,12 @@ func (c *collector) printsNames(s *step.Step) []string {
 		}) {
 			return nil
 		}
+	case "":
+		return nil
 	default:
+		if prints.Numbers(s.Argv) {
+			return []string{"0"}
+		}
 		return nil
 	}
 	if names == nil {

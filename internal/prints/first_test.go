@@ -67,6 +67,15 @@ func TestDigits(t *testing.T) {
 		{[]string{"docker", "ps", "-aq"}, true, false},
 		{[]string{"docker", "ps", "-a"}, false, false},
 		{[]string{"docker", "rm", "-q"}, false, false},
+		{[]string{"docker", "ps", "-qf", "name=worker"}, true, false},
+		{[]string{"docker", "ps", "--filter", "status=exited", "-q", "--no-trunc"}, true, false},
+		{[]string{"docker", "ps", "-q", "--format", "{{.Names}}"}, false, false},
+		{[]string{"docker", "ps", "-fq", "name=worker"}, false, false},
+		{[]string{"docker", "ps", "-f", "-q"}, false, false},
+		{[]string{"docker", "network", "ls", "-q"}, true, false},
+		{[]string{"docker", "volume", "ls", "-q"}, false, false},
+		{[]string{"docker", "container", "rm", "-q"}, false, false},
+		{[]string{"docker", "ps", "-q", "web"}, false, false},
 	} {
 		if shape, passes := Numbers(row.argv), Passes(row.argv); shape != row.shape || passes != row.passes {
 			t.Errorf("%q: numbers %v, passes %v", row.argv, shape, passes)

@@ -2,9 +2,9 @@ package prints
 
 import "strings"
 
-// Identifiers reports a call of gh that prints the numbers of runs, issues or pull
+// identifiers reports a call of gh that prints the numbers of runs, issues or pull
 // requests and nothing else: `gh run list --json databaseId --jq '.[0].databaseId'`.
-func Identifiers(argv []string) bool {
+func identifiers(argv []string) bool {
 	fields, query := "", ""
 	for i, w := range argv {
 		name, value, attached := strings.Cut(w, "=")

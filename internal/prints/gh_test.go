@@ -15,7 +15,7 @@ func TestIdentifiers(t *testing.T) {
 		{[]string{"gh", "api", "x", "--json", "number", "--jq", ".number"}, false},
 		{[]string{"gh", "pr", "list", "--json", "number", "--jq", ".number", "--template", "x"}, false},
 	} {
-		if got := Identifiers(row.argv); got != row.want {
+		if got := identifiers(row.argv); got != row.want {
 			t.Errorf("%q: %v", row.argv, got)
 		}
 	}

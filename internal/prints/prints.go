@@ -58,15 +58,14 @@ func Shape(argv []string) (string, bool) {
 	case "mktemp":
 		return temporary(args)
 	case "gh":
-		return "0", Identifiers(argv)
+		return "0", identifiers(argv)
 	case "go":
 		// The paths of packages below the directory at hand, none of which begins with a dash.
 		return "0", len(args) > 0 && args[0] == "list" && each(args[1:], func(a string) bool {
 			return strings.HasPrefix(a, "./") || strings.HasPrefix(a, "-tags=")
 		})
 	case "docker", "podman":
-		// Identifiers of containers or images.
-		return "0", len(args) == 2 && (args[0] == "ps" || args[0] == "images") && args[1] != "" && args[1][0] == '-' && strings.Trim(args[1][1:], "aql") == "" && strings.Contains(args[1], "q")
+		return "0", listsObjects(args)
 	case "tr":
 		// No other characters are left.
 		return "0", len(args) == 2 && slices.Contains([]string{"-dc", "-cd", "-Cd", "-dC"}, args[0]) && args[1] != "" && strings.Trim(strings.NewReplacer("[:digit:]", "", "0-9", "").Replace(args[1]), "0123456789") == ""
@@ -99,6 +98,39 @@ func Shape(argv []string) (string, bool) {
 func Numbers(argv []string) bool {
 	shape, ok := Shape(argv)
 	return ok && shape == "0"
+}
+
+// listsObjects reports arguments with which docker prints identifiers of containers, images or networks alone: names of
+// volumes are chosen by others.
+func listsObjects(args []string) bool {
+	if len(args) > 1 && slices.Contains([]string{"container", "image", "network"}, args[0]) && slices.Contains([]string{"ls", "list", "ps"}, args[1]) {
+		args = args[1:]
+	} else if len(args) == 0 || args[0] != "ps" && args[0] != "images" {
+		return false
+	}
+	quiet := false
+	for args = args[1:]; len(args) > 0; args = args[1:] {
+		name, _, attached := strings.Cut(args[0], "=")
+		short := strings.TrimPrefix(name, "-")
+		switch {
+		case name == "--quiet" || name == "--all" || name == "--latest" || name == "--no-trunc":
+			quiet = quiet || name == "--quiet"
+		case name == "--filter" || name == "--last":
+			if !attached && len(args) > 1 {
+				args = args[1:]
+			}
+		case short == name || short == "" || strings.Trim(short, "aqlfn") != "":
+			return false // --format, a name
+		default:
+			quiet = quiet || strings.Contains(short, "q")
+			if strings.HasSuffix(short, "f") || strings.HasSuffix(short, "n") {
+				args = args[min(1, len(args)-1):]
+			} else if strings.ContainsAny(short, "fn") {
+				return false // its value is attached
+			}
+		}
+	}
+	return quiet
 }
 
 // Passes reports a command that prints some of the lines that it reads, as they are or without blanks.
