@@ -763,7 +763,7 @@ func (c *collector) runsWritten(s *step.Step) error {
 	if text, ok := constantText(list); ok && strings.IndexByte(text, 0) < 0 && c.ofWorkspace(abs) {
 		s.RunsCode = max(s.RunsCode, policy.CodeProject)
 		c.peek(s, abs) // what lay there may stay a part of it
-		if step.OtherLanguage(text) {
+		if !step.ShellScript(text) {
 			return nil // writtenCode reads it
 		}
 		// A text without "#!" is run by the shell; what it would do counts.

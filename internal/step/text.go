@@ -11,14 +11,6 @@ import (
 	"github.com/atip-dev/atip-exec/trust"
 )
 
-// OtherLanguage reports a text whose "#!" names another interpreter than a shell.
-func OtherLanguage(text string) bool {
-	line, _, _ := strings.Cut(text, "\n")
-	program, ok := strings.CutPrefix(line, "#!")
-	words := strings.Fields(program)
-	return ok && len(words) > 0 && !slices.ContainsFunc(words, func(w string) bool { return IsShell(filepath.Base(w)) })
-}
-
 // JoinedText is a program text with the parts of its literals put together: '.e'+'nv'.
 func JoinedText(text string) string {
 	return strings.NewReplacer(`'+'`, "", `' + '`, "", `"+"`, "", `" + "`, "", `'.'`, "", `' . '`, "", `"."`, "", `" . "`, "", `' '`, "", `" "`, "").Replace(text)
@@ -92,18 +84,11 @@ func bracketed(s string) int {
 	return strings.IndexByte(s[1:], closing) + 1
 }
 
-// ShellScript reports whether a shell would read a text: by its first line.
+// ShellScript reports whether a shell would read a text: its "#!" names one, or nothing.
 func ShellScript(text string) bool {
 	line, _, _ := strings.Cut(text, "\n")
 	words := strings.Fields(strings.TrimPrefix(line, "#!"))
-	if !strings.HasPrefix(line, "#!") || len(words) == 0 {
-		return !strings.HasPrefix(line, "#!")
-	}
-	last := words[0]
-	if filepath.Base(last) == "env" {
-		last = words[len(words)-1]
-	}
-	return IsShell(filepath.Base(last))
+	return !strings.HasPrefix(line, "#!") || len(words) == 0 || slices.ContainsFunc(words, func(w string) bool { return IsShell(filepath.Base(w)) })
 }
 
 // Raises reports whether a program text that an interpreter is handed names what a
