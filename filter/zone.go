@@ -182,10 +182,10 @@ func threeKinds(val []byte) bool {
 	return digits >= 2 && upper > 0 && lower > 0
 }
 
-// twoKinds reports letters and digits, or letters of both cases.
+// twoKinds reports letters and digits or marks, or letters of both cases.
 func twoKinds(val []byte) bool {
 	digits, upper, lower := tally(val)
-	return upper+lower > 0 && digits > 0 || upper > 1 && lower > 1 || len(val) >= 2*minWord && bytes.IndexByte(val, '-') > 0
+	return upper+lower > 0 && (digits > 0 || digits+upper+lower < len(val)) || upper > 1 && lower > 1
 }
 
 // isLong reports whether v[p:q] is a long word of base64 that stands by itself, such as the token of a session.
@@ -240,7 +240,7 @@ func (e *engine) isNear(p int) bool {
 }
 
 // opens are the bytes in front of a value, sentenceEnds those that may follow one at the end of its line.
-var opens = byteSet{1<<' ' | 1<<'\t' | 1<<'\n' | 1<<'"' | 1<<'\'' | 1<<'(' | 1<<'=' | 1<<'>' | 1<<':', 1<<('`'-64) | 1<<('['-64) | 1<<('|'-64), ^uint64(0), ^uint64(0)}
+var opens = byteSet{1<<' ' | 1<<'\t' | 1<<'\n' | 1<<'"' | 1<<'\'' | 1<<'(' | 1<<'=' | 1<<'>' | 1<<':' | 1<<',', 1<<('`'-64) | 1<<('['-64) | 1<<('|'-64), ^uint64(0), ^uint64(0)}
 
 const sentenceEnds = ".,;!)"
 
@@ -249,7 +249,7 @@ const sentenceEnds = ".,;!)"
 func (e *engine) judgeNear(p, q int, eof bool) verdict {
 	v := e.view.vis
 	from := max(int(e.zone.near-e.base), e.edge)
-	if from >= p || !opens.has(v[p-1]) || q < len(v) && (v[q] == ':' || v[q] == '=') && q+1 < len(v) && v[q+1] != '\n' || e.inRow() {
+	if from >= p || !opens.has(v[p-1]) || q < len(v) && (v[q] == ':' && q+1 < len(v) && v[q+1] != '\n' || v[q-1] == '=' && isAlnum(v[q])) || e.inRow() {
 		return verdict{} // a part of a word, a name
 	}
 	between := v[from:p]
@@ -269,23 +269,25 @@ func (e *engine) judgeNear(p, q int, eof bool) verdict {
 	if len(val) < minWord || len(val) > maxStray {
 		return verdict{}
 	}
+	g := gate{class: e.zone.class, rule: e.zone.rule, doubt: said, quoted: f.quote != 0}
 	next := end
-	for next < len(v) && (strings.IndexByte(sentenceEnds, v[next]) >= 0 || next == end && v[next] == f.quote) {
+	for next < len(v) && (strings.IndexByte(sentenceEnds, v[next]) >= 0 || g.quoted && next == end && v[next] == f.quote) {
 		next++
 	}
 	if next == len(v) && !eof {
 		return undecidedValue(val, maxStray)
 	}
-	g := gate{class: e.zone.class, rule: e.zone.rule, doubt: said, quoted: f.quote != 0}
 	ends := next == len(v) || v[next] == '\n' || v[next] == '\r'
 	sign := last(bytes.TrimRight(v[from-1:p], " \t\"'`"))
-	signed := strings.IndexByte(":=#", sign) >= 0
+	words := bytes.TrimRight(between, " ")
+	signed := strings.IndexByte(":=#", sign) >= 0 || string(between) == " " && g.class != classKey && isHex(val) || string(between) == "] " || isOneOf(words[bytes.LastIndexByte(words, ' ')+1:], copulas[:])
 	switch k := bytes.LastIndexByte(between, '\n'); {
+	case k > 0 && g.quoted && strings.IndexByte(":=>", last(bytes.TrimRight(v[from-1:from+k], " \r"))) >= 0 && bytes.Count(between, []byte("\n")) == 1: // name =>⏎  string(9) "value"
 	case k >= 0: // below
 		if g.doubt = lone; !ends || isHex(val) || bytes.Count(between, []byte("\n")) > 2 || len(bytes.TrimLeft(between[k+1:], " \t\"'`*->$#")) > 0 {
 			return verdict{}
 		}
-	case sign == ':' && v[p-1] == ':':
+	case sign == ':' && v[p-1] == ':', v[p-1] == ',' && (len(between) > 1 || !ends), g.quoted && !signed && isUUID(val):
 		return verdict{}
 	case g.quoted || signed:
 		if isHex(val) && len(val) < 32 {
@@ -364,7 +366,7 @@ func otherName(left []byte) bool {
 		for last > 0 && isIdent(name[last-1]) {
 			last--
 		}
-		if n := len(name) - last; n > 0 && n <= 2 {
+		if n := len(name) - last; n > 0 && n <= 2 && !isDigit(name[last]) {
 			return true // h1:, iv=
 		}
 	}
