@@ -147,7 +147,7 @@ func (s *Set) passes(val []byte, g gate) bool {
 			}
 			break
 		}
-		if digits < 2 || upper < 2 || lower < 2 || digits+upper+lower < len(val)-4-len(val)/16 && !g.quoted || len(val) < minNear || entropy(val) < 3.6 || readable(val) {
+		if digits < 2 || upper < 2 || lower < 2 || digits+upper+lower < len(val)-max(4, len(val)/16) && !g.quoted || len(val) < minNear || entropy(val) < 3.6 || readable(val) {
 			return false
 		}
 	case piped:

@@ -81,7 +81,7 @@ func (e *engine) nearName(n *nameInfo) bool {
 	default:
 		return false
 	}
-	if at <= z.bound || at < z.near || at == z.near && (n.class < z.class || n.class == z.class && n.rule <= z.rule) {
+	if at <= z.bound || e.crowd.at(at, crowdLimit) || at < z.near || at == z.near && (n.class < z.class || n.class == z.class && n.rule <= z.rule) {
 		return false
 	}
 	z.near, z.class, z.rule, z.noTag = at, n.class, n.rule, n.noTag
