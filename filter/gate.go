@@ -566,8 +566,8 @@ func isReference(val []byte) bool {
 		}
 		return len(val) > 1 && (val[len(val)-1] == '%' || val[1] == '(' || len(val) == 2)
 	case '{':
-		if len(val) > 1 && (val[1] == '{' || val[1] == '%') {
-			return true
+		if len(val) > 1 && strings.IndexByte("{%\"\\", val[1]) >= 0 {
+			return true // or a document, whose own names say what is secret
 		}
 		in := bytes.TrimSuffix(val[1:], []byte("}"))
 		return len(in) < len(val)-1 && !(len(in) >= 20 && likelySecret(in, false)) // Maven encloses what it has encrypted

@@ -802,6 +802,12 @@ func (s *scan) closeMember(n *nameInfo) {
 		if !s.lit("**") && !s.short && s.p+1 < len(s.v) && s.v[s.p+1] == ' ' { // exported, in Nim
 			s.p++
 		}
+	case '.': // name......: value
+		if from := s.p; s.lit("...") {
+			for s.more() && s.v[s.p] == '.' && s.p-from < 2*maxDistance {
+				s.p++
+			}
+		}
 	case '[': // of so many bytes
 		from := s.p
 		for s.p++; s.more() && isDigit(s.v[s.p]); {

@@ -280,7 +280,7 @@ func (e *engine) judgeNear(p, q int, eof bool) verdict {
 	ends := next == len(v) || v[next] == '\n' || v[next] == '\r'
 	sign := last(bytes.TrimRight(v[from-1:p], " \t\"'`"))
 	words := bytes.TrimRight(between, " ")
-	signed := strings.IndexByte(":=#", sign) >= 0 || string(between) == " " && g.class != classKey && isHex(val) || string(between) == "] " || isOneOf(words[bytes.LastIndexByte(words, ' ')+1:], copulas[:])
+	signed := strings.IndexByte(":=#", sign) >= 0 || string(between) == " " && g.class != classKey && isHex(val) || string(between) == "] " || string(between) == "," || isOneOf(words[bytes.LastIndexByte(words, ' ')+1:], copulas[:])
 	switch k := bytes.LastIndexByte(between, '\n'); {
 	case k > 0 && g.quoted && strings.IndexByte(":=>", last(bytes.TrimRight(v[from-1:from+k], " \r"))) >= 0 && bytes.Count(between, []byte("\n")) == 1: // name =>⏎  string(9) "value"
 	case k >= 0: // below
@@ -366,7 +366,7 @@ func otherName(left []byte) bool {
 		for last > 0 && isIdent(name[last-1]) {
 			last--
 		}
-		if n := len(name) - last; n > 0 && n <= 2 && !isDigit(name[last]) {
+		if n := len(name) - last; n > 0 && n <= 2 && (isAlpha(name[last]) || name[last] == '-') {
 			return true // h1:, iv=
 		}
 	}
