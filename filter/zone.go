@@ -106,8 +106,8 @@ func (e *engine) walkZone(at int) {
 		if e.values[k].form != formZone {
 			continue
 		}
-		if e.values[k].at <= at {
-			return
+		if e.values[k].at <= at+minWord {
+			return // no value is between
 		}
 		e.values = append(e.values[:k], e.values[k+1:]...)
 		break
@@ -129,7 +129,11 @@ func (e *engine) judgeZone(c *candidate, eof bool) verdict {
 	}
 	for p < limit {
 		// From the last byte of the shortest value back: most words are short.
-		last := min(p+minWord, len(v)) - 1
+		near, least := e.isNear(p), minNearPassword
+		if near {
+			least = minWord
+		}
+		last := min(p+least, len(v)) - 1
 		k := last
 		for k >= p && !strayStops.has(v[k]) {
 			k--
@@ -144,7 +148,7 @@ func (e *engine) judgeZone(c *candidate, eof bool) verdict {
 		}
 		open := q == len(v) && !eof && q-p <= maxLong
 		sign := v[p] == '-' || v[p] == '+' && p > 0 && v[p-1] == '{' // of an option, ${name:-value}, {+value+}
-		if sign || !open && (q-p < minWord || q-p > maxStray && !isLong(v, p, q) || !threeKinds(v[p:q]) && !isKeyGroups(v[p:q]) && !(e.isNear(p) && twoKinds(v[p:q]))) {
+		if sign || !open && (q-p < least || q-p > maxStray && !isLong(v, p, q) || !couldBe(v[p:q], near)) {
 			p = q
 			continue
 		}
@@ -158,7 +162,7 @@ func (e *engine) judgeZone(c *candidate, eof bool) verdict {
 			return verdict{outcome: more, loose: q-p < loosePrefix || !unlikely(v[p:q])}
 		}
 		c.then, c.number = q, 1
-		if e.isNear(p) {
+		if near {
 			if r := e.judgeNear(p, q, eof); r.outcome != no {
 				return r
 			}
@@ -176,16 +180,17 @@ func (e *engine) judgeZone(c *candidate, eof bool) verdict {
 	return verdict{}
 }
 
-// threeKinds reports digits and letters of both cases.
-func threeKinds(val []byte) bool {
+// couldBe reports digits and letters of both cases, and groups of a licence; near a name also letters and digits or marks, or
+// letters of both cases.
+func couldBe(val []byte, near bool) bool {
 	digits, upper, lower := tally(val)
-	return digits >= 2 && upper > 0 && lower > 0
-}
-
-// twoKinds reports letters and digits or marks, or letters of both cases.
-func twoKinds(val []byte) bool {
-	digits, upper, lower := tally(val)
-	return upper+lower > 0 && (digits > 0 || digits+upper+lower < len(val)) || upper > 1 && lower > 1
+	switch {
+	case digits >= 2 && upper > 0 && lower > 0:
+		return true
+	case near && upper+lower > 0 && (digits > 0 || digits+upper+lower < len(val) || upper > 1 && lower > 1):
+		return true
+	}
+	return lower == 0 && digits >= 2 && isKeyGroups(val)
 }
 
 // isLong reports whether v[p:q] is a long word of base64 that stands by itself, such as the token of a session.
