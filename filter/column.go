@@ -542,27 +542,6 @@ func (s *scan) values() bool {
 	return s.more() && s.v[s.p] == '('
 }
 
-// linkInsert finds a name that is the table of an INSERT without columns: any value of a tuple may be it.
-func linkInsert(s *scan, n *nameInfo) (c candidate, ok bool) {
-	if n.class != classStrong && n.class != classWeak || s.line < 0 {
-		return c, false
-	}
-	left := bytes.TrimRight(s.v[s.line:n.start], "`\"[")
-	if !hasFoldSuffix(left, "into ") && !hasFoldSuffix(left, "into public.") {
-		return c, false
-	}
-	s.closeName()
-	if s.blanks(); s.short || !s.values() {
-		return c, false
-	}
-	c.row = column{kind: byTuple, at: anyCell}
-	c.at, c.form, c.doubt, c.noID = s.p, formRow, likely, true
-	return c, true
-}
-
-// anyCell stands for the first cell of a tuple that is a secret.
-const anyCell = 1<<16 - 1
-
 // judgeTuple judges one value of a tuple.
 func (e *engine) judgeTuple(c *candidate, eof bool) verdict {
 	v := e.view.vis
@@ -597,7 +576,7 @@ func (e *engine) judgeTuple(c *candidate, eof bool) verdict {
 		if ch != ',' && ch != ')' {
 			continue
 		}
-		if n == c.row.at || c.row.at == anyCell && to == 0 && e.isCell(c, start, s.p) {
+		if n == c.row.at {
 			from, to = start, s.p
 		}
 		n++
@@ -617,12 +596,6 @@ func (e *engine) judgeTuple(c *candidate, eof bool) verdict {
 		return verdict{}
 	}
 	return e.toCell(c, from+1, to-1)
-}
-
-// isCell reports a cell in quotes that is a secret whichever column it is of.
-func (e *engine) isCell(c *candidate, from, to int) bool {
-	v := e.view.vis
-	return to-from > 2 && v[from] == '\'' && v[to-1] == '\'' && !isUUID(v[from+1:to-1]) && e.set.passes(v[from+1:to-1], gate{class: c.class, doubt: c.doubt, rule: c.rule, quoted: true})
 }
 
 // linkTags finds a name in a cell of the header of a table in HTML; the values stand in the same
@@ -701,41 +674,6 @@ func (e *engine) judgeTags(c *candidate, eof bool) verdict {
 	}
 	return verdict{outcome: found, layer: layerContext, start: from, end: from + len(val), rule: c.rule, noTag: c.noTag,
 		learn: c.class == classStrong && len(val) >= 12}
-}
-
-// maxCells is how many cells of a row are followed.
-const maxCells = 8
-
-// judgeCells judges one cell of a row, and finds the next.
-func (e *engine) judgeCells(c *candidate, eof bool) verdict {
-	v, p := e.view.vis, c.at
-	for p < len(v) && (isBlank(v[p]) || startsBar(v[p:])) {
-		if p++; v[p-1] >= 0x80 {
-			for p < len(v) && v[p]&0xc0 == 0x80 {
-				p++
-			}
-		}
-	}
-	from := p
-	for ; p < len(v) && p-from < maxJudged && v[p] >= ' '; p++ {
-		if v[p] == ' ' && (p+1 < len(v) && (v[p+1] == ' ' || startsBar(v[p+1:]))) {
-			break
-		}
-	}
-	val := bytes.TrimRight(v[from:p], " ")
-	if p == len(v) && !eof {
-		return verdict{outcome: more, loose: len(val) < loosePrefix || !unlikely(val)}
-	}
-	if c.number++; c.number < maxCells && p < len(v) && (v[p] == ' ' || v[p] == '\t') && p > c.at {
-		c.then = p
-	}
-	g := gate{class: c.class, doubt: c.doubt, rule: c.rule}
-	if c.number == 1 || len(val) == 0 || !e.set.passes(val, g) {
-		if g.doubt = random; c.number == 1 || !e.set.passes(val, g) {
-			return verdict{} // the first is the value of the name, for other links
-		}
-	}
-	return verdict{outcome: found, layer: layerContext, start: from, end: from + len(val), rule: c.rule, noTag: c.noTag}
 }
 
 // A pair is a key, a sign and a value. Here are the forms in which the name that says what the

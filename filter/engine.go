@@ -808,7 +808,7 @@ func (e *engine) forget(cut int) {
 // up, no name is asked: whatever could be a value is masked, whether a name stands beside it or not,
 // at the cost of reading it. Secrets of a few bytes behind plain names, a million of them, stay below.
 const (
-	maxJam   = 640
+	maxJam   = 620
 	jamStore = 32 << 10
 
 	// maxJammed is how many blocks the most jammed text is read so before it is judged again.

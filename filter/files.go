@@ -295,7 +295,7 @@ key:
 		r.outcome, r.until = swallow, sets[setBase64Pad]
 		return r
 	}
-	if p == start || p < len(v) && v[p] != '"' && v[p] != '\n' && v[p] != '\r' && v[p] != ',' || !encodesSecret(val, endsInAny(key, "username user host hostname port database dbname")) {
+	if p == start || p < len(v) && v[p] != '"' && v[p] != '\n' && v[p] != '\r' && v[p] != ',' || !encodesSecret(val, endsInAny(key, "username user host hostname port database dbname crt cert")) {
 		return verdict{}
 	}
 	return r

@@ -41,6 +41,16 @@ var formRows = []struct {
 	{"sibling", []string{"{\"name\":\"DB_PASSWORD\",\"value\":\"‹{v}›\"}\n", "- name: DB_PASSWORD\n  value: ‹{v}›\n", "<add key=\"DbPassword\" value=\"‹{v}›\"/>\n",
 		"<key>password</key>\n<string>‹{v}›</string>\n", "<AdminPassword><Value>‹{v}›</Value></AdminPassword>\n", "variable \"db_password\" {\n  default = \"‹{v}›\"\n}\n"},
 		[]string{"{\"name\":\"DB_PASSWORD\",\"valueFrom\":{\"secretKeyRef\":{\"name\":\"db-2f7c9b\"}}}\n", "{\"name\":\"color\",\"value\":\"{v}\"}\n"}},
+	{"near", []string{
+		"Le mot de passe temporaire est : ‹{p}›\n", "temporary admin user created with password ‹{v}›\n", "We rotated the signing secret, the new value is ‹{hex:64}›.\n",
+		"Generated token ‹{hex:40}› for user anna\n", "API_SECRET=$(openssl rand -hex 32) # ‹{hex:64}›\n", "  APP_SECRET     n/a     \"‹{hex:32}›\"\n", "le mdp : ‹{p}›\n",
+		"The admin password is located in /data/admin.password\n‹{u}›\n", "API key #1: ‹{v}›\n", "Client Secret,‹{v}›\n", "Mật khẩu: ‹{p}›\n",
+	}, []string{
+		"secret scanning: 0 findings in 3121 files ({hex:40})\n", "Verifying token... is valid    correlation_id={alnum:26}\n", "fix the pass of the path\n\n ---> {hex:12}\n",
+		"secret \"shop-db-7d9f8c6b54\" not found in namespace prod\n", "Enter your password. Note: it must have 8 characters, e.g. Abc12345!\n", "signature: good, key {HEX:16}\n",
+		"Your webhook signing secret is set.\n --> payment_intent.created [evt_{alnum:24}]\n", "token refreshed, next one in 3599s, request {u}\n", "MD5 (\"secret.key\") = {hex:32}\n",
+		"[\"X-Gateway-Token\", null], [\"X-Trace\", \"{hex:32}\"]\n", "password last changed on host web-7f9c8d4b2k\n",
+	}},
 	{"zone", []string{"Rotated token, old ‹{alnum:40}› new ‹{alnum:40}› for tenant acme\n", "$ az batch account keys list -n b1 # keys and secrets\n{\n  \"accountName\": \"b1\",\n  \"primary\": \"‹{alnum:40}›\",\n  \"secondary\": \"‹{alnum:40}›\"\n}\n",
 		"SELECT login, secret_key FROM clients;\nanna|‹{alnum:40}›\nbert|‹{alnum:40}›\n"},
 		[]string{"password reset, request id: {alnum:24}\n", "the token is new\ncommit {hex:40}\n", "token rotated, fingerprint SHA256:{base64:43}\n", "auth v0.13.1 h1:{base64:43}=\n", "secret synced from sha512-{base64:86}==\n",

@@ -68,13 +68,13 @@ func (s *Set) passes(val []byte, g gate) bool {
 		return true
 	}
 	opaque := odd && (g.doubt == likely || g.doubt == literal || g.doubt == unsure && g.quoted)
-	if g.doubt != certain && digits == 0 && (upper == 0 || lower == 0) && !opaque {
+	if g.doubt != certain && digits == 0 && (upper == 0 || lower == 0) && !opaque && g.rule != "passphrase" {
 		return false // no value with less passes in doubt
 	}
 	if g.rule == "dsn" && bytes.IndexByte(val, '=') > 0 {
 		return hasPassword(val) && !isExample(val)
 	}
-	if !plain && (isKeyGroups(val) || chosen && g.doubt <= literal && (isPassphrase(val, g.rule == "passphrase") || g.rule == "passphrase" && isNumberedPhrase(val))) {
+	if !plain && (isKeyGroups(val) || chosen && (g.doubt <= literal || g.rule == "passphrase") && (isPassphrase(val, g.rule == "passphrase") || g.rule == "passphrase" && isNumberedPhrase(val))) {
 		return true
 	}
 	if chosen && g.doubt != certain && containsFold(val, "password") {
@@ -147,7 +147,7 @@ func (s *Set) passes(val []byte, g gate) bool {
 			}
 			break
 		}
-		if digits < 2 || upper < 2 || lower < 2 || digits+upper+lower < len(val)-4 && !g.quoted || len(val) < minNear || entropy(val) < 3.6 || readable(val) {
+		if digits < 2 || upper < 2 || lower < 2 || digits+upper+lower < len(val)-max(4, len(val)/16) && !g.quoted || len(val) < minNear || entropy(val) < 3.6 || readable(val) {
 			return false
 		}
 	case piped:
@@ -157,7 +157,7 @@ func (s *Set) passes(val []byte, g gate) bool {
 		}
 	case lone, said:
 		digits, upper, lower := tally(val)
-		if chosen && g.doubt == said && plain && isShuffled(val) || chosen && (numbered(val) && !wordy(val) || digits > 0 && upper > 1 && lower > 1 && unlikely(val) && !readable(val)) || marked(val) || chosen && digits >= 3 && upper > 0 && lower > 0 && plain && !wordy(val) {
+		if chosen && plain && (g.doubt == said && isShuffled(val) || len(val) >= 10 && upper > 1 && lower > 1 && unlikely(val) && !readable(val)) || chosen && (numbered(val) && !wordy(val) || digits > 0 && upper > 1 && lower > 1 && unlikely(val) && !readable(val)) || marked(val) || chosen && digits >= 3 && upper > 0 && lower > 0 && plain && !wordy(val) {
 			break
 		}
 		if digits < 2 || readable(val) || !likelySecret(val, chosen) || isCode(val) || !(upper > 0 && lower > 0) && !isHex(bytes.TrimPrefix(val, []byte("0x"))) && !bytes.ContainsAny(val, "!#?*%&^~") {
@@ -236,11 +236,14 @@ func isRawKey(val []byte) bool {
 		(len(val) == 44 || !bytes.ContainsAny(val, "-_"))
 }
 
+// objectLetters are those of which it makes them.
+const objectLetters = "bcdfghjklmnpqrstvwxz2456789"
+
 // isObject reports the name that Kubernetes gives to what a template makes: words and a few
 // random letters, db-credentials-7f9c8d4b2k.
 func isObject(val []byte) bool {
 	k := bytes.LastIndexByte(val, '-')
-	if k < 4 || len(val)-k-1 < 4 || len(val)-k-1 > 10 || !wordy(val[:k]) {
+	if k < 4 || len(val)-k-1 < 4 || len(val)-k-1 > 10 || !wordy(val[:k]) && !(len(bytes.Trim(val[k+1:], objectLetters)) == 0 && allOf(val[:k], &sets[setToken]) && !unlikely(val[:k])) {
 		return false
 	}
 	digits, upper, lower := tally(val[k+1:])
@@ -563,8 +566,8 @@ func isReference(val []byte) bool {
 		}
 		return len(val) > 1 && (val[len(val)-1] == '%' || val[1] == '(' || len(val) == 2)
 	case '{':
-		if len(val) > 1 && (val[1] == '{' || val[1] == '%') {
-			return true
+		if len(val) > 1 && strings.IndexByte("{%\"\\", val[1]) >= 0 {
+			return true // or a document, whose own names say what is secret
 		}
 		in := bytes.TrimSuffix(val[1:], []byte("}"))
 		return len(in) < len(val)-1 && !(len(in) >= 20 && likelySecret(in, false)) // Maven encloses what it has encrypted
@@ -854,6 +857,19 @@ func isDigest(val []byte) bool {
 	return false
 }
 
+// oddPart reports a part between dashes that reads like no word: no identifier has one.
+func oddPart(val []byte) bool {
+	if bytes.IndexByte(val, '-') < 0 {
+		return false
+	}
+	for part := range bytes.SplitSeq(val, []byte("-")) {
+		if len(part) >= 5 && letters(part) && !sameCase(part) && unlikely(part) {
+			return true
+		}
+	}
+	return false
+}
+
 // isCode reports an unquoted identifier, call, index or selector.
 func isCode(val []byte) bool {
 	digits, upper, lower := tally(val)
@@ -888,7 +904,7 @@ func isCode(val []byte) bool {
 			joints++
 		}
 	}
-	if (digits == 0 || bytes.IndexByte(val, '.') > 0 && digits*8 <= len(val)) && digits+upper+lower+joints >= len(val)-1 {
+	if (digits == 0 || bytes.IndexByte(val, '.') > 0 && digits*8 <= len(val)) && digits+upper+lower+joints >= len(val)-1 && !oddPart(val) {
 		return !unlikely(val) || bytes.IndexByte(val, '.') > 0 && !unlikely(val[bytes.LastIndexByte(val, '.')+1:])
 	}
 	return false

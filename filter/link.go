@@ -28,7 +28,6 @@ const (
 	formItem                // behind the last element of a list
 	formPairs               // the pairs of an object or a list
 	formBefore              // a field in front of the one that holds the name
-	formCells               // the further cells of a row
 	formBytes               // numbers of a byte each
 	formTags                // the cells of a table in HTML, tag by tag
 	formRun                 // where names and values jam: what could be a value, whatever its name
@@ -139,23 +138,14 @@ var links = [...]struct {
 	{linkChange, anOperator},                                   // name = "old" -> "value"
 	{linkPhrase, aBlank},                                       // name for user x: value, name is value
 	{linkNextLine, anOpening | anOption},                       // name:⏎  value, name = <<EOF⏎value
-	{linkPrivate, aQuote},                                      // ["name":"Class":private]=>⏎  string(5) "value"
 	{linkBelow, aBreak | anArrow},                              // name⏎value, ==> name <==⏎value
-	{linkCell, aBracket | aMark | aColon | aGap},               // <td>name</td><td>value
 	{linkTags, aBracket},                                       // a column below <th>name</th>
 	{linkCall, aQuote | aMark | aSquare},                       // find("name").fill("value")
-	{linkSection, aSquare},                                     // [section.name] value, [name]⏎key=value
-	{linkInsert, aBlank | aQuote | aSquare},                    // INSERT INTO names VALUES ('value', …)
 	{linkParent, anOpening | aBrace},                           // names:⏎  - key: value
-	{linkAttributes, aTag},                                     // <name attribute="x">value
 	{linkSession, aSession},                                    // PASS value
-	{linkPair, aMark | aRemark},                                // {name, "value"}
-	{linkRemark, aRemark | aMark},                              // name (remark): value, name....."value"
 	{linkVendor, aVendor},                                      // vendor secret key value
 	{linkColumns, aQuote | aMark | aParen},                     // INSERT INTO t (name, …) VALUES ('value', …)
 	{linkHeader, aGap | aQuote | aBreak | aMark},               // a column below name
-	{linkCells, aBlank},                                        // name  cell  value
-	{linkComment, aBlank | aBreak | aMark | aRemark | aColon},  // # … name …⏎setting = value
 	{linkEnd, aBlank},                                          // name … :⏎value
 	{linkAnswer, aPrompt},                                      // $ command … name …⏎value
 	{linkCodes, aCode},                                         // name:⏎  code⏎  code
@@ -172,8 +162,6 @@ const (
 	aBracket  // < or >
 	aBreak    // the end of a line
 	aMark     // , ; | ? ! [
-	aTag      // the name of an element
-	aRemark   // a bracket, a dash or dots
 	aGap      // blanks before a sign, a bar or more blanks
 	aParen    // a closing bracket
 	aColon    // which is an operator, and may stand before a type
@@ -184,7 +172,6 @@ const (
 	aFallback // the operator of one
 	// of the line in front of it
 	aPrompt // that of a shell
-	aNote   // the mark of a comment
 	aBrace  // a blank, and an opening one
 	aSquare // ]
 	aCode   // behind the title of recovery codes, and nothing else
@@ -215,18 +202,8 @@ func (s *scan) leadOf(n *nameInfo) follows {
 			if c == '\t' || s.p+1 == len(s.v) || !isAlnum(s.v[s.p+1]) {
 				f |= aGap
 			}
-			if s.p+1 == len(s.v) {
-				f |= aRemark | aBrace
-			} else if next := s.v[s.p+1]; !isAlnum(next) {
-				switch next {
-				case '(', '.', '-', '#', '[', 0xe2, 0xc2:
-					f |= aRemark
-				case '{':
-					f |= aBrace
-				}
-			}
-			if n.inTag(s.v) {
-				f |= aTag
+			if s.p+1 == len(s.v) || s.v[s.p+1] == '{' {
+				f |= aBrace
 			}
 			if n.shape != 0 {
 				f |= aVendor
@@ -237,8 +214,6 @@ func (s *scan) leadOf(n *nameInfo) follows {
 			if s.p+1 == len(s.v) || !isAlnum(s.v[s.p+1]) {
 				f |= anArrow
 			}
-		case '.':
-			f |= aRemark
 		case '<', '>':
 			f |= aBracket
 		case '\n', '\r':
@@ -267,13 +242,6 @@ func (s *scan) leadOf(n *nameInfo) follows {
 		f |= anOption
 	}
 	if s.line >= 0 && s.line < n.start {
-		k := s.line
-		for k < n.start-1 && k-s.line < 12 && isBlank(s.v[k]) {
-			k++
-		}
-		if ch := s.v[k]; ch == '#' || ch == ';' || ch == '/' {
-			f |= aNote
-		}
 		if isPrompt(s.v[s.line:n.start]) {
 			f |= aPrompt
 		}
@@ -286,9 +254,6 @@ func (s *scan) leadOf(n *nameInfo) follows {
 	l.closed = s.closeName()
 	s.closeMember(n)
 	l.tight = s.p
-	if l.closed && s.at() == '<' { // <td>$_ENV['name']</td>
-		f |= aBracket
-	}
 	if !s.short && s.p < len(s.v) && isBlank(s.v[s.p]) {
 		s.blanks()
 	}
@@ -836,6 +801,12 @@ func (s *scan) closeMember(n *nameInfo) {
 	case '*':
 		if !s.lit("**") && !s.short && s.p+1 < len(s.v) && s.v[s.p+1] == ' ' { // exported, in Nim
 			s.p++
+		}
+	case '.': // name......: value
+		if from := s.p; s.lit("...") {
+			for s.more() && s.v[s.p] == '.' && s.p-from < 2*maxDistance {
+				s.p++
+			}
 		}
 	case '[': // of so many bytes
 		from := s.p
@@ -1547,33 +1518,6 @@ func linkNextLine(s *scan, n *nameInfo) (c candidate, ok bool) {
 	return c, true
 }
 
-// linkPrivate reads a member that PHP dumps with its class. That class stands where a value would, so that
-// this is a link of its own: another one must not wait for the end of it.
-func linkPrivate(s *scan, n *nameInfo) (c candidate, ok bool) {
-	if n.start < 2 || string(s.v[n.start-2:n.start]) != `["` || !s.lit(`":`) {
-		return c, false
-	}
-	tail := s.v[s.p:min(len(s.v), s.p+2*maxName)]
-	k := bytes.IndexAny(tail, "]\n")
-	if k < 0 {
-		s.short = len(tail) < 2*maxName && !s.eof
-		return c, false
-	}
-	if member := append([]byte{':'}, tail[:k]...); !bytes.HasSuffix(member, []byte(":private")) && !bytes.HasSuffix(member, []byte(":protected")) {
-		return c, false
-	}
-	if s.p += k; !s.lit("]=>") || s.space() > 1 || !s.lit("string(") {
-		return c, false
-	}
-	for s.more() && isDigit(s.v[s.p]) {
-		s.p++
-	}
-	if !s.lit(") ") {
-		return c, false
-	}
-	return s.literal(c)
-}
-
 // longString reads what begins a text on the lines below: three quotes, << and a word.
 func (s *scan) longString() bool {
 	if s.lit(`"""`) || s.lit("'''") {
@@ -1586,25 +1530,6 @@ func (s *scan) longString() bool {
 		s.p++
 	}
 	return !s.short
-}
-
-// linkCells finds the cells of a row behind the one beside the name, which is the first of the row.
-func linkCells(s *scan, n *nameInfo) (c candidate, ok bool) {
-	if n.class != classStrong && n.class != classWeak && n.class != classRaw || n.option(s.v) ||
-		!n.firstOnLine(s.v) && !(n.class == classRaw && bytes.HasSuffix(s.v[:n.start], []byte("  "))) {
-		return c, false
-	}
-	from := s.p
-	if s.blanks(); !s.more() || s.short {
-		return c, false
-	}
-	if s.p-from < 2 && s.v[from] != '\t' && !startsBar(s.v[s.p:]) || s.v[s.p] == '\n' {
-		return c, false
-	}
-	if c.at, c.form, c.doubt = s.p, formCells, piped; n.class == classRaw {
-		c.doubt = likely
-	}
-	return c, true
 }
 
 // maxSlashes is the deepest nesting of quotes that is followed.

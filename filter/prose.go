@@ -227,78 +227,6 @@ func (s *scan) colonEnds() bool {
 	return lines <= 2 && s.more() && !s.short
 }
 
-// dashes may stand between a name and its value.
-var dashes = [...]string{" - ", " – ", " — ", " · "}
-
-// linkRemark reads over a remark or a row of dots between a name and its sign.
-func linkRemark(s *scan, n *nameInfo) (c candidate, ok bool) {
-	if n.class != classStrong && n.class != classWeak {
-		return c, false
-	}
-	if s.at() == ' ' && s.p+1 < len(s.v) && s.v[s.p+1] == '.' {
-		s.p++
-	}
-	if s.lit("...") {
-		for s.more() && s.v[s.p] == '.' && s.p-n.end < 2*maxDistance {
-			s.p++
-		}
-		if s.more() && s.v[s.p] == ':' {
-			s.p++
-		}
-		s.blanks()
-		if !s.more() || s.short || s.v[s.p] == '\n' {
-			return c, false
-		}
-		c.at, c.doubt = s.p, likely
-		return c, true
-	}
-	if s.short {
-		return c, false
-	}
-	if from := s.p; s.lit(". ") || !s.short && s.lit(", ") { // Here is your token. Keep it:⏎  value
-		c.doubt = unsure
-		return s.behindPhrase(c, from)
-	}
-	if s.short {
-		return c, false
-	}
-	for k := range dashes {
-		if next := s.p + 1; next < len(s.v) && s.v[next] != dashes[k][1] {
-			continue
-		}
-		if s.lit(dashes[k]) && s.more() {
-			c.at, c.doubt = s.p, unsure
-			return c, s.v[s.p] > ' '
-		}
-		if s.short {
-			return c, false
-		}
-	}
-	end := byte(')')
-	switch {
-	case s.lit(" #"): // name #1: value
-		if !s.word(4) || !s.lit(": ") || !s.more() {
-			return c, false
-		}
-		c.at, c.doubt = s.p, likely
-		return c, s.v[s.p] != '\n'
-	case s.lit(" ["):
-		end = ']'
-	case s.short || !s.lit(" ("):
-		return c, false
-	}
-	for from := s.p; s.more() && s.p-from < 2*maxDistance && s.v[s.p] != '\n'; s.p++ {
-		if s.v[s.p] == end {
-			if s.p++; !s.lit(": ") && (s.short || !s.lit(" to ")) && (s.short || !s.lit(" = ")) && (s.short || !s.lit(" is ")) || !s.more() || s.v[s.p] == '\n' {
-				return c, false
-			}
-			c.at, c.doubt = s.p, likely
-			return c, true
-		}
-	}
-	return c, false
-}
-
 // linkBelow reads a value on the line below a line that is nothing but the name, perhaps with the
 // marks of head, a prompt or a path in front.
 func linkBelow(s *scan, n *nameInfo) (c candidate, ok bool) {
@@ -510,43 +438,6 @@ func promptWord(word []byte) bool {
 		}
 	}
 	return word[0] == '>' || isLower(word[0]) && len(word) < 24
-}
-
-// linkComment reads the setting below a comment that names it.
-func linkComment(s *scan, n *nameInfo) (c candidate, ok bool) {
-	if n.class != classStrong && n.class != classWeak || s.line < 0 || n.start-s.line > maxDistance {
-		return c, false
-	}
-	left := bytes.TrimLeft(s.v[s.line:n.start], " \t")
-	if len(left) == 0 || left[0] != '#' && left[0] != ';' && !bytes.HasPrefix(left, []byte("//")) {
-		return c, false
-	}
-	for s.more() && s.v[s.p] != '\n' && s.p-n.end < maxDistance {
-		if ch := s.v[s.p]; !isAlpha(ch) && strings.IndexByte(" ,.()-:'", ch) < 0 {
-			return c, false // a setting that is commented out
-		}
-		s.p++
-	}
-	if !s.lit("\n") {
-		return c, false
-	}
-	s.blanks()
-	from := s.p
-	for s.more() && s.p-from < maxName && (isIdent(s.v[s.p]) || s.v[s.p] == '$') {
-		s.p++
-	}
-	if s.p == from || s.short {
-		return c, false
-	}
-	s.blanks()
-	if op := s.operator(); op != opAssign && op != opColon || s.short {
-		return c, false
-	}
-	if s.blanks(); !s.more() || s.v[s.p] == '\n' {
-		return c, false
-	}
-	c.at, c.doubt = s.p, piped
-	return c, true
 }
 
 // linkSession reads the command PASS of FTP, POP3 and IRC, behind the line with the user.

@@ -32,8 +32,6 @@ func (e *engine) judgeValue(c *candidate, eof bool) verdict {
 		return e.judgeBefore(c, eof)
 	case formStdin:
 		return e.judgeStdin(c, eof)
-	case formCells:
-		return e.judgeCells(c, eof)
 	case formTags:
 		return e.judgeTags(c, eof)
 	case formBytes:
@@ -386,7 +384,7 @@ func undecided(eof, loose bool) verdict {
 
 // next returns the value that follows in the same header.
 func (c *candidate) next(v []byte) (candidate, bool) {
-	if (c.form == formData || c.form == formRow || c.form == formPairs || c.form == formCells || c.form == formTags || c.form == formRun || c.form == formCodes || c.form == formZone) && c.then > c.at {
+	if (c.form == formData || c.form == formRow || c.form == formPairs || c.form == formTags || c.form == formRun || c.form == formCodes || c.form == formZone) && c.then > c.at {
 		n := *c
 		n.at, n.then = c.then, 0
 		return n, true

@@ -1,10 +1,14 @@
 package filter
 
-import "bytes"
+import (
+	"bytes"
+	"strings"
+)
 
 // Behind a name a secret may stand in a way that no form knows: as another field of the record, in
-// the answer of a command, below a title. So what reads like nothing but a secret counts there
-// without a form, unless the name right in front of it says what else it is.
+// the answer of a command, below a title. So two things count there without a form, unless the name right
+// in front says what else it is: what reads like nothing but a secret, anywhere, and what looks like the value of such a name
+// in the first place where a value of it can stand (see judgeNear).
 
 // zone is the stretch behind the last name in which that is looked for.
 type zone struct {
@@ -12,6 +16,9 @@ type zone struct {
 	rule  string
 	noTag bool
 	least int // how long a value is, or none but licences count
+	// near is the last name, as the position behind it; bound is where the last secret ends: what stands before has its value
+	near, bound int64
+	class       class // of that name, as rule and noTag
 }
 
 const (
@@ -23,6 +30,11 @@ const (
 	minNear         = 20
 	minNearPassword = 10
 	maxStray        = 96
+	// maxLong is the greatest length of one that stands by itself and is written in base64.
+	maxLong = 2048
+	// maxAround is how far the value of a name stands from it that has to be one by its place too, minWord how long it is.
+	maxAround = 80
+	minWord   = 8
 )
 
 // strayStops are the bytes between which a value stands.
@@ -33,6 +45,9 @@ var strayStops = byteSet{1<<(' '+1) - 1 | 1<<'"' | 1<<'\'' | 1<<'(' | 1<<')' | 1
 // placeholder of ours a word may have been no name.
 func (e *engine) openZone(n *nameInfo, eof bool) (short bool) {
 	v, at := e.view.vis, e.base+int64(n.end)
+	if at < e.zone.until && n.start >= max(e.edge, e.region.end) && e.nearName(n) {
+		e.walkZone(n.end)
+	}
 	if at+maxZone/4 < e.zone.until || n.class == classExtra || n.class == classPin || n.class == classGroups && at < e.zone.until || n.start < max(e.edge, e.region.end) || bytes.IndexByte(v[n.start:n.end], '/') >= 0 {
 		return false
 	}
@@ -48,14 +63,38 @@ func (e *engine) openZone(n *nameInfo, eof bool) (short bool) {
 	} else if n.class == classGroups {
 		least = maxStray
 	}
-	e.zone = zone{at + maxZone, n.rule, n.noTag, least}
+	e.zone.until, e.zone.least = at+maxZone, least
+	if at > e.zone.near {
+		e.zone.rule, e.zone.noTag = n.rule, n.noTag
+	}
+	e.nearName(n)
 	e.walkZone(n.end)
 	return false
+}
+
+// nearName makes n the name whose value may be anything that looks like one in its place. Which of several names counts
+// does not depend on their order, which depends on the cuts.
+func (e *engine) nearName(n *nameInfo) bool {
+	z, v, at := &e.zone, e.view.vis, e.base+int64(n.end)
+	switch n.class {
+	case classStrong, classWeak, classKey:
+	default:
+		return false
+	}
+	if at <= z.bound || e.crowd.at(at, crowdLimit) || at < z.near || at == z.near && (n.class < z.class || n.class == z.class && n.rule <= z.rule) {
+		return false
+	}
+	z.near, z.class, z.rule, z.noTag = at, n.class, n.rule, n.noTag
+	if bytes.IndexByte(v[n.start:n.end], '.') >= 0 && before(v, n.start) == '(' { // a file, and its digest
+		z.bound = at
+	}
+	return true
 }
 
 // zoneAgain lets a zone begin again behind a secret in it, or behind a placeholder of ours for one.
 func (e *engine) zoneAgain(from, to int) {
 	if e.base+int64(from) < e.zone.until {
+		e.zone.bound = e.base + int64(to)
 		e.zone.until = e.base + int64(to) + maxZone
 		e.walkZone(to)
 	}
@@ -64,9 +103,14 @@ func (e *engine) zoneAgain(from, to int) {
 // walkZone has the words behind at judged.
 func (e *engine) walkZone(at int) {
 	for k := range e.values {
-		if e.values[k].form == formZone {
-			return
+		if e.values[k].form != formZone {
+			continue
 		}
+		if e.values[k].at <= at+minWord {
+			return // no value is between
+		}
+		e.values = append(e.values[:k], e.values[k+1:]...)
+		break
 	}
 	e.schedule(candidate{at: max(at, e.cursor), form: formZone})
 }
@@ -85,7 +129,11 @@ func (e *engine) judgeZone(c *candidate, eof bool) verdict {
 	}
 	for p < limit {
 		// From the last byte of the shortest value back: most words are short.
-		last := min(p+minNearPassword, len(v)) - 1
+		near, least := e.isNear(p), minNearPassword
+		if near {
+			least = minWord
+		}
+		last := min(p+least, len(v)) - 1
 		k := last
 		for k >= p && !strayStops.has(v[k]) {
 			k--
@@ -95,25 +143,30 @@ func (e *engine) judgeZone(c *candidate, eof bool) verdict {
 			continue
 		}
 		q := last + 1
-		for q < len(v) && q-p <= maxStray && !strayStops.has(v[q]) {
+		for q < len(v) && q-p <= maxLong && !strayStops.has(v[q]) {
 			q++
 		}
-		open := q == len(v) && !eof && q-p <= maxStray
+		open := q == len(v) && !eof && q-p <= maxLong
 		sign := v[p] == '-' || v[p] == '+' && p > 0 && v[p-1] == '{' // of an option, ${name:-value}, {+value+}
-		if sign || !open && (q-p < minNearPassword || q-p > maxStray || !threeKinds(v[p:q]) && !isKeyGroups(v[p:q])) {
+		if sign || !open && (q-p < least || q-p > maxStray && !isLong(v, p, q) || !couldBe(v[p:q], near)) {
 			p = q
 			continue
 		}
 		if p > c.at {
 			break // a name may stand before
 		}
-		for q < len(v) && v[q] == '=' && q-p <= maxStray {
+		for q < len(v) && v[q] == '=' && q-p <= maxLong {
 			q++
 		}
 		if q == len(v) && !eof {
 			return verdict{outcome: more, loose: q-p < loosePrefix || !unlikely(v[p:q])}
 		}
 		c.then, c.number = q, 1
+		if near {
+			if r := e.judgeNear(p, q, eof); r.outcome != no {
+				return r
+			}
+		}
 		if !e.isStray(p, q) {
 			return verdict{}
 		}
@@ -127,22 +180,29 @@ func (e *engine) judgeZone(c *candidate, eof bool) verdict {
 	return verdict{}
 }
 
-// threeKinds reports digits and letters of both cases.
-func threeKinds(val []byte) bool {
+// couldBe reports digits and letters of both cases, and groups of a licence; near a name also letters and digits or marks, or
+// letters of both cases.
+func couldBe(val []byte, near bool) bool {
 	digits, upper, lower := tally(val)
-	return digits >= 2 && upper > 0 && lower > 0
+	switch {
+	case digits >= 2 && upper > 0 && lower > 0:
+		return true
+	case near && upper+lower > 0 && (digits > 0 || digits+upper+lower < len(val) || upper > 1 && lower > 1):
+		return true
+	}
+	return lower == 0 && digits >= 2 && isKeyGroups(val)
+}
+
+// isLong reports whether v[p:q] is a long word of base64 that stands by itself, such as the token of a session.
+func isLong(v []byte, p, q int) bool {
+	return q-p <= maxLong && (p == 0 || v[p-1] <= ' ' || v[p-1] == '"') && (q == len(v) || v[q] <= ' ' || v[q] == '"' || v[q] == '=') && allOf(v[p:q], &sets[setAny64])
 }
 
 // isStray reports whether the word v[p:q] is a value.
 func (e *engine) isStray(p, q int) bool {
 	v := e.view.vis
-	for k := range e.values {
-		if r := &e.values[k]; r.form == formRow && r.number > 0 {
-			return false // the header of its table says what it is
-		}
-	}
-	if p == e.edge || p > 0 && v[p-1] == ']' && endsPlaceholder(v[:p]) {
-		return false // a part of what it stands for
+	if e.inRow() || p == e.edge || p > 0 && v[p-1] == ']' && endsPlaceholder(v[:p]) {
+		return false // of a column; a part of what the placeholder stands for
 	}
 	if q < len(v) && v[q] < ' ' && v[q] != '\n' && v[q] != '\r' && v[q] != '\t' || bytes.HasPrefix(v[q:], []byte(placeholderHead)) {
 		return false
@@ -157,8 +217,103 @@ func (e *engine) isStray(p, q int) bool {
 	if isKeyGroups(val) {
 		return !endsInAny(bytes.TrimRight(left, ":=\"' \t"), "id ids device uuid fingerprint")
 	}
+	if k := bytes.IndexByte(val, '_'); k >= 2 && k <= 4 && len(bytes.Trim(val[:k], lowerLetters)) == 0 && onlyAlnum(val[k+1:]) && !isOneOf(val[:k], secretPrefixes[:]) {
+		return false // an id with its type
+	}
 	return len(val) >= e.zone.least && !bytes.Contains(left, []byte("ENC[")) && val[0] != '/' && !(p > 0 && v[p-1] == '\\') && !otherName(left) && !hasWord(val) && !e.inPEM(p, q) && textBefore(v, p, e.edge) &&
 		e.set.passes(val, gate{class: classWeak, doubt: random, rule: "password"})
+}
+
+const lowerLetters = "abcdefghijklmnopqrstuvwxyz"
+
+// secretPrefixes begin tokens, others of that kind ids.
+var secretPrefixes = [...]string{"sk", "rk", "tok", "key", "pat", "sec", "api", "pw", "pass", "auth"}
+
+// inRow reports whether the header of a table says what stands here.
+func (e *engine) inRow() bool {
+	for k := range e.values {
+		if r := &e.values[k]; r.form == formRow && r.number > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// isNear reports whether p is near the last name.
+func (e *engine) isNear(p int) bool {
+	return e.zone.near > e.zone.bound && e.base+int64(p)-e.zone.near <= maxAround
+}
+
+// opens are the bytes in front of a value, sentenceEnds those that may follow one at the end of its line.
+var opens = byteSet{1<<' ' | 1<<'\t' | 1<<'\n' | 1<<'"' | 1<<'\'' | 1<<'(' | 1<<'=' | 1<<'>' | 1<<':' | 1<<',', 1<<('`'-64) | 1<<('['-64) | 1<<('|'-64), ^uint64(0), ^uint64(0)}
+
+const sentenceEnds = ".,;!)"
+
+// judgeNear judges the word v[p:q] near a name. It is the value if it stands where one does: between quotes, behind a sign, or at
+// the end of its line; below the line of the name, alone on its own. How much it must look like one is the gate's to say.
+func (e *engine) judgeNear(p, q int, eof bool) verdict {
+	v := e.view.vis
+	from := max(int(e.zone.near-e.base), e.edge)
+	if from >= p || !opens.has(v[p-1]) || q < len(v) && (v[q] == ':' && q+1 < len(v) && v[q+1] != '\n' || v[q-1] == '=' && isAlnum(v[q])) || e.inRow() {
+		return verdict{} // a part of a word, a name
+	}
+	between := v[from:p]
+	f := valueForm{form: formPlain}
+	if quote := v[p-1]; quote == '"' || quote == '\'' || quote == '`' {
+		f = valueForm{form: formQuoted, quote: quote}
+	}
+	end, _, _, done := e.valueEnd(p, f, eof)
+	if !done {
+		return undecidedValue(v[p:end], maxStray)
+	}
+	val := trimValue(v[p:end], f.form)
+	if f.form == formPlain {
+		val = trimSentence(trimColour(val))
+	}
+	end = p + len(val)
+	if len(val) < minWord || len(val) > maxStray {
+		return verdict{}
+	}
+	g := gate{class: e.zone.class, rule: e.zone.rule, doubt: said, quoted: f.quote != 0}
+	next := end
+	for next < len(v) && (strings.IndexByte(sentenceEnds, v[next]) >= 0 || g.quoted && next == end && v[next] == f.quote) {
+		next++
+	}
+	if next == len(v) && !eof {
+		return undecidedValue(val, maxStray)
+	}
+	ends := next == len(v) || v[next] == '\n' || v[next] == '\r'
+	sign := last(bytes.TrimRight(v[from-1:p], " \t\"'`"))
+	words := bytes.TrimRight(between, " ")
+	signed := strings.IndexByte(":=#", sign) >= 0 || string(between) == " " && g.class != classKey && isHex(val) || string(between) == "] " || string(between) == "," || isOneOf(words[bytes.LastIndexByte(words, ' ')+1:], copulas[:])
+	switch k := bytes.LastIndexByte(between, '\n'); {
+	case k > 0 && g.quoted && strings.IndexByte(":=>", last(bytes.TrimRight(v[from-1:from+k], " \r"))) >= 0 && bytes.Count(between, []byte("\n")) == 1: // name =>⏎  string(9) "value"
+	case k >= 0: // below
+		if g.doubt = lone; !ends || isHex(val) || bytes.Count(between, []byte("\n")) > 2 || len(bytes.TrimLeft(between[k+1:], " \t\"'`*->$#")) > 0 {
+			return verdict{}
+		}
+	case sign == ':' && v[p-1] == ':', v[p-1] == ',' && (len(between) > 1 || !ends), g.quoted && !signed && isUUID(val):
+		return verdict{}
+	case g.quoted || signed:
+		if isHex(val) && len(val) < 32 {
+			return verdict{} // an id
+		}
+	case !ends && sign != '>' && sign != '|' && v[p-1] < 0x80 || isHex(val) || isUUID(val) || readable(val):
+		return verdict{}
+	}
+	left := bytes.TrimRight(v[max(e.edge, p-maxName, 0):p], "\"',. ")
+	if otherName(left) || endsInAny(left, "example e.g eg like") || !g.quoted && hasWord(val) || e.inPEM(p, end) || !textBefore(v, p, e.edge) || !e.set.passes(decoded(val), g) {
+		return verdict{}
+	}
+	return verdict{outcome: found, layer: layerContext, start: p, end: end, rule: e.zone.rule, noTag: e.zone.noTag}
+}
+
+// undecidedValue waits for the rest of a value of at most so many bytes.
+func undecidedValue(val []byte, most int) verdict {
+	if len(val) > most {
+		return verdict{}
+	}
+	return verdict{outcome: more, loose: len(val) < loosePrefix || !unlikely(val)}
 }
 
 // inPEM reports whether a line of base64 in v[p:q] belongs to a certificate or what else is armoured.
@@ -185,6 +340,9 @@ func hasWord(val []byte) bool {
 	if bytes.IndexByte(val, '/') >= 0 {
 		least = 4
 	}
+	if len(val) > maxStray {
+		least = 7 // shorter ones stand in any
+	}
 	for part := range bytes.FieldsFuncSeq(val, func(r rune) bool { return r >= 0x80 || !isAlpha(byte(r)) }) {
 		if len(part) >= least && inWordList(part) {
 			return true
@@ -194,7 +352,7 @@ func hasWord(val []byte) bool {
 }
 
 // otherNames say what a value is that is no secret.
-const otherNames = "id ids sid kid uid gid guid uuid hash digest sha sha1 sha256 sha384 sha512 md5 fingerprint thumbprint etag checksum integrity sum " +
+const otherNames = "id ids sid kid uid gid guid uuid hash digest sha sha1 shasum sha256 sha384 sha512 md5 fingerprint thumbprint etag checksum integrity sum " +
 	"commit revision rev ref ray trace version request req span cursor page next marker sequence state challenge nonce iv salt tag mac public pub cert certificate " +
 	"url uri path file image name arn account user username host hostname zone region accessor lease type alg algorithm method role iss aud sub subject " +
 	"encrypted ciphertext build release job node cluster object client peer accept match boundary jti x5t azp realm opaque serial device tenant order customer " +
@@ -202,7 +360,7 @@ const otherNames = "id ids sid kid uid gid guid uuid hash digest sha sha1 sha256
 
 // otherName reports whether the text left of a value ends in a name, and perhaps a sign, that says so.
 func otherName(left []byte) bool {
-	name := bytes.TrimRight(left, ":=>-\"' \t")
+	name := bytes.TrimRight(bytes.TrimSuffix(left, []byte(`W/"`)), ":=>-.\"' \t")
 	signed := bytes.ContainsAny(left[len(name):], ":=")
 	name = name[bytes.LastIndexByte(name, '\n')+1:]
 	if len(name) == 0 {
@@ -213,7 +371,7 @@ func otherName(left []byte) bool {
 		for last > 0 && isIdent(name[last-1]) {
 			last--
 		}
-		if n := len(name) - last; n > 0 && n <= 2 {
+		if n := len(name) - last; n > 0 && n <= 2 && (isAlpha(name[last]) || name[last] == '-') {
 			return true // h1:, iv=
 		}
 	}

@@ -52,6 +52,10 @@ func (r *Record) Part() string {
 		return Ninth
 	case r.File == "outputs-17.txt" || r.File == "benign-10.txt":
 		return Tenth
+	case r.File == "outputs-18.txt" || r.File == "benign-11.txt":
+		return Eleventh
+	case r.File == "outputs-19.txt" || r.File == "benign-12.txt":
+		return Twelfth
 	case r.Unseen:
 		return HeldOut
 	case r.File == "benign.txt" || r.Family == earlier:
@@ -73,6 +77,9 @@ const (
 	Eighth  = "eighth set, open"  // written with it, and scored after what was learned of it
 	Ninth   = "ninth set, open"   // by a session that had read nothing of the filter, and scored before it was read
 	Tenth   = "tenth set, open"   // so too, after what was learned of the ninth
+
+	Eleventh = "eleventh set, open" // so too, after what was learned of the tenth
+	Twelfth  = "twelfth set, open"  // by the session that changed the filter then, before it was scored
 
 	Sixth = "sixth set, open" // written after the rules that the fifth brought, before it was scored
 	Fifth = "fifth set, open" // a hundred kinds of output of tools, beside what they print without a secret
