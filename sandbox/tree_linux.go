@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -182,24 +183,20 @@ func children() []int {
 
 // childrenByParent looks at every process.
 func childrenByParent() []int {
-	dir, err := os.Open("/proc")
-	if err != nil {
-		return nil
-	}
-	defer dir.Close()
-	names, err := dir.Readdirnames(-1)
-	if err != nil {
-		return nil
-	}
 	self := strconv.Itoa(os.Getpid())
+	return slices.DeleteFunc(numbersIn("/proc"), func(pid int) bool {
+		s, err := procstat.Of(pid)
+		return err != nil || s.Fields[procstat.Parent] != self
+	})
+}
+
+// numbersIn lists what has a number for a name.
+func numbersIn(dir string) []int {
+	entries, _ := os.ReadDir(dir)
 	var out []int
-	for _, name := range names {
-		pid, err := strconv.Atoi(name)
-		if err != nil {
-			continue
-		}
-		if s, err := procstat.Of(pid); err == nil && s.Fields[procstat.Parent] == self {
-			out = append(out, pid)
+	for _, e := range entries {
+		if n, err := strconv.Atoi(e.Name()); err == nil {
+			out = append(out, n)
 		}
 	}
 	return out

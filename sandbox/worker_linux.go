@@ -443,21 +443,5 @@ func left(fd int) bool {
 
 // openDescriptors lists what the caller left open.
 func openDescriptors() []int {
-	dir, err := os.Open("/proc/self/fd")
-	if err != nil {
-		return nil
-	}
-	defer dir.Close()
-	names, err := dir.Readdirnames(-1)
-	if err != nil {
-		return nil
-	}
-	var out []int
-	for _, name := range names {
-		fd, err := strconv.Atoi(name)
-		if err == nil && fd >= 3 && left(fd) {
-			out = append(out, fd)
-		}
-	}
-	return out
+	return slices.DeleteFunc(numbersIn("/proc/self/fd"), func(fd int) bool { return fd < 3 || !left(fd) })
 }

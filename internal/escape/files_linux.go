@@ -213,14 +213,19 @@ func swapRace(s Scene) error {
 		}
 	}()
 	defer func() { close(stop); <-stopped }()
-	err := error(unix.EACCES)
-	// On a busy machine the two take turns rarely; the control must have its chance.
-	for began, n := time.Now(), 0; n < 3000 || time.Since(began) < 1500*time.Millisecond; n++ {
-		_ = opens(honest+"/raced", unix.O_WRONLY|unix.O_CREAT)
+	// Each change of what the name stands for, seen between two attempts, was a chance to come between its
+	// resolution and the check. On a busy machine the two take turns rarely.
+	var last error
+	for began, turns := time.Now(), 0; turns < 1000 && time.Since(began) < 1500*time.Millisecond; {
+		now := opens(honest+"/raced", unix.O_WRONLY|unix.O_CREAT)
+		if now != last {
+			last = now
+			turns++
+		}
 		var st unix.Stat_t
 		if unix.Lstat(s.Out+"/raced", &st) == nil {
 			return nil
 		}
 	}
-	return err
+	return unix.EACCES
 }
