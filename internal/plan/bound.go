@@ -729,12 +729,10 @@ type Batch struct {
 
 // Plan plans like Make; policy, machine and file system are read once for each
 // directory, since nothing that a batch does can change them.
-func (b *Batch) Plan(inv Invocation) (*Plan, error) {
-	return b.until(inv, (*Plan).identify, (*Plan).decide, (*Plan).enclose)
-}
+func (b *Batch) Plan(inv Invocation) (*Plan, error) { return b.ending(inv, (*Plan).enclose) }
 
-// until goes through these stages behind what all questions about the directory share.
-func (b *Batch) until(inv Invocation, all ...func(*Plan) error) (*Plan, error) {
+// ending has another last stage, behind the decision.
+func (b *Batch) ending(inv Invocation, last func(*Plan) error) (*Plan, error) {
 	place := b.places[inv.Directory]
 	if place == nil {
 		place = New(inv, b.Machine)
@@ -752,11 +750,9 @@ func (b *Batch) until(inv Invocation, all ...func(*Plan) error) (*Plan, error) {
 	}
 	p := New(inv, b.Machine)
 	p.Place, p.Rules, p.Host, p.files, p.memo, p.Warnings = place.Place, place.Rules, place.Host, place.files, place.memo, slices.Clone(place.Warnings)
-	for _, stage := range all {
-		if err := stage(p); err != nil {
-			p.Close()
-			return nil, err
-		}
+	if err := stages(p.identify, p.decide, func() error { return last(p) }); err != nil {
+		p.Close()
+		return nil, err
 	}
 	p.Took = time.Since(p.Began)
 	return p, nil

@@ -114,10 +114,7 @@ func (p *Plan) withUndo(req policy.Request, c undo.Coverage) policy.Request {
 // UndoOf says how far a step can be taken back: what it names if it is known to change no more
 // than that, else whatever lies in the workspace, which is all that the sandbox lets it reach.
 func (p *Plan) UndoOf(s *policy.Step, c undo.Coverage) (policy.Undo, []string) {
-	if s.Confidence == policy.Opaque || s.RunsCode == policy.CodeOpaque || undo.Final(s.Call.Tool, s.Call.Path) {
-		return policy.UndoNo, nil
-	}
-	if s.Call.Tool == "git" && p.elsewhere(s) {
+	if s.Confidence == policy.Opaque || s.RunsCode == policy.CodeOpaque || undo.Final(s.Call.Tool, s.Call.Path) || s.Call.Tool == "git" && p.elsewhere(s) {
 		return policy.UndoNo, nil
 	}
 	var touched []undo.Touched

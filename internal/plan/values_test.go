@@ -25,7 +25,7 @@ var makers = map[string]string{
 	"Plan.confine":        "Confinement Env",
 	"Plan.Below":          "Place Rules",
 	"judging.alone":       "Place Rules",
-	"Batch.until":         "Place Rules",
+	"Batch.ending":        "Place Rules",
 	"Judge.settle":        "Place Rules",
 	"NewImagination":      "Place Rules",
 	"Imagination.Request": "Place Reading Rules",
