@@ -550,6 +550,10 @@ func nameEnd(v []byte, ks int, kw string, vendor, eof bool) (int, string, outcom
 		}
 	}
 	p := end
+	if kw == "codes" && hasFold(v[p:], ".txt") { // the title is the name of the file
+		p += len(".txt")
+		return p, base, found
+	}
 	if p+2 < len(v) && (v[p] == '_' || v[p] == '-') && v[p+1] == 'v' && isDigit(v[p+2]) { // …_password_v4
 		p += 2
 	}

@@ -91,7 +91,7 @@ func (e *engine) nearName(n *nameInfo) bool {
 		return false
 	}
 	z.near, z.class, z.rule, z.noTag = at, n.class, n.rule, n.noTag
-	if bytes.IndexByte(v[n.start:n.end], '.') >= 0 && before(v, n.start) == '(' { // a file, and its digest
+	if bytes.IndexByte(v[n.start:n.end], '.') >= 0 && before(v, n.start) == '(' && (v[n.start-1] == '(' || n.start > 2 && v[n.start-3] == ' ') { // a file, and its digest
 		z.bound = at
 	}
 	return true
@@ -154,7 +154,7 @@ func (e *engine) judgeZone(c *candidate, eof bool) verdict {
 		}
 		open := q == len(v) && !eof && q-p <= maxLong
 		sign := v[p] == '-' || v[p] == '+' && p > 0 && v[p-1] == '{' // of an option, ${name:-value}, {+value+}
-		random := open // or not yet known
+		random := open
 		if !open && !sign && q-p >= least && (q-p <= maxStray || isLong(v, p, q)) {
 			random, near = couldBe(v[p:q], near)
 		} else if !open {
@@ -292,11 +292,11 @@ func (e *engine) judgeNear(p, q int, eof bool) verdict {
 	ends := next == len(v) || v[next] == '\n' || v[next] == '\r'
 	sign := last(bytes.TrimRight(v[from-1:p], " \t\"'`"))
 	words := bytes.TrimRight(between, " ")
-	signed := strings.IndexByte(":=#", sign) >= 0 || string(between) == " " && g.class != classKey && isHex(val) || string(between) == "] " || string(between) == "," || isOneOf(words[bytes.LastIndexByte(words, ' ')+1:], copulas[:])
+	signed := strings.IndexByte(":=#", sign) >= 0 || string(between) == " " && g.class != classKey && isHex(val) || isUpper(v[from-1]) && bytes.HasPrefix(between, []byte("  ")) && v[p-1] == ' ' && ends || string(between) == "] " || string(between) == "," || isOneOf(words[bytes.LastIndexByte(words, ' ')+1:], copulas[:])
 	switch k := bytes.LastIndexByte(between, '\n'); {
 	case k > 0 && g.quoted && strings.IndexByte(":=>", last(bytes.TrimRight(v[from-1:from+k], " \r"))) >= 0 && bytes.Count(between, []byte("\n")) == 1: // name =>⏎  string(9) "value"
 	case k >= 0: // below
-		if g.doubt = lone; !ends || isHex(val) || bytes.Count(between, []byte("\n")) > 2 || len(bytes.TrimLeft(between[k+1:], " \t\"'`*->$#")) > 0 {
+		if g.doubt = lone; !ends || isHex(val) || bytes.Count(between, []byte("\n")) > 2 || len(bytes.TrimLeft(between[k+1:], " \t\"'`*-=>$#")) > 0 {
 			return verdict{}
 		}
 	case sign == ':' && v[p-1] == ':', v[p-1] == ',' && (len(between) > 1 || !ends), g.quoted && !signed && isUUID(val):
