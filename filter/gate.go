@@ -2,6 +2,7 @@ package filter
 
 import (
 	"bytes"
+	"encoding/base64"
 	"strings"
 )
 
@@ -51,7 +52,7 @@ func (s *Set) passes(val []byte, g gate) bool {
 	if g.rule == "cookie" && upper == 20 && len(val) == 20 && unlikely(val) {
 		return true // of Erlang
 	}
-	if g.rule == digitsRule && digits == len(val) && g.doubt <= literal {
+	if (g.rule == digitsRule || g.rule == "passphrase" && len(val) >= 8) && digits == len(val) && g.doubt <= literal {
 		return len(val) <= 63 && !isFiller(val) && !isAscending(val)
 	}
 	chosen := g.rule == "password" || g.rule == "passphrase" || g.rule == digitsRule // by people
@@ -106,7 +107,7 @@ func (s *Set) passes(val []byte, g gate) bool {
 		case classStrong, classHeader, classCookie, classSetCookie, classKey, classExtra, classURL:
 			return true
 		case classWeak:
-			return g.rule == "token" || g.rule == "credential" || g.rule == "secret"
+			return g.rule == "token" || g.rule == "credential" || g.rule == "secret" || g.rule == "password" && g.quoted
 		}
 		return false
 	}
@@ -141,6 +142,9 @@ func (s *Set) passes(val []byte, g gate) bool {
 		}
 	case random:
 		digits, upper, lower := tally(val)
+		if isAddress64(val) {
+			return false
+		}
 		if len(val) < minNear && chosen {
 			if digits < 2 || upper == 0 || lower == 0 || digits+upper+lower < len(val)-2 || bytes.IndexByte(val, ' ') >= 0 || !likelySecret(val, false) || isCode(val) {
 				return false
@@ -160,7 +164,7 @@ func (s *Set) passes(val []byte, g gate) bool {
 		if chosen && plain && (g.doubt == said && isShuffled(val) || len(val) >= 10 && upper > 1 && lower > 1 && unlikely(val) && !readable(val)) || chosen && (numbered(val) && !wordy(val) || digits > 0 && upper > 1 && lower > 1 && unlikely(val) && !readable(val)) || marked(val) || chosen && digits >= 3 && upper > 0 && lower > 0 && plain && !wordy(val) {
 			break
 		}
-		if digits < 2 || readable(val) || !likelySecret(val, chosen) || isCode(val) || !(upper > 0 && lower > 0) && !isHex(bytes.TrimPrefix(val, []byte("0x"))) && !bytes.ContainsAny(val, "!#?*%&^~") {
+		if digits < 2 || readable(val) || isAddress64(val) || !likelySecret(val, chosen) || isCode(val) || !(upper > 0 && lower > 0) && !isHex(bytes.TrimPrefix(val, []byte("0x"))) && !bytes.ContainsAny(val, "!#?*%&^~") {
 			return false
 		}
 	case unsure, onlyLine:
@@ -204,6 +208,14 @@ func (s *Set) passes(val []byte, g gate) bool {
 		return false
 	}
 	return mixed(val)
+}
+
+// isAddress64 reports who logs in by mail: an address in base64.
+func isAddress64(val []byte) bool {
+	var text [maxJudged]byte
+	n, err := base64.StdEncoding.Decode(text[:], val)
+	user, host, mail := bytes.Cut(text[:n], []byte("@"))
+	return err == nil && mail && isUser(user) && looksLikeHost(host)
 }
 
 // isVisitor reports what analytics count visitors by: a short word, and numbers behind dots.
@@ -518,6 +530,9 @@ func isPublicKey(val []byte) bool {
 	if strings.IndexByte("seAMLpa-8UVbt", val[0]) < 0 {
 		return false
 	}
+	if len(val) > 300 && val[0] == 'A' && val[1] == 'g' && val[2]-'A' < 4 && allOf(val, &sets[setAny64]) {
+		return true // encrypted for a cluster, behind the length of its key: a SealedSecret
+	}
 	for _, p := range [...]string{"ssh-", "ecdsa-", "AAAAB3Nza", "AAAAC3Nza", "AAAAE2Vj", "MEUCI", "MEQCI", "MEYCI", "MFkwEwYH", "MIIBIjAN", "MIICIjAN",
 		"LS0tLS1CRUdJTiBDRVJU", "LS0tLS1CRUdJTiBQVUJM", "pk_live_", "pk_test_", "pub-", "age1", "bc1q", "bc1p", "tb1q", "tb1p", "-----BEGIN CERT", "-----BEGIN PUB",
 		"VXNlcm5hbWU6", "UGFzc3dvcmQ6", // what servers of SMTP ask for
@@ -538,13 +553,24 @@ func mixed(val []byte) bool {
 
 // tally counts without a branch: none could be foretold in a random value.
 func tally(val []byte) (digits, upper, lower int) {
+	n := uint64(0)
 	for _, c := range val {
-		digits += below(c-'0', 10)
-		upper += below(c-'A', 26)
-		lower += below(c-'a', 26)
+		n += kinds[c]
+	}
+	const each = 1<<20 - 1
+	return int(n & each), int(n >> 20 & each), int(n >> 40 & each)
+}
+
+// kinds has a one for each byte, in the place of what it is.
+var kinds = func() (out [256]uint64) {
+	for k := range uint64(26) {
+		out['A'+k], out['a'+k] = 1<<20, 1<<40
+	}
+	for c := '0'; c <= '9'; c++ {
+		out[c] = 1
 	}
 	return
-}
+}()
 
 // below is 1 if c < n, else 0.
 func below(c byte, n uint32) int { return int((uint32(c) - n) >> 31) }

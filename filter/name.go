@@ -255,11 +255,19 @@ func (s *endSet) has(text []byte) bool {
 type qualifiersOf struct {
 	ends [len(qualifiers)]endSet // by row of qualifiers
 	rows [len(keywords)][]uint8  // of qualifiers, by row of keywords
+	// others are the ends of otherNames, and none of the words that with another before them are no secret
+	others, none endSet
 }
 
 var qualified = sync.OnceValue(func() *qualifiersOf {
 	out := new(qualifiersOf)
+	for word := range strings.SplitSeq(otherNames, " ") {
+		out.others.add(word)
+	}
 	for k := range qualifiers {
+		if qualifiers[k].class == classNone {
+			out.none.add(qualifiers[k].word)
+		}
 		for word := range strings.SplitSeq(qualifiers[k].before, " ") {
 			out.ends[k].add(word)
 		}
@@ -542,6 +550,10 @@ func nameEnd(v []byte, ks int, kw string, vendor, eof bool) (int, string, outcom
 		}
 	}
 	p := end
+	if kw == "codes" && hasFold(v[p:], ".txt") { // the title is the name of the file
+		p += len(".txt")
+		return p, base, found
+	}
 	if p+2 < len(v) && (v[p] == '_' || v[p] == '-') && v[p+1] == 'v' && isDigit(v[p+2]) { // …_password_v4
 		p += 2
 	}

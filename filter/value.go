@@ -197,6 +197,11 @@ func (e *engine) judgeValue(c *candidate, eof bool) verdict {
 		}
 	}
 	end, run, until, done := e.valueEnd(p, valueForm{f, quote, uint8(depth), g.scheme, term, c.escaped}, eof)
+	if c.form == formUser && c.number == '/' { // user/value@database
+		if k := bytes.IndexByte(v[p:end], '@'); k > 0 {
+			end, done = p+k, true
+		}
+	}
 	if !done && end-p < maxValue {
 		bytesSoFar := v[p:end]
 		loose := len(bytesSoFar) < 512 && !unlikely(bytesSoFar) && !e.set.passes(trimValue(bytesSoFar, f), g)
@@ -228,7 +233,7 @@ func (e *engine) judgeValue(c *candidate, eof bool) verdict {
 	}
 	c.then = end
 	val := v[p:end]
-	if (c.class == classPin || c.rule == digitsRule) && quote == 0 && bytes.HasSuffix(bytes.TrimRight(v[max(0, p-4):p], " "), []byte(`":`)) {
+	if (c.class == classPin || c.rule == digitsRule || c.rule == "passphrase") && quote == 0 && bytes.HasSuffix(bytes.TrimRight(v[max(0, p-4):p], " "), []byte(`":`)) {
 		return verdict{} // a number of JSON stays
 	}
 	if f == formQuoted && done && (end == len(v) || v[end] == '\n') {

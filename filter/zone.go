@@ -45,8 +45,14 @@ var strayStops = byteSet{1<<(' '+1) - 1 | 1<<'"' | 1<<'\'' | 1<<'(' | 1<<')' | 1
 // placeholder of ours a word may have been no name.
 func (e *engine) openZone(n *nameInfo, eof bool) (short bool) {
 	v, at := e.view.vis, e.base+int64(n.end)
-	if at < e.zone.until && n.start >= max(e.edge, e.region.end) && e.nearName(n) {
-		e.walkZone(n.end)
+	if at < e.zone.until && n.start >= max(e.edge, e.region.end) {
+		walked := e.base // up to where the words were judged as near a name
+		if e.zone.near > e.zone.bound {
+			walked = e.zone.near + maxAround
+		}
+		if e.nearName(n) {
+			e.walkZone(n.end, walked)
+		}
 	}
 	if at+maxZone/4 < e.zone.until || n.class == classExtra || n.class == classPin || n.class == classGroups && at < e.zone.until || n.start < max(e.edge, e.region.end) || bytes.IndexByte(v[n.start:n.end], '/') >= 0 {
 		return false
@@ -68,7 +74,7 @@ func (e *engine) openZone(n *nameInfo, eof bool) (short bool) {
 		e.zone.rule, e.zone.noTag = n.rule, n.noTag
 	}
 	e.nearName(n)
-	e.walkZone(n.end)
+	e.walkZone(n.end, e.base)
 	return false
 }
 
@@ -85,7 +91,7 @@ func (e *engine) nearName(n *nameInfo) bool {
 		return false
 	}
 	z.near, z.class, z.rule, z.noTag = at, n.class, n.rule, n.noTag
-	if bytes.IndexByte(v[n.start:n.end], '.') >= 0 && before(v, n.start) == '(' { // a file, and its digest
+	if bytes.IndexByte(v[n.start:n.end], '.') >= 0 && before(v, n.start) == '(' && (v[n.start-1] == '(' || n.start > 2 && v[n.start-3] == ' ') { // a file, and its digest
 		z.bound = at
 	}
 	return true
@@ -96,17 +102,17 @@ func (e *engine) zoneAgain(from, to int) {
 	if e.base+int64(from) < e.zone.until {
 		e.zone.bound = e.base + int64(to)
 		e.zone.until = e.base + int64(to) + maxZone
-		e.walkZone(to)
+		e.walkZone(to, e.base)
 	}
 }
 
-// walkZone has the words behind at judged.
-func (e *engine) walkZone(at int) {
+// walkZone has the words behind at judged, but for those up to walked that were seen to be none.
+func (e *engine) walkZone(at int, walked int64) {
 	for k := range e.values {
 		if e.values[k].form != formZone {
 			continue
 		}
-		if e.values[k].at <= at+minWord {
+		if next := e.values[k].at; next <= at+minWord || e.base+int64(next) <= walked {
 			return // no value is between
 		}
 		e.values = append(e.values[:k], e.values[k+1:]...)
@@ -148,7 +154,13 @@ func (e *engine) judgeZone(c *candidate, eof bool) verdict {
 		}
 		open := q == len(v) && !eof && q-p <= maxLong
 		sign := v[p] == '-' || v[p] == '+' && p > 0 && v[p-1] == '{' // of an option, ${name:-value}, {+value+}
-		if sign || !open && (q-p < least || q-p > maxStray && !isLong(v, p, q) || !couldBe(v[p:q], near)) {
+		random := open
+		if !open && !sign && q-p >= least && (q-p <= maxStray || isLong(v, p, q)) {
+			random, near = couldBe(v[p:q], near)
+		} else if !open {
+			near = false
+		}
+		if sign || !random && !near {
 			p = q
 			continue
 		}
@@ -167,7 +179,7 @@ func (e *engine) judgeZone(c *candidate, eof bool) verdict {
 				return r
 			}
 		}
-		if !e.isStray(p, q) {
+		if !random || !e.isStray(p, q) {
 			return verdict{}
 		}
 		r := verdict{outcome: found, layer: layerContext, start: p, end: q, rule: e.zone.rule, noTag: e.zone.noTag}
@@ -182,15 +194,10 @@ func (e *engine) judgeZone(c *candidate, eof bool) verdict {
 
 // couldBe reports digits and letters of both cases, and groups of a licence; near a name also letters and digits or marks, or
 // letters of both cases.
-func couldBe(val []byte, near bool) bool {
+func couldBe(val []byte, near bool) (random, named bool) {
 	digits, upper, lower := tally(val)
-	switch {
-	case digits >= 2 && upper > 0 && lower > 0:
-		return true
-	case near && upper+lower > 0 && (digits > 0 || digits+upper+lower < len(val) || upper > 1 && lower > 1):
-		return true
-	}
-	return lower == 0 && digits >= 2 && isKeyGroups(val)
+	random = digits >= 2 && upper > 0 && (lower > 0 || isKeyGroups(val))
+	return random, near && (random || upper+lower > 0 && (digits > 0 || digits+upper+lower < len(val) || upper > 1 && lower > 1))
 }
 
 // isLong reports whether v[p:q] is a long word of base64 that stands by itself, such as the token of a session.
@@ -285,11 +292,11 @@ func (e *engine) judgeNear(p, q int, eof bool) verdict {
 	ends := next == len(v) || v[next] == '\n' || v[next] == '\r'
 	sign := last(bytes.TrimRight(v[from-1:p], " \t\"'`"))
 	words := bytes.TrimRight(between, " ")
-	signed := strings.IndexByte(":=#", sign) >= 0 || string(between) == " " && g.class != classKey && isHex(val) || string(between) == "] " || string(between) == "," || isOneOf(words[bytes.LastIndexByte(words, ' ')+1:], copulas[:])
+	signed := strings.IndexByte(":=#", sign) >= 0 || string(between) == " " && g.class != classKey && isHex(val) || isUpper(v[from-1]) && bytes.HasPrefix(between, []byte("  ")) && v[p-1] == ' ' && ends || string(between) == "] " || string(between) == "," || isOneOf(words[bytes.LastIndexByte(words, ' ')+1:], copulas[:])
 	switch k := bytes.LastIndexByte(between, '\n'); {
 	case k > 0 && g.quoted && strings.IndexByte(":=>", last(bytes.TrimRight(v[from-1:from+k], " \r"))) >= 0 && bytes.Count(between, []byte("\n")) == 1: // name =>⏎  string(9) "value"
 	case k >= 0: // below
-		if g.doubt = lone; !ends || isHex(val) || bytes.Count(between, []byte("\n")) > 2 || len(bytes.TrimLeft(between[k+1:], " \t\"'`*->$#")) > 0 {
+		if g.doubt = lone; !ends || isHex(val) || bytes.Count(between, []byte("\n")) > 2 || len(bytes.TrimLeft(between[k+1:], " \t\"'`*-=>$#")) > 0 {
 			return verdict{}
 		}
 	case sign == ':' && v[p-1] == ':', v[p-1] == ',' && (len(between) > 1 || !ends), g.quoted && !signed && isUUID(val):
@@ -375,10 +382,11 @@ func otherName(left []byte) bool {
 			return true // h1:, iv=
 		}
 	}
-	if endsInAny(name, otherNames) {
+	known := qualified()
+	if known.others.has(name) && endsInAny(name, otherNames) {
 		return true
 	}
-	for k := range qualifiers {
+	for k := 0; k < len(qualifiers) && known.none.has(name); k++ {
 		q := &qualifiers[k]
 		if n := len(name) - len(q.word); q.class == classNone && n > 0 && hasFoldSuffix(name, q.word) && endsInAny(bytes.TrimRight(name[:n], "_- "), q.before) {
 			return true

@@ -56,6 +56,8 @@ func (r *Record) Part() string {
 		return Eleventh
 	case r.File == "outputs-19.txt" || r.File == "benign-12.txt":
 		return Twelfth
+	case r.File == "outputs-20.txt" || r.File == "benign-13.txt":
+		return Thirteenth
 	case r.Unseen:
 		return HeldOut
 	case r.File == "benign.txt" || r.Family == earlier:
@@ -80,6 +82,8 @@ const (
 
 	Eleventh = "eleventh set, open" // so too, after what was learned of the tenth
 	Twelfth  = "twelfth set, open"  // by the session that changed the filter then, before it was scored
+
+	Thirteenth = "thirteenth set, open" // as the eleventh, after what was learned of a set of the same week
 
 	Sixth = "sixth set, open" // written after the rules that the fifth brought, before it was scored
 	Fifth = "fifth set, open" // a hundred kinds of output of tools, beside what they print without a secret
