@@ -32,7 +32,7 @@ import (
 // overlooked a command.
 
 // realTools run what the reader claims to see through, or feed it.
-var realTools = []string{"sh", "bash", "dash", "env", "xargs", "find", "timeout", "nice", "nohup", "setsid", "stdbuf", "flock", "ionice", "taskset", "cat", "ls", "seq", "sort", "head", "basename", "dirname"}
+var realTools = []string{"sh", "bash", "dash", "env", "xargs", "find", "timeout", "nice", "nohup", "setsid", "stdbuf", "flock", "ionice", "taskset", "cat", "ls", "seq", "sort", "head", "cut", "basename", "dirname"}
 
 // printsTemporary is what mktemp does, but for making it: each X stays.
 const printsTemporary = `t= n= p=
@@ -86,8 +86,8 @@ func newOracle(t testing.TB) *oracle {
 		switch name { // what these print is part of what is known of them
 		case "date", "gh", "git", "go", "nproc":
 			text = strings.Replace(stub, "README.md", "0", 1)
-		case "grep": // and that it lets pass what it reads
-			text = strings.Replace(stub, "echo README.md", "if [ -p /dev/stdin ]; then while read -r l; do echo \"$l\"; done; else echo README.md; fi", 1)
+		case "awk", "grep": // and that they let pass what they read, or a part of it
+			text = strings.Replace(stub, "echo README.md", "if [ -p /dev/stdin ]; then while read -r l; do echo \"$l\"; done; else case \" $* \" in *' -n '*) echo 0:README.md ;; *) echo README.md ;; esac; fi", 1)
 		case "mktemp":
 			text = strings.Replace(stub, "echo README.md", printsTemporary, 1)
 		}
