@@ -263,7 +263,14 @@ func (c *collector) fed(s *step.Step, n atip.Nested, via []string) (handled bool
 		return true, nil
 	case n.Kind == "shell" && n.File == "-":
 		if c.ctx != nil && c.ctx.stdin != nil {
-			return true, c.shell(s, *c.ctx.stdin, "", via)
+			script := c.ctx.stdin
+			// Its commands read what the shell has left: nothing of one line.
+			if c.ctx.stdin = new(string); strings.Contains(strings.TrimRight(*script, "\n"), "\n") {
+				c.ctx.stdin = nil
+			}
+			err := c.shell(s, *script, "", via)
+			c.ctx.stdin = script
+			return true, err
 		}
 		s.RunsCode = max(s.RunsCode, policy.CodeOpaque)
 		c.note(s, sinkStdin)
