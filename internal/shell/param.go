@@ -222,14 +222,14 @@ func defaults(op syntax.ParExpOperator) bool {
 
 // value is what a parameter holds before any operator.
 func (w *walker) value(p *syntax.ParamExp, st *state) value {
-	name := p.Param.Value
+	n := p.Param.Value
 	if p.Index == nil {
-		if p.Exp != nil && defaults(p.Exp.Op) && st.vars[name] == nil && w.o.Absent != nil && w.o.Absent(name) {
+		if p.Exp != nil && defaults(p.Exp.Op) && name(n) && st.vars[n] == nil && w.o.Absent != nil && w.o.Absent(n) {
 			return value{{unset: true}}
 		}
-		return w.named(name, st)
+		return w.named(n, st)
 	}
-	v := w.lookup(st, w.deref(st, name))
+	v := w.lookup(st, w.deref(st, n))
 	if !v.array {
 		if n, ok := w.integer(p.Index, st); ok && n == 0 {
 			return v.val
