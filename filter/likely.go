@@ -129,7 +129,7 @@ func entropy(val []byte) float64 {
 
 // bigramClass maps a byte to a row of the bigram table.
 func bigramClass(c byte) int {
-	alpha, digit := below(c|0x20-'a', 26), below(c-'0', 10) // as in tally
+	alpha, digit := below(c|0x20-'a', 26), below(c-'0', 10) // without a branch, as tally
 	return alpha*(int(c|0x20-'a')+1) + digit*27
 }
 

@@ -247,7 +247,7 @@ func (e *engine) judgeValue(c *candidate, eof bool) verdict {
 		val = trimValue(val, f)
 		switch f {
 		case formPlain:
-			val = trimSentence(trimColour(val))
+			val = trimPlain(val)
 		case formXML:
 			val = bytes.TrimRight(val, " \t")
 		}
@@ -913,6 +913,9 @@ func trimColour(val []byte) []byte {
 	}
 	return val
 }
+
+// trimPlain strips what is no part of a value without quotes.
+func trimPlain(val []byte) []byte { return trimSentence(trimColour(val)) }
 
 // trimSentence strips the rest of a sentence in a script without blanks, which begins with a mark.
 func trimSentence(val []byte) []byte {

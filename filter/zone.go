@@ -45,7 +45,10 @@ var strayStops = byteSet{1<<(' '+1) - 1 | 1<<'"' | 1<<'\'' | 1<<'(' | 1<<')' | 1
 // placeholder of ours a word may have been no name.
 func (e *engine) openZone(n *nameInfo, eof bool) (short bool) {
 	v, at := e.view.vis, e.base+int64(n.end)
-	if at < e.zone.until && n.start >= max(e.edge, e.region.end) {
+	if n.start < max(e.edge, e.region.end) {
+		return false
+	}
+	if at < e.zone.until {
 		walked := e.base // up to where the words were judged as near a name
 		if e.zone.near > e.zone.bound {
 			walked = e.zone.near + maxAround
@@ -54,7 +57,7 @@ func (e *engine) openZone(n *nameInfo, eof bool) (short bool) {
 			e.walkZone(n.end, walked)
 		}
 	}
-	if at+maxZone/4 < e.zone.until || n.class == classExtra || n.class == classPin || n.class == classGroups && at < e.zone.until || n.start < max(e.edge, e.region.end) || bytes.IndexByte(v[n.start:n.end], '/') >= 0 {
+	if at+maxZone/4 < e.zone.until || n.class == classExtra || n.class == classPin || n.class == classGroups && at < e.zone.until || bytes.IndexByte(v[n.start:n.end], '/') >= 0 {
 		return false
 	}
 	if k := min(len(v)-n.end, len(placeholderHead)); string(v[n.end:n.end+k]) == placeholderHead[:k] {
@@ -154,13 +157,13 @@ func (e *engine) judgeZone(c *candidate, eof bool) verdict {
 		}
 		open := q == len(v) && !eof && q-p <= maxLong
 		sign := v[p] == '-' || v[p] == '+' && p > 0 && v[p-1] == '{' // of an option, ${name:-value}, {+value+}
-		random := open
+		stray := open
 		if !open && !sign && q-p >= least && (q-p <= maxStray || isLong(v, p, q)) {
-			random, near = couldBe(v[p:q], near)
+			stray, near = couldBe(v[p:q], near)
 		} else if !open {
 			near = false
 		}
-		if sign || !random && !near {
+		if sign || !stray && !near {
 			p = q
 			continue
 		}
@@ -171,7 +174,7 @@ func (e *engine) judgeZone(c *candidate, eof bool) verdict {
 			q++
 		}
 		if q == len(v) && !eof {
-			return verdict{outcome: more, loose: q-p < loosePrefix || !unlikely(v[p:q])}
+			return undecided(eof, looseValue(v[p:q]))
 		}
 		c.then, c.number = q, 1
 		if near {
@@ -179,7 +182,7 @@ func (e *engine) judgeZone(c *candidate, eof bool) verdict {
 				return r
 			}
 		}
-		if !random || !e.isStray(p, q) {
+		if !stray || !e.isStray(p, q) {
 			return verdict{}
 		}
 		r := verdict{outcome: found, layer: layerContext, start: p, end: q, rule: e.zone.rule, noTag: e.zone.noTag}
@@ -194,10 +197,10 @@ func (e *engine) judgeZone(c *candidate, eof bool) verdict {
 
 // couldBe reports digits and letters of both cases, and groups of a licence; near a name also letters and digits or marks, or
 // letters of both cases.
-func couldBe(val []byte, near bool) (random, named bool) {
+func couldBe(val []byte, near bool) (stray, named bool) {
 	digits, upper, lower := tally(val)
-	random = digits >= 2 && upper > 0 && (lower > 0 || isKeyGroups(val))
-	return random, near && (random || upper+lower > 0 && (digits > 0 || digits+upper+lower < len(val) || upper > 1 && lower > 1))
+	stray = digits >= 2 && upper > 0 && (lower > 0 || isKeyGroups(val))
+	return stray, near && (stray || upper+lower > 0 && (digits > 0 || digits+upper+lower < len(val) || upper > 1 && lower > 1))
 }
 
 // isLong reports whether v[p:q] is a long word of base64 that stands by itself, such as the token of a session.
@@ -224,14 +227,12 @@ func (e *engine) isStray(p, q int) bool {
 	if isKeyGroups(val) {
 		return !endsInAny(bytes.TrimRight(left, ":=\"' \t"), "id ids device uuid fingerprint")
 	}
-	if k := bytes.IndexByte(val, '_'); k >= 2 && k <= 4 && len(bytes.Trim(val[:k], lowerLetters)) == 0 && onlyAlnum(val[k+1:]) && !isOneOf(val[:k], secretPrefixes[:]) {
+	if k := bytes.IndexByte(val, '_'); k >= 2 && k <= 4 && allOf(val[:k], &sets[setLower]) && onlyAlnum(val[k+1:]) && !isOneOf(val[:k], secretPrefixes[:]) {
 		return false // an id with its type
 	}
 	return len(val) >= e.zone.least && !bytes.Contains(left, []byte("ENC[")) && val[0] != '/' && !(p > 0 && v[p-1] == '\\') && !otherName(left) && !hasWord(val) && !e.inPEM(p, q) && textBefore(v, p, e.edge) &&
 		e.set.passes(val, gate{class: classWeak, doubt: random, rule: "password"})
 }
-
-const lowerLetters = "abcdefghijklmnopqrstuvwxyz"
 
 // secretPrefixes begin tokens, others of that kind ids.
 var secretPrefixes = [...]string{"sk", "rk", "tok", "key", "pat", "sec", "api", "pw", "pass", "auth"}
@@ -271,11 +272,11 @@ func (e *engine) judgeNear(p, q int, eof bool) verdict {
 	}
 	end, _, _, done := e.valueEnd(p, f, eof)
 	if !done {
-		return undecidedValue(v[p:end], maxStray)
+		return undecided(end-p > maxStray, looseValue(v[p:end]))
 	}
 	val := trimValue(v[p:end], f.form)
 	if f.form == formPlain {
-		val = trimSentence(trimColour(val))
+		val = trimPlain(val)
 	}
 	end = p + len(val)
 	if len(val) < minWord || len(val) > maxStray {
@@ -287,7 +288,7 @@ func (e *engine) judgeNear(p, q int, eof bool) verdict {
 		next++
 	}
 	if next == len(v) && !eof {
-		return undecidedValue(val, maxStray)
+		return undecided(eof, looseValue(val))
 	}
 	ends := next == len(v) || v[next] == '\n' || v[next] == '\r'
 	sign := last(bytes.TrimRight(v[from-1:p], " \t\"'`"))
@@ -315,13 +316,8 @@ func (e *engine) judgeNear(p, q int, eof bool) verdict {
 	return verdict{outcome: found, layer: layerContext, start: p, end: end, rule: e.zone.rule, noTag: e.zone.noTag}
 }
 
-// undecidedValue waits for the rest of a value of at most so many bytes.
-func undecidedValue(val []byte, most int) verdict {
-	if len(val) > most {
-		return verdict{}
-	}
-	return verdict{outcome: more, loose: len(val) < loosePrefix || !unlikely(val)}
-}
+// looseValue reports what may be no value yet, and goes if nothing follows.
+func looseValue(val []byte) bool { return len(val) < loosePrefix || !unlikely(val) }
 
 // inPEM reports whether a line of base64 in v[p:q] belongs to a certificate or what else is armoured.
 func (e *engine) inPEM(p, q int) bool {
@@ -386,7 +382,10 @@ func otherName(left []byte) bool {
 	if known.others.has(name) && endsInAny(name, otherNames) {
 		return true
 	}
-	for k := 0; k < len(qualifiers) && known.none.has(name); k++ {
+	if !known.none.has(name) {
+		return false
+	}
+	for k := range qualifiers {
 		q := &qualifiers[k]
 		if n := len(name) - len(q.word); q.class == classNone && n > 0 && hasFoldSuffix(name, q.word) && endsInAny(bytes.TrimRight(name[:n], "_- "), q.before) {
 			return true

@@ -234,10 +234,8 @@ func (c *collector) printsNames(s *step.Step) []string {
 		}) {
 			return nil
 		}
-	case "":
-		return nil
 	default:
-		if prints.Numbers(s.Argv) {
+		if s.Call.Tool != "" && prints.Numbers(s.Argv) {
 			return []string{"0"}
 		}
 		return nil

@@ -54,8 +54,8 @@ func (l Listener) Valid(n *Notification) bool {
 // Answer sends r. A caller that was killed meanwhile needs none.
 func (l Listener) Answer(r Response) { _ = l.ioctl(unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&r)) }
 
-// wakeHere asks the kernel to wake whoever is answered on the processor of the one who answers, which waits
-// for the next start by then (SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP, since Linux 6.6). Without it both go on as before.
+// wakeHere asks the kernel to wake an answered process on the processor that answered it, which waits for the
+// next start by then (SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP, since Linux 6.6). An older kernel refuses, which changes nothing else.
 func (l Listener) wakeHere() {
 	_, _, _ = unix.RawSyscall(unix.SYS_IOCTL, uintptr(l), unix.SECCOMP_IOCTL_NOTIF_SET_FLAGS, unix.SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP)
 }

@@ -33,37 +33,32 @@ type Record struct {
 // Part is the part of the corpora that a record belongs to, by how much the filter was worked
 // on with it: earlier sets, open, held out.
 func (r *Record) Part() string {
+	if part := parts[r.File]; part != "" {
+		return part
+	}
 	switch {
-	case r.File == "unseen-outputs-3.txt" || r.File == "unseen-benign-3.txt":
-		return ThirdHeldOut
-	case r.File == "outputs-10.txt" || r.File == "benign-4.txt":
-		return ThirdOpen
-	case r.File == "outputs-11.txt":
-		return Fourth
-	case r.File == "outputs-12.txt" || r.File == "benign-5.txt":
-		return Fifth
-	case r.File == "outputs-13.txt" || r.File == "benign-6.txt":
-		return Sixth
-	case r.File == "outputs-14.txt" || r.File == "benign-7.txt":
-		return Seventh
-	case r.File == "outputs-15.txt" || r.File == "benign-8.txt":
-		return Eighth
-	case r.File == "outputs-16.txt" || r.File == "benign-9.txt":
-		return Ninth
-	case r.File == "outputs-17.txt" || r.File == "benign-10.txt":
-		return Tenth
-	case r.File == "outputs-18.txt" || r.File == "benign-11.txt":
-		return Eleventh
-	case r.File == "outputs-19.txt" || r.File == "benign-12.txt":
-		return Twelfth
-	case r.File == "outputs-20.txt" || r.File == "benign-13.txt":
-		return Thirteenth
 	case r.Unseen:
 		return HeldOut
 	case r.File == "benign.txt" || r.Family == earlier:
 		return Earlier
 	}
 	return Open
+}
+
+// parts is the part of each file that is one by itself, or a half of one.
+var parts = map[string]string{
+	"unseen-outputs-3.txt": ThirdHeldOut, "unseen-benign-3.txt": ThirdHeldOut,
+	"outputs-10.txt": ThirdOpen, "benign-4.txt": ThirdOpen,
+	"outputs-11.txt": Fourth,
+	"outputs-12.txt": Fifth, "benign-5.txt": Fifth,
+	"outputs-13.txt": Sixth, "benign-6.txt": Sixth,
+	"outputs-14.txt": Seventh, "benign-7.txt": Seventh,
+	"outputs-15.txt": Eighth, "benign-8.txt": Eighth,
+	"outputs-16.txt": Ninth, "benign-9.txt": Ninth,
+	"outputs-17.txt": Tenth, "benign-10.txt": Tenth,
+	"outputs-18.txt": Eleventh, "benign-11.txt": Eleventh,
+	"outputs-19.txt": Twelfth, "benign-12.txt": Twelfth,
+	"outputs-20.txt": Thirteenth, "benign-13.txt": Thirteenth,
 }
 
 // The parts of the corpora.
