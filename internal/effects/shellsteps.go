@@ -348,6 +348,8 @@ func (c *collector) commandIn(sh *step.Step, cmd *shell.Command, via, cwds []str
 				// It is not there, or too long: code of the workspace, whatever it is.
 				s.RunsCode, s.Confidence = policy.CodeProject, policy.Bounded
 				c.sourced = true
+			} else if cmd.Numbered && c.builds(filepath.Clean(subpath.Join(cwd, cmd.Argv[0]))) {
+				s.RunsCode, s.Confidence = policy.CodeProject, policy.Bounded
 			}
 			c.note(s, sinkWord|sinkStdin)
 			if len(cmd.Argv) > 0 && strings.IndexByte(cmd.Argv[0], 0) >= 0 {
@@ -739,6 +741,16 @@ func (c *collector) runsFile(s *step.Step, file string, isShell bool, via []stri
 		c.fileEdge(w.by, s)
 	}
 	return true, nil
+}
+
+// builds reports a file that the text makes out of the workspace, in a directory where it writes nothing else.
+func (c *collector) builds(abs string) bool {
+	ok := len(c.writers[abs]) > 0 && c.ofWorkspace(abs)
+	for path, list := range c.writers {
+		foreign := slices.ContainsFunc(list, func(w written) bool { return !c.codeOfWorkspace(w, 0) })
+		ok = ok && !(foreign && subpath.Within(path, filepath.Dir(abs)))
+	}
+	return ok
 }
 
 // runsWritten judges a program that the text itself wrote before.

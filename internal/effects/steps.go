@@ -551,7 +551,7 @@ func (c *collector) installed(s *step.Step, words []string) []string {
 	default:
 		return nil
 	}
-	if len(words) <= at || len(s.Call.Options) > 0 || len(s.Call.Positionals) == 0 || s.Call.Positionals[0].Value != words[at] || !binName(words[at]) || c.ctx != nil && c.ctx.cwdUnknown {
+	if len(words) <= at || len(s.Call.Options) > 0 || len(s.Call.Positionals) == 0 || s.Call.Positionals[0].Value != words[at] || !step.BinName(words[at]) || c.ctx != nil && c.ctx.cwdUnknown {
 		return nil
 	}
 	for dir := subpath.Join(c.site.Cwd, s.Cwd); subpath.Within(dir, c.site.Workspace); dir = filepath.Dir(dir) {
@@ -563,12 +563,6 @@ func (c *collector) installed(s *step.Step, words []string) []string {
 		}
 	}
 	return nil
-}
-
-// binName reports a command of a package as npx looks for it: a scope or a version makes it a
-// package.
-func binName(name string) bool {
-	return name != "" && !strings.ContainsRune("._-", rune(name[0])) && strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") == ""
 }
 
 // derived reports a step that makes a file out of files of the workspace alone, none of which came

@@ -247,13 +247,15 @@ func (w *walker) run(r *run, st *state) {
 		return
 	}
 	head := r.words[0]
-	if slash := strings.LastIndexByte(head.s, '/'); slash+1 < len(head.s) && strings.IndexByte(head.s, 0) >= 0 && strings.IndexByte(head.s[slash+1:], 0) < 0 && !head.rough && !head.glob {
+	slash := strings.LastIndexByte(head.s, '/')
+	if slash+1 < len(head.s) && strings.IndexByte(head.s, 0) >= 0 && strings.IndexByte(head.s[slash+1:], 0) < 0 && !head.rough && !head.glob {
 		w.external(r, st) // by a known name, in a directory that only the run knows
 		return
 	}
 	if !head.exact() || head.glob {
 		c := r.list(Opaque)
 		c.Why = "the command word is not known"
+		c.Numbered = head.known() && head.rough && !head.glob && slash >= 0
 		w.produced(st, w.finish(r, c, st))
 		return
 	}

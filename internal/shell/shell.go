@@ -110,6 +110,7 @@ type Command struct {
 	PrintedBy []int
 	// Bounded: the words are one of several values, or their number may differ.
 	Bounded    bool
+	Numbered   bool     // of an opaque command: its name is known but for digits, which stand as 0
 	Cwds       []string // the directories it may run in, at most four
 	CwdUnknown bool
 	Background bool     // the shell goes on while it runs

@@ -612,3 +612,9 @@ func SplitPort(host string) (string, int) {
 	}
 	return host[:i], port
 }
+
+// BinName reports a command of a package as npx looks for it: a scope or a version makes it a
+// package.
+func BinName(name string) bool {
+	return name != "" && !strings.ContainsRune("._-", rune(name[0])) && strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") == ""
+}

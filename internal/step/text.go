@@ -470,10 +470,11 @@ func LimitOf(s *Step) string {
 
 // OnlyHelp reports a curated tool that is asked for its help or version, or for the help
 // of one of its commands, and nothing else: that much is common to all of them, whatever
-// else they do.
+// else they do. Of a tool of the system that nothing is known of, the kernel holds it to that.
 func OnlyHelp(s *Step) bool {
 	last := len(s.Argv) - 1
-	if last < 1 || s.Call.Provenance.Channel != "builtin" || s.Call.Provenance.Rank < atip.Org {
+	unknown := s.Call.Provenance.Channel == "none" && s.ID.SystemPath && last == 1
+	if last < 1 || !unknown && (s.Call.Provenance.Channel != "builtin" || s.Call.Provenance.Rank < atip.Org) {
 		return false
 	}
 	switch s.Call.Tool {
