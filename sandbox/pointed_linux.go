@@ -1,7 +1,8 @@
 package sandbox
 
 import (
-	"io/fs"
+	"bytes"
+	"encoding/binary"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -10,7 +11,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/atip-dev/atip-exec/internal/gitrepo"
-	"github.com/atip-dev/atip-exec/internal/regular"
 	"github.com/atip-dev/atip-exec/internal/subpath"
 )
 
@@ -80,26 +80,27 @@ func (g *protection) nested() []string {
 		g.cut = g.cut || walked > maxWalked || walked > minWalked && time.Now().After(deadline)
 		return g.cut
 	}
+	top, err := g.roots[0].OpenFile(".", unix.O_RDONLY|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return nil
+	}
+	defer top.Close()
+	buf := make([]byte, 16<<10)
 	for level := []string{"."}; len(level) > 0; {
 		var next []string
 		for _, dir := range level {
-			f, err := regular.OpenDirIn(g.roots[0], dir)
-			if err != nil {
-				continue
-			}
-			entries, _ := f.ReadDir(maxWalked - walked + 1)
-			f.Close()
-			for _, e := range entries {
+			err := eachName(int(top.Fd()), dir, buf, func(name string, kind byte) bool {
 				switch walked++; {
-				case fold(e.Name()) == ".git":
+				case fold(name) == ".git":
 					if dir != "." {
-						out = append(out, g.Roots[0]+"/"+dir+"/"+e.Name())
+						out = append(out, g.Roots[0]+"/"+dir+"/"+name)
 					}
-				case e.Type() == fs.ModeDir:
-					next = append(next, filepath.Join(dir, e.Name()))
+				case kind == unix.DT_DIR || kind == unix.DT_UNKNOWN:
+					next = append(next, filepath.Join(dir, name))
 				}
-			}
-			if stop() {
+				return walked <= maxWalked
+			})
+			if err == nil && stop() {
 				g.found = out
 				return out
 			}
@@ -194,4 +195,36 @@ func (g *protection) pins(p *Profile, regenerable func(string) bool) []string {
 		out = append(out, name)
 	}
 	return out
+}
+
+// eachName calls f with the names in a directory below an open one and with what they are, until it returns
+// false. One call opens the directory, however deep it lies, and no link is followed.
+func eachName(root int, dir string, buf []byte, f func(name string, kind byte) bool) error {
+	how := unix.OpenHow{Flags: unix.O_RDONLY | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS}
+	fd, err := unix.Openat2(root, dir, &how)
+	for err == unix.EINTR || err == unix.EAGAIN {
+		fd, err = unix.Openat2(root, dir, &how)
+	}
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	for {
+		n, err := unix.Getdents(fd, buf)
+		if err == unix.EINTR {
+			continue
+		}
+		if n <= 0 || err != nil {
+			return err
+		}
+		// linux_dirent64: inode and offset of 8 bytes, its length of 2, the type, the name to a NUL.
+		for rest := buf[:n]; len(rest) > 19; {
+			size := int(binary.NativeEndian.Uint16(rest[16:]))
+			name, _, _ := bytes.Cut(rest[19:size], []byte{0})
+			if kind := rest[18]; string(name) != "." && string(name) != ".." && !f(string(name), kind) {
+				return nil
+			}
+			rest = rest[size:]
+		}
+	}
 }

@@ -54,9 +54,11 @@ func underBuildDir(name string) bool {
 	return false
 }
 
+// buildDir names the directories that builds, package managers and tools fill.
 func buildDir(c string) bool {
 	switch c {
-	case "node_modules", "dist", "build", "target", "out", "coverage", ".next", ".cache", "__pycache__":
+	case "node_modules", "vendor", ".venv", "venv", "target", "dist", "build", "_build", "out", "coverage", "__pycache__", ".next", ".nuxt", ".svelte-kit", ".turbo", ".parcel-cache",
+		".cache", ".tox", ".nox", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".gradle", ".dart_tool", ".stack-work", "dist-newstyle", "bower_components":
 		return true
 	}
 	return false

@@ -30,12 +30,12 @@ func git(t testing.TB, dir string, args ...string) string {
 func TestAgainstGit(t *testing.T) {
 	top := tempDir(t)
 	git(t, top, "init", "-q")
-	write(t, "# comment\n*.log\n!keep.log\n/dist/\nbuild\nout/**\ndoc/*.txt\na/**/z\n[ab]?.tmp\n\\#hash\ntrail \\ \ntarget/\n!target/keep\n[!x]y.c\nweird[\n**/deep/x\n", top, ".gitignore")
+	write(t, "# comment\n*.log\n!keep.log\n/dist/\nbuild\nout/**\ndoc/*.txt\na/**/z\n[ab]?.tmp\n\\#hash\ntrail \\ \ntarget/\n!target/keep\n[!x]y.c\nweird[\n**/deep/x\n.venv/\n", top, ".gitignore")
 	write(t, "!*.log\ninner\n/rooted\n", top, "sub", ".gitignore")
 	write(t, "excluded\n", top, ".git", "info", "exclude")
 	names := []string{"x.log", "keep.log", "dist/a", "sub/dist/a", "build/x/y", "sub/build", "out/a/b", "doc/a.txt", "doc/sub/a.txt", "a/z", "a/b/c/z",
 		"a1.tmp", "c1.tmp", "#hash", "trail ", "target/keep", "target/other", "sub/x.log", "sub/inner/q", "sub/rooted", "sub/deeper/rooted",
-		"excluded", "ay.c", "xy.c", "weird[", "p/q/deep/x", "deep/x", "plain.go", "node_modules/m/i.js", "dist2", "sub/keep.log"}
+		"excluded", "ay.c", "xy.c", "weird[", "p/q/deep/x", "deep/x", "plain.go", "node_modules/m/i.js", "dist2", "sub/keep.log", ".venv/lib/x", "venv/lib/x"}
 	for _, name := range names {
 		write(t, "", top, name)
 	}
@@ -65,6 +65,9 @@ func TestAgainstGit(t *testing.T) {
 		"dist":         atip.ClassWorkspaceRegenerable,
 		"dist/a":       atip.ClassWorkspaceRegenerable,
 		"out/a":        atip.ClassWorkspaceRegenerable,
+		".venv":        atip.ClassWorkspaceRegenerable,
+		".venv/lib/x":  atip.ClassWorkspaceRegenerable,
+		"venv":         atip.ClassWorkspace,        // not ignored
 		"node_modules": atip.ClassWorkspace,        // not ignored
 		"build":        atip.ClassWorkspaceTracked, // holds a tracked file
 		"plain.go":     atip.ClassWorkspaceTracked,
@@ -76,6 +79,10 @@ func TestAgainstGit(t *testing.T) {
 		if got := w.Classify(filepath.Join(top, name), wr, false); got != want {
 			t.Errorf("%s: %v, want %v", name, got, want)
 		}
+	}
+	write(t, "*.log\n", top, ".gitignore")
+	if got := w.Classify(filepath.Join(top, ".venv"), wr, false); got != atip.ClassWorkspace {
+		t.Errorf(".venv is %v after the file of patterns was changed", got)
 	}
 }
 

@@ -590,7 +590,7 @@ func FindSecrets(workspace, cwd string, secret func(path string) bool) []string 
 			switch {
 			case e.Type().IsRegular() && secret(path):
 				out = append(out, path)
-			case e.IsDir() && !generated(e.Name()) && depthBelow(path, workspace) < maxSecretDepth:
+			case e.IsDir() && e.Name() != ".git" && !buildDir(e.Name()) && depthBelow(path, workspace) < maxSecretDepth:
 				queue = append(queue, path)
 			}
 		}
@@ -604,15 +604,6 @@ func depthBelow(path, top string) int {
 		n++
 	}
 	return n
-}
-
-// generated names directories that git, package managers and builds fill.
-func generated(name string) bool {
-	switch name {
-	case ".git", "node_modules", "vendor", "target", "dist", "build", "out", "coverage", ".venv", "venv", ".tox", ".next", ".cache", "__pycache__":
-		return true
-	}
-	return false
 }
 
 // MaxLinkSearch is how many names of a workspace are looked at for another name of a
