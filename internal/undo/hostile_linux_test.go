@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -420,6 +422,9 @@ func TestMoved(t *testing.T) {
 func TestTidy(t *testing.T) {
 	p := world(t)
 	p.Limits.Runs = 3
+	for i := range 64 {
+		put(t, strings.Repeat("x", i), p.Root, "many", strconv.Itoa(i))
+	}
 	for i := range 8 {
 		put(t, string(bytes.Repeat([]byte{'a' + byte(i)}, bigSize+i)), p.Root, "a")
 		time.Sleep(2 * tick)
@@ -433,6 +438,9 @@ func TestTidy(t *testing.T) {
 	}
 	if err := s.verify(); err != nil {
 		t.Error(err)
+	}
+	if !slices.ContainsFunc(s.seqs(), func(seq uint64) bool { h, _, err := s.read(seq); return err == nil && h.Base != 0 }) {
+		t.Error("no state is kept as a difference: that its base stays is not shown")
 	}
 	if after := size(s.dir); after >= before-3*bigSize {
 		t.Errorf("%d bytes, before %d", after, before)

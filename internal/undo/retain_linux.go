@@ -53,15 +53,20 @@ func (s *Store) keep(runs []Run) {
 		live[r.Before], live[r.After] = true, true
 	}
 	packs, bigs := map[string]bool{}, map[string]bool{}
-	for _, seq := range all {
+	for _, seq := range slices.Backward(all) {
 		if !live[seq] {
 			continue
 		}
-		m, err := s.load(seq)
+		// Of a state that was written as a difference its own entries: those of its base, an older one, come with that.
+		h, body, err := s.read(seq)
 		if err != nil {
 			continue
 		}
-		live[m.Base] = true
+		m, err := decode(h, body, nil)
+		if err != nil {
+			continue
+		}
+		live[h.Base] = true
 		for i := range m.entries {
 			if e := &m.entries[i]; e.known && e.pack != 0 {
 				packs[seqName(e.pack)] = true
