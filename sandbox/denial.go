@@ -2,8 +2,10 @@ package sandbox
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -83,7 +85,7 @@ func (d Denial) String() string {
 		if d.Path != "" {
 			text += " to " + printable(d.Path)
 		}
-		text += ", which is outside the granted paths"
+		text += ", which is " + cmp.Or(d.Rule, "outside the granted paths")
 	}
 	if d.Remedy != "" {
 		text += "; " + d.Remedy
@@ -211,6 +213,12 @@ func (d Denial) of(f refusal, line string, r Receipt) (Denial, bool) {
 		d.Op, d.Class, d.Path, d.Guarantee = "open", "files", "/dev/pts", FilesRead
 		d.Remedy = "terminals inside a command need tier T3 (policy sandbox.tier)"
 		return d, true
+	}
+	for _, a := range r.Absent {
+		if a.Why == secretsHidden && strings.Contains(line, filepath.Base(a.Path)) {
+			d.Op, d.Guarantee, d.Path, d.Rule = "read", FilesRead, a.Path, a.Why
+			return d, true
+		}
 	}
 	d.Op, d.Guarantee, d.Path = "open", FilesWrite, namedPath(line)
 	if f.errno == "ENOENT" && (r.Tier != T3 || d.Path == "" || below(d.Path, r)) {

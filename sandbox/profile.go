@@ -643,11 +643,17 @@ func (d *deriver) masks() {
 		}
 	}
 	for _, path := range d.in.Hidden {
-		if d.readable(path) && !d.entitled(path) {
+		if d.entitled(path) {
+			continue
+		}
+		d.refuse(path, secretsHidden)
+		if d.readable(path) {
 			d.p.Mask, d.p.PlainRead = append(d.p.Mask, path), false
 		}
 	}
 }
+
+const secretsHidden = "hidden because it holds secrets; leave it out (--exclude), or run the project's own program that reads it"
 
 // maxSiblings bounds the grants that stand in for one of a directory with a secret in it.
 const maxSiblings = 64

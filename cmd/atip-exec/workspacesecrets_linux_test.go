@@ -55,6 +55,9 @@ func TestAttackWorkspaceSecrets(t *testing.T) {
 				}
 			}
 		}
+		if out, _ := w.command("-c", "tar cf - packages > all.tar").CombinedOutput(); !strings.Contains(string(out), "hidden because it holds secrets; leave it out") {
+			t.Errorf("%s: tar is told nothing: %q", tier, out)
+		}
 		// Ordinary commands beside it, and code that the file is for.
 		if err := os.WriteFile(filepath.Join(w.ws, "app.py"), []byte("print(len(open('.e' + 'nv').read()), open('.e' + 'nv').read())"), 0o644); err != nil {
 			t.Fatal(err)
