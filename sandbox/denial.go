@@ -368,6 +368,12 @@ func (s Setup) Receipt() Receipt {
 		Absent: list(p.Absent), Write: list(p.Write), Sockets: s.Sockets(), Exec: p.Ceiling, Net: p.Net, Denials: []Denial{}, Limits: map[string]LimitReceipt{"core": {Max: 1, By: "rlimit"}},
 		Protected: ProtectedReceipt{Changed: []string{}}}
 	r.Read = append(append(r.Read, p.Exec...), p.Read...)
+	if s.tier == T3 {
+		r.Absent = slices.Clip(r.Absent)
+		for _, path := range p.Mask {
+			r.Absent = append(r.Absent, Absent{Path: path, Why: secretsHidden})
+		}
+	}
 	if o := s.host.outer; o != nil {
 		tier := o.Tier.String()
 		r.Nested = NestedReceipt{Outer: &tier, Given: s.outside}

@@ -643,12 +643,12 @@ func (d *deriver) masks() {
 		}
 	}
 	for _, path := range d.in.Hidden {
-		if d.entitled(path) {
-			continue
-		}
-		d.refuse(path, secretsHidden)
-		if d.readable(path) {
+		switch {
+		case d.entitled(path):
+		case d.readable(path):
 			d.p.Mask, d.p.PlainRead = append(d.p.Mask, path), false
+		default:
+			d.refuse(path, secretsHidden)
 		}
 	}
 }

@@ -55,8 +55,8 @@ func TestAttackWorkspaceSecrets(t *testing.T) {
 				}
 			}
 		}
-		if out, _ := w.command("-c", "tar cf - packages > all.tar").CombinedOutput(); !strings.Contains(string(out), "hidden because it holds secrets; leave it out") {
-			t.Errorf("%s: tar is told nothing: %q", tier, out)
+		if out, _ := w.command("-c", "grep -r SERVICE . || exit 1").CombinedOutput(); !strings.Contains(string(out), "hidden because it holds secrets; leave it out") {
+			t.Errorf("%s: grep is told nothing: %q", tier, out)
 		}
 		// Ordinary commands beside it, and code that the file is for.
 		if err := os.WriteFile(filepath.Join(w.ws, "app.py"), []byte("print(len(open('.e' + 'nv').read()), open('.e' + 'nv').read())"), 0o644); err != nil {
