@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/atip-dev/atip-exec/internal/procstat"
 	"io"
 	"math/rand"
 	"os"
@@ -344,10 +345,8 @@ func gone(t *testing.T, line string) {
 }
 
 func alive(line string) bool {
-	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
-	for _, f := range files {
-		raw, _ := os.ReadFile(f)
-		if strings.ReplaceAll(strings.TrimRight(string(raw), "\x00"), "\x00", " ") == line {
+	for _, words := range procstat.Lines() {
+		if strings.ReplaceAll(strings.TrimRight(words, "\x00"), "\x00", " ") == line {
 			return true
 		}
 	}
