@@ -2,9 +2,9 @@ package main_test
 
 import (
 	"fmt"
+	"github.com/atip-dev/atip-exec/internal/procstat"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -15,16 +15,11 @@ import (
 func helperOf(t *testing.T, pid int) int {
 	t.Helper()
 	for range 5000 {
-		files, _ := filepath.Glob("/proc/[0-9]*/stat")
-		for _, f := range files {
-			raw, _ := os.ReadFile(f)
-			fields := strings.Fields(string(raw[strings.LastIndexByte(string(raw), ')')+1:]))
-			if len(fields) < 2 || fields[1] != strconv.Itoa(pid) {
+		for helper, line := range procstat.Lines() {
+			if !strings.HasPrefix(line, "atip-exec:behalf") {
 				continue
 			}
-			dir := filepath.Dir(f)
-			if line, _ := os.ReadFile(dir + "/cmdline"); strings.HasPrefix(string(line), "atip-exec:behalf") {
-				helper, _ := strconv.Atoi(filepath.Base(dir))
+			if stat, err := procstat.Of(helper); err == nil && stat.Int(procstat.Parent) == pid {
 				return helper
 			}
 		}

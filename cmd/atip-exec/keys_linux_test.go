@@ -3,6 +3,7 @@ package main_test
 import (
 	"crypto/sha256"
 	"fmt"
+	"github.com/atip-dev/atip-exec/internal/procstat"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -93,13 +94,8 @@ func TestKeptLeftovers(t *testing.T) {
 // end kills the one process with this command line, which this test has made.
 func end(t *testing.T, line string) {
 	t.Helper()
-	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
-	for _, f := range files {
-		raw, _ := os.ReadFile(f)
-		if strings.ReplaceAll(strings.TrimRight(string(raw), "\x00"), "\x00", " ") != line {
-			continue
-		}
-		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(f))); err == nil {
+	for pid, words := range procstat.Lines() {
+		if strings.ReplaceAll(strings.TrimRight(words, "\x00"), "\x00", " ") == line {
 			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 				t.Error(err)
 			}

@@ -2,6 +2,7 @@ package main_test
 
 import (
 	"fmt"
+	"github.com/atip-dev/atip-exec/internal/procstat"
 	"net"
 	"os"
 	"os/exec"
@@ -364,10 +365,8 @@ func TestOwnStepEndsWithItsWrapper(t *testing.T) {
 // running counts the processes of these words.
 func running(words string) int {
 	n := 0
-	dirs, _ := filepath.Glob("/proc/[0-9]*/cmdline")
-	for _, file := range dirs {
-		raw, err := os.ReadFile(file)
-		if err == nil && strings.ReplaceAll(strings.TrimSuffix(string(raw), "\x00"), "\x00", " ") == words {
+	for _, line := range procstat.Lines() {
+		if strings.ReplaceAll(strings.TrimSuffix(line, "\x00"), "\x00", " ") == words {
 			n++
 		}
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/atip-dev/atip-exec/internal/built"
+	"github.com/atip-dev/atip-exec/internal/procstat"
 	"github.com/atip-dev/atip-exec/internal/require"
 )
 
@@ -346,9 +347,8 @@ func lasts(seconds int) string { return fmt.Sprintf("%d.%d", seconds, os.Getpid(
 // alive counts the processes with a word of their own on their command line.
 func alive(word string) int {
 	n := 0
-	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
-	for _, f := range files {
-		if raw, _ := os.ReadFile(f); strings.Contains("\x00"+string(raw), "\x00"+word+"\x00") {
+	for _, line := range procstat.Lines() {
+		if strings.Contains("\x00"+line, "\x00"+word+"\x00") {
 			n++
 		}
 	}

@@ -1,8 +1,9 @@
-// Package procstat reads /proc/PID/stat.
+// Package procstat reads /proc/PID/stat, and the command lines of processes.
 package procstat
 
 import (
 	"bytes"
+	"iter"
 	"os"
 	"strconv"
 	"strings"
@@ -48,4 +49,26 @@ func Of(pid int) (Stat, error) {
 func (s Stat) Int(field int) int {
 	n, _ := strconv.Atoi(s.Fields[field])
 	return n
+}
+
+// Lines are the processes of this PID namespace, each with its command line, whose words end with a NUL
+// byte. A pattern for paths of such files would list the directory of each process.
+func Lines() iter.Seq2[int, string] {
+	return func(yield func(pid int, line string) bool) {
+		dir, err := os.Open("/proc")
+		if err != nil {
+			return
+		}
+		defer dir.Close()
+		names, _ := dir.Readdirnames(-1)
+		for _, name := range names {
+			pid, err := strconv.Atoi(name)
+			if err != nil {
+				continue
+			}
+			if line, err := os.ReadFile("/proc/" + name + "/cmdline"); err == nil && !yield(pid, string(line)) {
+				return
+			}
+		}
+	}
 }

@@ -4,7 +4,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"testing"
 )
 
@@ -38,4 +40,17 @@ func TestOf(t *testing.T) {
 	if _, err := Of(-1); !os.IsNotExist(err) {
 		t.Errorf("no process: %v", err)
 	}
+}
+
+// TestLines: this process is among them, with its words.
+func TestLines(t *testing.T) {
+	for pid, line := range Lines() {
+		if pid == os.Getpid() {
+			if words := strings.Split(line, "\x00"); !slices.Equal(words[:len(words)-1], os.Args) {
+				t.Errorf("%q, want %q", words, os.Args)
+			}
+			return
+		}
+	}
+	t.Error("it does not appear")
 }

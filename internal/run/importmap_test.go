@@ -115,7 +115,7 @@ var arrows = map[string][]string{
 	"internal/cli/prove":       {"atip", "internal/authority", "internal/caller", "internal/cli", "internal/errcode", "internal/fault", "internal/owner", "internal/place", "internal/plan", "sandbox", "shims", "trust", "trust/distro", "trust/request", "trust/settle", "trust/signer", "trust/sigstore", "trust/verifier"},
 	"internal/corpus":          {"internal/quote", "internal/shell", "internal/subpath"},
 	"internal/escape":          {},
-	"internal/selftest":        {"sandbox", "internal/escape", "internal/proxy", "internal/errcode"},
+	"internal/selftest":        {"sandbox", "internal/escape", "internal/procstat", "internal/proxy", "internal/errcode"},
 	"internal/prime":           {"atip", "internal/errcode"},
 	"internal/provider":        {"internal/errcode"},
 	"internal/mcp":             {"internal/excerpt", "internal/fault", "github.com/modelcontextprotocol/go-sdk", "internal/errcode"},

@@ -6,12 +6,11 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
+	"github.com/atip-dev/atip-exec/internal/procstat"
 	"github.com/atip-dev/atip-exec/sandbox"
 )
 
@@ -110,14 +109,10 @@ func (o Options) outlive(ctx context.Context, killed, confined bool) (string, er
 
 // leftBehind are the processes that left started for this world.
 func leftBehind(base string) []int {
-	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	var out []int
-	for _, f := range files {
-		raw, _ := os.ReadFile(f)
-		if strings.HasSuffix(string(raw), "\x00left\x00"+base+"\x00") {
-			if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(f))); err == nil {
-				out = append(out, pid)
-			}
+	for pid, line := range procstat.Lines() {
+		if strings.HasSuffix(line, "\x00left\x00"+base+"\x00") {
+			out = append(out, pid)
 		}
 	}
 	return out
