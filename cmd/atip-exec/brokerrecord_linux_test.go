@@ -2,13 +2,14 @@ package main_test
 
 import (
 	"fmt"
-	"github.com/atip-dev/atip-exec/internal/procstat"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/atip-dev/atip-exec/internal/procstat"
 )
 
 // helperOf waits for the process that a run has started for a run inside of it.

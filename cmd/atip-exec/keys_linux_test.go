@@ -3,13 +3,14 @@ package main_test
 import (
 	"crypto/sha256"
 	"fmt"
-	"github.com/atip-dev/atip-exec/internal/procstat"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/atip-dev/atip-exec/internal/procstat"
 )
 
 // accepting is a policy that does without what the built-in one does, and one guarantee more.

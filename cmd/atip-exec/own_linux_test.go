@@ -2,7 +2,6 @@ package main_test
 
 import (
 	"fmt"
-	"github.com/atip-dev/atip-exec/internal/procstat"
 	"net"
 	"os"
 	"os/exec"
@@ -11,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/atip-dev/atip-exec/internal/procstat"
 )
 
 // ownWorld is a world with a gh that is known, and code of the project: one that says what it finds,
