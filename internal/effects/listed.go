@@ -284,7 +284,7 @@ func (c *collector) listsNames(s *step.Step) []string {
 	var out []string
 	for _, p := range s.Call.Positionals {
 		root, last := p.Value, filepath.Base(p.Value)
-		if root == "" || strings.ContainsAny(root[:1], "-*?[") || strings.Contains(root, "[") {
+		if root == "" || root[0] == '-' || strings.Contains(root, "[") {
 			return nil
 		}
 		if at := strings.IndexAny(root, "*?"); at >= 0 {

@@ -376,7 +376,7 @@ func (c *collector) keepsNames(since mark, inside, runs, made bool) bool {
 		made = made || taken
 		e := &in.Call.Effects
 		switch {
-		case strings.Contains(in.Argv[0], step.SomeName), made && in.Missing != nil, taken && (!inside || slices.ContainsFunc(in.Call.Nested, step.StartsName)),
+		case strings.Contains(in.Argv[0], step.SomeName), made && in.Missing != nil && !in.File.InWorkspace, taken && (!inside || slices.ContainsFunc(in.Call.Nested, step.StartsName)),
 			made && (e[atip.Delete].Value == atip.Yes || e[atip.Destructive].Value == atip.Yes && in.Call.Tool != "cp"): // a name in a name, or in a text, may lead elsewhere
 			return false
 		case taken:

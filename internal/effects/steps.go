@@ -201,8 +201,8 @@ func (c *collector) identify(s *step.Step) error {
 			s.File.Names = append(s.File.Names, n.Path)
 		}
 	}
-	if s.Missing != nil && c.ctx != nil && strings.IndexByte(s.Argv[0], '/') >= 0 {
-		// A part of the text may build it first; judged by its place.
+	if s.Missing != nil && strings.IndexByte(s.Argv[0], '/') >= 0 {
+		// Something may build it first; judged by its place.
 		s.File.InWorkspace = subpath.Within(filepath.Clean(subpath.Join(s.Cwd, s.Argv[0])), p.Workspace)
 	}
 	if c.foundByMovedPath(s) {
