@@ -312,6 +312,7 @@ func (c *collector) resolve(s *step.Step) error {
 	c.manifests(s)
 	step.LocalURLs(s)
 	remotes, configured := c.remotes(s)
+	step.ReadURLs(s)
 	s.Hosts = append(remotes, step.Hosts(s, configured)...)
 	s.ServiceHosts = c.serviceHosts(s)
 	c.redirected(s)
