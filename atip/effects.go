@@ -201,14 +201,22 @@ func (w *weigh) joinUpper(stated *Set) {
 			*stated = stated.With(e)
 		}
 	}
+	mark := UpperBound
+	if w.suspicious {
+		mark = ""
+	}
 	w.extended(func(l *level) {
 		for i := range l.n.ext.when {
-			w.addDanger(l.n, &l.n.ext.when[i], stated)
+			w.addDanger(l.n, &l.n.ext.when[i], mark, stated)
 		}
 	})
 }
 
-func (w *weigh) addDanger(n *node, c *clause, stated *Set) {
+// UpperBound stands before the id of a clause whose condition does not hold, but for what an option that is not known
+// may be, whose name and value do not speak of harm.
+const UpperBound = "?"
+
+func (w *weigh) addDanger(n *node, c *clause, mark string, stated *Set) {
 	add := c.body.get("add")
 	if !add.ok() {
 		return
@@ -216,7 +224,7 @@ func (w *weigh) addDanger(n *node, c *clause, stated *Set) {
 	st := readStatement(add, true, nil)
 	for i := range st.value {
 		if e := Effect(i); st.stated.Has(e) && risk(e, st.value[e]) > 0 {
-			w.raise(e, st.value[e], n, c.id, stated)
+			w.raise(e, st.value[e], n, mark+c.id, stated)
 		}
 	}
 }
@@ -238,7 +246,7 @@ func (w *weigh) applyWhen(stated *Set) []firedClause {
 		}
 	})
 	for _, f := range fired {
-		w.addDanger(f.n, f.c, stated)
+		w.addDanger(f.n, f.c, "", stated)
 		if f.c.body.get("addAll").isTrue() {
 			w.joinUpper(stated)
 		}

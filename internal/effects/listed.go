@@ -119,7 +119,9 @@ func (l *links) namedWords(sh *step.Step, i int, via []string) (done bool, err e
 
 // runsNamed reports a step that takes a name only as that of the file that it runs.
 func (c *collector) runsNamed(s *step.Step) bool {
-	return !slices.ContainsFunc(s.Call.Nested, func(n atip.Nested) bool { return step.TakesName(n) && !step.RunsNamed(n) })
+	return !slices.ContainsFunc(s.Call.Nested, func(n atip.Nested) bool {
+		return step.TakesName(n) && !(step.RunsNamed(n) && c.namesInside([]string{n.File}, s.Cwd))
+	})
 }
 
 // newUnder reports that an earlier part of the text, before the step at, may have written a file with one of these

@@ -321,7 +321,7 @@ func (c *collector) namesFile(s *step.Step, n atip.Nested, via []string) (done b
 	if !inside && step.IsShell(filepath.Base(n.Argv[0])) {
 		return false, nil
 	}
-	argv, made, joined := n.Argv[:1:1], step.IsShell(filepath.Base(n.Argv[0])) || slices.Contains(c.ctx.listed, step.SomeBranch), false
+	argv, made := n.Argv[:1:1], step.IsShell(filepath.Base(n.Argv[0])) || slices.Contains(c.ctx.listed, step.SomeBranch)
 	for _, w := range n.Argv[1:] {
 		switch {
 		case n.Placeholder != "" && w == n.Placeholder:
@@ -333,7 +333,7 @@ func (c *collector) namesFile(s *step.Step, n atip.Nested, via []string) (done b
 			for _, name := range c.ctx.listed {
 				argv = append(argv, strings.ReplaceAll(w, n.Placeholder, name))
 			}
-			made, joined = true, true
+			made = true
 		default:
 			argv = append(argv, w)
 		}
@@ -344,7 +344,7 @@ func (c *collector) namesFile(s *step.Step, n atip.Nested, via []string) (done b
 		return false, nil
 	}
 	mark := c.mark()
-	runs := inside && !joined && !c.newUnder(c.ctx.listed, subpath.Join(s.Cwd, s.Call.Chdir), mark.steps)
+	runs := inside && !c.newUnder(c.ctx.listed, subpath.Join(s.Cwd, s.Call.Chdir), mark.steps)
 	if err := c.inner(argv, via, s, false); err != nil {
 		return false, err
 	}
@@ -376,7 +376,7 @@ func (c *collector) keepsNames(since mark, inside, runs, made bool) bool {
 		made = made || taken
 		e := &in.Call.Effects
 		switch {
-		case strings.Contains(in.Argv[0], step.SomeName), made && in.Missing != nil && !in.File.InWorkspace, taken && (!inside || slices.ContainsFunc(in.Call.Nested, step.StartsName)),
+		case strings.Contains(in.Argv[0], step.SomeName), made && in.Missing != nil, taken && (!inside || slices.ContainsFunc(in.Call.Nested, step.StartsName)),
 			made && (e[atip.Delete].Value == atip.Yes || e[atip.Destructive].Value == atip.Yes && in.Call.Tool != "cp"): // a name in a name, or in a text, may lead elsewhere
 			return false
 		case taken:

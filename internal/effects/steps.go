@@ -102,9 +102,9 @@ func (c *collector) add(argv, via []string, cwd string, confidence policy.Confid
 		return err
 	}
 	c.targets(s)
-	if e := s.Call.Effects[atip.ExecOpaque]; e.Value == atip.Yes && (s.RunsCode == policy.CodeProject || s.RunsCode == policy.CodeInline) && (s.Certainty() == "exact" || step.NamesOption(s)) && e.Clause != "" && e.Clause != "base" && !strings.HasPrefix(e.Clause, "env:") {
+	if e := s.Call.Effects[atip.ExecOpaque]; e.Value == atip.Yes && (s.RunsCode == policy.CodeProject || s.RunsCode == policy.CodeInline) && (s.Certainty() == "exact" || step.NamesOption(s)) && e.Clause != "" && e.Clause != "base" && !strings.HasPrefix(e.Clause, "env:") && !strings.HasPrefix(e.Clause, atip.UpperBound) {
 		// Besides code of the workspace it runs what its words name. Variables are weighed
-		// by themselves; those of the caller are configuration.
+		// by themselves; those of the caller are configuration; an option that is not known is for the kernel, as that code is.
 		s.RunsCode = policy.CodeOpaque
 	}
 	c.writtenCode(s)
@@ -201,8 +201,8 @@ func (c *collector) identify(s *step.Step) error {
 			s.File.Names = append(s.File.Names, n.Path)
 		}
 	}
-	if s.Missing != nil && strings.IndexByte(s.Argv[0], '/') >= 0 {
-		// Something may build it first; judged by its place.
+	if s.Missing != nil && c.ctx != nil && strings.IndexByte(s.Argv[0], '/') >= 0 {
+		// A part of the text may build it first; judged by its place.
 		s.File.InWorkspace = subpath.Within(filepath.Clean(subpath.Join(s.Cwd, s.Argv[0])), p.Workspace)
 	}
 	if c.foundByMovedPath(s) {
