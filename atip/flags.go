@@ -157,10 +157,10 @@ func (r *reading) mayTakeWord(has bool) {
 	if has || r.at >= len(r.argv) {
 		return
 	}
+	r.suspicious = r.suspicious || r.uses[len(r.uses)-1].opt == nil && strings.ContainsAny(r.argv[r.at], commandSigns)
 	other := r.fork()
 	u := &other.uses[len(other.uses)-1]
 	u.value, u.hasValue = r.argv[r.at], true
-	other.suspicious = other.suspicious || u.opt == nil && strings.ContainsAny(u.value, commandSigns)
 	other.at++
 	r.later(other)
 }

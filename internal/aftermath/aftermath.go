@@ -18,7 +18,6 @@ import (
 	"github.com/atip-dev/atip-exec/internal/regular"
 	"github.com/atip-dev/atip-exec/internal/step"
 	"github.com/atip-dev/atip-exec/internal/subpath"
-	"github.com/atip-dev/atip-exec/policy"
 	"github.com/atip-dev/atip-exec/sandbox"
 )
 
@@ -85,7 +84,7 @@ func (x *Seen) All() []sandbox.Denial {
 func (x *Seen) codeTools() string {
 	var tools []string
 	for _, s := range x.Plan.Steps {
-		if s.RunsCode != policy.CodeNone {
+		if s.Foreign() {
 			tools = append(tools, s.Call.Tool)
 		}
 	}
