@@ -18,6 +18,7 @@ type weigh struct {
 	result     Effects
 	nested     []Nested
 	doubted    bool
+	joining    bool // what is raised now is an upper bound
 }
 
 func (r *resolver) level(n *node) level {
@@ -178,6 +179,7 @@ func (w *weigh) raise(e Effect, v Value, n *node, clause string, stated *Set) {
 	}
 	if risk(e, v) > risk(e, w.result[e].Value) || !stated.Has(e) && risk(e, v) == 2 {
 		w.result[e] = w.fact(v, n, clause)
+		w.result[e].Upper = w.joining
 	}
 	*stated = stated.With(e)
 }
@@ -201,22 +203,16 @@ func (w *weigh) joinUpper(stated *Set) {
 			*stated = stated.With(e)
 		}
 	}
-	mark := UpperBound
-	if w.suspicious {
-		mark = ""
-	}
+	w.joining = len(w.unknown) > 0 && !w.suspicious
 	w.extended(func(l *level) {
 		for i := range l.n.ext.when {
-			w.addDanger(l.n, &l.n.ext.when[i], mark, stated)
+			w.addDanger(l.n, &l.n.ext.when[i], stated)
 		}
 	})
+	w.joining = false
 }
 
-// UpperBound stands before the id of a clause whose condition does not hold, but for what an option that is not known
-// may be, whose name and value do not speak of harm.
-const UpperBound = "?"
-
-func (w *weigh) addDanger(n *node, c *clause, mark string, stated *Set) {
+func (w *weigh) addDanger(n *node, c *clause, stated *Set) {
 	add := c.body.get("add")
 	if !add.ok() {
 		return
@@ -224,7 +220,7 @@ func (w *weigh) addDanger(n *node, c *clause, mark string, stated *Set) {
 	st := readStatement(add, true, nil)
 	for i := range st.value {
 		if e := Effect(i); st.stated.Has(e) && risk(e, st.value[e]) > 0 {
-			w.raise(e, st.value[e], n, mark+c.id, stated)
+			w.raise(e, st.value[e], n, c.id, stated)
 		}
 	}
 }
@@ -246,7 +242,7 @@ func (w *weigh) applyWhen(stated *Set) []firedClause {
 		}
 	})
 	for _, f := range fired {
-		w.addDanger(f.n, f.c, "", stated)
+		w.addDanger(f.n, f.c, stated)
 		if f.c.body.get("addAll").isTrue() {
 			w.joinUpper(stated)
 		}
@@ -426,6 +422,7 @@ type Fact struct {
 	Source  string `json:"source,omitempty"`  // "builtin:gh", "user:FILE"
 	Pointer string `json:"pointer,omitempty"` // JSON pointer into that document
 	Clause  string `json:"clause,omitempty"`  // id of the x-atip-effects clause
+	Upper   bool   `json:"-"`                 // the clause does not hold, but for what an option may be that is not known and does not speak of harm
 	Rank    Rank   `json:"rank"`
 }
 

@@ -31,7 +31,7 @@ func (r *reading) long(w string) {
 	flag, value, has := strings.Cut(w, "=")
 	o, conflict := r.find(flag)
 	if o == nil && !conflict && len(flag) > 4 {
-		o, conflict = r.find(flag[1:]) // programs whose long flags have one dash mostly take two
+		o = r.n.inScope(flag[1:]) // programs whose long flags have one dash mostly take two
 	}
 	switch {
 	case o != nil:
