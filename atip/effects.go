@@ -18,6 +18,7 @@ type weigh struct {
 	result     Effects
 	nested     []Nested
 	doubted    bool
+	joining    bool // what is raised now is an upper bound
 }
 
 func (r *resolver) level(n *node) level {
@@ -178,6 +179,7 @@ func (w *weigh) raise(e Effect, v Value, n *node, clause string, stated *Set) {
 	}
 	if risk(e, v) > risk(e, w.result[e].Value) || !stated.Has(e) && risk(e, v) == 2 {
 		w.result[e] = w.fact(v, n, clause)
+		w.result[e].Upper = w.joining
 	}
 	*stated = stated.With(e)
 }
@@ -201,11 +203,13 @@ func (w *weigh) joinUpper(stated *Set) {
 			*stated = stated.With(e)
 		}
 	}
+	w.joining = len(w.unknown) > 0 && !w.suspicious
 	w.extended(func(l *level) {
 		for i := range l.n.ext.when {
 			w.addDanger(l.n, &l.n.ext.when[i], stated)
 		}
 	})
+	w.joining = false
 }
 
 func (w *weigh) addDanger(n *node, c *clause, stated *Set) {
@@ -418,6 +422,7 @@ type Fact struct {
 	Source  string `json:"source,omitempty"`  // "builtin:gh", "user:FILE"
 	Pointer string `json:"pointer,omitempty"` // JSON pointer into that document
 	Clause  string `json:"clause,omitempty"`  // id of the x-atip-effects clause
+	Upper   bool   `json:"-"`                 // the clause does not hold, but for what an option may be that is not known and does not speak of harm
 	Rank    Rank   `json:"rank"`
 }
 

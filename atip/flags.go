@@ -30,6 +30,9 @@ func (r *reading) add(u use) {
 func (r *reading) long(w string) {
 	flag, value, has := strings.Cut(w, "=")
 	o, conflict := r.find(flag)
+	if o == nil && !conflict && len(flag) > 4 {
+		o = r.n.inScope(flag[1:]) // programs whose long flags have one dash mostly take two
+	}
 	switch {
 	case o != nil:
 		r.take(use{opt: o, flag: flag, value: value, hasValue: has})
@@ -101,9 +104,13 @@ func (r *reading) abbreviation(flag, value string, has bool) bool {
 // unknownFlag records a flag that nothing declares; the next word may be its value.
 func (r *reading) unknownFlag(flag, value string, has bool) {
 	r.noteUnknown(flag)
+	r.suspicious = r.suspicious || strings.ContainsAny(value, commandSigns)
 	r.uses = append(r.uses, use{flag: flag, value: value, hasValue: has})
 	r.mayTakeWord(has)
 }
+
+// commandSigns tell a command from a name, a number or a URL.
+const commandSigns = " \t\n;|&<>()$`"
 
 // disputed records a flag that the commands below declare with different arities.
 func (r *reading) disputed(u use) {
@@ -150,6 +157,7 @@ func (r *reading) mayTakeWord(has bool) {
 	if has || r.at >= len(r.argv) {
 		return
 	}
+	r.suspicious = r.suspicious || r.uses[len(r.uses)-1].opt == nil && strings.ContainsAny(r.argv[r.at], commandSigns)
 	other := r.fork()
 	u := &other.uses[len(other.uses)-1]
 	u.value, u.hasValue = r.argv[r.at], true

@@ -191,6 +191,24 @@ func TestUnknownOptions(t *testing.T) {
 	}
 }
 
+// TestUpperBound: what only an option that is not known may mean is told from what a call says, unless its name or
+// value speak of a command; and two dashes are one for a flag that is declared with one.
+func TestUpperBound(t *testing.T) {
+	tool := parse(t, `{"atip":"0.6","name":"t","version":"1","description":"d","trust":{"source":"org"},"arguments":[{"name":"w","type":"string","description":"w","required":false,"variadic":true}],
+		"options":[{"name":"run","flags":["-run"],"type":"string","description":"r"}],"effects":{"filesystem":{"read":true,"write":false,"delete":false},"network":false,"subprocess":false,"destructive":false},
+		"x-atip-effects":{"v":1,"when":[{"id":"run","if":{"anyOption":["-run"]},"add":{"execOpaque":true}}],"parse":{"singleDashLong":true}}}`)
+	for words, upper := range map[string]bool{"t -run x": false, "t --run x": false, "t --run=x": false, "t --frob a": true, "t --frob=http://h/ a": true, "t --frob-exec=a": false} {
+		if f := resolve(tool, Org, words).Effects[ExecOpaque]; f.Value != Yes || f.Clause != "run" || f.Upper != upper {
+			t.Errorf("%s: %s by %q, upper bound %v", words, f.Value, f.Clause, f.Upper)
+		}
+	}
+	for _, argv := range [][]string{{"t", "--frob=a b"}, {"t", "--frob", "a;b"}, {"t", "--frob=$(x)"}} {
+		if f := tool.Resolve(argv, at(Org)).Effects[ExecOpaque]; f.Clause != "run" || f.Upper {
+			t.Errorf("%q: by %q", argv, f.Clause)
+		}
+	}
+}
+
 func hasPath(c Call, path string) bool {
 	for _, p := range append([][]string{c.Path}, c.AltPaths...) {
 		if strings.Join(p, " ") == path {

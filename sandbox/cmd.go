@@ -80,6 +80,7 @@ type Exit struct {
 	User, Sys time.Duration
 	MaxRSSKB  int64
 	Checked   string // what Check returned
+	Unrouted  int    // how often it tried to reach a host, where it had a loopback and nothing else
 }
 
 // Tree is how the rest of a process tree ended.

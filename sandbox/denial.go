@@ -48,6 +48,13 @@ func Refused(host, why string, count int) Denial {
 	return Denial{Kind: denialKind, Op: "connect", Path: host, Class: "proxy", Guarantee: NetGranted, Rule: why, Count: count, Certain: true}
 }
 
+const notGranted = "this command was not granted network access"
+
+// Unreached says that a run without a network tried to reach a host, so many times.
+func Unreached(count int) Denial {
+	return Denial{Kind: denialKind, Op: "connect", Class: "network", Errno: "ENETUNREACH", Guarantee: NetGranted, Rule: "network " + NetLoopback.String(), Remedy: notGranted, Count: count, Certain: true}
+}
+
 // String is the line for a person.
 func (d Denial) String() string {
 	if d.Certain {
@@ -179,7 +186,7 @@ func (d Denial) of(f refusal, line string, r Receipt) (Denial, bool) {
 			return d, false
 		}
 		d.Op, d.Guarantee = "connect", NetGranted
-		d.Remedy = "this command was not granted network access"
+		d.Remedy = notGranted
 		if f.errno == "EAFNOSUPPORT" && r.Tier != T3 {
 			d.Remedy += "; Unix sockets with a path need tier T3 (policy sandbox.tier)"
 		}

@@ -384,7 +384,7 @@ func (p *Proc) reapStage() {
 		case m.Kind == "exit":
 			ru := unix.Rusage{Utime: unix.NsecToTimeval(m.UserNS), Stime: unix.NsecToTimeval(m.SysNS), Maxrss: m.MaxRSSKB}
 			p.exit = exitOf(unix.WaitStatus(m.Status), &ru)
-			p.exit.Checked = p.checked
+			p.exit.Checked, p.exit.Unrouted = p.checked, m.Unrouted
 			p.ended = true
 		}
 		done := p.reaped || p.ended

@@ -172,7 +172,7 @@ func (o *observer) connect(n *gate.Notification, pid int, a [6]uint64) {
 	if size < 2 || peek(pid, a[1], raw[:size]) != size {
 		return
 	}
-	d := Denial{Op: "connect", Class: "network", Guarantee: NetGranted, Errno: "ENETUNREACH", Rule: "network " + o.profile.Net.Mode.String(), Remedy: "this command was not granted network access"}
+	d := Denial{Op: "connect", Class: "network", Guarantee: NetGranted, Errno: "ENETUNREACH", Rule: "network " + o.profile.Net.Mode.String(), Remedy: notGranted}
 	switch family := uint16(raw[0]) | uint16(raw[1])<<8; family {
 	case unix.AF_UNIX:
 		path, _, _ := strings.Cut(string(raw[2:size]), "\x00")

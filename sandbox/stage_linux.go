@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -395,12 +396,33 @@ func (s *stage) watch(child int) {
 				s.send(stageMessage{Kind: "stopped", Signal: int(info.status)})
 			}
 		case pid == child:
-			s.send(stageMessage{Kind: "exit", Status: waitStatus(info), UserNS: ru.Utime.Nano(), SysNS: ru.Stime.Nano(), MaxRSSKB: ru.Maxrss})
+			m := stageMessage{Kind: "exit", Status: waitStatus(info), UserNS: ru.Utime.Nano(), SysNS: ru.Stime.Nano(), MaxRSSKB: ru.Maxrss}
+			if s.plan.Profile.Net.Mode == NetLoopback {
+				m.Unrouted = unrouted()
+			}
+			s.send(m)
 			return
 		default:
 			_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil)
 		}
 	}
+}
+
+// unrouted counts what was meant for a host in a network namespace with a loopback and nothing else: packets without
+// a route, and datagrams to a resolver of the machine that is not there. The kernel counts them all the same.
+func unrouted() int {
+	data, _ := os.ReadFile("/proc/self/net/snmp")
+	total, names := 0, map[string][]string{}
+	for line := range strings.Lines(string(data)) {
+		values := strings.Fields(line)
+		for i, name := range names[values[0]] {
+			if n, err := strconv.Atoi(values[i]); err == nil && (name == "OutNoRoutes" || name == "NoPorts") {
+				total += n
+			}
+		}
+		names[values[0]] = values
+	}
+	return total
 }
 
 // waitStatus puts siginfo together to what wait4 would have returned.

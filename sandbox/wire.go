@@ -58,6 +58,7 @@ type stageMessage struct {
 	SysNS    int64
 	MaxRSSKB int64
 	Left     int
+	Unrouted int
 
 	// Listeners describes the descriptors that come with the message.
 	Listeners []Listener
@@ -174,6 +175,7 @@ func (m *stageMessage) wire(c *coder) {
 	number(c, &m.SysNS)
 	number(c, &m.MaxRSSKB)
 	number(c, &m.Left)
+	number(c, &m.Unrouted)
 	series(c, &m.Listeners, func(c *coder, l *Listener) {
 		c.text(&l.Service)
 		c.text(&l.Host)

@@ -197,3 +197,25 @@ for f in (lambda: socket.socket(), lambda: os.unshare(os.CLONE_NEWUSER) if hasat
 		t.Errorf("guessed: status %d, %+v, %s", status, list, stderr)
 	}
 }
+
+// TestUnreachedHosts: a run without a network that tries to reach a host is told of, whatever becomes of its output:
+// each time if it fails, and once in a session if it does not. What it does on its own loopback is nothing.
+func TestUnreachedHosts(t *testing.T) {
+	t.Parallel()
+	w := newWorldAtHome(t)
+	w.policy(`{"version":1,"sandbox":{"tier":"T3"}}`)
+	const head = "import socket, sys\ndef t(f, *a):\n    try: f(*a)\n    except OSError: pass\n"
+	const host = "t(socket.create_connection, ('192.0.2.1', 80))\n"
+	const lookup = "t(socket.getaddrinfo, 'registry.example', 443)\n"
+	const own = "s = socket.create_server(('127.0.0.1', 0))\nt(socket.create_connection, s.getsockname())\nt(socket.create_connection, ('127.0.0.1', 1))\nt(socket.getaddrinfo, 'localhost', 80)\n"
+	for i, c := range []struct {
+		text string
+		told bool
+	}{{own + "sys.exit(3)", false}, {own, false}, {host + "sys.exit(3)", true}, {host, true}, {host, false}, {lookup + "sys.exit(3)", true}} {
+		_, _, stderr, list := w.observedRun(nil, nil, head+c.text)
+		told := len(list) == 1 && list[0].Class == "network" && list[0].Certain && list[0].Count > 0 && strings.Contains(stderr, "denied connect: network loopback")
+		if told != c.told || len(list) > 1 {
+			t.Errorf("%d: told: %v; %+v\n%s", i, told, list, stderr)
+		}
+	}
+}

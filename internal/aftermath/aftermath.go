@@ -54,6 +54,11 @@ func (x *Seen) All() []sandbox.Denial {
 			list, guessed = []sandbox.Denial{d}, true
 		}
 	}
+	seen := slices.ContainsFunc(list, func(d sandbox.Denial) bool { return d.Class == "network" && d.Certain })
+	if x.Exit.Unrouted > 0 && !seen && (x.Exit.Code != 0 || FirstInSession(x.Plan, "unrouted\x00"+x.codeTools())) {
+		list = slices.DeleteFunc(list, func(d sandbox.Denial) bool { return d.Class == "network" })
+		list, guessed = append(list, sandbox.Unreached(x.Exit.Unrouted)), true
+	}
 	for i := range list {
 		if d := &list[i]; d.Class == "files" && x.Plan.World.Classify(d.Path, atip.AccessRead, false) == atip.ClassSecret {
 			d.Remedy = "" // no hint helps to reach a secret
@@ -72,6 +77,18 @@ func (x *Seen) All() []sandbox.Denial {
 		list = append(x.Network.Refusals, list...)
 	}
 	return list
+}
+
+// codeTools names what runs code: a pipeline hides how its parts fail, so a successful run says once for each of them
+// that no host was reached.
+func (x *Seen) codeTools() string {
+	var tools []string
+	for _, s := range x.Plan.Steps {
+		if s.Foreign() {
+			tools = append(tools, s.Call.Tool)
+		}
+	}
+	return strings.Join(tools, " ")
 }
 
 // remember keeps in mind whether this plan should be observed the next time. What

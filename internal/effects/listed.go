@@ -16,50 +16,48 @@ import (
 	"github.com/atip-dev/atip-exec/policy"
 )
 
-// listed are the words that a command reads from others that only print names of files:
-// `grep -rl x src | sort | xargs sed -i …`. It is nil if anything else may flow in.
-func (l *links) listed(i int) []string {
-	if l.script.Commands[i].Mixed {
-		return nil
-	}
-	var out []string
-	for _, f := range l.script.Flows {
-		if f.To != i || f.Kind != shell.FlowStdin {
-			continue
-		}
-		steps := l.steps(f.From)
-		if f.From >= i || len(steps) != 1 || l.script.Commands[f.From].CwdUnknown {
-			return nil
-		}
-		names := l.c.printsNames(steps[0])
-		if names == nil && step.KeepsLines(steps[0]) {
-			names = l.listed(f.From)
-		}
-		if names == nil {
-			return nil
-		}
-		out = append(out, names...)
-	}
-	return out
-}
-
-// tracked reports that all that flows into a command are names of files that git tracks.
-func (l *links) tracked(i int) bool {
+// fedBy reports that something flows into a command, and all of it whole from earlier steps that each accepts.
+func (l *links) fedBy(i int, each func(s *step.Step, from int) bool) bool {
 	found := false
-	if l.script.Commands[i].Mixed {
-		return false
-	}
 	for _, f := range l.script.Flows {
 		if f.To != i || f.Kind != shell.FlowStdin {
 			continue
 		}
-		steps := l.steps(f.From)
-		if f.From >= i || len(steps) != 1 || !step.PrintsTracked(steps[0]) && !(step.KeepsLines(steps[0]) && l.tracked(f.From)) {
+		if steps := l.steps(f.From); f.From >= i || len(steps) != 1 || !each(steps[0], f.From) {
 			return false
 		}
 		found = true
 	}
-	return found
+	return found && !l.script.Commands[i].Mixed
+}
+
+// listed are the words that a command reads from others that only print names of files:
+// `grep -rl x src | sort | xargs sed -i …`. It is nil if anything else may flow in.
+func (l *links) listed(i int) (out []string) {
+	if !l.fedBy(i, func(s *step.Step, from int) bool {
+		names := l.namesOf(s, from)
+		out = append(out, names...)
+		return names != nil && !l.script.Commands[from].CwdUnknown
+	}) {
+		return nil
+	}
+	return out
+}
+
+// namesOf are the names that a step prints, or passes on.
+func (l *links) namesOf(s *step.Step, from int) []string {
+	names := l.c.printsNames(s)
+	if names == nil && step.KeepsLines(s) {
+		names = l.listed(from)
+	}
+	return names
+}
+
+// tracked reports that all that flows into a command are names of files that git tracks.
+func (l *links) tracked(i int) bool { return l.fedBy(i, l.tracks) }
+
+func (l *links) tracks(s *step.Step, from int) bool {
+	return step.PrintsTracked(s) || step.KeepsLines(s) && l.tracked(from)
 }
 
 // namedWords appends a command one word of which is what a search prints, and nothing
@@ -86,17 +84,14 @@ func (l *links) namedWords(sh *step.Step, i int, via []string) (done bool, err e
 	if len(steps) != 1 {
 		return false, nil
 	}
-	names := l.c.printsNames(steps[0])
-	if names == nil && step.KeepsLines(steps[0]) {
-		names = l.listed(from)
-	}
+	names := l.namesOf(steps[0], from)
 	if names == nil || slices.Contains(names, step.SomeBranch) {
 		return false, nil // the shell takes the "*" beside a branch for a pattern
 	}
 	cmd.Argv = slices.Concat(cmd.Argv[:at], names, cmd.Argv[at+1:])
 	c := l.c
 	n, edges, files, tracked := len(c.steps), len(c.edges), len(c.fileEdges), c.tracked
-	c.tracked = step.PrintsTracked(steps[0]) || step.KeepsLines(steps[0]) && l.tracked(from)
+	c.tracked = l.tracks(steps[0], from)
 	err = c.command(sh, &cmd, via, l.fed(i), nil)
 	if c.tracked = tracked; err != nil {
 		return false, err
@@ -119,7 +114,9 @@ func (l *links) namedWords(sh *step.Step, i int, via []string) (done bool, err e
 
 // runsNamed reports a step that takes a name only as that of the file that it runs.
 func (c *collector) runsNamed(s *step.Step) bool {
-	return !slices.ContainsFunc(s.Call.Nested, func(n atip.Nested) bool { return step.TakesName(n) && !step.RunsNamed(n) })
+	return !slices.ContainsFunc(s.Call.Nested, func(n atip.Nested) bool {
+		return step.TakesName(n) && !(step.RunsNamed(n) && c.namesInside([]string{n.File}, s.Cwd))
+	})
 }
 
 // newUnder reports that an earlier part of the text, before the step at, may have written a file with one of these
@@ -150,39 +147,6 @@ func unknownBeside(argv []string, at int) bool {
 		}
 	}
 	return false
-}
-
-// everything adds to what a command starts with the words of a whole search, of a home
-// or of the system, the place that was searched: `find ~ -type f | xargs rm`.
-func (l *links) everything(i int) {
-	argv := l.script.Commands[i].Argv
-	if len(argv) == 0 || !step.Reader(filepath.Base(argv[0])) {
-		return
-	}
-	for _, f := range l.script.Flows {
-		steps := l.steps(f.From)
-		if f.To != i || f.Kind != shell.FlowStdin || f.From >= i || len(steps) != 1 || steps[0].Call.Tool != "find" {
-			continue
-		}
-		starts, names, ok := step.Sieve(steps[0].Argv)
-		if ok && names != nil {
-			continue
-		}
-		for _, s := range l.c.steps[l.ranges[i].from:l.ranges[i].to] {
-			var access atip.Access
-			for _, r := range s.Call.Resources {
-				if r.Kind == "path" && r.Class == atip.ClassUnknown {
-					access |= r.Access & (atip.AccessWrite | atip.AccessDelete)
-				}
-			}
-			for _, start := range starts {
-				r := atip.Resource{Kind: "path", Value: start, Access: access, Recursive: true, Why: "searched"}
-				if l.c.place(l.c.site.World, &r, steps[0].Cwd); access != 0 && r.Class == atip.ClassRoot && !subpath.Within(r.Abs, l.c.site.Workspace) {
-					s.Call.Resources = append(s.Call.Resources, r)
-				}
-			}
-		}
-	}
 }
 
 // namesFor is what listed says of a command that takes its words from its input; for
@@ -284,7 +248,7 @@ func (c *collector) listsNames(s *step.Step) []string {
 	var out []string
 	for _, p := range s.Call.Positionals {
 		root, last := p.Value, filepath.Base(p.Value)
-		if root == "" || strings.ContainsAny(root[:1], "-*?[") || strings.Contains(root, "[") {
+		if root == "" || root[0] == '-' || strings.Contains(root, "[") {
 			return nil
 		}
 		if at := strings.IndexAny(root, "*?"); at >= 0 {

@@ -319,8 +319,10 @@ func (c *collector) worst(r atip.Resource, tracked bool) atip.Resource {
 			return
 		}
 		class := c.site.World.Classify(path, r.Access, r.Recursive)
-		if class == atip.ClassStartup && repository(path) {
-			class = atip.ClassWorkspaceVCS // the kernel holds its hooks and settings
+		if class == atip.ClassPolicySelf || class == atip.ClassStartup { // the kernel holds what is protected
+			if class = atip.ClassUnknown; repository(path) {
+				class = atip.ClassWorkspaceVCS
+			}
 		}
 		if class == atip.ClassUnknown || class > atip.ClassWorkspaceVCS || worst.Class != atip.ClassUnknown && class >= worst.Class {
 			return

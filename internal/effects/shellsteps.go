@@ -284,7 +284,6 @@ func (c *collector) script(sh *step.Step, script *shell.Script, via []string) er
 			}
 		}
 		c.leftBehind(&script.Commands[i], c.steps[l.ranges[i].from:])
-		l.everything(i)
 	}
 	l.connect()
 	return nil
@@ -1006,7 +1005,7 @@ func (c *collector) tails(s *step.Step) {
 	sub := &collector{site: c.site, out: c.out, path: c.path, found: c.found, steps: []*step.Step{s}, peeking: true, depth: maxPeekDepth}
 	cwd := subpath.Join(s.Cwd, s.Call.Chdir)
 	for i := 1; i < len(s.Argv) && i <= maxTails; i++ {
-		if step.TellTale(s.Argv[i]) && i+1 < len(s.Argv) {
+		if step.TellTale(s.Argv[i]) && i+1 < len(s.Argv) && !slices.Contains(s.Call.Path, s.Argv[i]) {
 			_ = sub.add(s.Argv[i:], s.Via, cwd, policy.Exact)
 			break
 		}

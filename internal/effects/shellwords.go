@@ -321,7 +321,7 @@ func (c *collector) namesFile(s *step.Step, n atip.Nested, via []string) (done b
 	if !inside && step.IsShell(filepath.Base(n.Argv[0])) {
 		return false, nil
 	}
-	argv, made, joined := n.Argv[:1:1], step.IsShell(filepath.Base(n.Argv[0])) || slices.Contains(c.ctx.listed, step.SomeBranch), false
+	argv, made := n.Argv[:1:1], step.IsShell(filepath.Base(n.Argv[0])) || slices.Contains(c.ctx.listed, step.SomeBranch)
 	for _, w := range n.Argv[1:] {
 		switch {
 		case n.Placeholder != "" && w == n.Placeholder:
@@ -333,7 +333,7 @@ func (c *collector) namesFile(s *step.Step, n atip.Nested, via []string) (done b
 			for _, name := range c.ctx.listed {
 				argv = append(argv, strings.ReplaceAll(w, n.Placeholder, name))
 			}
-			made, joined = true, true
+			made = true
 		default:
 			argv = append(argv, w)
 		}
@@ -344,7 +344,7 @@ func (c *collector) namesFile(s *step.Step, n atip.Nested, via []string) (done b
 		return false, nil
 	}
 	mark := c.mark()
-	runs := inside && !joined && !c.newUnder(c.ctx.listed, subpath.Join(s.Cwd, s.Call.Chdir), mark.steps)
+	runs := inside && !c.newUnder(c.ctx.listed, subpath.Join(s.Cwd, s.Call.Chdir), mark.steps)
 	if err := c.inner(argv, via, s, false); err != nil {
 		return false, err
 	}

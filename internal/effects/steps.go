@@ -102,9 +102,9 @@ func (c *collector) add(argv, via []string, cwd string, confidence policy.Confid
 		return err
 	}
 	c.targets(s)
-	if e := s.Call.Effects[atip.ExecOpaque]; e.Value == atip.Yes && (s.RunsCode == policy.CodeProject || s.RunsCode == policy.CodeInline) && (s.Certainty() == "exact" || step.NamesOption(s)) && e.Clause != "" && e.Clause != "base" && !strings.HasPrefix(e.Clause, "env:") {
+	if e := s.Call.Effects[atip.ExecOpaque]; e.Value == atip.Yes && (s.RunsCode == policy.CodeProject || s.RunsCode == policy.CodeInline) && (s.Certainty() == "exact" || step.NamesOption(s)) && e.Clause != "" && e.Clause != "base" && !strings.HasPrefix(e.Clause, "env:") && !e.Upper {
 		// Besides code of the workspace it runs what its words name. Variables are weighed
-		// by themselves; those of the caller are configuration.
+		// by themselves; those of the caller are configuration; an option that is not known is for the kernel, as that code is.
 		s.RunsCode = policy.CodeOpaque
 	}
 	c.writtenCode(s)
@@ -312,6 +312,7 @@ func (c *collector) resolve(s *step.Step) error {
 	c.manifests(s)
 	step.LocalURLs(s)
 	remotes, configured := c.remotes(s)
+	step.ReadURLs(s)
 	s.Hosts = append(remotes, step.Hosts(s, configured)...)
 	s.ServiceHosts = c.serviceHosts(s)
 	c.redirected(s)

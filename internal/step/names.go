@@ -535,6 +535,24 @@ func looseHosts(s *Step) []policy.HostUse {
 	return out
 }
 
+// ReadURLs makes a host of each URL of another machine that stands in the place of a file: whatever the document says,
+// the tool would fetch it. That of an option that the document does not know may be no more than a text.
+func ReadURLs(s *Step) {
+	for i := range s.Call.Resources {
+		r := &s.Call.Resources[i]
+		at := slices.Index(s.Argv, r.Value)
+		if r.Kind != "path" || at < 1 || strings.HasPrefix(s.Argv[at-1], "-") {
+			continue
+		}
+		for _, h := range hostword.In("", r.Value) {
+			if h.Scheme != "" && h.Scheme != "file" && policy.HostUseOf(h.Name, h.Port).Kind != policy.HostLoopback {
+				r.Kind, r.Host, r.Scheme = "url", h.Name, h.Scheme
+				s.Call.Effects[atip.Network] = atip.Fact{Value: atip.Yes, Source: r.Why, Rank: atip.Vendor}
+			}
+		}
+	}
+}
+
 // Recurses reports a call of git that goes into submodules whatever its settings say.
 func Recurses(s *Step) bool {
 	return slices.Contains(s.Call.Path, "submodule") || slices.ContainsFunc(s.Argv, func(w string) bool {

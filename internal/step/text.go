@@ -106,11 +106,11 @@ func Raises(text string) bool {
 		}
 	}
 	starts := StartsPrograms(text)
-	return starts && ContainsAny(text, "rm -r", "rm -f") || (starts || ContainsAny(text, wholeEnvironment...)) && ContainsAny(text, "connect", "Socket", "fsockopen", "sendto")
+	return starts && ContainsAny(text, "rm -r", "rm -f") || (starts || ContainsAny(text, wholeEnvironment...)) && ContainsAny(text, "connect", "Socket", "fsockopen", "sendto") || ContainsAny(text, wholeEnvironment...) && ContainsAny(text, "http.", "net.Dial", "TcpStream", "reqwest", "ureq", "HttpClient", "HttpRequest")
 }
 
 // wholeEnvironment is how program texts take all variables at once.
-var wholeEnvironment = []string{"environ)", "environ.items", "process.env)", "%ENV", "ENV.to_", "ENV.inspect", "getenv()", "$_ENV)"}
+var wholeEnvironment = []string{"environ)", "environ.items", "process.env)", "%ENV", "ENV.to_", "ENV.inspect", "getenv()", "$_ENV)", "os.Environ()", "env::vars"}
 
 // OnlyRemoves reports a text that raises by removing files alone, and takes their names from
 // nowhere but itself.
