@@ -415,7 +415,13 @@ func unrouted() int {
 	total, names := 0, map[string][]string{}
 	for line := range strings.Lines(string(data)) {
 		values := strings.Fields(line)
+		if len(values) == 0 {
+			continue
+		}
 		for i, name := range names[values[0]] {
+			if i >= len(values) {
+				break
+			}
 			if n, err := strconv.Atoi(values[i]); err == nil && (name == "OutNoRoutes" || name == "NoPorts") {
 				total += n
 			}
