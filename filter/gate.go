@@ -239,10 +239,16 @@ func isMnemonic(val []byte) bool {
 func isRawKey(val []byte) bool {
 	digits, upper, lower := tally(val)
 	if digits+upper+lower == len(val) {
-		return len(val) >= 32 && digits >= 3 && upper >= 3 && lower >= 3 && entropy(val) >= 4.2 && !readable(val)
+		return len(val) >= 32 && digits >= 3 && upper >= 3 && lower >= 3 && entropy(val) >= 4.2 && !readable(val) || isSeed(val)
 	}
 	return len(val) >= 40 && digits > 0 && upper > 0 && lower > 0 && val[len(val)-1] == '=' && unlikely(val) &&
 		(len(val) == 44 || !bytes.ContainsAny(val, "-_"))
+}
+
+// isSeed reports the key of one-time codes as authenticators want it: 10, 20 or 32 bytes in base32, and not in hexadecimal.
+func isSeed(val []byte) bool {
+	digits, _, _ := tally(val)
+	return (len(val) == 16 || len(val) == 32 || len(val) == 52) && digits >= 2 && allOf(val, &sets[setBase32]) && !isHex(val) && entropy(val) >= 3
 }
 
 // objectLetters are those of which it makes them.

@@ -85,7 +85,7 @@ func (s *scan) phrase(n *nameInfo) (c candidate, ok bool) {
 			c.at = s.p
 			return c, !s.short
 		}
-	} else if s.lit("from ") { // changed name from value to value
+	} else if s.lit("from ") || !s.short && s.lit("FROM ") { // changed name from value to value
 		c.at, c.list, c.bareItems = s.p, true, true
 		return c, s.more()
 	} else if !s.lit("of ") {
@@ -212,7 +212,7 @@ func (s *scan) colonEnds() bool {
 		}
 		if ch := s.v[s.p]; ch == ':' {
 			break
-		} else if !isAlpha(ch) && ch != ' ' && ch != ',' && ch != '\'' && ch != '(' && ch != ')' {
+		} else if !isAlnum(ch) && ch != ' ' && ch != ',' && ch != '\'' && ch != '(' && ch != ')' {
 			return false
 		}
 	}

@@ -299,7 +299,7 @@ func (e *engine) judgeValue(c *candidate, eof bool) verdict {
 func (e *engine) judgeItem(c *candidate, eof bool) verdict {
 	s := scan{v: e.view.vis, p: c.at, eof: eof}
 	s.quote()
-	comma := s.p < len(s.v) && s.v[s.p] == ',' || c.doubt == unsure && s.lit(" to ")
+	comma := s.p < len(s.v) && s.v[s.p] == ',' || c.doubt == unsure && (s.lit(" to ") || !s.short && s.lit(" TO "))
 	if !comma && s.at() == ')' && !s.short { // getenv("X") or "value"
 		comma = s.lit(") or ") || !s.short && s.lit(") || ") || !s.short && s.lit(") ?? ")
 	}
@@ -356,7 +356,7 @@ func (e *engine) judgeBytes(c *candidate, eof bool) verdict {
 		}
 		before = n
 		distinct[n>>6] |= 1 << (n & 63)
-		if v[p] == ',' && v[c.at-1] == '[' {
+		if v[p] == ',' && bytes.HasSuffix(bytes.ReplaceAll(v[max(0, c.at-4):c.at], []byte(" "), nil), []byte(`":[`)) {
 			return verdict{} // JSON, whose numbers stay
 		}
 		for from = p; p < len(v) && p-from < maxDistance && strings.IndexByte(", \n\t", v[p]) >= 0; {
