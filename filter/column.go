@@ -9,7 +9,7 @@ import (
 type column struct {
 	kind columnKind
 	at   uint16 // number of the cell, or the byte at which it begins
-	sep  byte   // byCharacter
+	sep  byte   // byCharacter; byPosition: the number of the cell
 }
 
 type columnKind uint8
@@ -120,7 +120,7 @@ func linkHeader(s *scan, n *nameInfo) (c candidate, ok bool) {
 			sep = left[len(left)-1]
 		}
 		if sep == ' ' && len(left) > 1 && left[len(left)-2] == ' ' && len(bytes.TrimSpace(left)) > 0 {
-			c.row = column{kind: byPosition, at: uint16(n.start - from)}
+			c.row = column{kind: byPosition, at: uint16(n.start - from), sep: cells(left)}
 			break
 		}
 		if sep != ',' && sep != ';' && sep != '\t' || len(left) > 0 && left[len(left)-1] != sep {
@@ -134,7 +134,7 @@ func linkHeader(s *scan, n *nameInfo) (c candidate, ok bool) {
 			c.row = column{byTabs, tabs(left), sep}
 		}
 	case gap >= 2 && titleStart(left) >= 0:
-		c.row = column{kind: byPosition, at: uint16(titleStart(left))}
+		c.row = column{kind: byPosition, at: uint16(titleStart(left)), sep: cells(left[:titleStart(left)])}
 	default:
 		return c, false
 	}
@@ -190,7 +190,7 @@ func (s *scan) belowRuler(c candidate, from int, n *nameInfo) (candidate, bool) 
 	for at > 0 && line[at-1] != ' ' { // the first word of the title
 		at--
 	}
-	c.row = column{kind: byPosition, at: uint16(at)}
+	c.row = column{kind: byPosition, at: uint16(at), sep: byte(len(bytes.Fields(line[:at])))}
 	c.at, c.form, c.doubt = s.p, formRow, likely
 	return c, true
 }
@@ -436,7 +436,12 @@ func (col column) cell(line []byte) (from, to int, ok bool) {
 	case byPosition:
 		from = int(col.at)
 		if from >= len(line) || from > 0 && line[from-1] != ' ' && line[from-1] != '\t' {
-			return 0, 0, false
+			if from = startOfCell(line, int(col.sep)); from < 0 || from == len(line) { // what stands before it is wider than its column
+				return 0, 0, false
+			}
+		}
+		for k := 0; k < 2 && from+1 < len(line) && line[from] == ' '; k++ { // no title is shorter
+			from++
 		}
 		if line[from] == ' ' {
 			return from, from, true
@@ -453,6 +458,31 @@ func (col column) cell(line []byte) (from, to int, ok bool) {
 		to--
 	}
 	return from, to, true
+}
+
+// startOfCell returns where the n-th cell of a line begins whose cells are two blanks apart, -1 is nowhere.
+func startOfCell(line []byte, n int) int {
+	at := len(line) - len(bytes.TrimLeft(line, " "))
+	for ; n > 0; n-- {
+		k := bytes.Index(line[at:], []byte("  "))
+		if k < 0 {
+			return -1
+		}
+		at += k
+		at += len(line[at:]) - len(bytes.TrimLeft(line[at:], " "))
+	}
+	return at
+}
+
+// cells counts the titles in front of the last, which are two blanks apart.
+func cells(left []byte) (n byte) {
+	for k := 0; k >= 0 && n < maxColumns; n++ {
+		left = bytes.TrimLeft(left, " ")
+		if k = bytes.Index(left, []byte("  ")); k >= 0 {
+			left = left[k:]
+		}
+	}
+	return n - 1
 }
 
 // endOfCell returns where the first cell of a line ends: sep inside quotes does not count. -1 is

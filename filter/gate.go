@@ -65,7 +65,7 @@ func (s *Set) passes(val []byte, g gate) bool {
 		}
 		odd = unlikelier(val, least) && !readable(val) && !compound(val)
 	}
-	if !plain && (len(val) >= minCodeGroups && g.class == classStrong && isCodeGroups(val) || chosen && g.quoted && (isSpacedGroups(val) || isOddPhrase(val))) {
+	if !plain && ((len(val) >= minCodeGroups && g.class == classStrong || chosen && lower >= 12 && lower > len(val)-4) && isCodeGroups(val) || chosen && g.quoted && (isSpacedGroups(val) || isOddPhrase(val))) {
 		return true
 	}
 	opaque := odd && (g.doubt == likely || g.doubt == literal || g.doubt == unsure && g.quoted)
@@ -158,7 +158,7 @@ func (s *Set) passes(val []byte, g gate) bool {
 		}
 	case lone, said:
 		digits, upper, lower := tally(val)
-		if chosen && plain && (g.doubt == said && isShuffled(val) || len(val) >= 10 && upper > 1 && lower > 1 && unlikely(val) && !readable(val)) || chosen && (numbered(val) && !wordy(val) || digits > 0 && upper > 1 && lower > 1 && unlikely(val) && !readable(val)) || marked(val) || chosen && digits >= 3 && upper > 0 && lower > 0 && plain && !wordy(val) {
+		if chosen && plain && (g.doubt == said && isShuffled(val) || len(val) >= 10 && upper > 1 && lower > 1 && unlikely(val) && !readable(val)) || chosen && (numbered(val) && !wordy(val) || digits > 0 && upper > 1 && lower > 1 && unlikely(val) && !readable(val)) || marked(val) || chosen && digits >= 3 && upper > 0 && lower > 0 && plain && !wordy(val) || isSeed(val) {
 			break
 		}
 		if digits < 2 || readable(val) || isAddress64(val) || !likelySecret(val, chosen) || isCode(val) || !(upper > 0 && lower > 0) && !isHex(bytes.TrimPrefix(val, []byte("0x"))) && !bytes.ContainsAny(val, "!#?*%&^~") {
@@ -302,7 +302,7 @@ func isCodeGroups(val []byte) bool {
 			words++
 		}
 	}
-	return words*4 <= len(val)/group
+	return words*3 <= (len(val)+1)/(group+1)
 }
 
 // groupsRule finds licences, pinRule a few digits, digitsRule passwords that may be nothing but digits: those of

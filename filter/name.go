@@ -151,6 +151,7 @@ var keywords = [...]keyword{
 	{"tokens", 1, classWeak, true, false, "token", 0},
 	{"auth", 1, classWeak, false, false, "auth", atEnd},                // uth
 	{"authorization", 1, classHeader, true, false, "authorization", 0}, // uth
+	{"login", 1, classWeak, false, false, "credential", 0},             // ogi
 	{"bearer", 1, classWeak, false, false, "token", 0},                 // ear
 	{"credential", 4, classWeak, true, false, "credential", anywhere},  // ent
 	{"credentials", 7, classWeak, true, false, "credential", 0},        // ial
@@ -711,6 +712,8 @@ func classify(v []byte, start, ks, end, keyword int, base string) (class, string
 			return classStrong, "secret-key", false
 		case inQuery && start == ks:
 			return classQuery, "query-key", false
+		case len(left) == 0 && signBehind(v, end) && start > 8 && isWireless(v[max(0, start-maxName):start]):
+			return classStrong, digitsRule, true
 		case len(left) == 0 && isDigit(v[end-1]): // key1, of two
 			return classKey, rule, false
 		case len(left) == 0 && signBehind(v, end):
@@ -755,6 +758,12 @@ func classify(v []byte, start, ks, end, keyword int, base string) (class, string
 		return classNone, "", false
 	}
 	return out, rule, row.noTag
+}
+
+// isWireless reports what stands before the key of a wireless network.
+func isWireless(left []byte) bool {
+	left = left[bytes.LastIndexByte(left, '\n')+1:]
+	return containsFold(left, "ssid") || containsFold(left, "wireless.") || containsFold(left, "wifi")
 }
 
 // parentOf returns the name of the object, list or section that begins in front of the name at i: 'crypt' => ['key' => …].

@@ -356,7 +356,7 @@ func (e *engine) judgeBytes(c *candidate, eof bool) verdict {
 		}
 		before = n
 		distinct[n>>6] |= 1 << (n & 63)
-		if v[p] == ',' && bytes.HasSuffix(bytes.ReplaceAll(v[max(0, c.at-4):c.at], []byte(" "), nil), []byte(`":[`)) {
+		if v[p] == ',' && v[c.at-1] == '[' {
 			return verdict{} // JSON, whose numbers stay
 		}
 		for from = p; p < len(v) && p-from < maxDistance && strings.IndexByte(", \n\t", v[p]) >= 0; {
@@ -785,6 +785,14 @@ func valueEnd(v []byte, p, from int, sets *endSets, eof bool) (int, bool) {
 				}
 			}
 			continue
+		}
+		if f.form == formPlain && c == '|' && isCounted(v[p:q]) {
+			if q+1 == len(v) && !eof {
+				return q, false
+			}
+			if q+1 < len(v) && isAlnum(v[q+1]) {
+				continue
+			}
 		}
 		if f.form == formPlain && (c == '"' || c == '\'' || c == '<') && q > p {
 			// Nothing that closes or opens stands before a digit or a capital.

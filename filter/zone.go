@@ -57,6 +57,12 @@ func (e *engine) openZone(n *nameInfo, eof bool) (short bool) {
 			e.walkZone(n.end, walked)
 		}
 	}
+	least := minNear
+	if n.class == classStrong || n.rule == "password" {
+		least = minNearPassword
+	} else if n.class == classGroups {
+		least = maxStray
+	}
 	if at+maxZone/4 < e.zone.until || n.class == classExtra || n.class == classPin || n.class == classGroups && at < e.zone.until || bytes.IndexByte(v[n.start:n.end], '/') >= 0 {
 		return false
 	}
@@ -65,12 +71,6 @@ func (e *engine) openZone(n *nameInfo, eof bool) (short bool) {
 	}
 	if !e.dense[4].room(at, maxZones) {
 		return false
-	}
-	least := minNear
-	if n.class == classStrong || n.rule == "password" {
-		least = minNearPassword
-	} else if n.class == classGroups {
-		least = maxStray
 	}
 	e.zone.until, e.zone.least = at+maxZone, least
 	if at > e.zone.near {
@@ -144,7 +144,7 @@ func (e *engine) judgeZone(c *candidate, eof bool) verdict {
 		}
 		last := min(p+least, len(v)) - 1
 		k := last
-		for k >= p && !strayStops.has(v[k]) {
+		for k >= p && (!strayStops.has(v[k]) || v[k] == '|' && isCounted(v[p:k])) {
 			k--
 		}
 		if k >= p {
@@ -152,7 +152,7 @@ func (e *engine) judgeZone(c *candidate, eof bool) verdict {
 			continue
 		}
 		q := last + 1
-		for q < len(v) && q-p <= maxLong && !strayStops.has(v[q]) {
+		for q < len(v) && q-p <= maxLong && (!strayStops.has(v[q]) || v[q] == '|' && isCounted(v[p:q])) {
 			q++
 		}
 		open := q == len(v) && !eof && q-p <= maxLong
@@ -199,8 +199,17 @@ func (e *engine) judgeZone(c *candidate, eof bool) verdict {
 // letters of both cases.
 func couldBe(val []byte, near bool) (stray, named bool) {
 	digits, upper, lower := tally(val)
-	stray = digits >= 2 && upper > 0 && (lower > 0 || isKeyGroups(val))
+	stray = digits >= 2 && upper > 0 && (lower > 0 || isKeyGroups(val) || isSeed(val))
 	return stray, near && (stray || upper+lower > 0 && (digits > 0 || digits+upper+lower < len(val) || upper > 1 && lower > 1))
+}
+
+// isCounted reports the number in front of a token, which a bar joins to it: 314|aB3dE5….
+func isCounted(b []byte) bool {
+	k := len(b)
+	for k > 0 && isDigit(b[k-1]) {
+		k--
+	}
+	return k < len(b) && len(b)-k < 10 && (k == 0 || strayStops.has(b[k-1]))
 }
 
 // isLong reports whether v[p:q] is a long word of base64 that stands by itself, such as the token of a session.
@@ -231,7 +240,7 @@ func (e *engine) isStray(p, q int) bool {
 		return false // an id with its type
 	}
 	return len(val) >= e.zone.least && !bytes.Contains(left, []byte("ENC[")) && val[0] != '/' && !(p > 0 && v[p-1] == '\\') && !otherName(left) && !hasWord(val) && !e.inPEM(p, q) && textBefore(v, p, e.edge) &&
-		e.set.passes(val, gate{class: classWeak, doubt: random, rule: "password"})
+		(isSeed(val) || e.set.passes(val, gate{class: classWeak, doubt: random, rule: "password"}))
 }
 
 // secretPrefixes begin tokens, others of that kind ids.
@@ -249,7 +258,26 @@ func (e *engine) inRow() bool {
 
 // isNear reports whether p is near the last name.
 func (e *engine) isNear(p int) bool {
-	return e.zone.near > e.zone.bound && e.base+int64(p)-e.zone.near <= maxAround
+	z := &e.zone
+	if z.near > z.bound {
+		return e.base+int64(p)-z.near <= maxAround
+	}
+	k := int(z.bound - e.base) // where the value ends with which this one is compared
+	return z.near > 0 && k >= 0 && k < p && p-k < maxCompared && compares(e.view.vis[k:p])
+}
+
+// maxCompared is how far two values stand apart that are compared.
+const maxCompared = 24
+
+// compares reports what stands between them: got "value", want "value".
+func compares(between []byte) bool {
+	words := bytes.Trim(between, " \t\"'`,;:()")
+	for _, w := range [...]string{"want", "wanted", "got", "have", "expected", "actual", "but was", "but got", "vs", "to", "to equal", "!=", "==", "<>", "->", "=>"} {
+		if string(words) == w {
+			return true
+		}
+	}
+	return false
 }
 
 // opens are the bytes in front of a value, sentenceEnds those that may follow one at the end of its line.
@@ -261,7 +289,7 @@ const sentenceEnds = ".,;!)"
 // the end of its line; below the line of the name, alone on its own. How much it must look like one is the gate's to say.
 func (e *engine) judgeNear(p, q int, eof bool) verdict {
 	v := e.view.vis
-	from := max(int(e.zone.near-e.base), e.edge)
+	from := max(int(e.zone.near-e.base), int(e.zone.bound-e.base), e.edge)
 	if from >= p || !opens.has(v[p-1]) || q < len(v) && (v[q] == ':' && q+1 < len(v) && v[q+1] != '\n' || v[q-1] == '=' && isAlnum(v[q])) || e.inRow() {
 		return verdict{} // a part of a word, a name
 	}
@@ -355,7 +383,7 @@ func hasWord(val []byte) bool {
 }
 
 // otherNames say what a value is that is no secret.
-const otherNames = "id ids sid kid uid gid guid uuid hash digest sha sha1 shasum sha256 sha384 sha512 md5 fingerprint thumbprint etag checksum integrity sum " +
+const otherNames = "id ids identity sid kid uid gid guid uuid hash digest sha sha1 shasum sha256 sha384 sha512 md5 fingerprint thumbprint etag checksum integrity sum " +
 	"commit revision rev ref ray trace version request req span cursor page next marker sequence state challenge nonce iv salt tag mac public pub cert certificate " +
 	"url uri path file image name arn account user username host hostname zone region accessor lease type alg algorithm method role iss aud sub subject " +
 	"encrypted ciphertext build release job node cluster object client peer accept match boundary jti x5t azp realm opaque serial device tenant order customer " +
