@@ -247,8 +247,11 @@ func isRawKey(val []byte) bool {
 
 // isSeed reports the key of one-time codes as authenticators want it: 10, 20 or 32 bytes in base32, and not in hexadecimal.
 func isSeed(val []byte) bool {
+	if len(val) != 16 && len(val) != 32 && len(val) != 52 || !allOf(val, &sets[setBase32]) {
+		return false
+	}
 	digits, _, _ := tally(val)
-	return (len(val) == 16 || len(val) == 32 || len(val) == 52) && digits >= 2 && allOf(val, &sets[setBase32]) && !isHex(val) && entropy(val) >= 3
+	return digits >= 2 && !isHex(val) && entropy(val) >= 3
 }
 
 // objectLetters are those of which it makes them.

@@ -136,9 +136,14 @@ func (e *engine) judgeZone(c *candidate, eof bool) verdict {
 	for p > 0 && p < limit && !strayStops.has(v[p-1]) { // inside a word
 		p++
 	}
+	// The place of the name's value; behind that, where one may stand that is compared with it.
+	around, compared := int(e.zone.near-e.base)+maxAround, 0
+	if e.zone.near <= e.zone.bound {
+		around, compared = -1, int(e.zone.bound-e.base)+maxCompared
+	}
 	for p < limit {
 		// From the last byte of the shortest value back: most words are short.
-		near, least := e.isNear(p), minNearPassword
+		near, least := p <= around || p < compared && e.isCompared(p), minNearPassword
 		if near {
 			least = minWord
 		}
@@ -256,14 +261,10 @@ func (e *engine) inRow() bool {
 	return false
 }
 
-// isNear reports whether p is near the last name.
-func (e *engine) isNear(p int) bool {
-	z := &e.zone
-	if z.near > z.bound {
-		return e.base+int64(p)-z.near <= maxAround
-	}
-	k := int(z.bound - e.base) // where the value ends with which this one is compared
-	return z.near > 0 && k >= 0 && k < p && p-k < maxCompared && compares(e.view.vis[k:p])
+// isCompared reports whether what stands at p is compared with the value before it.
+func (e *engine) isCompared(p int) bool {
+	v, k := e.view.vis, int(e.zone.bound-e.base)
+	return k >= 0 && p-k > 2 && v[p-2] == ' ' && v[k] == v[p-1] && (v[k] == '"' || v[k] == '\'') && e.zone.near > 0 && compares(v[k+1:p-1])
 }
 
 // maxCompared is how far two values stand apart that are compared.
@@ -271,7 +272,7 @@ const maxCompared = 24
 
 // compares reports what stands between them: got "value", want "value".
 func compares(between []byte) bool {
-	words := bytes.Trim(between, " \t\"'`,;:()")
+	words := bytes.Trim(between, " ,;:()")
 	for _, w := range [...]string{"want", "wanted", "got", "have", "expected", "actual", "but was", "but got", "vs", "to", "to equal", "!=", "==", "<>", "->", "=>"} {
 		if string(words) == w {
 			return true
@@ -328,7 +329,7 @@ func (e *engine) judgeNear(p, q int, eof bool) verdict {
 		if g.doubt = lone; !ends || isHex(val) || bytes.Count(between, []byte("\n")) > 2 || len(bytes.TrimLeft(between[k+1:], " \t\"'`*-=>$#")) > 0 {
 			return verdict{}
 		}
-	case sign == ':' && v[p-1] == ':', v[p-1] == ',' && (len(between) > 1 || !ends), g.quoted && !signed && isUUID(val):
+	case sign == ':' && v[p-1] == ':', v[p-1] == ',' && (len(between) > 1 || !ends), isUUID(val) && (g.quoted && !signed || bytes.IndexFunc(between, func(r rune) bool { return r < 0x80 && isAlnum(byte(r)) }) >= 0): // of something else
 		return verdict{}
 	case g.quoted || signed:
 		if isHex(val) && len(val) < 32 {
