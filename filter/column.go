@@ -120,7 +120,8 @@ func linkHeader(s *scan, n *nameInfo) (c candidate, ok bool) {
 			sep = left[len(left)-1]
 		}
 		if sep == ' ' && len(left) > 1 && left[len(left)-2] == ' ' && len(bytes.TrimSpace(left)) > 0 {
-			c.row = column{kind: byPosition, at: uint16(n.start - from), sep: cells(left)}
+			_, cells := cellsOf(left, maxColumns)
+			c.row = column{kind: byPosition, at: uint16(n.start - from), sep: byte(cells)}
 			break
 		}
 		if sep != ',' && sep != ';' && sep != '\t' || len(left) > 0 && left[len(left)-1] != sep {
@@ -134,7 +135,8 @@ func linkHeader(s *scan, n *nameInfo) (c candidate, ok bool) {
 			c.row = column{byTabs, tabs(left), sep}
 		}
 	case gap >= 2 && titleStart(left) >= 0:
-		c.row = column{kind: byPosition, at: uint16(titleStart(left)), sep: cells(left[:titleStart(left)])}
+		_, cells := cellsOf(left[:titleStart(left)], maxColumns)
+		c.row = column{kind: byPosition, at: uint16(titleStart(left)), sep: byte(cells)}
 	default:
 		return c, false
 	}
@@ -436,7 +438,8 @@ func (col column) cell(line []byte) (from, to int, ok bool) {
 	case byPosition:
 		from = int(col.at)
 		if from >= len(line) || from > 0 && line[from-1] != ' ' && line[from-1] != '\t' {
-			if from = startOfCell(line, int(col.sep)); from < 0 || from == len(line) { // what stands before it is wider than its column
+			n := 0 // what stands before it is wider than its column
+			if from, n = cellsOf(line, int(col.sep)); n < int(col.sep) || from == len(line) {
 				return 0, 0, false
 			}
 		}
@@ -460,29 +463,16 @@ func (col column) cell(line []byte) (from, to int, ok bool) {
 	return from, to, true
 }
 
-// startOfCell returns where the n-th cell of a line begins whose cells are two blanks apart, -1 is nowhere.
-func startOfCell(line []byte, n int) int {
-	at := len(line) - len(bytes.TrimLeft(line, " "))
-	for ; n > 0; n-- {
+// cellsOf counts the cells of a line, which are two blanks apart, in front of the last or of one more than most, and says where that begins.
+func cellsOf(line []byte, most int) (at, n int) {
+	for at = len(line) - len(bytes.TrimLeft(line, " ")); n < most; n++ {
 		k := bytes.Index(line[at:], []byte("  "))
 		if k < 0 {
-			return -1
+			break
 		}
-		at += k
-		at += len(line[at:]) - len(bytes.TrimLeft(line[at:], " "))
+		at = len(line) - len(bytes.TrimLeft(line[at+k:], " "))
 	}
-	return at
-}
-
-// cells counts the titles in front of the last, which are two blanks apart.
-func cells(left []byte) (n byte) {
-	for k := 0; k >= 0 && n < maxColumns; n++ {
-		left = bytes.TrimLeft(left, " ")
-		if k = bytes.Index(left, []byte("  ")); k >= 0 {
-			left = left[k:]
-		}
-	}
-	return n - 1
+	return at, n
 }
 
 // endOfCell returns where the first cell of a line ends: sep inside quotes does not count. -1 is

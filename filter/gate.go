@@ -100,7 +100,7 @@ func (s *Set) passes(val []byte, g gate) bool {
 		}
 	}
 	if !plain && isUUID(val) {
-		if g.doubt == random {
+		if g.doubt == random || g.doubt == piped && g.quoted {
 			return false
 		}
 		switch g.class {

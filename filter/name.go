@@ -225,7 +225,7 @@ var qualifiers = [...]struct {
 	rule   string
 }{
 	{"key", "primary secondary", classRaw, "secret-key"},
-	{"key", "wifi wlan wireless wpa wep", classStrong, digitsRule},
+	{"key", "wifi wlan wireless wpa wpa2 wpa3 wep", classStrong, digitsRule},
 	{"key", "paper", classCodes, codesRule},
 	{"key", "pre-shared preshared pre_shared isakmp tacacs-server radius-server network", classStrong, "password"},
 	{"password", "one-time one_time onetime time", classStrong, digitsRule},
@@ -370,8 +370,8 @@ func (e *engine) readName(ks int, ent *entry, eof bool) nameInfo {
 	if start < ks && v[start] == '-' && v[start+1] != '-' && (start == 0 || v[start-1] == '\n') {
 		start++ // a line that a diff takes away
 	}
-	if bytes.HasSuffix(v[:start], []byte(placeholderHead)) {
-		return nameInfo{} // the rule in a placeholder of ours
+	if bytes.HasSuffix(v[:start], []byte(placeholderHead)) || start > 0 && v[start-1] == '<' && v[start] == '/' {
+		return nameInfo{} // the rule in a placeholder of ours; the end of an element: <key>PayloadUUID</key>
 	}
 	if start > 1 && v[start-1] == ':' && v[start-2] == ':' && isUpper(v[start]) {
 		return nameInfo{} // a type, such as AWS::IAM::AccessKey

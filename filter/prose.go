@@ -27,7 +27,7 @@ func linkPhrase(s *scan, n *nameInfo) (c candidate, ok bool) {
 }
 
 func (s *scan) phrase(n *nameInfo) (c candidate, ok bool) {
-	if n.class != classStrong && n.class != classWeak && n.class != classPin || n.option(s.v) {
+	if n.class != classStrong && n.class != classWeak && n.class != classPin && n.class != classRaw || n.option(s.v) {
 		return c, false
 	}
 	if !s.lit(" ") || !s.more() {
@@ -339,6 +339,9 @@ func headsLine(left []byte) bool {
 func linkAnswer(s *scan, n *nameInfo) (c candidate, ok bool) {
 	if n.class != classStrong && n.class != classWeak && n.class != classKey || s.line < 0 || s.headers > 2 {
 		return c, false
+	}
+	if s.lead.op == opAssign && s.lead.at == s.lead.tight && !s.lead.short {
+		return c, false // it has its value: docker run -e NAME=value image⏎id
 	}
 	line := s.v[s.line:n.start]
 	for s.more() && s.v[s.p] != '\n' {
