@@ -100,7 +100,7 @@ func (s *Set) passes(val []byte, g gate) bool {
 		}
 	}
 	if !plain && isUUID(val) {
-		if g.doubt == random || g.doubt == piped && g.quoted {
+		if g.doubt == random || g.doubt == piped && g.opened {
 			return false
 		}
 		switch g.class {
