@@ -27,7 +27,7 @@ func linkPhrase(s *scan, n *nameInfo) (c candidate, ok bool) {
 }
 
 func (s *scan) phrase(n *nameInfo) (c candidate, ok bool) {
-	if n.class != classStrong && n.class != classWeak && n.class != classPin && n.class != classRaw || n.option(s.v) {
+	if n.class != classStrong && n.class != classWeak && n.class != classPin || n.option(s.v) {
 		return c, false
 	}
 	if !s.lit(" ") || !s.more() {

@@ -143,7 +143,7 @@ func (e *engine) judgeZone(c *candidate, eof bool) verdict {
 	}
 	for p < limit {
 		// From the last byte of the shortest value back: most words are short.
-		near, least := p <= around || p < compared && e.isCompared(p), minNearPassword
+		near, least := p <= around || p < compared && p > 1 && v[p-2] == ' ' && e.isCompared(p), minNearPassword
 		if near {
 			least = minWord
 		}
@@ -264,7 +264,7 @@ func (e *engine) inRow() bool {
 // isCompared reports whether what stands at p is compared with the value before it.
 func (e *engine) isCompared(p int) bool {
 	v, k := e.view.vis, int(e.zone.bound-e.base)
-	return k >= 0 && p-k > 2 && v[p-2] == ' ' && v[k] == v[p-1] && (v[k] == '"' || v[k] == '\'') && e.zone.near > 0 && compares(v[k+1:p-1])
+	return k >= 0 && p-k > 2 && v[k] == v[p-1] && (v[k] == '"' || v[k] == '\'') && e.zone.near > 0 && compares(v[k+1:p-1])
 }
 
 // maxCompared is how far two values stand apart that are compared.
