@@ -654,11 +654,13 @@ func isPattern(val []byte) bool {
 	if val[0] == '^' || bytes.Contains(val, []byte("[0-9")) || bytes.Contains(val, []byte("[^")) || bytes.Contains(val, []byte("(?")) {
 		return true
 	}
-	run, same := 1, 1
+	run, same, before := 1, 1, fold(val[0])
 	for i := 1; i < len(val); i++ {
-		if fold(val[i]) != fold(val[i-1])+1 || !isAlpha(val[i]) {
+		c := fold(val[i])
+		if c != before+1 || !isAlpha(c) {
 			run = 0
 		}
+		before = c
 		if run++; run >= 10 {
 			return true
 		}
