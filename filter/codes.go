@@ -23,6 +23,9 @@ func linkCodes(s *scan, n *nameInfo) (c candidate, ok bool) {
 	s.quote()
 	for from := s.p; s.more() && s.p-from < maxNear; s.p++ {
 		switch ch := s.v[s.p]; {
+		case s.p == from+1 && isDigit(ch) && s.v[from] == ' ':
+			c.at, c.form, c.doubt = s.p, formCodes, likely
+			return c, true
 		case ch == ':' || ch == '=' || ch == '\n':
 			if s.p++; !s.more() {
 				return c, false

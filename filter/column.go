@@ -9,7 +9,7 @@ import (
 type column struct {
 	kind columnKind
 	at   uint16 // number of the cell, or the byte at which it begins
-	sep  byte   // byCharacter
+	sep  byte   // byCharacter; byPosition: the number of the cell
 }
 
 type columnKind uint8
@@ -120,7 +120,8 @@ func linkHeader(s *scan, n *nameInfo) (c candidate, ok bool) {
 			sep = left[len(left)-1]
 		}
 		if sep == ' ' && len(left) > 1 && left[len(left)-2] == ' ' && len(bytes.TrimSpace(left)) > 0 {
-			c.row = column{kind: byPosition, at: uint16(n.start - from)}
+			_, cells := cellsOf(left, maxColumns)
+			c.row = column{kind: byPosition, at: uint16(n.start - from), sep: byte(cells)}
 			break
 		}
 		if sep != ',' && sep != ';' && sep != '\t' || len(left) > 0 && left[len(left)-1] != sep {
@@ -134,7 +135,8 @@ func linkHeader(s *scan, n *nameInfo) (c candidate, ok bool) {
 			c.row = column{byTabs, tabs(left), sep}
 		}
 	case gap >= 2 && titleStart(left) >= 0:
-		c.row = column{kind: byPosition, at: uint16(titleStart(left))}
+		_, cells := cellsOf(left[:titleStart(left)], maxColumns)
+		c.row = column{kind: byPosition, at: uint16(titleStart(left)), sep: byte(cells)}
 	default:
 		return c, false
 	}
@@ -190,7 +192,7 @@ func (s *scan) belowRuler(c candidate, from int, n *nameInfo) (candidate, bool) 
 	for at > 0 && line[at-1] != ' ' { // the first word of the title
 		at--
 	}
-	c.row = column{kind: byPosition, at: uint16(at)}
+	c.row = column{kind: byPosition, at: uint16(at), sep: byte(len(bytes.Fields(line[:at])))}
 	c.at, c.form, c.doubt = s.p, formRow, likely
 	return c, true
 }
@@ -436,7 +438,13 @@ func (col column) cell(line []byte) (from, to int, ok bool) {
 	case byPosition:
 		from = int(col.at)
 		if from >= len(line) || from > 0 && line[from-1] != ' ' && line[from-1] != '\t' {
-			return 0, 0, false
+			n := 0 // what stands before it is wider than its column
+			if from, n = cellsOf(line, int(col.sep)); n < int(col.sep) || from == len(line) {
+				return 0, 0, false
+			}
+		}
+		for k := 0; k < 2 && from+1 < len(line) && line[from] == ' '; k++ { // no title is shorter
+			from++
 		}
 		if line[from] == ' ' {
 			return from, from, true
@@ -453,6 +461,18 @@ func (col column) cell(line []byte) (from, to int, ok bool) {
 		to--
 	}
 	return from, to, true
+}
+
+// cellsOf counts the cells of a line, which are two blanks apart, in front of the last or of one more than most, and says where that begins.
+func cellsOf(line []byte, most int) (at, n int) {
+	for at = len(line) - len(bytes.TrimLeft(line, " ")); n < most; n++ {
+		k := bytes.Index(line[at:], []byte("  "))
+		if k < 0 {
+			break
+		}
+		at = len(line) - len(bytes.TrimLeft(line[at+k:], " "))
+	}
+	return at, n
 }
 
 // endOfCell returns where the first cell of a line ends: sep inside quotes does not count. -1 is

@@ -255,7 +255,7 @@ func linkElement(s *scan, n *nameInfo) (c candidate, ok bool) {
 		return c, false
 	}
 	numbered := false
-	if lines == 1 && isDigit(s.v[s.p]) {
+	for lines == 1 && s.more() && isDigit(s.v[s.p]) { // 4) 1) "value", of a list in a list
 		for s.more() && isDigit(s.v[s.p]) {
 			s.p++
 		}

@@ -65,7 +65,7 @@ func (s *Set) passes(val []byte, g gate) bool {
 		}
 		odd = unlikelier(val, least) && !readable(val) && !compound(val)
 	}
-	if !plain && (len(val) >= minCodeGroups && g.class == classStrong && isCodeGroups(val) || chosen && g.quoted && (isSpacedGroups(val) || isOddPhrase(val))) {
+	if !plain && ((len(val) >= minCodeGroups && g.class == classStrong || chosen && lower >= 12 && lower > len(val)-4) && isCodeGroups(val) || chosen && g.quoted && (isSpacedGroups(val) || isOddPhrase(val))) {
 		return true
 	}
 	opaque := odd && (g.doubt == likely || g.doubt == literal || g.doubt == unsure && g.quoted)
@@ -100,7 +100,7 @@ func (s *Set) passes(val []byte, g gate) bool {
 		}
 	}
 	if !plain && isUUID(val) {
-		if g.doubt == random {
+		if g.doubt == random || g.doubt == piped && g.opened {
 			return false
 		}
 		switch g.class {
@@ -158,7 +158,7 @@ func (s *Set) passes(val []byte, g gate) bool {
 		}
 	case lone, said:
 		digits, upper, lower := tally(val)
-		if chosen && plain && (g.doubt == said && isShuffled(val) || len(val) >= 10 && upper > 1 && lower > 1 && unlikely(val) && !readable(val)) || chosen && (numbered(val) && !wordy(val) || digits > 0 && upper > 1 && lower > 1 && unlikely(val) && !readable(val)) || marked(val) || chosen && digits >= 3 && upper > 0 && lower > 0 && plain && !wordy(val) {
+		if chosen && plain && (g.doubt == said && isShuffled(val) || len(val) >= 10 && upper > 1 && lower > 1 && unlikely(val) && !readable(val)) || chosen && (numbered(val) && !wordy(val) || digits > 0 && upper > 1 && lower > 1 && unlikely(val) && !readable(val)) || marked(val) || chosen && digits >= 3 && upper > 0 && lower > 0 && plain && !wordy(val) || isSeed(val) {
 			break
 		}
 		if digits < 2 || readable(val) || isAddress64(val) || !likelySecret(val, chosen) || isCode(val) || !(upper > 0 && lower > 0) && !isHex(bytes.TrimPrefix(val, []byte("0x"))) && !bytes.ContainsAny(val, "!#?*%&^~") {
@@ -239,10 +239,19 @@ func isMnemonic(val []byte) bool {
 func isRawKey(val []byte) bool {
 	digits, upper, lower := tally(val)
 	if digits+upper+lower == len(val) {
-		return len(val) >= 32 && digits >= 3 && upper >= 3 && lower >= 3 && entropy(val) >= 4.2 && !readable(val)
+		return len(val) >= 32 && digits >= 3 && upper >= 3 && lower >= 3 && entropy(val) >= 4.2 && !readable(val) || isSeed(val)
 	}
 	return len(val) >= 40 && digits > 0 && upper > 0 && lower > 0 && val[len(val)-1] == '=' && unlikely(val) &&
 		(len(val) == 44 || !bytes.ContainsAny(val, "-_"))
+}
+
+// isSeed reports the key of one-time codes as authenticators want it: 10, 20 or 32 bytes in base32, and not in hexadecimal.
+func isSeed(val []byte) bool {
+	if len(val) != 16 && len(val) != 32 && len(val) != 52 || !allOf(val, &sets[setBase32]) {
+		return false
+	}
+	digits, _, _ := tally(val)
+	return digits >= 2 && !isHex(val) && entropy(val) >= 3
 }
 
 // objectLetters are those of which it makes them.
@@ -296,7 +305,7 @@ func isCodeGroups(val []byte) bool {
 			words++
 		}
 	}
-	return words*4 <= len(val)/group
+	return words*3 <= (len(val)+1)/(group+1)
 }
 
 // groupsRule finds licences, pinRule a few digits, digitsRule passwords that may be nothing but digits: those of
@@ -645,11 +654,13 @@ func isPattern(val []byte) bool {
 	if val[0] == '^' || bytes.Contains(val, []byte("[0-9")) || bytes.Contains(val, []byte("[^")) || bytes.Contains(val, []byte("(?")) {
 		return true
 	}
-	run, same := 1, 1
+	run, same, before := 1, 1, fold(val[0])
 	for i := 1; i < len(val); i++ {
-		if fold(val[i]) != fold(val[i-1])+1 || !isAlpha(val[i]) {
+		c := fold(val[i])
+		if c != before+1 || !isAlpha(c) {
 			run = 0
 		}
+		before = c
 		if run++; run >= 10 {
 			return true
 		}

@@ -19,7 +19,7 @@ func wordy(val []byte) bool {
 			return false
 		}
 	}
-	words := 0
+	words, listed := 0, false
 	for i := 0; i < end; {
 		if !isAlpha(val[i]) {
 			i++
@@ -32,10 +32,11 @@ func wordy(val []byte) bool {
 		if j-i > 2 && !inWordList(val[i:j]) {
 			return false
 		}
+		listed = listed || j-i > 2
 		words++
 		i = j
 	}
-	return words > 0
+	return words > 0 && (listed || sameCase(val)) // VhWtZlTs is no text of words
 }
 
 // onlyWords reports prose: letters and spaces with ordinary punctuation.

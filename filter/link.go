@@ -1300,11 +1300,11 @@ func linkBlank(s *scan, n *nameInfo) (c candidate, ok bool) {
 		return c, false
 	case n.start > 0 && s.v[n.start-1] == ':' && s.more() && s.v[s.p] == '"': // {:name "value"}
 		return s.literal(c)
-	case n.start > 0 && s.v[n.start-1] != ' ' && s.v[n.start-1] != '\t' && s.v[n.start-1] != '\n' && s.v[n.start-1] != '(':
+	case n.start > 0 && s.v[n.start-1] != ' ' && s.v[n.start-1] != '\t' && s.v[n.start-1] != '\n' && s.v[n.start-1] != '(' && !(s.v[n.start-1] == '+' && isLower(s.v[n.start])):
 		return c, false
 	default:
 		c.doubt = unsure
-		if first || definesBefore(s.v, n.start) {
+		if first || definesBefore(s.v, n.start) || n.start > 0 && s.v[n.start-1] == '+' { // +rcon_password value, of a server for games
 			c.doubt = likely
 		}
 	}
@@ -1592,6 +1592,11 @@ func (n *nameInfo) attribute(v []byte) bool {
 func (n *nameInfo) firstOnLine(v []byte) bool { return firstOnLine(v, n.start) }
 
 func firstOnLine(v []byte, i int) bool {
+	if i > 1 && v[i-1] == ':' { // aws:accessKey, of a stack's settings
+		for i--; i > 0 && isAlnum(v[i-1]); {
+			i--
+		}
+	}
 	for k := 0; i > 0 && k < maxName && (v[i-1] == ' ' || v[i-1] == '\t'); k++ {
 		i--
 	}

@@ -151,6 +151,7 @@ var keywords = [...]keyword{
 	{"tokens", 1, classWeak, true, false, "token", 0},
 	{"auth", 1, classWeak, false, false, "auth", atEnd},                // uth
 	{"authorization", 1, classHeader, true, false, "authorization", 0}, // uth
+	{"login", 1, classWeak, false, false, "credential", 0},             // ogi
 	{"bearer", 1, classWeak, false, false, "token", 0},                 // ear
 	{"credential", 4, classWeak, true, false, "credential", anywhere},  // ent
 	{"credentials", 7, classWeak, true, false, "credential", 0},        // ial
@@ -170,6 +171,10 @@ var keywords = [...]keyword{
 	{"codes", 0, classQuery, false, false, codesRule, 0},
 	{"authentication_string", 13, classStrong, false, true, "password", 0},
 	{" pw", 0, classStrong, true, true, "password", 0}, // in a sentence
+	{"'pw", 0, classStrong, true, true, "password", 0}, // of a record
+	{"\"pw", 0, classStrong, true, true, "password", 0},
+	{"&pw", 0, classStrong, true, true, "password", 0},
+	{"\npw", 0, classStrong, true, true, "password", 0},
 	{"pin", 0, classPin, false, true, pinRule, 0},
 	{"otp", 0, classPin, false, true, pinRule, 0},
 	{"pincode", 0, classPin, false, true, pinRule, 0},
@@ -179,6 +184,29 @@ var keywords = [...]keyword{
 	{"clé api", 0, classStrong, false, false, "api-key", 0},
 	{"clave api", 2, classStrong, false, false, "api-key", 0},
 	{"schlüssel", 0, classKey, true, false, "key", 0},
+	{"sleutel", 1, classKey, true, false, "key", 0}, // key, in Dutch, Swedish and Norwegian
+	{"nyckel", 1, classKey, true, false, "key", 0},
+	{"nøkkel", 1, classKey, true, false, "key", 0},
+	{"clé d'api", 4, classStrong, false, false, "api-key", 0},
+	{"clé d’api", 0, classStrong, false, false, "api-key", 0},
+	{"chiave api", 4, classStrong, false, false, "api-key", 0},
+	{"clave de api", 7, classStrong, false, false, "api-key", 0},
+	{"chave de api", 7, classStrong, false, false, "api-key", 0},
+	{"chave api", 3, classStrong, false, false, "api-key", 0},
+	{"klucz api", 2, classStrong, false, false, "api-key", 0},
+	{"люч api", 0, classStrong, true, false, "api-key", 0},
+	{"apiキー", 1, classStrong, false, false, "api-key", 0},
+	{"notfallcodes", 2, classCodes, true, true, codesRule, 0},
+	{"wiederherstellungscodes", 16, classCodes, true, true, codesRule, 0},
+	{"codes de secours", 5, classCodes, false, true, codesRule, 0},
+	{"códigos de recuperación", 16, classCodes, false, true, codesRule, 0},
+	{"codici di backup", 4, classCodes, false, true, codesRule, 0},
+	{"pwgen", 0, classStrong, false, true, "password", 0}, // what these print
+	{"openssl rand", 4, classStrong, false, false, "secret", 0},
+	{"urandom", 1, classStrong, false, false, "secret", 0},
+	{"mk dump", 1, classStrong, false, false, "secret-key", 0}, // of LUKS
+	{"setsteamaccount", 4, classStrong, true, false, "secret", 0},
+	{"seed", 0, classRaw, false, false, "secret-key", 0},
 	{"license", 2, classGroups, false, true, groupsRule, 0},
 	{"licence", 3, classGroups, false, true, groupsRule, 0},
 	{"serial", 3, classGroups, false, true, groupsRule, 0},
@@ -197,7 +225,7 @@ var qualifiers = [...]struct {
 	rule   string
 }{
 	{"key", "primary secondary", classRaw, "secret-key"},
-	{"key", "wifi wlan wireless wpa wep", classStrong, digitsRule},
+	{"key", "wifi wlan wireless wpa wpa2 wpa3 wep", classStrong, digitsRule},
 	{"key", "paper", classCodes, codesRule},
 	{"key", "pre-shared preshared pre_shared isakmp tacacs-server radius-server network", classStrong, "password"},
 	{"password", "one-time one_time onetime time", classStrong, digitsRule},
@@ -225,7 +253,8 @@ var qualifiers = [...]struct {
 	{"auth", "o", classWeak, "auth"},
 	{"sig", "key cert", classNone, ""},
 	{"cookie", "set", classSetCookie, "cookie"},
-	{"code", "recovery backup scratch rescue", classCodes, codesRule},
+	{"code", "recovery backup scratch rescue emergency", classCodes, codesRule},
+	{"seed", "otp totp hotp 2fa mfa wallet", classStrong, "secret-key"},
 	{"code", "pin puk otp tan one-time onetime verification security login sign-in signin door gate alarm setup unlock confirmation authentication pairing 2fa mfa", classPin, pinRule},
 	{"credential", "amz", classNone, ""}, // the id of a key and its scope
 }
@@ -321,7 +350,7 @@ func (e *engine) readName(ks int, ent *entry, eof bool) nameInfo {
 		}
 		return nameInfo{outcome: more}
 	}
-	if kw[0] == ' ' {
+	if !isAlnum(kw[0]) && kw[0] < 0x80 && kw[1] == 'p' {
 		ks, kw = ks+1, kw[1:]
 	}
 	end, base, o := nameEnd(v, ks, kw, ent.kind == eVendor, eof)
@@ -341,8 +370,8 @@ func (e *engine) readName(ks int, ent *entry, eof bool) nameInfo {
 	if start < ks && v[start] == '-' && v[start+1] != '-' && (start == 0 || v[start-1] == '\n') {
 		start++ // a line that a diff takes away
 	}
-	if bytes.HasSuffix(v[:start], []byte(placeholderHead)) {
-		return nameInfo{} // the rule in a placeholder of ours
+	if bytes.HasSuffix(v[:start], []byte(placeholderHead)) || start > 0 && v[start-1] == '<' && v[start] == '/' {
+		return nameInfo{} // the rule in a placeholder of ours; the end of an element: <key>PayloadUUID</key>
 	}
 	if start > 1 && v[start-1] == ':' && v[start-2] == ':' && isUpper(v[start]) {
 		return nameInfo{} // a type, such as AWS::IAM::AccessKey
@@ -577,7 +606,7 @@ func nameEnd(v []byte, ks int, kw string, vendor, eof bool) (int, string, outcom
 		if q == len(v) && !eof && q-p < 40 {
 			return 0, "", more
 		}
-		if t := v[p:q]; bytes.HasSuffix(t, []byte(".result")) || bytes.HasSuffix(t, []byte(".value")) || bytes.HasSuffix(t, []byte(".plaintext")) {
+		if t := v[p:q]; bytes.HasSuffix(t, []byte(".result")) || bytes.HasSuffix(t, []byte(".value")) || bytes.HasSuffix(t, []byte(".plaintext")) || bytes.HasSuffix(t, []byte(".stdout")) {
 			return q, base, found
 		}
 	}
@@ -683,6 +712,10 @@ func classify(v []byte, start, ks, end, keyword int, base string) (class, string
 			return classStrong, "secret-key", false
 		case inQuery && start == ks:
 			return classQuery, "query-key", false
+		case len(left) == 0 && signBehind(v, end) && start > 8 && isWireless(v[max(0, start-maxName):start]):
+			return classStrong, digitsRule, true
+		case len(left) == 0 && isDigit(v[end-1]): // key1, of two
+			return classKey, rule, false
 		case len(left) == 0 && signBehind(v, end):
 			return classRaw, "secret-key", false
 		case !apart || len(left) == 0 || containsFold(left, "public"):
@@ -725,6 +758,12 @@ func classify(v []byte, start, ks, end, keyword int, base string) (class, string
 		return classNone, "", false
 	}
 	return out, rule, row.noTag
+}
+
+// isWireless reports what stands before the key of a wireless network.
+func isWireless(left []byte) bool {
+	left = left[bytes.LastIndexByte(left, '\n')+1:]
+	return containsFold(left, "ssid") || containsFold(left, "wireless.") || containsFold(left, "wifi")
 }
 
 // parentOf returns the name of the object, list or section that begins in front of the name at i: 'crypt' => ['key' => …].

@@ -413,6 +413,9 @@ func plausible(body []byte, r *rule) bool {
 // exampleStarts are the first bytes of what isExample looks for.
 var exampleStarts = byteSet{1<<'*' | bitsDot | 1<<'#', 1<<('C'-64) | 1<<('c'-64) | 1<<('D'-64) | 1<<('d'-64) | 1<<('E'-64) | 1<<('e'-64) | 1<<('F'-64) | 1<<('f'-64) | 1<<('P'-64) | 1<<('p'-64) | 1<<('X'-64) | 1<<('x'-64) | 1<<('Y'-64) | 1<<('y'-64)}
 
+// exampleWords are the words that isExample looks for, by the lowest bits of their first letters.
+var exampleWords = [32]string{'c' & 31: "changeme", 'd' & 31: "dummy", 'e' & 31: "example", 'f' & 31: "fake", 'p' & 31: "placeholder", 'y' & 31: "your"}
+
 // isExample reports whether the text says that it stands for a secret.
 func isExample(b []byte) bool {
 	run := 1
@@ -424,38 +427,16 @@ func isExample(b []byte) bool {
 		} else {
 			run = 1
 		}
-		if !exampleStarts.has(b[i]) {
+		if !exampleStarts.has(b[i]) || i+4 > len(b) {
 			continue
 		}
-		switch b[i] {
-		case 'D', 'd':
-			if hasFold(b[i:], "dummy") {
+		word := exampleWords[b[i]&31]
+		if word == "" || !isAlpha(b[i]) {
+			if b[i+1] == b[i] && b[i+2] == b[i] && b[i+3] == b[i] {
 				return true
 			}
-		case 'F', 'f':
-			if hasFold(b[i:], "fake") && (i+4 == len(b) || !isLower(b[i+4])) {
-				return true
-			}
-		case 'P', 'p':
-			if hasFold(b[i:], "placeholder") {
-				return true
-			}
-		case 'C', 'c':
-			if hasFold(b[i:], "changeme") {
-				return true
-			}
-		case 'E', 'e':
-			if hasFold(b[i:], "example") {
-				return true
-			}
-		case 'x', 'X', '*', '.', '#':
-			if i+4 <= len(b) && b[i+1] == b[i] && b[i+2] == b[i] && b[i+3] == b[i] {
-				return true
-			}
-		case 'y', 'Y':
-			if hasFold(b[i:], "your") && (i+4 == len(b) || !isAlnum(b[i+4]) || i == 0) {
-				return true
-			}
+		} else if b[i+1]|0x20 == word[1] && hasFold(b[i:], word) && (len(word) > 4 || i+4 == len(b) || i == 0 && word == "your" || !isLower(b[i+4]) && (word == "fake" || !isAlnum(b[i+4]))) {
+			return true
 		}
 	}
 	return false

@@ -13,6 +13,9 @@ const maxNear = 64
 // linkPhrase reads what tools say in sentences: "password for user bob: value", "signing
 // secret is value".
 func linkPhrase(s *scan, n *nameInfo) (c candidate, ok bool) {
+	if n.rule == "credential" && s.lit(" with ") { // login with user:value
+		return s.userAnd(c)
+	}
 	c, ok = s.phrase(n)
 	if ok && n.rule == "credential" { // creds for the box: user / value
 		s.p = c.at
@@ -34,9 +37,9 @@ func (s *scan) phrase(n *nameInfo) (c candidate, ok bool) {
 	if from+1 < len(s.v) {
 		switch ch, next := s.v[from]|0x20, s.v[from+1]; {
 		case ch == 'i' && next == 's', ch == 'w' && next == 'a', ch == 'h' && next == 'a', ch == 's' && next == 'e',
-			ch == 'f' && next|0x20 == 'o', ch == 'o' && next == 'f', ch == 't' && next == 'o', ch == 'f' && next == 'r':
+			ch == 'f' && next|0x20 == 'o', ch == 'o' && next == 'f', ch == 't' && next == 'o', ch == 'f' && next|0x20 == 'r':
 		default:
-			return s.sentence(c)
+			return s.sentence(c, n)
 		}
 	}
 	c.doubt = unsure
@@ -85,14 +88,14 @@ func (s *scan) phrase(n *nameInfo) (c candidate, ok bool) {
 			c.at = s.p
 			return c, !s.short
 		}
-	} else if s.lit("from ") { // changed name from value to value
+	} else if s.lit("from ") || !s.short && s.lit("FROM ") { // changed name from value to value
 		c.at, c.list, c.bareItems = s.p, true, true
 		return c, s.more()
 	} else if !s.lit("of ") {
 		if s.p = from; s.short {
 			return c, false
 		}
-		return s.sentence(c)
+		return s.sentence(c, n)
 	}
 	return s.behindPhrase(c, from)
 }
@@ -104,7 +107,7 @@ var changedTo = [...]string{" to ", " in ", " auf ", " zu ", " naar ", " till ",
 var copulas = [...]string{"is", "ist", "lautet", "est", "es", "è", "é", "är", "er", "to", "jest", "je"}
 
 // sentence reads the words up to a sign or a copula: neues Passwort lautet: value, the password on nas2 is value.
-func (s *scan) sentence(c candidate) (candidate, bool) {
+func (s *scan) sentence(c candidate, n *nameInfo) (candidate, bool) {
 	c.doubt = said
 	for from, words := s.p, 0; words < 6; words++ {
 		at := s.p
@@ -120,7 +123,9 @@ func (s *scan) sentence(c candidate) (candidate, bool) {
 		case colon && len(word) > 0 && (endsInAny(word, otherNames) || endsInAny(word, "key keys token tokens secret secrets cookie")):
 			return c, false // of something else
 		case colon, isOneOf(word, copulas[:]):
-			c.at = s.p
+			if c.at = s.p; colon && words <= 1 && n.firstOnLine(s.v) { // a label: Mot de passe provisoire : value
+				c.doubt = unsure
+			}
 			return c, s.v[s.p] > ' '
 		case len(word) == 0 && s.v[s.p-1] != ':':
 			return c, false
@@ -212,7 +217,7 @@ func (s *scan) colonEnds() bool {
 		}
 		if ch := s.v[s.p]; ch == ':' {
 			break
-		} else if !isAlpha(ch) && ch != ' ' && ch != ',' && ch != '\'' && ch != '(' && ch != ')' {
+		} else if !isAlnum(ch) && ch != ' ' && ch != ',' && ch != '\'' && ch != '(' && ch != ')' {
 			return false
 		}
 	}
@@ -334,6 +339,9 @@ func headsLine(left []byte) bool {
 func linkAnswer(s *scan, n *nameInfo) (c candidate, ok bool) {
 	if n.class != classStrong && n.class != classWeak && n.class != classKey || s.line < 0 || s.headers > 2 {
 		return c, false
+	}
+	if s.lead.op == opAssign && s.lead.at == s.lead.tight && !s.lead.short {
+		return c, false // it has its value: docker run -e NAME=value image⏎id
 	}
 	line := s.v[s.line:n.start]
 	for s.more() && s.v[s.p] != '\n' {

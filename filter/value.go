@@ -299,7 +299,7 @@ func (e *engine) judgeValue(c *candidate, eof bool) verdict {
 func (e *engine) judgeItem(c *candidate, eof bool) verdict {
 	s := scan{v: e.view.vis, p: c.at, eof: eof}
 	s.quote()
-	comma := s.p < len(s.v) && s.v[s.p] == ',' || c.doubt == unsure && s.lit(" to ")
+	comma := s.p < len(s.v) && s.v[s.p] == ',' || c.doubt == unsure && (s.lit(" to ") || !s.short && s.lit(" TO "))
 	if !comma && s.at() == ')' && !s.short { // getenv("X") or "value"
 		comma = s.lit(") or ") || !s.short && s.lit(") || ") || !s.short && s.lit(") ?? ")
 	}
@@ -785,6 +785,14 @@ func valueEnd(v []byte, p, from int, sets *endSets, eof bool) (int, bool) {
 				}
 			}
 			continue
+		}
+		if f.form == formPlain && c == '|' && isCounted(v[p:q]) {
+			if q+1 == len(v) && !eof {
+				return q, false
+			}
+			if q+1 < len(v) && isAlnum(v[q+1]) {
+				continue
+			}
 		}
 		if f.form == formPlain && (c == '"' || c == '\'' || c == '<') && q > p {
 			// Nothing that closes or opens stands before a digit or a capital.

@@ -57,6 +57,12 @@ func (e *engine) openZone(n *nameInfo, eof bool) (short bool) {
 			e.walkZone(n.end, walked)
 		}
 	}
+	least := minNear
+	if n.class == classStrong || n.rule == "password" {
+		least = minNearPassword
+	} else if n.class == classGroups {
+		least = maxStray
+	}
 	if at+maxZone/4 < e.zone.until || n.class == classExtra || n.class == classPin || n.class == classGroups && at < e.zone.until || bytes.IndexByte(v[n.start:n.end], '/') >= 0 {
 		return false
 	}
@@ -65,12 +71,6 @@ func (e *engine) openZone(n *nameInfo, eof bool) (short bool) {
 	}
 	if !e.dense[4].room(at, maxZones) {
 		return false
-	}
-	least := minNear
-	if n.class == classStrong || n.rule == "password" {
-		least = minNearPassword
-	} else if n.class == classGroups {
-		least = maxStray
 	}
 	e.zone.until, e.zone.least = at+maxZone, least
 	if at > e.zone.near {
@@ -136,15 +136,20 @@ func (e *engine) judgeZone(c *candidate, eof bool) verdict {
 	for p > 0 && p < limit && !strayStops.has(v[p-1]) { // inside a word
 		p++
 	}
+	// The place of the name's value; behind that, where one may stand that is compared with it.
+	around, compared := int(e.zone.near-e.base)+maxAround, 0
+	if e.zone.near <= e.zone.bound {
+		around, compared = -1, int(e.zone.bound-e.base)+maxCompared
+	}
 	for p < limit {
 		// From the last byte of the shortest value back: most words are short.
-		near, least := e.isNear(p), minNearPassword
+		near, least := p <= around || p < compared && p > 1 && v[p-2] == ' ' && e.isCompared(p), minNearPassword
 		if near {
 			least = minWord
 		}
 		last := min(p+least, len(v)) - 1
 		k := last
-		for k >= p && !strayStops.has(v[k]) {
+		for k >= p && (!strayStops.has(v[k]) || v[k] == '|' && isCounted(v[p:k])) {
 			k--
 		}
 		if k >= p {
@@ -152,7 +157,7 @@ func (e *engine) judgeZone(c *candidate, eof bool) verdict {
 			continue
 		}
 		q := last + 1
-		for q < len(v) && q-p <= maxLong && !strayStops.has(v[q]) {
+		for q < len(v) && q-p <= maxLong && (!strayStops.has(v[q]) || v[q] == '|' && isCounted(v[p:q])) {
 			q++
 		}
 		open := q == len(v) && !eof && q-p <= maxLong
@@ -199,8 +204,17 @@ func (e *engine) judgeZone(c *candidate, eof bool) verdict {
 // letters of both cases.
 func couldBe(val []byte, near bool) (stray, named bool) {
 	digits, upper, lower := tally(val)
-	stray = digits >= 2 && upper > 0 && (lower > 0 || isKeyGroups(val))
+	stray = digits >= 2 && upper > 0 && (lower > 0 || isKeyGroups(val) || isSeed(val))
 	return stray, near && (stray || upper+lower > 0 && (digits > 0 || digits+upper+lower < len(val) || upper > 1 && lower > 1))
+}
+
+// isCounted reports the number in front of a token, which a bar joins to it: 314|aB3dE5….
+func isCounted(b []byte) bool {
+	k := len(b)
+	for k > 0 && isDigit(b[k-1]) {
+		k--
+	}
+	return k < len(b) && len(b)-k < 10 && (k == 0 || strayStops.has(b[k-1]))
 }
 
 // isLong reports whether v[p:q] is a long word of base64 that stands by itself, such as the token of a session.
@@ -231,7 +245,7 @@ func (e *engine) isStray(p, q int) bool {
 		return false // an id with its type
 	}
 	return len(val) >= e.zone.least && !bytes.Contains(left, []byte("ENC[")) && val[0] != '/' && !(p > 0 && v[p-1] == '\\') && !otherName(left) && !hasWord(val) && !e.inPEM(p, q) && textBefore(v, p, e.edge) &&
-		e.set.passes(val, gate{class: classWeak, doubt: random, rule: "password"})
+		(isSeed(val) || e.set.passes(val, gate{class: classWeak, doubt: random, rule: "password"}))
 }
 
 // secretPrefixes begin tokens, others of that kind ids.
@@ -247,9 +261,24 @@ func (e *engine) inRow() bool {
 	return false
 }
 
-// isNear reports whether p is near the last name.
-func (e *engine) isNear(p int) bool {
-	return e.zone.near > e.zone.bound && e.base+int64(p)-e.zone.near <= maxAround
+// isCompared reports whether what stands at p is compared with the value before it.
+func (e *engine) isCompared(p int) bool {
+	v, k := e.view.vis, int(e.zone.bound-e.base)
+	return k >= 0 && p-k > 2 && v[k] == v[p-1] && (v[k] == '"' || v[k] == '\'') && e.zone.near > 0 && compares(v[k+1:p-1])
+}
+
+// maxCompared is how far two values stand apart that are compared.
+const maxCompared = 24
+
+// compares reports what stands between them: got "value", want "value".
+func compares(between []byte) bool {
+	words := bytes.Trim(between, " ,;:()")
+	for _, w := range [...]string{"want", "wanted", "got", "have", "expected", "actual", "but was", "but got", "vs", "to", "to equal", "!=", "==", "<>", "->", "=>"} {
+		if string(words) == w {
+			return true
+		}
+	}
+	return false
 }
 
 // opens are the bytes in front of a value, sentenceEnds those that may follow one at the end of its line.
@@ -261,7 +290,7 @@ const sentenceEnds = ".,;!)"
 // the end of its line; below the line of the name, alone on its own. How much it must look like one is the gate's to say.
 func (e *engine) judgeNear(p, q int, eof bool) verdict {
 	v := e.view.vis
-	from := max(int(e.zone.near-e.base), e.edge)
+	from := max(int(e.zone.near-e.base), int(e.zone.bound-e.base), e.edge)
 	if from >= p || !opens.has(v[p-1]) || q < len(v) && (v[q] == ':' && q+1 < len(v) && v[q+1] != '\n' || v[q-1] == '=' && isAlnum(v[q])) || e.inRow() {
 		return verdict{} // a part of a word, a name
 	}
@@ -300,7 +329,7 @@ func (e *engine) judgeNear(p, q int, eof bool) verdict {
 		if g.doubt = lone; !ends || isHex(val) || bytes.Count(between, []byte("\n")) > 2 || len(bytes.TrimLeft(between[k+1:], " \t\"'`*-=>$#")) > 0 {
 			return verdict{}
 		}
-	case sign == ':' && v[p-1] == ':', v[p-1] == ',' && (len(between) > 1 || !ends), g.quoted && !signed && isUUID(val):
+	case sign == ':' && v[p-1] == ':', v[p-1] == ',' && (len(between) > 1 || !ends), isUUID(val) && (g.quoted && !signed || bytes.IndexFunc(between, func(r rune) bool { return r < 0x80 && isAlnum(byte(r)) }) >= 0): // of something else
 		return verdict{}
 	case g.quoted || signed:
 		if isHex(val) && len(val) < 32 {
@@ -355,7 +384,7 @@ func hasWord(val []byte) bool {
 }
 
 // otherNames say what a value is that is no secret.
-const otherNames = "id ids sid kid uid gid guid uuid hash digest sha sha1 shasum sha256 sha384 sha512 md5 fingerprint thumbprint etag checksum integrity sum " +
+const otherNames = "id ids identity sid kid uid gid guid uuid hash digest sha sha1 shasum sha256 sha384 sha512 md5 fingerprint thumbprint etag checksum integrity sum " +
 	"commit revision rev ref ray trace version request req span cursor page next marker sequence state challenge nonce iv salt tag mac public pub cert certificate " +
 	"url uri path file image name arn account user username host hostname zone region accessor lease type alg algorithm method role iss aud sub subject " +
 	"encrypted ciphertext build release job node cluster object client peer accept match boundary jti x5t azp realm opaque serial device tenant order customer " +

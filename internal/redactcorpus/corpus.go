@@ -59,6 +59,8 @@ var parts = map[string]string{
 	"outputs-18.txt": Eleventh, "benign-11.txt": Eleventh,
 	"outputs-19.txt": Twelfth, "benign-12.txt": Twelfth,
 	"outputs-20.txt": Thirteenth, "benign-13.txt": Thirteenth,
+	"outputs-21.txt": Fourteenth, "benign-14.txt": Fourteenth,
+	"outputs-22.txt": Fifteenth,
 }
 
 // The parts of the corpora.
@@ -79,6 +81,8 @@ const (
 	Twelfth  = "twelfth set, open"  // by the session that changed the filter then, before it was scored
 
 	Thirteenth = "thirteenth set, open" // as the eleventh, after what was learned of a set of the same week
+	Fourteenth = "fourteenth set, open" // as the thirteenth
+	Fifteenth  = "fifteenth set, open"  // as the twelfth
 
 	Sixth = "sixth set, open" // written after the rules that the fifth brought, before it was scored
 	Fifth = "fifth set, open" // a hundred kinds of output of tools, beside what they print without a secret
