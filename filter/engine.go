@@ -14,28 +14,32 @@ import (
 // were cut into writes, and everything before the first open position is free
 // to go. That is the whole release rule.
 type engine struct {
-	set       *Set
-	snap      *snapshot
-	view      view
-	cursor    int         // positions before are judged
-	values    []candidate // announced by a name or operator, ascending
-	names     []pending   // names whose operator had not come yet
-	region    region
-	mode      mode
-	until     byteSet
-	arm       armourState
-	open      verdict // what waits for more bytes, and where it starts
-	holdAt    int
-	memo      endMemo
-	scan      scan     // of the name under judgement
-	name      nameInfo // that name
-	base      int64    // of view.vis[0] in the visible stream
-	floor     int      // visible bytes before it left
-	nameEdge  int      // the edge that counts for the name under judgement
-	edge      int      // the end of the last region, which is a border of words as a placeholder is
-	terminal  bool     // what is typed must show at once
-	crowd     crowd
-	jam       crowd
+	set      *Set
+	snap     *snapshot
+	view     view
+	cursor   int         // positions before are judged
+	values   []candidate // announced by a name or operator, ascending
+	names    []pending   // names whose operator had not come yet
+	region   region
+	mode     mode
+	until    byteSet
+	arm      armourState
+	open     verdict // what waits for more bytes, and where it starts
+	holdAt   int
+	memo     endMemo
+	scan     scan     // of the name under judgement
+	name     nameInfo // that name
+	base     int64    // of view.vis[0] in the visible stream
+	floor    int      // visible bytes before it left
+	nameEdge int      // the edge that counts for the name under judgement
+	edge     int      // the end of the last region, which is a border of words as a placeholder is
+	terminal bool     // what is typed must show at once
+	crowd    crowd
+	jam      crowd
+	counted  struct {
+		at    int64
+		forms uint32
+	}
 	jammed    bool       // the block of the cursor is
 	entered   int64      // 1 + that block
 	announced int64      // 1 + the position whose names are announced
@@ -158,6 +162,7 @@ func (e *engine) advance(eof bool) step {
 				e.schedule(passed)
 			}
 		}
+		e.enterBlock()
 		stop := n
 		if len(e.values) > 0 {
 			stop = min(stop, e.values[0].at)
@@ -277,8 +282,12 @@ func (e *engine) judge(first int, eof bool) bool {
 		return false
 	}
 	for k := range e.values[:due] {
-		if c := &e.values[k]; !c.early && c.form != formRun && (c.form != formZone || c.number > 0) { // which depend on the cuts
-			e.jam.add(e.base+int64(i), perValue+min(max(c.then-c.at, 0), maxJudged)/64, jamLimit)
+		if c := &e.values[k]; !c.early && c.form != formRun && c.form != formZone && e.counts(i, c.form) { // which depend on the cuts
+			cost := perValue
+			if c.form != formRow { // of which a part may be looked at again
+				cost += min(max(c.then-c.at, 0), maxJudged) / 64
+			}
+			e.jam.add(e.base+int64(i), cost, jamLimit)
 		}
 	}
 	if due > 0 {
@@ -306,6 +315,16 @@ func (e *engine) judge(first int, eof bool) bool {
 		e.cursor = i + 1
 	}
 	return true
+}
+
+// counts reports the first candidate of a form at i: a second one, of another name, may come after the first was judged.
+func (e *engine) counts(i int, f form) bool {
+	if at := e.base + int64(i); e.counted.at != at {
+		e.counted.at, e.counted.forms = at, 0
+	}
+	was := e.counted.forms
+	e.counted.forms |= 1 << f
+	return e.counted.forms != was
 }
 
 // sight returns how much of the stream the candidates at the cursor may see, and whether more
@@ -808,7 +827,7 @@ func (e *engine) forget(cut int) {
 // up, no name is asked: whatever could be a value is masked, whether a name stands beside it or not,
 // at the cost of reading it. Secrets of a few bytes behind plain names, a million of them, stay below.
 const (
-	maxJam   = 620
+	maxJam   = 540
 	jamStore = 32 << 10
 
 	// maxJammed is how many blocks the most jammed text is read so before it is judged again.
@@ -858,11 +877,26 @@ func (e *engine) inJam(i int) bool {
 // the controls.
 var runStops = byteSet{1<<' ' - 1 | 1<<'"' | 1<<'\'' | 1<<'<' | 1<<'>', 1<<('`'-64) | 1<<63}
 
-// judgeRun judges the bytes between two stops, or goes on to the next that could be a value.
+// judgeRun judges the bytes between two stops, or goes on to the next that could be a value. Whether a later block
+// is jammed is asked when the cursor is there: until then more is judged, how much depends on the cuts.
 func (e *engine) judgeRun(c *candidate, eof bool) verdict {
 	v, p := e.view.vis, c.at
 	c.then = 0
-	for e.inJam(p) {
+	for {
+		for p < len(v) && runStops.has(v[p]) {
+			p++
+		}
+		if p >= len(v) {
+			c.then = len(v)
+			return verdict{}
+		}
+		if (e.base+int64(p))/densityBlock > (e.base+int64(c.at))/densityBlock {
+			c.then = p
+			return verdict{}
+		}
+		if !e.inJam(p) {
+			return verdict{}
+		}
 		q := p
 		for q < len(v) && q-p < maxValue && !runStops.has(v[q]) {
 			q++
@@ -884,15 +918,8 @@ func (e *engine) judgeRun(c *candidate, eof bool) verdict {
 			}
 			return r
 		}
-		for p = max(q, p+1); p < len(v) && runStops.has(v[p]); {
-			p++
-		}
-		if p >= len(v) {
-			c.then = len(v)
-			return verdict{}
-		}
+		p = q
 	}
-	return verdict{}
 }
 
 // couldBeValue returns where in the run v[p:q] the words that could be values begin and end.

@@ -237,6 +237,31 @@ func corpusTexts(t testing.TB) []string {
 	return out
 }
 
+// TestEveryCutWhereNamesJam is the same at thresholds that these texts cross: what is judged there hangs on what was
+// judged before.
+func TestEveryCutWhereNamesJam(t *testing.T) {
+	usual := jamLimit
+	defer func() { jamLimit = usual }()
+	all := ""
+	for _, r := range records {
+		all += expandRecord(t, r.in) + "\n"
+	}
+	all += strings.Join(corpusTexts(t), "\n")
+	usualOut := filterAll(t, testSet(t, Config{}), all)
+	for _, most := range []int{420, 500} {
+		jamLimit.most, jamLimit.over = most, maxJammed*most
+		want := filterAll(t, testSet(t, Config{}), all)
+		if want == usualOut {
+			t.Errorf("nothing jams at %d", most)
+		}
+		for _, size := range []int{1, 7, 4095} {
+			if got := filterCuts(t, testSet(t, Config{}), all, size); got != want {
+				t.Errorf("at %d writes of %d differ: %s", most, size, firstDifference(got, want))
+			}
+		}
+	}
+}
+
 // TestEveryCut is what streaming has to hold: the output does not depend on how
 // the input was cut.
 func TestEveryCut(t *testing.T) {

@@ -61,6 +61,7 @@ var parts = map[string]string{
 	"outputs-20.txt": Thirteenth, "benign-13.txt": Thirteenth,
 	"outputs-21.txt": Fourteenth, "benign-14.txt": Fourteenth,
 	"outputs-22.txt": Fifteenth,
+	"outputs-23.txt": Sixteenth, "benign-15.txt": Sixteenth,
 }
 
 // The parts of the corpora.
@@ -83,6 +84,7 @@ const (
 	Thirteenth = "thirteenth set, open" // as the eleventh, after what was learned of a set of the same week
 	Fourteenth = "fourteenth set, open" // as the thirteenth
 	Fifteenth  = "fifteenth set, open"  // as the twelfth
+	Sixteenth  = "sixteenth set, open"  // written with the fourteenth, and scored after what was learned of it
 
 	Sixth = "sixth set, open" // written after the rules that the fifth brought, before it was scored
 	Fifth = "fifth set, open" // a hundred kinds of output of tools, beside what they print without a secret
