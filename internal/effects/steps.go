@@ -253,6 +253,8 @@ func (c *collector) resolve(s *step.Step) error {
 		words = c.withoutSame(step.EnvWords(words), s.Cwd)
 	case s.ID.Effective == "zip":
 		words = step.ZipWords(words)
+	case s.ID.Effective == "sqlite3" && c.ctx != nil && c.ctx.stdin != nil:
+		words = step.SQLiteWords(words, *c.ctx.stdin)
 	case len(words) > 1 && strings.HasPrefix(words[1], "+") && step.Rustup(s.ID.Effective):
 		words = append(words[:1:1], words[2:]...)
 	case strings.HasPrefix(s.ID.Effective, "perl"):

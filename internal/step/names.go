@@ -636,3 +636,19 @@ func SplitPort(host string) (string, int) {
 func BinName(name string) bool {
 	return name != "" && !strings.ContainsRune("._-", rune(name[0])) && strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") == ""
 }
+
+// SQLiteWords are the words of sqlite3 with what it reads as one of them, where that is SQL alone, without commands of
+// its shell, and no word is the value of an option.
+func SQLiteWords(words []string, input string) []string {
+	for i, w := range words[1:] {
+		if last := i == len(words)-2; last == strings.HasPrefix(w, "-") {
+			return words
+		}
+	}
+	for line := range strings.Lines(input) {
+		if strings.HasPrefix(strings.TrimSpace(line), ".") {
+			return words
+		}
+	}
+	return append(slices.Clip(words), input)
+}
