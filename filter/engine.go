@@ -883,7 +883,7 @@ func (e *engine) judgeRun(c *candidate, eof bool) verdict {
 	v, p := e.view.vis, c.at
 	c.then = 0
 	for {
-		for p < len(v) && runStops.has(v[p]) {
+		for p < len(v) && (runStops.has(v[p]) || p == c.at && v[p]&0xc0 == 0x80) { // a block may begin within a character
 			p++
 		}
 		if p >= len(v) {
