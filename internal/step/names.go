@@ -535,8 +535,8 @@ func looseHosts(s *Step) []policy.HostUse {
 	return out
 }
 
-// ReadURLs makes a host of each URL of another machine that stands in the place of a file: whatever the document says,
-// the tool would fetch it. That of an option that the document does not know may be no more than a text.
+// ReadURLs treats a URL of another machine as a host where its document expects a file: the tool would fetch it. The
+// value of an option that the document does not know may be plain text, and is left alone.
 func ReadURLs(s *Step) {
 	for i := range s.Call.Resources {
 		r := &s.Call.Resources[i]
@@ -640,6 +640,9 @@ func BinName(name string) bool {
 // SQLiteWords are the words of sqlite3 with what it reads as one of them, where that is SQL alone, without commands of
 // its shell, and no word is the value of an option.
 func SQLiteWords(words []string, input string) []string {
+	if len(words) < 2 {
+		return words // what it reads would stand where the name of the database does
+	}
 	for i, w := range words[1:] {
 		if last := i == len(words)-2; last == strings.HasPrefix(w, "-") {
 			return words
