@@ -1,8 +1,8 @@
 package sandbox
 
 import (
-	"bytes"
-	"encoding/binary"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -85,22 +85,29 @@ func (g *protection) nested() []string {
 		return nil
 	}
 	defer top.Close()
-	buf := make([]byte, 16<<10)
 	for level := []string{"."}; len(level) > 0; {
 		var next []string
 		for _, dir := range level {
-			err := eachName(int(top.Fd()), dir, buf, func(name string, kind byte) bool {
+			fd, err := openDirBelow(int(top.Fd()), dir)
+			if err != nil {
+				gone := err == unix.ENOENT || err == unix.ENOTDIR || err == unix.ELOOP || err == unix.EACCES
+				g.cut = g.cut || !gone // ENAMETOOLONG, of a path that nothing opens in one call
+				continue
+			}
+			f := os.NewFile(uintptr(fd), filepath.Join(g.Roots[0], dir))
+			entries, _ := f.ReadDir(maxWalked - walked + 1)
+			f.Close()
+			for _, e := range entries {
 				switch walked++; {
-				case fold(name) == ".git":
+				case fold(e.Name()) == ".git":
 					if dir != "." {
-						out = append(out, g.Roots[0]+"/"+dir+"/"+name)
+						out = append(out, g.Roots[0]+"/"+dir+"/"+e.Name())
 					}
-				case kind == unix.DT_DIR || kind == unix.DT_UNKNOWN:
-					next = append(next, filepath.Join(dir, name))
+				case e.Type() == fs.ModeDir:
+					next = append(next, filepath.Join(dir, e.Name()))
 				}
-				return walked <= maxWalked
-			})
-			if err == nil && stop() {
+			}
+			if stop() {
 				g.found = out
 				return out
 			}
@@ -197,34 +204,12 @@ func (g *protection) pins(p *Profile, regenerable func(string) bool) []string {
 	return out
 }
 
-// eachName calls f with the names in a directory below an open one and with what they are, until it returns
-// false. One call opens the directory, however deep it lies, and no link is followed.
-func eachName(root int, dir string, buf []byte, f func(name string, kind byte) bool) error {
+// openDirBelow opens a directory below an open one in one call, however deep it lies, and follows no link.
+func openDirBelow(root int, dir string) (int, error) {
 	how := unix.OpenHow{Flags: unix.O_RDONLY | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS}
-	fd, err := unix.Openat2(root, dir, &how)
-	for err == unix.EINTR || err == unix.EAGAIN {
-		fd, err = unix.Openat2(root, dir, &how)
-	}
-	if err != nil {
-		return err
-	}
-	defer unix.Close(fd)
 	for {
-		n, err := unix.Getdents(fd, buf)
-		if err == unix.EINTR {
-			continue
-		}
-		if n <= 0 || err != nil {
-			return err
-		}
-		// linux_dirent64: inode and offset of 8 bytes, its length of 2, the type, the name to a NUL.
-		for rest := buf[:n]; len(rest) > 19; {
-			size := int(binary.NativeEndian.Uint16(rest[16:]))
-			name, _, _ := bytes.Cut(rest[19:size], []byte{0})
-			if kind := rest[18]; string(name) != "." && string(name) != ".." && !f(string(name), kind) {
-				return nil
-			}
-			rest = rest[size:]
+		if fd, err := unix.Openat2(root, dir, &how); err != unix.EINTR && err != unix.EAGAIN {
+			return fd, err
 		}
 	}
 }

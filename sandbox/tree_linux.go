@@ -184,22 +184,10 @@ func children() []int {
 // childrenByParent looks at every process.
 func childrenByParent() []int {
 	self := strconv.Itoa(os.Getpid())
-	return slices.DeleteFunc(numbersIn("/proc"), func(pid int) bool {
+	return slices.DeleteFunc(procstat.Numbers("/proc"), func(pid int) bool {
 		s, err := procstat.Of(pid)
 		return err != nil || s.Fields[procstat.Parent] != self
 	})
-}
-
-// numbersIn lists what has a number for a name.
-func numbersIn(dir string) []int {
-	entries, _ := os.ReadDir(dir)
-	var out []int
-	for _, e := range entries {
-		if n, err := strconv.Atoi(e.Name()); err == nil {
-			out = append(out, n)
-		}
-	}
-	return out
 }
 
 // processState is the letter of ps(1), 0 for no process.

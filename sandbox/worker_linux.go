@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/atip-dev/atip-exec/internal/procstat"
 	"github.com/atip-dev/atip-exec/sandbox/seccomp"
 	"golang.org/x/sys/unix"
 )
@@ -443,5 +444,5 @@ func left(fd int) bool {
 
 // openDescriptors lists what the caller left open.
 func openDescriptors() []int {
-	return slices.DeleteFunc(numbersIn("/proc/self/fd"), func(fd int) bool { return fd < 3 || !left(fd) })
+	return slices.DeleteFunc(procstat.Numbers("/proc/self/fd"), func(fd int) bool { return fd < 3 || !left(fd) })
 }

@@ -746,8 +746,7 @@ func (c *collector) runsFile(s *step.Step, file string, isShell bool, via []stri
 func (c *collector) builds(abs string) bool {
 	ok := len(c.writers[abs]) > 0 && c.ofWorkspace(abs)
 	for path, list := range c.writers {
-		foreign := slices.ContainsFunc(list, func(w written) bool { return !c.codeOfWorkspace(w, 0) })
-		ok = ok && !(foreign && subpath.Within(path, filepath.Dir(abs)))
+		ok = ok && !(subpath.Within(path, filepath.Dir(abs)) && slices.ContainsFunc(list, func(w written) bool { return !c.codeOfWorkspace(w, 0) }))
 	}
 	return ok
 }

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/internal/subpath"
@@ -64,28 +65,41 @@ func buildDir(c string) bool {
 	return false
 }
 
-// indexes keeps the parsed indexes of this process while they are unchanged: a
-// call has many resources and one repository.
-var indexes sync.Map // git directory: *index
+// unchanged keeps what was read of files in this process while their size and time stay: a call has many resources
+// and one repository, and a walk asks once a directory.
+type unchanged[T any] struct{ files sync.Map }
 
-func tracked(gitDir, name string) bool {
-	file := filepath.Join(gitDir, "index")
+// of returns what read makes of a file, false if it is not there.
+func (u *unchanged[T]) of(file string, read func(file string) T) (value T, ok bool) {
+	type version struct {
+		size  int64
+		time  time.Time
+		value T
+	}
 	fi, err := os.Stat(file)
 	if err != nil {
-		return false
+		return value, false
 	}
-	if v, ok := indexes.Load(gitDir); ok {
-		if idx := v.(*index); idx.size == fi.Size() && idx.time.Equal(fi.ModTime()) {
-			return idx.has(name)
+	if v, ok := u.files.Load(file); ok {
+		if was := v.(*version); was.size == fi.Size() && was.time.Equal(fi.ModTime()) {
+			return was.value, true
 		}
 	}
-	idx, err := readIndex(file)
-	if err != nil {
-		idx = &index{}
-	}
-	idx.size, idx.time = fi.Size(), fi.ModTime()
-	indexes.Store(gitDir, idx)
-	return idx.has(name)
+	value = read(file)
+	u.files.Store(file, &version{fi.Size(), fi.ModTime(), value})
+	return value, true
+}
+
+var indexes unchanged[*index]
+
+func tracked(gitDir, name string) bool {
+	idx, ok := indexes.of(filepath.Join(gitDir, "index"), func(file string) *index {
+		if idx, err := readIndex(file); err == nil {
+			return idx
+		}
+		return &index{}
+	})
+	return ok && idx.has(name)
 }
 
 // Tracked reports a path of the workspace that git has in its index: what it holds is in the

@@ -1,11 +1,8 @@
 package place
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
-	"sync"
-	"time"
 )
 
 // ignoredByGit decides as gitignore(5) does: the last pattern that matches wins,
@@ -44,41 +41,22 @@ type pattern struct {
 	rooted  bool // matched against the path below base, not the last component
 }
 
-// ignoreFiles keeps the parsed files of this process while they are unchanged: a walk asks once a directory.
-var ignoreFiles sync.Map // file: *ignoreFile
-
-type ignoreFile struct {
-	size     int64
-	time     time.Time
-	patterns []pattern
-}
+var ignoreFiles unchanged[[]pattern]
 
 func readPatterns(file, base string) []pattern {
-	fi, err := os.Stat(file)
-	if err != nil {
-		return nil
-	}
-	if v, ok := ignoreFiles.Load(file); ok {
-		if f := v.(*ignoreFile); f.size == fi.Size() && f.time.Equal(fi.ModTime()) {
-			return f.patterns
+	patterns, _ := ignoreFiles.of(file, func(file string) (out []pattern) {
+		text, err := smallFile(file)
+		if err != nil {
+			return nil
 		}
-	}
-	out := parsePatterns(file, base)
-	ignoreFiles.Store(file, &ignoreFile{fi.Size(), fi.ModTime(), out})
-	return out
-}
-
-func parsePatterns(file, base string) (out []pattern) {
-	text, err := smallFile(file)
-	if err != nil {
-		return nil
-	}
-	for line := range strings.SplitSeq(text, "\n") {
-		if p, ok := parsePattern(strings.TrimSuffix(line, "\r"), base); ok {
-			out = append(out, p)
+		for line := range strings.SplitSeq(text, "\n") {
+			if p, ok := parsePattern(strings.TrimSuffix(line, "\r"), base); ok {
+				out = append(out, p)
+			}
 		}
-	}
-	return out
+		return out
+	})
+	return patterns
 }
 
 func parsePattern(line, base string) (p pattern, ok bool) {

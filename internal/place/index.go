@@ -6,7 +6,6 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/atip-dev/atip-exec/internal/regular"
 )
@@ -16,8 +15,6 @@ import (
 // are read for every command.
 type index struct {
 	names [][]byte
-	size  int64 // of the file, with its time
-	time  time.Time
 }
 
 // maxIndex bounds the file: above it nothing is known to be tracked.

@@ -55,20 +55,22 @@ func (s Stat) Int(field int) int {
 // byte. A pattern for paths of such files would list the directory of each process.
 func Lines() iter.Seq2[int, string] {
 	return func(yield func(pid int, line string) bool) {
-		dir, err := os.Open("/proc")
-		if err != nil {
-			return
-		}
-		defer dir.Close()
-		names, _ := dir.Readdirnames(-1)
-		for _, name := range names {
-			pid, err := strconv.Atoi(name)
-			if err != nil {
-				continue
-			}
-			if line, err := os.ReadFile("/proc/" + name + "/cmdline"); err == nil && !yield(pid, string(line)) {
+		for _, pid := range Numbers("/proc") {
+			if line, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline"); err == nil && !yield(pid, string(line)) {
 				return
 			}
 		}
 	}
+}
+
+// Numbers lists what has a number for a name in a directory of /proc: processes, threads or descriptors.
+func Numbers(dir string) []int {
+	entries, _ := os.ReadDir(dir)
+	var out []int
+	for _, e := range entries {
+		if n, err := strconv.Atoi(e.Name()); err == nil {
+			out = append(out, n)
+		}
+	}
+	return out
 }
