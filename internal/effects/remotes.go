@@ -343,6 +343,41 @@ func (p *Site) checkRepositories(s *step.Step) (why string, quieted bool) {
 	return why, why != ""
 }
 
+// judgeSetting makes of `git config KEY VALUE` in the repository's own file what the check after the
+// run makes of it: a key that is not inert would be put back.
+func judgeSetting(call *atip.Call) {
+	words := call.Positionals
+	if call.Tool != "git" || len(call.Path) == 0 || call.Path[0] != "config" || len(words) == 0 || call.Effects[atip.Write].Value != atip.Yes || call.Effects[atip.ExecOpaque].Value == atip.Yes {
+		return
+	}
+	last := call.Path[len(call.Path)-1]
+	section := last == "remove-section" || last == "rename-section"
+	for _, o := range call.Options {
+		if o.Name == "global" || o.Name == "system" || o.Name == "file" {
+			return
+		}
+		section = section || strings.HasPrefix(o.Flag, "--rem") || strings.HasPrefix(o.Flag, "--ren")
+	}
+	value, inert := "", true
+	for i, w := range words {
+		if strings.IndexByte(w.Value, 0) >= 0 {
+			return
+		}
+		if i == 1 {
+			value = w.Value
+		}
+		inert = inert && gitrepo.InertSection(w.Value)
+	}
+	if !section {
+		inert = gitrepo.Inert(words[0].Value, value)
+	}
+	fact := atip.Fact{Value: atip.No, Source: "git:inert", Rank: atip.Vendor}
+	if !inert {
+		fact.Value = atip.Yes
+	}
+	call.Effects[atip.Persistence] = fact
+}
+
 // repositoriesOf are the repositories whose configuration a step of git obeys: the one that
 // git finds from the directory and the words of the step, and its submodules.
 func (p *Site) repositoriesOf(s *step.Step) ([]gitrepo.Repository, error) {

@@ -266,6 +266,7 @@ func (c *collector) resolve(s *step.Step) error {
 			s.Call.Effects[atip.ExecOpaque] = found.Resolve(rest, c.environment()).Effects[atip.ExecOpaque]
 		}
 	}
+	judgeSetting(&s.Call)
 	if local := c.installed(s, words); local != nil {
 		s.Call = found.Resolve(local, c.environment())
 		s.Call.Options = []atip.OptionUse{} // --no was not typed

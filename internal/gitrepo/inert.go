@@ -63,100 +63,112 @@ func byKey(settings []Setting) map[string][]string {
 	return out
 }
 
-// Inert reports whether a key is one that git neither executes nor follows.
-func Inert(key, value string) bool {
-	section, sub, name := Split(key)
-	direct := sub == ""
+// lasting are the keys of two parts that a repository may keep, besides those of shows.
+var lasting = map[string][]string{
+	"core": {"repositoryformatversion", "bare", "filemode", "ignorecase", "precomposeunicode", "symlinks", "logallrefupdates", "autocrlf", "eol"},
+	// The others name merge strategies, which are programs.
+	"pull":   {"rebase", "ff"},
+	"push":   {"default", "autosetupremote"},
+	"fetch":  {"prune", "prunetags", "parallel"},
+	"branch": {"autosetupmerge", "autosetuprebase", "sort"},
+	"merge":  {"ff"},
+}
+
+// shown are the keys by which git says how something looks, and how it finds out what it shows.
+var shown = map[string][]string{
+	"core": {"quotepath", "abbrev", "whitespace", "safecrlf", "longpaths", "commentchar", "preloadindex", "untrackedcache", "trustctime", "checkstat"},
+	"diff": {"algorithm", "renames", "renamelimit", "context", "interhunkcontext", "noprefix", "mnemonicprefix", "colormoved", "colormovedws", "wserrorhighlight",
+		"statgraphwidth", "statnamewidth", "relative", "indentheuristic", "wordregex", "dirstat", "suppressblankempty"},
+	"log":    {"date", "decorate", "follow", "abbrevcommit", "graphcolors", "showroot"},
+	"status": {"short", "branch", "aheadbehind", "relativepaths", "showstash", "showuntrackedfiles", "renames", "renamelimit"},
+	"grep":   {"linenumber", "column", "patterntype", "extendedregexp", "threads", "fullname"},
+	"init":   {"defaultbranch"},
+	"commit": {"cleanup", "verbose"},
+	"tag":    {"sort"},
+	"merge":  {"conflictstyle", "stat", "renames", "renamelimit"},
+	"rebase": {"autosquash", "autostash", "stat", "updaterefs"},
+	"rerere": {"enabled", "autoupdate"},
+}
+
+// shows reports a setting that says how something looks, or switches off a program without which
+// git does the same.
+func shows(section, sub, name, value string) bool {
 	switch section {
-	case "user", "pull", "color":
+	case "advice", "blame", "color", "column", "i18n", "versionsort":
 		return true
-	case "extensions":
-		return name != "worktreeconfig"
-	case "core":
-		return direct && slices.Contains([]string{"repositoryformatversion", "bare", "filemode", "ignorecase", "precomposeunicode",
-			"symlinks", "logallrefupdates", "autocrlf", "eol"}, name)
-	case "branch":
-		// What no remote is called git takes for a URL.
-		return !direct && (name == "remote" && inertURL(value) || name == "merge" || name == "rebase" || name == "description")
-	case "remote":
-		if !direct && (name == "url" || name == "pushurl") {
-			return inertURL(value)
-		}
-		return !direct && (name == "fetch" || name == "prune" || name == "tagopt")
-	case "submodule":
-		return !direct && (name == "active" || name == "url" && inertURL(value))
-	case "push":
-		return direct && (name == "default" || name == "autosetupremote")
-	case "fetch":
-		return direct && name == "prune"
-	case "merge":
-		return direct && name == "ff"
+	case "pager":
+		return off(value)
+	}
+	if sub != "" {
+		return false
+	}
+	switch section + "." + name {
+	case "core.pager":
+		return off(value)
+	case "commit.gpgsign", "tag.gpgsign", "gc.auto", "gc.autodetach", "maintenance.auto", "maintenance.autodetach":
+		return value == "false" || value == "0" || value == "no"
+	}
+	return slices.Contains(shown[section], name)
+}
+
+// off reports a program that does nothing.
+func off(program string) bool {
+	return slices.Contains([]string{"", "cat", "true", "false", ":", "/bin/cat", "/usr/bin/cat", "/bin/true", "/usr/bin/true"}, program)
+}
+
+// folded is Split without regard to case where git has none.
+func folded(key string) (section, sub, name string) {
+	section, sub, name = Split(key)
+	return strings.ToLower(section), sub, strings.ToLower(name)
+}
+
+// Inert reports whether a setting is one that git neither executes nor follows. What `git config` may
+// set is what the check after a run leaves.
+func Inert(key, value string) bool {
+	section, sub, name := folded(key)
+	switch {
+	case name == "" || strings.IndexByte(value, 0) >= 0:
+		return false
+	case section == "user" || section == "extensions" && name != "worktreeconfig" || shows(section, sub, name, value):
+		return true
+	case sub == "":
+		return slices.Contains(lasting[section], name)
+	}
+	switch section + "." + name {
+	case "branch.remote", "branch.pushremote", "remote.url", "remote.pushurl", "submodule.url":
+		return inertURL(value) // what no remote is called git takes for a URL
+	case "branch.merge", "branch.rebase", "branch.description", "remote.fetch", "remote.prune", "remote.tagopt", "submodule.active":
+		return true
 	}
 	return false
 }
 
-// InertOnce is Inert for a setting of one call, which no later one meets: it may also say how
-// something looks, or switch a program off.
+// InertSection reports a section that may go, or get another name, whatever it holds.
+func InertSection(name string) bool {
+	return slices.ContainsFunc([]string{".merge", ".rebase", ".fetch"}, func(key string) bool { return Inert(name+key, "") })
+}
+
+// InertOnce is Inert for a setting of one call, which no later one meets: it may also switch a
+// program off that later calls need, but not say where git reads from and what it sends.
 func InertOnce(key, value string) bool {
-	section, sub, name := Split(key)
-	section, name = strings.ToLower(section), strings.ToLower(name)
-	if strings.IndexByte(value, 0) >= 0 || name == "" {
+	section, sub, name := folded(key)
+	if sub == "" {
+		switch section + "." + name {
+		case "core.editor", "core.askpass", "sequence.editor":
+			return off(value)
+		case "core.fsmonitor":
+			return value == "" || value == "false"
+		case "core.hookspath":
+			return value == "/dev/null"
+		case "diff.external":
+			return value == ""
+		}
+	}
+	switch section {
+	case "extensions", "branch", "remote", "submodule", "push", "fetch":
 		return false
 	}
-	in := func(names ...string) bool { return sub == "" && slices.Contains(names, name) }
-	off := func() bool {
-		return slices.Contains([]string{"", "cat", "true", "false", ":", "/bin/cat", "/usr/bin/cat", "/bin/true", "/usr/bin/true"}, value)
-	}
-	switch section {
-	case "advice", "column":
-		return true
-	case "core":
-		switch {
-		case in("pager", "editor", "askpass"):
-			return off()
-		case in("fsmonitor"):
-			return value == "" || value == "false"
-		case in("hookspath"):
-			return value == "/dev/null"
-		}
-		if in("quotepath", "abbrev", "whitespace", "safecrlf", "longpaths", "commentchar", "preloadindex", "untrackedcache", "trustctime", "checkstat") {
-			return true
-		}
-	case "sequence":
-		return in("editor") && off()
-	case "pager":
-		return off()
-	case "diff":
-		return in("algorithm", "renames", "renamelimit", "context", "interhunkcontext", "noprefix", "mnemonicprefix", "colormoved", "colormovedws", "wserrorhighlight",
-			"statgraphwidth", "statnamewidth", "relative", "indentheuristic", "wordregex", "dirstat", "suppressblankempty") || in("external") && value == ""
-	case "log":
-		return in("date", "decorate", "follow", "abbrevcommit", "graphcolors", "showroot")
-	case "status":
-		return in("short", "branch", "aheadbehind", "relativepaths", "showstash", "showuntrackedfiles", "renames", "renamelimit")
-	case "grep":
-		return in("linenumber", "column", "patterntype", "extendedregexp", "threads", "fullname")
-	case "init":
-		return in("defaultbranch")
-	case "commit", "tag":
-		return in("gpgsign") && (value == "false" || value == "0" || value == "no") || in("cleanup", "verbose", "sort")
-	case "merge":
-		if in("conflictstyle", "stat", "renames", "renamelimit") {
-			return true
-		}
-	case "rebase":
-		return in("autosquash", "autostash", "stat", "updaterefs")
-	case "rerere":
-		return in("enabled", "autoupdate")
-	case "gc", "maintenance":
-		return in("auto", "autodetach") && (value == "0" || value == "false")
-	case "i18n", "versionsort":
-		return true
-	}
-	switch section {
-	case "user", "pull", "color", "core", "merge": // the others say where it reads from and what it sends
-		return sub == "" && Inert(section+"."+name, value)
-	}
-	return false
+	return (sub == "" || shows(section, sub, name, value)) && Inert(key, value)
 }
 
 // inertURL refuses remote helpers, which are programs, and what a transport would
