@@ -54,21 +54,65 @@ func Parse(s string, d Dialect, most int, script bool) (*syntax.File, string, er
 	if script {
 		ownSource(first)
 	}
-	var once, twice strings.Builder
-	if err := syntax.NewPrinter().Print(&once, first); err != nil {
-		return nil, "", &PrintError{Msg: err.Error()}
+	once, err := printed(first)
+	if err != nil {
+		return nil, "", err
 	}
-	file, err := p.Parse(strings.NewReader(once.String()), "")
+	file, err := p.Parse(strings.NewReader(once), "")
 	if err != nil {
 		return nil, "", &PrintError{Msg: "its printed form cannot be read: " + err.Error()}
 	}
-	if err := syntax.NewPrinter().Print(&twice, file); err != nil {
-		return nil, "", &PrintError{Msg: err.Error()}
+	twice, err := printed(file)
+	if err != nil {
+		return nil, "", err
 	}
-	if once.String() != twice.String() {
+	if once != twice {
 		return nil, "", &PrintError{Msg: "its printed form is not stable"}
 	}
-	return file, strings.TrimSuffix(once.String(), "\n"), nil
+	return file, once, nil
+}
+
+// printed has each statement on the line where it stands, as far as those before it leave room, so that what the
+// shell says of a line is true of the text that was given.
+func printed(file *syntax.File) (string, error) {
+	var b strings.Builder
+	many, one := syntax.NewPrinter(), syntax.NewPrinter(syntax.SingleLine(true))
+	line := uint(1)
+	for i, stmt := range file.Stmts {
+		switch {
+		case stmt.Pos().Line() > line:
+			b.WriteString(strings.Repeat("\n", int(stmt.Pos().Line()-line)))
+			line = stmt.Pos().Line()
+		case i > 0 && endsLine(file.Stmts[i-1]):
+			b.WriteByte('\n')
+			line++
+		case i > 0 && file.Stmts[i-1].Background:
+			b.WriteByte(' ')
+		case i > 0:
+			b.WriteString("; ")
+		}
+		from, printer := b.Len(), many
+		if stmt.Pos().Line() == stmt.End().Line() {
+			printer = one
+		}
+		if err := printer.Print(&b, stmt); err != nil {
+			return "", &PrintError{Msg: err.Error()}
+		}
+		line += uint(strings.Count(b.String()[from:], "\n"))
+	}
+	return strings.TrimRight(b.String(), "\n"), nil
+}
+
+// endsLine reports a statement after which a line has to end: a heredoc's text stands there.
+func endsLine(stmt *syntax.Stmt) bool {
+	found := false
+	syntax.Walk(stmt, func(n syntax.Node) bool {
+		if r, ok := n.(*syntax.Redirect); ok && r.Hdoc != nil {
+			found = true
+		}
+		return !found
+	})
+	return found
 }
 
 func size(n int) string {
