@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/internal/errcode"
@@ -545,8 +546,11 @@ func (d *deriver) private() {
 		return
 	}
 	path := filepath.Clean(d.in.Private)
-	if canonical, dir, err := d.in.Files.Resolve(path); err == nil && dir {
-		path = canonical
+	for at := path; at != "/" && at != "."; at = filepath.Dir(at) { // what is missing the start makes
+		if canonical, dir, err := d.in.Files.Resolve(at); err == nil && dir {
+			path = canonical + strings.TrimPrefix(path, at)
+			break
+		}
 	}
 	d.p.Private = path
 	d.set.add(Grant{Path: path, Dir: true, Rights: d.code(Exec) | Read | Write | Remove, Why: "private"})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -153,9 +154,15 @@ func (w *worker) stagePlan(next int) (*stagePlan, error) {
 	}
 	plan.Pass = slices.AppendSeq(plan.Pass, maps.Keys(c.Pass))
 	if s.tier == T3 {
-		plan.Links = rootLinks()
 		// An inherited directory lies on a mount that the private root does not have.
 		plan.Dir = w.directory()
+		paths := []string{plan.Dir}
+		for _, entry := range c.Env {
+			if name, value, _ := strings.Cut(entry, "="); name == "HOME" || name == "PATH" {
+				paths = append(paths, filepath.SplitList(value)...)
+			}
+		}
+		plan.Links = rootLinks(paths)
 		if !w.try {
 			outer, err := json.Marshal(s.asOuter())
 			if err != nil {

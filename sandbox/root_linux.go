@@ -58,7 +58,11 @@ func (r *privateRoot) step(name, path string, f func() error) {
 
 // makeRoot replaces the root of the calling process.
 func makeRoot(plan *stagePlan) error {
-	r := &privateRoot{profile: &plan.Profile, links: plan.Links, cwd: plan.Dir, console: plan.Terminal != Detached, base: "/tmp"}
+	cwd, err := filepath.EvalSymlinks(plan.Dir)
+	if err != nil {
+		cwd = plan.Dir
+	}
+	r := &privateRoot{profile: &plan.Profile, links: plan.Links, cwd: cwd, console: plan.Terminal != Detached, base: "/tmp"}
 	if unix.Access(r.base, unix.F_OK) != nil {
 		r.base = "/usr"
 	}
@@ -88,6 +92,9 @@ func makeRoot(plan *stagePlan) error {
 	r.step("pivot root", "/", func() error { return unix.PivotRoot(".", ".") })
 	r.step("detach old root", "/", func() error { return unix.Unmount(".", unix.MNT_DETACH) })
 	r.step("enter root", "/", func() error { return unix.Chdir("/") })
+	if unix.Access(plan.Dir, unix.F_OK) != nil {
+		plan.Dir = cwd // by a link in what is another directory here, such as /tmp
+	}
 	for _, path := range [...]string{"/", "/proc/sys"} {
 		r.step("verify read-only", path, func() error { return readOnly(path) })
 	}
@@ -259,7 +266,12 @@ func (r *privateRoot) attach() {
 	}
 	for _, l := range r.links {
 		r.step("link", l.Name, func() error {
-			if err := unix.Symlink(l.Target, r.base+l.Name); err != nil && !errors.Is(err, unix.EEXIST) {
+			at, err := r.within(filepath.Dir(l.Name))
+			if at < 0 {
+				return err
+			}
+			defer unix.Close(at)
+			if err := unix.Symlinkat(l.Target, at, filepath.Base(l.Name)); err != nil && !errors.Is(err, unix.EEXIST) {
 				return err
 			}
 			return nil
@@ -353,6 +365,32 @@ func (r *privateRoot) directory(path string) error {
 		return nil
 	}
 	return err
+}
+
+// within opens a directory of the new root itself and makes what is missing of it; at is -1 where something
+// is mounted on the way, which has its own links. Nothing that somebody has put there is followed.
+func (r *privateRoot) within(path string) (at int, err error) {
+	if at, err = unix.Open(r.base, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0); err != nil {
+		return -1, err
+	}
+	for _, name := range strings.FieldsFunc(path, func(c rune) bool { return c == '/' }) {
+		how := unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_XDEV | unix.RESOLVE_NO_SYMLINKS}
+		next, err := unix.Openat2(at, name, &how)
+		if errors.Is(err, unix.ENOENT) {
+			if err = unix.Mkdirat(at, name, 0o755); err == nil {
+				next, err = unix.Openat2(at, name, &how)
+			}
+		}
+		unix.Close(at)
+		if err != nil {
+			if errors.Is(err, unix.EXDEV) {
+				err = nil
+			}
+			return -1, err
+		}
+		at = next
+	}
+	return at, nil
 }
 
 // unwrapPath leaves out the path of an error, which the step names already.
@@ -525,22 +563,51 @@ func insideGrants(p *Profile) []Grant {
 	return out
 }
 
-// rootLinks are the symbolic links of the root directory, such as /bin to usr/bin.
-func rootLinks() []link {
+// rootLinks are the symbolic links of the root directory, such as /bin to usr/bin, and those by which a path
+// leads somewhere: a project or a home directory on another disk, say.
+func rootLinks(paths []string) []link {
 	entries, err := os.ReadDir("/")
 	if err != nil {
 		return nil
 	}
 	var out []link
+	targets := map[string]string{}
+	follow := func(name string) string {
+		target, known := targets[name]
+		if !known {
+			if target, _ = os.Readlink(name); target != "" {
+				out = append(out, link{Name: name, Target: target})
+			}
+			targets[name] = target
+		}
+		return target
+	}
 	for _, e := range entries {
 		if e.Type()&os.ModeSymlink != 0 {
-			if target, err := os.Readlink("/" + e.Name()); err == nil {
-				out = append(out, link{Name: "/" + e.Name(), Target: target})
+			follow("/" + e.Name())
+		}
+	}
+	for _, path := range paths {
+		at, rest := "/", path
+		for links := 0; rest != "" && links <= maxLinks; {
+			var name string
+			name, rest, _ = strings.Cut(strings.TrimLeft(rest, "/"), "/")
+			next := filepath.Join(at, name)
+			if target := follow(next); target != "" {
+				if links++; filepath.IsAbs(target) {
+					at = "/"
+				}
+				rest = target + "/" + rest
+				continue
 			}
+			at = next
 		}
 	}
 	return out
 }
+
+// maxLinks bounds the links on one path, as the kernel does.
+const maxLinks = 40
 
 // layers is how many runs of one workspace can have layers at the same time. Two overlays
 // must not share one.
