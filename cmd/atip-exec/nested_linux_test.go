@@ -272,3 +272,21 @@ func TestNestedTooDeep(t *testing.T) {
 		}
 	}
 }
+
+// TestNestedSpellings: a run starts in a run, however either is written.
+func TestNestedSpellings(t *testing.T) {
+	w := newWorld(t)
+	inner := []string{"-- echo inner", "-c 'echo inner'", "-c 'echo in | sed s/$/ner/'", "-c 'cat note; true'", "-- sh -c 'cat note'"}
+	put(t, w.ws, map[string]string{"note": "inner\n"})
+	for _, words := range inner {
+		text := "atip-exec " + words
+		for name, args := range map[string][]string{"argv": {"--", "sh", "-c", text}, "text": {"-c", text}, "one of two": {"-c", text + "; true"}, "piped": {"-c", text + " | cat"}, "in a shell": {"-c", `bash -c "` + text + `"`}} {
+			if name == "in a shell" && strings.Contains(text, "$") {
+				continue
+			}
+			if out, err := w.command(args...).CombinedOutput(); err != nil || string(out) != "inner\n" {
+				t.Errorf("%s, %s: %v: %s", words, name, err, out)
+			}
+		}
+	}
+}

@@ -129,7 +129,7 @@ func (p *confining) closed() *sandbox.Closed {
 func (p *confining) listed(c *sandbox.Closed, i int) (files []string) {
 	s := p.Steps[i]
 	switch {
-	case i == 0 && p.Invocation.IsShell && s.Call.Tool == ":":
+	case i == 0 && p.Invocation.IsShell && s.Call.Tool == ":" && step.IsShell(s.ID.Effective): // a text for this program starts a shell for it
 	case s.Call.ExecsKnown:
 		// A string often has several commands of one tool, whose list is looked up once.
 		if !slices.ContainsFunc(p.Steps[:i], func(e *step.Step) bool {
