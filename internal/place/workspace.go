@@ -184,12 +184,14 @@ type tree struct {
 func (f finder) tree(cwd string) tree {
 	unfollowed := ""
 	for dir := cwd; ; dir = filepath.Dir(dir) {
-		if !safeDir(dir, f.uid) {
-			return tree{why: cmp.Or(unfollowed, "it lies in no work tree of yours: "+dir+" belongs to another user, or others can write to it")}
-		}
 		dotGit := join(dir, ".git")
 		_, missing := lookAt(dotGit)
+		safe := safeDir(dir, f.uid)
 		switch {
+		case !safe && (dir == cwd || !missing):
+			return tree{why: cmp.Or(unfollowed, "it lies in no work tree of yours: "+dir+" belongs to another user, or others can write to it")}
+		case !safe:
+			return tree{why: cmp.Or(unfollowed, noTree)}
 		case missing:
 			for _, kind := range [...]struct{ dir, part, why string }{{".hg", "requires", "Mercurial work tree"}, {".jj", "repo", "Jujutsu work tree"}} {
 				meta := join(dir, kind.dir)
@@ -209,10 +211,12 @@ func (f finder) tree(cwd string) tree {
 			unfollowed = dotGit + " is not followed: " + err.Error()
 		}
 		if filepath.Dir(dir) == dir {
-			return tree{why: cmp.Or(unfollowed, "it lies in no git, Mercurial or Jujutsu work tree")}
+			return tree{why: cmp.Or(unfollowed, noTree)}
 		}
 	}
 }
+
+const noTree = "it lies in no git, Mercurial or Jujutsu work tree"
 
 // oursFrom reports whether all directories from dir up to top belong to the user alone.
 func (f finder) oursFrom(dir, top string) bool {
