@@ -588,6 +588,10 @@ var builtinAllow = [...]rule{
 			host: ownService, path: &pathCond{class: scratchClasses}},
 		unless: installing,
 		reason: "a known tool that fetches from its own service into the workspace"},
+	{id: "undoable_pull", decision: Allow, sw: append([]string{"undoable"}, fetching...), grants: fNetwork | fWrite | fDelete | fDestructive | fIrrevocable,
+		when: when{known: &yes, confined: &yes, undo: &undone, tool: []string{"git"}, command: [][]string{{"pull"}}, code: []CodeKind{CodeNone},
+			effects: []effectCond{{atip.RemoteMutation, false}}, host: ownService, path: &pathCond{class: scratchClasses}},
+		reason: "git that fetches from its own service, and what it rewrites here can be restored"},
 
 	{id: "tracked_delete", decision: Allow, sw: []string{"tracked_delete"}, grants: fWrite | fDelete | fDestructive | fIrrevocable,
 		when: when{trackedClean: &yes, confined: &yes, tool: removing,
@@ -752,7 +756,7 @@ var builtinDeny = [...]rule{
 
 // builtinDigest is the sha256 of BuiltinText. It is written here so that no command
 // computes it, and because a change of these tables should be seen: a test holds it.
-const builtinDigest = "3c304ebb0fa6ab4965b1cf95293f67afab1bf3fee8db2e0c578dcef6f3ab7859"
+const builtinDigest = "2c78d29bfb5219e1b67979928936c61fa511c55f2e1b067b351a0c660c19afa6"
 
 // Builtin is the built-in policy, a document of the same language.
 func Builtin() *Document {
