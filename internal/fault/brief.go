@@ -13,6 +13,9 @@ import (
 // refusal of its session again with each turn; status file and envelope have the whole.
 const maxRefusal = 600
 
+// maxRules bounds the rules that a refusal on stderr names.
+const maxRules = 3
+
 // keptDetails are the details that a caller acts on, the most needed first.
 var keptDetails = [...]string{"at", "decision", "rules", "step", "requestId", "lockDigest", "reason", "changed"}
 
@@ -40,13 +43,25 @@ func (f *Fault) Brief() []byte {
 	}
 	var b brief
 	size := func() int { return len(b.encode()) + 1 }
+	message := f.Message
+	rules := list(f.Details["rules"])
+	if len(rules) > 0 {
+		// The details name them.
+		if before, after, found := strings.Cut(message, " ("+rules[0]); found {
+			_, after, _ = strings.Cut(after, ")")
+			message = before + after
+		}
+	}
 	for limit := 320; ; limit = limit * 9 / 10 {
-		b = brief{f.Code, f.Category, middle(f.Message, limit), f.Suggestion, f.Retryable, map[string]any{}, f.Origin, ""}
-		b.Suggestion.Fix, b.Suggestion.Example = middle(f.Suggestion.Fix, limit*3/4), middle(f.Suggestion.Example, limit/2)
+		b = brief{f.Code, f.Category, middle(message, limit), f.Suggestion, f.Retryable, map[string]any{}, f.Origin, ""}
+		b.Suggestion.Fix, b.Suggestion.Example = middle(f.Suggestion.Fix, limit/2), middle(f.Suggestion.Example, limit/2)
 		for _, key := range keptDetails {
 			if v, ok := f.Details[key]; ok {
 				if s, isText := v.(string); isText && (key == "step" || key == "reason") {
-					v = middle(s, limit/2)
+					v = middle(s, limit/3)
+				}
+				if key == "rules" && len(rules) > maxRules {
+					v = rules[:maxRules] // by which the message is ordered
 				}
 				b.Details[key] = v
 			}
@@ -62,10 +77,10 @@ func (f *Fault) Brief() []byte {
 			break
 		}
 	}
-	// The short ones first. Steps are plans of their own, and what they name is in the status.
+	// The short ones first. Steps are plans of their own, and what they name is in the status, as are requests that ended.
 	rest := slices.DeleteFunc(slices.Sorted(maps.Keys(f.Details)), func(key string) bool {
 		_, has := b.Details[key]
-		return has || key == "steps"
+		return has || key == "steps" || key == "replaced"
 	})
 	width := func(key string) int { raw, _ := json.Marshal(f.Details[key]); return len(raw) }
 	slices.SortStableFunc(rest, func(x, y string) int { return cmp.Compare(width(x), width(y)) })
@@ -94,6 +109,18 @@ func (b *brief) encode() []byte {
 	return bytes.TrimRight(out.Bytes(), "\n")
 }
 
+// list is a detail that holds texts, as it was given or as it came through a filter.
+func list(detail any) []string {
+	texts, _ := detail.([]string)
+	values, _ := detail.([]any)
+	for _, v := range values {
+		if s, ok := v.(string); ok {
+			texts = append(texts, s)
+		}
+	}
+	return texts
+}
+
 // BriefLine is Line, for a refusal held to maxRefusal.
 func (f *Fault) BriefLine() string {
 	if !f.Refusal() {
@@ -106,7 +133,7 @@ func (f *Fault) BriefLine() string {
 	return strings.ReplaceAll(head+middle(f.Message, maxRefusal-130-len(head)-len(tail))+tail, "\n", " ")
 }
 
-// middle takes the middle out of a text of more than limit bytes and marks the place.
+// middle takes the middle out of a text of more than limit bytes, between words if it can, and marks the place.
 func middle(s string, limit int) string {
 	const mark = " … "
 	if len(s) <= limit {
@@ -114,5 +141,11 @@ func middle(s string, limit int) string {
 	}
 	keep := max(limit-len(mark), 2)
 	head, tail := s[:keep/2], s[len(s)-keep/2:]
+	if at := strings.LastIndexByte(head, ' '); at > len(head)*2/3 {
+		head = head[:at]
+	}
+	if at := strings.IndexByte(tail, ' '); at >= 0 && at < len(tail)/3 {
+		tail = tail[at+1:]
+	}
 	return strings.ToValidUTF8(head, "") + mark + strings.ToValidUTF8(tail, "")
 }

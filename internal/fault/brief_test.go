@@ -45,6 +45,13 @@ func TestBrief(t *testing.T) {
 			t.Errorf("%s: an error that is no refusal is cut", name)
 		}
 	}
+	said := New("E2010", "approval required: make deploy: what it runs cannot be known (a/x, a/y and 5 more); "+strings.Repeat("it goes on ", 40)+"to the end").
+		With("rules", []any{"a/x", "a/y", "a/z", "a/w"})
+	for _, want := range []string{"make deploy: what it runs cannot be known; it goes", " … ", "on to the end", `"rules":["a/x","a/y","a/z"]`} {
+		if line := string(said.Brief()); !strings.Contains(line, want) {
+			t.Errorf("%s is not in %s", want, line)
+		}
+	}
 	many := New("E2001", "x").With("rules", strings.Split(strings.Repeat("a-rule ", 200), " "))
 	if n := len(many.Brief()) + 1; n > 600 {
 		t.Errorf("%d bytes with many rules", n)

@@ -172,7 +172,6 @@ func (x *Permission) ask(f *fault.Fault) *fault.Fault {
 		x.notify()
 	}
 	if len(replaced) > 0 {
-		f.Message += "; this request takes the place of " + strings.Join(replaced, ", ")
 		f.With("replaced", replaced)
 	}
 	return f.With("requestId", id)
