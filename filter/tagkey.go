@@ -22,24 +22,10 @@ const (
 	keyAge = 24 * time.Hour
 )
 
-// TagKeyError says that no key could be kept: tags are good for this run only.
-type TagKeyError struct {
-	Path string
-	Err  error
+// noTagKey says that no key could be kept: tags are good for this run only.
+func noTagKey(path string, err error) error {
+	return &errcode.Error{Code: errcode.CommandNotFound, Msg: fmt.Sprintf("tag key %s: %v; tags of this run are not comparable with others", path, err), Details: map[string]any{"path": path}, Err: err}
 }
-
-func (e *TagKeyError) Error() string {
-	return fmt.Sprintf("tag key %s: %v; tags of this run are not comparable with others", e.Path, e.Err)
-}
-
-// Unwrap returns the cause.
-func (e *TagKeyError) Unwrap() error { return e.Err }
-
-// FaultCode implements fault.Coded.
-func (e *TagKeyError) FaultCode() string { return errcode.CommandNotFound }
-
-// FaultDetails implements fault.Coded.
-func (e *TagKeyError) FaultDetails() map[string]any { return map[string]any{"path": e.Path} }
 
 // LoadTagKey reads the key of this login or makes one. runtimeDir is
 // $XDG_RUNTIME_DIR, stateDir $XDG_STATE_HOME; the second is used only if the first
@@ -53,14 +39,14 @@ func LoadTagKey(runtimeDir, stateDir string) (TagKey, error) {
 	var k TagKey
 	if dir == "" {
 		rand.Read(k[:])
-		return k, &TagKeyError{Path: keyFile, Err: errors.New("neither a runtime nor a state directory is known")}
+		return k, noTagKey(keyFile, errors.New("neither a runtime nor a state directory is known"))
 	}
 	dir = filepath.Join(dir, keyDir)
 	path := filepath.Join(dir, keyFile)
 	k, err := loadTagKey(dir, path, boot, runtimeDir == "")
 	if err != nil {
 		rand.Read(k[:])
-		return k, &TagKeyError{Path: path, Err: err}
+		return k, noTagKey(path, err)
 	}
 	return k, nil
 }

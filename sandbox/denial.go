@@ -584,16 +584,12 @@ func (e *UnconfinedError) FaultCode() string { return errcode.Unconfined }
 // FaultDetails implements fault.Coded.
 func (e *UnconfinedError) FaultDetails() map[string]any { return map[string]any{"why": e.Why} }
 
-// LimitError is a limit that cannot be kept here.
-type LimitError struct{ Limit, Why string }
+// stateError is a start that the state of this process forbids.
+func stateError(why string) error {
+	return &errcode.Error{Code: errcode.Internal, Msg: "cannot start: " + why}
+}
 
-// Error implements error.
-func (e *LimitError) Error() string { return "limit " + e.Limit + " cannot be kept: " + e.Why }
-
-// FaultCode implements fault.Coded.
-func (e *LimitError) FaultCode() string { return errcode.LimitUnenforced }
-
-// FaultDetails implements fault.Coded.
-func (e *LimitError) FaultDetails() map[string]any {
-	return map[string]any{"limit": e.Limit, "why": e.Why}
+// limitError is a limit that cannot be kept here.
+func limitError(limit, why string) error {
+	return &errcode.Error{Code: errcode.LimitUnenforced, Msg: "limit " + limit + " cannot be kept: " + why, Details: map[string]any{"limit": limit, "why": why}}
 }

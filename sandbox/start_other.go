@@ -10,8 +10,6 @@ import (
 	"sync"
 	"syscall"
 	"time"
-
-	"github.com/atip-dev/atip-exec/internal/errcode"
 )
 
 // Init does nothing: the system's own defaults close descriptors to children.
@@ -51,18 +49,6 @@ func Reprobe(_ Cache, h Host) (now Host, differs bool) { return h, false }
 func FindOuter() *Outer { return nil }
 
 func (s *Setup) program() Program { return Program{} }
-
-// StateError is a start that the state of this process forbids.
-type StateError struct{ Why string }
-
-// Error implements error.
-func (e *StateError) Error() string { return "cannot start: " + e.Why }
-
-// FaultCode implements fault.Coded.
-func (e *StateError) FaultCode() string { return errcode.Internal }
-
-// FaultDetails implements fault.Coded.
-func (e *StateError) FaultDetails() map[string]any { return nil }
 
 // Denials is not known on this system.
 func (p *Proc) Denials() (list []Denial, observed bool) { return nil, false }

@@ -437,32 +437,13 @@ func Combine(verdicts ...Verdict) Verdict {
 	return out
 }
 
-// DeniedError says that trust alone refuses a run.
-type DeniedError struct {
-	Verdict Verdict
-	Place   string
-	Digest  string
-}
-
 // Err returns the refusal of a verdict that denies, nil otherwise.
 func (v Verdict) Err(id Identity) error {
 	if v.Action != Deny {
 		return nil
 	}
-	return &DeniedError{Verdict: v, Place: id.Place, Digest: id.Digest}
-}
-
-func (e *DeniedError) Error() string {
-	return "executable \"" + e.Place + "\" is not trusted: " + e.Verdict.Level.String() + " (" + e.Verdict.Reason + ")"
-}
-
-// FaultCode implements fault.Coded.
-func (e *DeniedError) FaultCode() string { return errcode.NotTrusted }
-
-// FaultDetails implements fault.Coded.
-func (e *DeniedError) FaultDetails() map[string]any {
-	return map[string]any{"level": e.Verdict.Level.String(), "reason": e.Verdict.Reason, "subject": e.Verdict.Subject.String(),
-		"digest": e.Digest, "place": e.Place, "part": e.Verdict.Part}
+	return &errcode.Error{Code: errcode.NotTrusted, Msg: "executable \"" + id.Place + "\" is not trusted: " + v.Level.String() + " (" + v.Reason + ")",
+		Details: map[string]any{"level": v.Level.String(), "reason": v.Reason, "subject": v.Subject.String(), "digest": id.Digest, "place": id.Place, "part": v.Part}}
 }
 
 // Facts are what is known about a subject. In every enumeration the zero value

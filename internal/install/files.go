@@ -43,26 +43,26 @@ func (f file) wrong() string {
 // link, as what it leads to may be another machine's or another tool's.
 func settings(path string) (raw []byte, exists bool, err error) {
 	if dir := filepath.Dir(path); !plain(dir) {
-		return nil, false, &Error{Path: path, Why: "lies behind a symbolic link", Fix: "change the file that it leads to by hand; --print shows what belongs into it"}
+		return nil, false, cannotChange(path, "lies behind a symbolic link", "change the file that it leads to by hand; --print shows what belongs into it")
 	}
 	info, err := os.Lstat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, false, nil
 	case err != nil:
-		return nil, false, &Error{Path: path, Why: reason(err)}
+		return nil, false, cannotChange(path, reason(err), "")
 	case info.Mode()&fs.ModeSymlink != 0:
-		return nil, false, &Error{Path: path, Why: "is a symbolic link", Fix: "change the file that it leads to by hand; --print shows what belongs into it"}
+		return nil, false, cannotChange(path, "is a symbolic link", "change the file that it leads to by hand; --print shows what belongs into it")
 	case !info.Mode().IsRegular():
-		return nil, false, &Error{Path: path, Why: "is not a regular file", Fix: "move it away"}
+		return nil, false, cannotChange(path, "is not a regular file", "move it away")
 	case !mine(info):
-		return nil, false, &Error{Path: path, Why: "belongs to another user", Fix: "let its owner change it; --print shows what belongs into it"}
+		return nil, false, cannotChange(path, "belongs to another user", "let its owner change it; --print shows what belongs into it")
 	case info.Mode()&0o200 == 0:
-		return nil, false, &Error{Path: path, Why: "is read-only", Fix: "chmod u+w " + wiring.Word(path)}
+		return nil, false, cannotChange(path, "is read-only", "chmod u+w "+wiring.Word(path))
 	}
 	raw, err = regular.ReadNoFollow(path, 4<<20)
 	if err != nil {
-		return nil, false, &Error{Path: path, Why: reason(err)}
+		return nil, false, cannotChange(path, reason(err), "")
 	}
 	return raw, true, nil
 }
