@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/atip-dev/atip-exec/internal/errcode"
+	"github.com/atip-dev/atip-exec/internal/newfile"
 )
 
 // TagKey keys the tags of placeholders: equal values get equal tags within a
@@ -65,7 +66,7 @@ func loadTagKey(dir, path, boot string, ends bool) (TagKey, error) {
 		if err := privateDir(dir); err != nil {
 			return k, err
 		}
-		if err := makeTagKey(dir, path, boot, stale); err != nil {
+		if err := makeTagKey(path, boot, stale); err != nil {
 			return k, err
 		}
 	}
@@ -79,27 +80,16 @@ func privateDir(dir string) error {
 	return checkOwn(dir)
 }
 
-// makeTagKey writes a key under a temporary name and links it into place: the
-// first of several writers wins, and no reader sees half a key.
-func makeTagKey(dir, path, boot string, replace bool) error {
-	f, err := os.CreateTemp(dir, ".redact-*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name())
+// makeTagKey puts a key into place: the first of several writers wins, and no reader sees half
+// a key.
+func makeTagKey(path, boot string, replace bool) error {
 	var k TagKey
 	rand.Read(k[:])
-	_, err = f.Write(append(k[:], boot...))
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	if err != nil {
-		return err
-	}
+	raw := append(k[:], boot...)
 	if replace {
-		return os.Rename(f.Name(), path)
+		return newfile.Replace(path, raw, 0o600)
 	}
-	if err := os.Link(f.Name(), path); err != nil && !errors.Is(err, os.ErrExist) {
+	if err := newfile.Create(path, raw, 0o600); !errors.Is(err, os.ErrExist) {
 		return err
 	}
 	return nil

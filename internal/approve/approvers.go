@@ -104,7 +104,7 @@ func AddApprover(file string, a Approver) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return &FileError{file, err}
 	}
-	return replace(dir, file, append(raw, '\n'))
+	return Replace(file, append(raw, '\n'))
 }
 
 // SameKey reports whether two authorized_keys lines hold the same key.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"syscall"
 
+	"github.com/atip-dev/atip-exec/internal/owner"
 	"github.com/atip-dev/atip-exec/internal/regular"
 	"github.com/atip-dev/atip-exec/internal/wiring"
 )
@@ -55,7 +56,7 @@ func settings(path string) (raw []byte, exists bool, err error) {
 		return nil, false, cannotChange(path, "is a symbolic link", "change the file that it leads to by hand; --print shows what belongs into it")
 	case !info.Mode().IsRegular():
 		return nil, false, cannotChange(path, "is not a regular file", "move it away")
-	case !mine(info):
+	case foreign(info):
 		return nil, false, cannotChange(path, "belongs to another user", "let its owner change it; --print shows what belongs into it")
 	case info.Mode()&0o200 == 0:
 		return nil, false, cannotChange(path, "is read-only", "chmod u+w "+wiring.Word(path))
@@ -104,23 +105,6 @@ func rmdirs(made []string) {
 	}
 }
 
-// replace writes a file by temporary name, fsync and rename.
-func replace(path string, raw []byte, mode fs.FileMode) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".atip-*") // 0600
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(raw)
-	err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		os.Remove(f.Name())
-	}
-	return err
-}
-
 func replaceLink(path, to string) error {
 	temp := path + ".new"
 	os.Remove(temp)
@@ -128,4 +112,10 @@ func replaceLink(path, to string) error {
 		return err
 	}
 	return os.Rename(temp, path)
+}
+
+// foreign reports a file that is another user's.
+func foreign(info fs.FileInfo) bool {
+	uid, _, ok := owner.Of(info)
+	return ok && uid != os.Geteuid()
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/jsonedit"
+	"github.com/atip-dev/atip-exec/internal/newfile"
 	"github.com/atip-dev/atip-exec/internal/place"
 	"github.com/atip-dev/atip-exec/internal/regular"
 	"github.com/atip-dev/atip-exec/internal/wiring"
@@ -157,7 +158,7 @@ func (s *Store) write() error {
 	if err != nil {
 		return err
 	}
-	return replace(s.file(), raw, 0o600)
+	return newfile.Replace(s.file(), raw, 0o600)
 }
 
 // Wired lists what is installed.
@@ -269,7 +270,7 @@ func (s *Store) Apply(c Change) error {
 		if _, err := mkdirs(filepath.Dir(c.Backup)); err != nil {
 			return cannotChange(c.Backup, "cannot be written: "+reason(err), "")
 		}
-		if err := replace(c.Backup, base, 0o600); err != nil {
+		if err := newfile.Replace(c.Backup, base, 0o600); err != nil {
 			return cannotChange(c.Backup, "cannot be written: "+reason(err), "")
 		}
 	}
@@ -291,7 +292,7 @@ func (s *Store) Apply(c Change) error {
 	if info, err := os.Lstat(c.File); err == nil {
 		mode = info.Mode().Perm()
 	}
-	if err := replace(c.File, c.After, mode); err != nil {
+	if err := newfile.Replace(c.File, c.After, mode); err != nil {
 		return cannotChange(c.File, "cannot be written: "+reason(err), "")
 	}
 	return nil
@@ -335,7 +336,7 @@ func (s *Store) Remove(w Wired) error {
 	case !bytes.Equal(before, now):
 		info, serr := os.Lstat(w.File)
 		if err = serr; err == nil {
-			err = replace(w.File, before, info.Mode().Perm())
+			err = newfile.Replace(w.File, before, info.Mode().Perm())
 		}
 	}
 	if err != nil {

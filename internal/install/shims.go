@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/atip-dev/atip-exec/internal/newfile"
 	"github.com/atip-dev/atip-exec/internal/place"
 	"github.com/atip-dev/atip-exec/internal/regular"
 	"github.com/atip-dev/atip-exec/internal/wiring"
@@ -138,7 +139,7 @@ func writeFile(f wiring.File) error {
 	if err == nil && f.Link != "" {
 		err = replaceLink(f.Path, f.Link)
 	} else if err == nil {
-		err = replace(f.Path, []byte(f.Text), 0o755)
+		err = newfile.Replace(f.Path, []byte(f.Text), 0o755)
 	}
 	if err != nil {
 		return cannotChange(f.Path, "cannot be written: "+reason(err), "make your home directory writable")

@@ -18,6 +18,7 @@ import (
 	"github.com/atip-dev/atip-exec/internal/cli"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/internal/newfile"
 	"github.com/atip-dev/atip-exec/trust/sigstore"
 )
 
@@ -144,7 +145,7 @@ func made(c *cli.Console, v *cli.Values, file string, data []byte, statement boo
 	if target == "" {
 		target = file + ".bundle"
 	}
-	if err := write(target, bundle, 0o644, true); err != nil {
+	if err := written(target, newfile.Replace(target, bundle, 0o644)); err != nil {
 		return 0, err
 	}
 	sum := sha256.Sum256(bundle)
@@ -178,10 +179,10 @@ func newKey(c *cli.Console, v *cli.Values) (int, error) {
 			return 0, fault.New(errcode.NoInputFile, path+" is there already").With("file", path).WithFix("name another file", "")
 		}
 	}
-	if err := write(file, private, 0o600, false); err != nil {
+	if err := written(file, newfile.Create(file, private, 0o600)); err != nil {
 		return 0, err
 	}
-	if err := write(file+".pub", public, 0o644, false); err != nil {
+	if err := written(file+".pub", newfile.Create(file+".pub", public, 0o644)); err != nil {
 		return 0, err
 	}
 	_, id, err := sigstore.PublicKey(public)
@@ -194,33 +195,10 @@ func newKey(c *cli.Console, v *cli.Values) (int, error) {
 	return 0, c.Text(file + "\n" + file + ".pub\n")
 }
 
-// write puts a file in place whole; replace says that one may be there.
-func write(path string, raw []byte, mode os.FileMode, replace bool) error {
-	bad := func(err error) error {
-		return fault.New(errcode.OutputWrite, path+": "+plainError(err)).With("file", path)
-	}
-	tmp, err := os.CreateTemp(filepath.Dir(path), ".new-*")
-	if err != nil {
-		return bad(err)
-	}
-	defer os.Remove(tmp.Name())
-	_, err = tmp.Write(raw)
+// written says what became of a file that was put in place.
+func written(path string, err error) error {
 	if err == nil {
-		err = tmp.Chmod(mode)
+		return nil
 	}
-	if err == nil {
-		err = tmp.Sync()
-	}
-	if closing := tmp.Close(); err == nil {
-		err = closing
-	}
-	if err == nil && replace {
-		err = os.Rename(tmp.Name(), path)
-	} else if err == nil {
-		err = os.Link(tmp.Name(), path)
-	}
-	if err != nil {
-		return bad(err)
-	}
-	return nil
+	return fault.New(errcode.OutputWrite, path+": "+plainError(err)).With("file", path)
 }

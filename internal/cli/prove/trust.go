@@ -18,6 +18,7 @@ import (
 	"github.com/atip-dev/atip-exec/internal/cli"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/internal/newfile"
 	"github.com/atip-dev/atip-exec/internal/place"
 	"github.com/atip-dev/atip-exec/shims"
 	"github.com/atip-dev/atip-exec/trust/request"
@@ -207,7 +208,7 @@ func replaceRoot(path, name, profile string, raw []byte, force bool) error {
 					WithFix("find out why, then repeat it with --force", "atip trust update --force")
 			}
 		}
-		if err := write(path+".prev", old, 0o644, true); err != nil {
+		if err := written(path+".prev", newfile.Replace(path+".prev", old, 0o644)); err != nil {
 			return err
 		}
 	}
@@ -219,8 +220,8 @@ func replaceRoot(path, name, profile string, raw []byte, force bool) error {
 	side := strings.TrimSuffix(path, ".json") + ".meta.json"
 	// Between the two a reader sees a side file of another root, which is an error, not a
 	// root of unknown age.
-	if err := write(side, append(meta, '\n'), 0o644, true); err != nil {
+	if err := written(side, newfile.Replace(side, append(meta, '\n'), 0o644)); err != nil {
 		return err
 	}
-	return write(path, raw, 0o644, true)
+	return written(path, newfile.Replace(path, raw, 0o644))
 }
