@@ -1,17 +1,14 @@
 package prove
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"io"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/atip-dev/atip-exec/atip"
@@ -130,10 +127,8 @@ func made(c *cli.Console, v *cli.Values, file string, data []byte, statement boo
 	if s.TSA == "" && (s.RekorV2 || s.Key == nil && s.Rekor == "") {
 		return 0, fault.New(errcode.Arguments, "nothing would prove the time of the signature").WithFix("add --tsa URL, or --rekor URL for a log of version 1", "")
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
-	defer cancel()
+	ctx, done := cli.Limited(2 * time.Minute)
+	defer done()
 	bundle, err := sigstore.Sign(ctx, s)
 	if err != nil {
 		if s.Key != nil && s.Rekor == "" && s.TSA == "" {
@@ -149,10 +144,7 @@ func made(c *cli.Console, v *cli.Values, file string, data []byte, statement boo
 		return 0, err
 	}
 	sum := sha256.Sum256(bundle)
-	if c.Documents() {
-		return 0, c.Document(map[string]any{"kind": "atip-exec.sign/1", "file": file, "bundle": target, "bundleSha256": hex.EncodeToString(sum[:]), "logged": s.Rekor != ""})
-	}
-	return 0, c.Text(target + "\n")
+	return 0, c.Answer(map[string]any{"kind": "atip-exec.sign/1", "file": file, "bundle": target, "bundleSha256": hex.EncodeToString(sum[:]), "logged": s.Rekor != ""}, target+"\n")
 }
 
 // secretFile reads a key or token that only its owner can read.
@@ -189,10 +181,7 @@ func newKey(c *cli.Console, v *cli.Values) (int, error) {
 	if err != nil {
 		return 0, fault.New(errcode.Internal, err.Error())
 	}
-	if c.Documents() {
-		return 0, c.Document(map[string]any{"kind": "atip-exec.key/1", "key": file, "public": file + ".pub", "keyid": id})
-	}
-	return 0, c.Text(file + "\n" + file + ".pub\n")
+	return 0, c.Answer(map[string]any{"kind": "atip-exec.key/1", "key": file, "public": file + ".pub", "keyid": id}, file+"\n"+file+".pub\n")
 }
 
 // written says what became of a file that was put in place.

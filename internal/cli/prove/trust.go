@@ -2,16 +2,13 @@ package prove
 
 import (
 	"cmp"
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/atip-dev/atip-exec/internal/caller"
@@ -173,10 +170,8 @@ func updateVerb(c *cli.Console, v *cli.Values) (int, error) {
 	path := filepath.Join(dir, name+".json")
 	var raw []byte
 	err = shims.Locked(path, func() error {
-		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-		defer stop()
-		ctx, cancel := context.WithTimeout(ctx, time.Minute)
-		defer cancel()
+		ctx, done := cli.Limited(time.Minute)
+		defer done()
 		if raw, err = sigstore.Fetch(ctx, u); err != nil {
 			return fault.New(errcode.RegistryUnavailable, "the root was not fetched, the old one stays: "+err.Error()).WithFix("run it again when the network is there", signer.UpdateRoot(v.Get("name")))
 		}
@@ -186,10 +181,7 @@ func updateVerb(c *cli.Console, v *cli.Values) (int, error) {
 		return 0, err
 	}
 	sum := sha256.Sum256(raw)
-	if c.Documents() {
-		return 0, c.Document(map[string]any{"kind": "atip-exec.trust/1", "ok": true, "file": path, "sha256": hex.EncodeToString(sum[:])})
-	}
-	return 0, c.Text(path + "\n")
+	return 0, c.Answer(map[string]any{"kind": "atip-exec.trust/1", "ok": true, "file": path, "sha256": hex.EncodeToString(sum[:])}, path+"\n")
 }
 
 // replaceRoot puts a root in place with its side file, if it drops nothing that is still

@@ -92,15 +92,11 @@ func verifyVerb(c *cli.Console, v *cli.Values) (int, error) {
 	if whole.Level != trust.Verified {
 		code = 77
 	}
-	if c.Documents() {
-		return code, c.Document(map[string]any{"kind": "atip-exec.verify/1", "ok": code == 0, "level": whole.Level, "reason": whole.Reason, "subjects": reports})
-	}
+	text := ""
 	for _, r := range reports {
-		if err := c.Text(r.text()); err != nil {
-			return code, err
-		}
+		text += r.text()
 	}
-	return code, nil
+	return code, c.Answer(map[string]any{"kind": "atip-exec.verify/1", "ok": code == 0, "level": whole.Level, "reason": whole.Reason, "subjects": reports}, text)
 }
 
 func (r verified) text() string {
