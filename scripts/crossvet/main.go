@@ -63,7 +63,9 @@ func (r *reader) read(name string) (*ast.File, error) {
 		r.files[name] = f
 	}
 	r.mu.Unlock()
-	f.once.Do(func() { f.ast, f.err = parser.ParseFile(r.fset, name, nil, parser.ParseComments|parser.SkipObjectResolution) })
+	f.once.Do(func() {
+		f.ast, f.err = parser.ParseFile(r.fset, name, nil, parser.ParseComments|parser.SkipObjectResolution)
+	})
 	return f.ast, f.err
 }
 
