@@ -321,17 +321,7 @@ const (
 
 // String returns the name of the protocol.
 func (l Level) String() string {
-	switch l {
-	case Unsigned:
-		return "UNSIGNED"
-	case Unverified:
-		return "UNVERIFIED"
-	case ProvenanceFail:
-		return "PROVENANCE_FAIL"
-	case Verified:
-		return "VERIFIED"
-	}
-	return "COMPROMISED"
+	return [...]string{"COMPROMISED", "UNSIGNED", "UNVERIFIED", "PROVENANCE_FAIL", "VERIFIED"}[l]
 }
 
 // MarshalText implements encoding.TextMarshaler.
@@ -339,17 +329,7 @@ func (l Level) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
 
 // rank orders levels: failed provenance is worse than none at all.
 func (l Level) rank() int {
-	switch l {
-	case ProvenanceFail:
-		return 1
-	case Unsigned:
-		return 2
-	case Unverified:
-		return 3
-	case Verified:
-		return 4
-	}
-	return 0
+	return [...]int{Compromised: 0, ProvenanceFail: 1, Unsigned: 2, Unverified: 3, Verified: 4}[l]
 }
 
 // Weaker reports whether l is believed less than other.
@@ -367,15 +347,7 @@ const (
 )
 
 // String returns the name used in policies and records.
-func (a Action) String() string {
-	switch a {
-	case Confirm:
-		return "confirm"
-	case Allow:
-		return "allow"
-	}
-	return "deny"
-}
+func (a Action) String() string { return [...]string{"deny", "confirm", "allow"}[a] }
 
 // MarshalText implements encoding.TextMarshaler.
 func (a Action) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
@@ -744,15 +716,7 @@ const (
 )
 
 // String returns the name used in plans and records.
-func (c Class) String() string {
-	switch c {
-	case ClassLeased:
-		return "leased"
-	case ClassFixed:
-		return "fixed"
-	}
-	return "loose"
-}
+func (c Class) String() string { return [...]string{"loose", "leased", "fixed"}[c] }
 
 // MarshalText implements encoding.TextMarshaler.
 func (c Class) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
