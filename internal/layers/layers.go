@@ -13,7 +13,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"sort"
 	"strings"
 
 	"github.com/atip-dev/atip-exec/internal/approve"
@@ -150,7 +149,6 @@ func jsonFiles(dir string) ([]string, error) {
 			out = append(out, filepath.Join(dir, e.Name()))
 		}
 	}
-	sort.Strings(out)
 	return out, nil
 }
 

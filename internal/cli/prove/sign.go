@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -16,6 +15,7 @@ import (
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/newfile"
+	"github.com/atip-dev/atip-exec/internal/regular"
 	"github.com/atip-dev/atip-exec/trust/sigstore"
 )
 
@@ -63,24 +63,16 @@ func attestVerb(c *cli.Console, v *cli.Values) (int, error) {
 
 // input reads a regular file of at most limit bytes.
 func input(file string, limit int64) ([]byte, error) {
-	bad := func(why string) error { return fault.New(errcode.NoInputFile, file+": "+why).With("file", file) }
-	info, err := os.Stat(file)
-	if err != nil {
-		return nil, bad(plainError(err))
+	raw, err := regular.Read(file, limit)
+	if err == nil {
+		return raw, nil
 	}
-	if !info.Mode().IsRegular() || info.Size() > limit {
-		return nil, bad("is not a regular file of at most " + size(limit))
+	why := plainError(err)
+	var large *regular.TooLargeError
+	if errors.Is(err, regular.ErrNot) || errors.As(err, &large) {
+		why = "is not a regular file of at most " + size(limit)
 	}
-	f, err := os.Open(file)
-	if err != nil {
-		return nil, bad(plainError(err))
-	}
-	defer f.Close()
-	raw, err := io.ReadAll(io.LimitReader(f, limit+1))
-	if err != nil || int64(len(raw)) > limit {
-		return nil, bad("changed while it was read")
-	}
-	return raw, nil
+	return nil, fault.New(errcode.NoInputFile, file+": "+why).With("file", file)
 }
 
 func plainError(err error) string {
