@@ -106,7 +106,7 @@ func Select(p Profile, h Host) (Setup, error) {
 	}
 	best := h.tier()
 	if best == T0 {
-		return Setup{}, &UnconfinedError{Why: h.missing()}
+		return Setup{}, Unconfined(h.missing())
 	}
 	if p.KeepLeftovers && best == T3 {
 		// A namespace ends with its init, whatever is in it.

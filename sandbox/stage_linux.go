@@ -542,7 +542,7 @@ func Start(ctx context.Context, p Profile, s Setup, c Cmd) (*Proc, error) {
 		return nil, stateError("the sandbox setup was selected for another profile")
 	}
 	if s.tier == T0 && p.Confine != ConfineNone {
-		return nil, &UnconfinedError{Why: "no tier was selected"}
+		return nil, Unconfined("no tier was selected")
 	}
 	if p.Net.Mode == NetAllowlist && s.tier != T0 && (s.tier != T3 || c.Serve == nil) {
 		return nil, stateError("the run has no proxy for its hosts")

@@ -74,7 +74,7 @@ func Start(ctx context.Context, p Profile, s Setup, c Cmd) (*Proc, error) {
 		return nil, err
 	}
 	if !s.valid || s.tier != T0 || p.Confine != ConfineNone {
-		return nil, &UnconfinedError{Why: "no sandbox on " + runtime.GOOS}
+		return nil, Unconfined("no sandbox on " + runtime.GOOS)
 	}
 	attr := &os.ProcAttr{Dir: c.Dir, Env: c.Env, Files: []*os.File{c.Stdin, c.Stdout, c.Stderr}, Sys: session(c)}
 	process, err := os.StartProcess(c.Path, c.Argv, attr)

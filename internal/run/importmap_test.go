@@ -148,7 +148,6 @@ var arrows = map[string][]string{
 	"scripts/readers":             {"internal/caller", "internal/corpus", "internal/plan"},
 	"scripts/reportlook":          {"internal/audit"},
 	"scripts/rulegen":             {"filter"},
-	"scripts/wordgen":             {"filter"},
 	"shims/builtin/gen":           {"atip", "shims/builtin"},
 }
 

@@ -56,17 +56,17 @@ func Parse(s string, d Dialect, most int, script bool) (*syntax.File, string, er
 	}
 	var once, twice strings.Builder
 	if err := syntax.NewPrinter().Print(&once, first); err != nil {
-		return nil, "", &PrintError{Msg: err.Error()}
+		return nil, "", printError(err.Error())
 	}
 	file, err := p.Parse(strings.NewReader(once.String()), "")
 	if err != nil {
-		return nil, "", &PrintError{Msg: "its printed form cannot be read: " + err.Error()}
+		return nil, "", printError("its printed form cannot be read: " + err.Error())
 	}
 	if err := syntax.NewPrinter().Print(&twice, file); err != nil {
-		return nil, "", &PrintError{Msg: err.Error()}
+		return nil, "", printError(err.Error())
 	}
 	if once.String() != twice.String() {
-		return nil, "", &PrintError{Msg: "its printed form is not stable"}
+		return nil, "", printError("its printed form is not stable")
 	}
 	return file, strings.TrimSuffix(once.String(), "\n"), nil
 }
