@@ -34,17 +34,6 @@ type Compiled struct {
 	functions  []function
 }
 
-// CompileError says why a document cannot be compiled.
-type CompileError struct{ Msg string }
-
-func (e *CompileError) Error() string { return e.Msg }
-
-// FaultCode implements fault.Coded.
-func (e *CompileError) FaultCode() string { return errcode.FlagValue }
-
-// FaultDetails implements fault.Coded.
-func (e *CompileError) FaultDetails() map[string]any { return nil }
-
 // Bounds of what providers accept.
 const (
 	maxFunctionName = 64
@@ -58,11 +47,11 @@ func (d *Document) Compile(p Provenance, o CompileOptions) (Compiled, error) {
 	switch o.Provider {
 	case "openai", "anthropic", "gemini", "mcp":
 	default:
-		return Compiled{}, &CompileError{"provider " + quoteShort(o.Provider) + " is not openai, anthropic, gemini or mcp"}
+		return Compiled{}, &errcode.Error{Code: errcode.FlagValue, Msg: "provider " + quoteShort(o.Provider) + " is not openai, anthropic, gemini or mcp"}
 	}
 	functions, missing := d.functions(d.Commands(p), o)
 	if len(missing) > 0 {
-		return Compiled{}, &CompileError{"no command " + quoteShort(missing[0]) + " in the document"}
+		return Compiled{}, &errcode.Error{Code: errcode.FlagValue, Msg: "no command " + quoteShort(missing[0]) + " in the document"}
 	}
 	out := Compiled{Functions: []any{}, Names: map[string][]string{}}
 	nameFunctions(functions)

@@ -23,30 +23,14 @@ func HintsOf(e Effects) Hints {
 	}
 }
 
-// CallError says why the arguments of a function make no command line.
-type CallError struct {
-	Function string
-	Param    string // "" if none is to blame
-	Msg      string
-}
-
-func (e *CallError) Error() string {
-	if e.Param != "" {
-		return e.Function + ": " + e.Param + ": " + e.Msg
+// callError says why the arguments of a function make no command line; param is "" if none is to blame.
+func callError(function, param, why string) error {
+	details, at := map[string]any{"function": function}, function+": "
+	if param != "" {
+		details["parameter"] = param
+		at += param + ": "
 	}
-	return e.Function + ": " + e.Msg
-}
-
-// FaultCode implements fault.Coded.
-func (e *CallError) FaultCode() string { return errcode.ArgumentType }
-
-// FaultDetails implements fault.Coded.
-func (e *CallError) FaultDetails() map[string]any {
-	d := map[string]any{"function": e.Function}
-	if e.Param != "" {
-		d["parameter"] = e.Param
-	}
-	return d
+	return &errcode.Error{Code: errcode.ArgumentType, Msg: at + why, Details: details}
 }
 
 // Function is one compiled function for those who serve it.
@@ -72,20 +56,20 @@ func (c *Compiled) List(strict bool) []Function {
 func (c *Compiled) Call(name string, arguments map[string]json.RawMessage) ([]string, error) {
 	i := slices.IndexFunc(c.functions, func(f function) bool { return f.name == name })
 	if i < 0 {
-		return nil, &CallError{Function: name, Msg: "there is no such function"}
+		return nil, callError(name, "", "there is no such function")
 	}
 	f := &c.functions[i]
 	words := f.words
 	if f.actions != nil {
 		action := ""
 		if raw, ok := arguments["action"]; !ok || json.Unmarshal(raw, &action) != nil || !slices.Contains(f.actions, action) {
-			return nil, &CallError{name, "action", "it is not one of " + strings.Join(f.actions, ", ")}
+			return nil, callError(name, "action", "it is not one of "+strings.Join(f.actions, ", "))
 		}
 		words = append(slices.Clone(words), action)
 	}
 	for key := range arguments {
 		if !slices.ContainsFunc(f.parameters, func(p parameter) bool { return p.name == key }) {
-			return nil, &CallError{name, quoteShort(key), "there is no such parameter"}
+			return nil, callError(name, quoteShort(key), "there is no such parameter")
 		}
 	}
 	var options, positionals []string
@@ -97,9 +81,9 @@ func (c *Compiled) Call(name string, arguments map[string]json.RawMessage) ([]st
 		values, given, err := p.values(arguments[p.name])
 		switch {
 		case err != "":
-			return nil, &CallError{name, p.name, err}
+			return nil, callError(name, p.name, err)
 		case !given && p.required:
-			return nil, &CallError{name, p.name, "it is required"}
+			return nil, callError(name, p.name, "it is required")
 		case !given:
 		case p.flags == nil:
 			positionals = append(positionals, values...)
@@ -139,9 +123,9 @@ func (c *Compiled) checked(f *function, words, options, positionals []string) ([
 		return argv, nil
 	}
 	if dashed {
-		return nil, &CallError{f.name, "", "an argument begins with a dash, and the tool would take it for an option"}
+		return nil, callError(f.name, "", "an argument begins with a dash, and the tool would take it for an option")
 	}
-	return nil, &CallError{f.name, "", "the words would be read as another command: " + strings.Join(join(options, false), " ")}
+	return nil, callError(f.name, "", "the words would be read as another command: "+strings.Join(join(options, false), " "))
 }
 
 // option writes an option once for each value.

@@ -841,15 +841,7 @@ const (
 )
 
 // String returns "unknown", "no" or "yes".
-func (v Value) String() string {
-	switch v {
-	case No:
-		return "no"
-	case Yes:
-		return "yes"
-	}
-	return "unknown"
-}
+func (v Value) String() string { return [...]string{"unknown", "no", "yes"}[v] }
 
 // MarshalText implements encoding.TextMarshaler.
 func (v Value) MarshalText() ([]byte, error) { return []byte(v.String()), nil }

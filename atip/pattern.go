@@ -35,20 +35,6 @@ type Step struct {
 	Description string `json:"description,omitempty"`
 }
 
-// PatternError says why a pattern cannot be run with these values.
-type PatternError struct {
-	Code string // E1002: a value; E1004: which values; E1103: the pattern
-	Msg  string
-}
-
-func (e *PatternError) Error() string { return e.Msg }
-
-// FaultCode implements fault.Coded.
-func (e *PatternError) FaultCode() string { return e.Code }
-
-// FaultDetails implements fault.Coded.
-func (e *PatternError) FaultDetails() map[string]any { return nil }
-
 // Patterns lists the patterns of a document.
 func (d *Document) Patterns() []Pattern { return readPatterns(d.root().get("patterns")) }
 
@@ -132,7 +118,7 @@ func (p Pattern) Bind(values map[string]string) ([][]string, error) {
 	full := make(map[string]string, len(p.Variables))
 	for name := range values {
 		if p.variable(name) == nil {
-			return nil, &PatternError{errcode.Arguments, "the pattern " + p.Name + " has no variable " + quoteShort(name)}
+			return nil, &errcode.Error{Code: errcode.Arguments, Msg: "the pattern " + p.Name + " has no variable " + quoteShort(name)}
 		}
 	}
 	for i := range p.Variables {
@@ -140,31 +126,31 @@ func (p Pattern) Bind(values map[string]string) ([][]string, error) {
 		value, given := values[v.Name]
 		if !given {
 			if !v.HasDefault {
-				return nil, &PatternError{errcode.Arguments, "the pattern " + p.Name + " needs a value for " + v.Name}
+				return nil, &errcode.Error{Code: errcode.Arguments, Msg: "the pattern " + p.Name + " needs a value for " + v.Name}
 			}
 			value = v.Default
 		}
 		if err := v.check(value); err != "" {
-			return nil, &PatternError{errcode.FlagValue, v.Name + "=" + quoteShort(value) + ": " + err}
+			return nil, &errcode.Error{Code: errcode.FlagValue, Msg: v.Name + "=" + quoteShort(value) + ": " + err}
 		}
 		full[v.Name] = value
 	}
 	if len(p.Steps) == 0 {
-		return nil, &PatternError{errcode.MetadataStructure, "the pattern " + p.Name + " has no steps"}
+		return nil, &errcode.Error{Code: errcode.MetadataStructure, Msg: "the pattern " + p.Name + " has no steps"}
 	}
 	var out [][]string
 	for i, s := range p.Steps {
 		words, err := stepWords(s.Command)
 		if err != "" {
-			return nil, &PatternError{errcode.MetadataStructure, "step " + strconv.Itoa(i+1) + " of " + p.Name + ": " + err}
+			return nil, &errcode.Error{Code: errcode.MetadataStructure, Msg: "step " + strconv.Itoa(i+1) + " of " + p.Name + ": " + err}
 		}
 		for j, template := range words {
 			word := fill(template, full)
 			if j == 0 && word != template {
-				return nil, &PatternError{errcode.MetadataStructure, "step " + strconv.Itoa(i+1) + " of " + p.Name + ": its program is not fixed"}
+				return nil, &errcode.Error{Code: errcode.MetadataStructure, Msg: "step " + strconv.Itoa(i+1) + " of " + p.Name + ": its program is not fixed"}
 			}
 			if strings.HasPrefix(word, "-") && !strings.HasPrefix(template, "-") {
-				return nil, &PatternError{errcode.FlagValue, "step " + strconv.Itoa(i+1) + " of " + p.Name + ": a value makes the word " + quoteShort(word) + ", which the tool would read as an option"}
+				return nil, &errcode.Error{Code: errcode.FlagValue, Msg: "step " + strconv.Itoa(i+1) + " of " + p.Name + ": a value makes the word " + quoteShort(word) + ", which the tool would read as an option"}
 			}
 			words[j] = word
 		}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/atip-dev/atip-exec/internal/errcode"
 )
 
 func TestBind(t *testing.T) {
@@ -56,7 +58,7 @@ func TestBind(t *testing.T) {
 	} {
 		steps, err := pattern(c.variables, c.step).Bind(c.values)
 		got := ""
-		var bad *PatternError
+		var bad *errcode.Error
 		switch {
 		case errors.As(err, &bad):
 			got = bad.Code

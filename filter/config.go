@@ -12,15 +12,7 @@ const (
 )
 
 // String returns the name used in policies.
-func (m BinaryMode) String() string {
-	switch m {
-	case BinaryMaskKnown:
-		return "mask-known"
-	case BinaryBlock:
-		return "block"
-	}
-	return "pass"
-}
+func (m BinaryMode) String() string { return [...]string{"pass", "mask-known", "block"}[m] }
 
 // BinaryModeByName is the inverse of BinaryMode.String.
 func BinaryModeByName(name string) (BinaryMode, bool) {

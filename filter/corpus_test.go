@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/atip-dev/atip-exec/filter"
@@ -265,13 +266,17 @@ func TestCorporaAtCuts(t *testing.T) {
 	}
 }
 
+var emptySet = sync.OnceValues(func() (*filter.Set, error) {
+	return filter.NewSet(filter.Config{KeepFindings: true}, filter.Known{}, filter.TagKey{})
+})
+
 func newSet(t *testing.T) *filter.Set {
 	t.Helper()
-	set, err := filter.NewSet(filter.Config{KeepFindings: true}, filter.Known{}, filter.TagKey{})
+	set, err := emptySet()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return set
+	return set.Again()
 }
 
 func pieces(t *testing.T, text []byte, size func() int) []byte {

@@ -42,23 +42,13 @@ func reader(format string) func(c *collector, name string, data []byte) {
 	return nil
 }
 
-// FormatError is a credential file of a format that this package does not know.
-type FormatError struct{ Path, Format string }
-
-func (e *FormatError) Error() string {
-	return "credential file " + e.Path + ": unknown format " + strconv.Quote(e.Format)
-}
-
-// FaultCode implements fault.Coded.
-func (e *FormatError) FaultCode() string { return errcode.Internal }
-
 // files reads the credential files. Only what every user is expected to keep
 // secret is read: a project's .env could hide ordinary words from its user.
 func (c *collector) files(src *Sources) error {
 	for _, f := range src.Files {
 		read := reader(f.Format)
 		if read == nil {
-			return &FormatError{f.Path, f.Format}
+			return &errcode.Error{Code: errcode.Internal, Msg: "credential file " + f.Path + ": unknown format " + strconv.Quote(f.Format)}
 		}
 		c.file(f.Source, f.Path, read)
 	}

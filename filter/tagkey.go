@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/atip-dev/atip-exec/internal/errcode"
+	"github.com/atip-dev/atip-exec/internal/newfile"
 )
 
 // TagKey keys the tags of placeholders: equal values get equal tags within a
@@ -22,24 +23,10 @@ const (
 	keyAge = 24 * time.Hour
 )
 
-// TagKeyError says that no key could be kept: tags are good for this run only.
-type TagKeyError struct {
-	Path string
-	Err  error
+// noTagKey says that no key could be kept: tags are good for this run only.
+func noTagKey(path string, err error) error {
+	return &errcode.Error{Code: errcode.CommandNotFound, Msg: fmt.Sprintf("tag key %s: %v; tags of this run are not comparable with others", path, err), Details: map[string]any{"path": path}, Err: err}
 }
-
-func (e *TagKeyError) Error() string {
-	return fmt.Sprintf("tag key %s: %v; tags of this run are not comparable with others", e.Path, e.Err)
-}
-
-// Unwrap returns the cause.
-func (e *TagKeyError) Unwrap() error { return e.Err }
-
-// FaultCode implements fault.Coded.
-func (e *TagKeyError) FaultCode() string { return errcode.CommandNotFound }
-
-// FaultDetails implements fault.Coded.
-func (e *TagKeyError) FaultDetails() map[string]any { return map[string]any{"path": e.Path} }
 
 // LoadTagKey reads the key of this login or makes one. runtimeDir is
 // $XDG_RUNTIME_DIR, stateDir $XDG_STATE_HOME; the second is used only if the first
@@ -53,14 +40,14 @@ func LoadTagKey(runtimeDir, stateDir string) (TagKey, error) {
 	var k TagKey
 	if dir == "" {
 		rand.Read(k[:])
-		return k, &TagKeyError{Path: keyFile, Err: errors.New("neither a runtime nor a state directory is known")}
+		return k, noTagKey(keyFile, errors.New("neither a runtime nor a state directory is known"))
 	}
 	dir = filepath.Join(dir, keyDir)
 	path := filepath.Join(dir, keyFile)
 	k, err := loadTagKey(dir, path, boot, runtimeDir == "")
 	if err != nil {
 		rand.Read(k[:])
-		return k, &TagKeyError{Path: path, Err: err}
+		return k, noTagKey(path, err)
 	}
 	return k, nil
 }
@@ -79,7 +66,7 @@ func loadTagKey(dir, path, boot string, ends bool) (TagKey, error) {
 		if err := privateDir(dir); err != nil {
 			return k, err
 		}
-		if err := makeTagKey(dir, path, boot, stale); err != nil {
+		if err := makeTagKey(path, boot, stale); err != nil {
 			return k, err
 		}
 	}
@@ -93,27 +80,16 @@ func privateDir(dir string) error {
 	return checkOwn(dir)
 }
 
-// makeTagKey writes a key under a temporary name and links it into place: the
-// first of several writers wins, and no reader sees half a key.
-func makeTagKey(dir, path, boot string, replace bool) error {
-	f, err := os.CreateTemp(dir, ".redact-*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name())
+// makeTagKey puts a key into place: the first of several writers wins, and no reader sees half
+// a key.
+func makeTagKey(path, boot string, replace bool) error {
 	var k TagKey
 	rand.Read(k[:])
-	_, err = f.Write(append(k[:], boot...))
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	if err != nil {
-		return err
-	}
+	raw := append(k[:], boot...)
 	if replace {
-		return os.Rename(f.Name(), path)
+		return newfile.Replace(path, raw, 0o600)
 	}
-	if err := os.Link(f.Name(), path); err != nil && !errors.Is(err, os.ErrExist) {
+	if err := newfile.Create(path, raw, 0o600); !errors.Is(err, os.ErrExist) {
 		return err
 	}
 	return nil

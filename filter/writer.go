@@ -355,15 +355,7 @@ const (
 )
 
 // String returns the name used in reports.
-func (s Stream) String() string {
-	switch s {
-	case Stderr:
-		return "stderr"
-	case PTY:
-		return "pty"
-	}
-	return "stdout"
-}
+func (s Stream) String() string { return [...]string{"stdout", "stderr", "pty"}[s] }
 
 // Finding is one replaced region. It never holds a byte of the value, and its
 // offsets are for `atip redact --report` only: an audit record must not have them.

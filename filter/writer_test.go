@@ -8,8 +8,10 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
 // tokens expands the templates of a test text.
@@ -267,10 +269,11 @@ func TestEveryCutWhereNamesJam(t *testing.T) {
 func TestEveryCut(t *testing.T) {
 	secret := tokens(t, "{alnum:24}")
 	all := "head\n"
+	empty := testSet(t, Config{NoMemory: true})
 	for _, r := range records {
 		in := expandRecord(t, r.in)
 		all += in + "\n"
-		s := testSet(t, Config{NoMemory: true})
+		s := empty.Again()
 		want := filterAll(t, s, in)
 		for cut := 1; cut < len(in); cut++ {
 			if got := filterCuts(t, s, in, cut, len(in)); got != want {
@@ -278,14 +281,21 @@ func TestEveryCut(t *testing.T) {
 			}
 		}
 	}
+	// A ninth of the places of each text, another ninth of the next one's and in the next run; ATIP_TEST_WHOLE=1
+	// cuts at all of them. TestCorporaAtCuts cuts at all at once.
+	whole, seed := os.Getenv("ATIP_TEST_WHOLE") != "", time.Now().UnixNano()
+	if again, err := strconv.ParseInt(os.Getenv("ATIP_TEST_SEED"), 10, 64); err == nil {
+		seed = again
+	}
+	t.Logf("ATIP_TEST_SEED=%d", seed)
 	for n, in := range corpusTexts(t) {
 		all += in + "\n"
-		s := testSet(t, Config{NoMemory: true})
+		s := empty.Again()
 		want := filterAll(t, s, in)
-		// A third of the places of each text, another third of the next one's; TestCorporaAtCuts cuts at all at once.
-		first, step := 1+n%3*(1+len(in)/300), 3*(1+len(in)/300)
-		if os.Getenv("ATIP_TEST_WHOLE") != "" {
-			first, step = 1, 1+len(in)/300
+		step := 1 + len(in)/300
+		first := 1
+		if !whole {
+			first, step = 1+(n+int(seed%9))%9*step, 9*step
 		}
 		for cut := first; cut < min(len(in), 2000); cut += step {
 			if got := filterCuts(t, s, in, cut, len(in)); got != want {
@@ -298,13 +308,17 @@ func TestEveryCut(t *testing.T) {
 	if strings.Contains(want, secret) {
 		t.Fatal("known value left in the text")
 	}
-	rng := rand.New(rand.NewSource(1))
+	rng := rand.New(rand.NewSource(seed))
 	for _, sizes := range [][]int{{1}, {7}, {64}, {4095}, {65537}, {1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 144, 3}} {
 		if got := filterCuts(t, testSet(t, Config{}, "DEPLOY_TOKEN="+secret), all, sizes...); got != want {
 			t.Fatalf("writes of %v differ: %s", sizes, firstDifference(got, want))
 		}
 	}
-	for range 20 {
+	times := 5
+	if whole {
+		times = 20
+	}
+	for range times {
 		var sizes []int
 		for range 400 {
 			sizes = append(sizes, 1+rng.Intn(60))

@@ -499,28 +499,16 @@ const (
 )
 
 // String returns the name used in policy documents.
-func (a Action) String() string {
-	switch a {
-	case Allow:
-		return "allow"
-	case Confirm:
-		return "confirm"
-	}
-	return "deny"
-}
+func (a Action) String() string { return [...]string{"deny", "confirm", "allow"}[a] }
 
 // MarshalText implements encoding.TextMarshaler.
 func (a Action) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
 
-// ActionByName is the inverse of String.
 func ActionByName(name string) (Action, bool) {
-	switch name {
-	case "deny":
-		return Deny, true
-	case "confirm":
-		return Confirm, true
-	case "allow":
-		return Allow, true
+	for a := Deny; a <= Allow; a++ {
+		if a.String() == name {
+			return a, true
+		}
 	}
 	return Deny, false
 }

@@ -213,22 +213,13 @@ func (r *reader) belief(v *atip.Node) []beliefCond {
 			r.failKey(e, "unknown effect %q", key)
 			return
 		}
-		rank, ok := rankByName(r.str(e))
+		rank, ok := atip.RankByName(r.str(e))
 		if !ok {
 			r.fail(e, "unknown rank %q", e.Text)
 		}
 		out = append(out, beliefCond{effect, rank})
 	})
 	return out
-}
-
-func rankByName(name string) (atip.Rank, bool) {
-	for k := atip.Inferred; k <= atip.Vendor; k++ {
-		if k.String() == name {
-			return k, true
-		}
-	}
-	return 0, false
 }
 
 func (r *reader) delegable(v *atip.Node) *Delegable {

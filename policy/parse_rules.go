@@ -163,7 +163,7 @@ func (r *reader) examples(v *atip.Node) []example {
 					r.entries(m, func(name string, v *atip.Node) { x.effects = append(x.effects, r.statedEffect(name, v)) })
 				},
 				"rank": func(m *atip.Node) {
-					rank, ok := rankByName(r.str(m))
+					rank, ok := atip.RankByName(r.str(m))
 					if !ok {
 						r.fail(m, "unknown rank %q", m.Text)
 					}
@@ -292,7 +292,7 @@ func (r *reader) whenFacts(w *when, key string, e *atip.Node, proven bool) bool 
 			if k != "below" && k != "atLeast" {
 				return false
 			}
-			rank, ok := rankByName(r.str(o))
+			rank, ok := atip.RankByName(r.str(o))
 			if !ok {
 				r.fail(o, "unknown rank %q", o.Text)
 			}

@@ -525,25 +525,6 @@ func (e *ForbiddenError) FaultDetails() map[string]any {
 	return map[string]any{"path": e.Path, "position": e.Pos, "rule": e.Rule, "why": e.Why}
 }
 
-// TooLargeError is a profile with more rules than a start can carry.
-type TooLargeError struct {
-	What       string
-	Count, Max int
-}
-
-// Error implements error.
-func (e *TooLargeError) Error() string {
-	return fmt.Sprintf("sandbox profile has %d %s, at most %d can be enforced", e.Count, e.What, e.Max)
-}
-
-// FaultCode implements fault.Coded.
-func (e *TooLargeError) FaultCode() string { return errcode.TooManyPaths }
-
-// FaultDetails implements fault.Coded.
-func (e *TooLargeError) FaultDetails() map[string]any {
-	return map[string]any{"what": e.What, "count": e.Count, "max": e.Max}
-}
-
 // GapError is a guarantee that is needed and cannot be given here.
 type GapError struct {
 	Tier Tier // the tier asked for by policy, or the best there is
@@ -570,30 +551,17 @@ func (e *GapError) FaultDetails() map[string]any {
 	return map[string]any{"tier": e.Tier.String(), "gaps": e.Gaps}
 }
 
-// UnconfinedError is a run that nothing would confine and no policy permits so.
-type UnconfinedError struct{ Why string }
-
-// Error implements error.
-func (e *UnconfinedError) Error() string {
-	return "nothing here can confine the command, and policy does not permit that: " + e.Why
+// Unconfined is a run that nothing would confine and no policy permits so.
+func Unconfined(why string) error {
+	return &errcode.Error{Code: errcode.Unconfined, Msg: "nothing here can confine the command, and policy does not permit that: " + why, Details: map[string]any{"why": why}}
 }
 
-// FaultCode implements fault.Coded.
-func (e *UnconfinedError) FaultCode() string { return errcode.Unconfined }
+// stateError is a start that the state of this process forbids.
+func stateError(why string) error {
+	return &errcode.Error{Code: errcode.Internal, Msg: "cannot start: " + why}
+}
 
-// FaultDetails implements fault.Coded.
-func (e *UnconfinedError) FaultDetails() map[string]any { return map[string]any{"why": e.Why} }
-
-// LimitError is a limit that cannot be kept here.
-type LimitError struct{ Limit, Why string }
-
-// Error implements error.
-func (e *LimitError) Error() string { return "limit " + e.Limit + " cannot be kept: " + e.Why }
-
-// FaultCode implements fault.Coded.
-func (e *LimitError) FaultCode() string { return errcode.LimitUnenforced }
-
-// FaultDetails implements fault.Coded.
-func (e *LimitError) FaultDetails() map[string]any {
-	return map[string]any{"limit": e.Limit, "why": e.Why}
+// limitError is a limit that cannot be kept here.
+func limitError(limit, why string) error {
+	return &errcode.Error{Code: errcode.LimitUnenforced, Msg: "limit " + limit + " cannot be kept: " + why, Details: map[string]any{"limit": limit, "why": why}}
 }

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -610,7 +611,8 @@ func (d *deriver) finish() (Profile, error) {
 		d.p.Ceiling = ExecOpen
 	}
 	if len(grants) > maxGrants {
-		return Profile{}, &TooLargeError{What: "path grants", Count: len(grants), Max: maxGrants}
+		return Profile{}, &errcode.Error{Code: errcode.TooManyPaths, Msg: fmt.Sprintf("sandbox profile has %d path grants, at most %d can be enforced", len(grants), maxGrants),
+			Details: map[string]any{"what": "path grants", "count": len(grants), "max": maxGrants}}
 	}
 	for _, g := range grants {
 		switch {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/place"
 	"github.com/atip-dev/atip-exec/internal/subpath"
 )
@@ -220,7 +221,7 @@ func TestDeriveForbidden(t *testing.T) {
 		in.Policy.Read = append(in.Policy.Read, PathRule{Path: path})
 	}
 	in.Files = files
-	var large *TooLargeError
+	var large *errcode.Error
 	if _, err := Derive(in); !errors.As(err, &large) || large.FaultCode() != "E4104" {
 		t.Errorf("many rules: %v", err)
 	}

@@ -22,7 +22,7 @@ import (
 func Enclose(read []string) error {
 	abi, _, why := landlockABI()
 	if abi <= 0 {
-		return &StateError{Why: why}
+		return stateError(why)
 	}
 	var grants []Grant
 	for _, path := range read {

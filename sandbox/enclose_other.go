@@ -3,4 +3,4 @@
 package sandbox
 
 // Enclose confines this process, which only Linux can.
-func Enclose([]string) error { return &StateError{Why: "this system cannot confine a process"} }
+func Enclose([]string) error { return stateError("this system cannot confine a process") }

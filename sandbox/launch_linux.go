@@ -387,7 +387,7 @@ func (p *Proc) reapStage() {
 		case err != nil && p.killed:
 			p.exit, p.reaped = Exit{Code: 128 + int(unix.SIGKILL), Signal: unix.SIGKILL, Checked: p.checked}, true
 		case err != nil:
-			p.err, p.reaped = &LostError{Pid: p.pid, Err: err}, true
+			p.err, p.reaped = p.errLost(err), true
 		case m.Kind == "exit":
 			ru := unix.Rusage{Utime: unix.NsecToTimeval(m.UserNS), Stime: unix.NsecToTimeval(m.SysNS), Maxrss: m.MaxRSSKB}
 			p.exit = exitOf(unix.WaitStatus(m.Status), &ru)

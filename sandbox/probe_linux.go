@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/atip-dev/atip-exec/internal/newfile"
 	"github.com/atip-dev/atip-exec/sandbox/seccomp"
 	"golang.org/x/sys/unix"
 )
@@ -369,14 +370,7 @@ func parseHost(text string) (h Host, ok bool) {
 }
 
 func remember(path, key string, h Host) {
-	f, err := os.CreateTemp(filepath.Dir(path), ".sandbox-")
-	if err != nil {
-		return
-	}
-	_, werr := f.WriteString(key + "\n" + formatHost(h))
-	if cerr := f.Close(); werr != nil || cerr != nil || os.Rename(f.Name(), path) != nil {
-		_ = os.Remove(f.Name())
-	}
+	_ = newfile.Replace(path, []byte(key+"\n"+formatHost(h)), 0o600)
 }
 
 // probeKey is everything on which the answer depends.

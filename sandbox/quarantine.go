@@ -47,25 +47,10 @@ type Quarantine struct {
 	Files []Kept `json:"files"`
 }
 
-// QuarantineError says why something cannot be restored.
-type QuarantineError struct {
-	Path, Why string
-	Missing   bool
+// notRestored says why what stood at a path cannot be restored.
+func notRestored(path, why, code string) error {
+	return &errcode.Error{Code: code, Msg: path + ": " + why, Details: map[string]any{"path": path}}
 }
-
-// Error implements error.
-func (e *QuarantineError) Error() string { return e.Path + ": " + e.Why }
-
-// FaultCode implements fault.Coded.
-func (e *QuarantineError) FaultCode() string {
-	if e.Missing {
-		return errcode.NoInputFile
-	}
-	return errcode.Arguments
-}
-
-// FaultDetails implements fault.Coded.
-func (e *QuarantineError) FaultDetails() map[string]any { return map[string]any{"path": e.Path} }
 
 // maxManifest bounds what is read of the list of what was kept, in bytes.
 const maxManifest = 16 << 20
@@ -82,7 +67,7 @@ func Quarantines(state string) ([]Quarantine, error) {
 		raw, err := regular.Read(filepath.Join(dir, manifestName), maxManifest)
 		// Without a manifest the wrapper was killed while it moved files; they are there still.
 		if err == nil && json.Unmarshal(raw, &q.Files) != nil || err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, &QuarantineError{Path: filepath.Join(dir, manifestName), Why: "it cannot be read; the quarantined files are beside it"}
+			return nil, notRestored(filepath.Join(dir, manifestName), "it cannot be read; the quarantined files are beside it", errcode.Arguments)
 		}
 		out = append(out, q)
 	}
@@ -99,7 +84,7 @@ func (q Quarantine) Restore(paths []string, replace bool) ([]string, error) {
 		for _, path := range paths {
 			i := slices.IndexFunc(q.Files, func(k Kept) bool { return k.Path() == path })
 			if i < 0 {
-				return nil, &QuarantineError{Path: path, Why: "run " + q.Run + " has no such file in quarantine", Missing: true}
+				return nil, notRestored(path, "run "+q.Run+" has no such file in quarantine", errcode.NoInputFile)
 			}
 			todo = append(todo, q.Files[i])
 		}
@@ -108,9 +93,9 @@ func (q Quarantine) Restore(paths []string, replace bool) ([]string, error) {
 	for _, k := range todo {
 		switch _, err := os.Lstat(k.Path()); {
 		case k.Kind != 0 && k.Kind != fs.ModeSymlink && k.Kind != fs.ModeDir:
-			return nil, &QuarantineError{Path: k.Path(), Why: "it was a " + k.Kind.String() + ", which is not made again"}
+			return nil, notRestored(k.Path(), "it was a "+k.Kind.String()+", which is not made again", errcode.Arguments)
 		case err == nil && (!replace || k.Kind == fs.ModeDir):
-			return nil, &QuarantineError{Path: k.Path(), Why: "there is a file of this name; move it away, or replace it with --force"}
+			return nil, notRestored(k.Path(), "there is a file of this name; move it away, or replace it with --force", errcode.Arguments)
 		}
 	}
 	var done []string

@@ -106,7 +106,7 @@ func Select(p Profile, h Host) (Setup, error) {
 	}
 	best := h.tier()
 	if best == T0 {
-		return Setup{}, &UnconfinedError{Why: h.missing()}
+		return Setup{}, Unconfined(h.missing())
 	}
 	if p.KeepLeftovers && best == T3 {
 		// A namespace ends with its init, whatever is in it.
@@ -412,7 +412,7 @@ func keep(l Limits, t Tier, h Host) kept {
 		k.by["processes"] = byUserNS
 	case l.Processes != 0:
 		if why := group(cgroupProcesses, "pids", l.Processes); why != "" {
-			k.problem = &LimitError{Limit: "processes", Why: "processes of " + whose(h) + " are counted by a control group only, and " + why}
+			k.problem = limitError("processes", "processes of "+whose(h)+" are counted by a control group only, and "+why)
 			k.limits.Processes = 0
 			break
 		}

@@ -15,7 +15,6 @@ import (
 	"syscall"
 	"unsafe"
 
-	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/subpath"
 	"github.com/atip-dev/atip-exec/sandbox/seccomp"
 	"golang.org/x/sys/unix"
@@ -529,18 +528,6 @@ func loopbackUp(mode NetMode) error {
 // belong to the whole process.
 var live atomic.Bool
 
-// StateError is a start that the state of this process forbids.
-type StateError struct{ Why string }
-
-// Error implements error.
-func (e *StateError) Error() string { return "cannot start: " + e.Why }
-
-// FaultCode implements fault.Coded.
-func (e *StateError) FaultCode() string { return errcode.Internal }
-
-// FaultDetails implements fault.Coded.
-func (e *StateError) FaultDetails() map[string]any { return nil }
-
 // Start runs c under p with the mechanisms of s, which must have been selected for p.
 // If it fails, nothing ran: the error is a *StepError, an *ExecError, or says why the
 // start was refused. An error of c.Check is returned as it is, after the tree was killed.
@@ -549,22 +536,22 @@ func Start(ctx context.Context, p Profile, s Setup, c Cmd) (*Proc, error) {
 		return nil, err
 	}
 	if !s.valid {
-		return nil, &StateError{Why: "no sandbox setup was selected"}
+		return nil, stateError("no sandbox setup was selected")
 	}
 	if !reflect.DeepEqual(p, s.profile) {
-		return nil, &StateError{Why: "the sandbox setup was selected for another profile"}
+		return nil, stateError("the sandbox setup was selected for another profile")
 	}
 	if s.tier == T0 && p.Confine != ConfineNone {
-		return nil, &UnconfinedError{Why: "no tier was selected"}
+		return nil, Unconfined("no tier was selected")
 	}
 	if p.Net.Mode == NetAllowlist && s.tier != T0 && (s.tier != T3 || c.Serve == nil) {
-		return nil, &StateError{Why: "the run has no proxy for its hosts"}
+		return nil, stateError("the run has no proxy for its hosts")
 	}
 	if len(c.Argv) == 0 {
 		return nil, &ExecError{Errno: syscall.EINVAL, Path: c.Path}
 	}
 	if !live.CompareAndSwap(false, true) {
-		return nil, &StateError{Why: "a child of this process is running"}
+		return nil, stateError("a child of this process is running")
 	}
 	proc, err := startWorker(&s, &c)
 	if err != nil {

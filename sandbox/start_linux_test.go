@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/atip-dev/atip-exec/internal/errcode"
 	"golang.org/x/sys/unix"
 )
 
@@ -168,7 +169,7 @@ func TestOldLandlock(t *testing.T) {
 
 func TestUnconfinedMustBeSpelledOut(t *testing.T) {
 	_, err := Select(Profile{Accept: Guarantees()}, Host{OS: "linux", Landlock: "no Landlock"})
-	var u *UnconfinedError
+	var u *errcode.Error
 	if !errors.As(err, &u) || u.FaultCode() != "E4106" {
 		t.Errorf("no Landlock: %v", err)
 	}

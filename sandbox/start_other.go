@@ -10,8 +10,6 @@ import (
 	"sync"
 	"syscall"
 	"time"
-
-	"github.com/atip-dev/atip-exec/internal/errcode"
 )
 
 // Init does nothing: the system's own defaults close descriptors to children.
@@ -52,18 +50,6 @@ func FindOuter() *Outer { return nil }
 
 func (s *Setup) program() Program { return Program{} }
 
-// StateError is a start that the state of this process forbids.
-type StateError struct{ Why string }
-
-// Error implements error.
-func (e *StateError) Error() string { return "cannot start: " + e.Why }
-
-// FaultCode implements fault.Coded.
-func (e *StateError) FaultCode() string { return errcode.Internal }
-
-// FaultDetails implements fault.Coded.
-func (e *StateError) FaultDetails() map[string]any { return nil }
-
 // Denials is not known on this system.
 func (p *Proc) Denials() (list []Denial, observed bool) { return nil, false }
 
@@ -88,7 +74,7 @@ func Start(ctx context.Context, p Profile, s Setup, c Cmd) (*Proc, error) {
 		return nil, err
 	}
 	if !s.valid || s.tier != T0 || p.Confine != ConfineNone {
-		return nil, &UnconfinedError{Why: "no sandbox on " + runtime.GOOS}
+		return nil, Unconfined("no sandbox on " + runtime.GOOS)
 	}
 	attr := &os.ProcAttr{Dir: c.Dir, Env: c.Env, Files: []*os.File{c.Stdin, c.Stdout, c.Stderr}, Sys: session(c)}
 	process, err := os.StartProcess(c.Path, c.Argv, attr)

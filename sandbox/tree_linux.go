@@ -231,23 +231,10 @@ type Proc struct {
 	settlement Settlement
 }
 
-// LostError is a child whose end nobody saw.
-type LostError struct {
-	Pid int
-	Err error
+// errLost says that nobody saw the end of the child.
+func (p *Proc) errLost(err error) error {
+	return &errcode.Error{Code: errcode.LostChild, Msg: "child lost: " + err.Error(), Details: map[string]any{"pid": p.pid}, Err: err}
 }
-
-// Error implements error.
-func (e *LostError) Error() string { return "child lost: " + e.Err.Error() }
-
-// Unwrap returns the cause.
-func (e *LostError) Unwrap() error { return e.Err }
-
-// FaultCode implements fault.Coded.
-func (e *LostError) FaultCode() string { return errcode.LostChild }
-
-// FaultDetails implements fault.Coded.
-func (e *LostError) FaultDetails() map[string]any { return map[string]any{"pid": e.Pid} }
 
 // Pid returns the process id of the child; it is also its process group.
 func (p *Proc) Pid() int { return p.pid }
@@ -358,7 +345,7 @@ func (p *Proc) reapOne() bool {
 }
 
 func (p *Proc) lost(err error) bool {
-	p.err, p.reaped = &LostError{Pid: p.pid, Err: err}, true
+	p.err, p.reaped = p.errLost(err), true
 	return true
 }
 
@@ -408,15 +395,15 @@ func applyLimits(l Limits) error {
 		return nil
 	}
 	if l.OpenFiles < minOpenFiles {
-		return &LimitError{Limit: "openFiles", Why: "64 is the least a run works with"}
+		return limitError("openFiles", "64 is the least a run works with")
 	}
 	var old syscall.Rlimit
 	if err := syscall.Getrlimit(unix.RLIMIT_NOFILE, &old); err != nil {
-		return &LimitError{Limit: "openFiles", Why: err.Error()}
+		return limitError("openFiles", err.Error())
 	}
 	n := min(l.OpenFiles, old.Max)
 	if err := syscall.Setrlimit(unix.RLIMIT_NOFILE, &syscall.Rlimit{Cur: n, Max: n}); err != nil {
-		return &LimitError{Limit: "openFiles", Why: err.Error()}
+		return limitError("openFiles", err.Error())
 	}
 	return nil
 }
@@ -448,7 +435,7 @@ func childLimits(l Limits) error {
 			err = unix.Setrlimit(r.resource, &unix.Rlimit{Cur: soft, Max: hard})
 		}
 		if err != nil {
-			return &LimitError{Limit: r.name, Why: err.Error()}
+			return limitError(r.name, err.Error())
 		}
 	}
 	return nil
@@ -538,18 +525,18 @@ const (
 func makeCgroup(parent string, limits map[string]uint64) (*cgroup, error) {
 	dir, err := os.MkdirTemp(parent, "atip-")
 	if err != nil {
-		return nil, &LimitError{Limit: "cgroup", Why: err.Error()}
+		return nil, limitError("cgroup", err.Error())
 	}
 	g := &cgroup{dir: dir}
 	for file, max := range limits {
 		if err := writeExisting(filepath.Join(dir, file), strconv.FormatUint(max, 10)); err != nil {
 			g.remove()
-			return nil, &LimitError{Limit: file, Why: err.Error()}
+			return nil, limitError(file, err.Error())
 		}
 	}
 	if g.procs, err = os.OpenFile(filepath.Join(dir, "cgroup.procs"), os.O_WRONLY, 0); err != nil {
 		g.remove()
-		return nil, &LimitError{Limit: "cgroup", Why: err.Error()}
+		return nil, limitError("cgroup", err.Error())
 	}
 	return g, nil
 }

@@ -95,7 +95,7 @@ func offMain(f func()) {
 
 func (w *worker) start() startResult {
 	if unix.Gettid() == unix.Getpid() {
-		return startResult{err: &StateError{Why: "the main thread must not be confined"}}
+		return startResult{err: stateError("the main thread must not be confined")}
 	}
 	if err := w.place(); err != nil {
 		return startResult{err: err}
@@ -256,7 +256,7 @@ func (w *worker) attributes() (*syscall.ProcAttr, error) {
 	}
 	for fd, f := range c.Pass {
 		if fd < 3 || f == nil {
-			return nil, &StateError{Why: "descriptor " + strconv.Itoa(fd) + " cannot be passed"}
+			return nil, stateError("descriptor " + strconv.Itoa(fd) + " cannot be passed")
 		}
 		files[fd] = f.Fd()
 	}
@@ -281,7 +281,7 @@ func (w *worker) path(count int, files []uintptr) (string, int, error) {
 		return w.cmd.Path, -1, nil
 	}
 	if w.cmd.File == nil {
-		return "", -1, &StateError{Why: "no descriptor to execute"}
+		return "", -1, stateError("no descriptor to execute")
 	}
 	top := count
 	for _, fd := range files {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/newfile"
 )
 
 // A document of more than a few kilobytes is read by an index that is kept for it, so
@@ -101,7 +102,7 @@ func createTemp(dir string) (*os.File, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	return os.CreateTemp(dir, ".new-*")
+	return os.CreateTemp(dir, newfile.Pattern)
 }
 
 // truthfulTimes lists the local file systems whose ctime changes with every change of

@@ -207,7 +207,7 @@ func BenchmarkLargeDocument(b *testing.B) {
 	d := Dirs{Data: b.TempDir(), Config: "/nonexistent/c", Managed: "/nonexistent/m"}
 	d.Index = d.Data + "/index"
 	path := d.Data + "/shims/sha256/" + hexA + ".json"
-	if err := writeFile(path, []byte(largeDocument(38, 250, "user"))); err != nil {
+	if err := WriteFile(path, []byte(largeDocument(38, 250, "user"))); err != nil {
 		b.Fatal(err)
 	}
 	time.Sleep(indexSettle + 50*time.Millisecond)

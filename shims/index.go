@@ -96,7 +96,7 @@ func UpdateIndex(d Dirs, agent string, change func(*Index)) error {
 	if err != nil {
 		return &Error{Code: errcode.MetadataUnsafe, File: path, Msg: "cannot be written: " + err.Error(), Err: err}
 	}
-	return writeFile(path, append(raw, '\n'))
+	return WriteFile(path, append(raw, '\n'))
 }
 
 // readUpTo is readSafe for files that may be larger than a document.

@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"github.com/atip-dev/atip-exec/internal/errcode"
+	"github.com/atip-dev/atip-exec/internal/flock"
 	"github.com/atip-dev/atip-exec/internal/owner"
 )
 
@@ -163,12 +164,7 @@ func lockFile(path string) (unlock func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	for {
-		if err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX); !errors.Is(err, syscall.EINTR) {
-			break
-		}
-	}
-	if err != nil {
+	if err := flock.Exclusive(f); err != nil {
 		f.Close()
 		return nil, err
 	}

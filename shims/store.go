@@ -12,6 +12,7 @@ import (
 
 	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/internal/errcode"
+	"github.com/atip-dev/atip-exec/internal/newfile"
 )
 
 // Meta is the side file of a document that was fetched or probed. It says what the
@@ -63,11 +64,11 @@ func IsDigest(s string) bool { return isDigest(s) }
 // file comes last, so that whatever interrupts this leaves either the old document or
 // one that is believed less.
 func Store(path string, raw, bundle []byte, m Meta) error {
-	if err := writeFile(path, raw); err != nil {
+	if err := WriteFile(path, raw); err != nil {
 		return err
 	}
 	if bundle != nil {
-		if err := writeFile(path+".bundle", bundle); err != nil {
+		if err := WriteFile(path+".bundle", bundle); err != nil {
 			return err
 		}
 	} else if err := remove(path + ".bundle"); err != nil {
@@ -84,7 +85,7 @@ func StoreMeta(path string, raw []byte, m Meta) error {
 	if err != nil {
 		return &Error{Code: errcode.MetadataUnsafe, File: path + ".meta", Msg: "cannot be written: " + err.Error(), Err: err}
 	}
-	if err := writeFile(path+".meta", append(side, '\n')); err != nil {
+	if err := WriteFile(path+".meta", append(side, '\n')); err != nil {
 		return err
 	}
 	return remove(path + ".miss")
@@ -121,7 +122,7 @@ func StoreMiss(path string, kind MissKind, why string, at time.Time, keep time.D
 	if err != nil {
 		return &Error{Code: errcode.MetadataUnsafe, File: path + ".miss", Msg: "cannot be written: " + err.Error(), Err: err}
 	}
-	return writeFile(path+".miss", append(side, '\n'))
+	return WriteFile(path+".miss", append(side, '\n'))
 }
 
 // Missed reads a negative answer that is still fresh.
@@ -219,8 +220,17 @@ func (d Dirs) ApprovalPath(id, digest string) string {
 	return d.RegistryDir(id) + "/approved/" + digest + ".json"
 }
 
-// WriteFile replaces a file of ours in one step.
-func WriteFile(path string, raw []byte) error { return writeFile(path, raw) }
+// WriteFile replaces a file of ours in one step, and makes its directory.
+func WriteFile(path string, raw []byte) error {
+	err := os.MkdirAll(filepath.Dir(path), 0o700)
+	if err == nil {
+		err = newfile.Replace(path, raw, 0o600)
+	}
+	if err != nil {
+		return &Error{Code: errcode.MetadataUnsafe, File: path, Msg: "cannot be written: " + err.Error(), Err: err}
+	}
+	return nil
+}
 
 // Locked calls f while no other process holds the lock of path.
 func Locked(path string, f func() error) error {
@@ -230,36 +240,6 @@ func Locked(path string, f func() error) error {
 	}
 	defer unlock()
 	return f()
-}
-
-// writeFile replaces a file in one step, through a new file in the same directory.
-func writeFile(path string, raw []byte) error {
-	fail := func(err error) error {
-		return &Error{Code: errcode.MetadataUnsafe, File: path, Msg: "cannot be written: " + err.Error(), Err: err}
-	}
-	dir := filepath.Dir(path)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fail(err)
-	}
-	tmp, err := os.CreateTemp(dir, ".new-*")
-	if err != nil {
-		return fail(err)
-	}
-	defer os.Remove(tmp.Name())
-	_, err = tmp.Write(raw)
-	if err == nil {
-		err = tmp.Sync()
-	}
-	if closing := tmp.Close(); err == nil {
-		err = closing
-	}
-	if err == nil {
-		err = os.Rename(tmp.Name(), path)
-	}
-	if err != nil {
-		return fail(err)
-	}
-	return nil
 }
 
 func remove(path string) error {
@@ -276,7 +256,7 @@ func Sweep(d Dirs, now time.Time) error {
 		return nil
 	}
 	for _, dir := range [...]string{d.Data, d.Data + "/tools", d.Data + "/shims/sha256", d.Registries() + "/*", d.Registries() + "/*/approved"} {
-		left, err := filepath.Glob(dir + "/.new-*")
+		left, err := filepath.Glob(dir + "/" + newfile.Pattern)
 		if err != nil {
 			return &Error{Code: errcode.MetadataUnsafe, File: d.Data, Msg: "cannot be listed: " + err.Error(), Err: err}
 		}

@@ -72,7 +72,7 @@ func TestForget(t *testing.T) {
 	if err := StoreMiss(d.ShimPath(hex), Absent, "404", time.Now(), time.Hour); err != nil {
 		t.Fatal(err)
 	}
-	if err := writeFile(d.ShimPath(mine), []byte("{}")); err != nil {
+	if err := WriteFile(d.ShimPath(mine), []byte("{}")); err != nil {
 		t.Fatal(err)
 	}
 	removed, err := Forget(d, hex)
@@ -90,7 +90,7 @@ func TestForget(t *testing.T) {
 func TestIndexKeepsWhatOthersWrite(t *testing.T) {
 	d := dataDirs(t)
 	const before = `{"version":"2","x-other":{"a":[1,2]},"tools":{"old":{"path":"/bin/old","hash":"sha256:1","source":"shim"}}}`
-	if err := writeFile(d.indexPath(), []byte(before)); err != nil {
+	if err := WriteFile(d.indexPath(), []byte(before)); err != nil {
 		t.Fatal(err)
 	}
 	if err := UpdateIndex(d, "1", func(x *Index) { x.Tools["new"] = IndexEntry{Path: "/bin/new", Hash: "sha256:2"} }); err != nil {
@@ -101,7 +101,7 @@ func TestIndexKeepsWhatOthersWrite(t *testing.T) {
 		t.Errorf("%+v %v", x, err)
 	}
 	for _, bad := range []string{`{"version":"3","tools":{}}`, `[]`, `{"tools":{}}`, `{"version":"2","tools":[]}`} {
-		if err := writeFile(d.indexPath(), []byte(bad)); err != nil {
+		if err := WriteFile(d.indexPath(), []byte(bad)); err != nil {
 			t.Fatal(err)
 		}
 		if err := UpdateIndex(d, "1", func(*Index) { t.Errorf("%s is changed", bad) }); err == nil {
@@ -111,7 +111,7 @@ func TestIndexKeepsWhatOthersWrite(t *testing.T) {
 			t.Errorf("%s was overwritten", bad)
 		}
 	}
-	if err := writeFile(d.indexPath(), []byte(`{"version":"1","tools":{"a":{"path":"/bin/a"}}}`)); err != nil {
+	if err := WriteFile(d.indexPath(), []byte(`{"version":"1","tools":{"a":{"path":"/bin/a"}}}`)); err != nil {
 		t.Fatal(err)
 	}
 	if x, err := ReadIndex(d); err != nil || len(x.Tools) != 0 {

@@ -321,17 +321,7 @@ const (
 
 // String returns the name of the protocol.
 func (l Level) String() string {
-	switch l {
-	case Unsigned:
-		return "UNSIGNED"
-	case Unverified:
-		return "UNVERIFIED"
-	case ProvenanceFail:
-		return "PROVENANCE_FAIL"
-	case Verified:
-		return "VERIFIED"
-	}
-	return "COMPROMISED"
+	return [...]string{"COMPROMISED", "UNSIGNED", "UNVERIFIED", "PROVENANCE_FAIL", "VERIFIED"}[l]
 }
 
 // MarshalText implements encoding.TextMarshaler.
@@ -339,17 +329,7 @@ func (l Level) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
 
 // rank orders levels: failed provenance is worse than none at all.
 func (l Level) rank() int {
-	switch l {
-	case ProvenanceFail:
-		return 1
-	case Unsigned:
-		return 2
-	case Unverified:
-		return 3
-	case Verified:
-		return 4
-	}
-	return 0
+	return [...]int{Compromised: 0, ProvenanceFail: 1, Unsigned: 2, Unverified: 3, Verified: 4}[l]
 }
 
 // Weaker reports whether l is believed less than other.
@@ -367,15 +347,7 @@ const (
 )
 
 // String returns the name used in policies and records.
-func (a Action) String() string {
-	switch a {
-	case Confirm:
-		return "confirm"
-	case Allow:
-		return "allow"
-	}
-	return "deny"
-}
+func (a Action) String() string { return [...]string{"deny", "confirm", "allow"}[a] }
 
 // MarshalText implements encoding.TextMarshaler.
 func (a Action) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
@@ -437,32 +409,13 @@ func Combine(verdicts ...Verdict) Verdict {
 	return out
 }
 
-// DeniedError says that trust alone refuses a run.
-type DeniedError struct {
-	Verdict Verdict
-	Place   string
-	Digest  string
-}
-
 // Err returns the refusal of a verdict that denies, nil otherwise.
 func (v Verdict) Err(id Identity) error {
 	if v.Action != Deny {
 		return nil
 	}
-	return &DeniedError{Verdict: v, Place: id.Place, Digest: id.Digest}
-}
-
-func (e *DeniedError) Error() string {
-	return "executable \"" + e.Place + "\" is not trusted: " + e.Verdict.Level.String() + " (" + e.Verdict.Reason + ")"
-}
-
-// FaultCode implements fault.Coded.
-func (e *DeniedError) FaultCode() string { return errcode.NotTrusted }
-
-// FaultDetails implements fault.Coded.
-func (e *DeniedError) FaultDetails() map[string]any {
-	return map[string]any{"level": e.Verdict.Level.String(), "reason": e.Verdict.Reason, "subject": e.Verdict.Subject.String(),
-		"digest": e.Digest, "place": e.Place, "part": e.Verdict.Part}
+	return &errcode.Error{Code: errcode.NotTrusted, Msg: "executable \"" + id.Place + "\" is not trusted: " + v.Level.String() + " (" + v.Reason + ")",
+		Details: map[string]any{"level": v.Level.String(), "reason": v.Reason, "subject": v.Subject.String(), "digest": id.Digest, "place": id.Place, "part": v.Part}}
 }
 
 // Facts are what is known about a subject. In every enumeration the zero value
@@ -763,15 +716,7 @@ const (
 )
 
 // String returns the name used in plans and records.
-func (c Class) String() string {
-	switch c {
-	case ClassLeased:
-		return "leased"
-	case ClassFixed:
-		return "fixed"
-	}
-	return "loose"
-}
+func (c Class) String() string { return [...]string{"loose", "leased", "fixed"}[c] }
 
 // MarshalText implements encoding.TextMarshaler.
 func (c Class) MarshalText() ([]byte, error) { return []byte(c.String()), nil }

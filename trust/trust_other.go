@@ -12,6 +12,8 @@ import (
 	"runtime"
 	"strings"
 	"time"
+
+	"github.com/atip-dev/atip-exec/internal/owner"
 )
 
 // Other systems have no leases, no descriptor to start and no /proc/PID/exe:
@@ -81,6 +83,12 @@ func rootOnly(s stat, _ string) bool { return s.root }
 
 // ownOnly cannot be told here.
 func ownOnly(string) bool { return false }
+
+// ownedByRoot reports a file that only root can change: not where owners cannot be told.
+func ownedByRoot(fi fs.FileInfo) bool {
+	uid, _, ok := owner.Of(fi)
+	return ok && uid == 0 && fi.Mode().Perm()&0o022 == 0
+}
 
 func replaceable(dir string) bool {
 	fi, err := os.Stat(dir)

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/atip-dev/atip-exec/internal/newfile"
 )
 
 // denialLife is how long a "no" answers the same request without asking again.
@@ -51,7 +53,7 @@ func WriteGrant(dir string, g Grant) error {
 	if err != nil {
 		return &Error{"encode grant for", dir, err}
 	}
-	return replace(dir, filepath.Join(dir, g.ID+".json"), append(raw, '\n'))
+	return Replace(filepath.Join(dir, g.ID+".json"), append(raw, '\n'))
 }
 
 // PrepareGrants makes the directory of grants and tries that it can be written. Inside
@@ -63,7 +65,7 @@ func PrepareGrants(dir string) error {
 	if err := private(dir); err != nil {
 		return &Error{"use", dir, err}
 	}
-	f, err := os.CreateTemp(dir, ".new-*")
+	f, err := os.CreateTemp(dir, newfile.Pattern)
 	if err != nil {
 		return &Error{"write in", dir, err}
 	}

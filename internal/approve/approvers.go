@@ -32,7 +32,7 @@ func ReadApprovers(file string) ([]Approver, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, &FileError{file, err}
+		return nil, Unreliable(file, err)
 	}
 	var out []Approver
 	for _, a := range list.Approvers {
@@ -87,24 +87,24 @@ func readApprovers(file string) (approversFile, error) {
 func AddApprover(file string, a Approver) error {
 	list, err := readApprovers(file)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return &FileError{file, err}
+		return Unreliable(file, err)
 	}
 	if _, err := keyBlob(a.Key); err != nil {
-		return &FileError{file, err}
+		return Unreliable(file, err)
 	}
 	if slices.ContainsFunc(list.Approvers, func(old approverLine) bool { return old.ID == a.ID }) {
-		return &FileError{file, fmt.Errorf("there is an approver %q already", a.ID)}
+		return Unreliable(file, fmt.Errorf("there is an approver %q already", a.ID))
 	}
 	list.V, list.Approvers = 1, append(list.Approvers, approverLine(a))
 	raw, err := json.MarshalIndent(list, "", "  ")
 	if err != nil {
-		return &FileError{file, err}
+		return Unreliable(file, err)
 	}
 	dir := filepath.Dir(file)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return &FileError{file, err}
+		return Unreliable(file, err)
 	}
-	return replace(dir, file, append(raw, '\n'))
+	return Replace(file, append(raw, '\n'))
 }
 
 // SameKey reports whether two authorized_keys lines hold the same key.

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/atip-dev/atip-exec/internal/errcode"
 )
 
 // LockNamespace is the SSHSIG namespace of approvals.lock.
@@ -57,7 +59,7 @@ func ReadLock(file string) (*Lock, error) {
 		return nil, err
 	}
 	if err != nil {
-		return nil, &FileError{file, err}
+		return nil, Unreliable(file, err)
 	}
 	defer f.Close()
 	raw, err := io.ReadAll(io.LimitReader(f, maxLock+1))
@@ -65,7 +67,7 @@ func ReadLock(file string) (*Lock, error) {
 		err = errors.New("too large")
 	}
 	if err != nil {
-		return nil, &FileError{file, err}
+		return nil, Unreliable(file, err)
 	}
 	d := json.NewDecoder(strings.NewReader(string(raw)))
 	d.DisallowUnknownFields()
@@ -80,7 +82,7 @@ func ReadLock(file string) (*Lock, error) {
 		err = l.check()
 	}
 	if err != nil {
-		return nil, &FileError{file, err}
+		return nil, Unreliable(file, err)
 	}
 	return &l, nil
 }
@@ -155,7 +157,7 @@ func (l *Lock) Verify(keys []string) error {
 // WriteLock stores a lock in the work tree.
 func WriteLock(file string, l *Lock) error {
 	if err := l.check(); err != nil {
-		return &FileError{file, err}
+		return Unreliable(file, err)
 	}
 	if l.Signatures == nil {
 		l.Signatures = []string{}
@@ -168,7 +170,7 @@ func WriteLock(file string, l *Lock) error {
 		err = os.WriteFile(file, append(raw, '\n'), 0o644)
 	}
 	if err != nil {
-		return &FileError{file, err}
+		return Unreliable(file, err)
 	}
 	return nil
 }
@@ -211,4 +213,12 @@ func portable(v any, workspace string) any {
 		return out
 	}
 	return v
+}
+
+// Unreliable says that a list of approvers or a lock file cannot be relied on. Whoever could
+// change it could approve, so nothing that needs a person runs until it is put right.
+func Unreliable(file string, err error) error {
+	e := errcode.InFile(errcode.ApproverFile, file, err.Error())
+	e.Err = err
+	return e
 }

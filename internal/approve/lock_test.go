@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/atip-dev/atip-exec/internal/errcode"
 )
 
 func TestLock(t *testing.T) {
@@ -54,7 +56,7 @@ func TestLock(t *testing.T) {
 		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		var bad *FileError
+		var bad *errcode.Error
 		if _, err := ReadLock(file); !errors.As(err, &bad) || bad.FaultCode() != "E2044" {
 			t.Errorf("%s: %v", name, err)
 		}

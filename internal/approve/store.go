@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/atip-dev/atip-exec/internal/newfile"
 )
 
 // Bounds of the request directory.
@@ -67,7 +69,7 @@ func writeRequest(dir string, r Request, granted []string, now time.Time) (id st
 	if len(raw) > maxBytes {
 		return "", replaced, &Error{"store", file, fmt.Errorf("%d bytes are too many", len(raw))}
 	}
-	if err := replace(dir, file, append(raw, '\n')); err != nil {
+	if err := Replace(file, append(raw, '\n')); err != nil {
 		return "", replaced, err
 	}
 	return r.ID, replaced, nil
@@ -146,27 +148,9 @@ func idOf(digest string) string {
 	return string(id)
 }
 
-// Replace writes a file of ours by temporary name, fsync and rename: whoever reads it sees
-// all of the old text or all of the new one, also after a crash.
-func Replace(file string, raw []byte) error { return replace(filepath.Dir(file), file, raw) }
-
-func replace(dir, file string, raw []byte) error {
-	f, err := os.CreateTemp(dir, ".new-*") // 0600
-	if err != nil {
-		return &Error{"write", file, err}
-	}
-	_, err = f.Write(raw)
-	if err == nil {
-		err = f.Sync()
-	}
-	if e := f.Close(); err == nil {
-		err = e
-	}
-	if err == nil {
-		err = os.Rename(f.Name(), file)
-	}
-	if err != nil {
-		os.Remove(f.Name())
+// Replace writes a file of ours in one step.
+func Replace(file string, raw []byte) error {
+	if err := newfile.Replace(file, raw, 0o600); err != nil {
 		return &Error{"write", file, err}
 	}
 	return nil

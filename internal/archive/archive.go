@@ -54,24 +54,6 @@ type Contents struct {
 	Files   []File
 }
 
-// Error says that an archive cannot be read.
-type Error struct {
-	File string
-	Msg  string
-	Err  error
-}
-
-func (e *Error) Error() string { return e.File + ": " + e.Msg }
-
-// Unwrap returns the cause.
-func (e *Error) Unwrap() error { return e.Err }
-
-// FaultCode implements fault.Coded.
-func (e *Error) FaultCode() string { return errcode.Archive }
-
-// FaultDetails implements fault.Coded.
-func (e *Error) FaultDetails() map[string]any { return map[string]any{"file": e.File} }
-
 // Is reports whether a file name is that of an archive that Extract reads.
 func Is(name string) bool {
 	for _, end := range [...]string{".deb", ".zip", ".tar", ".tar.gz", ".tgz", ".tar.xz", ".txz", ".tar.zst", ".tar.bz2", ".tbz2"} {
@@ -100,7 +82,7 @@ func Extract(file, dir, base string, want func(name string) bool) (Contents, err
 		}
 	}
 	if err != nil {
-		return Contents{}, &Error{File: file, Msg: "cannot be unpacked: " + err.Error(), Err: err}
+		return Contents{}, &errcode.Error{Code: errcode.Archive, Msg: file + ": cannot be unpacked: " + err.Error(), Details: map[string]any{"file": file}, Err: err}
 	}
 	return x.out, nil
 }

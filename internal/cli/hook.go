@@ -85,7 +85,7 @@ func reply(host wiring.Host, mode wiring.Mode, m caller.Machine) (string, error)
 	ask := host.Ask
 	raw, err := io.ReadAll(io.LimitReader(m.Stdin, wiring.MaxEvent+1))
 	if err != nil {
-		return "", &wiring.EventError{Why: err.Error()}
+		return "", wiring.Bad(err.Error())
 	}
 	if len(raw) > wiring.MaxEvent {
 		// An agent that cannot write its event to the end may take that for a failed hook.

@@ -1,16 +1,20 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
+	"time"
 	"unicode"
 
 	"github.com/atip-dev/atip-exec/atip"
@@ -500,6 +504,21 @@ func (c *Console) Encode(doc any) error {
 		return fault.New(errcode.OutputWrite, "stdout: "+err.Error())
 	}
 	return nil
+}
+
+// Limited returns a context that ends after a time, or when a signal ends the program.
+func Limited(d time.Duration) (context.Context, func()) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, cancel := context.WithTimeout(ctx, d)
+	return ctx, func() { cancel(); stop() }
+}
+
+// Answer prints the document, or the text where documents are not asked for.
+func (c *Console) Answer(doc any, text string) error {
+	if c.Documents() {
+		return c.Document(doc)
+	}
+	return c.Text(text)
 }
 
 // Text prints text on stdout.

@@ -93,17 +93,6 @@ type otherSource struct {
 	Platforms []string `yaml:"platforms"`
 }
 
-// ManifestError says that a manifest cannot be used.
-type ManifestError struct{ File, Msg string }
-
-func (e *ManifestError) Error() string { return e.File + ": " + e.Msg }
-
-// FaultCode implements fault.Coded.
-func (e *ManifestError) FaultCode() string { return errcode.MetadataStructure }
-
-// FaultDetails implements fault.Coded.
-func (e *ManifestError) FaultDetails() map[string]any { return map[string]any{"file": e.File} }
-
 const (
 	maxManifest  = 256 << 10
 	maxManifests = 10_000
@@ -145,7 +134,7 @@ func Find(words []string) ([]string, error) {
 func Read(file string) (Manifest, error) {
 	m := Manifest{File: file}
 	bad := func(format string, args ...any) (Manifest, error) {
-		return m, &ManifestError{file, fmt.Sprintf(format, args...)}
+		return m, errcode.InFile(errcode.MetadataStructure, file, fmt.Sprintf(format, args...))
 	}
 	info, err := os.Stat(file)
 	if errors.Is(err, fs.ErrNotExist) {

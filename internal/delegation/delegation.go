@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/atip-dev/atip-exec/internal/approve"
+	"github.com/atip-dev/atip-exec/internal/newfile"
 	"github.com/atip-dev/atip-exec/internal/owner"
 	"github.com/atip-dev/atip-exec/internal/place"
 	"github.com/atip-dev/atip-exec/internal/regular"
@@ -156,21 +157,7 @@ func privateKey(dirs place.Dirs) (ed25519.PrivateKey, error) {
 func makeKey(file string) error {
 	seed := make([]byte, ed25519.SeedSize)
 	rand.Read(seed)
-	f, err := os.CreateTemp(filepath.Dir(file), ".new-*") // 0600
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name())
-	_, err = f.WriteString(hex.EncodeToString(seed) + "\n")
-	if err == nil {
-		err = f.Sync()
-	}
-	if e := f.Close(); err == nil {
-		err = e
-	}
-	if err == nil {
-		err = os.Link(f.Name(), file)
-	}
+	err := newfile.Create(file, []byte(hex.EncodeToString(seed)+"\n"), 0o600)
 	if errors.Is(err, fs.ErrExist) {
 		return nil
 	}

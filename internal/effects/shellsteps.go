@@ -10,6 +10,7 @@ import (
 	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/filter"
 	"github.com/atip-dev/atip-exec/internal/codefile"
+	"github.com/atip-dev/atip-exec/internal/owner"
 	"github.com/atip-dev/atip-exec/internal/place"
 	"github.com/atip-dev/atip-exec/internal/quote"
 	"github.com/atip-dev/atip-exec/internal/shell"
@@ -165,7 +166,11 @@ func (c *collector) hostSnapshot(path string) bool {
 		return false
 	}
 	info, err := os.Lstat(path)
-	return err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o022 == 0 && ownedBy(info, c.site.UID)
+	if err != nil || !info.Mode().IsRegular() || info.Mode().Perm()&0o022 != 0 {
+		return false
+	}
+	uid, _, ok := owner.Of(info)
+	return ok && uid == c.site.UID
 }
 
 func isDir(path string) bool {

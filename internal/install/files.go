@@ -8,6 +8,7 @@ import (
 	"slices"
 	"syscall"
 
+	"github.com/atip-dev/atip-exec/internal/owner"
 	"github.com/atip-dev/atip-exec/internal/regular"
 	"github.com/atip-dev/atip-exec/internal/wiring"
 )
@@ -43,26 +44,26 @@ func (f file) wrong() string {
 // link, as what it leads to may be another machine's or another tool's.
 func settings(path string) (raw []byte, exists bool, err error) {
 	if dir := filepath.Dir(path); !plain(dir) {
-		return nil, false, &Error{Path: path, Why: "lies behind a symbolic link", Fix: "change the file that it leads to by hand; --print shows what belongs into it"}
+		return nil, false, cannotChange(path, "lies behind a symbolic link", "change the file that it leads to by hand; --print shows what belongs into it")
 	}
 	info, err := os.Lstat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, false, nil
 	case err != nil:
-		return nil, false, &Error{Path: path, Why: reason(err)}
+		return nil, false, cannotChange(path, reason(err), "")
 	case info.Mode()&fs.ModeSymlink != 0:
-		return nil, false, &Error{Path: path, Why: "is a symbolic link", Fix: "change the file that it leads to by hand; --print shows what belongs into it"}
+		return nil, false, cannotChange(path, "is a symbolic link", "change the file that it leads to by hand; --print shows what belongs into it")
 	case !info.Mode().IsRegular():
-		return nil, false, &Error{Path: path, Why: "is not a regular file", Fix: "move it away"}
-	case !mine(info):
-		return nil, false, &Error{Path: path, Why: "belongs to another user", Fix: "let its owner change it; --print shows what belongs into it"}
+		return nil, false, cannotChange(path, "is not a regular file", "move it away")
+	case foreign(info):
+		return nil, false, cannotChange(path, "belongs to another user", "let its owner change it; --print shows what belongs into it")
 	case info.Mode()&0o200 == 0:
-		return nil, false, &Error{Path: path, Why: "is read-only", Fix: "chmod u+w " + wiring.Word(path)}
+		return nil, false, cannotChange(path, "is read-only", "chmod u+w "+wiring.Word(path))
 	}
 	raw, err = regular.ReadNoFollow(path, 4<<20)
 	if err != nil {
-		return nil, false, &Error{Path: path, Why: reason(err)}
+		return nil, false, cannotChange(path, reason(err), "")
 	}
 	return raw, true, nil
 }
@@ -104,23 +105,6 @@ func rmdirs(made []string) {
 	}
 }
 
-// replace writes a file by temporary name, fsync and rename.
-func replace(path string, raw []byte, mode fs.FileMode) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".atip-*") // 0600
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(raw)
-	err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		os.Remove(f.Name())
-	}
-	return err
-}
-
 func replaceLink(path, to string) error {
 	temp := path + ".new"
 	os.Remove(temp)
@@ -128,4 +112,10 @@ func replaceLink(path, to string) error {
 		return err
 	}
 	return os.Rename(temp, path)
+}
+
+// foreign reports a file that is another user's.
+func foreign(info fs.FileInfo) bool {
+	uid, _, ok := owner.Of(info)
+	return ok && uid != os.Geteuid()
 }

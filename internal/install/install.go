@@ -17,33 +17,19 @@ import (
 
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/jsonedit"
+	"github.com/atip-dev/atip-exec/internal/newfile"
 	"github.com/atip-dev/atip-exec/internal/place"
 	"github.com/atip-dev/atip-exec/internal/regular"
 	"github.com/atip-dev/atip-exec/internal/wiring"
 )
 
-// Error is a settings file, or a directory of ours, that cannot be changed.
-type Error struct {
-	Path string // "" where Why names it
-	Why  string
-	Fix  string
+// cannotChange says why a settings file, or a directory of ours, cannot be changed; fix is the
+// next step, "" for that of the table.
+func cannotChange(path, why, fix string) error {
+	e := errcode.InFile(errcode.AgentSettings, path, why)
+	e.Fix = fix
+	return e
 }
-
-func (e *Error) Error() string {
-	if e.Path == "" {
-		return e.Why
-	}
-	return e.Path + ": " + e.Why
-}
-
-// FaultCode implements fault.Coded.
-func (e *Error) FaultCode() string { return errcode.AgentSettings }
-
-// FaultDetails implements fault.Coded.
-func (e *Error) FaultDetails() map[string]any { return map[string]any{"file": e.Path} }
-
-// FaultFix implements fault.Fixer.
-func (e *Error) FaultFix() (fix, example string) { return e.Fix, "" }
 
 // Wired is one agent whose settings lead to us.
 type Wired struct {
@@ -91,7 +77,7 @@ func tools() (timeout, head string, err error) {
 			}
 		}
 		if found[name] == "" {
-			return "", "", &Error{Why: "the program " + name + " of the system is missing; the hook file needs it", Fix: "install coreutils"}
+			return "", "", &errcode.Error{Code: errcode.AgentSettings, Msg: "the program " + name + " of the system is missing; the hook file needs it", Fix: "install coreutils", Details: map[string]any{"file": ""}}
 		}
 	}
 	return found["timeout"], found["head"], nil
@@ -109,11 +95,11 @@ func Open(data, program string, change bool) (*Store, error) {
 		now, err := mkdirs(data)
 		made = append(made, now...)
 		if err != nil {
-			return nil, &Error{Path: data, Why: "cannot be made: " + reason(err), Fix: "make your home directory writable"}
+			return nil, cannotChange(data, "cannot be made: "+reason(err), "make your home directory writable")
 		}
 		unlock, same, err := lock(data)
 		if err != nil {
-			return nil, &Error{Path: data, Why: "cannot be locked: " + reason(err)}
+			return nil, cannotChange(data, "cannot be locked: "+reason(err), "")
 		}
 		if !same {
 			unlock()
@@ -128,12 +114,12 @@ func Open(data, program string, change bool) (*Store, error) {
 			// Another installation used what this one made before it had the lock.
 			if err := s.write(); err != nil {
 				unlock()
-				return nil, &Error{Path: s.file(), Why: "cannot be written: " + reason(err)}
+				return nil, cannotChange(s.file(), "cannot be written: "+reason(err), "")
 			}
 		}
 		return s, nil
 	}
-	return nil, &Error{Path: data, Why: "is made and removed all the time"}
+	return nil, cannotChange(data, "is made and removed all the time", "")
 }
 
 // Close lets others install again. Directories that were made for nothing are removed.
@@ -161,7 +147,7 @@ func (s *Store) read() error {
 		err = fmt.Errorf("has version %d", s.journal.V)
 	}
 	if err != nil {
-		return &Error{Path: s.file(), Why: "cannot be read: " + reason(err), Fix: "remove it, take the lines that name " + s.data + " out of the settings of your agents, and run `atip init` again"}
+		return cannotChange(s.file(), "cannot be read: "+reason(err), "remove it, take the lines that name "+s.data+" out of the settings of your agents, and run `atip init` again")
 	}
 	return nil
 }
@@ -172,7 +158,7 @@ func (s *Store) write() error {
 	if err != nil {
 		return err
 	}
-	return replace(s.file(), raw, 0o600)
+	return newfile.Replace(s.file(), raw, 0o600)
 }
 
 // Wired lists what is installed.
@@ -227,7 +213,7 @@ func (s *Store) Plan(host wiring.Host, scope wiring.Scope, mode wiring.Mode, fil
 			old, c.adopted = "", true
 		}
 		if err != nil {
-			return c, &Error{Path: file, Why: err.Error(), Fix: "correct it; `atip init " + host.Name + " --print` shows what belongs into it"}
+			return c, cannotChange(file, err.Error(), "correct it; `atip init "+host.Name+" --print` shows what belongs into it")
 		}
 		e.Value = value
 		c.Edits, c.Old, c.Had = append(c.Edits, e), append(c.Old, old), append(c.Had, had)
@@ -266,7 +252,7 @@ func (s *Store) Apply(c Change) error {
 	}
 	made, err := mkdirs(filepath.Dir(c.File))
 	if err != nil {
-		return &Error{Path: c.File, Why: "cannot be written: " + reason(err)}
+		return cannotChange(c.File, "cannot be written: "+reason(err), "")
 	}
 	c.Made = append(c.Made, made...)
 	c.At = time.Now().UTC().Truncate(time.Second)
@@ -282,10 +268,10 @@ func (s *Store) Apply(c Change) error {
 		name := c.Agent + "-" + string(c.Scope) + "-" + sum([]byte(c.File))[:8] + "-" + c.At.Format("20060102-150405.000") + filepath.Ext(c.File)
 		c.Backup = filepath.Join(s.data, "backup", name)
 		if _, err := mkdirs(filepath.Dir(c.Backup)); err != nil {
-			return &Error{Path: c.Backup, Why: "cannot be written: " + reason(err)}
+			return cannotChange(c.Backup, "cannot be written: "+reason(err), "")
 		}
-		if err := replace(c.Backup, base, 0o600); err != nil {
-			return &Error{Path: c.Backup, Why: "cannot be written: " + reason(err)}
+		if err := newfile.Replace(c.Backup, base, 0o600); err != nil {
+			return cannotChange(c.Backup, "cannot be written: "+reason(err), "")
 		}
 	}
 	if c.Wired.After = sum(c.After); c.adopted {
@@ -297,7 +283,7 @@ func (s *Store) Apply(c Change) error {
 		s.journal.Wired[at] = c.Wired
 	}
 	if err := s.write(); err != nil {
-		return &Error{Path: s.file(), Why: "cannot be written: " + reason(err)}
+		return cannotChange(s.file(), "cannot be written: "+reason(err), "")
 	}
 	if stale != "" && stale != c.Backup {
 		os.Remove(stale)
@@ -306,8 +292,8 @@ func (s *Store) Apply(c Change) error {
 	if info, err := os.Lstat(c.File); err == nil {
 		mode = info.Mode().Perm()
 	}
-	if err := replace(c.File, c.After, mode); err != nil {
-		return &Error{Path: c.File, Why: "cannot be written: " + reason(err)}
+	if err := newfile.Replace(c.File, c.After, mode); err != nil {
+		return cannotChange(c.File, "cannot be written: "+reason(err), "")
 	}
 	return nil
 }
@@ -350,15 +336,15 @@ func (s *Store) Remove(w Wired) error {
 	case !bytes.Equal(before, now):
 		info, serr := os.Lstat(w.File)
 		if err = serr; err == nil {
-			err = replace(w.File, before, info.Mode().Perm())
+			err = newfile.Replace(w.File, before, info.Mode().Perm())
 		}
 	}
 	if err != nil {
-		return &Error{Path: w.File, Why: "cannot be written: " + reason(err)}
+		return cannotChange(w.File, "cannot be written: "+reason(err), "")
 	}
 	s.journal.Wired = slices.Delete(s.journal.Wired, at, at+1)
 	if err := s.write(); err != nil {
-		return &Error{Path: s.file(), Why: "cannot be written: " + reason(err)}
+		return cannotChange(s.file(), "cannot be written: "+reason(err), "")
 	}
 	if w.Backup != "" {
 		os.Remove(w.Backup)
@@ -472,7 +458,7 @@ func sum(raw []byte) string {
 }
 
 func malformed(file string, err error) error {
-	return &Error{Path: file, Why: err.Error(), Fix: "correct the file; nothing was changed"}
+	return cannotChange(file, err.Error(), "correct the file; nothing was changed")
 }
 
 // reason is an error without the path, which stands before it already.

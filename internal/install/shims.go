@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/atip-dev/atip-exec/internal/newfile"
 	"github.com/atip-dev/atip-exec/internal/place"
 	"github.com/atip-dev/atip-exec/internal/regular"
 	"github.com/atip-dev/atip-exec/internal/wiring"
@@ -44,7 +45,7 @@ func (f file) foreign() error {
 			return nil
 		}
 	}
-	return &Error{Path: f.Path, Why: "was not written by `atip shim`", Fix: "move it away"}
+	return cannotChange(f.Path, "was not written by `atip shim`", "move it away")
 }
 
 // CheckShim refuses a tool (wiring.Wrappable) in whose place something else lies.
@@ -66,7 +67,7 @@ func (s *Store) AddShim(tool string) (changed bool, err error) {
 		s.journal.Shims = append(s.journal.Shims, tool)
 		slices.Sort(s.journal.Shims)
 		if err := s.write(); err != nil {
-			return false, &Error{Path: s.file(), Why: "cannot be written: " + reason(err), Fix: "make your home directory writable"}
+			return false, cannotChange(s.file(), "cannot be written: "+reason(err), "make your home directory writable")
 		}
 	}
 	return true, writeFile(f.File)
@@ -79,11 +80,11 @@ func (s *Store) RemoveShim(tool string) error {
 		return err
 	}
 	if err := os.Remove(f.Path); err != nil && !os.IsNotExist(err) {
-		return &Error{Path: f.Path, Why: "cannot be removed: " + reason(err)}
+		return cannotChange(f.Path, "cannot be removed: "+reason(err), "")
 	}
 	s.journal.Shims = slices.DeleteFunc(s.journal.Shims, func(t string) bool { return t == tool })
 	if err := s.write(); err != nil {
-		return &Error{Path: s.file(), Why: "cannot be written: " + reason(err)}
+		return cannotChange(s.file(), "cannot be written: "+reason(err), "")
 	}
 	return nil
 }
@@ -125,7 +126,7 @@ func (s *Store) Repair() (done []string, err error) {
 	if s.journal.Program != s.program {
 		was := s.journal.Program
 		if err := s.write(); err != nil {
-			return done, &Error{Path: s.file(), Why: "cannot be written: " + reason(err)}
+			return done, cannotChange(s.file(), "cannot be written: "+reason(err), "")
 		}
 		done = append(done, was+" is gone; agents and wrappers lead to "+s.program)
 	}
@@ -138,10 +139,10 @@ func writeFile(f wiring.File) error {
 	if err == nil && f.Link != "" {
 		err = replaceLink(f.Path, f.Link)
 	} else if err == nil {
-		err = replace(f.Path, []byte(f.Text), 0o755)
+		err = newfile.Replace(f.Path, []byte(f.Text), 0o755)
 	}
 	if err != nil {
-		return &Error{Path: f.Path, Why: "cannot be written: " + reason(err), Fix: "make your home directory writable"}
+		return cannotChange(f.Path, "cannot be written: "+reason(err), "make your home directory writable")
 	}
 	return nil
 }

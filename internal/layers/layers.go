@@ -13,7 +13,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"sort"
 	"strings"
 
 	"github.com/atip-dev/atip-exec/internal/approve"
@@ -150,7 +149,6 @@ func jsonFiles(dir string) ([]string, error) {
 			out = append(out, filepath.Join(dir, e.Name()))
 		}
 	}
-	sort.Strings(out)
 	return out, nil
 }
 
@@ -173,7 +171,7 @@ func read(path string, layer policy.Layer, uid int) ([]byte, error) {
 		if _, there := os.Lstat(path); there == nil {
 			return nil, unsafe("is a symbolic link to nothing")
 		}
-		return nil, &missingPolicy{path: path, err: err}
+		return nil, &errcode.Error{Code: errcode.PolicyUnsafe, Msg: fmt.Sprintf("policy %s: no such file", path), Details: map[string]any{"file": path}, Err: err}
 	}
 	if errors.Is(err, regular.ErrNot) {
 		return nil, unsafe(regular.ErrNot.Error())
@@ -208,23 +206,6 @@ func read(path string, layer policy.Layer, uid int) ([]byte, error) {
 	}
 	return raw, nil
 }
-
-// missingPolicy is a policy file that was named and is not there.
-type missingPolicy struct {
-	path string
-	err  error
-}
-
-func (e *missingPolicy) Error() string { return fmt.Sprintf("policy %s: no such file", e.path) }
-
-// Unwrap returns the error of the system.
-func (e *missingPolicy) Unwrap() error { return e.err }
-
-// FaultCode implements fault.Coded.
-func (e *missingPolicy) FaultCode() string { return errcode.PolicyUnsafe }
-
-// FaultDetails implements fault.Coded.
-func (e *missingPolicy) FaultDetails() map[string]any { return map[string]any{"file": e.path} }
 
 // maxTrustedDirs bounds how many directories of a project may have a policy.
 const maxTrustedDirs = 1_000

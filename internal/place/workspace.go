@@ -647,26 +647,13 @@ func (d Dirs) WorkspacesFile() string { return filepath.Join(d.Config, workspace
 // Workspaces reads the registered workspaces; none if nothing was registered.
 func (d Dirs) Workspaces() ([]string, error) { return readList(d.WorkspacesFile()) }
 
-// ListError is a list of directories that cannot be used.
-type ListError struct {
-	Path string
-	Line int // 0 for the whole file
-	Why  string
-}
-
-func (e *ListError) Error() string {
-	if e.Line > 0 {
-		return fmt.Sprintf("%s:%d: %s", e.Path, e.Line, e.Why)
+// listError says that a list of directories cannot be used; line is 0 for the whole file.
+func listError(path string, line int, why string) error {
+	at := path
+	if line > 0 {
+		at = fmt.Sprintf("%s:%d", path, line)
 	}
-	return e.Path + ": " + e.Why
-}
-
-// FaultCode implements fault.Coded.
-func (e *ListError) FaultCode() string { return errcode.PolicyUnsafe }
-
-// FaultDetails implements fault.Coded.
-func (e *ListError) FaultDetails() map[string]any {
-	return map[string]any{"file": e.Path, "line": e.Line}
+	return &errcode.Error{Code: errcode.PolicyUnsafe, Msg: at + ": " + why, Details: map[string]any{"file": path, "line": line}}
 }
 
 // maxList bounds a list of directories.
@@ -678,13 +665,13 @@ func readList(path string) ([]string, error) {
 	if why, err := writableByOthers(path); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	} else if err != nil {
-		return nil, &ListError{Path: path, Why: errText(err)}
+		return nil, listError(path, 0, errText(err))
 	} else if why != "" {
-		return nil, &ListError{Path: path, Why: why}
+		return nil, listError(path, 0, why)
 	}
 	raw, err := regular.Read(path, maxList)
 	if err != nil {
-		return nil, &ListError{Path: path, Why: errText(err)}
+		return nil, listError(path, 0, errText(err))
 	}
 	var out []string
 	n := 0
@@ -695,7 +682,7 @@ func readList(path string) ([]string, error) {
 			continue
 		}
 		if !filepath.IsAbs(line) || strings.IndexByte(line, 0) >= 0 {
-			return nil, &ListError{Path: path, Line: n, Why: fmt.Sprintf("%q is not an absolute path; write one directory a line", line)}
+			return nil, listError(path, n, fmt.Sprintf("%q is not an absolute path; write one directory a line", line))
 		}
 		out = append(out, filepath.Clean(line))
 	}
@@ -742,24 +729,17 @@ func (d Dirs) Check(uid int) error {
 		if dir == "" {
 			continue
 		}
+		why := ""
 		switch link, missing := lookAt(dir); {
 		case missing:
 		case link:
-			return &OwnDirError{Path: dir, Why: "is a symbolic link; our own directories are not followed through one"}
+			why = "is a symbolic link; our own directories are not followed through one"
 		case isDir(dir) && !belongsTo(dir, uid):
-			return &OwnDirError{Path: dir, Why: "belongs to another user"}
+			why = "belongs to another user"
+		}
+		if why != "" {
+			return &errcode.Error{Code: errcode.PolicyUnsafe, Msg: dir + " " + why, Details: map[string]any{"path": dir}}
 		}
 	}
 	return nil
 }
-
-// OwnDirError says that one of our own directories is not only ours.
-type OwnDirError struct{ Path, Why string }
-
-func (e *OwnDirError) Error() string { return e.Path + " " + e.Why }
-
-// FaultCode implements fault.Coded.
-func (e *OwnDirError) FaultCode() string { return errcode.PolicyUnsafe }
-
-// FaultDetails implements fault.Coded.
-func (e *OwnDirError) FaultDetails() map[string]any { return map[string]any{"path": e.Path} }

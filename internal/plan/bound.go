@@ -429,7 +429,7 @@ func (p *Plan) LockEntry(bound map[string]any) (string, error) {
 		return "", err
 	}
 	if err := l.Verify(ap.LockKeys); err != nil {
-		return "", &approve.FileError{Path: filepath.Clean(file), Err: err}
+		return "", approve.Unreliable(filepath.Clean(file), err)
 	}
 	digest, err := approve.LockDigest(bound)
 	if err != nil {

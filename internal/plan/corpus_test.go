@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -196,7 +197,8 @@ func holdGate(t *testing.T, s *corpus.Score, part string) {
 // friction, no dangerous effect overlooked; once for the rows that are worked with and
 // once for those that are held out. With CORPUS_ROWS=all it lists every row of the
 // former that differs from its label, with CORPUS_ROWS=held those of the latter, which
-// is for a release and not for tuning. CORPUS_FILE=everyday takes one file only.
+// is for a release and not for tuning. CORPUS_FILE=everyday takes one file only,
+// CORPUS_FIFTH=0 to 4 every fifth row.
 func TestCorpus(t *testing.T) {
 	rows := readCorpus(t)
 	if name := os.Getenv("CORPUS_FILE"); name != "" {
@@ -205,9 +207,11 @@ func TestCorpus(t *testing.T) {
 	w := newCorpusWorld(t)
 	b := &Batch{Machine: w.machine()}
 	open, held := corpus.NewScore(), corpus.NewScore()
+	fifth, err := strconv.Atoi(os.Getenv("CORPUS_FIFTH"))
+	sample := err == nil || testing.Short() // with -race each takes ten times as long; the whole runs without
 	for i := range rows {
-		if testing.Short() && i%5 != 0 {
-			continue // with -race each takes ten times as long; the whole runs without
+		if sample && i%5 != fifth {
+			continue
 		}
 		r := &rows[i]
 		undo, err := w.Place(r)
@@ -234,7 +238,7 @@ func TestCorpus(t *testing.T) {
 			}
 		}
 	}
-	if testing.Short() {
+	if sample {
 		return // shares of a part say nothing
 	}
 	holdGate(t, open, "worked with")

@@ -224,12 +224,9 @@ func (p *Plan) display1(abs string) string {
 
 // ChangesWorkspace reports whether the sandbox lets the run write in the workspace.
 func (p *Plan) ChangesWorkspace() bool {
-	for _, g := range p.Profile.Write {
-		if subpath.Within(g.Path, p.World.Workspace) || subpath.Within(p.World.Workspace, g.Path) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(p.Profile.Write, func(g sandbox.Grant) bool {
+		return subpath.Within(g.Path, p.World.Workspace) || subpath.Within(p.World.Workspace, g.Path)
+	})
 }
 
 // Destroys reports whether the words of a step delete or destroy.

@@ -22,25 +22,6 @@ const (
 	MaxAge      = 24 * time.Hour // of an answer, whatever it says itself
 )
 
-// Error is a request or a response that is not what the RFC describes.
-type Error struct {
-	Code string // E1301, E4301, E4303
-	Msg  string
-	Fix  string
-}
-
-// Error implements error.
-func (e *Error) Error() string { return e.Msg }
-
-// FaultCode implements fault.Coded.
-func (e *Error) FaultCode() string { return e.Code }
-
-// FaultDetails implements fault.Coded.
-func (e *Error) FaultDetails() map[string]any { return nil }
-
-// FaultFix implements fault.Fixer.
-func (e *Error) FaultFix() (fix, example string) { return e.Fix, "" }
-
 // Mode is what happens where priming fails or a directive is not followed.
 type Mode uint8
 
@@ -103,7 +84,7 @@ func ParseRequest(raw []byte) (Request, error) {
 
 // Check says what is wrong with a request.
 func (q *Request) Check() error {
-	bad := func(msg string) error { return &Error{Code: errcode.PrimeRequest, Msg: msg} }
+	bad := func(msg string) error { return &errcode.Error{Code: errcode.PrimeRequest, Msg: msg} }
 	switch {
 	case q.AgentID == "":
 		return bad("agent-id is empty")
@@ -160,7 +141,7 @@ type Response struct {
 func Parse(raw []byte) (*Response, error) {
 	r := reader{code: errcode.PrimeAnswer, what: "response"}
 	if len(raw) > MaxResponse {
-		return nil, &Error{Code: errcode.PrimeAnswer, Msg: "the response is longer than 256 KiB"}
+		return nil, &errcode.Error{Code: errcode.PrimeAnswer, Msg: "the response is longer than 256 KiB"}
 	}
 	p := &Response{}
 	root := r.parse(raw)
@@ -205,7 +186,7 @@ type reader struct {
 
 func (r *reader) bad(msg string) {
 	if r.err == nil {
-		r.err = &Error{Code: r.code, Msg: "the " + r.what + " of prime: " + msg}
+		r.err = &errcode.Error{Code: r.code, Msg: "the " + r.what + " of prime: " + msg}
 	}
 }
 

@@ -335,12 +335,7 @@ func primeFile(p *plan.Plan, s *step.Step, q prime.Request) string {
 
 // keptPrime reads an entry, whatever its age; nil if there is none that can be read.
 func keptPrime(file string) *primeEntry {
-	f, err := regular.Open(file)
-	if err != nil {
-		return nil
-	}
-	defer f.Close()
-	raw, err := io.ReadAll(io.LimitReader(f, 2*prime.MaxResponse))
+	raw, err := regular.Read(file, 2*prime.MaxResponse)
 	head, response, whole := bytes.Cut(raw, []byte{'\n'})
 	var e primeEntry
 	if err != nil || !whole || json.Unmarshal(head, &e) != nil || e.V != primeFormat {

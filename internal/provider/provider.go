@@ -17,17 +17,7 @@ const MaxResponse = 8 << 20
 // maxCalls bounds the calls of one response.
 const maxCalls = 128
 
-// Error says what is wrong with a response.
-type Error struct{ Msg string }
-
-// Error implements error.
-func (e *Error) Error() string { return e.Msg }
-
-// FaultCode implements fault.Coded.
-func (e *Error) FaultCode() string { return errcode.ProviderCall }
-
-// FaultDetails implements fault.Coded.
-func (e *Error) FaultDetails() map[string]any { return nil }
+func bad(why string) error { return &errcode.Error{Code: errcode.ProviderCall, Msg: why} }
 
 // Call is one call that the model asks for.
 type Call struct {
@@ -48,21 +38,21 @@ type Result struct {
 // message of it, or the list of calls alone.
 func Calls(provider string, raw []byte) ([]Call, error) {
 	if len(raw) > MaxResponse {
-		return nil, &Error{"the response is longer than 8 MiB"}
+		return nil, bad("the response is longer than 8 MiB")
 	}
 	var root any
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()
 	if err := dec.Decode(&root); err != nil {
-		return nil, &Error{"the response is not JSON: " + err.Error()}
+		return nil, bad("the response is not JSON: " + err.Error())
 	}
 	if dec.More() {
-		return nil, &Error{"there is something behind the response"}
+		return nil, bad("there is something behind the response")
 	}
 	f := finder{provider: provider}
 	f.walk(root, 0)
 	if f.err == nil && len(f.calls) > maxCalls {
-		f.err = &Error{fmt.Sprintf("the response has more than %d calls", maxCalls)}
+		f.err = bad(fmt.Sprintf("the response has more than %d calls", maxCalls))
 	}
 	return f.calls, f.err
 }
@@ -136,7 +126,7 @@ func (f *finder) walk(v any, depth int) {
 func (f *finder) add(id string, fn any, key string) {
 	c := Call{ID: id, Name: text(member(fn, "name"))}
 	if c.Name == "" {
-		f.err = &Error{"call " + strconv.Itoa(len(f.calls)+1) + " names no function"}
+		f.err = bad("call " + strconv.Itoa(len(f.calls)+1) + " names no function")
 		return
 	}
 	raw, _ := json.Marshal(member(fn, key))

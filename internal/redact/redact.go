@@ -2,6 +2,7 @@ package redact
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -83,15 +84,11 @@ const maxValuesFile = 1 << 20
 
 // knownLines reads a file with a value on each line.
 func knownLines(file string) ([]string, error) {
-	f, err := regular.Open(file)
-	if err != nil {
-		return nil, fault.New(errcode.NoInputFile, err.Error()).With("file", file)
-	}
-	defer f.Close()
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() || info.Size() > maxValuesFile {
+	data, err := regular.Read(file, maxValuesFile)
+	var large *regular.TooLargeError
+	if errors.As(err, &large) {
 		return nil, fault.New(errcode.NoInputFile, file+" is not a regular file of at most 1 MiB").With("file", file)
 	}
-	data, err := io.ReadAll(io.LimitReader(f, maxValuesFile))
 	if err != nil {
 		return nil, fault.New(errcode.NoInputFile, err.Error()).With("file", file)
 	}

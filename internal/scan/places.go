@@ -1,10 +1,13 @@
 package scan
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/atip-dev/atip-exec/internal/owner"
 )
 
 // Skipped is something that a scan does not look at, and why.
@@ -59,6 +62,23 @@ func Places(path []string, home string, more []string) (dirs []string, skipped [
 
 func below(path string, dirs []string) bool {
 	return slices.ContainsFunc(dirs, func(dir string) bool { return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/") })
+}
+
+// foreign says who else than root and this user could have written the file at path, "" where
+// mode bits do not say who can.
+func foreign(path string, info fs.FileInfo) string {
+	uid, gid, ok := owner.Of(info)
+	switch {
+	case !ok:
+		return ""
+	case uid != os.Geteuid() && !owner.IsRoot(uint32(uid), path):
+		return "owned by another user"
+	case info.Mode()&0o002 != 0:
+		return "writable by everybody"
+	case info.Mode()&0o020 != 0 && gid != uid && gid != 0:
+		return "writable by a group"
+	}
+	return ""
 }
 
 // safeDir resolves a directory and says why its content must not be looked at: who

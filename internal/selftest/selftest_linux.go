@@ -66,31 +66,16 @@ type answer struct {
 	Details map[string]any
 }
 
-// Error is a run that could not be started as policy asks for.
-type Error struct {
-	Text, Code string
-	Details    map[string]any
-}
-
-// Error implements error.
-func (e *Error) Error() string { return e.Text }
-
-// FaultCode implements fault.Coded.
-func (e *Error) FaultCode() string { return e.Code }
-
-// FaultDetails implements fault.Coded.
-func (e *Error) FaultDetails() map[string]any { return e.Details }
-
 // Run tries every family and judges.
 func Run(ctx context.Context, o Options) (*Report, error) {
 	var r Report
 	gaps, notes := map[string]string{}, map[string]string{}
 	for _, family := range escape.Families() {
 		a, err := o.family(ctx, &r, family)
-		var refused *Error
+		var refused *errcode.Error
 		if family.Net == escape.Allowlist && errors.As(err, &refused) && refused.Code == errcode.GuaranteeMissing {
 			// Nothing is promised of what does not start.
-			notes[string(sandbox.NetGranted)] = "a run that is held to a list of hosts is refused here: " + refused.Text
+			notes[string(sandbox.NetGranted)] = "a run that is held to a list of hosts is refused here: " + refused.Msg
 			continue
 		}
 		if err != nil {
@@ -141,7 +126,7 @@ func (o Options) scratch() (dir string, remove func(), err error) {
 		for _, rule := range rules {
 			if path := strings.TrimSuffix(rule.Path, "/"); canonical == path || strings.HasPrefix(canonical, path+"/") {
 				remove()
-				return "", nil, &Error{Code: errcode.FlagValue, Text: "the policy (" + rule.Pos + ") grants " + rule.Path + ", in which the test would put what is outside; set TMPDIR to a directory that is not granted"}
+				return "", nil, &errcode.Error{Code: errcode.FlagValue, Msg: "the policy (" + rule.Pos + ") grants " + rule.Path + ", in which the test would put what is outside; set TMPDIR to a directory that is not granted"}
 			}
 		}
 	}
@@ -289,7 +274,7 @@ func (o Options) wrap(ctx context.Context, j job) (answer, error) {
 		return a, fmt.Errorf("wrapper: %w", err)
 	}
 	if a.Err != "" {
-		return a, &Error{Text: a.Err, Code: a.Code, Details: a.Details}
+		return a, &errcode.Error{Msg: a.Err, Code: a.Code, Details: a.Details}
 	}
 	return a, nil
 }

@@ -21,7 +21,7 @@ type Options struct {
 
 // Run has nothing to try: nothing is enforced on this system.
 func Run(context.Context, Options) (*Report, error) {
-	return nil, &sandbox.UnconfinedError{Why: "there is no sandbox on this system"}
+	return nil, sandbox.Unconfined("there is no sandbox on this system")
 }
 
 // Main is a process of a self-test.

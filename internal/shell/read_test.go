@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/shell/shelltext"
 )
 
@@ -499,7 +500,7 @@ func FuzzRead(f *testing.F) {
 		s, err := Read(text, world())
 		if err != nil {
 			var se *shelltext.SyntaxError
-			var pe *shelltext.PrintError
+			var pe *errcode.Error
 			if !errors.As(err, &se) && !errors.As(err, &pe) {
 				t.Fatalf("%q: %v", text, err)
 			}

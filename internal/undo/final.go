@@ -13,10 +13,5 @@ var final = map[string][][]string{
 
 // Final reports whether a command is never called undoable.
 func Final(tool string, path []string) bool {
-	for _, words := range final[tool] {
-		if len(path) >= len(words) && slices.Equal(path[:len(words)], words) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(final[tool], func(words []string) bool { return len(path) >= len(words) && slices.Equal(path[:len(words)], words) })
 }

@@ -26,19 +26,13 @@ type Call struct {
 	input map[string]json.RawMessage
 }
 
-// EventError is an event that is not what the table describes: it may mean anything, so the
+// Bad says that an event is not what the table describes: it may mean anything, so the
 // command is not run.
-type EventError struct{ Why string }
+func Bad(why string) error {
+	return &errcode.Error{Code: errcode.HookEvent, Msg: "event of the agent: " + why}
+}
 
-func (e *EventError) Error() string { return "event of the agent: " + e.Why }
-
-// FaultCode implements fault.Coded.
-func (e *EventError) FaultCode() string { return errcode.HookEvent }
-
-// FaultDetails implements fault.Coded.
-func (e *EventError) FaultDetails() map[string]any { return nil }
-
-func bad(format string, args ...any) error { return &EventError{fmt.Sprintf(format, args...)} }
+func bad(format string, args ...any) error { return Bad(fmt.Sprintf(format, args...)) }
 
 // Decode reads an event strictly: a key that is not in the table may change what the command
 // does, so that an event which has one is of no known version.

@@ -47,7 +47,7 @@ func Load(c Choice, wrapperPID, workerTID int, ticket uint32) (progs [][]unix.So
 	}
 	switch {
 	case len(filterIndex) == 0:
-		return nil, name, "", &NoFilterError{Arch: runtime.GOARCH}
+		return nil, name, "", noFilter()
 	case c.Private && !(c.Unix && c.Metadata && c.Truncate):
 		return fail(errors.New("private namespaces are combined with a restriction that has no program"))
 	case !c.Private && (wrapperPID <= 0 || workerTID <= 0):
@@ -211,14 +211,8 @@ func (e *Error) FaultDetails() map[string]any {
 	return map[string]any{"step": "seccomp." + e.Step, "program": e.Program}
 }
 
-// NoFilterError says that no filter was generated for this architecture, which is
+// noFilter says that no filter was generated for this architecture, which is
 // then confined as little as one without Landlock.
-type NoFilterError struct{ Arch string }
-
-func (e *NoFilterError) Error() string { return "no seccomp filter for architecture " + e.Arch }
-
-// FaultCode is E4106: the run would be unconfined.
-func (e *NoFilterError) FaultCode() string { return errcode.Unconfined }
-
-// FaultDetails names the architecture.
-func (e *NoFilterError) FaultDetails() map[string]any { return map[string]any{"arch": e.Arch} }
+func noFilter() error {
+	return &errcode.Error{Code: errcode.Unconfined, Msg: "no seccomp filter for architecture " + runtime.GOARCH, Details: map[string]any{"arch": runtime.GOARCH}}
+}

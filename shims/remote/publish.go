@@ -13,6 +13,7 @@ import (
 
 	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/internal/errcode"
+	"github.com/atip-dev/atip-exec/internal/newfile"
 	"github.com/atip-dev/atip-exec/shims"
 )
 
@@ -39,17 +40,6 @@ type Published struct {
 	Tools  int      `json:"tools"`
 	Signed int      `json:"signed"`
 }
-
-// PublishError is a document that cannot be published.
-type PublishError struct{ File, Msg string }
-
-func (e *PublishError) Error() string { return e.File + ": " + e.Msg }
-
-// FaultCode implements fault.Coded.
-func (e *PublishError) FaultCode() string { return errcode.MetadataStructure }
-
-// FaultDetails implements fault.Coded.
-func (e *PublishError) FaultDetails() map[string]any { return map[string]any{"file": e.File} }
 
 // Publish lays out a registry in a folder that any static server can serve: the
 // documents byte for byte under their digests, a manifest, and a catalog of all that
@@ -103,7 +93,7 @@ func acceptable(dir string, u Upload) (target string, err error) {
 	}
 	target = filepath.Join(documentDir(dir), hex+".json")
 	if old, err := os.ReadFile(target); err == nil && !sameBinary(old, u.Raw) {
-		return "", &PublishError{u.File, "the folder has a document of another program or version for the same file; binary.* never changes"}
+		return "", errcode.InFile(errcode.MetadataStructure, u.File, "the folder has a document of another program or version for the same file; binary.* never changes")
 	}
 	return target, nil
 }
@@ -112,22 +102,22 @@ func acceptable(dir string, u Upload) (target string, err error) {
 func publishable(u Upload) (hex string, err error) {
 	for _, f := range atip.Validate(u.Raw, "") {
 		if f.Severity == atip.SeverityError {
-			return "", &PublishError{u.File, f.Message + " (at " + f.Pointer + ")"}
+			return "", errcode.InFile(errcode.MetadataStructure, u.File, f.Message+" (at "+f.Pointer+")")
 		}
 	}
 	d, err := atip.Parse(u.Raw, atip.ParseOptions{MaxBytes: maxShim})
 	if err != nil {
-		return "", &PublishError{u.File, err.Error()}
+		return "", errcode.InFile(errcode.MetadataStructure, u.File, err.Error())
 	}
 	hex, ok := Digest(d.BinaryHash())
 	if !ok {
-		return "", &PublishError{u.File, "binary.hash does not say which file it is for"}
+		return "", errcode.InFile(errcode.MetadataStructure, u.File, "binary.hash does not say which file it is for")
 	}
 	if _, err := shims.Admit(u.Raw, hex, true); err != nil {
-		return "", &PublishError{u.File, err.Error()}
+		return "", errcode.InFile(errcode.MetadataStructure, u.File, err.Error())
 	}
 	if d.Name() == "" || d.Version() == "" {
-		return "", &PublishError{u.File, "binary.name and binary.version are needed for the catalog"}
+		return "", errcode.InFile(errcode.MetadataStructure, u.File, "binary.name and binary.version are needed for the catalog")
 	}
 	return hex, nil
 }
@@ -152,14 +142,14 @@ func (p *Published) catalog(dir string, now time.Time) error {
 			return err
 		}
 		if _, err := shims.Admit(raw, hex, true); err != nil {
-			return &PublishError{path, err.Error()}
+			return errcode.InFile(errcode.MetadataStructure, path, err.Error())
 		}
 		var doc struct {
 			Description, Homepage, Name, Version string
 			Binary                               struct{ Name, Version, Platform string }
 		}
 		if err := json.Unmarshal(raw, &doc); err != nil {
-			return &PublishError{path, err.Error()}
+			return errcode.InFile(errcode.MetadataStructure, path, err.Error())
 		}
 		name, version, platform := cmp.Or(doc.Binary.Name, doc.Name), cmp.Or(doc.Binary.Version, doc.Version), cmp.Or(doc.Binary.Platform, "any")
 		t := tools[name]
@@ -194,7 +184,7 @@ func writeManifest(dir string, o PublishOptions) (url string, err error) {
 	doc := map[string]any{}
 	if raw, err := os.ReadFile(path); err == nil {
 		if err := json.Unmarshal(raw, &doc); err != nil {
-			return "", &PublishError{path, "is not JSON: " + err.Error()}
+			return "", errcode.InFile(errcode.MetadataStructure, path, "is not JSON: "+err.Error())
 		}
 	}
 	m := defaultManifest()
@@ -232,22 +222,7 @@ func putFile(path string, raw []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	tmp, err := os.CreateTemp(filepath.Dir(path), ".new-*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(tmp.Name())
-	_, err = tmp.Write(raw)
-	if err == nil {
-		err = tmp.Chmod(0o644)
-	}
-	if closing := tmp.Close(); err == nil {
-		err = closing
-	}
-	if err == nil {
-		err = os.Rename(tmp.Name(), path)
-	}
-	return err
+	return newfile.Replace(path, raw, 0o644)
 }
 
 // Uploads finds the documents below the files and directories named, with the
@@ -281,7 +256,7 @@ func Uploads(paths []string) ([]Upload, error) {
 			return nil, err
 		}
 		if !info.Mode().IsRegular() || info.Size() > maxShim {
-			return nil, &PublishError{file, "is not a regular file of at most 1 MiB"}
+			return nil, errcode.InFile(errcode.MetadataStructure, file, "is not a regular file of at most 1 MiB")
 		}
 		u := Upload{File: file}
 		if u.Raw, err = os.ReadFile(file); err != nil {

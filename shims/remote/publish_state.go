@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/atip-dev/atip-exec/internal/errcode"
 )
 
 // Stated lists the files of a folder that speak for the whole registry and are signed as such:
@@ -35,7 +37,7 @@ func stated(dir string) bool {
 func writeState(dir, url string, now time.Time) error {
 	r := &Registry{}
 	if why := r.setURL(url); why != "" {
-		return &PublishError{dir, "a state names the address of its registry: " + why}
+		return errcode.InFile(errcode.MetadataStructure, dir, "a state names the address of its registry: "+why)
 	}
 	path := filepath.Join(dir, filepath.FromSlash(statePath))
 	doc := map[string]any{}
@@ -47,7 +49,7 @@ func writeState(dir, url string, now time.Time) error {
 			err = json.Unmarshal(raw, &doc)
 		}
 		if err != nil {
-			return &PublishError{path, err.Error()}
+			return errcode.InFile(errcode.MetadataStructure, path, err.Error())
 		}
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return err

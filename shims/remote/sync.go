@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"sort"
 	"strings"
 
 	"github.com/atip-dev/atip-exec/atip"
@@ -101,7 +100,6 @@ func listed(dir string) ([]string, error) {
 			out = append(out, hex)
 		}
 	}
-	sort.Strings(out)
 	return out, nil
 }
 

@@ -152,30 +152,19 @@ func (r Request) Answered(s trust.Settled, detail, version string) Answer {
 		Cacheable: s.Verify != trust.VerifyFailed, Verifier: version, Detail: detail, Settled: s}
 }
 
-// Error says what is wrong with a line, counted from 1.
-type Error struct {
-	Line int
-	Msg  string
+// lineError says what is wrong with a line, counted from 1.
+func lineError(line int, msg string) error {
+	return &errcode.Error{Code: errcode.MetadataStructure, Msg: "verification request, line " + strconv.Itoa(line) + ": " + msg, Details: map[string]any{"line": line}}
 }
-
-func (e *Error) Error() string {
-	return "verification request, line " + strconv.Itoa(e.Line) + ": " + e.Msg
-}
-
-// FaultCode implements fault.Coded.
-func (e *Error) FaultCode() string { return errcode.MetadataStructure }
-
-// FaultDetails implements fault.Coded.
-func (e *Error) FaultDetails() map[string]any { return map[string]any{"line": e.Line} }
 
 // Read reads all questions.
 func Read(in io.Reader) ([]Request, error) {
 	raw, err := io.ReadAll(io.LimitReader(in, MaxInput+1))
 	if err != nil {
-		return nil, &Error{Line: 1, Msg: err.Error()}
+		return nil, lineError(1, err.Error())
 	}
 	if len(raw) > MaxInput {
-		return nil, &Error{Line: 1, Msg: "the requests have more than 8 MiB"}
+		return nil, lineError(1, "the requests have more than 8 MiB")
 	}
 	var list []Request
 	line := 0
@@ -185,19 +174,19 @@ func Read(in io.Reader) ([]Request, error) {
 			continue
 		}
 		if len(list) == MaxLines {
-			return nil, &Error{Line: line, Msg: "more than 64 requests"}
+			return nil, lineError(line, "more than 64 requests")
 		}
 		var r Request
 		if err := Strict(text, &r); err != nil {
-			return nil, &Error{Line: line, Msg: err.Error()}
+			return nil, lineError(line, err.Error())
 		}
 		if why := r.invalid(); why != "" {
-			return nil, &Error{Line: line, Msg: why}
+			return nil, lineError(line, why)
 		}
 		list = append(list, r)
 	}
 	if len(list) == 0 {
-		return nil, &Error{Line: 1, Msg: "there is no request"}
+		return nil, lineError(1, "there is no request")
 	}
 	return list, nil
 }

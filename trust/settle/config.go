@@ -12,7 +12,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
@@ -74,31 +73,8 @@ const (
 	maxFiles   = 256
 )
 
-// Error is a trust file that cannot be used: nothing is believed on its account, and nothing
-// runs until it is corrected.
-type Error struct {
-	File      string
-	Line, Col int
-	Msg       string
-}
-
-func (e *Error) Error() string {
-	at := e.File
-	if e.Line > 0 {
-		at += ":" + strconv.Itoa(e.Line) + ":" + strconv.Itoa(e.Col)
-	}
-	return at + ": " + e.Msg
-}
-
-// FaultCode implements fault.Coded.
-func (e *Error) FaultCode() string { return errcode.TrustConfig }
-
-// FaultDetails implements fault.Coded.
-func (e *Error) FaultDetails() map[string]any {
-	return map[string]any{"file": e.File, "line": e.Line, "column": e.Col}
-}
-
-// Load reads the trust directories and the keys that policies name. Errors are *Error.
+// Load reads the trust directories and the keys that policies name. Errors are *shims.SettingsError: nothing is believed
+// on account of such a file, and nothing runs until it is corrected.
 func Load(d Dirs, stated Stated) (*Config, error) {
 	c := &Config{}
 	for i, dir := range [...]string{d.Managed, d.User} {
@@ -143,7 +119,7 @@ func names(dir string) ([]string, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, &Error{File: dir, Msg: err.Error()}
+		return nil, &shims.SettingsError{Code: errcode.TrustConfig, File: dir, Msg: err.Error()}
 	}
 	var out []string
 	for _, e := range entries {
@@ -152,7 +128,7 @@ func names(dir string) ([]string, error) {
 			continue
 		}
 		if len(out) == maxFiles {
-			return nil, &Error{File: dir, Msg: "has more than 256 files"}
+			return nil, &shims.SettingsError{Code: errcode.TrustConfig, File: dir, Msg: "has more than 256 files"}
 		}
 		out = append(out, name)
 	}
@@ -173,7 +149,7 @@ func read(file string, limit int64) ([]byte, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		msg = "is not there"
 	}
-	return nil, &Error{File: file, Msg: msg}
+	return nil, &shims.SettingsError{Code: errcode.TrustConfig, File: file, Msg: msg}
 }
 
 func layer(managed bool) string {
@@ -209,7 +185,7 @@ func (c *Config) signers(dir string, managed bool) error {
 func ParseSigners(file string, raw []byte, name string, managed bool) ([]signer.Signer, []string, error) {
 	root, err := atip.ParseTree(raw, atip.ParseOptions{Comments: true, MaxBytes: maxSigners})
 	if err != nil {
-		e := &Error{File: file, Msg: err.Error()}
+		e := &shims.SettingsError{Code: errcode.TrustConfig, File: file, Msg: err.Error()}
 		var doc *atip.DocError
 		if errors.As(err, &doc) {
 			e.Line, e.Col, e.Msg = doc.Line, doc.Col, doc.Msg
@@ -218,7 +194,7 @@ func ParseSigners(file string, raw []byte, name string, managed bool) ([]signer.
 	}
 	signers, warnings, err := signer.Parse(root, signer.Options{Name: name, Managed: managed})
 	if err != nil {
-		e := &Error{File: file, Msg: err.Error()}
+		e := &shims.SettingsError{Code: errcode.TrustConfig, File: file, Msg: err.Error()}
 		var at *signer.NodeError
 		if errors.As(err, &at) {
 			e.Line, e.Col = at.Position()
@@ -252,10 +228,10 @@ func (c *Config) roots(dir string, managed bool) error {
 				Profile string    `json:"profile"`
 			}
 			if err := json.Unmarshal(text, &m); err != nil {
-				return &Error{File: side, Msg: err.Error()}
+				return &shims.SettingsError{Code: errcode.TrustConfig, File: side, Msg: err.Error()}
 			}
 			if m.SHA256 != "" && m.SHA256 != sum(raw) {
-				return &Error{File: side, Msg: "sha256 is not that of " + file}
+				return &shims.SettingsError{Code: errcode.TrustConfig, File: side, Msg: "sha256 is not that of " + file}
 			}
 			r.Fetched, r.Profile = m.Fetched, m.Profile
 		}
@@ -285,7 +261,7 @@ func (c *Config) keys(d Dirs, list []signer.Signer) error {
 		}
 		raw, err := read(path, maxKey)
 		if err != nil {
-			e := err.(*Error)
+			e := err.(*shims.SettingsError)
 			e.Msg += ", which the signer " + s.Name + " names"
 			return e
 		}

@@ -181,7 +181,7 @@ func TestTrustFilesOfOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := Load(Dirs{User: user}, Stated{})
-	e, ok := err.(*Error)
+	e, ok := err.(*shims.SettingsError)
 	if !ok || e.FaultCode() != "E2102" || e.Line != 1 {
 		t.Errorf("%v", err)
 	}

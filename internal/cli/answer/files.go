@@ -1,12 +1,12 @@
 package answer
 
 import (
+	"errors"
 	"fmt"
-	"io"
-	"os"
 
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/internal/regular"
 )
 
 // MaxDocument bounds a metadata document, in bytes.
@@ -15,24 +15,17 @@ const MaxDocument = 4 << 20
 // ReadFile reads a regular file of at most limit bytes; a FIFO is refused instead
 // of waited for.
 func ReadFile(path string, limit int64) ([]byte, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, fault.New(errcode.NoInputFile, err.Error()).With("file", path)
+	raw, err := regular.Read(path, limit)
+	if err == nil {
+		return raw, nil
 	}
-	if !info.Mode().IsRegular() {
-		return nil, fault.New(errcode.NoInputFile, path+" is not a regular file").With("file", path)
+	code, why := errcode.NoInputFile, err.Error()
+	var large *regular.TooLargeError
+	switch {
+	case errors.As(err, &large):
+		code, why = errcode.MetadataLimit, fmt.Sprintf("%s is larger than %d bytes", path, limit)
+	case errors.Is(err, regular.ErrNot):
+		why = path + " is not a regular file"
 	}
-	if info.Size() > limit {
-		return nil, fault.New(errcode.MetadataLimit, fmt.Sprintf("%s is larger than %d bytes", path, limit)).With("file", path)
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, fault.New(errcode.NoInputFile, err.Error()).With("file", path)
-	}
-	defer f.Close()
-	raw, err := io.ReadAll(io.LimitReader(f, limit))
-	if err != nil {
-		return nil, fault.New(errcode.NoInputFile, err.Error()).With("file", path)
-	}
-	return raw, nil
+	return nil, fault.New(code, why).With("file", path)
 }

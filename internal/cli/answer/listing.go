@@ -57,6 +57,21 @@ func atMost[T any](list []T, n int, newest bool) (kept []T, left int) {
 	return list[:n], left
 }
 
+// List prints the document, or a line for each item of a list that --max-items leaves and then
+// the end.
+func List[T any](c *cli.Console, v *cli.Values, doc any, list []T, line func(T) string, end string) error {
+	if c.Documents() {
+		return c.Document(doc)
+	}
+	list, left := Most(v, list)
+	for _, item := range list {
+		if err := c.Text(line(item)); err != nil {
+			return err
+		}
+	}
+	return c.Text(LeftOutLine(left) + end)
+}
+
 // LeftOutLine ends a list in text that is not whole.
 func LeftOutLine(left int) string {
 	if left == 0 {

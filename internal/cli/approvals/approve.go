@@ -52,23 +52,13 @@ func (a Answers) list(c *cli.Console, v *cli.Values) error {
 	if err != nil {
 		return fault.New(errcode.NoInputFile, err.Error())
 	}
-	if c.Documents() {
-		if open == nil {
-			open = []approve.Request{}
-		}
-		return c.Document(map[string]any{"kind": "atip-exec.requests/1", "requests": open})
-	}
+	end := ""
 	if len(open) == 0 {
-		return c.Text("no request is open\n")
+		open, end = []approve.Request{}, "no request is open\n"
 	}
-	open, left := answer.Most(v, open)
-	for _, r := range open {
-		line := fmt.Sprintf("%s  %s ago  %s\n", r.ID, time.Since(r.Created).Round(time.Second), answer.Visible(quote.Words(answer.Texts(r.Bound["argv"]))))
-		if err := c.Text(line); err != nil {
-			return err
-		}
-	}
-	return c.Text(answer.LeftOutLine(left))
+	return answer.List(c, v, map[string]any{"kind": "atip-exec.requests/1", "requests": open}, open, func(r approve.Request) string {
+		return fmt.Sprintf("%s  %s ago  %s\n", r.ID, time.Since(r.Created).Round(time.Second), answer.Visible(quote.Words(answer.Texts(r.Bound["argv"]))))
+	}, end)
 }
 
 // DenyVerb answers "no". It asks for no key: it only makes things stricter.
@@ -91,10 +81,7 @@ func (a Answers) deny(c *cli.Console, r approve.Request) error {
 	if err := approve.Deny(a.Requests, r); err != nil {
 		return Refused(err.Error())
 	}
-	if c.Documents() {
-		return c.Document(map[string]any{"kind": "atip-exec.answer/1", "request": r.ID, "answer": "deny"})
-	}
-	return c.Text("denied " + r.ID + "\n")
+	return c.Answer(map[string]any{"kind": "atip-exec.answer/1", "request": r.ID, "answer": "deny"}, "denied "+r.ID+"\n")
 }
 
 // Request is the open request of that id.

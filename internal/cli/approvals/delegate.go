@@ -94,10 +94,7 @@ func DelegateVerb(c *cli.Console, v *cli.Values) (int, error) {
 	if len(v.Rest) > 0 {
 		return 0, runDelegated(m, token, v.Rest)
 	}
-	if c.Documents() {
-		return 0, c.Document(map[string]any{"kind": "atip-exec.delegation/1", "token": token, "variable": delegation.Variable, "expires": time.Unix(b.Exp, 0).UTC()})
-	}
-	return 0, c.Text(token + "\n")
+	return 0, c.Answer(map[string]any{"kind": "atip-exec.delegation/1", "token": token, "variable": delegation.Variable, "expires": time.Unix(b.Exp, 0).UTC()}, token+"\n")
 }
 
 // both keeps what two lists of permitted tools have in common; a nil one permits all.

@@ -74,15 +74,6 @@ func listAudit(c *cli.Console, v *cli.Values, dir string) error {
 	if err != nil {
 		return err
 	}
-	if !c.Documents() {
-		entries, left := answer.Most(v, entries)
-		for _, e := range entries {
-			if err := c.Text(e.line()); err != nil {
-				return err
-			}
-		}
-		return c.Text(answer.LeftOutLine(left))
-	}
 	short := []map[string]any{}
 	for _, e := range entries {
 		m := map[string]any{"id": e.ID, "t": e.T, "kind": e.Kind, "argv": e.Argv, "cwd": e.Cwd, "decision": e.Decision.Action, "rules": e.Decision.Rules}
@@ -94,7 +85,7 @@ func listAudit(c *cli.Console, v *cli.Values, dir string) error {
 		}
 		short = append(short, m)
 	}
-	return c.Document(map[string]any{"kind": "atip-exec.audit-list/1", "runs": short})
+	return answer.List(c, v, map[string]any{"kind": "atip-exec.audit-list/1", "runs": short}, entries, auditEntry.line, "")
 }
 
 func (e auditEntry) line() string {
@@ -133,10 +124,7 @@ func whyAudit(c *cli.Console, dir, id string) error {
 	if found == nil {
 		return fault.New(errcode.NoInputFile, "no record "+answer.Visible(id)).WithFix("`atip audit list` has the ids", "atip audit list -n 20")
 	}
-	if c.Documents() {
-		return c.Document(map[string]any{"kind": "atip-exec.audit-why/1", "record": raw})
-	}
-	return c.Text(found.why())
+	return c.Answer(map[string]any{"kind": "atip-exec.audit-why/1", "record": raw}, found.why())
 }
 
 func (e auditEntry) why() string {

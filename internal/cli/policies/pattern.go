@@ -71,20 +71,13 @@ func listPatterns(c *cli.Console, v *cli.Values) error {
 		}
 		list = append(list, more...)
 	}
-	if c.Documents() {
-		return c.Document(map[string]any{"kind": "atip-exec.pattern/1", "patterns": list})
-	}
-	list, left := answer.Most(v, list)
-	for _, p := range list {
+	return answer.List(c, v, map[string]any{"kind": "atip-exec.pattern/1", "patterns": list}, list, func(p namedPattern) string {
 		how := "advice"
 		if p.why() == "" {
 			how = "can be run"
 		}
-		if err := c.Text(answer.Plain(p.Name) + "  " + how + "  " + answer.Plain(p.Body.Description) + "\n"); err != nil {
-			return err
-		}
-	}
-	return c.Text(answer.LeftOutLine(left))
+		return answer.Plain(p.Name) + "  " + how + "  " + answer.Plain(p.Body.Description) + "\n"
+	}, "")
 }
 
 func patternsOfFiles(at shims.Dirs) ([]namedPattern, error) {

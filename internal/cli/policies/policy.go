@@ -103,13 +103,9 @@ func checkPolicy(c *cli.Console, files []string) error {
 			files = append(files, s.File)
 		}
 	}
-	if c.Documents() {
-		return c.Document(map[string]any{"kind": "atip-exec.policy/1", "ok": true, "files": files})
-	}
+	text := ""
 	for _, file := range files {
-		if err := c.Text(file + ": good\n"); err != nil {
-			return err
-		}
+		text += file + ": good\n"
 	}
-	return nil
+	return c.Answer(map[string]any{"kind": "atip-exec.policy/1", "ok": true, "files": files}, text)
 }

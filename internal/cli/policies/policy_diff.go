@@ -168,14 +168,7 @@ func (o *compared) report(c *cli.Console, v *cli.Values) (int, error) {
 	if failOn := v.Get("fail-on"); failOn == "loosened" && o.Loosened > 0 || failOn == "any" && len(o.Changes) > 0 {
 		status = 65
 	}
-	if c.Documents() {
-		return status, c.Document(o)
-	}
-	changes, left := answer.Most(v, o.Changes)
-	for _, x := range changes {
-		if err := c.Text(fmt.Sprintf("%-9s  %s -> %s  %s  %v\n", x.Kind, x.Old, x.New, answer.Visible(x.Cmd), x.Rules)); err != nil {
-			return status, err
-		}
-	}
-	return status, c.Text(answer.LeftOutLine(left) + fmt.Sprintf("%d commands: %d loosened, %d tightened\n", o.Commands, o.Loosened, o.Tightened))
+	return status, answer.List(c, v, o, o.Changes, func(x change) string {
+		return fmt.Sprintf("%-9s  %s -> %s  %s  %v\n", x.Kind, x.Old, x.New, answer.Visible(x.Cmd), x.Rules)
+	}, fmt.Sprintf("%d commands: %d loosened, %d tightened\n", o.Commands, o.Loosened, o.Tightened))
 }

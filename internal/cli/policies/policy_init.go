@@ -96,10 +96,7 @@ func initPolicy(c *cli.Console, project bool, what []string) error {
 		}
 		return f
 	}
-	if c.Documents() {
-		return c.Document(map[string]any{"kind": "atip-exec.policy/1", "written": file})
-	}
-	return c.Text("wrote " + file + "\nnext: edit it, then atip policy check\n")
+	return c.Answer(map[string]any{"kind": "atip-exec.policy/1", "written": file}, "wrote "+file+"\nnext: edit it, then atip policy check\n")
 }
 
 // writeNew makes a file that only its owner can write, whatever the umask is: another one

@@ -71,10 +71,7 @@ func addLock(c *cli.Console, file, what string, v *cli.Values) error {
 	if err := approve.WriteLock(file, l); err != nil {
 		return err
 	}
-	if c.Documents() {
-		return c.Document(map[string]any{"kind": "atip-exec.lock/1", "file": file, "entry": e})
-	}
-	return c.Text("added " + id + " to " + file + "; it counts once it is signed\n")
+	return c.Answer(map[string]any{"kind": "atip-exec.lock/1", "file": file, "entry": e}, "added "+id+" to "+file+"; it counts once it is signed\n")
 }
 
 func hasEntry(l *approve.Lock, id string) bool {

@@ -232,17 +232,11 @@ func lintPolicy(c *cli.Console, v *cli.Values, files []string) (int, error) {
 			status = 65
 		}
 	}
-	if c.Documents() {
-		return status, c.Document(map[string]any{"kind": "atip-exec.policy-lint/1", "ok": status == 0, "findings": findings})
-	}
-	findings, left := answer.Most(v, findings)
-	for _, f := range findings {
-		if err := c.Text(fmt.Sprintf("%s:%d:%d: %s: rule %s %s\n", f.File, f.Line, f.Col, f.Severity, f.Rule, f.Text)); err != nil {
-			return status, err
-		}
-	}
+	end := ""
 	if len(findings) == 0 {
-		return 0, c.Text("nothing found\n")
+		end = "nothing found\n"
 	}
-	return status, c.Text(answer.LeftOutLine(left))
+	return status, answer.List(c, v, map[string]any{"kind": "atip-exec.policy-lint/1", "ok": status == 0, "findings": findings}, findings, func(f policy.Finding) string {
+		return fmt.Sprintf("%s:%d:%d: %s: rule %s %s\n", f.File, f.Line, f.Col, f.Severity, f.Rule, f.Text)
+	}, end)
 }

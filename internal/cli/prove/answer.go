@@ -102,6 +102,6 @@ func rootOwned(path string) bool {
 	if err != nil || info.Mode().Perm()&0o022 != 0 {
 		return false
 	}
-	uid, ok := uidOf(info)
-	return ok && owner.IsRoot(uid, path)
+	uid, _, ok := owner.Of(info)
+	return ok && owner.IsRoot(uint32(uid), path)
 }

@@ -1,23 +1,21 @@
 package prove
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"io"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/internal/cli"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/internal/newfile"
+	"github.com/atip-dev/atip-exec/internal/regular"
 	"github.com/atip-dev/atip-exec/trust/sigstore"
 )
 
@@ -65,24 +63,16 @@ func attestVerb(c *cli.Console, v *cli.Values) (int, error) {
 
 // input reads a regular file of at most limit bytes.
 func input(file string, limit int64) ([]byte, error) {
-	bad := func(why string) error { return fault.New(errcode.NoInputFile, file+": "+why).With("file", file) }
-	info, err := os.Stat(file)
-	if err != nil {
-		return nil, bad(plainError(err))
+	raw, err := regular.Read(file, limit)
+	if err == nil {
+		return raw, nil
 	}
-	if !info.Mode().IsRegular() || info.Size() > limit {
-		return nil, bad("is not a regular file of at most " + size(limit))
+	why := plainError(err)
+	var large *regular.TooLargeError
+	if errors.Is(err, regular.ErrNot) || errors.As(err, &large) {
+		why = "is not a regular file of at most " + size(limit)
 	}
-	f, err := os.Open(file)
-	if err != nil {
-		return nil, bad(plainError(err))
-	}
-	defer f.Close()
-	raw, err := io.ReadAll(io.LimitReader(f, limit+1))
-	if err != nil || int64(len(raw)) > limit {
-		return nil, bad("changed while it was read")
-	}
-	return raw, nil
+	return nil, fault.New(errcode.NoInputFile, file+": "+why).With("file", file)
 }
 
 func plainError(err error) string {
@@ -129,10 +119,8 @@ func made(c *cli.Console, v *cli.Values, file string, data []byte, statement boo
 	if s.TSA == "" && (s.RekorV2 || s.Key == nil && s.Rekor == "") {
 		return 0, fault.New(errcode.Arguments, "nothing would prove the time of the signature").WithFix("add --tsa URL, or --rekor URL for a log of version 1", "")
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
-	defer cancel()
+	ctx, done := cli.Limited(2 * time.Minute)
+	defer done()
 	bundle, err := sigstore.Sign(ctx, s)
 	if err != nil {
 		if s.Key != nil && s.Rekor == "" && s.TSA == "" {
@@ -144,14 +132,11 @@ func made(c *cli.Console, v *cli.Values, file string, data []byte, statement boo
 	if target == "" {
 		target = file + ".bundle"
 	}
-	if err := write(target, bundle, 0o644, true); err != nil {
+	if err := written(target, newfile.Replace(target, bundle, 0o644)); err != nil {
 		return 0, err
 	}
 	sum := sha256.Sum256(bundle)
-	if c.Documents() {
-		return 0, c.Document(map[string]any{"kind": "atip-exec.sign/1", "file": file, "bundle": target, "bundleSha256": hex.EncodeToString(sum[:]), "logged": s.Rekor != ""})
-	}
-	return 0, c.Text(target + "\n")
+	return 0, c.Answer(map[string]any{"kind": "atip-exec.sign/1", "file": file, "bundle": target, "bundleSha256": hex.EncodeToString(sum[:]), "logged": s.Rekor != ""}, target+"\n")
 }
 
 // secretFile reads a key or token that only its owner can read.
@@ -178,49 +163,23 @@ func newKey(c *cli.Console, v *cli.Values) (int, error) {
 			return 0, fault.New(errcode.NoInputFile, path+" is there already").With("file", path).WithFix("name another file", "")
 		}
 	}
-	if err := write(file, private, 0o600, false); err != nil {
+	if err := written(file, newfile.Create(file, private, 0o600)); err != nil {
 		return 0, err
 	}
-	if err := write(file+".pub", public, 0o644, false); err != nil {
+	if err := written(file+".pub", newfile.Create(file+".pub", public, 0o644)); err != nil {
 		return 0, err
 	}
 	_, id, err := sigstore.PublicKey(public)
 	if err != nil {
 		return 0, fault.New(errcode.Internal, err.Error())
 	}
-	if c.Documents() {
-		return 0, c.Document(map[string]any{"kind": "atip-exec.key/1", "key": file, "public": file + ".pub", "keyid": id})
-	}
-	return 0, c.Text(file + "\n" + file + ".pub\n")
+	return 0, c.Answer(map[string]any{"kind": "atip-exec.key/1", "key": file, "public": file + ".pub", "keyid": id}, file+"\n"+file+".pub\n")
 }
 
-// write puts a file in place whole; replace says that one may be there.
-func write(path string, raw []byte, mode os.FileMode, replace bool) error {
-	bad := func(err error) error {
-		return fault.New(errcode.OutputWrite, path+": "+plainError(err)).With("file", path)
-	}
-	tmp, err := os.CreateTemp(filepath.Dir(path), ".new-*")
-	if err != nil {
-		return bad(err)
-	}
-	defer os.Remove(tmp.Name())
-	_, err = tmp.Write(raw)
+// written says what became of a file that was put in place.
+func written(path string, err error) error {
 	if err == nil {
-		err = tmp.Chmod(mode)
+		return nil
 	}
-	if err == nil {
-		err = tmp.Sync()
-	}
-	if closing := tmp.Close(); err == nil {
-		err = closing
-	}
-	if err == nil && replace {
-		err = os.Rename(tmp.Name(), path)
-	} else if err == nil {
-		err = os.Link(tmp.Name(), path)
-	}
-	if err != nil {
-		return bad(err)
-	}
-	return nil
+	return fault.New(errcode.OutputWrite, path+": "+plainError(err)).With("file", path)
 }

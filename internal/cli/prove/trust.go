@@ -2,22 +2,20 @@ package prove
 
 import (
 	"cmp"
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/atip-dev/atip-exec/internal/caller"
 	"github.com/atip-dev/atip-exec/internal/cli"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
+	"github.com/atip-dev/atip-exec/internal/newfile"
 	"github.com/atip-dev/atip-exec/internal/place"
 	"github.com/atip-dev/atip-exec/shims"
 	"github.com/atip-dev/atip-exec/trust/request"
@@ -172,10 +170,8 @@ func updateVerb(c *cli.Console, v *cli.Values) (int, error) {
 	path := filepath.Join(dir, name+".json")
 	var raw []byte
 	err = shims.Locked(path, func() error {
-		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-		defer stop()
-		ctx, cancel := context.WithTimeout(ctx, time.Minute)
-		defer cancel()
+		ctx, done := cli.Limited(time.Minute)
+		defer done()
 		if raw, err = sigstore.Fetch(ctx, u); err != nil {
 			return fault.New(errcode.RegistryUnavailable, "the root was not fetched, the old one stays: "+err.Error()).WithFix("run it again when the network is there", signer.UpdateRoot(v.Get("name")))
 		}
@@ -185,10 +181,7 @@ func updateVerb(c *cli.Console, v *cli.Values) (int, error) {
 		return 0, err
 	}
 	sum := sha256.Sum256(raw)
-	if c.Documents() {
-		return 0, c.Document(map[string]any{"kind": "atip-exec.trust/1", "ok": true, "file": path, "sha256": hex.EncodeToString(sum[:])})
-	}
-	return 0, c.Text(path + "\n")
+	return 0, c.Answer(map[string]any{"kind": "atip-exec.trust/1", "ok": true, "file": path, "sha256": hex.EncodeToString(sum[:])}, path+"\n")
 }
 
 // replaceRoot puts a root in place with its side file, if it drops nothing that is still
@@ -207,7 +200,7 @@ func replaceRoot(path, name, profile string, raw []byte, force bool) error {
 					WithFix("find out why, then repeat it with --force", "atip trust update --force")
 			}
 		}
-		if err := write(path+".prev", old, 0o644, true); err != nil {
+		if err := written(path+".prev", newfile.Replace(path+".prev", old, 0o644)); err != nil {
 			return err
 		}
 	}
@@ -219,8 +212,8 @@ func replaceRoot(path, name, profile string, raw []byte, force bool) error {
 	side := strings.TrimSuffix(path, ".json") + ".meta.json"
 	// Between the two a reader sees a side file of another root, which is an error, not a
 	// root of unknown age.
-	if err := write(side, append(meta, '\n'), 0o644, true); err != nil {
+	if err := written(side, newfile.Replace(side, append(meta, '\n'), 0o644)); err != nil {
 		return err
 	}
-	return write(path, raw, 0o644, true)
+	return written(path, newfile.Replace(path, raw, 0o644))
 }

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -20,6 +19,7 @@ import (
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/fault"
 	"github.com/atip-dev/atip-exec/internal/plan"
+	"github.com/atip-dev/atip-exec/internal/regular"
 	"github.com/atip-dev/atip-exec/shims"
 	"github.com/atip-dev/atip-exec/trust"
 	"github.com/atip-dev/atip-exec/trust/request"
@@ -92,15 +92,11 @@ func verifyVerb(c *cli.Console, v *cli.Values) (int, error) {
 	if whole.Level != trust.Verified {
 		code = 77
 	}
-	if c.Documents() {
-		return code, c.Document(map[string]any{"kind": "atip-exec.verify/1", "ok": code == 0, "level": whole.Level, "reason": whole.Reason, "subjects": reports})
-	}
+	text := ""
 	for _, r := range reports {
-		if err := c.Text(r.text()); err != nil {
-			return code, err
-		}
+		text += r.text()
 	}
-	return code, nil
+	return code, c.Answer(map[string]any{"kind": "atip-exec.verify/1", "ok": code == 0, "level": whole.Level, "reason": whole.Reason, "subjects": reports}, text)
 }
 
 func (r verified) text() string {
@@ -349,14 +345,7 @@ func fileQuery(path string) (settle.Query, error) {
 	if err != nil {
 		return bad(err)
 	}
-	info, err := os.Stat(abs)
-	if err != nil {
-		return bad(err)
-	}
-	if !info.Mode().IsRegular() {
-		return bad(errors.New("is not a regular file"))
-	}
-	f, err := os.Open(abs)
+	f, err := regular.Open(abs)
 	if err != nil {
 		return bad(err)
 	}
@@ -366,8 +355,8 @@ func fileQuery(path string) (settle.Query, error) {
 		return bad(err)
 	}
 	q.SHA256, q.Path = hex.EncodeToString(h.Sum(nil)), abs
-	if strings.HasSuffix(path, ".json") && info.Size() <= 4<<20 {
-		if raw, err := os.ReadFile(abs); err == nil {
+	if strings.HasSuffix(path, ".json") {
+		if raw, err := regular.Read(abs, 4<<20); err == nil {
 			if d, err := atip.Parse(raw, atip.ParseOptions{MaxBytes: 4 << 20}); err == nil {
 				q.Kind, q.Name = "metadata", d.Name()
 			}

@@ -49,7 +49,7 @@ func CrawlVerb(c *cli.Console, v *cli.Values) (int, error) {
 			return answer.Raw, answer.Why, err
 		}
 	}
-	ctx, done := limited(crawlLimit)
+	ctx, done := cli.Limited(crawlLimit)
 	defer done()
 	r, err := crawl.Run(ctx, manifests, o)
 	line.Clear()

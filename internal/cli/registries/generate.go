@@ -4,11 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"runtime"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/atip-dev/atip-exec/internal/caller"
@@ -46,10 +44,8 @@ func GenerateVerb(c *cli.Console, v *cli.Values) (int, error) {
 	if s.Path == "" || s.Digest == "" {
 		return 0, fault.New(errcode.NoInputFile, v.Rest[0]+" is not installed, or cannot be read").WithFix("name a tool or the path of an executable", "")
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	ctx, cancel := context.WithTimeout(ctx, generateLimit)
-	defer cancel()
+	ctx, done := cli.Limited(generateLimit)
+	defer done()
 	line := answer.NewProgress(c)
 	q := questions{
 		ctx: ctx, subject: s, line: line,
@@ -84,10 +80,7 @@ func GenerateVerb(c *cli.Console, v *cli.Values) (int, error) {
 		if err := shims.Store(path, raw, nil, shims.Meta{ProbedAt: time.Now().UTC()}); err != nil {
 			return 0, err
 		}
-		if c.Documents() {
-			return 0, c.Document(map[string]any{"kind": "atip-exec.generate/1", "path": path, "sha256": s.Digest})
-		}
-		return 0, c.Text("wrote " + answer.Plain(path) + "\n")
+		return 0, c.Answer(map[string]any{"kind": "atip-exec.generate/1", "path": path, "sha256": s.Digest}, "wrote "+answer.Plain(path)+"\n")
 	}
 	return 0, c.Text(string(raw))
 }

@@ -5,6 +5,7 @@ package registries
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 
 	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/internal/caller"
@@ -15,54 +16,56 @@ import (
 	"github.com/atip-dev/atip-exec/shims"
 )
 
-// ValidateVerb is `atip validate`.
-func ValidateVerb(c *cli.Console, v *cli.Values) (int, error) {
+// reviewed is a document with what was found in it.
+type reviewed struct {
+	File     string         `json:"file"`
+	Valid    *bool          `json:"valid,omitempty"` // of `atip validate`
+	Findings []atip.Finding `json:"findings"`
+	LeftOut  int            `json:"left_out,omitempty"`
+}
+
+// review shows what look finds in each of the files; the status is 65 if one is not good.
+func review(c *cli.Console, v *cli.Values, verb, praise string, look func(*reviewed) (good bool, err error), line func(atip.Finding) string) (int, error) {
 	if len(v.Rest) == 0 {
-		return 0, fault.New(errcode.Arguments, "validate needs a file").WithFix("name a document", "atip validate mytool.json")
+		return 0, fault.New(errcode.Arguments, verb+" needs a file").WithFix("name a document", "atip "+verb+" mytool.json")
 	}
-	type result struct {
-		File     string         `json:"file"`
-		Valid    bool           `json:"valid"`
-		Findings []atip.Finding `json:"findings"`
-		LeftOut  int            `json:"left_out,omitempty"`
-	}
-	results, status := []result{}, 0
+	results, status := []reviewed{}, 0
+	texts := make([]string, 0, len(v.Rest))
 	for _, file := range v.Rest {
-		raw, err := answer.ReadFile(file, answer.MaxDocument)
+		r := reviewed{File: file}
+		good, err := look(&r)
 		if err != nil {
 			return 0, err
 		}
-		r := result{File: file, Valid: true, Findings: findings(raw, filepath.Base(file), v.Has("lenient"))}
+		end := ""
+		if good {
+			end = file + ": " + praise + "\n"
+		} else {
+			status = 65
+		}
+		kept, left := answer.Most(v, r.Findings)
+		r.Findings, r.LeftOut = append([]atip.Finding{}, kept...), left
+		text := ""
 		for _, f := range r.Findings {
-			if f.Severity == "error" {
-				r.Valid, status = false, 65
-			}
+			text += fmt.Sprintf("%s:%d:%d: %s", file, f.Line, f.Col, line(f))
 		}
-		if r.Findings == nil {
-			r.Findings = []atip.Finding{}
-		}
-		r.Findings, r.LeftOut = answer.Most(v, r.Findings)
-		results = append(results, r)
+		results, texts = append(results, r), append(texts, text+answer.LeftOutLine(left)+end)
 	}
-	if c.Documents() {
-		return status, c.Document(map[string]any{"kind": "atip-exec.validate/1", "ok": status == 0, "files": results})
-	}
-	results, left := answer.Most(v, results)
-	for _, r := range results {
-		for _, f := range r.Findings {
-			if err := c.Text(fmt.Sprintf("%s:%d:%d: %s: %s (%s)\n", r.File, f.Line, f.Col, f.Severity, f.Message, f.Pointer)); err != nil {
-				return status, err
-			}
+	return status, answer.List(c, v, map[string]any{"kind": "atip-exec." + verb + "/1", "ok": status == 0, "files": results}, texts, func(text string) string { return text }, "")
+}
+
+// ValidateVerb is `atip validate`.
+func ValidateVerb(c *cli.Console, v *cli.Values) (int, error) {
+	return review(c, v, "validate", "valid", func(r *reviewed) (bool, error) {
+		raw, err := answer.ReadFile(r.File, answer.MaxDocument)
+		if err != nil {
+			return false, err
 		}
-		end := answer.LeftOutLine(r.LeftOut)
-		if r.Valid {
-			end += r.File + ": valid\n"
-		}
-		if err := c.Text(end); err != nil {
-			return status, err
-		}
-	}
-	return status, c.Text(answer.LeftOutLine(left))
+		r.Findings = findings(raw, filepath.Base(r.File), v.Has("lenient"))
+		valid := !slices.ContainsFunc(r.Findings, func(f atip.Finding) bool { return f.Severity == "error" })
+		r.Valid = &valid
+		return valid, nil
+	}, func(f atip.Finding) string { return fmt.Sprintf("%s: %s (%s)\n", f.Severity, f.Message, f.Pointer) })
 }
 
 // findings checks a document. A document that does not load has one finding, an error.
@@ -98,16 +101,7 @@ func ListVerb(c *cli.Console, v *cli.Values) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if c.Documents() {
-		return 0, c.Document(map[string]any{"kind": "atip-exec.list/1", "tools": entries})
-	}
-	entries, left := answer.Most(v, entries)
-	for _, e := range entries {
-		if err := c.Text(listLine(e)); err != nil {
-			return 0, err
-		}
-	}
-	return 0, c.Text(answer.LeftOutLine(left))
+	return 0, answer.List(c, v, map[string]any{"kind": "atip-exec.list/1", "tools": entries}, entries, listLine, "")
 }
 
 func listLine(e shims.Entry) string {

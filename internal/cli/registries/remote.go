@@ -5,11 +5,9 @@ import (
 	"errors"
 	"maps"
 	"os"
-	"os/signal"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/atip-dev/atip-exec/internal/authority"
@@ -76,12 +74,6 @@ func registryClient() (*remote.Client, error) {
 	return client, nil
 }
 
-func limited(d time.Duration) (context.Context, func()) {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	ctx, cancel := context.WithTimeout(ctx, d)
-	return ctx, func() { cancel(); stop() }
-}
-
 // FetchShimVerb is what a run starts when nothing on this machine knows a file.
 func FetchShimVerb(c *cli.Console, v *cli.Values) (int, error) {
 	if len(v.Rest) != 1 {
@@ -97,7 +89,7 @@ func FetchShimVerb(c *cli.Console, v *cli.Values) (int, error) {
 	}
 	defer client.Close()
 	client.Refresh = v.Has("refresh") && v.Get("refresh") != "0"
-	ctx, done := limited(fetchLimit)
+	ctx, done := cli.Limited(fetchLimit)
 	defer done()
 	var r remote.Result
 	if id := v.Get("approved-by"); id != "" {
@@ -140,7 +132,7 @@ func SyncVerb(c *cli.Console, v *cli.Values) (int, error) {
 		return 0, err
 	}
 	defer client.Close()
-	ctx, done := limited(syncLimit)
+	ctx, done := cli.Limited(syncLimit)
 	defer done()
 	if v.Has("evidence") {
 		return syncEvidence(ctx, c, client, v.Rest)
@@ -219,15 +211,11 @@ func syncTools(ctx context.Context, c *cli.Console, client *remote.Client, words
 			lines = append(lines, line{word, hex, ahead[hex]})
 		}
 	}
-	if c.Documents() {
-		return 0, c.Document(map[string]any{"kind": "atip-exec.sync/1", "ok": true, "registries": len(client.Config.Registries), "tools": lines})
-	}
+	text := ""
 	for _, l := range lines {
-		if err := c.Text(outcomeLine(l.Tool, l.Result)); err != nil {
-			return 0, err
-		}
+		text += outcomeLine(l.Tool, l.Result)
 	}
-	return 0, nil
+	return 0, c.Answer(map[string]any{"kind": "atip-exec.sync/1", "ok": true, "registries": len(client.Config.Registries), "tools": lines}, text)
 }
 
 // syncEvidence fetches what documents name as evidence, of everything at hand or of the tools named.
@@ -322,20 +310,13 @@ func listRemote(c *cli.Console, v *cli.Values) (int, error) {
 		return 0, err
 	}
 	defer client.Close()
-	ctx, done := limited(time.Minute)
+	ctx, done := cli.Limited(time.Minute)
 	defer done()
 	offered, err := client.Catalog(ctx)
 	if err != nil {
 		return 0, err
 	}
-	if c.Documents() {
-		return 0, c.Document(map[string]any{"kind": "atip-exec.catalog/1", "tools": offered})
-	}
-	offered, left := answer.Most(v, offered)
-	for _, o := range offered {
-		if err := c.Text(answer.Plain(o.Name+"  "+strings.Join(o.Versions, " ")+"  "+o.Description+"  ("+o.Registry+")") + "\n"); err != nil {
-			return 0, err
-		}
-	}
-	return 0, c.Text(answer.LeftOutLine(left))
+	return 0, answer.List(c, v, map[string]any{"kind": "atip-exec.catalog/1", "tools": offered}, offered, func(o remote.Offered) string {
+		return answer.Plain(o.Name+"  "+strings.Join(o.Versions, " ")+"  "+o.Description+"  ("+o.Registry+")") + "\n"
+	}, "")
 }

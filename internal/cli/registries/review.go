@@ -13,49 +13,16 @@ import (
 
 // LintVerb is `atip lint`.
 func LintVerb(c *cli.Console, v *cli.Values) (int, error) {
-	if len(v.Rest) == 0 {
-		return 0, fault.New(errcode.Arguments, "lint needs a file").WithFix("name a document", "atip lint mytool.json")
-	}
-	type result struct {
-		File     string         `json:"file"`
-		Findings []atip.Finding `json:"findings"`
-		LeftOut  int            `json:"left_out,omitempty"`
-	}
-	results, status := []result{}, 0
-	for _, file := range v.Rest {
-		d, err := answer.ReadDocument(file)
+	return review(c, v, "lint", "clean", func(r *reviewed) (bool, error) {
+		d, err := answer.ReadDocument(r.File)
 		if err != nil {
-			return 0, err
+			return false, err
 		}
-		r := result{File: file, Findings: d.Lint()}
-		if r.Findings == nil {
-			r.Findings = []atip.Finding{}
-		}
-		if len(r.Findings) > 0 {
-			status = 65
-		}
-		r.Findings, r.LeftOut = answer.Most(v, r.Findings)
-		results = append(results, r)
-	}
-	if c.Documents() {
-		return status, c.Document(map[string]any{"kind": "atip-exec.lint/1", "ok": status == 0, "files": results})
-	}
-	results, left := answer.Most(v, results)
-	for _, r := range results {
-		for _, f := range r.Findings {
-			if err := c.Text(fmt.Sprintf("%s:%d:%d: %s %s (%s)\n", r.File, f.Line, f.Col, f.Code, answer.Plain(f.Message), answer.Plain(f.Pointer))); err != nil {
-				return status, err
-			}
-		}
-		end := answer.LeftOutLine(r.LeftOut)
-		if len(r.Findings) == 0 {
-			end = r.File + ": clean\n"
-		}
-		if err := c.Text(end); err != nil {
-			return status, err
-		}
-	}
-	return status, c.Text(answer.LeftOutLine(left))
+		r.Findings = d.Lint()
+		return len(r.Findings) == 0, nil
+	}, func(f atip.Finding) string {
+		return fmt.Sprintf("%s %s (%s)\n", f.Code, answer.Plain(f.Message), answer.Plain(f.Pointer))
+	})
 }
 
 // DiffVerb compares two documents. Its status says whether a change is of a class
@@ -92,18 +59,12 @@ func DiffVerb(c *cli.Console, v *cli.Values) (int, error) {
 			status = 65
 		}
 	}
-	if c.Documents() {
-		return status, c.Document(map[string]any{"kind": "atip-exec.diff/1", "ok": status == 0, "changes": changes})
-	}
-	changes, left := answer.Most(v, changes)
-	for _, x := range changes {
-		name := strings.Join(append([]string{to.Name()}, x.Path...), " ")
-		if err := c.Text(fmt.Sprintf("%-8s  %s: %s\n", x.Class, answer.Plain(name), answer.Plain(x.Message))); err != nil {
-			return status, err
-		}
-	}
+	end := ""
 	if len(changes) == 0 {
-		return status, c.Text("no difference\n")
+		end = "no difference\n"
 	}
-	return status, c.Text(answer.LeftOutLine(left))
+	return status, answer.List(c, v, map[string]any{"kind": "atip-exec.diff/1", "ok": status == 0, "changes": changes}, changes, func(x atip.Change) string {
+		name := strings.Join(append([]string{to.Name()}, x.Path...), " ")
+		return fmt.Sprintf("%-8s  %s: %s\n", x.Class, answer.Plain(name), answer.Plain(x.Message))
+	}, end)
 }

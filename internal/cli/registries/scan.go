@@ -6,12 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"sort"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/atip-dev/atip-exec/internal/authority"
@@ -45,10 +43,8 @@ func ScanVerb(c *cli.Console, v *cli.Values) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	ctx, cancel := context.WithTimeout(ctx, scanLimit)
-	defer cancel()
+	ctx, done := cli.Limited(scanLimit)
+	defer done()
 	line := answer.NewProgress(c)
 	o.Progress = line.Show
 	report, err := scan.Run(ctx, o)

@@ -91,18 +91,13 @@ func listSigners(c *cli.Console, v *cli.Values) (int, error) {
 		}
 		lines = append(lines, line{s.Name, s.Managed, raw})
 	}
-	if c.Documents() {
-		return 0, c.Document(map[string]any{"kind": "atip-exec.trust/1", "ok": true, "signers": lines})
+	end := ""
+	if len(lines) == 0 {
+		end = "no signer is allowed; `atip trust add-signer` adds one\n"
 	}
-	signers, left := answer.Most(v, config.Signers)
-	var b strings.Builder
-	for _, s := range signers {
-		fmt.Fprintf(&b, "%s  %s\n", answer.Plain(s.Name), answer.Plain(signerText(s)))
-	}
-	if b.Len() == 0 {
-		b.WriteString("no signer is allowed; `atip trust add-signer` adds one\n")
-	}
-	return 0, c.Text(b.String() + answer.LeftOutLine(left))
+	return 0, answer.List(c, v, map[string]any{"kind": "atip-exec.trust/1", "ok": true, "signers": lines}, config.Signers, func(s signer.Signer) string {
+		return answer.Plain(s.Name) + "  " + answer.Plain(signerText(s)) + "\n"
+	}, end)
 }
 
 // signerText is an entry in one line.

@@ -51,13 +51,11 @@ func forgetVerb(c *cli.Console, v *cli.Values) (int, error) {
 			}
 		}
 	}
-	if c.Documents() {
-		return 0, c.Document(map[string]any{"kind": "atip-exec.forget/1", "removed": removed})
-	}
+	text := "removed " + answer.Plain(strings.Join(removed, "\nremoved ")) + "\n"
 	if len(removed) == 0 {
-		return 0, c.Text("nothing was fetched or probed for " + answer.Plain(strings.Join(v.Rest, ", ")) + "\n")
+		text = "nothing was fetched or probed for " + answer.Plain(strings.Join(v.Rest, ", ")) + "\n"
 	}
-	return 0, c.Text("removed " + answer.Plain(strings.Join(removed, "\nremoved ")) + "\n")
+	return 0, c.Answer(map[string]any{"kind": "atip-exec.forget/1", "removed": removed}, text)
 }
 
 func forgetEntry(at shims.Dirs, hex string) error {

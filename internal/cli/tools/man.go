@@ -48,10 +48,7 @@ func manVerb(c *cli.Console, v *cli.Values) (int, error) {
 		}
 		files = append(files, file)
 	}
-	if c.Documents() {
-		return 0, c.Document(map[string]any{"kind": "atip-exec.man/1", "files": files})
-	}
-	return 0, c.Text(strings.Join(files, "\n") + "\n")
+	return 0, c.Answer(map[string]any{"kind": "atip-exec.man/1", "files": files}, strings.Join(files, "\n")+"\n")
 }
 
 // roff is text in which nothing is a request or an escape.

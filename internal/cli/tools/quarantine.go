@@ -90,14 +90,11 @@ func restoreQuarantine(c *cli.Console, q sandbox.Quarantine, words []string, for
 	if err != nil {
 		return err
 	}
-	if c.Documents() {
-		return c.Document(map[string]any{"kind": quarantineKind, "run": q.Run, "restored": done})
-	}
 	text := ""
 	for _, path := range done {
 		text += "restored " + answer.Visible(path) + "\n"
 	}
-	return c.Text(text)
+	return c.Answer(map[string]any{"kind": quarantineKind, "run": q.Run, "restored": done}, text)
 }
 
 // keptText is the beginning of a kept file, or the names in a kept directory.
@@ -145,8 +142,5 @@ func showQuarantine(c *cli.Console, q sandbox.Quarantine) error {
 			text += "\n"
 		}
 	}
-	if c.Documents() {
-		return c.Document(map[string]any{"kind": quarantineKind, "run": q.Run, "dir": q.Dir, "files": files})
-	}
-	return c.Text(text)
+	return c.Answer(map[string]any{"kind": quarantineKind, "run": q.Run, "dir": q.Dir, "files": files}, text)
 }

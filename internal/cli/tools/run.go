@@ -60,10 +60,7 @@ func runfileVerb(c *cli.Console, v *cli.Values) (int, error) {
 		call.Timeout = d
 	}
 	if v.Has("show-script") {
-		if c.Documents() {
-			return 0, c.Document(map[string]any{"kind": "atip-exec.runfile/1", "function": fn.Name, "interpreter": call.Interpreter, "code": call.Code, "args": args, "ceiling": call.Ceiling, "limited": call.Limited})
-		}
-		return 0, c.Text(call.Code + "\n")
+		return 0, c.Answer(map[string]any{"kind": "atip-exec.runfile/1", "function": fn.Name, "interpreter": call.Interpreter, "code": call.Code, "args": args, "ceiling": call.Ceiling, "limited": call.Limited}, call.Code+"\n")
 	}
 	return 0, startFunction(call, passedOn(v))
 }

@@ -57,10 +57,7 @@ func sandboxTest(c *cli.Console, v *cli.Values) (int, error) {
 	if !report.OK {
 		status = 69
 	}
-	if c.Documents() {
-		return status, c.Document(report)
-	}
-	return status, c.Text(testTable(report, c.Verbose > 0))
+	return status, c.Answer(report, testTable(report, c.Verbose > 0))
 }
 
 // testTable is the report for a person: a line for each guarantee, and for each probe that

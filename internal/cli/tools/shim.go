@@ -71,10 +71,7 @@ func shimVerb(c *cli.Console, v *cli.Values) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if c.Documents() {
-		return status, c.Document(map[string]any{"kind": "atip-exec.shim/1", "directory": dirs.Wrappers(), "shims": append([]shimmed{}, out...), "not_covered": []string{bypassed}})
-	}
-	return status, c.Text(shimText(out))
+	return status, c.Answer(map[string]any{"kind": "atip-exec.shim/1", "directory": dirs.Wrappers(), "shims": append([]shimmed{}, out...), "not_covered": []string{bypassed}}, shimText(out))
 }
 
 func shimText(out []shimmed) string {

@@ -187,13 +187,11 @@ func undoForget(c *cli.Console, v *cli.Values) error {
 		}
 		removed = append(removed, w.Root)
 	}
-	if c.Documents() {
-		return c.Document(map[string]any{"kind": undoKind, "forgotten": removed})
-	}
+	text := "removed all copies of " + answer.Plain(strings.Join(removed, ", ")) + "\n"
 	if len(removed) == 0 {
-		return c.Text("nothing is kept of " + answer.Plain(abs) + "\n")
+		text = "nothing is kept of " + answer.Plain(abs) + "\n"
 	}
-	return c.Text("removed all copies of " + answer.Plain(strings.Join(removed, ", ")) + "\n")
+	return c.Answer(map[string]any{"kind": undoKind, "forgotten": removed}, text)
 }
 
 // checkpointVerb copies the workspace by hand.

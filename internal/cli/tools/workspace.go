@@ -68,13 +68,6 @@ func workspaceVerb(c *cli.Console, v *cli.Values) (int, error) {
 			return 0, fault.New(errcode.NoInputFile, err.Error())
 		}
 	}
-	if c.Documents() {
-		return 0, c.Document(map[string]any{"kind": "atip-exec.workspaces/1", "file": dirs.WorkspacesFile(), "workspaces": append([]string{}, listed...)})
-	}
-	listed, left := answer.Most(v, listed)
-	var b strings.Builder
-	for _, p := range listed {
-		b.WriteString(answer.Visible(p) + "\n")
-	}
-	return 0, c.Text(b.String() + answer.LeftOutLine(left))
+	doc := map[string]any{"kind": "atip-exec.workspaces/1", "file": dirs.WorkspacesFile(), "workspaces": append([]string{}, listed...)}
+	return 0, answer.List(c, v, doc, listed, func(p string) string { return answer.Visible(p) + "\n" }, "")
 }

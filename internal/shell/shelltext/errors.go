@@ -40,15 +40,8 @@ func (e *SyntaxError) FaultDetails() map[string]any {
 // FaultFix says what to do about it.
 func (e *SyntaxError) FaultFix() (fix, example string) { return e.Fix, "" }
 
-// PrintError says that the printed form of a text reads differently from itself:
+// printError says that the printed form of a text reads differently from itself:
 // what was judged would not be what runs. It is a bug of ours.
-type PrintError struct{ Msg string }
-
-// Error implements error.
-func (e *PrintError) Error() string { return "shell text: " + e.Msg }
-
-// FaultCode is the code of the error table.
-func (e *PrintError) FaultCode() string { return errcode.Internal }
-
-// FaultDetails is empty.
-func (e *PrintError) FaultDetails() map[string]any { return nil }
+func printError(why string) error {
+	return &errcode.Error{Code: errcode.Internal, Msg: "shell text: " + why}
+}

@@ -60,14 +60,14 @@ func Parse(s string, d Dialect, most int, script bool) (*syntax.File, string, er
 	}
 	file, err := p.Parse(strings.NewReader(once), "")
 	if err != nil {
-		return nil, "", &PrintError{Msg: "its printed form cannot be read: " + err.Error()}
+		return nil, "", printError("its printed form cannot be read: " + err.Error())
 	}
 	twice, err := printed(file)
 	if err != nil {
 		return nil, "", err
 	}
 	if once != twice {
-		return nil, "", &PrintError{Msg: "its printed form is not stable"}
+		return nil, "", printError("its printed form is not stable")
 	}
 	return file, once, nil
 }
@@ -96,7 +96,7 @@ func printed(file *syntax.File) (string, error) {
 			printer = one
 		}
 		if err := printer.Print(&b, stmt); err != nil {
-			return "", &PrintError{Msg: err.Error()}
+			return "", printError(err.Error())
 		}
 		line += uint(strings.Count(b.String()[from:], "\n"))
 	}
