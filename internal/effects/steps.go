@@ -102,10 +102,17 @@ func (c *collector) add(argv, via []string, cwd string, confidence policy.Confid
 		return err
 	}
 	c.targets(s)
-	if e := s.Call.Effects[atip.ExecOpaque]; e.Value == atip.Yes && (s.RunsCode == policy.CodeProject || s.RunsCode == policy.CodeInline) && (s.Certainty() == "exact" || step.NamesOption(s)) && e.Clause != "" && e.Clause != "base" && !strings.HasPrefix(e.Clause, "env:") && !e.Upper {
-		// Besides code of the workspace it runs what its words name. Variables are weighed
-		// by themselves; those of the caller are configuration; an option that is not known is for the kernel, as that code is.
-		s.RunsCode = policy.CodeOpaque
+	if s.RunsCode == policy.CodeProject || s.RunsCode == policy.CodeInline {
+		for e, f := range s.Call.Effects {
+			if f.Upper {
+				s.Call.Effects[e] = step.Harmless(atip.Effect(e), f.Source) // what an option may be that is not known is for the kernel, as that code is
+			}
+		}
+		if e := s.Call.Effects[atip.ExecOpaque]; e.Value == atip.Yes && (s.Certainty() == "exact" || step.NamesOption(s)) && e.Clause != "" && e.Clause != "base" && !strings.HasPrefix(e.Clause, "env:") {
+			// Besides code of the workspace it runs what its words name. Variables are weighed
+			// by themselves; those of the caller are configuration.
+			s.RunsCode = policy.CodeOpaque
+		}
 	}
 	c.writtenCode(s)
 	c.tails(s)
