@@ -50,7 +50,15 @@ func (l *links) namesOf(s *step.Step, from int) []string {
 	if names == nil && step.KeepsLines(s) {
 		names = l.listed(from)
 	}
+	if end := prints.OnlyFirst(s.Argv); names == nil && end != "" && l.begins(from, end) {
+		names = []string{"0"}
+	}
 	return names
+}
+
+// begins reports that the lines which a command reads begin with numbers or hashes, up to end.
+func (l *links) begins(i int, end string) bool {
+	return l.fedBy(i, func(s *step.Step, from int) bool { return prints.First(s.Argv, end) || step.KeepsLines(s) && l.begins(from, end) })
 }
 
 // tracked reports that all that flows into a command are names of files that git tracks.

@@ -488,8 +488,8 @@ func Escape(language, line string) (command string, ok bool) {
 		return strings.TrimRight(after, "]}; "), true
 	}
 	before, after, found := strings.Cut(line, "!")
-	if !found {
-		return "", true
+	if !found || after == "" {
+		return "", true // or q!
 	}
 	before = strings.TrimLeft(before, "0123456789,.$;+- \t")
 	if before == "" || before == "r " || before == "w " || before == "e " || before == "r" || before == "w" || before == "e" {

@@ -146,6 +146,13 @@ func Harmless(e atip.Effect, source string) atip.Fact {
 	return atip.Fact{Value: v, Source: source, Rank: atip.Vendor}
 }
 
+// Forgive takes effects away that stay in the run.
+func (s *Step) Forgive(source string, effects ...atip.Effect) {
+	for _, e := range effects {
+		s.Call.Effects[e] = Harmless(e, source)
+	}
+}
+
 // MaxSteps bounds the commands of one run, whatever runs inside what.
 const MaxSteps = 600
 
