@@ -58,7 +58,9 @@ func (l *links) namesOf(s *step.Step, from int) []string {
 
 // begins reports that the lines which a command reads begin with numbers or hashes, up to end.
 func (l *links) begins(i int, end string) bool {
-	return l.fedBy(i, func(s *step.Step, from int) bool { return prints.First(s.Argv, end) || step.KeepsLines(s) && l.begins(from, end) })
+	return l.fedBy(i, func(s *step.Step, from int) bool {
+		return prints.First(s.Argv, end) || step.KeepsLines(s) && l.begins(from, end)
+	})
 }
 
 // tracked reports that all that flows into a command are names of files that git tracks.

@@ -248,7 +248,9 @@ func (c *collector) meet() {
 	var clients, signals []*step.Step
 	for _, s := range c.steps {
 		here := ownSocket(s)
-		local := len(s.Hosts) > 0 && !slices.ContainsFunc(s.Hosts, func(h policy.HostUse) bool { return h.Kind != policy.HostLoopback && !(here && h.Kind == policy.HostService) })
+		local := len(s.Hosts) > 0 && !slices.ContainsFunc(s.Hosts, func(h policy.HostUse) bool {
+			return h.Kind != policy.HostLoopback && !(here && h.Kind == policy.HostService)
+		})
 		switch network := s.Call.Effects[atip.Network].Value; {
 		case network == atip.No:
 			switch s.Call.Tool {

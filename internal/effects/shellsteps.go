@@ -232,6 +232,14 @@ func (c *collector) absent(name string) bool {
 
 // lookupEnv is the environment of the command at hand, for its metadata.
 func (c *collector) lookupEnv(name string) (string, bool) {
+	if value, ok := c.textEnv(name); ok {
+		return value, true
+	}
+	return c.site.lookupEnv(name)
+}
+
+// textEnv is the value that the text gives a variable of the command at hand.
+func (c *collector) textEnv(name string) (string, bool) {
 	for x := c.ctx; x != nil; x = x.outer {
 		for i := len(x.env) - 1; i >= 0; i-- {
 			if x.env[i].Name == name {
@@ -239,19 +247,21 @@ func (c *collector) lookupEnv(name string) (string, bool) {
 			}
 		}
 	}
-	return c.site.lookupEnv(name)
+	return "", false
 }
 
-// environment is what metadata may ask about the variables of the command at hand.
+// environment is what metadata may ask about the variables of the command at hand. An editor that the text gives is
+// read as a command (steered).
 func (c *collector) environment() atip.ResolveOptions {
 	set := func(name string) (string, bool) {
 		value, ok := c.lookupEnv(name)
-		return value, ok && !step.OffProgram(name, value)
+		_, ours := c.textEnv(name)
+		return value, ok && !step.OffProgram(name, value) && !(ours && step.EditorText(name, value))
 	}
 	o := atip.ResolveOptions{Env: set, EnvNames: c.site.envNames(), Offline: c.offline}
 	for x := c.ctx; x != nil; x = x.outer {
 		for _, a := range x.env {
-			if !slices.Contains(o.EnvNames, a.Name) && !step.OffProgram(a.Name, a.Value) {
+			if !slices.Contains(o.EnvNames, a.Name) && !step.OffProgram(a.Name, a.Value) && !step.EditorText(a.Name, a.Value) {
 				o.EnvNames = append(o.EnvNames[:len(o.EnvNames):len(o.EnvNames)], a.Name)
 			}
 		}

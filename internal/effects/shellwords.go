@@ -165,6 +165,10 @@ func (c *collector) steered(s *step.Step, a shell.Assign) {
 	if !step.LoadsCode(a.Name) && !step.ProgramVariable(a.Name) && !step.BringsProgram(a) || step.HarmlessProgram(a.Value) {
 		return
 	}
+	if step.EditorText(a.Name, a.Value) && s.Call.Tool == "git" && s.Call.Effects[atip.Network].Value == atip.No {
+		s.Call.Nested = append(s.Call.Nested, atip.Nested{Kind: "shell", Text: a.Value + " COMMIT_EDITMSG", From: "variable " + a.Name})
+		return
+	}
 	kind := policy.CodeOpaque
 	switch a.Name {
 	case "PYTHONPATH", "NODE_PATH", "PERL5LIB", "RUBYLIB", "LUA_PATH", "CLASSPATH", "PYTHONHOME":

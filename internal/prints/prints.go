@@ -178,7 +178,9 @@ func First(argv []string, end string) bool {
 	switch {
 	case len(argv) < 2:
 	case argv[0] == "git" && argv[1] == "blame" && end == " ":
-		return each(argv[2:], func(a string) bool { return revision(a) || strings.HasPrefix(a, "-L") || slices.Contains([]string{"--", "-w", "-s", "-l", "-M", "-C", "-e"}, a) })
+		return each(argv[2:], func(a string) bool {
+			return revision(a) || strings.HasPrefix(a, "-L") || slices.Contains([]string{"--", "-w", "-s", "-l", "-M", "-C", "-e"}, a)
+		})
 	case argv[0] == "git" && argv[1] == "log" && end == " ":
 		short := slices.Clone(argv)
 		for i, a := range short {

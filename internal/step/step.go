@@ -401,6 +401,11 @@ func HarmlessProgram(v string) bool {
 	return false
 }
 
+// EditorText reports a variable whose value git hands to a shell, with the name of a file behind it.
+func EditorText(name, value string) bool {
+	return (name == "GIT_EDITOR" || name == "GIT_SEQUENCE_EDITOR") && strings.IndexByte(value, 0) < 0
+}
+
 // OffProgram reports a pager or an editor that is switched off by a variable.
 func OffProgram(name, value string) bool {
 	return HarmlessProgram(value) && (strings.HasSuffix(name, "PAGER") || strings.HasSuffix(name, "EDITOR"))

@@ -31,7 +31,7 @@ func WritesHere(text, lit string) bool {
 
 // NamesHome reports a program text that puts a path together with the home directory.
 func NamesHome(text string) bool {
-	return ContainsAny(text, "HOME", "home", "expanduser", "\"~\"", "'~'")
+	return ContainsAny(text, "HOME", "home", "expanduser", "getpw", "\"~\"", "'~'")
 }
 
 // StartsPrograms reports whether a program text seems to start other programs.
