@@ -536,8 +536,7 @@ func (c *collector) writesAt(s *step.Step, a shell.Assign) {
 	c.place(c.site.World, &r, subpath.Join(s.Cwd, s.Call.Chdir))
 	r.Value = step.Shown([]string{r.Value})[0]
 	s.Call.Effects[atip.Write] = atip.Fact{Value: atip.Yes, Source: "variable " + a.Name, Rank: atip.Vendor}
-	s.Raise(r)
-	s.Call.Resources = append(s.Call.Resources, r)
+	s.Takes(r)
 }
 
 // led notes what leads a tool that reads from its own service to somebody else: an

@@ -100,8 +100,7 @@ func (c *collector) remote(s *step.Step, url, name string, access atip.Access, c
 			s.Call.Effects[atip.Write] = atip.Fact{Value: atip.Yes, Source: "remote " + name, Rank: atip.Vendor}
 		}
 		c.place(c.site.World, &shown, subpath.Join(s.Cwd, s.Call.Chdir))
-		s.Raise(shown)
-		s.Call.Resources = append(s.Call.Resources, shown)
+		s.Takes(shown)
 		return nil
 	}
 	scheme, rest, ok := strings.Cut(url, "://")
@@ -278,7 +277,9 @@ func (c *collector) meet() {
 			}
 			t.Hosts = nil
 			t.Forgive("loopback of the run", atip.Network, atip.RemoteMutation)
-			if !slices.ContainsFunc(t.Call.Resources, func(r atip.Resource) bool { return r.Access&^atip.AccessRead != 0 && r.Kind == "path" }) {
+			if !slices.ContainsFunc(t.Call.Resources, func(r atip.Resource) bool {
+				return r.Access&^atip.AccessRead != 0 && r.Kind == "path" && !step.HarmlessFile(r.Abs)
+			}) {
 				t.Forgive("loopback of the run", atip.Destructive, atip.Reversible)
 			}
 		}

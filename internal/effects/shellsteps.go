@@ -470,12 +470,7 @@ func (c *collector) builtinStep(sh *step.Step, argv, via []string, cwd string) (
 		c.settle(s)
 		return s, nil
 	}
-	s.Call = atip.Call{Tool: name, InvokedAs: name, Argv: s.Argv, Path: []string{}, Exactness: atip.Exact, Readings: 1, Options: []atip.OptionUse{}, UnknownOptions: []string{},
-		Positionals: []atip.Positional{}, Resources: []atip.Resource{}, Nested: []atip.Nested{}, Secrets: []string{},
-		Provenance: atip.Provenance{Channel: "builtin", Rank: atip.Vendor, Binding: "none", Source: "shell:builtin"}}
-	for e := range s.Call.Effects {
-		s.Call.Effects[e] = step.Harmless(atip.Effect(e), "shell:builtin")
-	}
+	s.Call = step.HarmlessCall(name, s.Argv, atip.Provenance{Channel: "builtin", Rank: atip.Vendor, Binding: "none", Source: "shell:builtin"})
 	if (name == "." || name == "source") && len(argv) > 1 && !step.HarmlessFile(argv[1]) {
 		r := atip.Resource{Kind: "path", Value: argv[1], Access: atip.AccessRead, Why: "argv[1]"}
 		c.place(c.site.World, &r, cwd)
@@ -1056,8 +1051,7 @@ func (c *collector) handedSecrets(s *step.Step) {
 		if !ok || r.Class != atip.ClassSecret || subpath.Within(r.Abs, c.site.Workspace) {
 			continue
 		}
-		s.Raise(r)
-		s.Call.Resources = append(s.Call.Resources, r)
+		s.Takes(r)
 	}
 }
 
@@ -1093,8 +1087,7 @@ func (c *collector) handedOutputs(s *step.Step) {
 		switch c.place(c.site.World, &r, subpath.Join(s.Cwd, s.Call.Chdir)); r.Class {
 		case atip.ClassStartup, atip.ClassSecret, atip.ClassPolicySelf, atip.ClassDevice, atip.ClassSystem, atip.ClassOutside, atip.ClassRoot:
 			if !step.HarmlessFile(value) {
-				s.Raise(r)
-				s.Call.Resources = append(s.Call.Resources, r)
+				s.Takes(r)
 			}
 		}
 	}

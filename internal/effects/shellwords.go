@@ -486,8 +486,7 @@ func (c *collector) match(s *step.Step, i int) {
 		if m.Class == atip.ClassSecret && m.Access == atip.AccessRead && step.AsksOnly(s.Call.Tool) && subpath.Within(m.Abs, c.site.Workspace) {
 			continue // that it is there is what listing the directory says
 		}
-		s.Raise(m)
-		s.Call.Resources = append(s.Call.Resources, m)
+		s.Takes(m)
 	}
 }
 

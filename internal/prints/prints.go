@@ -141,7 +141,7 @@ func Passes(argv []string) bool {
 	case "sort", "head", "tail", "tac", "shuf", "uniq":
 	case "tr":
 		// Without blanks, commas or quotes a number or a plain name is one as before, and so are several in a line.
-		return len(args) == 2 && strings.Trim(args[0], `\n`+"\n") == "" && args[1] == " " || len(args) == 2 && args[0] == "-d" && (args[1] == "[:space:]" || args[1] != "" && strings.Trim(strings.ReplaceAll(args[1], `\n`, ""), " ,\"'%\n") == "")
+		return len(args) == 2 && strings.Trim(args[0], `\n`+"\n") == "" && args[1] == " " || len(args) == 2 && args[0] == "-d" && (args[1] == "[:space:]" || args[1] != "" && strings.Trim(strings.ReplaceAll(args[1], `\n`, ""), " ,\"'%^\n") == "")
 	case "grep":
 		// Some of the lines: one pattern, and options that choose among lines.
 		if len(args) == 0 {
