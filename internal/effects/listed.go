@@ -52,8 +52,13 @@ func (l *links) namesOf(s *step.Step, from int) []string {
 	}
 	end, ran := prints.OnlyFirst(s.Argv), l.steps(from)
 	switch {
-	case step.KeepsLines(s), s.Call.Tool == "xargs" && len(ran) == 2 && step.PrintsMatched(ran[1]): // those of its files that match
+	case step.KeepsLines(s):
 		return l.listed(from)
+	case s.Call.Tool == "xargs" && len(ran) == 2 && step.PrintsMatched(ran[1]): // those of its files that match
+		names := l.listed(from)
+		if !slices.ContainsFunc(ran[1].Call.Resources, func(r atip.Resource) bool { return !slices.Contains(step.Shown(names), r.Value) }) {
+			return names
+		}
 	case end != "" && l.begins(from, end):
 		return []string{"0"}
 	case slices.Equal(s.Argv, []string{"awk", "{print $2}"}) && l.fedBy(from, l.c.printsStatus):
