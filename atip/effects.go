@@ -196,14 +196,15 @@ func (w *weigh) doubt(n *node, clause string) {
 
 // joinUpper joins the upper bound: effects, base and all that any when adds.
 func (w *weigh) joinUpper(stated *Set) {
+	w.joining = len(w.unknown) > 0 && !w.suspicious
 	for i := range w.result {
 		e := Effect(i)
 		if f, ok := w.merged(e, false); ok && risk(e, f.Value) > risk(e, w.result[e].Value) {
+			f.Upper = w.joining
 			w.result[e] = f
 			*stated = stated.With(e)
 		}
 	}
-	w.joining = len(w.unknown) > 0 && !w.suspicious
 	w.extended(func(l *level) {
 		for i := range l.n.ext.when {
 			w.addDanger(l.n, &l.n.ext.when[i], stated)
@@ -336,6 +337,10 @@ func (w *weigh) unknownOptions() {
 	w.chain(func(l *level) {
 		if l.n.ext != nil && l.n.ext.unknownAll {
 			w.doubt(l.n, "unknown-option")
+			for i := range w.result {
+				f := &w.result[i]
+				f.Upper = f.Upper || f.Clause == "unknown-option" && !w.suspicious
+			}
 		}
 	})
 }

@@ -23,7 +23,8 @@ func (l *links) fedBy(i int, each func(s *step.Step, from int) bool) bool {
 		if f.To != i || f.Kind != shell.FlowStdin {
 			continue
 		}
-		if steps := l.steps(f.From); f.From >= i || len(steps) != 1 || !each(steps[0], f.From) {
+		steps := l.steps(f.From)
+		if f.From >= i || len(steps) != 1 && !(len(steps) == 2 && steps[0].Call.Tool == "xargs") || !each(steps[0], f.From) {
 			return false
 		}
 		found = true
@@ -46,11 +47,36 @@ func (l *links) listed(i int) (out []string) {
 
 // namesOf are the names that a step prints, or passes on.
 func (l *links) namesOf(s *step.Step, from int) []string {
-	names := l.c.printsNames(s)
-	if names == nil && step.KeepsLines(s) {
-		names = l.listed(from)
+	if names := l.c.printsNames(s); names != nil {
+		return names
 	}
-	return names
+	end, ran := prints.OnlyFirst(s.Argv), l.steps(from)
+	switch {
+	case step.KeepsLines(s):
+		return l.listed(from)
+	case s.Call.Tool == "xargs" && len(ran) == 2 && step.PrintsMatched(ran[1]): // those of its files that match
+		names := l.listed(from)
+		if !slices.ContainsFunc(ran[1].Call.Resources, func(r atip.Resource) bool { return !slices.Contains(step.Shown(names), r.Value) }) {
+			return names
+		}
+	case end != "" && l.begins(from, end):
+		return []string{"0"}
+	case slices.Equal(s.Argv, []string{"awk", "{print $2}"}) && l.fedBy(from, l.c.printsStatus):
+		return []string{step.SomeName}
+	}
+	return nil
+}
+
+// printsStatus reports a git status of which the second word of a line is the name of a file.
+func (c *collector) printsStatus(s *step.Step, _ int) bool {
+	return s.Call.Tool == "git" && len(s.Argv) == 3 && s.Argv[1] == "status" && slices.Contains([]string{"-s", "--short", "--porcelain"}, s.Argv[2]) && !c.dashes(c.site.Workspace) && !c.dashes(s.Cwd) && !c.spaced(s.Cwd)
+}
+
+// begins reports that the lines which a command reads begin with numbers or hashes, up to end.
+func (l *links) begins(i int, end string) bool {
+	return l.fedBy(i, func(s *step.Step, from int) bool {
+		return prints.First(s.Argv, end) || step.KeepsLines(s) && l.begins(from, end)
+	})
 }
 
 // tracked reports that all that flows into a command are names of files that git tracks.
@@ -168,7 +194,7 @@ func (c *collector) printsNames(s *step.Step) []string {
 	var roots, names []string
 	switch s.Call.Tool {
 	case "grep", "rg":
-		if !step.UsesOnly(s, step.MatchOptions) || !step.UsesOption(s, "files-with-matches", "files-without-match", "files") {
+		if !step.PrintsMatched(s) {
 			return nil
 		}
 		roots = step.Positionals(s, s.Call.Tool == "rg" && step.UsesOption(s, "files") || step.UsesOption(s, "regexp", "file"))
@@ -515,8 +541,7 @@ func (c *collector) writesAt(s *step.Step, a shell.Assign) {
 	c.place(c.site.World, &r, subpath.Join(s.Cwd, s.Call.Chdir))
 	r.Value = step.Shown([]string{r.Value})[0]
 	s.Call.Effects[atip.Write] = atip.Fact{Value: atip.Yes, Source: "variable " + a.Name, Rank: atip.Vendor}
-	s.Raise(r)
-	s.Call.Resources = append(s.Call.Resources, r)
+	s.Takes(r)
 }
 
 // led notes what leads a tool that reads from its own service to somebody else: an

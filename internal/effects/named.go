@@ -64,8 +64,7 @@ func (c *collector) given(s *step.Step) {
 		if c.ctx != nil && c.ctx.stdin != nil && step.HasOption(s, "create", "pass-through") {
 			for _, name := range step.Words(*c.ctx.stdin) {
 				if r, ok := c.guarded(s, name); ok {
-					s.Raise(r)
-					s.Call.Resources = append(s.Call.Resources, r)
+					s.Takes(r)
 				}
 			}
 		}
@@ -88,8 +87,7 @@ func (c *collector) given(s *step.Step) {
 			r := atip.Resource{Kind: "path", Value: path, Access: atip.AccessWrite, Why: before}
 			c.place(c.site.World, &r, subpath.Join(s.Cwd, s.Call.Chdir))
 			c.ownFile(s, &r, nil)
-			s.Raise(r)
-			s.Call.Resources = append(s.Call.Resources, r)
+			s.Takes(r)
 			c.wrote(s, r.Abs, nil)
 			continue
 		}
@@ -98,8 +96,7 @@ func (c *collector) given(s *step.Step) {
 		c.ownFile(s, &r, nil)
 		switch r.Class {
 		case atip.ClassSecret:
-			s.Raise(r)
-			s.Call.Resources = append(s.Call.Resources, r)
+			s.Takes(r)
 			if kind != step.HandsLocally && s.Call.Effects[atip.Network].Value != atip.No {
 				// The tool may use its credentials, not give them away.
 				at := c.index(s)
@@ -110,8 +107,7 @@ func (c *collector) given(s *step.Step) {
 				continue
 			}
 			r.Access |= atip.AccessWrite
-			s.Raise(r)
-			s.Call.Resources = append(s.Call.Resources, r)
+			s.Takes(r)
 		}
 	}
 }
@@ -135,8 +131,7 @@ func (c *collector) includedSecrets(s *step.Step) {
 		}
 		r := atip.Resource{Kind: "path", Value: name, Access: atip.AccessRead, Why: w}
 		if c.place(c.site.World, &r, subpath.Join(s.Cwd, s.Call.Chdir)); r.Class == atip.ClassSecret {
-			s.Raise(r)
-			s.Call.Resources = append(s.Call.Resources, r)
+			s.Takes(r)
 		}
 	}
 }
@@ -146,8 +141,7 @@ func (c *collector) namedInText(s *step.Step) {
 	for _, w := range s.Argv[1:] {
 		for _, lit := range step.Literals(w) {
 			if r, ok := c.guarded(s, lit); ok && strings.Contains(w, "load") {
-				s.Raise(r)
-				s.Call.Resources = append(s.Call.Resources, r)
+				s.Takes(r)
 			}
 		}
 	}
@@ -180,8 +174,7 @@ func (c *collector) gitObjects(s *step.Step) {
 		}
 		r := atip.Resource{Kind: "path", Value: path, Access: atip.AccessRead, Why: w}
 		if c.place(c.site.World, &r, subpath.Join(s.Cwd, s.Call.Chdir)); r.Class == atip.ClassSecret {
-			s.Raise(r)
-			s.Call.Resources = append(s.Call.Resources, r)
+			s.Takes(r)
 		}
 	}
 }
@@ -199,8 +192,7 @@ func (c *collector) prefixed(s *step.Step) {
 		}
 		r.Value, r.Abs = rest, ""
 		c.place(c.site.World, &r, subpath.Join(s.Cwd, s.Call.Chdir))
-		s.Raise(r)
-		s.Call.Resources = append(s.Call.Resources, r)
+		s.Takes(r)
 	}
 }
 
@@ -209,20 +201,19 @@ func (c *collector) prefixed(s *step.Step) {
 // and is such a path counts.
 func (c *collector) sedFiles(s *step.Step) {
 	for _, word := range s.Argv[1:] {
-		if strings.HasPrefix(word, "/") || strings.IndexByte(word, 0) >= 0 {
+		if strings.HasPrefix(word, "/") && !strings.Contains(word, " ") || strings.IndexByte(word, 0) >= 0 {
 			continue
 		}
 		for line := range strings.SplitSeq(word, "\n") {
 			for i := range len(line) {
 				switch path := strings.TrimLeft(line[i+1:], " \t"); line[i] {
-				case 'w', 'W':
-					if s.Call.Effects[atip.Write].Value != atip.No {
+				case 'w', 'W': // a command or a flag: not that of "new", nor the end of s/a/w/g
+					if s.Call.Effects[atip.Write].Value != atip.No && (i == 0 || !strings.ContainsRune("abcdefhjklnoqrstuvwxyz", rune(line[i-1]))) && strings.Trim(path, "/gpiIMm0123456789") != "" {
 						c.writesInText(s, path, "w")
 					}
 				case 'r', 'R':
 					if r, ok := c.guarded(s, path); ok && !strings.HasPrefix(path, "~") {
-						s.Raise(r)
-						s.Call.Resources = append(s.Call.Resources, r)
+						s.Takes(r)
 					}
 				}
 			}
@@ -238,8 +229,7 @@ func (c *collector) writesInText(s *step.Step, path, why string) {
 	r := atip.Resource{Kind: "path", Value: path, Access: atip.AccessWrite, Why: why}
 	switch c.place(c.site.World, &r, subpath.Join(s.Cwd, s.Call.Chdir)); r.Class {
 	case atip.ClassStartup, atip.ClassDevice, atip.ClassPolicySelf, atip.ClassSecret, atip.ClassOutside, atip.ClassSystem, atip.ClassRoot:
-		s.Raise(r)
-		s.Call.Resources = append(s.Call.Resources, r)
+		s.Takes(r)
 	}
 }
 
@@ -249,8 +239,7 @@ func (c *collector) awkFiles(s *step.Step) {
 	for _, w := range s.Argv[1:] {
 		for _, lit := range step.Literals(w) {
 			if r, ok := c.guarded(s, lit); ok && r.Class == atip.ClassSecret && strings.IndexByte(w, 0) < 0 {
-				s.Raise(r)
-				s.Call.Resources = append(s.Call.Resources, r)
+				s.Takes(r)
 			}
 		}
 		if !strings.Contains(w, ">") || strings.IndexByte(w, 0) >= 0 {
@@ -276,8 +265,7 @@ func (c *collector) awkFiles(s *step.Step) {
 				r.Value = c.site.Dirs.Home + lit // where nearly all of the variables with a path lead
 			}
 			if c.place(c.site.World, &r, subpath.Join(s.Cwd, s.Call.Chdir)); r.Class == atip.ClassStartup || r.Class == atip.ClassDevice || r.Class == atip.ClassPolicySelf || r.Class == atip.ClassSecret {
-				s.Raise(r)
-				s.Call.Resources = append(s.Call.Resources, r)
+				s.Takes(r)
 			}
 		}
 	}
@@ -303,8 +291,7 @@ func (c *collector) meant(s *step.Step) {
 		// git never lists what lies in a repository, and rm takes no directory unless it is told to.
 		tracked := c.tracked && s.Call.Tool == "rm" && !r.Recursive && r.Value == step.SomeName
 		if worst := c.worst(r, tracked); worst.Class != atip.ClassUnknown {
-			s.Raise(worst)
-			s.Call.Resources = append(s.Call.Resources, worst)
+			s.Takes(worst)
 		}
 	}
 }
@@ -648,8 +635,7 @@ func (c *collector) moduleRaises(s *step.Step, module string) bool {
 			if ok {
 				r := atip.Resource{Kind: "path", Value: dir, Access: atip.AccessRead, Recursive: true, Why: "--directory"}
 				c.place(c.site.World, &r, subpath.Join(s.Cwd, s.Call.Chdir))
-				s.Raise(r)
-				s.Call.Resources = append(s.Call.Resources, r)
+				s.Takes(r)
 				c.below(s)
 			}
 		}

@@ -76,13 +76,16 @@ func (c *collector) remotes(s *step.Step) (hosts []policy.HostUse, known bool) {
 	if known && len(hosts) == 0 {
 		if s.Call.Path[0] == "lfs" || slices.ContainsFunc(s.Call.Resources, func(r atip.Resource) bool {
 			_, err := os.Stat(r.Abs)
-			return strings.HasPrefix(r.Why, "remote ") && err != nil
+			return strings.HasPrefix(r.Why, "remote ") && err != nil && !filepath.IsAbs(r.Value)
 		}) {
 			// The server of lfs is another one, and a name that leads nowhere is not known.
 			return append(hosts, policy.HostUse{Kind: policy.HostNamed}), true
 		}
 		// Every remote is a directory of this machine: the step needs no host, and gets none.
 		s.Call.Effects[atip.Network] = atip.Fact{Value: atip.No, Source: "remote", Rank: atip.Vendor}
+		if push {
+			s.Forgive("remote", atip.RemoteMutation, atip.Reversible) // what --force and --delete destroy there is said by itself
+		}
 	}
 	return hosts, known
 }
@@ -97,8 +100,7 @@ func (c *collector) remote(s *step.Step, url, name string, access atip.Access, c
 			s.Call.Effects[atip.Write] = atip.Fact{Value: atip.Yes, Source: "remote " + name, Rank: atip.Vendor}
 		}
 		c.place(c.site.World, &shown, subpath.Join(s.Cwd, s.Call.Chdir))
-		s.Raise(shown)
-		s.Call.Resources = append(s.Call.Resources, shown)
+		s.Takes(shown)
 		return nil
 	}
 	scheme, rest, ok := strings.Cut(url, "://")
@@ -233,20 +235,24 @@ func (c *collector) remoteSet() bool {
 // leftBehind notes a command that runs code in the background, as servers do: what follows in
 // the text may talk to it.
 func (c *collector) leftBehind(cmd *shell.Command, steps []*step.Step) {
-	c.serves = c.serves || cmd.Background && c.site.Apart && slices.ContainsFunc(steps, func(s *step.Step) bool {
-		return s.Strange()
+	c.serves = c.serves || c.site.Apart && slices.ContainsFunc(steps, func(s *step.Step) bool {
+		return s.Strange() && (cmd.Background || s.Call.Tool == "redis-server") // which goes there by itself, as its like do
 	})
 }
 
 // meet takes signals and connections to a server of the text's own for what they are: they stay in the run,
 // whose loopback is its own as long as none of its steps has a network beyond it, and so is its table of processes.
+// What they destroy there, code of the workspace could have destroyed as well.
 func (c *collector) meet() {
 	if !c.serves {
 		return
 	}
 	var clients, signals []*step.Step
 	for _, s := range c.steps {
-		local := len(s.Hosts) > 0 && !slices.ContainsFunc(s.Hosts, func(h policy.HostUse) bool { return h.Kind != policy.HostLoopback })
+		here := ownSocket(s)
+		local := len(s.Hosts) > 0 && !slices.ContainsFunc(s.Hosts, func(h policy.HostUse) bool {
+			return h.Kind != policy.HostLoopback && !(here && h.Kind == policy.HostService)
+		})
 		switch network := s.Call.Effects[atip.Network].Value; {
 		case network == atip.No:
 			switch s.Call.Tool {
@@ -255,16 +261,14 @@ func (c *collector) meet() {
 					signals = append(signals, s)
 				}
 			}
-		case local && (s.RunsCode == policy.CodeNone || network == atip.Unknown):
+		case local && (s.RunsCode == policy.CodeNone || s.RunsCode == policy.CodeProject || network == atip.Unknown):
 			clients = append(clients, s)
 		case network == atip.Yes || !s.Strange():
 			return
 		}
 	}
 	for _, s := range signals {
-		for _, e := range [...]atip.Effect{atip.Destructive, atip.Reversible} {
-			s.Call.Effects[e] = step.Harmless(e, "processes of the run")
-		}
+		s.Forgive("processes of the run", atip.Destructive, atip.Reversible)
 	}
 	for _, s := range clients {
 		for _, t := range [...]*step.Step{s, s.Known} {
@@ -272,13 +276,28 @@ func (c *collector) meet() {
 				continue
 			}
 			t.Hosts = nil
-			for _, e := range [...]atip.Effect{atip.Network, atip.RemoteMutation} {
-				if t.Call.Effects[e].Value == atip.Yes {
-					t.Call.Effects[e] = step.Harmless(e, "loopback of the run")
-				}
+			t.Forgive("loopback of the run", atip.Network, atip.RemoteMutation)
+			if !slices.ContainsFunc(t.Call.Resources, func(r atip.Resource) bool {
+				return r.Access&^atip.AccessRead != 0 && r.Kind == "path" && !step.HarmlessFile(r.Abs)
+			}) {
+				t.Forgive("loopback of the run", atip.Destructive, atip.Reversible)
 			}
 		}
 	}
+}
+
+// ownSocket reports a step that names directories of sockets as its hosts, in which there is none yet: a server of the text's
+// own makes it.
+func ownSocket(s *step.Step) (own bool) {
+	for _, r := range s.Call.Resources {
+		if r.Kind == "host" {
+			names, err := filepath.Glob(filepath.Join(r.Value, ".s.*"))
+			if own = filepath.IsAbs(r.Value) && err == nil && len(names) == 0; !own {
+				return false
+			}
+		}
+	}
+	return own
 }
 
 const maxCodeFile = 256 << 10

@@ -92,13 +92,13 @@ func (c *collector) peekCode(s *step.Step, text string) {
 		return
 	}
 	starts := step.StartsPrograms(text)
-	lits := step.Literals(text)
-	if joined := step.JoinedText(text); joined != text {
-		lits = append(lits, step.Literals(joined)...)
-	}
-	if starts && len(lits) > 1 {
-		// A program and its arguments as a list of texts.
-		lits = append(lits, strings.Join(lits, " "))
+	var lits []string
+	for _, t := range slices.Compact([]string{text, step.JoinedText(text)}) {
+		list := step.Literals(t)
+		if lits = append(lits, list...); starts && len(list) > 1 {
+			// A program and its arguments as a list of texts, behind the name of a module.
+			lits = append(lits, strings.TrimPrefix(strings.TrimPrefix(strings.Join(list, " "), "node:"), "child_process "))
+		}
 	}
 	if step.NamesHome(text) {
 		named := lits

@@ -237,6 +237,14 @@ func (c *collector) absent(name string) bool {
 
 // lookupEnv is the environment of the command at hand, for its metadata.
 func (c *collector) lookupEnv(name string) (string, bool) {
+	if value, ok := c.textEnv(name); ok {
+		return value, true
+	}
+	return c.site.lookupEnv(name)
+}
+
+// textEnv is the value that the text gives a variable of the command at hand.
+func (c *collector) textEnv(name string) (string, bool) {
 	for x := c.ctx; x != nil; x = x.outer {
 		for i := len(x.env) - 1; i >= 0; i-- {
 			if x.env[i].Name == name {
@@ -244,19 +252,21 @@ func (c *collector) lookupEnv(name string) (string, bool) {
 			}
 		}
 	}
-	return c.site.lookupEnv(name)
+	return "", false
 }
 
-// environment is what metadata may ask about the variables of the command at hand.
+// environment is what metadata may ask about the variables of the command at hand. An editor that the text gives is
+// read as a command (steered).
 func (c *collector) environment() atip.ResolveOptions {
 	set := func(name string) (string, bool) {
 		value, ok := c.lookupEnv(name)
-		return value, ok && !step.OffProgram(name, value)
+		_, ours := c.textEnv(name)
+		return value, ok && !step.OffProgram(name, value) && !(ours && step.EditorText(name, value))
 	}
 	o := atip.ResolveOptions{Env: set, EnvNames: c.site.envNames(), Offline: c.offline}
 	for x := c.ctx; x != nil; x = x.outer {
 		for _, a := range x.env {
-			if !slices.Contains(o.EnvNames, a.Name) && !step.OffProgram(a.Name, a.Value) {
+			if !slices.Contains(o.EnvNames, a.Name) && !step.OffProgram(a.Name, a.Value) && !step.EditorText(a.Name, a.Value) {
 				o.EnvNames = append(o.EnvNames[:len(o.EnvNames):len(o.EnvNames)], a.Name)
 			}
 		}
@@ -465,12 +475,7 @@ func (c *collector) builtinStep(sh *step.Step, argv, via []string, cwd string) (
 		c.settle(s)
 		return s, nil
 	}
-	s.Call = atip.Call{Tool: name, InvokedAs: name, Argv: s.Argv, Path: []string{}, Exactness: atip.Exact, Readings: 1, Options: []atip.OptionUse{}, UnknownOptions: []string{},
-		Positionals: []atip.Positional{}, Resources: []atip.Resource{}, Nested: []atip.Nested{}, Secrets: []string{},
-		Provenance: atip.Provenance{Channel: "builtin", Rank: atip.Vendor, Binding: "none", Source: "shell:builtin"}}
-	for e := range s.Call.Effects {
-		s.Call.Effects[e] = step.Harmless(atip.Effect(e), "shell:builtin")
-	}
+	s.Call = step.HarmlessCall(name, s.Argv, atip.Provenance{Channel: "builtin", Rank: atip.Vendor, Binding: "none", Source: "shell:builtin"})
 	if (name == "." || name == "source") && len(argv) > 1 && !step.HarmlessFile(argv[1]) {
 		r := atip.Resource{Kind: "path", Value: argv[1], Access: atip.AccessRead, Why: "argv[1]"}
 		c.place(c.site.World, &r, cwd)
@@ -1051,8 +1056,7 @@ func (c *collector) handedSecrets(s *step.Step) {
 		if !ok || r.Class != atip.ClassSecret || subpath.Within(r.Abs, c.site.Workspace) {
 			continue
 		}
-		s.Raise(r)
-		s.Call.Resources = append(s.Call.Resources, r)
+		s.Takes(r)
 	}
 }
 
@@ -1088,8 +1092,7 @@ func (c *collector) handedOutputs(s *step.Step) {
 		switch c.place(c.site.World, &r, subpath.Join(s.Cwd, s.Call.Chdir)); r.Class {
 		case atip.ClassStartup, atip.ClassSecret, atip.ClassPolicySelf, atip.ClassDevice, atip.ClassSystem, atip.ClassOutside, atip.ClassRoot:
 			if !step.HarmlessFile(value) {
-				s.Raise(r)
-				s.Call.Resources = append(s.Call.Resources, r)
+				s.Takes(r)
 			}
 		}
 	}

@@ -165,6 +165,10 @@ func (c *collector) steered(s *step.Step, a shell.Assign) {
 	if !step.LoadsCode(a.Name) && !step.ProgramVariable(a.Name) && !step.BringsProgram(a) || step.HarmlessProgram(a.Value) {
 		return
 	}
+	if step.EditorText(a.Name, a.Value) && s.Call.Tool == "git" && s.Call.Effects[atip.Network].Value == atip.No {
+		s.Call.Nested = append(s.Call.Nested, atip.Nested{Kind: "shell", Text: a.Value + " COMMIT_EDITMSG", From: "variable " + a.Name})
+		return
+	}
 	kind := policy.CodeOpaque
 	switch a.Name {
 	case "PYTHONPATH", "NODE_PATH", "PERL5LIB", "RUBYLIB", "LUA_PATH", "CLASSPATH", "PYTHONHOME":
@@ -482,8 +486,7 @@ func (c *collector) match(s *step.Step, i int) {
 		if m.Class == atip.ClassSecret && m.Access == atip.AccessRead && step.AsksOnly(s.Call.Tool) && subpath.Within(m.Abs, c.site.Workspace) {
 			continue // that it is there is what listing the directory says
 		}
-		s.Raise(m)
-		s.Call.Resources = append(s.Call.Resources, m)
+		s.Takes(m)
 	}
 }
 

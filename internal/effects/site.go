@@ -381,8 +381,7 @@ func (c *collector) mainOptions(path string, d shelltext.Dialect, t Text) shell.
 func (c *collector) readsScript(s *step.Step, t Text) {
 	r := atip.Resource{Kind: "path", Value: t.File, Access: atip.AccessRead, Why: "script"}
 	c.site.World.Fill(&r, c.site.Cwd)
-	s.Raise(r)
-	s.Call.Resources = append(s.Call.Resources, r)
+	s.Takes(r)
 	if t.Hidden {
 		c.steps = append(c.steps, c.opaqueStep(s, []string{t.File}, nil, s.Cwd, "the script is not a file to be read"))
 	}
@@ -412,11 +411,7 @@ func (site *Site) OwnStep(words []string, paths []atip.Resource) *step.Step {
 	s.Cwd, s.Confidence, s.RunsCode = site.Cwd, policy.Exact, policy.CodeNone
 	s.Trust = policy.TrustFacts{Level: "verified", Reason: "own_program", Action: policy.Allow}
 	s.File.Believed = true
-	s.Call = atip.Call{Tool: "atip-exec", InvokedAs: "atip-exec", Argv: words, Path: []string{}, Exactness: atip.Exact, Readings: 1, Options: []atip.OptionUse{}, UnknownOptions: []string{},
-		Positionals: []atip.Positional{}, Secrets: []string{}, Provenance: atip.Provenance{Channel: "builtin", Rank: atip.Vendor, Binding: "digest", Source: step.OwnSource}}
-	for e := range s.Call.Effects {
-		s.Call.Effects[e] = step.Harmless(atip.Effect(e), step.OwnSource)
-	}
+	s.Call = step.HarmlessCall("atip-exec", words, atip.Provenance{Channel: "builtin", Rank: atip.Vendor, Binding: "digest", Source: step.OwnSource})
 	c := site.reading().collector()
 	for _, r := range paths {
 		c.place(site.World, &r, site.Cwd)
@@ -513,11 +508,5 @@ func (c *collector) knownPart(s *step.Step, argv []string) (*step.Step, error) {
 
 // nothingYet is the call of a program that is not known before it starts.
 func (c *collector) nothingYet(argv []string) atip.Call {
-	call := atip.Call{Tool: argv[0], InvokedAs: argv[0], Argv: argv, Path: []string{}, Exactness: atip.Exact, Readings: 1, Options: []atip.OptionUse{}, UnknownOptions: []string{},
-		Positionals: []atip.Positional{}, Resources: []atip.Resource{}, Nested: []atip.Nested{}, Secrets: []string{},
-		Provenance: atip.Provenance{Channel: "builtin", Rank: atip.Vendor, Binding: "none", Source: "decided at exec"}}
-	for e := range call.Effects {
-		call.Effects[e] = step.Harmless(atip.Effect(e), "decided at exec")
-	}
-	return call
+	return step.HarmlessCall(argv[0], argv, atip.Provenance{Channel: "builtin", Rank: atip.Vendor, Binding: "none", Source: "decided at exec"})
 }

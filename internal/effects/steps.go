@@ -102,10 +102,17 @@ func (c *collector) add(argv, via []string, cwd string, confidence policy.Confid
 		return err
 	}
 	c.targets(s)
-	if e := s.Call.Effects[atip.ExecOpaque]; e.Value == atip.Yes && (s.RunsCode == policy.CodeProject || s.RunsCode == policy.CodeInline) && (s.Certainty() == "exact" || step.NamesOption(s)) && e.Clause != "" && e.Clause != "base" && !strings.HasPrefix(e.Clause, "env:") && !e.Upper {
-		// Besides code of the workspace it runs what its words name. Variables are weighed
-		// by themselves; those of the caller are configuration; an option that is not known is for the kernel, as that code is.
-		s.RunsCode = policy.CodeOpaque
+	if s.RunsCode == policy.CodeProject || s.RunsCode == policy.CodeInline {
+		for e, f := range s.Call.Effects {
+			if f.Upper {
+				s.Call.Effects[e] = step.Harmless(atip.Effect(e), f.Source) // what an option may be that is not known is for the kernel, as that code is
+			}
+		}
+		if e := s.Call.Effects[atip.ExecOpaque]; e.Value == atip.Yes && (s.Certainty() == "exact" || step.NamesOption(s)) && e.Clause != "" && e.Clause != "base" && !strings.HasPrefix(e.Clause, "env:") {
+			// Besides code of the workspace it runs what its words name. Variables are weighed
+			// by themselves; those of the caller are configuration.
+			s.RunsCode = policy.CodeOpaque
+		}
 	}
 	c.writtenCode(s)
 	c.tails(s)
@@ -426,7 +433,7 @@ func (c *collector) limit(s *step.Step, why string) {
 // the start compares it with what was read here. What a text starts is not held, since an earlier
 // part may write it first, and neither is a name that leads to no file yet.
 func (c *collector) holdCode(s *step.Step, file string) error {
-	if file == "" || file == "-" || len(s.Via) > 0 {
+	if file == "" || file == "-" || step.HarmlessFile(file) || len(s.Via) > 0 { // a descriptor of the command is none of ours
 		return nil
 	}
 	if s.Executable == nil {
@@ -518,12 +525,8 @@ func (c *collector) ownCall(s *step.Step) bool {
 		s.RunsCode = policy.CodeOpaque
 		return true
 	}
-	s.Call = atip.Call{Tool: "atip-exec", InvokedAs: s.ID.Invoked, Argv: s.Argv, Path: []string{}, Exactness: atip.Exact, Readings: 1, Options: []atip.OptionUse{}, UnknownOptions: []string{},
-		Positionals: []atip.Positional{}, Resources: line.Resources, Nested: line.Nested, Secrets: []string{}, Chdir: line.Dir,
-		Provenance: atip.Provenance{Channel: "builtin", Rank: atip.Vendor, Binding: "digest", Source: step.OwnSource}}
-	for e := range s.Call.Effects {
-		s.Call.Effects[e] = step.Harmless(atip.Effect(e), step.OwnSource)
-	}
+	s.Call = step.HarmlessCall("atip-exec", s.Argv, atip.Provenance{Channel: "builtin", Rank: atip.Vendor, Binding: "digest", Source: step.OwnSource})
+	s.Call.InvokedAs, s.Call.Resources, s.Call.Nested, s.Call.Chdir = s.ID.Invoked, line.Resources, line.Nested, line.Dir
 	s.Call.Effects[atip.Subprocess].Value = atip.Yes
 	if len(line.Verb) > 0 {
 		s.Call.Path = line.Verb

@@ -26,7 +26,7 @@ const (
 )
 
 // targets reads the commands that a step takes from a file by a name: the scripts of
-// package.json, the recipes of a Makefile or a justfile. They are code of the
+// package.json, the recipes of a Makefile. They are code of the
 // workspace, which the sandbox holds; but what is denied in them stays denied.
 func (c *collector) targets(s *step.Step) {
 	if c.depth >= maxPeekDepth || s.Call.Tool == "" || strings.IndexByte(s.Call.Chdir, 0) >= 0 || c.ctx != nil && c.ctx.cwdUnknown {
@@ -38,8 +38,6 @@ func (c *collector) targets(s *step.Step) {
 		c.packageScripts(s, dir)
 	case "make":
 		c.makeTargets(s, dir)
-	case "just":
-		c.justTargets(s, dir)
 	}
 }
 
@@ -215,55 +213,6 @@ func (c *collector) makeTargets(s *step.Step, dir string) {
 	}
 }
 
-// justTargets judges the recipes that a call of just runs.
-func (c *collector) justTargets(s *step.Step, dir string) {
-	text, path, ok := c.justfile(s, dir)
-	if !ok {
-		return
-	}
-	rules, first := recipe.ReadJustfile(text)
-	var goals []string
-	for _, p := range s.Call.Positionals {
-		goals = append(goals, p.Value)
-	}
-	if len(goals) == 0 && first != "" {
-		goals = []string{first}
-	}
-	for _, name := range recipe.Reachable(goals, rules) {
-		r := rules[name]
-		lines := r.Lines
-		if len(lines) > 0 && strings.HasPrefix(lines[0], "#!") {
-			// One script in its own language.
-			script := strings.Join(lines, "\n")
-			if !step.ShellScript(script) {
-				continue
-			}
-			lines = []string{script}
-		}
-		c.target(s, filepath.Dir(path), "just\x00"+path+"\x00"+name, lines)
-	}
-}
-
-// justfile finds the file as just does: the one named, else the nearest above.
-func (c *collector) justfile(s *step.Step, dir string) (text, path string, ok bool) {
-	if named := step.OptionValues(s, "justfile"); len(named) > 0 {
-		path = subpath.Join(dir, named[len(named)-1])
-		text, ok = c.targetFile(s, path)
-		return text, path, ok
-	}
-	for ; ; dir = filepath.Dir(dir) {
-		for _, name := range [...]string{"justfile", "Justfile", ".justfile"} {
-			path = filepath.Join(dir, name)
-			if text, ok = c.targetFile(s, path); ok {
-				return text, path, true
-			}
-		}
-		if dir == c.site.Workspace || filepath.Dir(dir) == dir {
-			return "", "", false
-		}
-	}
-}
-
 // below adds what lies in a tree that a step gives out whole: `grep -r x ~` reads
 // ~/.ssh, though what it names is the home.
 func (c *collector) below(s *step.Step) {
@@ -279,8 +228,7 @@ func (c *collector) below(s *step.Step) {
 		}
 		in := atip.Resource{Kind: "path", Value: filepath.Join(c.site.Dirs.Home, ".ssh"), Access: atip.AccessRead, Recursive: true, Why: "below " + r.Value}
 		c.place(c.site.World, &in, s.Cwd)
-		s.Raise(in)
-		s.Call.Resources = append(s.Call.Resources, in)
+		s.Takes(in)
 		return
 	}
 }
@@ -455,8 +403,7 @@ func (c *collector) protected(s *step.Step, r atip.Resource, base string) {
 		if !slices.ContainsFunc(s.Call.Resources, func(have atip.Resource) bool {
 			return have.Abs == r.Abs && have.Class == r.Class && have.Access == r.Access
 		}) {
-			s.Raise(r)
-			s.Call.Resources = append(s.Call.Resources, r)
+			s.Takes(r)
 		}
 	}
 }

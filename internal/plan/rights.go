@@ -223,7 +223,7 @@ func (p *confining) leaves(s *step.Step) bool {
 // git starts through a shell.
 func (p *confining) gitAlone(s *step.Step) bool {
 	switch {
-	case slices.Contains(s.Argv, "--help"):
+	case slices.Contains(s.Argv, "--help"), len(s.Call.Nested) > 0: // an editor, --exec: through a shell
 		return false
 	case s.Call.Effects[atip.Subprocess].Value == atip.No:
 		return true

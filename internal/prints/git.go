@@ -30,15 +30,24 @@ func gitShape(verb string, args []string) bool {
 		return each(args, func(a string) bool {
 			return revision(a) || a == "--show-current" || a == "--format=%(refname:short)" || slices.Contains([]string{"-a", "-r", "--list", "--merged", "--no-merged", "--contains", "--no-contains"}, a) || strings.HasPrefix(a, "--sort=")
 		}) && slices.ContainsFunc(args, func(a string) bool { return a == "--show-current" || strings.HasPrefix(a, "--format=") })
+	case "tag":
+		return slices.ContainsFunc(args, func(a string) bool { return a == "-l" || a == "--list" }) && each(args, func(a string) bool {
+			return revision(a) || strings.HasPrefix(a, "--sort=") || slices.Contains([]string{"-l", "--list", "--merged", "--no-merged", "--contains", "--no-contains", "--points-at"}, a)
+		})
 	case "for-each-ref":
-		format := 0
+		format, where := 0, 0
 		return each(args, func(a string) bool {
-			if a == "--format=%(refname:short)" || a == "--format=%(refname)" || a == "--format=%(objectname)" {
+			switch {
+			case a == "--format=%(refname:short)" || a == "--format=%(refname)" || a == "--format=%(objectname)":
 				format++
-				return true
+			case strings.HasPrefix(a, "refs/heads") || strings.HasPrefix(a, "refs/remotes"):
+				where++
+			default: // a commit, or a pattern that no reference matches
+				return revision(a) && !strings.HasPrefix(a, "r") && !strings.ContainsAny(a, "*?[") || slices.Contains([]string{"--merged", "--no-merged", "--contains", "--no-contains", "--points-at"}, a) ||
+					strings.HasPrefix(a, "--sort=") || strings.HasPrefix(a, "--count=")
 			}
-			return strings.HasPrefix(a, "refs/heads") || strings.HasPrefix(a, "refs/remotes") || strings.HasPrefix(a, "--sort=") || strings.HasPrefix(a, "--count=")
-		}) && format > 0 && len(args) > format
+			return true
+		}) && format > 0 && where > 0
 	case "log":
 		format := 0
 		return each(args, func(a string) bool {

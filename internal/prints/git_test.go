@@ -17,6 +17,8 @@ func TestGitShape(t *testing.T) {
 		{"symbolic-ref --short HEAD", true}, {"symbolic-ref -d HEAD", false},
 		{"branch --show-current", true}, {"branch --format=%(refname:short)", true}, {"branch --list", false}, {"branch --merged main --format=%(refname:short)", true}, {"branch -m x --format=%(refname:short)", false}, {"branch --format=%(contents)", false},
 		{"for-each-ref --format=%(refname:short) refs/heads", true}, {"for-each-ref --format=%(subject) refs/heads", false}, {"for-each-ref --format=%(refname)", false},
+		{"for-each-ref --format=%(refname:short) refs/heads --merged main", true}, {"for-each-ref --format=%(refname:short) --sort=x", false}, {"for-each-ref --format=%(refname:short) refs/heads refs/tags", false},
+		{"for-each-ref --format=%(refname:short) refs/heads */*", false}, {"tag -l v*", true}, {"tag --list --sort=-v:refname", true}, {"tag v1", false}, {"tag -l -n", false}, {"tag -l --format=%(contents)", false},
 		{"log -1 --format=%H", true}, {"log --format=%ct -n 1 main.go", true}, {"log --format=%s", false}, {"log --oneline", false}, {"log --format=%H --stat", false},
 		{"show -s --format=%H", false}, {"config user.name", false},
 	} {

@@ -140,8 +140,8 @@ func Passes(argv []string) bool {
 	switch argv[0] {
 	case "sort", "head", "tail", "tac", "shuf", "uniq":
 	case "tr":
-		// Without blanks, commas or quotes a number or a plain name is one as before.
-		return len(args) == 2 && args[0] == "-d" && (args[1] == "[:space:]" || args[1] != "" && strings.Trim(strings.ReplaceAll(args[1], `\n`, ""), " ,\"'%\n") == "")
+		// Without blanks, commas or quotes a number or a plain name is one as before, and so are several in a line.
+		return len(args) == 2 && strings.Trim(args[0], `\n`+"\n") == "" && args[1] == " " || len(args) == 2 && args[0] == "-d" && (args[1] == "[:space:]" || args[1] != "" && strings.Trim(strings.ReplaceAll(args[1], `\n`, ""), " ,\"'%^\n") == "")
 	case "grep":
 		// Some of the lines: one pattern, and options that choose among lines.
 		if len(args) == 0 {
@@ -177,6 +177,10 @@ var inLine = strings.NewReplacer("%s", "", "%an", "", "%ae", "", "%ad", "", "%ar
 func First(argv []string, end string) bool {
 	switch {
 	case len(argv) < 2:
+	case argv[0] == "git" && argv[1] == "blame" && end == " ":
+		return each(argv[2:], func(a string) bool {
+			return revision(a) || strings.HasPrefix(a, "-L") || slices.Contains([]string{"--", "-w", "-s", "-l", "-M", "-C", "-e"}, a)
+		})
 	case argv[0] == "git" && argv[1] == "log" && end == " ":
 		short := slices.Clone(argv)
 		for i, a := range short {

@@ -7,7 +7,7 @@ import (
 	"github.com/atip-dev/atip-exec/internal/subpath"
 )
 
-// unknownText stands in a recipe for what only make or just can tell: a parameter whose
+// unknownText stands in a recipe for what only make can tell: a parameter whose
 // value nothing is known of.
 const unknownText = "${_}"
 

@@ -1,5 +1,5 @@
-// Package recipe reads Makefiles and justfiles: which commands a target runs. It runs nothing, and
-// what only make or just can tell stays unknown.
+// Package recipe reads Makefiles: which commands a target runs. It runs nothing, and
+// what only make can tell stays unknown.
 package recipe
 
 import (

@@ -237,6 +237,7 @@ func (w *walker) assignArray(st *state, n string, a *syntax.Assign) {
 	}
 	at := len(next.keys)
 	var from []int
+	whole := false
 	for _, e := range a.Array.Elems {
 		if e.Index != nil {
 			w.subscript(next, e.Index, st)
@@ -254,6 +255,7 @@ func (w *walker) assignArray(st *state, n string, a *syntax.Assign) {
 		for _, alt := range alts {
 			for _, f := range alt {
 				from = union(from, f.from)
+				whole = f.whole && len(a.Array.Elems) == 1 && len(alts) == 1 && len(alt) == 1 && !a.Append
 				next.open = next.open || strings.Contains(f.s, HoleSplit) || f.glob
 			}
 		}
@@ -273,7 +275,7 @@ func (w *walker) assignArray(st *state, n string, a *syntax.Assign) {
 		}
 	}
 	next.open = next.open || len(next.keys) > 4*maxWords
-	next.val = unknown(from)
+	next.val = value{{s: Hole, from: from, whole: whole}}
 	w.set(st, n, next)
 }
 

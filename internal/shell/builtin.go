@@ -307,7 +307,7 @@ func (w *walker) reads(n string, r *run, args fields, st *state) {
 	if st.in != nil {
 		from = st.in.from
 	}
-	if len(r.io.files) > 0 && i >= 0 {
+	if i >= 0 && slices.ContainsFunc(r.io.files, func(f Redirect) bool { return w.pipes[f.Path] == nil }) {
 		from = union(from, []int{i})
 	}
 	if n == "getopts" {
@@ -355,7 +355,9 @@ func (w *walker) reads(n string, r *run, args fields, st *state) {
 			target = args[0].s
 		}
 		next := &variable{val: unknown(from), array: true, open: true}
-		if n != "read" && st.in != nil && st.in.known && len(from) == 0 && strings.Count(st.in.s, "\n") <= maxWords && plainMapfile(r.words[1:]) {
+		lines := n != "read" && st.in != nil && plainMapfile(r.words[1:])
+		next.val[0].whole = lines && len(from) == 1 && st.in.whole
+		if lines && st.in.known && len(from) == 0 && strings.Count(st.in.s, "\n") <= maxWords {
 			next.open = false
 			for i, line := range strings.Split(strings.TrimSuffix(st.in.s, "\n"), "\n") {
 				next.keys, next.elems = append(next.keys, strconv.Itoa(i)), append(next.elems, constant(line))

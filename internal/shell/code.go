@@ -194,8 +194,8 @@ func (w *walker) readSource(t text, st *state) (raw, path string, ok bool) {
 		if (t.s == "/dev/stdin" || t.s == "/dev/fd/0" || t.s == "/proc/self/fd/0") && st.in != nil && st.in.known {
 			return st.in.s, t.s, true
 		}
-		if text, ok := w.pipes[t.s]; ok {
-			return text, t.s, true
+		if in := w.pipes[t.s]; in != nil && in.known {
+			return in.s, t.s, true
 		}
 		return "", t.s, false
 	}

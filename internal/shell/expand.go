@@ -335,10 +335,8 @@ func (w *walker) process(p *syntax.ProcSubst, st *state) text {
 	// The shell numbers them downwards, as far as anyone can tell beforehand.
 	path := "/dev/fd/" + strconv.Itoa(max(63-len(w.pipes), 10))
 	if w.pipes == nil {
-		w.pipes = map[string]string{}
+		w.pipes = map[string]*source{}
 	}
-	if strings.IndexByte(sub.out.s, 0) < 0 && len(sub.out.from) == 0 {
-		w.pipes[path] = sub.out.s
-	}
+	w.pipes[path] = sub.out.piped()
 	return text{s: path, from: sub.out.from}
 }

@@ -72,7 +72,7 @@ func (w *walker) list(p *syntax.ParamExp, st *state) (list []value, ok bool) {
 			}
 			return []value{v.val}, true
 		case v.open:
-			return []value{{{s: HoleSplit, from: v.val.sources()}}}, true
+			return []value{{{s: HoleSplit, from: v.val.sources(), whole: v.val[0].whole}}}, true
 		}
 		return v.elems, true
 	}

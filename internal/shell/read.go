@@ -63,7 +63,12 @@ func Read(s string, o Options) (*Script, error) {
 		w.stmts(append(first, file.Stmts...), st)
 		w.runTraps(st)
 	})
-	script := &Script{Text: set + printed, Commands: w.cmds, Flows: w.flows, Pipes: w.pipes}
+	script := &Script{Text: set + printed, Commands: w.cmds, Flows: w.flows, Pipes: map[string]string{}}
+	for path, in := range w.pipes {
+		if in.known {
+			script.Pipes[path] = in.s
+		}
+	}
 	script.Simple = len(first) == 0 && len(w.cmds) == 1 && simple(file, &w.cmds[0])
 	return script, nil
 }

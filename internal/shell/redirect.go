@@ -152,8 +152,8 @@ func (w *walker) openValue(v value, r Redirect, fd int, st *state, io *streams) 
 	switch {
 	case r.Read && fd == 0:
 		io.in = &source{}
-		if s, ok := w.pipes[v[0].s]; ok && len(v) == 1 {
-			io.in = &source{s: s, known: true}
+		if in := w.pipes[v[0].s]; in != nil && len(v) == 1 {
+			io.in = in
 		}
 	case r.Write && fd == 1:
 		k := &sink{}

@@ -51,6 +51,11 @@ type sink struct {
 	mixed bool // something in it is not the whole output of a command
 }
 
+// piped is what a reader gets of it.
+func (k *sink) piped() *source {
+	return &source{s: k.s, known: strings.IndexByte(k.s, 0) < 0 && len(k.from) == 0, from: k.from, whole: k.whole, mixed: k.mixed}
+}
+
 func (k *sink) write(t text) {
 	if k == nil {
 		return

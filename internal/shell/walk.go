@@ -25,7 +25,7 @@ type walker struct {
 	at        syntax.Pos
 	origin    int // tells texts apart that have positions of their own
 	texts     int
-	pipes     map[string]string
+	pipes     map[string]*source
 	stopped   bool
 	fixed     bool                      // a variable may hold something other than what was assigned to it last
 	file      string                    // what is being sourced, "" for the text itself
@@ -376,7 +376,7 @@ func (w *walker) pipe(c *syntax.BinaryCmd, st *state) {
 			w.join(st, sub)
 		}
 		if i < len(parts)-1 {
-			in = &source{s: sub.out.s, known: strings.IndexByte(sub.out.s, 0) < 0 && len(sub.out.from) == 0, from: sub.out.from, whole: sub.out.whole, mixed: sub.out.mixed}
+			in = sub.out.piped()
 		}
 	}
 	st.ok = nil

@@ -498,6 +498,8 @@ func Hosts(s *Step, configured bool) []policy.HostUse {
 		return out // a client that is told where to go
 	}
 	switch {
+	case s.Call.Tool == "redis-cli" || s.Call.Tool == "mongosh":
+		out = append(out, policy.HostUseOf("localhost", 0))
 	case s.Call.Tool == "git" && s.Call.Effects[atip.Network].Value == atip.Yes:
 		// Without a URL git talks to a remote of its configuration, whose URLs the
 		// check of .git/config has seen.

@@ -175,8 +175,13 @@ func lineOptions(tool string) (names []string, ok bool) {
 	return nil, false
 }
 
-// MatchOptions are the options with which grep -l and rg -l still print names and nothing else.
-var MatchOptions = []string{"files-with-matches", "files-without-match", "files", "recursive", "dereference-recursive", "include", "exclude", "exclude-dir", "directories",
+// PrintsMatched reports a search that prints names of files and nothing else.
+func PrintsMatched(s *Step) bool {
+	return (s.Call.Tool == "grep" || s.Call.Tool == "rg") && UsesOnly(s, matchOptions) && UsesOption(s, "files-with-matches", "files-without-match", "files")
+}
+
+// matchOptions are the options with which grep -l and rg -l still print names and nothing else.
+var matchOptions = []string{"files-with-matches", "files-without-match", "files", "recursive", "dereference-recursive", "include", "exclude", "exclude-dir", "directories",
 	"extended-regexp", "fixed-strings", "basic-regexp", "perl-regexp", "pcre2", "regexp", "ignore-case", "no-ignore-case", "smart-case", "case-sensitive", "word-regexp",
 	"line-regexp", "invert-match", "max-count", "no-messages", "text", "I", "y", "null", "glob", "iglob", "type", "type-not", "hidden", "no-hidden", "no-ignore", "no-ignore-vcs",
 	"unrestricted", "uu", "uuu", "max-depth", "max-filesize", "multiline", "multiline-dotall", "sort", "sortr", "threads", "no-config", "follow", "line-buffered", "no-line-number",
@@ -488,8 +493,8 @@ func Escape(language, line string) (command string, ok bool) {
 		return strings.TrimRight(after, "]}; "), true
 	}
 	before, after, found := strings.Cut(line, "!")
-	if !found {
-		return "", true
+	if !found || after == "" {
+		return "", true // or q!
 	}
 	before = strings.TrimLeft(before, "0123456789,.$;+- \t")
 	if before == "" || before == "r " || before == "w " || before == "e " || before == "r" || before == "w" || before == "e" {

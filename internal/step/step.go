@@ -146,6 +146,29 @@ func Harmless(e atip.Effect, source string) atip.Fact {
 	return atip.Fact{Value: v, Source: source, Rank: atip.Vendor}
 }
 
+// Takes adds a resource with what it means.
+func (s *Step) Takes(r atip.Resource) {
+	s.Raise(r)
+	s.Call.Resources = append(s.Call.Resources, r)
+}
+
+// Forgive takes effects away that stay in the run.
+func (s *Step) Forgive(source string, effects ...atip.Effect) {
+	for _, e := range effects {
+		s.Call.Effects[e] = Harmless(e, source)
+	}
+}
+
+// HarmlessCall is the call of a tool that does nothing by itself.
+func HarmlessCall(tool string, argv []string, from atip.Provenance) atip.Call {
+	call := atip.Call{Tool: tool, InvokedAs: tool, Argv: argv, Path: []string{}, Exactness: atip.Exact, Readings: 1, Options: []atip.OptionUse{}, UnknownOptions: []string{},
+		Positionals: []atip.Positional{}, Resources: []atip.Resource{}, Nested: []atip.Nested{}, Secrets: []string{}, Provenance: from}
+	for e := range call.Effects {
+		call.Effects[e] = Harmless(atip.Effect(e), from.Source)
+	}
+	return call
+}
+
 // MaxSteps bounds the commands of one run, whatever runs inside what.
 const MaxSteps = 600
 
@@ -237,11 +260,8 @@ func (s *Step) StandIn() *Step {
 	t := *s
 	t.Own, t.Apart, t.Before, t.Known, t.Split, t.Quieted, t.TargetFiles, t.Primes = true, nil, nil, nil, nil, "", nil, nil
 	t.Hosts, t.ServiceHosts, t.Entitled, t.RunsCode = nil, nil, nil, policy.CodeNone
-	t.Call = atip.Call{Tool: s.Call.Tool, InvokedAs: s.Call.InvokedAs, Argv: s.Call.Argv, Path: s.Call.Path, Exactness: atip.Exact, Readings: 1, Options: []atip.OptionUse{}, UnknownOptions: []string{},
-		Positionals: []atip.Positional{}, Resources: []atip.Resource{}, Nested: []atip.Nested{}, Secrets: []string{}, Provenance: s.Call.Provenance}
-	for e := range t.Call.Effects {
-		t.Call.Effects[e] = Harmless(atip.Effect(e), "in a run of its own")
-	}
+	t.Call = HarmlessCall(s.Call.Tool, s.Call.Argv, s.Call.Provenance)
+	t.Call.InvokedAs, t.Call.Path = s.Call.InvokedAs, s.Call.Path
 	s.RedirectedAs(&t)
 	return &t
 }
@@ -392,6 +412,11 @@ func HarmlessProgram(v string) bool {
 		return true
 	}
 	return false
+}
+
+// EditorText reports a variable whose value git hands to a shell, with the name of a file behind it.
+func EditorText(name, value string) bool {
+	return (name == "GIT_EDITOR" || name == "GIT_SEQUENCE_EDITOR") && strings.IndexByte(value, 0) < 0
 }
 
 // OffProgram reports a pager or an editor that is switched off by a variable.

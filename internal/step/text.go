@@ -31,7 +31,7 @@ func WritesHere(text, lit string) bool {
 
 // NamesHome reports a program text that puts a path together with the home directory.
 func NamesHome(text string) bool {
-	return ContainsAny(text, "HOME", "home", "expanduser", "\"~\"", "'~'")
+	return ContainsAny(text, "HOME", "home", "expanduser", "getpw", "\"~\"", "'~'")
 }
 
 // StartsPrograms reports whether a program text seems to start other programs.
@@ -122,7 +122,7 @@ func OnlyRemoves(text string) bool {
 // removesFiles reports a text that calls what removes files.
 func removesFiles(text string) bool {
 	for _, sign := range [...]string{"rmtree", "os.remove", "os.unlink", "removedirs", ".unlink(", "rmdir", "rmSync", "rm_rf", "rm_r", "unlinkSync", "unlink ", "unlink(", "unlink;", "unlink}", "remove_tree", "File.delete",
-		"FileUtils.rm", "fs.rm", "Deno.remove", "os.truncate", "remove_dir", "remove_entry", "remove_file", "rm_f", "Dir.delete", "delete-directory", "delete-file", "file delete"} {
+		"FileUtils.rm", "fs.rm", "Deno.remove", "os.truncate", "remove_dir", "remove_entry", "remove_file", "rm_f", "Dir.delete", "delete-directory", "delete-file", "call delete", "file delete"} {
 		if strings.Contains(text, sign) {
 			return true
 		}
