@@ -76,16 +76,13 @@ func (c *collector) remotes(s *step.Step) (hosts []policy.HostUse, known bool) {
 	if known && len(hosts) == 0 {
 		if s.Call.Path[0] == "lfs" || slices.ContainsFunc(s.Call.Resources, func(r atip.Resource) bool {
 			_, err := os.Stat(r.Abs)
-			return strings.HasPrefix(r.Why, "remote ") && err != nil && !filepath.IsAbs(r.Value)
+			return strings.HasPrefix(r.Why, "remote ") && err != nil
 		}) {
 			// The server of lfs is another one, and a name that leads nowhere is not known.
 			return append(hosts, policy.HostUse{Kind: policy.HostNamed}), true
 		}
 		// Every remote is a directory of this machine: the step needs no host, and gets none.
 		s.Call.Effects[atip.Network] = atip.Fact{Value: atip.No, Source: "remote", Rank: atip.Vendor}
-		if push {
-			s.Forgive("remote", atip.RemoteMutation, atip.Reversible) // what --force and --delete destroy there is said by itself
-		}
 	}
 	return hosts, known
 }
