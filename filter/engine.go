@@ -398,6 +398,10 @@ func (e *engine) mayAnnounce(i int, kind entryKind) bool {
 // cursor stays at i, where a name may start: names hold nothing back.
 func (e *engine) holdTail(i int) {
 	for k := i + 1; k < len(e.view.vis); k++ {
+		if at := e.base + int64(k); at%densityBlock == 0 && e.jam.at(at, jamLimit) { // where whatever could be a value is one
+			e.open, e.holdAt = verdict{outcome: more, loose: true}, k
+			return
+		}
 		for j := range e.values {
 			if e.values[j].at != k {
 				continue
