@@ -162,6 +162,8 @@ var arguments = [...]struct {
 	{"reset-password/", 8, 1, behindURL, 0, false, lone, 0},
 	{"/verify-email/", 5, 1, behindURL, 0, false, lone, 0},
 	{"/activate/", 4, 1, behindURL, 0, false, lone, 0},
+	{"/magic/", 2, 1, behindURL, 0, false, lone, 0},
+	{"/confirm/", 4, 1, behindURL, 0, false, lone, 0},
 	{"integrations/deploy/", 9, 1, behindURL, 0, false, lone, 0},
 	{"echo ", 0, 1, 0, 0, false, likely, stdinBehind},
 	{"printf ", 3, 2, 0, 0, false, likely, stdinBehind},

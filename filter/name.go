@@ -88,6 +88,9 @@ var keywords = [...]keyword{
 	{"jelszó", 2, classStrong, true, true, "password", 0},
 	{"ароль", 0, classStrong, true, true, "password", 0}, // П and п differ by more than a bit
 	{"ароля", 0, classStrong, true, true, "password", 0},
+	{"adgangskoden", 1, classStrong, true, true, "password", 0},
+	{"lösenordet", 1, classStrong, true, true, "password", 0},
+	{"passordet", 3, classStrong, true, true, "password", 0},
 	{"mdp", 0, classStrong, false, true, "password", 0},
 	{"passord", 3, classStrong, true, true, "password", 0},
 	{"lozinka", 2, classStrong, false, true, "password", 0},
@@ -146,6 +149,8 @@ var keywords = [...]keyword{
 	{"code_verifier", 5, classWeak, false, false, "token", 0},
 	{"mnemonic", 1, classStrong, false, true, mnemonicRule, 0},
 	{"phrase", 0, classRaw, false, true, mnemonicRule, 0},
+	{"words", 0, classRaw, false, true, mnemonicRule, 0},
+	{"encrypt", 2, classRaw, false, false, "secret-key", 0}, // of Consul
 	{"genkey", 0, classKey, false, false, "key", 0},
 	{"token", 1, classWeak, true, false, "token", anywhere}, // oke
 	{"tokens", 1, classWeak, true, false, "token", 0},
@@ -241,8 +246,9 @@ var qualifiers = [...]struct {
 		"pivot join search sorting compound vapid measurement anon i18n locale label metadata parameter parent trace mon tur don websocket gpg",
 		classNone, ""},
 	{"key", "api app application", classStrong, "api-key"},
-	{"key", "aes hmac cipher symmetric wrapping private secret access account shared signing encryption master storage preshared license licence security deploy service admin unseal " +
+	{"key", "certificate tls ssl aes hmac cipher symmetric wrapping private secret account shared signing encryption master storage preshared license licence security deploy service admin unseal " +
 		"recovery client consumer setup activation product subscription registration enrollment join pairing stream ingestion system function functions session decryption validation management auth role write read ingest server machine", classStrong, "secret-key"},
+	{"key", "access", classStrong, accessKeyRule},
 	{"secret", "checksum hash hashed digest", classNone, ""},
 	{"token", "access auth refresh session api", classStrong, "token"},
 	{"token", "pad eos bos unk mask stop prompt completion total input output max cls sep next page continuation num sync delta cursor pagination " +
@@ -376,12 +382,12 @@ func (e *engine) readName(ks int, ent *entry, eof bool) nameInfo {
 	if start > 1 && v[start-1] == ':' && v[start-2] == ':' && isUpper(v[start]) {
 		return nameInfo{} // a type, such as AWS::IAM::AccessKey
 	}
-	if start > 1 && v[start-1] == ':' && end < len(v) && v[end] == ':' && isIdent(v[start-2]) {
+	if start > 1 && v[start-1] == ':' && end < len(v) && v[end] == ':' && v[start-2] != ':' {
 		if end+1 == len(v) && !eof {
 			return nameInfo{outcome: more}
 		}
 		if end+1 < len(v) && v[end+1] > ' ' {
-			return nameInfo{} // a part of arn:…:secret:name
+			return nameInfo{} // a part of arn:…:secret:name, of a task of Gradle
 		}
 	}
 	if bytes.HasPrefix(v[start:], []byte("//")) && start > 0 && v[start-1] == ':' && bytes.IndexByte(v[start+2:end], '/') < 0 {
@@ -699,7 +705,10 @@ func classify(v []byte, start, ks, end, keyword int, base string) (class, string
 		if q.class != classNone && isHeaderKey(whole, kw) {
 			break
 		}
-		return q.class, q.rule, q.rule == "password" || q.rule == digitsRule
+		if rule = q.rule; rule == accessKeyRule && containsFold(whole, "secret") {
+			rule = "secret-key"
+		}
+		return q.class, rule, rule == "password" || rule == digitsRule
 	}
 	if isHeaderKey(whole, kw) {
 		return classStrong, "header-key", false
@@ -718,6 +727,8 @@ func classify(v []byte, start, ks, end, keyword int, base string) (class, string
 			return classKey, rule, false
 		case len(left) == 0 && signBehind(v, end):
 			return classRaw, "secret-key", false
+		case whole[0] == '-' && endsInAny(prev, "list recv locate refresh"): // of gpg: ids
+			return classNone, "", false
 		case !apart || len(left) == 0 || containsFold(left, "public"):
 			return classNone, "", false
 		}

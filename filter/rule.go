@@ -56,6 +56,7 @@ const (
 	leftWord   leftSide = iota // no letter or digit
 	leftAny                    // anything
 	leftDigits                 // eight digits, which are no secret
+	leftNoID                   // and no name that ends as that of an id
 	leftStart                  // nor a mark that joins words: the prefix is a word that others end with
 )
 
@@ -84,6 +85,8 @@ func (r *rule) fits(v []byte, i int) bool {
 	switch r.left {
 	case leftAny:
 		return true
+	case leftNoID:
+		return leftOK(v, i) && !calledID(v[max(0, i-maxName):i])
 	case leftStart:
 		return leftOK(v, i) && (i == 0 || strings.IndexByte("_-.", v[i-1]) < 0)
 	case leftDigits:
@@ -98,6 +101,11 @@ func (r *rule) fits(v []byte, i int) bool {
 		return true
 	}
 	return leftOK(v, i)
+}
+
+// calledID reports whether the text before a value says that it is an id: the one of a key stands in each request that it signs.
+func calledID(left []byte) bool {
+	return endsInAny(bytes.TrimRight(left, " \t\"'=:>|│,(-"), "id sid access_key access-key accesskey credential credentials")
 }
 
 type checkID uint8
@@ -158,8 +166,10 @@ func compileRule(r *Rule) (rule, error) {
 		out.left = leftDigits
 	case "start":
 		out.left = leftStart
+	case "no-id":
+		out.left = leftNoID
 	default:
-		return fail("left is neither word, start, digits nor any")
+		return fail("left is neither word, start, digits, no-id nor any")
 	}
 	switch r.End {
 	case "", "run":

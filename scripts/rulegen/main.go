@@ -203,6 +203,8 @@ func rulesSource(rules []filter.Rule, words []byte) []byte {
 			b.WriteString(", left: leftDigits")
 		case "start":
 			b.WriteString(", left: leftStart")
+		case "no-id":
+			b.WriteString(", left: leftNoID")
 		}
 		if len(r.Lookback) > 0 {
 			l := r.Lookback[0]
