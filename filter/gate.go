@@ -204,7 +204,7 @@ func (s *Set) passes(val []byte, g gate) bool {
 	if len(val) < 8 || words || !g.quoted && isCode(val) && !(chosen && numbered(val)) {
 		return false
 	}
-	if !chosen && readable(val) && !marked(val) && !(plain && g.quoted && g.doubt == certain && len(val) >= 12 && digits >= 2 && upper > 0 && lower > 0 && !hasWord(val)) {
+	if !chosen && readable(val) && !marked(val) && !(g.doubt == certain && numbered(val) && oddParts(val)) && !(plain && g.quoted && g.doubt == certain && len(val) >= 12 && digits >= 2 && upper > 0 && lower > 0 && !hasWord(val)) {
 		return false
 	}
 	return mixed(val)
@@ -431,6 +431,16 @@ func numbered(val []byte) bool {
 	n := len(val)
 	return n > 3 && isDigit(val[n-1]) && isDigit(val[n-2]) && strings.IndexByte("-_.", val[n-3]) >= 0 &&
 		bytes.ContainsAny(val[:n-3], "-_.") && !bytes.ContainsAny(val, "()[]{}/:")
+}
+
+// oddParts reports that no part of a value is a word, or short as a name of a thing has: secret=babaje.hawiso_21, and not web-tls-12.
+func oddParts(val []byte) bool {
+	for part := range bytes.FieldsFuncSeq(val, func(r rune) bool { return r >= 0x80 || !isAlpha(byte(r)) }) {
+		if len(part) < 5 || inWordList(part) {
+			return false
+		}
+	}
+	return true
 }
 
 // marked reports a password as people make them that no code has: with a number and a mark.

@@ -58,7 +58,7 @@ type candidate struct {
 	class class
 	doubt doubt
 	noTag bool
-	noID  bool // a UUID is the id of a secret
+	noID  bool // a UUID or a number in hexadecimal is the id of a secret
 	word  bool // of a command line: code does not stand there
 	bare  bool // nothing but the vendor's word says what it is
 	early bool // the value may also stand behind this
@@ -129,7 +129,6 @@ var links = [...]struct {
 	{linkOperator, anOperator | anOption | aBracket},           // name = value, in any language, also escaped
 	{linkTyped, aBlank | aMark | aColon},                       // name: Type = "value"
 	{linkWrapped, anOperator},                                  // name = New("value"), name = Type{"value"}
-	{linkFallback, aFallback},                                  // name … || "value"
 	{linkTuple, anOpening},                                     // auth=("user", "value")
 	{linkElement, aQuote},                                      // "name", "value"
 	{linkSibling, aQuote | aBracket | aBreak | aMark | aColon}, // {"name": "NAME", "value": "value"}
@@ -169,7 +168,6 @@ const (
 	aVendor   // a blank, behind the name of a vendor
 	aSession  // a blank, behind PASS
 	anArrow   // a blank, and no letter or digit
-	aFallback // the operator of one
 	// of the line in front of it
 	aPrompt // that of a shell
 	aBrace  // a blank, and an opening one
@@ -271,9 +269,6 @@ func (s *scan) leadOf(n *nameInfo) follows {
 		f |= anOperator
 		if l.short || s.p == len(s.v) || !isAlnum(s.v[s.p]) || n.rule == "credential" || n.rule == "auth" || n.paired(s.v) {
 			f |= anOpening
-		}
-		if l.short || l.op == opFallback {
-			f |= aFallback
 		}
 		if f&aBlank != 0 && l.at < len(s.v) && (s.v[l.at] == '=' || s.v[l.at] == ':') && l.op != opFallback {
 			f = f&^aBlank | aColon // what reads a value behind blanks would find the operator, or the beginning of one
@@ -893,7 +888,8 @@ func linkOperator(s *scan, n *nameInfo) (c candidate, ok bool) {
 			return c, false
 		}
 		s.wrapped()
-		c.noID = string(s.v[n.start:n.end]) == "--secret" // of virsh: an id
+		name := s.v[n.start:n.end]
+		c.noID = string(name) == "--secret" || bytes.HasSuffix(name, []byte("-keys")) // of virsh, of gpg: ids
 	default:
 		at, op := l.at, l.op
 		if l.short {
@@ -1074,6 +1070,9 @@ func linkWrapped(s *scan, n *nameInfo) (c candidate, ok bool) {
 				continue
 			}
 			open := s.v[from : s.p-1]
+			if ch == '[' && (s.lit(placeholderHead[1:]) || s.short) {
+				return c, false
+			}
 			if s.more() && isDigit(s.v[s.p]) && n.rule != "token" {
 				c.at, c.form, c.doubt = s.p, formBytes, likely
 				return c, true
@@ -1172,28 +1171,6 @@ func (s *scan) groups() {
 		}
 		s.lit("(")
 	}
-}
-
-// linkFallback reads what stands in for a missing value: X || "value", X ?? "value",
-// ${X:-value}. The name may be the last of a path, such as process.env.X.
-func linkFallback(s *scan, n *nameInfo) (c candidate, ok bool) {
-	if s.p = s.lead.at; s.lead.short {
-		s.p, s.short = len(s.v), true
-		return c, false
-	}
-	at := s.p
-	if s.operator() != opFallback {
-		return c, false
-	}
-	if s.v[at] == ':' {
-		if at == 0 || n.start < 2 || s.v[n.start-1] != '{' || !s.more() {
-			return c, false
-		}
-		c.at = s.p
-		return c, true
-	}
-	s.blanks()
-	return s.literal(c)
 }
 
 // linkVendor reads a vendor's value behind the words that say what it is.
@@ -1392,7 +1369,7 @@ func linkKind(s *scan, n *nameInfo) (c candidate, ok bool) {
 		s.p += len("by ")
 		c.rule = "password"
 	case n.rule == "auth":
-		if !s.lit("PLAIN ") && !s.lit("LOGIN ") && !s.lit("sha ") && !s.lit("md5 ") {
+		if !s.lit("PLAIN ") && !s.lit("LOGIN ") && !s.lit("sha ") && !s.lit("md5 ") && !s.lit("SHA ") && !s.lit("MD5 ") {
 			return c, false
 		}
 	case isDigit(s.v[s.p]):

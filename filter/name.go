@@ -149,7 +149,7 @@ var keywords = [...]keyword{
 	{"code_verifier", 5, classWeak, false, false, "token", 0},
 	{"mnemonic", 1, classStrong, false, true, mnemonicRule, 0},
 	{"phrase", 0, classRaw, false, true, mnemonicRule, 0},
-	{"words", 0, classRaw, false, true, mnemonicRule, 0},
+	{"words", 2, classRaw, false, true, mnemonicRule, 0},
 	{"encrypt", 2, classRaw, false, false, "secret-key", 0}, // of Consul
 	{"genkey", 0, classKey, false, false, "key", 0},
 	{"token", 1, classWeak, true, false, "token", anywhere}, // oke
@@ -183,6 +183,9 @@ var keywords = [...]keyword{
 	{"pin", 0, classPin, false, true, pinRule, 0},
 	{"otp", 0, classPin, false, true, pinRule, 0},
 	{"pincode", 0, classPin, false, true, pinRule, 0},
+	{"code d'accès", 5, classPin, false, true, pinRule, 0},
+	{"código de verificación", 15, classPin, false, true, pinRule, 0},
+	{"bestätigungscode", 11, classPin, false, true, pinRule, 0},
 	{"zugangscode", 0, classPin, false, true, pinRule, 0},
 	{"puk", 0, classPin, false, true, pinRule, 0},
 	{"jeton", 0, classWeak, false, false, "token", 0}, // token, in French
@@ -727,8 +730,6 @@ func classify(v []byte, start, ks, end, keyword int, base string) (class, string
 			return classKey, rule, false
 		case len(left) == 0 && signBehind(v, end):
 			return classRaw, "secret-key", false
-		case whole[0] == '-' && endsInAny(prev, "list recv locate refresh"): // of gpg: ids
-			return classNone, "", false
 		case !apart || len(left) == 0 || containsFold(left, "public"):
 			return classNone, "", false
 		}

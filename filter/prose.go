@@ -346,7 +346,6 @@ func linkAnswer(s *scan, n *nameInfo) (c candidate, ok bool) {
 	if s.lead.op == opAssign && s.lead.at == s.lead.tight && !s.lead.short {
 		return c, false // it has its value: docker run -e NAME=value image⏎id
 	}
-	line := s.v[s.line:n.start]
 	if n.option(s.v) && s.lit(" ") && s.more() && isAlnum(s.v[s.p]) {
 		return c, false // so has this: --key name
 	}
@@ -356,6 +355,7 @@ func linkAnswer(s *scan, n *nameInfo) (c candidate, ok bool) {
 		}
 		s.p++
 	}
+	line := s.v[s.line:s.p]
 	if !s.lit("\n") || !s.more() {
 		return c, false
 	}

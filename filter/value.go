@@ -287,7 +287,7 @@ func (e *engine) judgeValue(c *candidate, eof bool) verdict {
 			return r
 		}
 	}
-	if c.class == classShape || c.noID && isUUID(val) {
+	if c.class == classShape || c.noID && (isUUID(val) || isHex(val)) {
 		return verdict{}
 	}
 	if run >= 0 && e.nested.spent(p, run) {

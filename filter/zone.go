@@ -145,20 +145,19 @@ func (e *engine) judgeZone(c *candidate, eof bool) verdict {
 	for p > 0 && p < limit && !strayStops.has(v[p-1]) { // inside a word
 		p++
 	}
-	// The place of the name's value; behind that, where one may stand that is compared with it.
-	around, compared := int(e.zone.near-e.base)+maxAround, 0
+	around := int(e.zone.near-e.base) + maxAround // the place of the name's value
 	if e.zone.near <= e.zone.bound {
-		around, compared = -1, int(e.zone.bound-e.base)+maxCompared
+		around = -1
 	}
 	for p < limit {
+		stops, quoted := &strayStops, p > 0 && (v[p-1] == '"' || v[p-1] == '\'')
+		if quoted {
+			stops = &quotedStops
+		}
 		// From the last byte of the shortest value back: most words are short.
-		near, least := p <= around || p < compared && p > 1 && v[p-2] == ' ' && e.isCompared(p) || e.zone.near > 0 && isLabelled(v, p), minNearPassword
+		near, least := p <= around || quoted && e.zone.near > 0 && isLabelled(v, p), minNearPassword
 		if near {
 			least = minWord
-		}
-		stops := &strayStops
-		if p > 0 && (v[p-1] == '"' || v[p-1] == '\'') {
-			stops = &quotedStops
 		}
 		last := min(p+least, len(v)) - 1
 		k := last
@@ -166,8 +165,13 @@ func (e *engine) judgeZone(c *candidate, eof bool) verdict {
 			k--
 		}
 		if k >= p {
-			if quote := bytes.LastIndexAny(v[p:k], "\"'"); v[k] == '.' && quote >= 0 {
-				k = p + quote // behind which it is none
+			if dot := k; v[k] == '.' { // which is none behind a quote
+				for k > p && v[k] != '"' && v[k] != '\'' {
+					k--
+				}
+				if v[k] != '"' && v[k] != '\'' {
+					k = dot
+				}
 			}
 			p = k + 1
 			continue
@@ -280,37 +284,27 @@ func (e *engine) inRow() bool {
 	return false
 }
 
-// isCompared reports whether what stands at p is compared with the value before it.
-func (e *engine) isCompared(p int) bool {
-	v, k := e.view.vis, int(e.zone.bound-e.base)
-	return k >= 0 && p-k > 2 && v[k] == v[p-1] && (v[k] == '"' || v[k] == '\'') && e.zone.near > 0 && compares(v[k+1:p-1])
-}
-
-// maxCompared is how far two values stand apart that are compared.
-const maxCompared = 24
-
-// compares reports what stands between them: got "value", want "value".
-func compares(between []byte) bool {
-	words := bytes.Trim(between, " ,;:()")
-	for _, w := range [...]string{"want", "wanted", "got", "have", "expected", "actual", "but was", "but got", "vs", "to", "to equal", "!=", "==", "<>", "->", "=>"} {
-		if string(words) == w {
-			return true
-		}
-	}
-	return false
-}
-
 // labels stand in front of what is compared with a value or said to be it: Expected: "value", input_value='value'.
-var labels = [...]string{"expected", "actual", "received", "got", "want", "left", "right", "was"}
+var labels = [...]string{"expected", "actual", "received", "got", "want", "wanted", "have", "left", "right", "was", "vs", "to", "equal"}
 
 // isLabelled reports whether one of them stands in front of the quote in front of p.
 func isLabelled(v []byte, p int) bool {
-	if p < 5 || v[p-1] != '"' && v[p-1] != '\'' || strings.IndexByte(" :=", v[p-2]) < 0 {
+	if p < 5 || v[p-1] != '"' && v[p-1] != '\'' || v[p-2] != ' ' && v[p-2] != '=' && v[p-2] != ':' {
 		return false
 	}
-	left := bytes.TrimRight(v[max(0, p-24):p-1], " :=")
-	word := left[bytes.LastIndexAny(left, " \t\n(")+1:]
-	return hasFoldSuffix(word, "value") || isOneOf(word, labels[:])
+	end := p - 2
+	for end > 0 && p-end < 12 && (v[end-1] == ' ' || v[end-1] == ':' || v[end-1] == '=') {
+		end--
+	}
+	if end > 0 && v[end-1] == '!' { // !=
+		return true
+	}
+	from := end
+	for from > 0 && end-from < 16 && (isAlpha(v[from-1]) || v[from-1] == '_') {
+		from--
+	}
+	word := v[from:end]
+	return len(word) > 1 && (hasFoldSuffix(word, "value") || isOneOf(word, labels[:]))
 }
 
 // opens are the bytes in front of a value, sentenceEnds those that may follow one at the end of its line.

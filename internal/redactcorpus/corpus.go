@@ -63,7 +63,7 @@ var parts = map[string]string{
 	"outputs-22.txt": Fifteenth,
 	"outputs-23.txt": Sixteenth, "benign-15.txt": Sixteenth,
 	"outputs-24.txt": Seventeenth, "benign-16.txt": Seventeenth,
-	"outputs-25.txt": Eighteenth,
+	"outputs-25.txt": Eighteenth, "benign-17.txt": Eighteenth,
 }
 
 // The parts of the corpora.
