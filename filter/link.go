@@ -127,8 +127,8 @@ var links = [...]struct {
 	after follows
 }{
 	{linkOperator, anOperator | anOption | aBracket},           // name = value, in any language, also escaped
-	{linkTyped, aBlank | aMark | aColon},                       // name: Type = "value"
 	{linkWrapped, anOperator},                                  // name = New("value"), name = Type{"value"}
+	{linkFallback, aFallback},                                  // name … || "value"
 	{linkTuple, anOpening},                                     // auth=("user", "value")
 	{linkElement, aQuote},                                      // "name", "value"
 	{linkSibling, aQuote | aBracket | aBreak | aMark | aColon}, // {"name": "NAME", "value": "value"}
@@ -168,6 +168,7 @@ const (
 	aVendor   // a blank, behind the name of a vendor
 	aSession  // a blank, behind PASS
 	anArrow   // a blank, and no letter or digit
+	aFallback // the operator of one
 	// of the line in front of it
 	aPrompt // that of a shell
 	aBrace  // a blank, and an opening one
@@ -269,6 +270,9 @@ func (s *scan) leadOf(n *nameInfo) follows {
 		f |= anOperator
 		if l.short || s.p == len(s.v) || !isAlnum(s.v[s.p]) || n.rule == "credential" || n.rule == "auth" || n.paired(s.v) {
 			f |= anOpening
+		}
+		if l.short || l.op == opFallback {
+			f |= aFallback
 		}
 		if f&aBlank != 0 && l.at < len(s.v) && (s.v[l.at] == '=' || s.v[l.at] == ':') && l.op != opFallback {
 			f = f&^aBlank | aColon // what reads a value behind blanks would find the operator, or the beginning of one
@@ -414,7 +418,8 @@ func (e *engine) announce(i int, ent *entry, eof, paid bool) {
 	n, s := &e.name, &e.scan // not on the stack: links are called by their table
 	*n = info
 	s.line, s.headers = e.lines.at(v, n.start)
-	waits := e.openZone(n, eof)
+	waits := !e.zoned && e.openZone(n, eof)
+	e.zoned = !waits
 	if n.class == classGroups { // found in the zone
 		if waits {
 			e.wait(i, ent, true, nowhere)
@@ -577,7 +582,7 @@ func (e *engine) wait(i int, ent *entry, paid bool, hold int) {
 		}
 	}
 	if len(e.names) < maxScheduled {
-		e.names = append(e.names, pending{i, *ent, paid, e.nameEdge, hold})
+		e.names = append(e.names, pending{i, *ent, paid, e.nameEdge, e.zoned, hold})
 	}
 }
 
@@ -984,45 +989,6 @@ func (s *scan) wrapped() {
 	}
 }
 
-// typeBytes is what a type is written with.
-var typeBytes = byteSet{bitsDigit | bitsDot | 1<<' ' | 1<<':' | 1<<'<' | 1<<'>' | 1<<'&' | 1<<'\'' | 1<<'?' | 1<<'*' | 1<<';' | 1<<'(' | 1<<')' | 1<<'!',
-	bitsLetter | bitsScore | 1<<('['-64) | 1<<(']'-64) | 1<<('|'-64) | 1<<('{'-64) | 1<<('}'-64)}
-
-// linkTyped reads name: Type = "value" and name Type = "value". Only a literal counts.
-func linkTyped(s *scan, n *nameInfo) (c candidate, ok bool) {
-	from, joints := s.p, 0
-	if !s.more() || strings.IndexByte(" :?![", s.v[s.p]) < 0 {
-		return c, false
-	}
-	const most = 64
-	if s.p+most < len(s.v) && bytes.IndexByte(s.v[s.p:s.p+most], '=') < 0 {
-		return c, false // nearly always prose
-	}
-	for s.more() && s.p-from < most && joints < 4 {
-		if s.v[s.p] == ' ' && s.p > from && isAlnum(s.v[s.p-1]) { // no type has more words: NAME FROM t WHERE x = 'value'
-			joints++
-		}
-		switch ch := s.v[s.p]; {
-		case ch == '=':
-			if s.p == from+1 || s.p == from { // linkOperator reads that
-				return c, false
-			}
-			if s.p++; !s.more() || s.v[s.p] == '=' || s.v[s.p] == '>' {
-				return c, false
-			}
-			if s.blanks(); s.lit("Some(") || s.short { // Option[String] = Some("value")
-				s.blanks()
-			}
-			return s.literal(c)
-		case typeBytes.has(ch):
-			s.p++
-		default:
-			return c, false
-		}
-	}
-	return c, false
-}
-
 // literal takes the value at p if it is quoted.
 func (s *scan) literal(c candidate) (candidate, bool) {
 	if !s.more() {
@@ -1171,6 +1137,28 @@ func (s *scan) groups() {
 		}
 		s.lit("(")
 	}
+}
+
+// linkFallback reads what stands in for a missing value: X || "value", X ?? "value",
+// ${X:-value}. The name may be the last of a path, such as process.env.X.
+func linkFallback(s *scan, n *nameInfo) (c candidate, ok bool) {
+	if s.p = s.lead.at; s.lead.short {
+		s.p, s.short = len(s.v), true
+		return c, false
+	}
+	at := s.p
+	if s.operator() != opFallback {
+		return c, false
+	}
+	if s.v[at] == ':' {
+		if at == 0 || n.start < 2 || s.v[n.start-1] != '{' || !s.more() {
+			return c, false
+		}
+		c.at = s.p
+		return c, true
+	}
+	s.blanks()
+	return s.literal(c)
 }
 
 // linkVendor reads a vendor's value behind the words that say what it is.

@@ -423,7 +423,8 @@ const otherNames = "id ids identity sid kid uid gid guid uuid hash digest sha sh
 // otherName reports whether the text left of a value ends in a name, and perhaps a sign, that says so.
 func otherName(left []byte) bool {
 	name := bytes.TrimRight(bytes.TrimSuffix(left, []byte(`W/"`)), ":=>-.\"' \t")
-	signed := bytes.ContainsAny(left[len(name):], ":=")
+	sign := left[len(name):]
+	signed := bytes.ContainsAny(sign, ":=")
 	name = name[bytes.LastIndexByte(name, '\n')+1:]
 	if len(name) == 0 {
 		return false
@@ -433,8 +434,8 @@ func otherName(left []byte) bool {
 		for last > 0 && isIdent(name[last-1]) {
 			last--
 		}
-		if n := len(name) - last; n > 0 && n <= 2 && (isAlpha(name[last]) || name[last] == '-') && string(name[last:]) != "p" {
-			return true // h1:, iv=
+		if n := len(name) - last; n > 0 && n <= 2 && (isAlpha(name[last]) || name[last] == '-') && sign[0] != ' ' {
+			return true // h1:, iv=; and not p = 'value', a parameter or a type
 		}
 	}
 	known := qualified()
