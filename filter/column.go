@@ -10,6 +10,7 @@ type column struct {
 	kind columnKind
 	at   uint16 // number of the cell, or the byte at which it begins
 	sep  byte   // byCharacter; byPosition: the number of the cell
+	wide uint16 // byTabs: where it begins if a tab reaches to the next eighth place
 }
 
 type columnKind uint8
@@ -130,9 +131,9 @@ func linkHeader(s *scan, n *nameInfo) (c candidate, ok bool) {
 		if !namesOnly(left, sep) {
 			return c, false
 		}
-		c.row = column{byCharacter, uint16(bytes.Count(left, []byte{sep})), sep}
+		c.row = column{kind: byCharacter, at: uint16(bytes.Count(left, []byte{sep})), sep: sep}
 		if sep == '\t' && (bytes.Contains(left, []byte("\t\t")) || gap > 1 && v[tight+1] == '\t') { // no header is empty
-			c.row = column{byTabs, tabs(left), sep}
+			c.row = column{byTabs, tabs(left), sep, uint16(wide(left))}
 		}
 	case gap >= 2 && titleStart(left) >= 0:
 		_, cells := cellsOf(left[:titleStart(left)], maxColumns)
@@ -232,6 +233,22 @@ func tabs(b []byte) uint16 {
 		}
 	}
 	return n
+}
+
+// wide is how many places b takes.
+func wide(b []byte) (n int) {
+	for _, c := range b {
+		n = nextPlace(n, c)
+	}
+	return n
+}
+
+// nextPlace is the one behind c, which stands at the place at.
+func nextPlace(at int, c byte) int {
+	if c == '\t' {
+		return (at + 8) &^ 7
+	}
+	return at + 1
 }
 
 // namesOnly reports whether a part of a header holds names between its separators; a number is
@@ -420,7 +437,16 @@ func (col column) cell(line []byte) (from, to int, ok bool) {
 			}
 		}
 	case byTabs:
-		for n := 0; n < int(col.at); n++ {
+		at := 0
+		for from < len(line) && (at < int(col.wide) || line[from] == '\t') {
+			at = nextPlace(at, line[from])
+			from++
+		}
+		cells := 0
+		if from == len(line) || at != int(col.wide) || line[max(from-1, 0)] != '\t' { // cells before it are wider than their columns
+			from, cells = 0, int(col.at)
+		}
+		for range cells {
 			k := bytes.IndexByte(line[from:], '\t')
 			if k < 0 {
 				return 0, 0, false
@@ -536,7 +562,7 @@ func linkColumns(s *scan, n *nameInfo) (c candidate, ok bool) {
 		if !s.lit(" FROM stdin;\n") || !s.more() {
 			return c, false
 		}
-		c.row = column{byCharacter, uint16(bytes.Count(left[open:], []byte(","))), '\t'}
+		c.row = column{kind: byCharacter, at: uint16(bytes.Count(left[open:], []byte(","))), sep: '\t'}
 		c.at, c.form, c.doubt = s.p, formRow, likely
 		return c, true
 	}
@@ -562,6 +588,9 @@ func (s *scan) values() bool {
 	return s.more() && s.v[s.p] == '('
 }
 
+// bound says that the values of a tuple were places: VALUES (?, ?).
+const bound = '?'
+
 // judgeTuple judges one value of a tuple.
 func (e *engine) judgeTuple(c *candidate, eof bool) verdict {
 	v := e.view.vis
@@ -570,10 +599,16 @@ func (e *engine) judgeTuple(c *candidate, eof bool) verdict {
 		s.p++
 	}
 	limit := c.at + maxValue
+	if c.row.sep == bound { // the tuple of what is bound stands behind a log's words
+		for s.more() && s.p-c.at < maxSibling && !(s.v[s.p] == '(' && s.p+1 < len(v) && (v[s.p+1] == '\'' || isDigit(v[s.p+1]))) {
+			s.p++
+		}
+		c.row.sep = 0
+	}
 	if !s.lit("(") {
 		return undecided(!s.short, true)
 	}
-	from, to, n := 0, 0, uint16(0)
+	from, to, n, open := 0, 0, uint16(0), s.p
 	for start, quote := s.p, byte(0); ; s.p++ {
 		if !s.more() {
 			return undecided(eof, n != c.row.at || !unlikely(v[start:s.p]))
@@ -611,6 +646,10 @@ func (e *engine) judgeTuple(c *candidate, eof bool) verdict {
 	}
 	for from < to && (v[to-1] == ' ' || v[to-1] == '\n') {
 		to--
+	}
+	if len(bytes.Trim(v[open:s.p], "?%s$:0123456789, ")) == 0 {
+		c.row.sep = bound
+		return verdict{}
 	}
 	if to-from < 2 || v[from] != '\'' && v[from] != '"' || v[to-1] != v[from] {
 		return verdict{}

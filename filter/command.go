@@ -146,6 +146,8 @@ var arguments = [...]struct {
 	{"bw get ", 0, onNextLine, 0, 0, false, lone, 0},
 	{"keyring get ", 2, onNextLine, 0, 0, false, lone, 0},
 	{"kv get -field", 0, onNextLine, 0, 0, false, lone, 0},
+	{"/run/secrets/", 5, onNextLine, 0, 0, false, lone, 0},
+	{"http-basic.", 5, 3, 0, 0, false, likely, 0}, // of poetry
 	{"chamber read ", 2, onNextLine, 0, 0, false, lone, 0},
 	{"= Data =", 0, dataBelow, 0, 0, false, random, 0}, // of vault kv
 	{"serv identify ", 9, 1, 0, 0, false, likely, 0},
@@ -162,6 +164,8 @@ var arguments = [...]struct {
 	{"reset-password/", 8, 1, behindURL, 0, false, lone, 0},
 	{"/verify-email/", 5, 1, behindURL, 0, false, lone, 0},
 	{"/activate/", 4, 1, behindURL, 0, false, lone, 0},
+	{"/magic/", 2, 1, behindURL, 0, false, lone, 0},
+	{"/confirm/", 4, 1, behindURL, 0, false, lone, 0},
 	{"integrations/deploy/", 9, 1, behindURL, 0, false, lone, 0},
 	{"echo ", 0, 1, 0, 0, false, likely, stdinBehind},
 	{"printf ", 3, 2, 0, 0, false, likely, stdinBehind},
@@ -351,7 +355,7 @@ func (e *engine) readArgument(k, i int, eof bool) (candidate, outcome) {
 			return candidate{}, no
 		}
 		if row.need == behindURL {
-			c.form = formPercent
+			c.form, c.rule, c.noTag = formPercent, "secret", false
 		}
 		if row.stdin != 0 {
 			c.form, c.number = formStdin, int(row.stdin)

@@ -32,6 +32,7 @@ type engine struct {
 	base     int64    // of view.vis[0] in the visible stream
 	floor    int      // visible bytes before it left
 	nameEdge int      // the edge that counts for the name under judgement
+	zoned    bool     // the zone behind that was begun when it was looked at before
 	edge     int      // the end of the last region, which is a border of words as a placeholder is
 	terminal bool     // what is typed must show at once
 	crowd    crowd
@@ -71,11 +72,12 @@ type region struct {
 }
 
 type pending struct {
-	at   int
-	ent  entry
-	paid bool // its credit was taken
-	edge int  // that counted for it
-	hold int  // where its value may begin already, or nowhere
+	at    int
+	ent   entry
+	paid  bool // its credit was taken
+	edge  int  // that counted for it
+	zoned bool // the zone behind it was begun
+	hold  int  // where its value may begin already, or nowhere
 }
 
 // step is what advance stopped for.
@@ -376,6 +378,7 @@ func (e *engine) announceAll(i, first int, eof bool, starts []*entry) []*entry {
 		case again || e.jammed:
 		case e.region.open && i+3 > e.region.end:
 		default:
+			e.zoned = false
 			e.announce(i, ent, eof, false)
 		}
 	}
@@ -398,6 +401,10 @@ func (e *engine) mayAnnounce(i int, kind entryKind) bool {
 // cursor stays at i, where a name may start: names hold nothing back.
 func (e *engine) holdTail(i int) {
 	for k := i + 1; k < len(e.view.vis); k++ {
+		if at := e.base + int64(k); at%densityBlock == 0 && e.jam.at(at, jamLimit) { // where whatever could be a value is one
+			e.open, e.holdAt = verdict{outcome: more, loose: true}, k
+			return
+		}
 		for j := range e.values {
 			if e.values[j].at != k {
 				continue
@@ -631,7 +638,7 @@ func (e *engine) retryNames(eof bool) {
 	names := e.names
 	e.names = nil
 	for _, n := range names {
-		e.nameEdge = n.edge
+		e.nameEdge, e.zoned = n.edge, n.zoned
 		e.announce(n.at, &n.ent, eof, n.paid)
 	}
 }

@@ -210,13 +210,16 @@ func linkParent(s *scan, n *nameInfo) (c candidate, ok bool) {
 			return c, false
 		}
 		c.at, c.form, c.doubt, c.row = s.p-2, formPairs, literal, column{kind: byKey, sep: '{'}
+		if n.plural(s.v) {
+			c.row.kind = anyKey
+		}
 		return c, true
 	}
 	if !s.led() || !s.more() {
 		return c, false
 	}
 	c.at, c.form, c.doubt, c.row.kind = s.p, formPairs, likely, byKey
-	if last := s.v[n.end-2 : n.end]; last[1]|0x20 == 's' && last[0]|0x20 != 's' && n.class != classKey || string(s.v[n.start:n.end]) == "chpasswd" { // plural
+	if n.plural(s.v) && n.class != classKey || string(s.v[n.start:n.end]) == "chpasswd" {
 		c.row.kind = anyKey
 	}
 	if ch := s.v[s.p]; ch == '\n' || ch == '\r' {
@@ -230,6 +233,11 @@ func linkParent(s *scan, n *nameInfo) (c candidate, ok bool) {
 	}
 	c.row.sep = s.v[s.p]
 	return c, n.class != classHeader
+}
+
+// plural reports a name of several: tokens, and not pass.
+func (n *nameInfo) plural(v []byte) bool {
+	return v[n.end-1]|0x20 == 's' && v[n.end-2]|0x20 != 's'
 }
 
 // linkElement reads the next element of a list, argument of a call or line of a list:

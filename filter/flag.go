@@ -20,7 +20,7 @@ var flags = [...]struct {
 	user     byte   // user:SECRET, user%SECRET, user,SECRET
 }{
 	{" -p", "sshpass,mysql,mysqldump,mariadb,mariadb-dump,mysqladmin,7z,7za,7zr,zip,mongo,mongodump,mongorestore", true, false, 0},
-	{" -p", "sshpass,docker login,podman login,helm registry login,buildah login,skopeo login,az login,oc login,mongosh,mongo", false, true, 0},
+	{" -p", "sshpass,unlock-keychain,create-keychain,docker login,podman login,helm registry login,buildah login,skopeo login,az login,oc login,mongosh,mongo", false, true, 0},
 	{" -u", "curl", true, true, ':'},
 	{" -u", "http,https", false, true, ':'},
 	{" -a", "http,https,xh,curlie,hey,wrk,oha", false, true, ':'},
@@ -250,6 +250,12 @@ func userValue(v []byte, p int, sep byte, eof bool) (int, outcome) {
 	q := p
 	for q < len(v) && q-p < 128 && v[q] > ' ' && v[q] != sep && v[q] != '"' && v[q] != '\'' {
 		q++
+	}
+	if sep == ':' && q > p && isUser(v[p:q]) { // user / value
+		n := min(len(" / "), len(v)-q)
+		if string(v[q:q+n]) == " / "[:n] && (n == 3 || !eof) {
+			return q + n, [...]outcome{more, more, more, found}[n]
+		}
 	}
 	switch {
 	case q == len(v) && !eof:

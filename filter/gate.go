@@ -148,7 +148,7 @@ func (s *Set) passes(val []byte, g gate) bool {
 			}
 			break
 		}
-		if digits < 2 || upper < 2 || lower < 2 || digits+upper+lower < len(val)-max(4, len(val)/16) && !g.quoted || len(val) < minNear || entropy(val) < 3.6 || readable(val) || isAddress64(val) {
+		if digits < 2 || upper < 2 || lower < 2 || digits+upper+lower < len(val)-max(4, len(val)/10) && !g.quoted || len(val) < minNear || entropy(val) < 3.6 || readable(val) || isAddress64(val) {
 			return false
 		}
 	case piped:
@@ -161,7 +161,7 @@ func (s *Set) passes(val []byte, g gate) bool {
 		if chosen && plain && (g.doubt == said && isShuffled(val) || len(val) >= 10 && upper > 1 && lower > 1 && unlikely(val) && !readable(val)) || chosen && (numbered(val) && !wordy(val) || digits > 0 && upper > 1 && lower > 1 && unlikely(val) && !readable(val)) || marked(val) || chosen && digits >= 3 && upper > 0 && lower > 0 && plain && !wordy(val) || isSeed(val) {
 			break
 		}
-		if digits < 2 || readable(val) || isAddress64(val) || !likelySecret(val, chosen) || isCode(val) || !(upper > 0 && lower > 0) && !isHex(bytes.TrimPrefix(val, []byte("0x"))) && !bytes.ContainsAny(val, "!#?*%&^~") {
+		if digits < 2 && !(plain && len(val) >= 20 && upper > 3 && lower > 3) || readable(val) || isAddress64(val) || !likelySecret(val, chosen) || isCode(val) || !(upper > 0 && lower > 0) && !isHex(bytes.TrimPrefix(val, []byte("0x"))) && !(plain && len(val) >= 24 && digits >= 4) && !bytes.ContainsAny(val, "!#?*%&^~") {
 			return false
 		}
 	case unsure, onlyLine:
@@ -180,11 +180,11 @@ func (s *Set) passes(val []byte, g gate) bool {
 	case classRaw:
 		return isRawKey(val)
 	case classKey:
-		digits, _, _ := tally(val)
+		digits, upper, lower := tally(val)
 		if chosen && len(val) < 24 && marked(val) {
 			return true
 		}
-		return len(val) >= 16 && digits >= 2 && !words && likelySecret(val, false) && !bytes.ContainsAny(val, "(){}[]<>;, :") && (g.quoted || !isCode(val))
+		return len(val) >= 16 && (digits >= 2 || len(val) >= 20 && upper > 3 && lower > 3) && !words && likelySecret(val, false) && !bytes.ContainsAny(val, "(){}[]<>;, :") && (g.quoted || !isCode(val))
 	case classWeak:
 		if len(val) < 24 && marked(val) {
 			return true
@@ -201,7 +201,7 @@ func (s *Set) passes(val []byte, g gate) bool {
 	if len(val) < 8 || words || !g.quoted && isCode(val) && !(chosen && numbered(val)) {
 		return false
 	}
-	if !chosen && readable(val) && !marked(val) {
+	if !chosen && readable(val) && !marked(val) && !(g.doubt == certain && numbered(val) && oddParts(val)) && !(plain && g.quoted && g.doubt == certain && len(val) >= 12 && digits >= 2 && upper > 0 && lower > 0 && !hasWord(val)) {
 		return false
 	}
 	return mixed(val)
@@ -427,6 +427,16 @@ func numbered(val []byte) bool {
 		bytes.ContainsAny(val[:n-3], "-_.") && !bytes.ContainsAny(val, "()[]{}/:")
 }
 
+// oddParts reports that no part of a value is a word, or short as a name of a thing has: secret=babaje.hawiso_21, and not web-tls-12.
+func oddParts(val []byte) bool {
+	for part := range bytes.FieldsFuncSeq(val, func(r rune) bool { return r >= 0x80 || !isAlpha(byte(r)) }) {
+		if len(part) < 5 || inWordList(part) {
+			return false
+		}
+	}
+	return true
+}
+
 // marked reports a password as people make them that no code has: with a number and a mark.
 func marked(val []byte) bool {
 	digits, _, _ := tally(val)
@@ -533,14 +543,14 @@ func isPublicKey(val []byte) bool {
 	if len(val) == 56 && (strings.IndexByte("UAONCX", val[0]) >= 0 && allOf(val, &sets[setBase32]) || val[0] == 'R' && val[1] == 'W' && allOf(val, &sets[setAny64])) {
 		return true // of NATS, whose seeds begin with S; of minisign and signify
 	}
-	if strings.IndexByte("seAMLpa-8UVbt", val[0]) < 0 {
+	if strings.IndexByte("seAMLpa-8UVbtx", val[0]) < 0 {
 		return false
 	}
 	if len(val) > 300 && val[0] == 'A' && val[1] == 'g' && val[2]-'A' < 4 && allOf(val, &sets[setAny64]) {
 		return true // encrypted for a cluster, behind the length of its key: a SealedSecret
 	}
 	for _, p := range [...]string{"ssh-", "ecdsa-", "AAAAB3Nza", "AAAAC3Nza", "AAAAE2Vj", "MEUCI", "MEQCI", "MEYCI", "MFkwEwYH", "MIIBIjAN", "MIICIjAN",
-		"LS0tLS1CRUdJTiBDRVJU", "LS0tLS1CRUdJTiBQVUJM", "pk_live_", "pk_test_", "pub-", "age1", "bc1q", "bc1p", "tb1q", "tb1p", "-----BEGIN CERT", "-----BEGIN PUB",
+		"LS0tLS1CRUdJTiBDRVJU", "LS0tLS1CRUdJTiBQVUJM", "pk_live_", "pk_test_", "pub-", "age1", "xpub", "bc1q", "bc1p", "tb1q", "tb1p", "-----BEGIN CERT", "-----BEGIN PUB",
 		"VXNlcm5hbWU6", "UGFzc3dvcmQ6", // what servers of SMTP ask for
 		"8a477f597d28d172789f06886806bc55"} {
 		if bytes.HasPrefix(val, []byte(p)) {
@@ -689,7 +699,7 @@ func isConstant(val []byte) bool {
 	if digits, _, _ := tally(val); digits > 0 && strings.IndexByte("iIrRyY", val[0]) < 0 {
 		return false
 	}
-	switch strings.ToLower(string(val)) {
+	switch strings.ToLower(string(bytes.Trim(val, "*"))) {
 	case "undefined", "changeme", "change-me", "change_me", "redacted", "[redacted]", "filtered", "[filtered]", "sensitive",
 		"(sensitive value)", "required", "not-set", "not_set", "replaceme", "replace-me", "replace_me", "todo-later", "insecure", "notsecret", "optional", "disabled", "enabled", "omitted", "placeholder", "nullptr":
 		return true
@@ -911,7 +921,7 @@ func isCode(val []byte) bool {
 	for i, c := range val {
 		switch c {
 		case '(', '[':
-			return i > 0 && (isAlnum(val[i-1]) || val[i-1] == '_')
+			return i > 0 && (isAlnum(val[i-1]) || strings.IndexByte("_!?", val[i-1]) >= 0)
 		case '{':
 			return i > 0 && isIdent(val[i-1])
 		case '<': // a type with its parameters

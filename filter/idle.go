@@ -33,6 +33,7 @@ func (e *engine) looseTo() int {
 		for k := x.entryAt(v, i); k >= 0; k = x.after(v, i, k) {
 			ent := &x.entries[k]
 			if ent.kind >= eName {
+				probe.zoned = false
 				probe.announce(i, ent, false, true)
 			} else if r := e.judgeEntry(i, ent, false); r.outcome != no && !r.loose {
 				return i

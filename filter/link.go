@@ -58,7 +58,7 @@ type candidate struct {
 	class class
 	doubt doubt
 	noTag bool
-	noID  bool // a UUID is the id of a secret
+	noID  bool // a UUID or a number in hexadecimal is the id of a secret
 	word  bool // of a command line: code does not stand there
 	bare  bool // nothing but the vendor's word says what it is
 	early bool // the value may also stand behind this
@@ -127,7 +127,6 @@ var links = [...]struct {
 	after follows
 }{
 	{linkOperator, anOperator | anOption | aBracket},           // name = value, in any language, also escaped
-	{linkTyped, aBlank | aMark | aColon},                       // name: Type = "value"
 	{linkWrapped, anOperator},                                  // name = New("value"), name = Type{"value"}
 	{linkFallback, aFallback},                                  // name … || "value"
 	{linkTuple, anOpening},                                     // auth=("user", "value")
@@ -146,7 +145,7 @@ var links = [...]struct {
 	{linkVendor, aVendor},                                      // vendor secret key value
 	{linkColumns, aQuote | aMark | aParen},                     // INSERT INTO t (name, …) VALUES ('value', …)
 	{linkHeader, aGap | aQuote | aBreak | aMark},               // a column below name
-	{linkEnd, aBlank},                                          // name … :⏎value
+	{linkEnd, aBlank | aMark},                                  // name … :⏎value
 	{linkAnswer, aPrompt},                                      // $ command … name …⏎value
 	{linkCodes, aCode},                                         // name:⏎  code⏎  code
 }
@@ -256,6 +255,7 @@ func (s *scan) leadOf(n *nameInfo) follows {
 	l.tight = s.p
 	if !s.short && s.p < len(s.v) && isBlank(s.v[s.p]) {
 		s.blanks()
+		s.remark()
 	}
 	s.more()
 	l.at = s.p
@@ -279,6 +279,19 @@ func (s *scan) leadOf(n *nameInfo) follows {
 		}
 	}
 	return f
+}
+
+// remark skips what is said of a name in brackets before its sign: Secret key (manual entry): value.
+func (s *scan) remark() {
+	from := s.p
+	for s.more() && s.p-from < maxDistance && (s.v[s.p] == '(') == (s.p == from) && (s.p == from || isAlnum(s.v[s.p]) || strings.IndexByte(" ,-'", s.v[s.p]) >= 0) {
+		s.p++
+	}
+	if s.short || s.p == from || !s.lit("):") || s.short {
+		s.p = from
+		return
+	}
+	s.p--
 }
 
 // led goes on behind the operator, if it is one of those that assign.
@@ -404,7 +417,9 @@ func (e *engine) announce(i int, ent *entry, eof, paid bool) {
 	hold := nowhere
 	n, s := &e.name, &e.scan // not on the stack: links are called by their table
 	*n = info
-	waits := e.openZone(n, eof)
+	s.line, s.headers = e.lines.at(v, n.start)
+	waits := !e.zoned && e.openZone(n, eof)
+	e.zoned = !waits
 	if n.class == classGroups { // found in the zone
 		if waits {
 			e.wait(i, ent, true, nowhere)
@@ -412,15 +427,20 @@ func (e *engine) announce(i int, ent *entry, eof, paid bool) {
 		return
 	}
 	s.v, s.p, s.eof, s.short = v, info.end, eof, false
-	s.line, s.headers = e.lines.at(v, n.start)
 	follow := s.leadOf(n)
 	if follow == 0 {
 		return
 	}
 	at := e.base + int64(n.start)
-	if e.crowd.at(at, crowdLimit) && e.announceNext(follow) {
-		e.jam.add(at, perNext, jamLimit)
-		return
+	if e.crowd.at(at, crowdLimit) {
+		switch e.announceNext(follow) {
+		case found:
+			e.jam.add(at, perNext, jamLimit)
+			return
+		case more: // until the end of the value is there, which holds itself back
+			e.wait(i, ent, true, nowhere)
+			return
+		}
 	}
 	for k := range links {
 		if links[k].after&follow == 0 {
@@ -445,7 +465,7 @@ func (e *engine) announce(i int, ent *entry, eof, paid bool) {
 			if c.class == classNone {
 				c.class = info.class
 			}
-			c.noTag, c.shape = info.noTag, info.shape
+			c.noTag, c.shape = info.noTag || c.rule == "password", info.shape
 			c.escaped = c.form == formXML && escapedTag(bytes.TrimRight(v[:c.at], " \t\r\n"))
 			if links[k].after&(aBlank|aVendor) == links[k].after && c.doubt == certain && c.shape > 0 {
 				c.class = classShape
@@ -461,20 +481,20 @@ func (e *engine) announce(i int, ent *entry, eof, paid bool) {
 }
 
 // announceNext announces the value right behind the name under judgement, if it will pass as it
-// stands: where secrets crowd, no other is looked for then.
-func (e *engine) announceNext(follow follows) bool {
+// stands, or may: where secrets crowd, no other is looked for if it does.
+func (e *engine) announceNext(follow follows) outcome {
 	n, s := &e.name, &e.scan
 	read, ends := linkOperator, " \n;,&"
 	if follow&anOperator == 0 {
 		if read, ends = linkBlank, " \n"; follow&aBlank == 0 {
-			return false
+			return no
 		}
 	}
 	e.work++
 	s.p, s.short = n.end, false
 	c, ok := read(s, n)
 	if !ok || s.short || c.form != formPlain {
-		return false
+		return no
 	}
 	p, quote := c.at, byte(0)
 	if q := s.v[p]; q == '"' || q == '\'' {
@@ -484,8 +504,9 @@ func (e *engine) announceNext(follow follows) bool {
 	for p < len(s.v) && p-from <= history && isAlnum(s.v[p]) {
 		p++
 	}
-	if p == len(s.v) || s.v[p] != quote && (quote != 0 || strings.IndexByte(ends, s.v[p]) < 0) {
-		return false
+	whole := p < len(s.v)
+	if whole && s.v[p] != quote && (quote != 0 || strings.IndexByte(ends, s.v[p]) < 0) || !whole && s.eof {
+		return no
 	}
 	if c.rule == "" {
 		c.rule = n.rule
@@ -493,12 +514,15 @@ func (e *engine) announceNext(follow follows) bool {
 	if c.class == classNone {
 		c.class = n.class
 	}
-	if !e.set.passes(s.v[from:p], gate{class: c.class, doubt: c.doubt, rule: c.rule, quoted: quote != 0, opened: quote != 0, crowded: true}) {
-		return false
+	if whole && !e.set.passes(s.v[from:p], gate{class: c.class, doubt: c.doubt, rule: c.rule, quoted: quote != 0, opened: quote != 0, crowded: true}) {
+		return no
 	}
 	c.noTag, c.shape = n.noTag, n.shape
 	e.schedule(headerForm(c))
-	return true
+	if !whole {
+		return more
+	}
+	return found
 }
 
 // textBefore reports whether the line left of i is text: in binary output, context says
@@ -558,7 +582,7 @@ func (e *engine) wait(i int, ent *entry, paid bool, hold int) {
 		}
 	}
 	if len(e.names) < maxScheduled {
-		e.names = append(e.names, pending{i, *ent, paid, e.nameEdge, hold})
+		e.names = append(e.names, pending{i, *ent, paid, e.nameEdge, e.zoned, hold})
 	}
 }
 
@@ -836,7 +860,9 @@ func linkOperator(s *scan, n *nameInfo) (c candidate, ok bool) {
 	s.p = l.at
 	option := n.option(s.v)
 	if l.short && l.after == l.at {
-		if s.short = true; !option {
+		if s.short = true; !option && l.at < len(s.v) && s.v[l.at] == '(' {
+			s.p = len(s.v)
+		} else if !option {
 			s.p = min(l.at+len("::"), len(s.v)) // name=token::VALUE; no value begins at another operator
 		}
 		return c, false
@@ -867,7 +893,8 @@ func linkOperator(s *scan, n *nameInfo) (c candidate, ok bool) {
 			return c, false
 		}
 		s.wrapped()
-		c.noID = string(s.v[n.start:n.end]) == "--secret" // of virsh: an id
+		name := s.v[n.start:n.end]
+		c.noID = string(name) == "--secret" || bytes.HasSuffix(name, []byte("-keys")) // of virsh, of gpg: ids
 	default:
 		at, op := l.at, l.op
 		if l.short {
@@ -909,7 +936,7 @@ func linkOperator(s *scan, n *nameInfo) (c candidate, ok bool) {
 	if s.p < len(s.v) && isBlank(s.v[s.p]) {
 		s.blanks()
 	}
-	if !s.more() || s.short || s.p-n.end > maxDistance || s.v[s.p] == '\n' || s.v[s.p] == '\r' {
+	if !s.more() || s.short || s.p-n.end > maxDistance && (l.at == 0 || s.v[l.at-1] != ')' || s.p-l.at > maxDistance) || s.v[s.p] == '\n' || s.v[s.p] == '\r' {
 		return c, false
 	}
 	if (s.v[s.p] == '[' || s.v[s.p] == '{') && (n.class == classHeader || s.v[s.p] == '{' && (hasFold(s.v[n.start:n.end], "pwd") || n.start > 0 && s.v[n.start-1] == ';')) {
@@ -962,45 +989,6 @@ func (s *scan) wrapped() {
 	}
 }
 
-// typeBytes is what a type is written with.
-var typeBytes = byteSet{bitsDigit | bitsDot | 1<<' ' | 1<<':' | 1<<'<' | 1<<'>' | 1<<'&' | 1<<'\'' | 1<<'?' | 1<<'*' | 1<<';' | 1<<'(' | 1<<')' | 1<<'!',
-	bitsLetter | bitsScore | 1<<('['-64) | 1<<(']'-64) | 1<<('|'-64) | 1<<('{'-64) | 1<<('}'-64)}
-
-// linkTyped reads name: Type = "value" and name Type = "value". Only a literal counts.
-func linkTyped(s *scan, n *nameInfo) (c candidate, ok bool) {
-	from, words := s.p, 0
-	if !s.more() || strings.IndexByte(" :?![", s.v[s.p]) < 0 {
-		return c, false
-	}
-	const most = 64
-	if s.p+most < len(s.v) && bytes.IndexByte(s.v[s.p:s.p+most], '=') < 0 {
-		return c, false // nearly always prose
-	}
-	for s.more() && s.p-from < most && words < 8 {
-		if s.v[s.p] == ' ' {
-			words++
-		}
-		switch ch := s.v[s.p]; {
-		case ch == '=':
-			if s.p == from+1 || s.p == from { // linkOperator reads that
-				return c, false
-			}
-			if s.p++; !s.more() || s.v[s.p] == '=' || s.v[s.p] == '>' {
-				return c, false
-			}
-			if s.blanks(); s.lit("Some(") || s.short { // Option[String] = Some("value")
-				s.blanks()
-			}
-			return s.literal(c)
-		case typeBytes.has(ch):
-			s.p++
-		default:
-			return c, false
-		}
-	}
-	return c, false
-}
-
 // literal takes the value at p if it is quoted.
 func (s *scan) literal(c candidate) (candidate, bool) {
 	if !s.more() {
@@ -1048,6 +1036,9 @@ func linkWrapped(s *scan, n *nameInfo) (c candidate, ok bool) {
 				continue
 			}
 			open := s.v[from : s.p-1]
+			if ch == '[' && (s.lit(placeholderHead[1:]) || s.short) {
+				return c, false
+			}
 			if s.more() && isDigit(s.v[s.p]) && n.rule != "token" {
 				c.at, c.form, c.doubt = s.p, formBytes, likely
 				return c, true
@@ -1366,7 +1357,7 @@ func linkKind(s *scan, n *nameInfo) (c candidate, ok bool) {
 		s.p += len("by ")
 		c.rule = "password"
 	case n.rule == "auth":
-		if !s.lit("PLAIN ") && !s.lit("LOGIN ") && !s.lit("sha ") && !s.lit("md5 ") {
+		if !s.lit("PLAIN ") && !s.lit("LOGIN ") && !s.lit("sha ") && !s.lit("md5 ") && !s.lit("SHA ") && !s.lit("MD5 ") {
 			return c, false
 		}
 	case isDigit(s.v[s.p]):
@@ -1417,7 +1408,7 @@ func barBefore(v []byte, i int) bool {
 
 // defines are the words before a name that is set to the value behind a space.
 var defines = [...]string{"env", "arg", "set", "setenv", "-gx", "-x", "-ux", "#define", "export", "setx", "define", "with", "config", "identified", "encrypted", "enable",
-	"put", "set_header", "add_header", "header", "requestheader set"}
+	"put", "snmp-server", "set_header", "add_header", "header", "requestheader set"}
 
 func definesBefore(v []byte, i int) bool {
 	t := bytes.TrimRight(v[max(0, i-maxName):i], " \t")
@@ -1489,7 +1480,7 @@ func linkNextLine(s *scan, n *nameInfo) (c candidate, ok bool) {
 		return c, true
 	}
 	if s.v[s.p-1] == '\n' && s.v[s.p] != '"' && s.v[s.p] != '\'' && !opened { // not indented
-		if s.line < 0 || n.class != classStrong && n.class != classWeak && n.rule != mnemonicRule || !headsLine(bytes.TrimSpace(s.v[s.line:n.start])) {
+		if s.line < 0 || n.class != classStrong && n.class != classWeak && n.class != classKey && n.rule != mnemonicRule || !headsLine(bytes.TrimSpace(s.v[s.line:n.start])) {
 			return c, false
 		}
 		c.at, c.doubt = s.p, lone

@@ -88,6 +88,9 @@ var keywords = [...]keyword{
 	{"jelszó", 2, classStrong, true, true, "password", 0},
 	{"ароль", 0, classStrong, true, true, "password", 0}, // П and п differ by more than a bit
 	{"ароля", 0, classStrong, true, true, "password", 0},
+	{"adgangskoden", 1, classStrong, true, true, "password", 0},
+	{"lösenordet", 1, classStrong, true, true, "password", 0},
+	{"passordet", 3, classStrong, true, true, "password", 0},
 	{"mdp", 0, classStrong, false, true, "password", 0},
 	{"passord", 3, classStrong, true, true, "password", 0},
 	{"lozinka", 2, classStrong, false, true, "password", 0},
@@ -146,6 +149,8 @@ var keywords = [...]keyword{
 	{"code_verifier", 5, classWeak, false, false, "token", 0},
 	{"mnemonic", 1, classStrong, false, true, mnemonicRule, 0},
 	{"phrase", 0, classRaw, false, true, mnemonicRule, 0},
+	{"words", 2, classRaw, false, true, mnemonicRule, 0},
+	{"encrypt", 2, classRaw, false, false, "secret-key", 0}, // of Consul
 	{"genkey", 0, classKey, false, false, "key", 0},
 	{"token", 1, classWeak, true, false, "token", anywhere}, // oke
 	{"tokens", 1, classWeak, true, false, "token", 0},
@@ -178,6 +183,9 @@ var keywords = [...]keyword{
 	{"pin", 0, classPin, false, true, pinRule, 0},
 	{"otp", 0, classPin, false, true, pinRule, 0},
 	{"pincode", 0, classPin, false, true, pinRule, 0},
+	{"code d'accès", 5, classPin, false, true, pinRule, 0},
+	{"código de verificación", 15, classPin, false, true, pinRule, 0},
+	{"bestätigungscode", 11, classPin, false, true, pinRule, 0},
 	{"zugangscode", 0, classPin, false, true, pinRule, 0},
 	{"puk", 0, classPin, false, true, pinRule, 0},
 	{"jeton", 0, classWeak, false, false, "token", 0}, // token, in French
@@ -241,7 +249,7 @@ var qualifiers = [...]struct {
 		"pivot join search sorting compound vapid measurement anon i18n locale label metadata parameter parent trace mon tur don websocket gpg",
 		classNone, ""},
 	{"key", "api app application", classStrong, "api-key"},
-	{"key", "aes hmac cipher symmetric wrapping private secret access account shared signing encryption master storage preshared license licence security deploy service admin unseal " +
+	{"key", "certificate tls ssl aes hmac cipher symmetric wrapping private secret access account shared signing encryption master storage preshared license licence security deploy service admin unseal " +
 		"recovery client consumer setup activation product subscription registration enrollment join pairing stream ingestion system function functions session decryption validation management auth role write read ingest server machine", classStrong, "secret-key"},
 	{"secret", "checksum hash hashed digest", classNone, ""},
 	{"token", "access auth refresh session api", classStrong, "token"},
@@ -376,12 +384,12 @@ func (e *engine) readName(ks int, ent *entry, eof bool) nameInfo {
 	if start > 1 && v[start-1] == ':' && v[start-2] == ':' && isUpper(v[start]) {
 		return nameInfo{} // a type, such as AWS::IAM::AccessKey
 	}
-	if start > 1 && v[start-1] == ':' && end < len(v) && v[end] == ':' && isIdent(v[start-2]) {
+	if start > 1 && v[start-1] == ':' && end < len(v) && v[end] == ':' && v[start-2] != ':' {
 		if end+1 == len(v) && !eof {
 			return nameInfo{outcome: more}
 		}
 		if end+1 < len(v) && v[end+1] > ' ' {
-			return nameInfo{} // a part of arn:…:secret:name
+			return nameInfo{} // a part of arn:…:secret:name, of a task of Gradle
 		}
 	}
 	if bytes.HasPrefix(v[start:], []byte("//")) && start > 0 && v[start-1] == ':' && bytes.IndexByte(v[start+2:end], '/') < 0 {

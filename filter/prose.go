@@ -202,7 +202,7 @@ func linkEnd(s *scan, n *nameInfo) (c candidate, ok bool) {
 	if k := bytes.IndexByte(rest, '\n'); k == 0 || k > 0 && rest[k-1] != ':' && rest[k-1] != '\r' || k < 0 && len(rest) == 64 {
 		return c, false // nearly always
 	}
-	if n.class != classStrong && n.class != classWeak && n.rule != mnemonicRule || n.option(s.v) || !s.lit(" ") || !s.colonEnds() {
+	if n.class != classStrong && n.class != classWeak && n.rule != mnemonicRule || n.option(s.v) || !s.lit(" ") && (s.short || !s.lit(", ")) || !s.colonEnds() {
 		return c, false
 	}
 	c.at, c.doubt, c.front = s.p, lone, bullet
@@ -321,6 +321,9 @@ func (s *scan) bullet() bool {
 
 // headsLine reports what may stand in front of a name on a line of its own.
 func headsLine(left []byte) bool {
+	if k := bytes.Index(left, []byte("] ")); k > 0 && left[0] == '[' { // what says it
+		left = left[k+2:]
+	}
 	switch {
 	case len(left) == 0, string(left) == "==>", string(left) == "#", bytes.HasPrefix(left, []byte("untrusted comment: ")): // of minisign and signify
 		return true
@@ -343,13 +346,16 @@ func linkAnswer(s *scan, n *nameInfo) (c candidate, ok bool) {
 	if s.lead.op == opAssign && s.lead.at == s.lead.tight && !s.lead.short {
 		return c, false // it has its value: docker run -e NAME=value image⏎id
 	}
-	line := s.v[s.line:n.start]
+	if n.option(s.v) && s.lit(" ") && s.more() && isAlnum(s.v[s.p]) {
+		return c, false // so has this: --key name
+	}
 	for s.more() && s.v[s.p] != '\n' {
 		if s.p-n.end > maxCommand || s.v[s.p] < ' ' && s.v[s.p] != '\r' {
 			return c, false
 		}
 		s.p++
 	}
+	line := s.v[s.line:s.p]
 	if !s.lit("\n") || !s.more() {
 		return c, false
 	}
@@ -362,8 +368,14 @@ func linkAnswer(s *scan, n *nameInfo) (c candidate, ok bool) {
 		}
 	}
 	c.at, c.doubt, c.front = s.p, lone, echo
+	if word := bytes.TrimLeft(s.v[n.end:s.p], " "); n.rule == "secret" && isOneOf(word[:max(bytes.IndexByte(word, ' '), 0)], reads[:]) {
+		c.rule = "password" // as people choose them
+	}
 	return c, s.v[s.p] > ' '
 }
+
+// reads are what commands call it to print a secret.
+var reads = [...]string{"show", "get", "access", "read", "reveal"}
 
 // echoes skips what interpreters and debuggers print in front of a value: => of Ruby, Out[1]: of
 // Python, $1 = of gdb, [1] of R, (String) $R0 = of lldb.
@@ -371,7 +383,10 @@ func (s *scan) echoes() {
 	from := s.p
 	switch s.v[s.p] {
 	case '=':
-		if s.lit("=> ") || s.short {
+		if s.lit("=> ") {
+			s.lit("[") // of several
+			return
+		} else if s.short {
 			return
 		}
 	case 'O', '$', '[', '(':
@@ -428,7 +443,8 @@ func isPrompt(line []byte) bool {
 	switch {
 	case word[0] == '[': // [anna@web ~]$
 		end := bytes.IndexByte(line, ']')
-		return end > 0 && bytes.IndexByte(word, '@') > 0 && end+2 < len(line) && (line[end+1] == '$' || line[end+1] == '#') && line[end+2] == ' '
+		return len(word) > 1 && isDigit(word[1]) && bytes.Contains(line, []byte("> ")) || // [2] pry(main)>
+			end > 0 && bytes.IndexByte(word, '@') > 0 && end+2 < len(line) && (line[end+1] == '$' || line[end+1] == '#') && line[end+2] == ' '
 	case string(word) == "PS": // PS C:\>
 		return bytes.Contains(line, []byte("> "))
 	case string(word) == "In": // In [1]:

@@ -207,6 +207,11 @@ func (e *engine) judgeValue(c *candidate, eof bool) verdict {
 		loose := len(bytesSoFar) < 512 && !unlikely(bytesSoFar) && !e.set.passes(trimValue(bytesSoFar, f), g)
 		return verdict{outcome: more, loose: loose}
 	}
+	if f == formPercent && c.word { // a part of a path
+		if k := bytes.IndexByte(v[p:end], '?'); k > 0 {
+			end, done = p+k, true
+		}
+	}
 	if f == formPlain && done && end < len(v) && v[end] == ' ' && c.doubt <= likely && end-p <= maxGroup {
 		switch c.class {
 		case classStrong, classKey, classRaw:
@@ -226,6 +231,9 @@ func (e *engine) judgeValue(c *candidate, eof bool) verdict {
 		}
 		if k < 0 && eof {
 			k = len(v) - p
+		}
+		if gap := bytes.Index(v[p:p+max(k, 0)], []byte("  ")); gap > 0 { // of a table
+			k = gap
 		}
 		if phrase := v[p : p+max(k, 0)]; k > 0 && (isPassphrase(bytes.TrimRight(phrase, " "), true) || p > 0 && v[p-1] == '=' && isNumberedPhrase(phrase)) {
 			end = p + len(bytes.TrimRight(v[p:p+k], " "))
@@ -256,8 +264,16 @@ func (e *engine) judgeValue(c *candidate, eof bool) verdict {
 		}
 	}
 	if c.doubt == onlyLine || c.doubt == lone {
-		if end < len(v) && quote == 0 && strings.IndexByte("\n\r\"'", v[end]) < 0 || bytes.IndexByte(val, ' ') >= 0 && c.rule != mnemonicRule {
+		if end < len(v) && quote == 0 && f != formPercent && strings.IndexByte("\n\r\"'", v[end]) < 0 || bytes.IndexByte(val, ' ') >= 0 && c.rule != mnemonicRule {
 			return verdict{}
+		}
+	}
+	if f == formPlain && c.doubt == likely && len(val) <= 16 && isHex(val) && end < len(v) && v[end] == ' ' {
+		if end+1 == len(v) && !eof {
+			return verdict{outcome: more, loose: true}
+		}
+		if end+1 < len(v) && v[end+1] == ' ' {
+			return verdict{} // another column follows: it is an id
 		}
 	}
 	if k := bytes.IndexByte(val, '='); c.word && c.doubt == likely && k > 0 && letters(val[:k]) {
@@ -271,7 +287,7 @@ func (e *engine) judgeValue(c *candidate, eof bool) verdict {
 			return r
 		}
 	}
-	if c.class == classShape || c.noID && isUUID(val) {
+	if c.class == classShape || c.noID && (isUUID(val) || isHex(val)) {
 		return verdict{}
 	}
 	if run >= 0 && e.nested.spent(p, run) {
@@ -356,7 +372,7 @@ func (e *engine) judgeBytes(c *candidate, eof bool) verdict {
 		}
 		before = n
 		distinct[n>>6] |= 1 << (n & 63)
-		if v[p] == ',' && v[c.at-1] == '[' {
+		if v[p] == ',' && v[c.at-1] == '[' && v[c.at+1] != 'x' {
 			return verdict{} // JSON, whose numbers stay
 		}
 		for from = p; p < len(v) && p-from < maxDistance && strings.IndexByte(", \n\t", v[p]) >= 0; {
@@ -793,6 +809,17 @@ func valueEnd(v []byte, p, from int, sets *endSets, eof bool) (int, bool) {
 			if q+1 < len(v) && isAlnum(v[q+1]) {
 				continue
 			}
+		} else if f.form == formPlain && c == '|' && q-p >= minNearPassword && v[q-1] > ' ' && unlikely(v[p:q]) { // a mark of a password, no pipe
+			r := q + 1
+			for r < len(v) && r-q < maxName && v[r] > ' ' && strings.IndexByte("|\"'<`", v[r]) < 0 {
+				r++
+			}
+			if r == len(v) && !eof {
+				return q, false
+			}
+			if digits, upper, lower := tally(v[q+1 : r]); digits > 0 && upper > 1 && lower > 1 && unlikely(v[q+1:r]) {
+				continue
+			}
 		}
 		if f.form == formPlain && (c == '"' || c == '\'' || c == '<') && q > p {
 			// Nothing that closes or opens stands before a digit or a capital.
@@ -985,6 +1012,18 @@ func (e *engine) judgeURL(c *candidate, eof bool) verdict {
 	r := verdict{outcome: found, layer: layerContext, end: at, rule: c.rule, noTag: true}
 	if colon < 0 || colon > at {
 		r.start = p
+		if at-p == 32 && isHex(v[p:at]) && q < len(v) && v[q] == '/' { // where errors are sent, and the public key of that
+			k := q + 1
+			for k < len(v) && k-q < 24 && isDigit(v[k]) {
+				k++
+			}
+			if k == len(v) && !eof {
+				return verdict{outcome: more}
+			}
+			if k > q+1 && (k == len(v) || !isAlnum(v[k]) && v[k] != '/') {
+				return verdict{}
+			}
+		}
 		if at-p < 16 || !unlikely(v[p:at]) && !isHex(v[p:at]) && !isUUID(v[p:at]) || !e.set.passes(v[p:at], gate{class: classURL}) {
 			return verdict{}
 		}

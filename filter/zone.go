@@ -25,6 +25,9 @@ const (
 	// maxZone is how long it is, maxZones how many names begin one in a block of the stream whose store is used up.
 	maxZone  = 200
 	maxZones = 1
+	// maxAnswer is its length behind a command that names secrets, and leastAnswer the least of a value in it.
+	maxAnswer   = 800
+	leastAnswer = 16
 	// minNear is the least length of a value in it, minNearPassword that of one behind a word that says password
 	// or secret, maxStray the greatest.
 	minNear         = 20
@@ -40,6 +43,9 @@ const (
 // strayStops are the bytes between which a value stands.
 var strayStops = byteSet{1<<(' '+1) - 1 | 1<<'"' | 1<<'\'' | 1<<'(' | 1<<')' | 1<<',' | 1<<';' | 1<<'<' | 1<<'>' | 1<<'&' | 1<<':' | 1<<'=' | 1<<'.',
 	1<<('`'-64) | 1<<('['-64) | 1<<(']'-64) | 1<<('{'-64) | 1<<('}'-64) | 1<<('|'-64) | 1<<('\\'-64) | 1<<63, ^uint64(0), ^uint64(0)}
+
+// quotedStops are those behind a quote, where a dot is a part of a value.
+var quotedStops = strayStops.without(".")
 
 // openZone begins or lengthens the zone behind a name. It reports whether that takes more bytes: right before a
 // placeholder of ours a word may have been no name.
@@ -63,7 +69,7 @@ func (e *engine) openZone(n *nameInfo, eof bool) (short bool) {
 	} else if n.class == classGroups {
 		least = maxStray
 	}
-	if at+maxZone/4 < e.zone.until || n.class == classExtra || n.class == classPin || n.class == classGroups && at < e.zone.until || bytes.IndexByte(v[n.start:n.end], '/') >= 0 {
+	if at+maxZone/4 < e.zone.until || n.class == classExtra || n.class == classPin || n.bare || n.class == classGroups && at < e.zone.until || bytes.IndexByte(v[n.start:n.end], '/') >= 0 {
 		return false
 	}
 	if k := min(len(v)-n.end, len(placeholderHead)); string(v[n.end:n.end+k]) == placeholderHead[:k] {
@@ -73,6 +79,9 @@ func (e *engine) openZone(n *nameInfo, eof bool) (short bool) {
 		return false
 	}
 	e.zone.until, e.zone.least = at+maxZone, least
+	if line := e.scan.line; (n.rule == "secret" || n.rule == "credential") && line >= 0 && line < n.start && isPrompt(v[line:n.start]) {
+		e.zone.until, e.zone.least = at+maxAnswer, leastAnswer
+	}
 	if at > e.zone.near {
 		e.zone.rule, e.zone.noTag = n.rule, n.noTag
 	}
@@ -104,7 +113,7 @@ func (e *engine) nearName(n *nameInfo) bool {
 func (e *engine) zoneAgain(from, to int) {
 	if e.base+int64(from) < e.zone.until {
 		e.zone.bound = e.base + int64(to)
-		e.zone.until = e.base + int64(to) + maxZone
+		e.zone.until = max(e.zone.until, e.base+int64(to)+maxZone)
 		e.walkZone(to, e.base)
 	}
 }
@@ -136,28 +145,39 @@ func (e *engine) judgeZone(c *candidate, eof bool) verdict {
 	for p > 0 && p < limit && !strayStops.has(v[p-1]) { // inside a word
 		p++
 	}
-	// The place of the name's value; behind that, where one may stand that is compared with it.
-	around, compared := int(e.zone.near-e.base)+maxAround, 0
+	around := int(e.zone.near-e.base) + maxAround // the place of the name's value
 	if e.zone.near <= e.zone.bound {
-		around, compared = -1, int(e.zone.bound-e.base)+maxCompared
+		around = -1
 	}
 	for p < limit {
+		stops, quoted := &strayStops, p > 0 && (v[p-1] == '"' || v[p-1] == '\'')
+		if quoted {
+			stops = &quotedStops
+		}
 		// From the last byte of the shortest value back: most words are short.
-		near, least := p <= around || p < compared && p > 1 && v[p-2] == ' ' && e.isCompared(p), minNearPassword
+		near, least := p <= around || quoted && e.zone.near > 0 && isLabelled(v, p), minNearPassword
 		if near {
 			least = minWord
 		}
 		last := min(p+least, len(v)) - 1
 		k := last
-		for k >= p && (!strayStops.has(v[k]) || v[k] == '|' && isCounted(v[p:k])) {
+		for k >= p && (!stops.has(v[k]) || v[k] == '|' && isCounted(v[p:k])) {
 			k--
 		}
 		if k >= p {
+			if dot := k; v[k] == '.' { // which is none behind a quote
+				for k > p && v[k] != '"' && v[k] != '\'' {
+					k--
+				}
+				if v[k] != '"' && v[k] != '\'' {
+					k = dot
+				}
+			}
 			p = k + 1
 			continue
 		}
 		q := last + 1
-		for q < len(v) && q-p <= maxLong && (!strayStops.has(v[q]) || v[q] == '|' && isCounted(v[p:q])) {
+		for q < len(v) && q-p <= maxLong && (!stops.has(v[q]) || v[q] == '|' && isCounted(v[p:q])) {
 			q++
 		}
 		open := q == len(v) && !eof && q-p <= maxLong
@@ -235,8 +255,8 @@ func (e *engine) isStray(p, q int) bool {
 		return false // a name
 	}
 	val, left := v[p:q], v[max(e.edge, p-maxName, 0):p]
-	if p > 0 && v[p-1] == ',' {
-		return false // a record without blanks, whose header says what it is
+	if p > 0 && (v[p-1] == ',' || v[p-1] == '.' && q < len(v) && v[q] == '.') {
+		return false // a record without blanks, whose header says what it is; a label of a host
 	}
 	if isKeyGroups(val) {
 		return !endsInAny(bytes.TrimRight(left, ":=\"' \t"), "id ids device uuid fingerprint")
@@ -261,24 +281,27 @@ func (e *engine) inRow() bool {
 	return false
 }
 
-// isCompared reports whether what stands at p is compared with the value before it.
-func (e *engine) isCompared(p int) bool {
-	v, k := e.view.vis, int(e.zone.bound-e.base)
-	return k >= 0 && p-k > 2 && v[k] == v[p-1] && (v[k] == '"' || v[k] == '\'') && e.zone.near > 0 && compares(v[k+1:p-1])
-}
+// labels stand in front of what is compared with a value or said to be it: Expected: "value", input_value='value'.
+var labels = [...]string{"expected", "actual", "received", "got", "want", "wanted", "have", "left", "right", "was", "vs", "to", "equal"}
 
-// maxCompared is how far two values stand apart that are compared.
-const maxCompared = 24
-
-// compares reports what stands between them: got "value", want "value".
-func compares(between []byte) bool {
-	words := bytes.Trim(between, " ,;:()")
-	for _, w := range [...]string{"want", "wanted", "got", "have", "expected", "actual", "but was", "but got", "vs", "to", "to equal", "!=", "==", "<>", "->", "=>"} {
-		if string(words) == w {
-			return true
-		}
+// isLabelled reports whether one of them stands in front of the quote in front of p.
+func isLabelled(v []byte, p int) bool {
+	if p < 5 || v[p-1] != '"' && v[p-1] != '\'' || v[p-2] != ' ' && v[p-2] != '=' && v[p-2] != ':' {
+		return false
 	}
-	return false
+	end := p - 2
+	for end > 0 && p-end < 12 && (v[end-1] == ' ' || v[end-1] == ':' || v[end-1] == '=') {
+		end--
+	}
+	if end > 0 && v[end-1] == '!' { // !=
+		return true
+	}
+	from := end
+	for from > 0 && end-from < 16 && (isAlpha(v[from-1]) || v[from-1] == '_') {
+		from--
+	}
+	word := v[from:end]
+	return len(word) > 1 && (hasFoldSuffix(word, "value") || isOneOf(word, labels[:]))
 }
 
 // opens are the bytes in front of a value, sentenceEnds those that may follow one at the end of its line.
@@ -324,6 +347,10 @@ func (e *engine) judgeNear(p, q int, eof bool) verdict {
 	words := bytes.TrimRight(between, " ")
 	signed := strings.IndexByte(":=#", sign) >= 0 || string(between) == " " && g.class != classKey && isHex(val) || isUpper(v[from-1]) && bytes.HasPrefix(between, []byte("  ")) && v[p-1] == ' ' && ends || string(between) == "] " || string(between) == "," || isOneOf(words[bytes.LastIndexByte(words, ' ')+1:], copulas[:])
 	switch k := bytes.LastIndexByte(between, '\n'); {
+	case isLabelled(v, p):
+		if isHex(val) && len(val) < 32 {
+			return verdict{}
+		}
 	case k > 0 && g.quoted && strings.IndexByte(":=>", last(bytes.TrimRight(v[from-1:from+k], " \r"))) >= 0 && bytes.Count(between, []byte("\n")) == 1: // name =>⏎  string(9) "value"
 	case k >= 0: // below
 		if g.doubt = lone; !ends || isHex(val) || bytes.Count(between, []byte("\n")) > 2 || len(bytes.TrimLeft(between[k+1:], " \t\"'`*-=>$#")) > 0 {
@@ -387,13 +414,14 @@ func hasWord(val []byte) bool {
 const otherNames = "id ids identity sid kid uid gid guid uuid hash digest sha sha1 shasum sha256 sha384 sha512 md5 fingerprint thumbprint etag checksum integrity sum " +
 	"commit revision rev ref ray trace version request req span cursor page next marker sequence state challenge nonce iv salt tag mac public pub cert certificate " +
 	"url uri path file image name arn account user username host hostname zone region accessor lease type alg algorithm method role iss aud sub subject " +
-	"encrypted ciphertext build release job node cluster object client peer accept match boundary jti x5t azp realm opaque serial device tenant order customer " +
+	"encrypted secure ciphertext build release job node cluster object client peer accept match boundary jti x5t azp realm opaque serial device tenant order customer " +
 	"invoice payment charge subscription plan price product org organization project workspace team group bucket repository package bundle recipient issuer address wallet number"
 
 // otherName reports whether the text left of a value ends in a name, and perhaps a sign, that says so.
 func otherName(left []byte) bool {
 	name := bytes.TrimRight(bytes.TrimSuffix(left, []byte(`W/"`)), ":=>-.\"' \t")
-	signed := bytes.ContainsAny(left[len(name):], ":=")
+	sign := left[len(name):]
+	signed := bytes.ContainsAny(sign, ":=")
 	name = name[bytes.LastIndexByte(name, '\n')+1:]
 	if len(name) == 0 {
 		return false
@@ -403,8 +431,8 @@ func otherName(left []byte) bool {
 		for last > 0 && isIdent(name[last-1]) {
 			last--
 		}
-		if n := len(name) - last; n > 0 && n <= 2 && (isAlpha(name[last]) || name[last] == '-') {
-			return true // h1:, iv=
+		if n := len(name) - last; n > 0 && n <= 2 && (isAlpha(name[last]) || name[last] == '-') && sign[0] != ' ' {
+			return true // h1:, iv=; and not p = 'value', a parameter or a type
 		}
 	}
 	known := qualified()

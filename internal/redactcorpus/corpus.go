@@ -62,6 +62,8 @@ var parts = map[string]string{
 	"outputs-21.txt": Fourteenth, "benign-14.txt": Fourteenth,
 	"outputs-22.txt": Fifteenth,
 	"outputs-23.txt": Sixteenth, "benign-15.txt": Sixteenth,
+	"outputs-24.txt": Seventeenth, "benign-16.txt": Seventeenth,
+	"outputs-25.txt": Eighteenth, "benign-17.txt": Eighteenth,
 }
 
 // The parts of the corpora.
@@ -85,6 +87,9 @@ const (
 	Fourteenth = "fourteenth set, open" // as the thirteenth
 	Fifteenth  = "fifteenth set, open"  // as the twelfth
 	Sixteenth  = "sixteenth set, open"  // written with the fourteenth, and scored after what was learned of it
+
+	Seventeenth = "seventeenth set, open" // as the thirteenth
+	Eighteenth  = "eighteenth set, open"  // as the twelfth
 
 	Sixth = "sixth set, open" // written after the rules that the fifth brought, before it was scored
 	Fifth = "fifth set, open" // a hundred kinds of output of tools, beside what they print without a secret
