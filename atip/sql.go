@@ -25,7 +25,12 @@ func (v *sqlVerdict) join(o sqlVerdict) {
 // from one of them must not hide it from us.
 func classifySQL(text string) sqlVerdict {
 	var verdict sqlVerdict
-	for ShowsOnly(text) {
+	for {
+		imports := ShowsOnly(text, "import") // a file that the sandbox lets it read
+		if !imports && !ShowsOnly(text) {
+			break
+		}
+		verdict.mutates = verdict.mutates || imports
 		// Such a command ends with its line.
 		_, rest, more := strings.Cut(strings.TrimLeft(text, " \t\n"), "\n")
 		if text = rest; !more {
@@ -49,8 +54,8 @@ func classifySQL(text string) sqlVerdict {
 func SQLDestroys(text string) bool { return classifySQL(text).destroys }
 
 // ShowsOnly reports a text that begins with a command of the sqlite3 shell which prints something and takes
-// neither a file nor a program. Other shells refuse it.
-func ShowsOnly(text string) bool {
+// neither a file nor a program, or with one of these names that takes a file. Other shells refuse it.
+func ShowsOnly(text string, names ...string) bool {
 	text, _, _ = strings.Cut(strings.TrimLeft(text, " \t\n"), "\n")
 	text = strings.TrimRight(text, " \t")
 	if len(text) < 2 || text[0] != '.' {
@@ -58,11 +63,14 @@ func ShowsOnly(text string) bool {
 	}
 	for i := 0; i < len(text); i++ {
 		c := text[i]
-		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '_' && c != '.' && c != '%' && c != '*' && c != '-' && c != ' ' {
+		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '_' && c != '.' && c != '%' && c != '*' && c != '-' && c != ' ' && (c != '/' || names == nil) {
 			return false
 		}
 	}
-	name, _, _ := strings.Cut(text[1:], " ")
+	name, rest, _ := strings.Cut(text[1:], " ")
+	if names != nil { // with a file below the directory, and none that is hidden
+		return slices.Contains(names, name) && !strings.Contains(" "+rest, " /") && !strings.Contains(" "+rest, " .") && !strings.Contains(rest, "/.")
+	}
 	switch name {
 	case "schema", "tables", "indexes", "indices", "databases", "dbinfo", "fullschema", "header", "headers", "mode", "stats", "help", "version", "show", "dump", "sha3sum", "width", "timer", "nullvalue", "echo", "bail", "eqp", "lint":
 		return true

@@ -154,9 +154,41 @@ func endsInWord(s string) bool {
 // decodesCode reports a text that makes code out of something unreadable and runs it.
 func decodesCode(text string) bool {
 	text = strings.ReplaceAll(strings.ReplaceAll(text, "re.compile(", ""), ".exec(", "") // patterns
-	return ContainsAny(text, "b64decode", "b32decode", "base64", "fromhex", "unhexlify", "a2b_", "rot13", "rot_13", "decompress", "gzinflate", "gzuncompress", "atob(", "unpack", "marshal", "fromCharCode",
-		"hex2bin", "[::-1]", ".reverse", "strrev", "chr(", "(chr", "reverse(", "pack(", "codecs.") &&
-		(evaluates(text) || ContainsAny(text, "exec(", "exec ", "eval(", "eval ", "eval{", "compile(", "system", "popen", "spawn", "execSync", "Function(", "__import__", "getattr(", "instance_eval", "assert(", "passthru", "shell_exec", "subprocess", "os.execute", "loadstring"))
+	return (spelled(text) || ContainsAny(text, "b64decode", "b32decode", "base64", "fromhex", "unhexlify", "a2b_", "rot13", "rot_13", "decompress", "gzinflate", "gzuncompress", "atob(", "unpack", "marshal", "fromCharCode",
+		"hex2bin", "[::-1]", ".reverse", "strrev", "chr(", "(chr", "reverse(", "pack(", "codecs.", "fromCodePoint", "charCodeAt")) &&
+		(evaluates(text) || ContainsAny(text, "exec(", "exec ", "eval(", "eval ", "eval{", "compile(", "system", "popen", "spawn", "execSync", "Function(", "__import__", "getattr(", "instance_eval", "assert(", "passthru", "shell_exec", "subprocess", "child_process", "os.execute", "loadstring"))
+}
+
+// spelled reports numbers that spell a word, as in bytes([114, 109, 32]): three or more in a row, letters for the
+// most part.
+func spelled(text string) bool {
+	row, letters, n, digits := 0, 0, 0, 0
+	for i := 0; i <= len(text); i++ {
+		c := byte(';')
+		if i < len(text) {
+			c = text[i]
+		}
+		switch {
+		case c >= '0' && c <= '9' && digits < 4:
+			n, digits = n*10+int(c-'0'), digits+1
+			continue
+		case digits > 0 && n >= ' ' && n < 127:
+			row++
+			if n >= 'a' && n <= 'z' || n >= 'A' && n <= 'Z' {
+				letters++
+			}
+		case digits > 0:
+			row, letters = 0, 0
+		}
+		if row >= 3 && letters*2 >= row {
+			return true
+		}
+		if digits = 0; strings.IndexByte(", \t\n", c) < 0 {
+			row, letters = 0, 0
+		}
+		n = 0
+	}
+	return false
 }
 
 // evaluates reports a text that runs a text.
