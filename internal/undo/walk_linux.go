@@ -61,7 +61,7 @@ type folder struct {
 	users  atomic.Int32 // of fd: itself and those in it that wait
 	found  []stretch
 	fresh  []entry // what last has not, or has otherwise
-	failed bool    // it was not read to its end
+	failed Why     // why it was not read to its end
 }
 
 // stretch is some of what was found: entries of last, of fresh, or all of another directory.
@@ -355,8 +355,11 @@ func (l *listing) folder(f *folder, stop bool) (err error) {
 		return err
 	case unix.ENOENT, unix.ENOTDIR, unix.ELOOP: // replaced meanwhile
 		f.found = nil
+	case nil:
+	case unix.EXDEV: // the same file system, mounted a second time
+		f.failed = OtherFilesystem
 	default:
-		f.failed = err != nil
+		f.failed = Unreadable
 	}
 	return nil
 }
@@ -392,12 +395,12 @@ func (l *listing) each(f *folder) error {
 			if e.target, err = readlink(f.fd, name); err != nil {
 				e.why = Unreadable
 			}
+		case e.kind == dir && l.place.Recreatable != nil && strings.HasPrefix(e.path, "0/") && l.recreatable(rel):
+			e.why = Recreatable // a node_modules on a volume of its own, too
 		case e.kind == dir && e.dev != f.root:
 			e.why = OtherFilesystem
 		case e.kind == dir && f.depth >= maxDepth:
 			e.why = Unreadable
-		case e.kind == dir && l.place.Recreatable != nil && strings.HasPrefix(e.path, "0/") && l.recreatable(rel):
-			e.why = Recreatable
 		}
 		switch {
 		case e.kind != dir || e.why != Covered:
@@ -440,14 +443,14 @@ func (l *listing) open(f *folder) (int, error) {
 // collect fills in the entries of a state: those of last itself, if all are as they were.
 func (w *walker) collect(m *manifest) {
 	all, count, whole := [][]entry{}, 0, w.last != nil
-	var failed []string
+	var failed []*folder
 	var visit func(found []stretch, fresh []entry)
 	visit = func(found []stretch, fresh []entry) {
 		for _, s := range found {
 			switch {
 			case s.sub != nil:
-				if s.sub.failed {
-					failed = append(failed, s.sub.path)
+				if s.sub.failed != Covered {
+					failed = append(failed, s.sub)
 				}
 				visit(s.sub.found, s.sub.fresh)
 				continue
@@ -468,8 +471,8 @@ func (w *walker) collect(m *manifest) {
 	for _, list := range all {
 		m.entries = append(m.entries, list...)
 	}
-	for _, p := range failed {
-		m.find(p).why = Unreadable
+	for _, f := range failed {
+		m.find(f.path).why = f.failed
 	}
 }
 
