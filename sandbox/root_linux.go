@@ -62,6 +62,8 @@ func makeRoot(plan *stagePlan) error {
 	if err != nil {
 		cwd = plan.Dir
 	}
+	// The caller's may forbid what the root is made of: umask 777.
+	defer unix.Umask(unix.Umask(0o022))
 	r := &privateRoot{profile: &plan.Profile, links: plan.Links, cwd: cwd, console: plan.Terminal != Detached, base: "/tmp"}
 	if unix.Access(r.base, unix.F_OK) != nil {
 		r.base = "/usr"
