@@ -86,7 +86,11 @@ func fetchesApart(t *testing.T, name, tools string) {
 	if err := os.MkdirAll(w.home+"/programs", 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink(program, w.home+"/programs/"+word); err != nil {
+	place := os.Symlink
+	if word == "bun" && os.Getuid() != 0 {
+		place = os.Link // a program of this user is believed in the home directory of the run only
+	}
+	if err := place(program, w.home+"/programs/"+word); err != nil {
 		t.Fatal(err)
 	}
 	w.policy(`{"version":1,"network":{"allow":["` + strings.TrimPrefix(r.URL, "http://") + `"]},"env":{"pass":["REGISTRY","YARN_UNSAFE_HTTP_WHITELIST"]}}`)
