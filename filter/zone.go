@@ -118,7 +118,7 @@ func (e *engine) zoneAgain(from, to int, rule string) {
 		if open {
 			z.until = max(z.until, at+maxZone)
 		} else {
-			z.until, z.least = at+maxAround, minNear
+			z.until, z.least = at+maxZone/4, maxStray
 		}
 		z.near, z.bound, z.class, z.rule, z.noTag = at, at-1, classStrong, keyOfID, false
 	case open:
