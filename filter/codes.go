@@ -119,14 +119,7 @@ func (c *candidate) remark(s *scan) verdict {
 	return verdict{}
 }
 
-func onlyAlnum(b []byte) bool {
-	for _, c := range b {
-		if !isAlnum(c) {
-			return false
-		}
-	}
-	return true
-}
+func onlyAlnum(b []byte) bool { return allOf(b, &sets[setAlnum]) }
 
 // isRecoveryCode reports groups of one length, which dates and versions have not, or one group with digits.
 func isRecoveryCode(val []byte) bool {

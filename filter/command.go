@@ -144,6 +144,8 @@ var arguments = [...]struct {
 	{"op read op:/", 8, onNextLine, 0, 0, false, lone, 0},
 	{"op read \"op:/", 9, onNextLine, 0, 0, false, lone, 0},
 	{"bw get ", 0, onNextLine, 0, 0, false, lone, 0},
+	{" keygen", 1, onNextLine, 0, 0, false, lone, 0},
+	{"keyring generate", 2, onNextLine, 0, 0, false, lone, 0},
 	{"keyring get ", 2, onNextLine, 0, 0, false, lone, 0},
 	{"kv get -field", 0, onNextLine, 0, 0, false, lone, 0},
 	{"/run/secrets/", 5, onNextLine, 0, 0, false, lone, 0},
@@ -152,12 +154,14 @@ var arguments = [...]struct {
 	{"= Data =", 0, dataBelow, 0, 0, false, random, 0}, // of vault kv
 	{"serv identify ", 9, 1, 0, 0, false, likely, 0},
 	{"oracle:thin:", 5, 1, 0, '/', false, likely, 0},
-	{"AUTHINFO PASS ", 3, 1, 0, 0, false, likely, 0}, // of NNTP
-	{"IDENTIFY ", 4, 1, 0, 0, false, likely, 0},      // to a service of IRC
-	{"Request: PASS ", 5, 1, 0, 0, false, likely, 0}, // in a dump of FTP
-	{"addlogin ", 1, 2, 0, 0, true, likely, 0},       // of SQL Server, without brackets
-	{"-plain64 ", 2, 1, 0, 0, false, likely, 0},      // of a table of dm-crypt
-	{"hooks/", 3, 1, behindURL, 0, false, lone, 0},   // the last part of an address that takes calls
+	{"AUTHINFO PASS ", 3, 1, 0, 0, false, likely, 0},   // of NNTP
+	{"IDENTIFY ", 4, 1, 0, 0, false, likely, 0},        // to a service of IRC
+	{"Request: PASS ", 5, 1, 0, 0, false, likely, 0},   // in a dump of FTP
+	{"command: /login ", 9, 1, 0, 0, false, likely, 0}, // typed into a game
+	{"command: /register ", 10, 1, 0, 0, false, likely, 0},
+	{"addlogin ", 1, 2, 0, 0, true, likely, 0},     // of SQL Server, without brackets
+	{"-plain64 ", 2, 1, 0, 0, false, likely, 0},    // of a table of dm-crypt
+	{"hooks/", 3, 1, behindURL, 0, false, lone, 0}, // the last part of an address that takes calls
 	{"hook/", 2, 1, behindURL, 0, false, lone, 0},
 	{"/invite/", 2, 1, behindURL, 0, false, lone, 0}, // who has such an address may do what it says
 	{"/reset/", 2, 1, behindURL, 0, false, lone, 0},

@@ -175,7 +175,10 @@ func (s *Set) passes(val []byte, g gate) bool {
 	case classHeader, classCookie, classSetCookie:
 		return len(val) >= 8 && !isVisitor(val) && !words && mixed(val) && (g.quoted || !isCode(val)) && (plain || len(val) >= 16 || chosenMark(val) || !readable(val))
 	case classQuery:
-		return len(val) >= 16 && unlikely(val) && !bytes.ContainsAny(val, "+(){}") && !bytes.Contains(val, []byte("%0A")) &&
+		if len(val) < 16 { // a code of one use
+			return g.rule == "query-code" && len(val) >= 10 && plain && upper > 1 && lower > 1 && unlikely(val) && !readable(val)
+		}
+		return unlikely(val) && !bytes.ContainsAny(val, "+(){}") && !bytes.Contains(val, []byte("%0A")) &&
 			!bytes.Contains(val, []byte("%20"))
 	case classRaw:
 		return isRawKey(val)
@@ -345,6 +348,8 @@ func isPin(val []byte) bool {
 	}
 	if group := bytes.IndexByte(val, '-'); group == 3 { // dates have another first one
 		return len(val) <= 11 && digits == len(val)-bytes.Count(val, []byte("-")) && val[len(val)-1] != '-'
+	} else if group > 3 && len(val) <= 12 { // akhxo-5671
+		return letters(val[:group]) && sameCase(val[:group]) && !inWordList(val[:group]) && digits >= 4 && digits == len(val)-group-1
 	}
 	return len(val) >= 6 && len(val) <= 12 && digits+upper+lower == len(val) && upper > 1 && lower > 1 && unlikely(val) && !readable(val)
 }
@@ -526,12 +531,8 @@ func otherWords(val []byte) bool {
 }
 
 func letters(val []byte) bool {
-	for _, c := range val {
-		if !isAlpha(c) {
-			return false
-		}
-	}
-	return true
+	_, upper, lower := tally(val)
+	return upper+lower == len(val)
 }
 
 func isHex(val []byte) bool { return allOf(val, &sets[setXDigit]) }
@@ -730,10 +731,8 @@ var numeric = byteSet{bitsDigit | bitsDot | bitsDash | bitsPlus | bitsSlash | 1<
 
 // isNumeric reports numbers, dates, durations and versions.
 func isNumeric(val []byte) bool {
-	for _, c := range val {
-		if !numeric.has(c) {
-			return false
-		}
+	if !allOf(val, &numeric) {
+		return false
 	}
 	if len(val) <= 20 && hasFold(val, "0x") && isHex(bytes.ReplaceAll(val[2:], []byte("_"), nil)) {
 		return true
@@ -781,13 +780,8 @@ func isPathOrHost(val []byte) bool {
 		return digits == 0 || upper == 0 || lower == 0
 	}
 	host, port, hasPort := bytes.Cut(val, []byte(":"))
-	for _, c := range port {
-		if !isDigit(c) {
-			return false
-		}
-	}
 	labels := bytes.Split(host, []byte("."))
-	if len(labels) < 2 && !hasPort {
+	if len(labels) < 2 && !hasPort || !allOf(port, &sets[setDigit]) {
 		return false
 	}
 	for _, l := range labels {

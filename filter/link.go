@@ -326,7 +326,7 @@ func (e *engine) announce(i int, ent *entry, eof, paid bool) {
 			if k == 0 && len(v)-i < maxPlaceholder && !eof {
 				e.wait(i, ent, true, nowhere)
 			} else if k > 0 && endsPlaceholder(v[:i+k]) {
-				e.zoneAgain(i, i+k)
+				e.zoneAgain(i, i+k, "")
 			}
 			return
 		}

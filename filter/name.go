@@ -188,7 +188,11 @@ var keywords = [...]keyword{
 	{"bestätigungscode", 11, classPin, false, true, pinRule, 0},
 	{"zugangscode", 0, classPin, false, true, pinRule, 0},
 	{"puk", 0, classPin, false, true, pinRule, 0},
-	{"jeton", 0, classWeak, false, false, "token", 0}, // token, in French
+	{"jeton", 0, classWeak, false, false, "token", 0}, // token, in other languages
+	{"окен", 0, classWeak, true, false, "token", 0},
+	{"トークン", 0, classWeak, true, false, "token", 0},
+	{"令牌", 0, classWeak, true, false, "token", 0},
+	{"토큰", 0, classWeak, true, false, "token", 0},
 	{"clé api", 0, classStrong, false, false, "api-key", 0},
 	{"clave api", 2, classStrong, false, false, "api-key", 0},
 	{"schlüssel", 0, classKey, true, false, "key", 0},
@@ -246,7 +250,7 @@ var qualifiers = [...]struct {
 	{"key", "user.signing public pub foreign cache sort partition row idempotency dedup dedupe deduplication publishable site object s3 index unique " +
 		"kms hash range group route shard message event feature translation config registry host hot map lookup order column field item " +
 		"record resource restore query composite natural surrogate checksum digest fingerprint lock arrow enter shift ctrl any " +
-		"pivot join search sorting compound vapid measurement anon i18n locale label metadata parameter parent trace mon tur don websocket gpg",
+		"pivot join search sorting compound vapid measurement anon i18n locale label metadata parameter parent trace mon tur don websocket gpg pusher pusher_app reverb_app",
 		classNone, ""},
 	{"key", "api app application", classStrong, "api-key"},
 	{"key", "certificate tls ssl aes hmac cipher symmetric wrapping private secret access account shared signing encryption master storage preshared license licence security deploy service admin unseal " +
@@ -263,7 +267,8 @@ var qualifiers = [...]struct {
 	{"cookie", "set", classSetCookie, "cookie"},
 	{"code", "recovery backup scratch rescue emergency", classCodes, codesRule},
 	{"seed", "otp totp hotp 2fa mfa wallet", classStrong, "secret-key"},
-	{"code", "pin puk otp tan one-time onetime verification security login sign-in signin door gate alarm setup unlock confirmation authentication pairing 2fa mfa", classPin, pinRule},
+	{"code", "pin puk otp tan one-time onetime verification security login sign-in signin door gate alarm setup unlock confirmation authentication pairing 2fa mfa " +
+		"auth access activation invite invitation signup sign-up registration join redeem claim", classPin, pinRule},
 	{"credential", "amz", classNone, ""}, // the id of a key and its scope
 }
 
@@ -663,14 +668,7 @@ var valueWords = [26][]string{
 }
 
 // hasBreak reports whether the name that goes on in b ends in it.
-func hasBreak(b []byte) bool {
-	for _, c := range b {
-		if !isIdent(c) {
-			return true
-		}
-	}
-	return false
-}
+func hasBreak(b []byte) bool { return !allOf(b, &sets[setPath]) }
 
 // classify decides by the last words of a name.
 func classify(v []byte, start, ks, end, keyword int, base string) (class, string, bool) {

@@ -311,12 +311,7 @@ func inBase64(v []byte, i, plen, end int) bool {
 	if i == 0 || end >= len(v) || v[i-1] != '+' && v[end] != '+' {
 		return false
 	}
-	for _, c := range v[i : i+plen] {
-		if !isAlnum(c) {
-			return false
-		}
-	}
-	return strings.IndexByte("+/=", v[i-1]) >= 0 && strings.IndexByte("+/=", v[end]) >= 0
+	return onlyAlnum(v[i:i+plen]) && strings.IndexByte("+/=", v[i-1]) >= 0 && strings.IndexByte("+/=", v[end]) >= 0
 }
 
 // matchAny returns the length of the longest alternative.

@@ -87,15 +87,7 @@ func (r *rule) fits(v []byte, i int) bool {
 	case leftStart:
 		return leftOK(v, i) && (i == 0 || strings.IndexByte("_-.", v[i-1]) < 0)
 	case leftDigits:
-		if i < 8 {
-			return false
-		}
-		for _, c := range v[i-8 : i] {
-			if !isDigit(c) {
-				return false
-			}
-		}
-		return true
+		return i >= 8 && allOf(v[i-8:i], &sets[setDigit])
 	}
 	return leftOK(v, i)
 }

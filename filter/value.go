@@ -1060,12 +1060,7 @@ func before(v []byte, i int) byte {
 // the kind of address a dev server prints as a prompt.
 func looksLikeHost(b []byte) bool {
 	host, port, _ := bytes.Cut(b, []byte(":"))
-	for _, c := range port {
-		if !isDigit(c) {
-			return false
-		}
-	}
-	return len(port) <= 5 && !unlikely(host)
+	return len(port) <= 5 && allOf(port, &sets[setDigit]) && !unlikely(host)
 }
 
 // xmlEntities are the characters that XML and HTML escape by name.

@@ -360,7 +360,7 @@ func (w *Writer) closeRegion() {
 			}
 			w.sendWhole(text)
 			w.pend = append(w.pend, after...)
-			e.zoneAgain(r.start, r.end)
+			e.zoneAgain(r.start, r.end, best.rule)
 		}
 		w.out = max(w.out, end)
 		if w.wide && e.view.wide == little {

@@ -109,14 +109,28 @@ func (e *engine) nearName(n *nameInfo) bool {
 	return true
 }
 
-// zoneAgain lets a zone begin again behind a secret in it, or behind a placeholder of ours for one.
-func (e *engine) zoneAgain(from, to int) {
-	if e.base+int64(from) < e.zone.until {
-		e.zone.bound = e.base + int64(to)
-		e.zone.until = max(e.zone.until, e.base+int64(to)+maxZone)
-		e.walkZone(to, e.base)
+// zoneAgain lets a zone begin again behind a secret in it, or behind a placeholder of ours for one; behind the id of a key
+// one begins for the key.
+func (e *engine) zoneAgain(from, to int, rule string) {
+	z, at := &e.zone, e.base+int64(to)
+	switch open := e.base+int64(from) < z.until; {
+	case rule == keyID && e.dense[4].room(at, maxZones):
+		if open {
+			z.until = max(z.until, at+maxZone)
+		} else {
+			z.until, z.least = at+maxZone/4, maxStray
+		}
+		z.near, z.bound, z.class, z.rule, z.noTag = at, at-1, classStrong, keyOfID, false
+	case open:
+		z.bound, z.until = at, max(z.until, at+maxZone)
+	default:
+		return
 	}
+	e.walkZone(to, e.base)
 }
+
+// keyID is the rule of ids of keys, keyOfID that of the keys beside them, of 40 bytes.
+const keyID, keyOfID = "aws-access-key-id", "aws-secret-key"
 
 // walkZone has the words behind at judged, but for those up to walked that were seen to be none.
 func (e *engine) walkZone(at int, walked int64) {
@@ -331,7 +345,7 @@ func (e *engine) judgeNear(p, q int, eof bool) verdict {
 		val = trimPlain(val)
 	}
 	end = p + len(val)
-	if len(val) < minWord || len(val) > maxStray {
+	if len(val) < minWord || len(val) > maxStray || e.zone.rule == keyOfID && (len(val) != 40 || isHex(val)) {
 		return verdict{}
 	}
 	g := gate{class: e.zone.class, rule: e.zone.rule, doubt: said, quoted: f.quote != 0}
@@ -419,7 +433,8 @@ const otherNames = "id ids identity sid kid uid gid guid uuid hash digest sha sh
 
 // otherName reports whether the text left of a value ends in a name, and perhaps a sign, that says so.
 func otherName(left []byte) bool {
-	name := bytes.TrimRight(bytes.TrimSuffix(left, []byte(`W/"`)), ":=>-.\"' \t")
+	const signs = ":=>-.\"' \t\\"
+	name := bytes.TrimRight(bytes.TrimSuffix(bytes.TrimRight(left, signs), []byte("W/")), signs)
 	sign := left[len(name):]
 	signed := bytes.ContainsAny(sign, ":=")
 	name = name[bytes.LastIndexByte(name, '\n')+1:]
