@@ -26,7 +26,7 @@ func (v *sqlVerdict) join(o sqlVerdict) {
 func classifySQL(text string) sqlVerdict {
 	var verdict sqlVerdict
 	for {
-		imports := ShowsOnly(text, "import") // a file that the sandbox lets it read
+		imports := importsFile(text)
 		if !imports && !ShowsOnly(text) {
 			break
 		}
@@ -54,28 +54,42 @@ func classifySQL(text string) sqlVerdict {
 func SQLDestroys(text string) bool { return classifySQL(text).destroys }
 
 // ShowsOnly reports a text that begins with a command of the sqlite3 shell which prints something and takes
-// neither a file nor a program, or with one of these names that takes a file. Other shells refuse it.
-func ShowsOnly(text string, names ...string) bool {
-	text, _, _ = strings.Cut(strings.TrimLeft(text, " \t\n"), "\n")
-	text = strings.TrimRight(text, " \t")
-	if len(text) < 2 || text[0] != '.' {
+// neither a file nor a program. Other shells refuse it.
+func ShowsOnly(text string) bool {
+	name, rest, ok := dotCommand(text)
+	if !ok || strings.Contains(rest, "/") {
 		return false
-	}
-	for i := 0; i < len(text); i++ {
-		c := text[i]
-		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '_' && c != '.' && c != '%' && c != '*' && c != '-' && c != ' ' && (c != '/' || names == nil) {
-			return false
-		}
-	}
-	name, rest, _ := strings.Cut(text[1:], " ")
-	if names != nil { // with a file below the directory, and none that is hidden
-		return slices.Contains(names, name) && !strings.Contains(" "+rest, " /") && !strings.Contains(" "+rest, " .") && !strings.Contains(rest, "/.")
 	}
 	switch name {
 	case "schema", "tables", "indexes", "indices", "databases", "dbinfo", "fullschema", "header", "headers", "mode", "stats", "help", "version", "show", "dump", "sha3sum", "width", "timer", "nullvalue", "echo", "bail", "eqp", "lint":
 		return true
 	}
 	return false
+}
+
+// importsFile reports a text that begins with an import into a table, from a file below the directory that is not
+// hidden. The sandbox says whether it may be read.
+func importsFile(text string) bool {
+	name, rest, ok := dotCommand(text)
+	return ok && name == "import" && !strings.Contains(" "+rest, " /") && !strings.Contains(" "+rest, " .") && !strings.Contains(rest, "/.")
+}
+
+// dotCommand cuts the first line of a text that is a command of the sqlite3 shell; ok says that it is written
+// with names, numbers and paths alone.
+func dotCommand(text string) (name, rest string, ok bool) {
+	text, _, _ = strings.Cut(strings.TrimLeft(text, " \t\n"), "\n")
+	text = strings.TrimRight(text, " \t")
+	if len(text) < 2 || text[0] != '.' {
+		return "", "", false
+	}
+	for i := 0; i < len(text); i++ {
+		c := text[i]
+		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '_' && c != '.' && c != '%' && c != '*' && c != '-' && c != ' ' && c != '/' {
+			return "", "", false
+		}
+	}
+	name, rest, _ = strings.Cut(text[1:], " ")
+	return name, rest, true
 }
 
 func classifyStatement(s []sqlToken) sqlVerdict {
