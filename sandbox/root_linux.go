@@ -370,7 +370,7 @@ func (r *privateRoot) directory(path string) error {
 }
 
 // within opens a directory of the new root itself and makes what is missing of it; at is -1 where something
-// is mounted on the way, which has its own links. Nothing that somebody has put there is followed.
+// is mounted on the way, which has its own links. No link on the way is followed.
 func (r *privateRoot) within(path string) (at int, err error) {
 	if at, err = unix.Open(r.base, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0); err != nil {
 		return -1, err

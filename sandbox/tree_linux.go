@@ -231,7 +231,7 @@ type Proc struct {
 	settlement Settlement
 }
 
-// errLost says that nobody saw the end of the child.
+// errLost is a child whose end was not seen.
 func (p *Proc) errLost(err error) error {
 	return &errcode.Error{Code: errcode.LostChild, Msg: "child lost: " + err.Error(), Details: map[string]any{"pid": p.pid}, Err: err}
 }

@@ -1,7 +1,7 @@
 package errcode
 
-// Error is an error with a code of the table, for what nobody has to tell apart from other
-// errors by a type of its own.
+// Error is an error with a code of the table, for errors that no caller tells apart by
+// their type.
 type Error struct {
 	Code    string
 	Msg     string

@@ -1,4 +1,4 @@
-// Package newfile puts files in place whole: whoever reads one sees all of the old text or all
+// Package newfile puts files in place whole: a reader sees all of the old text or all
 // of the new one, also after a crash.
 package newfile
 
