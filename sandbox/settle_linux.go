@@ -84,7 +84,7 @@ func (g *protection) settle() Settlement {
 		s.Changes = append(s.Changes, Change{Path: filepath.Join(g.dir, "quarantine", g.run), What: "new", Action: "reported", Code: errcode.ProtectedChanged, Err: err.Error()})
 	}
 	if g.pending != nil {
-		_ = os.Remove(g.pending.Name())
+		_ = os.Remove(g.recordPath())
 	}
 	return s
 }
@@ -472,7 +472,7 @@ func guardNames(p Profile, stateDir string) (*protection, error) {
 
 // runName is unique on this machine and sorts by time.
 func runName() string {
-	return time.Now().UTC().Format("20060102T150405.000000") + "-" + strconv.Itoa(os.Getpid())
+	return time.Now().UTC().Format("20060102T150405.000000000") + "-" + strconv.Itoa(os.Getpid())
 }
 
 func (g *protection) open() error {
@@ -497,26 +497,42 @@ func (g *protection) close() {
 }
 
 // remember writes the record under a lock that the kernel drops with the wrapper: a
-// record that can be locked belongs to a run that never settled.
+// record that can be locked belongs to a run that never settled. It gets its name when it is
+// locked and whole, as a run that starts meanwhile settles what it can lock.
 func (g *protection) remember() error {
-	path := filepath.Join(g.dir, "pending", g.run+".json")
+	path := g.recordPath()
+	unnamed := filepath.Join(filepath.Dir(path), unlocked+g.run)
 	data, err := json.Marshal(g.record)
 	if err != nil {
 		return &StepError{Step: "record protected names", Path: path, Err: err}
 	}
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	f, err := os.OpenFile(unnamed, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return &StepError{Step: "record protected names", Path: path, Err: errors.Unwrap(err)}
 	}
-	g.pending = f
 	if err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err == nil {
 		_, err = f.Write(data)
 	}
+	if err == nil {
+		err = os.Rename(unnamed, path)
+	}
 	if err != nil {
+		_ = os.Remove(unnamed)
+		f.Close()
 		return &StepError{Step: "record protected names", Path: path, Err: err}
 	}
+	g.pending = f
 	return nil
 }
+
+func (g *protection) recordPath() string { return filepath.Join(g.dir, "pending", g.run+".json") }
+
+// unlocked begins the name of a record whose run has no lock of it yet. After leftAfter its
+// wrapper was killed before it could begin its run.
+const (
+	unlocked  = "."
+	leftAfter = time.Minute
+)
 
 // settleDead settles records of runs whose wrapper is gone.
 func settleDead(dir string) []Change {
@@ -527,24 +543,42 @@ func settleDead(dir string) []Change {
 	var out []Change
 	for _, n := range names {
 		path := filepath.Join(dir, "pending", n.Name())
-		f, err := os.OpenFile(path, os.O_RDWR|unix.O_NOFOLLOW, 0)
-		if err != nil {
+		if strings.HasPrefix(n.Name(), unlocked) {
+			if fi, err := n.Info(); err == nil && time.Since(fi.ModTime()) > leftAfter {
+				_ = os.Remove(path)
+			}
 			continue
 		}
-		if unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil {
-			f.Close() // its run is alive
-			continue
+		f, err := lockRecord(path)
+		if err != nil {
+			continue // its run is alive, or another run has settled it
 		}
 		g := &protection{dir: dir, run: strings.TrimSuffix(n.Name(), ".json"), pending: f}
 		if json.NewDecoder(f).Decode(&g.record) == nil && g.open() == nil {
 			out = append(out, g.settle().Changes...)
 			continue
 		}
-		// Cut off while it was written, so its run had not begun.
-		_ = os.Remove(path)
+		_ = os.Remove(path) // nothing can be told from it any more
 		g.close()
 	}
 	return out
+}
+
+// lockRecord locks the record at path, which may have been settled and taken away since it was opened:
+// what it says was protected may have been changed with approval by now.
+func lockRecord(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return nil, err
+	}
+	if err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err == nil {
+		_, err = os.Lstat(path)
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
 }
 
 // locate splits a protected path into root and name below it.
