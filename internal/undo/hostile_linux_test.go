@@ -224,6 +224,31 @@ func TestOthers(t *testing.T) {
 	}
 }
 
+// TestOverlap: what a run did while another ran is its own, and no change of others.
+func TestOverlap(t *testing.T) {
+	p := world(t)
+	put(t, "one", p.Root, "a")
+	put(t, "one", p.Root, "b")
+	put(t, "one", p.Root, "d")
+	run(t, p, "long", func() {
+		put(t, "two", p.Root, "a")
+		run(t, p, "first", func() { put(t, "two", p.Root, "b") })
+		run(t, p, "second", func() { put(t, "three", p.Root, "b"); put(t, "new", p.Root, "c") })
+	})
+	put(t, "by hand", p.Root, "d")
+	run(t, p, "last", func() { put(t, "four", p.Root, "b") })
+	res := undo(t, p, Request{Run: "long"})
+	have(t, "one", p.Root, "a")
+	have(t, "one", p.Root, "b")
+	have(t, "by hand", p.Root, "d")
+	if _, err := os.Lstat(filepath.Join(p.Root, "c")); err == nil {
+		t.Error("c is still there")
+	}
+	if len(res.Conflicts) != 1 || len(res.Later) != 3 {
+		t.Errorf("conflicts %v, later %v", res.Conflicts, res.Later)
+	}
+}
+
 // TestOnly restores one path and nothing else.
 func TestOnly(t *testing.T) {
 	p := world(t)

@@ -321,17 +321,23 @@ func (r *restorer) others(runs []Run, at int) {
 			}
 		}
 	}
+	reached := uint64(0) // the latest state after a run: what lies before it was a run's, also of one that began earlier and is longer
 	for i := at; i < len(runs); i++ {
-		if i > at && !runs[i].Shared {
+		if i > at && !runs[i].Shared && runs[i].Before > reached {
 			if m, err := r.store.load(runs[i].Before); err == nil {
 				look(m)
 			}
 		}
-		from = nil
+		after := runs[i].After
 		if runs[i].Kind == "checkpoint" {
-			from, _ = r.store.load(runs[i].Before)
-		} else if runs[i].After != 0 {
-			from, _ = r.store.load(runs[i].After)
+			after = runs[i].Before
+		}
+		switch {
+		case after == 0:
+			from = nil
+		case after >= reached:
+			from, _ = r.store.load(after)
+			reached = after
 		}
 	}
 	look(r.now)
