@@ -26,8 +26,9 @@ type Pair struct {
 	Master *os.File // read through Read, which knows the end
 	Slave  *os.File // to be closed when the command has it
 
-	outer *os.File      // the terminal in front of the user, nil for none
-	saved *unix.Termios // its settings before us
+	outer  *os.File      // the terminal in front of the user, nil for none
+	saved  *unix.Termios // its settings before us
+	screen *unix.Winsize // of OpenScreen: the size of outer when it was looked at last
 
 	mu     sync.Mutex
 	raw    bool
@@ -82,7 +83,9 @@ func OpenPty(outer *os.File) (p *Pair, err error) {
 }
 
 // OpenScreen opens a pseudo-terminal for output alone: what is printed on it arrives as it was
-// printed, and it has the size of outer. The keys are outer's own, so nothing is relayed.
+// printed, and it has the size of outer. The keys are outer's own, so nothing is relayed. A command in
+// front of outer is told of another size, not we who are behind it: Read notices it as soon as the command
+// prints something, which is what a program that fills the screen does then.
 func OpenScreen(outer *os.File) (*Pair, error) {
 	p, err := OpenPty(outer)
 	if err != nil {
@@ -93,6 +96,9 @@ func OpenScreen(outer *os.File) (*Pair, error) {
 		settings.Oflag &^= unix.OPOST
 		settings.Lflag &^= unix.ECHO | unix.ECHONL
 		err = setModes(int(p.Slave.Fd()), settings)
+	}
+	if err == nil && p.outer != nil {
+		p.screen, err = unix.IoctlGetWinsize(int(outer.Fd()), unix.TIOCGWINSZ)
 	}
 	if err != nil {
 		_ = p.Close()
@@ -265,7 +271,26 @@ func (p *Pair) Read(b []byte) (int, error) {
 	if err != nil && errors.Is(err, syscall.EIO) {
 		err = io.EOF
 	}
+	if p.screen != nil {
+		p.followScreen()
+	}
 	return n, err
+}
+
+// followScreen takes over another size of the outer terminal, and tells who is in front of it once more:
+// whoever asked at the first signal was given the size before.
+func (p *Pair) followScreen() {
+	size, err := unix.IoctlGetWinsize(int(p.outer.Fd()), unix.TIOCGWINSZ)
+	if err != nil || *size == *p.screen {
+		return
+	}
+	p.screen = size
+	if p.resize() != nil {
+		return
+	}
+	if group, err := foreground(int(p.outer.Fd())); err == nil && group > 0 && group != unix.Getpgrp() {
+		_ = unix.Kill(-group, unix.SIGWINCH)
+	}
 }
 
 // Foreground returns the group that is in front of the inner terminal, which is

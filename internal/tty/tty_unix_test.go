@@ -123,6 +123,32 @@ func TestPtyWithoutOuter(t *testing.T) {
 	}
 }
 
+// TestScreenFollowsTheSize: who is behind the terminal hears of no other size, so what is printed tells.
+func TestScreenFollowsTheSize(t *testing.T) {
+	outer := newScreen(t)
+	outer.resize(33, 99)
+	p, err := OpenScreen(outer.slave)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	if got := width(p.Slave.Fd()); got != 99 {
+		t.Errorf("width %d", got)
+	}
+	for _, columns := range []uint16{120, 60} {
+		outer.resize(40, columns)
+		if _, err := p.Slave.WriteString("x"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadFull(p, make([]byte, 1)); err != nil {
+			t.Fatal(err)
+		}
+		if got := width(p.Slave.Fd()); got != int(columns) {
+			t.Errorf("width %d after %d", got, columns)
+		}
+	}
+}
+
 func TestRelayBesideTerminal(t *testing.T) {
 	outer := newScreen(t)
 	outer.resize(33, 99)
