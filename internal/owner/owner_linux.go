@@ -3,6 +3,7 @@ package owner
 import (
 	"bytes"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -10,19 +11,27 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// IsRoot reports whether uid, the owner of the file at path, is root. In the private root of
-// a normal user's run the kernel shows every owner but that user as the overflow uid
-// (user_namespaces(7)), and what makes up the root itself as the user's. On a read-only mount
-// there, both stand for root: the parent run, which saw the owners as they are, granted what
-// is there, and nothing inside can change it. Who could fake such a root could as well do
-// without us.
+// IsRoot reports whether uid, the owner of the file at path, is root. In a user namespace that has no
+// root the kernel shows every owner outside of it as the overflow uid (user_namespaces(7)).
+//
+// In the private root of a normal user's run, what makes up the root itself is shown as the user's besides.
+// On a read-only mount there, both stand for root: the parent run, which saw the owners as they are, granted
+// what is there, and nothing inside can change it.
+//
+// In a sandbox of others, such as one of bubblewrap, the overflow uid stands for root below the directories
+// that are root's on every system; elsewhere it may be any other user. The root directory may be the user's
+// there: who puts another /usr into it puts in one that is shown as the user's. Who could fake such a root
+// could as well do without us.
 func IsRoot(uid uint32, path string) bool {
 	if uid == 0 {
 		return true
 	}
-	hidden := hiddenRoot()
-	if hidden == 0 {
+	hidden, ours := hiddenRoot()
+	switch {
+	case hidden == 0:
 		return false
+	case !ours:
+		return uid == hidden && ofSystem(path) || path == "/"
 	}
 	var st, root unix.Statfs_t
 	if unix.Statfs(path, &st) != nil || st.Flags&unix.ST_RDONLY == 0 {
@@ -31,22 +40,33 @@ func IsRoot(uid uint32, path string) bool {
 	return uid == hidden || unix.Statfs("/", &root) == nil && st.Fsid == root.Fsid
 }
 
-// hiddenRoot is the uid that stands for root in a private root of ours, 0 elsewhere.
-var hiddenRoot = sync.OnceValue(func() uint32 {
+// ofSystem reports whether only root makes what lies at path, by the Filesystem Hierarchy Standard.
+func ofSystem(path string) bool {
+	if !strings.HasPrefix(path, "/") {
+		return false
+	}
+	first, _, _ := strings.Cut(filepath.Clean(path)[1:], "/")
+	switch first {
+	case "", "bin", "etc", "lib", "lib32", "lib64", "libx32", "sbin", "usr":
+		return true
+	}
+	return false
+}
+
+// hiddenRoot is the uid that stands for root where no root is mapped, 0 elsewhere, and whether that is in a
+// private root of ours.
+var hiddenRoot = sync.OnceValues(func() (uid uint32, ours bool) {
 	maps, err := os.ReadFile("/proc/self/uid_map")
 	if err != nil || mapsRoot(maps) {
-		return 0
+		return 0, false
 	}
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
-	if err != nil || !privateRoot(mounts) {
-		return 0
+	text, err2 := os.ReadFile("/proc/sys/fs/overflowuid")
+	n, err3 := strconv.ParseUint(string(bytes.TrimSpace(text)), 10, 32)
+	if err != nil || err2 != nil || err3 != nil {
+		return 0, false
 	}
-	text, err := os.ReadFile("/proc/sys/fs/overflowuid")
-	uid, err2 := strconv.ParseUint(string(bytes.TrimSpace(text)), 10, 32)
-	if err != nil || err2 != nil {
-		return 0
-	}
-	return uint32(uid)
+	return uint32(n), privateRoot(mounts)
 })
 
 // mapsRoot reports whether the uid map of a user namespace has uid 0; one that cannot be
