@@ -702,8 +702,8 @@ func (b *builder) swappable(p string) bool {
 	if below(p, b.o.TmpDirs) || belowOne(p, b.o.Workspace) || belowOne(p, b.o.Home) {
 		return true
 	}
-	for dir := filepath.Dir(p); ; dir = filepath.Dir(dir) {
-		if b.badDir(dir) {
+	for dir := filepath.Dir(p); ; p, dir = dir, filepath.Dir(dir) {
+		if b.badDir(dir) && !keeps(dir, p) {
 			return true
 		}
 		if dir == filepath.Dir(dir) {

@@ -153,8 +153,16 @@ func regular(p string) error {
 	return nil
 }
 
+// keeps reports whether name, an entry of root in dir, cannot be replaced because dir is a sticky directory
+// of root (unlink(2), EPERM). Such is /nix/store, where the builders of packages may add entries.
+func keeps(dir, name string) bool {
+	var above, st unix.Stat_t
+	return unix.Stat(dir, &above) == nil && above.Mode&unix.S_ISVTX != 0 && owner.IsRoot(above.Uid, dir) &&
+		unix.Lstat(name, &st) == nil && owner.IsRoot(st.Uid, name)
+}
+
 // replaceable reports whether somebody other than root can replace entries of
-// dir. A sticky directory counts: its files' owners can.
+// dir. A sticky directory counts: its files' owners can (see keeps).
 func replaceable(dir string) bool {
 	var st unix.Stat_t
 	if err := unix.Stat(dir, &st); err != nil {

@@ -230,7 +230,7 @@ func TestChain(t *testing.T) {
 		{"empty", nil, ""},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			f, err := Opener{}.Open("./"+row.name, path, dir)
+			f, err := Opener{TmpDirs: []string{dir}}.Open("./"+row.name, path, dir)
 			if row.want == nil {
 				var ne *NotExecutableError
 				if !errors.As(err, &ne) {

@@ -75,3 +75,46 @@ func must(t *testing.T, err error) {
 		t.Fatal(err)
 	}
 }
+
+// TestSystemPathInStickyDirectory: whoever may add entries to a sticky directory of root, as builders may to
+// /nix/store, replaces no entry of root there.
+func TestSystemPathInStickyDirectory(t *testing.T) {
+	root := os.Getuid() == 0 // a user's files are never the system's
+	for _, row := range []struct {
+		name  string
+		spoil func(t *testing.T, store string)
+		want  bool
+	}{
+		{"others add entries", func(t *testing.T, store string) { must(t, os.Chmod(store, os.ModeSticky|0o777)) }, root},
+		{"without the sticky bit", func(t *testing.T, store string) { must(t, os.Chmod(store, 0o777)) }, false},
+		{"the package is another user's", func(t *testing.T, store string) {
+			must(t, os.Chmod(store, os.ModeSticky|0o777))
+			if root {
+				must(t, os.Chown(store+"/package", 54321, -1))
+			}
+		}, false},
+		{"others write in the package", func(t *testing.T, store string) {
+			must(t, os.Chmod(store, os.ModeSticky|0o777))
+			must(t, os.Chmod(store+"/package/bin", 0o777))
+		}, false},
+		{"the directory is another user's", func(t *testing.T, store string) {
+			must(t, os.Chmod(store, os.ModeSticky|0o777))
+			if root {
+				must(t, os.Chown(store, 54321, -1))
+			}
+		}, false},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			store, err := filepath.EvalSymlinks(t.TempDir())
+			must(t, err)
+			must(t, os.MkdirAll(store+"/package/bin", 0o755))
+			must(t, os.Chmod(store+"/package", 0o755))
+			write(t, store+"/package/bin/tool", "#!/bin/sh\n:\n", 0o755)
+			row.spoil(t, store)
+			o := Opener{SystemPaths: []string{store}}
+			if got := open(t, o, "tool", []string{store + "/package/bin"}, store).Identity().Chain[0].SystemPath; got != row.want {
+				t.Errorf("of the system: %v", got)
+			}
+		})
+	}
+}

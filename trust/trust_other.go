@@ -95,6 +95,9 @@ func replaceable(dir string) bool {
 	return err != nil || !ownedByRoot(fi)
 }
 
+// keeps is not known here.
+func keeps(_, _ string) bool { return false }
+
 func candidate(p string) error {
 	fi, err := os.Stat(p)
 	if err != nil {
