@@ -24,6 +24,7 @@ import (
 // Undoing is what a plan knows about taking its run back.
 type Undoing struct {
 	surveyed bool
+	Look     *undo.Look // for a checkpoint at once
 	Coverage undo.Coverage
 	Rests    bool // the decision would be another without a whole checkpoint
 	Problem  error
@@ -89,7 +90,7 @@ func (p *judging) judged(req policy.Request) policy.Decision {
 		p.Undo.surveyed = true
 		if p.imagined {
 			p.Undo.Coverage = undo.Coverage{Known: true, Whole: true}
-		} else if p.Undo.Coverage, p.Undo.Problem = undo.Survey(p.UndoPlace()); p.Undo.Problem != nil {
+		} else if p.Undo.Coverage, p.Undo.Look, p.Undo.Problem = undo.Survey(p.UndoPlace()); p.Undo.Problem != nil {
 			p.Undo.Coverage = undo.Coverage{}
 		}
 	}

@@ -287,6 +287,7 @@ type checkpointed struct {
 // rests on it does not start without.
 func (x *Staging) checkpoint() error {
 	p := x.plan
+	defer p.Undo.Look.Drop()
 	mode := p.UndoMode()
 	if mode == "off" || !p.ChangesWorkspace() {
 		return nil
@@ -300,6 +301,7 @@ func (x *Staging) checkpoint() error {
 		defer s.Close()
 		r := undo.Run{Run: p.Run, Cmd: x.clean(quote.Words(p.Invocation.Words())), Cwd: p.Cwd}
 		lazy := mode != "always" && !p.Undo.Rests && !p.Destroys()
+		s.Take(p.Undo.Look)
 		x.saved.before, err = s.Before(r, lazy)
 	}
 	if err != nil {

@@ -25,29 +25,67 @@ const (
 	spare     = 64 << 20 // bytes that a checkpoint leaves on the disk
 )
 
-// Survey says what a checkpoint would cover now, and reads no content.
-func (s *Store) Survey() (Coverage, error) {
-	last, _ := s.last()
-	m, _, err := walk(&s.place, last, false)
+// Survey says what a checkpoint would cover now, and reads no content. A checkpoint that is made at once
+// afterwards need not look at the workspace again.
+func (s *Store) Survey() (Coverage, *Look, error) {
+	last, newest := s.last()
+	m, w, err := walk(&s.place, last, false)
 	if err != nil {
-		return Coverage{}, err
+		return Coverage{}, nil, err
 	}
+	look := &Look{last: last, newest: newest, found: m, walker: w, ended: time.Now()}
 	fresh := s.choose(m, last)
 	c := Coverage{Known: true, Whole: m.Whole, Losses: m.losses(), Took: m.Walk}
 	for _, i := range fresh {
 		c.New += m.entries[i].size
 	}
-	return c, nil
+	return c, look, nil
+}
+
+// Look is what a survey has found.
+type Look struct {
+	last   *manifest // by which it was found
+	newest uint64    // of the store then
+	found  *manifest
+	walker *walker
+	ended  time.Time
+}
+
+// lookLasts is how long after a survey its look stands for one at the start of the run. What others change
+// in between counts as the run's, as it does while a workspace is looked at.
+const lookLasts = 100 * time.Millisecond
+
+// Drop gives back what the look holds, which may be much.
+func (l *Look) Drop() {
+	if l != nil {
+		*l = Look{}
+	}
+}
+
+// Take hands over the look of a survey for the next checkpoint, nil for none.
+func (s *Store) Take(l *Look) { s.look = l }
+
+// looked returns the look that was taken, nil if it cannot stand for one now.
+func (s *Store) looked() *Look {
+	l := s.look
+	s.look = nil
+	if l == nil || time.Since(l.ended) > lookLasts {
+		return nil
+	}
+	if all := s.seqs(); len(all) > 0 && all[len(all)-1] != l.newest || len(all) == 0 && l.newest != 0 {
+		return nil // another run was here
+	}
+	return l
 }
 
 // Survey says what a checkpoint of a workspace would cover now. It makes no store.
-func Survey(p Place) (Coverage, error) {
+func Survey(p Place) (Coverage, *Look, error) {
 	s, err := Open(p, false)
 	if errors.Is(err, os.ErrNotExist) {
 		s, err = &Store{place: p}, nil
 	}
 	if err != nil {
-		return Coverage{}, err
+		return Coverage{}, nil, err
 	}
 	defer s.Close()
 	return s.Survey()
@@ -160,12 +198,17 @@ func (s *Store) Checkpoint() (*Checkpoint, error) {
 }
 
 func (s *Store) checkpoint(unlock bool) (*manifest, *walker, error) {
-	last, newest := s.last()
-	m, w, err := walk(&s.place, last, unlock)
-	if err != nil {
-		return nil, w, err
+	look := s.looked()
+	if look == nil || unlock {
+		look = &Look{}
+		look.last, look.newest = s.last()
+		var err error
+		if look.found, look.walker, err = walk(&s.place, look.last, unlock); err != nil {
+			return nil, look.walker, err
+		}
 	}
-	m.Seq = newest + 1
+	last, m, w := look.last, look.found, look.walker
+	m.Seq = look.newest + 1
 	fresh := s.choose(m, last)
 	if len(fresh) == 0 && last != nil && m.equals(last) {
 		m.Seq, m.Base, m.Git = last.Seq, last.Base, last.Git

@@ -165,7 +165,7 @@ func TestStoreOfOthers(t *testing.T) {
 		if !errors.As(err, &e) || !e.Refused() {
 			t.Errorf("%s: %v", name, err)
 		}
-		if _, err := Survey(p); err == nil {
+		if _, _, err := Survey(p); err == nil {
 			t.Errorf("%s: surveyed", name)
 		}
 	}
@@ -246,6 +246,58 @@ func TestOverlap(t *testing.T) {
 	}
 	if len(res.Conflicts) != 1 || len(res.Later) != 3 {
 		t.Errorf("conflicts %v, later %v", res.Conflicts, res.Later)
+	}
+}
+
+// TestLook: a checkpoint that is made at once after a survey keeps the state that the survey saw.
+func TestLook(t *testing.T) {
+	p := world(t)
+	put(t, "one", p.Root, "a")
+	put(t, "one", p.Root, "b")
+	first := run(t, p, "first", func() { put(t, "two", p.Root, "a") })
+	for _, row := range []struct {
+		name  string
+		after func() // the survey
+		now   bool   // b is what it is before the run
+	}{
+		{"at once", func() {}, false},
+		{"changed meanwhile, and copied then", func() { put(t, "by hand", p.Root, "b") }, true},
+		{"another run meanwhile", func() { run(t, p, "between", func() { put(t, "between", p.Root, "b") }) }, true},
+		{"after a while", func() { time.Sleep(lookLasts); put(t, "late", p.Root, "b") }, true},
+	} {
+		put(t, "one", p.Root, "b")
+		put(t, row.name, p.Root, "a")
+		_, look, err := Survey(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		row.after()
+		now, err := os.ReadFile(filepath.Join(p.Root, "b"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := open(t, p)
+		s.Take(look)
+		c, err := s.Before(Run{Run: row.name, Cmd: row.name}, false)
+		s.Close()
+		look.Drop()
+		if err != nil || c.Seq <= first.Seq || len(c.Losses) > 0 {
+			t.Fatalf("%s: %+v, %v", row.name, c, err)
+		}
+		put(t, "destroyed", p.Root, "a")
+		put(t, "destroyed", p.Root, "b")
+		s = open(t, p)
+		if _, err := s.After(row.name, c.Seq); err != nil {
+			t.Fatal(err)
+		}
+		s.Close()
+		undo(t, p, Request{Run: row.name})
+		have(t, row.name, p.Root, "a")
+		want := "one"
+		if row.now {
+			want = string(now)
+		}
+		have(t, want, p.Root, "b")
 	}
 }
 

@@ -21,13 +21,22 @@ func Open(Place, bool) (*Store, error) { return nil, unsupported() }
 func (*Store) Close() {}
 
 // Survey fails here.
-func Survey(Place) (Coverage, error) { return Coverage{}, unsupported() }
+func Survey(Place) (Coverage, *Look, error) { return Coverage{}, nil, unsupported() }
+
+// Look is nothing here.
+type Look struct{}
+
+// Drop does nothing.
+func (*Look) Drop() {}
+
+// Take does nothing.
+func (*Store) Take(*Look) {}
 
 // Tidy does nothing.
 func (*Store) Tidy(time.Time) {}
 
 // Survey fails here.
-func (*Store) Survey() (Coverage, error) { return Coverage{}, unsupported() }
+func (*Store) Survey() (Coverage, *Look, error) { return Coverage{}, nil, unsupported() }
 
 // Before fails here.
 func (*Store) Before(Run, bool) (*Checkpoint, error) { return nil, unsupported() }

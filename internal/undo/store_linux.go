@@ -23,6 +23,7 @@ type Store struct {
 	place Place
 	dir   string
 	lock  *os.File
+	look  *Look // for the next checkpoint
 }
 
 // Named is the name of a workspace's store: of its user, identity and path.
