@@ -135,10 +135,9 @@ var arrows = map[string][]string{
 	"internal/install":  {"internal/flock", "internal/owner", "internal/newfile", "internal/errcode", "internal/jsonedit", "internal/place", "internal/regular", "internal/wiring"},
 	"internal/undo":     {"internal/errcode", "internal/subpath"},
 
-	"scripts/arm64init":           {},
 	"scripts/day":                 {"internal/built"},
+	"scripts/arm64init":           {},
 	"scripts/docgen":              {"internal/cli"},
-	"scripts/filterscan":          {"filter"},
 	"scripts/filterscore":         {"filter", "internal/redactcorpus"},
 	"scripts/peerbench":           {"internal/corpus"},
 	"scripts/startbench":          {},
