@@ -55,7 +55,7 @@ var arrows = map[string][]string{
 	"internal/audit":           {"internal/errcode"},
 	"internal/tmpshare":        {},
 	"internal/report":          {"internal/audit"},
-	"internal/approve":         {"internal/newfile", "internal/procstat", "internal/errcode"},
+	"internal/approve":         {"internal/newfile", "internal/owner", "internal/regular", "internal/procstat", "internal/errcode"},
 	"internal/place":           {"atip", "internal/owner", "internal/regular", "internal/errcode", "internal/subpath"},
 	"internal/procstat":        {},
 	"internal/regular":         {},
