@@ -136,7 +136,6 @@ var arrows = map[string][]string{
 	"internal/undo":     {"internal/errcode", "internal/subpath"},
 
 	"scripts/day":                 {"internal/built"},
-	"scripts/arm64init":           {},
 	"scripts/docgen":              {"internal/cli"},
 	"scripts/filterscore":         {"filter", "internal/redactcorpus"},
 	"scripts/peerbench":           {"internal/corpus"},
