@@ -26,7 +26,7 @@ var arrows = map[string][]string{
 	"trust":         {"internal/owner", "internal/errcode"},
 	"trust/signer":  {"atip"},
 	"trust/request": {"trust", "trust/signer", "internal/errcode"},
-	"trust/settle":  {"atip", "shims", "trust", "trust/request", "trust/signer", "internal/errcode", "internal/procstat", "internal/excerpt"},
+	"trust/settle":  {"atip", "shims", "trust", "trust/request", "trust/signer", "internal/errcode", "internal/owner", "internal/procstat", "internal/regular", "internal/excerpt"},
 	// Only atip-verify links what is below: no other package may import it.
 	"trust/sigstore": {"atip", "trust", "trust/request", "trust/signer", "github.com/sigstore/sigstore-go", "github.com/sigstore/sigstore", "github.com/sigstore/protobuf-specs", "google.golang.org/protobuf", "github.com/google/certificate-transparency-go", "github.com/digitorus/pkcs7", "github.com/digitorus/timestamp",
 		"github.com/theupdateframework/go-tuf/v2"}, // the last one for the repositories of tests
