@@ -162,7 +162,7 @@ func (w *World) Explain(bin string, rows []Row) ([]Result, error) {
 // measure runs one row. One that deserves a question is never run without the wrapper.
 func (w *World) measure(program string, row Row) (Result, error) {
 	r := Result{Row: row}
-	if err := w.Fresh(); err != nil {
+	if err := w.ready(row); err != nil {
 		return r, err
 	}
 	before, err := w.outside()
@@ -183,6 +183,9 @@ func (w *World) measure(program string, row Row) (Result, error) {
 			r.Outcome, r.Why = Held, wrapped.stderr
 		}
 		return r, nil
+	}
+	if err := w.ready(row); err != nil {
+		return r, err
 	}
 	plain, err := w.run(row, "bash", "-c", row.Text)
 	if err != nil {
@@ -237,10 +240,16 @@ func clip(s string) string {
 	return s
 }
 
-func (w *World) run(row Row, argv ...string) (*seen, error) {
-	if err := w.Fresh(); err != nil {
-		return nil, err
+// ready is Fresh for a row. What is harmless leaves other projects alone.
+func (w *World) ready(row Row) error {
+	if row.Label == Same {
+		return w.Fresh(row.Project)
 	}
+	return w.Fresh()
+}
+
+// run runs a row in a world that is ready for it.
+func (w *World) run(row Row, argv ...string) (*seen, error) {
 	cmd := w.command(row.Project, argv...)
 	// Files and no pipes: a process that stays in the background must not hold the measurement.
 	dir := filepath.Dir(w.Home)

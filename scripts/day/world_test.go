@@ -147,7 +147,7 @@ echo 'The end.' >> README.md && git commit -qam 'docs: the end'
 			return err
 		}
 	}
-	return nil
+	return w.Fresh()
 }
 
 // warm fills the build cache, so that no row pays for the standard library.
@@ -161,13 +161,27 @@ func (w *World) warm() error {
 	return nil
 }
 
-// Fresh puts the home's files and all projects back as they were.
-func (w *World) Fresh() error {
-	if err := os.RemoveAll(filepath.Join(w.Home, "work")); err != nil {
-		return err
+// Fresh puts the home's files and these projects back as they were, all of them without a name.
+func (w *World) Fresh(projects ...string) error {
+	if len(projects) == 0 {
+		kept, err := os.ReadDir(w.kept)
+		if err != nil {
+			return err
+		}
+		for _, e := range kept {
+			projects = append(projects, e.Name())
+		}
 	}
-	if out, err := exec.Command("cp", "-a", w.kept, filepath.Join(w.Home, "work")).CombinedOutput(); err != nil {
-		return fmt.Errorf("%v: %s", err, out)
+	for _, project := range projects {
+		if err := os.RemoveAll(w.Dir(project)); err != nil {
+			return err
+		}
+		if err := os.MkdirAll(filepath.Dir(w.Dir(project)), 0o755); err != nil {
+			return err
+		}
+		if out, err := exec.Command("cp", "-a", filepath.Join(w.kept, project), w.Dir(project)).CombinedOutput(); err != nil {
+			return fmt.Errorf("%v: %s", err, out)
+		}
 	}
 	return write(w.Home, w.home)
 }
