@@ -20,7 +20,7 @@ const module = "github.com/atip-dev/atip-exec"
 // that a new room is a decision, not an accident.
 var arrows = map[string][]string{
 	"atip":          {"internal/errcode", "internal/wildcard"},
-	"shims":         {"internal/flock", "internal/newfile", "atip", "shims/builtin", "internal/owner", "internal/errcode"},
+	"shims":         {"internal/flock", "internal/newfile", "atip", "shims/builtin", "internal/owner", "internal/regular", "internal/errcode"},
 	"shims/builtin": {"atip", "internal/wildcard"},
 	"shims/remote":  {"internal/newfile", "atip", "shims", "trust", "trust/request", "trust/settle", "trust/signer", "internal/errcode", "internal/ip", "internal/regular"},
 	"trust":         {"internal/owner", "internal/regular", "internal/errcode"},
