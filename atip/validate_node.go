@@ -23,7 +23,7 @@ func (c *validator) node(n *node) {
 		c.effects(e, n.pointer+"/effects")
 	}
 	for _, field := range [...]string{"options", "globalOptions"} {
-		c.options(n, v.get(field), n.pointer+"/"+field)
+		c.options(v.get(field), n.pointer+"/"+field)
 	}
 	c.arguments(v.get("arguments"), n.pointer+"/arguments")
 	c.sharedFlags(n)
@@ -95,7 +95,7 @@ func durationPart(s string, unit bool) bool {
 	return false
 }
 
-func (c *validator) options(n *node, list val, pointer string) {
+func (c *validator) options(list val, pointer string) {
 	if list.ok() && !list.is(KindArray) {
 		c.note(tolerated(), list, pointer, "type", "the list of options is not an array")
 	}

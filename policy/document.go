@@ -1,6 +1,7 @@
 package policy
 
 import (
+	_ "embed"
 	"time"
 
 	"github.com/atip-dev/atip-exec/atip"
@@ -460,7 +461,7 @@ type Approver struct {
 }
 
 // The built-in policy is static data: it costs nothing at start. It is a document
-// of the policy language all the same; a test renders it and parses it back.
+// of the policy language all the same: builtin.json.
 //
 // Allow rows are the only way to run without asking. Confirm rows say why a call
 // that no allow row covers asks, and what a user's own rule would lift; they are
@@ -753,6 +754,12 @@ var builtinDeny = [...]rule{
 	{id: "fork_bomb", decision: Deny, onUnknown: Confirm,
 		when: when{edge: []EdgeKind{ForkBomb}}, reason: "it starts itself without end"},
 }
+
+// BuiltinText is what Builtin stands for, as a document. A test writes it, and holds that it is
+// what the tables say.
+//
+//go:embed builtin.json
+var BuiltinText string
 
 // builtinDigest is the sha256 of BuiltinText. It is written here so that no command
 // computes it, and because a change of these tables should be seen: a test holds it.

@@ -175,16 +175,6 @@ func (r *reader) orgPolicy(d *Document, v *atip.Node) {
 	}()
 	r.object(v, "policy", func(key string, e *atip.Node) bool {
 		switch key {
-		case "requireSignature", "requireSignatures":
-			r.requireSignature(&shims, e)
-		case "allowedSigners":
-			shims.Signers, shims.SignersSet = r.signers(e, v.Get("issuer")), true
-		case "issuer":
-			if v.Get("allowedSigners") == nil {
-				return false
-			}
-		case "minimumSlsaLevel":
-			shims.MinimumSLSALevel = int(r.integer(e, 0, 4))
 		case "version", "organization":
 			if e.Kind != atip.KindNumber {
 				r.text(e)
@@ -202,7 +192,7 @@ func (r *reader) orgPolicy(d *Document, v *atip.Node) {
 				"auditAllCalls":       func(o *atip.Node) { r.boolean(o) }, // every call is recorded anyway
 			})
 		default:
-			return false
+			return r.signatures(&shims, v, e)
 		}
 		return true
 	})

@@ -55,21 +55,10 @@ func (r *reader) trust(v *atip.Node) TrustPolicy {
 	var t TrustPolicy
 	r.object(v, "trust", func(key string, e *atip.Node) bool {
 		switch key {
-		case "requireSignature", "requireSignatures":
-			r.requireSignature(&t, e)
-		case "allowedSigners":
-			t.Signers = r.signers(e, v.Get("issuer"))
-			t.SignersSet = true
-		case "issuer":
-			if v.Get("allowedSigners") == nil {
-				return false
-			}
 		case "builders":
 			list, err := signer.ParseBuilders(e)
 			r.entry(err)
 			t.Builders = list
-		case "minimumSlsaLevel":
-			t.MinimumSLSALevel = int(r.integer(e, 0, 4))
 		case "pins":
 			t.Pins = map[string][]string{}
 			r.entries(e, func(name string, o *atip.Node) { t.Pins[name] = r.digests(o) })
@@ -106,11 +95,29 @@ func (r *reader) trust(v *atip.Node) TrustPolicy {
 		case "recheck":
 			t.Recheck = r.oneOf(e, "always")
 		default:
-			return false
+			return r.signatures(&t, v, e)
 		}
 		return true
 	})
 	return t
+}
+
+// signatures reads the members of an object that say which signatures are demanded, and whose;
+// false for any other member.
+func (r *reader) signatures(t *TrustPolicy, object, m *atip.Node) bool {
+	switch m.Key {
+	case "requireSignature", "requireSignatures":
+		r.requireSignature(t, m)
+	case "allowedSigners":
+		t.Signers, t.SignersSet = r.signers(m, object.Get("issuer")), true
+	case "issuer":
+		return object.Get("allowedSigners") != nil
+	case "minimumSlsaLevel":
+		t.MinimumSLSALevel = int(r.integer(m, 0, 4))
+	default:
+		return false
+	}
+	return true
 }
 
 func (r *reader) requireSignature(t *TrustPolicy, e *atip.Node) {

@@ -44,28 +44,10 @@ const stageSlack = 1000000
 
 // forkStage runs on a locked thread that stays, as the stage dies with it.
 func (w *worker) forkStage() (*stageLink, error) {
-	attr, err := w.attributes()
+	ns := w.setup.tier == T3
+	attr, err := w.stageAttributes(ns)
 	if err != nil {
 		return nil, err
-	}
-	ns := w.setup.tier == T3
-	if ns {
-		// Its maps can be written only while this process is dumpable, and after an earlier
-		// start, of which nothing lives any more, it is not.
-		if err := unix.Prctl(unix.PR_SET_DUMPABLE, 1, 0, 0, 0); err != nil {
-			return nil, &StepError{Step: "dumpable", Err: err}
-		}
-		attr.Sys = namespaces(w.setup.profile.Net.Mode)
-		if len(w.layers) > 0 || w.try && len(w.setup.profile.Overlays) > 0 {
-			// An overlay acts for its whole life with what its maker had, and makes its own
-			// directories without any mode.
-			attr.Sys.AmbientCaps = append(attr.Sys.AmbientCaps, unix.CAP_DAC_OVERRIDE, unix.CAP_FOWNER)
-		}
-		for c, keep := uintptr(0), keptCaps(w.setup.profile.Caps); c <= 63; c++ {
-			if keep&(1<<c) != 0 {
-				attr.Sys.AmbientCaps = append(attr.Sys.AmbientCaps, c)
-			}
-		}
 	}
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -125,20 +107,52 @@ func (w *worker) forkStage() (*stageLink, error) {
 	if w.trail != nil {
 		w.trail.pid.Store(int32(link.pid))
 	}
-	// From now on the child must not look into this process. A trial has no child.
-	if !w.try {
+	if err := w.guardStage(link); err != nil {
+		link.kill()
+		return fail(err)
+	}
+	return link, nil
+}
+
+// stageAttributes are those of the process that becomes the stage; with ns it gets namespaces of its own.
+func (w *worker) stageAttributes(ns bool) (*syscall.ProcAttr, error) {
+	attr, err := w.attributes()
+	if err != nil || !ns {
+		return attr, err
+	}
+	// Its maps can be written only while this process is dumpable, and after an earlier
+	// start, of which nothing lives any more, it is not.
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 1, 0, 0, 0); err != nil {
+		return nil, &StepError{Step: "dumpable", Err: err}
+	}
+	attr.Sys = namespaces(w.setup.profile.Net.Mode)
+	if len(w.layers) > 0 || w.try && len(w.setup.profile.Overlays) > 0 {
+		// An overlay acts for its whole life with what its maker had, and makes its own
+		// directories without any mode.
+		attr.Sys.AmbientCaps = append(attr.Sys.AmbientCaps, unix.CAP_DAC_OVERRIDE, unix.CAP_FOWNER)
+	}
+	for c, keep := uintptr(0), keptCaps(w.setup.profile.Caps); c <= 63; c++ {
+		if keep&(1<<c) != 0 {
+			attr.Sys.AmbientCaps = append(attr.Sys.AmbientCaps, c)
+		}
+	}
+	return attr, nil
+}
+
+// guardStage makes sure that the child cannot look into this process, who speaks on the socket of
+// the stage, and that this process does not wait for it for ever.
+func (w *worker) guardStage(link *stageLink) error {
+	if !w.try { // a trial has no child
 		if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
-			link.kill()
-			return fail(&StepError{Step: "dumpable", Err: err})
+			return &StepError{Step: "dumpable", Err: err}
 		}
 	}
 	if err := unix.SetsockoptInt(link.fd, unix.SOL_SOCKET, unix.SO_PASSCRED, 1); err != nil {
-		link.kill()
-		return fail(&StepError{Step: "stage socket", Err: err})
+		return &StepError{Step: "stage socket", Err: err}
 	}
 	timeout := unix.NsecToTimeval(int64(stagePatience))
 	_ = unix.SetsockoptTimeval(link.fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &timeout)
-	return link, nil
+	return nil
 }
 
 func (w *worker) stagePlan(next int) (*stagePlan, error) {

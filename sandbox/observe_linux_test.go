@@ -17,8 +17,8 @@ func TestAddresses(t *testing.T) {
 		{unix.AF_INET, []byte{2, 0, 1, 0xbb, 10, 0, 0, 1}, "10.0.0.1:443", false},
 		{unix.AF_INET, []byte{2, 0, 0, 80, 127, 0, 0, 1}, "127.0.0.1:80", true},
 		{unix.AF_INET, []byte{2, 0, 0}, "", false},
-		{unix.AF_INET6, append([]byte{10, 0, 0, 80, 0, 0, 0, 0}, append(make([]byte, 15), 1)...), "[0:0:0:0:0:0:0:1]:80", true},
-		{unix.AF_INET6, append([]byte{10, 0, 0, 80, 0, 0, 0, 0}, append([]byte{0xfe, 0x80}, make([]byte, 14)...)...), "[fe80:0:0:0:0:0:0:0]:80", false},
+		{unix.AF_INET6, append([]byte{10, 0, 0, 80, 0, 0, 0, 0}, append(make([]byte, 15), 1)...), "[::1]:80", true},
+		{unix.AF_INET6, append([]byte{10, 0, 0, 80, 0, 0, 0, 0}, append([]byte{0xfe, 0x80}, make([]byte, 14)...)...), "[fe80::]:80", false},
 	} {
 		if got, local := addressOf(tc.family, tc.raw); got != tc.want || local != tc.local {
 			t.Errorf("%v: %q %v", tc.raw, got, local)

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -203,32 +204,15 @@ func (o *observer) connect(n *gate.Notification, pid int, a [6]uint64) {
 
 // addressOf writes host and port; local says that it is the machine itself.
 func addressOf(family uint16, raw []byte) (address string, local bool) {
-	port := func() string { return strconv.Itoa(int(raw[2])<<8 | int(raw[3])) }
-	if family == unix.AF_INET && len(raw) >= 8 {
-		ip := raw[4:8]
-		text := ""
-		for i, b := range ip {
-			if i > 0 {
-				text += "."
-			}
-			text += strconv.Itoa(int(b))
-		}
-		return text + ":" + port(), ip[0] == 127 || ip[0] == 0
+	var ip netip.Addr
+	switch {
+	case family == unix.AF_INET && len(raw) >= 8:
+		ip, _ = netip.AddrFromSlice(raw[4:8])
+	case family == unix.AF_INET6 && len(raw) >= 24:
+		ip, _ = netip.AddrFromSlice(raw[8:24])
+	default:
+		return "", false
 	}
-	if family == unix.AF_INET6 && len(raw) >= 24 {
-		ip := raw[8:24]
-		text, zeros := "[", 0
-		for i := 0; i < 16; i += 2 {
-			v := int(ip[i])<<8 | int(ip[i+1])
-			if i > 0 {
-				text += ":"
-			}
-			text += strconv.FormatInt(int64(v), 16)
-			if v == 0 {
-				zeros++
-			}
-		}
-		return text + "]:" + port(), zeros == 8 || zeros == 7 && ip[14] == 0 && ip[15] == 1
-	}
-	return "", false
+	port := uint16(raw[2])<<8 | uint16(raw[3])
+	return netip.AddrPortFrom(ip, port).String(), ip.IsLoopback() || ip.IsUnspecified() || ip.Is4() && raw[4] == 0
 }

@@ -130,7 +130,7 @@ func (q Quarantine) restore(k Kept) error {
 			err = copyTree(r, temp, q.Place(k))
 		}
 	default:
-		err = q.copyTo(r, temp, k)
+		err = copyFile(r, temp, q.Place(k), k.Mode)
 	}
 	if err == nil {
 		err = r.Rename(temp, k.Rel)
@@ -147,10 +147,6 @@ func (q Quarantine) Place(k Kept) string {
 		return file
 	}
 	return filepath.Join(q.Dir, filepath.FromSlash(k.File))
-}
-
-func (q Quarantine) copyTo(r *os.Root, temp string, k Kept) error {
-	return copyFile(r, temp, q.Place(k), k.Mode)
 }
 
 func copyFile(r *os.Root, temp, from string, mode fs.FileMode) error {

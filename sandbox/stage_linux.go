@@ -570,68 +570,8 @@ func Start(ctx context.Context, p Profile, s Setup, c Cmd) (*Proc, error) {
 func startWorker(s *Setup, c *Cmd) (*Proc, error) {
 	w := &worker{cmd: c, setup: s, ruleset: -1, dir: -1, started: make(chan startResult, 1)}
 	defer w.close()
-	private, err := HoldPrivate(s.profile.Private)
-	if err != nil {
+	if err := w.open(); err != nil {
 		return nil, err
-	}
-	w.hold(private)
-	if err := linkCaches(s.profile.Private, s.profile.Links); err != nil {
-		return nil, err
-	}
-	guard, err := guardNames(s.profile, s.host.state)
-	if err != nil {
-		return nil, err
-	}
-	w.guard = guard
-	if guard != nil && s.tier == T3 {
-		s.profile.Pins = guard.pins(&s.profile, c.Regenerable)
-	}
-	if err := applyLimits(s.profile.Limits); err != nil {
-		return nil, err
-	}
-	if c.Dir != "" {
-		fd, err := unix.Open(c.Dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-		if err != nil {
-			return nil, &StepError{Step: "open working directory", Path: c.Dir, Err: err}
-		}
-		w.dir = fd
-		if err := c.DirID.check(fd, c.Dir); err != nil {
-			return nil, err
-		}
-	}
-	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
-		return nil, &StepError{Step: "child subreaper", Err: err}
-	}
-	if s.overlays() {
-		var lock *os.File
-		if lock, w.layers, err = takeLayers(s.profile.Layers, s.profile.Overlays); err != nil {
-			return nil, err
-		}
-		w.hold(lock)
-	}
-	w.staged = s.staged() || (c.Observe || c.Inside || c.Gate != nil) && s.tier != T0
-	if c.Observe && s.tier != T0 {
-		w.trail = followTrail(s.host.ABI)
-	}
-	if s.limits.cgroup != "" {
-		if w.cgroup, err = makeCgroup(s.limits.cgroup, s.limits.max); err != nil {
-			return nil, err
-		}
-	}
-	if s.tier != T0 && !w.staged {
-		if rs, rest, ok := c.Prepared.take(&s.profile, s.host.ABI); ok {
-			w.ruleset, err = fillRuleset(rs, rest, s.host.ABI, terminalFiles(c))
-		} else {
-			w.ruleset, err = buildRuleset(&s.profile, s.host.ABI, terminalFiles(c))
-		}
-		if err != nil {
-			return nil, err
-		}
-		// The worker lies in the child's Landlock domain, which lets the child trace it.
-		// Not dumpable closes mem, environ, fd and ptrace; exec resets it for the child.
-		if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
-			return nil, &StepError{Step: "dumpable", Err: err}
-		}
 	}
 	release := make(chan struct{})
 	w.release = release
@@ -656,28 +596,106 @@ func startWorker(s *Setup, c *Cmd) (*Proc, error) {
 			r.checked, r.err = c.Check(r.pid)
 		}
 	}
-	proc := &Proc{keep: s.profile.KeepLeftovers, held: w.held, pid: r.pid, checked: r.checked, stopped: c.Stopped, release: release, guard: guard, cgroup: w.cgroup,
-		done: make(chan struct{})}
-	proc.trail = w.trail
-	w.guard, w.cgroup, w.held, w.trail = nil, nil, nil, nil // the process has them now
-	if r.stage != nil {
-		proc.listening = r.stage.listening
-	}
-	if r.stage != nil && r.stage.ns {
-		proc.stage = r.stage
-		proc.stage.tell()
-		go proc.reapStage()
-	} else {
-		if r.stage != nil {
-			unix.Close(r.stage.fd)
-		}
-		go proc.reap()
-	}
+	proc := w.handOver(r, release)
 	if r.err != nil {
 		proc.KillTree(0)
 		return nil, r.err
 	}
 	return proc, nil
+}
+
+// open opens and makes what a start needs. What is open when it fails is closed with the worker.
+func (w *worker) open() error {
+	s, c := w.setup, w.cmd
+	private, err := HoldPrivate(s.profile.Private)
+	if err != nil {
+		return err
+	}
+	w.hold(private)
+	if err := linkCaches(s.profile.Private, s.profile.Links); err != nil {
+		return err
+	}
+	if w.guard, err = guardNames(s.profile, s.host.state); err != nil {
+		return err
+	}
+	if w.guard != nil && s.tier == T3 {
+		s.profile.Pins = w.guard.pins(&s.profile, c.Regenerable)
+	}
+	if err := applyLimits(s.profile.Limits); err != nil {
+		return err
+	}
+	if c.Dir != "" {
+		fd, err := unix.Open(c.Dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return &StepError{Step: "open working directory", Path: c.Dir, Err: err}
+		}
+		w.dir = fd
+		if err := c.DirID.check(fd, c.Dir); err != nil {
+			return err
+		}
+	}
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return &StepError{Step: "child subreaper", Err: err}
+	}
+	if s.overlays() {
+		var lock *os.File
+		if lock, w.layers, err = takeLayers(s.profile.Layers, s.profile.Overlays); err != nil {
+			return err
+		}
+		w.hold(lock)
+	}
+	w.staged = s.staged() || (c.Observe || c.Inside || c.Gate != nil) && s.tier != T0
+	if c.Observe && s.tier != T0 {
+		w.trail = followTrail(s.host.ABI)
+	}
+	if s.limits.cgroup != "" {
+		if w.cgroup, err = makeCgroup(s.limits.cgroup, s.limits.max); err != nil {
+			return err
+		}
+	}
+	if s.tier != T0 && !w.staged {
+		return w.openRuleset()
+	}
+	return nil
+}
+
+// openRuleset makes the rules that the worker itself will be under.
+func (w *worker) openRuleset() (err error) {
+	s, c := w.setup, w.cmd
+	if rs, rest, ok := c.Prepared.take(&s.profile, s.host.ABI); ok {
+		w.ruleset, err = fillRuleset(rs, rest, s.host.ABI, terminalFiles(c))
+	} else {
+		w.ruleset, err = buildRuleset(&s.profile, s.host.ABI, terminalFiles(c))
+	}
+	if err != nil {
+		return err
+	}
+	// The worker lies in the child's Landlock domain, which lets the child trace it.
+	// Not dumpable closes mem, environ, fd and ptrace; exec resets it for the child.
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+		return &StepError{Step: "dumpable", Err: err}
+	}
+	return nil
+}
+
+// handOver gives what the worker holds to the process that was started, and begins to reap that.
+func (w *worker) handOver(r startResult, release chan struct{}) *Proc {
+	proc := &Proc{keep: w.setup.profile.KeepLeftovers, held: w.held, pid: r.pid, checked: r.checked, stopped: w.cmd.Stopped, release: release, guard: w.guard, cgroup: w.cgroup,
+		trail: w.trail, done: make(chan struct{})}
+	w.guard, w.cgroup, w.held, w.trail = nil, nil, nil, nil
+	switch {
+	case r.stage == nil:
+		go proc.reap()
+	case r.stage.ns:
+		proc.listening, proc.stage = r.stage.listening, r.stage
+		proc.stage.tell()
+		go proc.reapStage()
+	default:
+		proc.listening = r.stage.listening
+		unix.Close(r.stage.fd)
+		go proc.reap()
+	}
+	return proc
 }
 
 // staged reports whether a thread of the wrapper cannot do it.

@@ -43,15 +43,15 @@ func openSafe(file string, limit int64) (*safeFile, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fs.ErrNotExist
 	case err != nil:
-		return nil, &Error{Code: errcode.MetadataUnsafe, File: file, Msg: "cannot be examined: " + err.Error(), Err: err}
+		return nil, unsafeFile(file, "cannot be examined: "+err.Error(), err)
 	case !info.Mode().IsRegular():
-		return nil, &Error{Code: errcode.MetadataUnsafe, File: file, Msg: "is not a regular file"}
+		return nil, unsafeFile(file, "is not a regular file", nil)
 	case info.Size() > limit:
 		return nil, &Error{Code: errcode.MetadataLimit, File: file, Msg: "larger than " + strconv.FormatInt(limit>>20, 10) + " MiB"}
 	}
 	f, err := os.Open(file)
 	if err != nil {
-		return nil, &Error{Code: errcode.MetadataUnsafe, File: file, Msg: "cannot be opened: " + err.Error(), Err: err}
+		return nil, unsafeFile(file, "cannot be opened: "+err.Error(), err)
 	}
 	return &safeFile{File: f, path: file, limit: limit}, nil
 }
@@ -60,25 +60,7 @@ func openSafe(file string, limit int64) (*safeFile, error) {
 func (f *safeFile) all() ([]byte, error) {
 	raw, err := io.ReadAll(io.LimitReader(f, f.limit+1))
 	if err != nil || int64(len(raw)) > f.limit {
-		return nil, &Error{Code: errcode.MetadataUnsafe, File: f.path, Msg: "changed while it was read", Err: err}
-	}
-	return raw, nil
-}
-
-// ReadOwned returns the content of a configuration file.
-func ReadOwned(file string, limit int64) ([]byte, error) {
-	info, err := os.Stat(file)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, fs.ErrNotExist
-	case err != nil:
-		return nil, &Error{Code: errcode.MetadataUnsafe, File: file, Msg: "cannot be examined: " + err.Error(), Err: err}
-	case !info.Mode().IsRegular() || info.Size() > limit:
-		return nil, &Error{Code: errcode.MetadataUnsafe, File: file, Msg: "is not a regular file of at most " + strconv.FormatInt(limit>>10, 10) + " KiB"}
-	}
-	raw, err := os.ReadFile(file)
-	if err != nil {
-		return nil, &Error{Code: errcode.MetadataUnsafe, File: file, Msg: "cannot be read: " + err.Error(), Err: err}
+		return nil, unsafeFile(f.path, "changed while it was read", err)
 	}
 	return raw, nil
 }

@@ -111,51 +111,10 @@ func (f *safeFile) all() ([]byte, error) {
 	}
 }
 
-// ReadOwned returns the content of a configuration file. Unlike a document it may be
-// reached through a link, as those who keep their configuration in a repository do; what
-// it leads to must be a file that nobody but this user and root can write.
-func ReadOwned(file string, limit int64) ([]byte, error) {
-	fd, err := syscall.Open(file, syscall.O_RDONLY|syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0)
-	switch {
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
-		if _, there := os.Lstat(file); there == nil {
-			return nil, unsafeFile(file, "is a link to nothing", err)
-		}
-		return nil, fs.ErrNotExist
-	case err != nil:
-		return nil, unsafeFile(file, "cannot be opened: "+err.Error(), err)
-	}
-	f := os.NewFile(uintptr(fd), file)
-	defer f.Close()
-	var st syscall.Stat_t
-	if err := syscall.Fstat(fd, &st); err != nil {
-		return nil, unsafeFile(file, "cannot be examined: "+err.Error(), err)
-	}
-	switch {
-	case st.Mode&syscall.S_IFMT != syscall.S_IFREG:
-		return nil, unsafeFile(file, "is not a regular file", nil)
-	case int(st.Uid) != os.Geteuid() && st.Uid != 0:
-		return nil, unsafeFile(file, "belongs to another user", nil)
-	case writableByOthers(&st):
-		return nil, unsafeFile(file, "is writable by others", nil)
-	case st.Size > limit:
-		return nil, unsafeFile(file, "is larger than "+strconv.FormatInt(limit>>10, 10)+" KiB", nil)
-	}
-	raw, err := io.ReadAll(io.LimitReader(f, limit+1))
-	if err != nil || int64(len(raw)) > limit {
-		return nil, unsafeFile(file, "changed while it was read", err)
-	}
-	return raw, nil
-}
-
 // writableByOthers allows the group bit only for a user-private group, which by
 // convention has the number of its user (umask 002 of Red Hat and Debian).
 func writableByOthers(st *syscall.Stat_t) bool {
 	return st.Mode&0o002 != 0 || st.Mode&0o020 != 0 && st.Gid != st.Uid
-}
-
-func unsafeFile(file, msg string, err error) *Error {
-	return &Error{Code: errcode.MetadataUnsafe, File: file, Msg: msg, Err: err}
 }
 
 // lockFile waits until no other process holds the lock.

@@ -5,14 +5,19 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
+	"syscall"
 	"time"
 
 	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/internal/errcode"
 	"github.com/atip-dev/atip-exec/internal/newfile"
+	"github.com/atip-dev/atip-exec/internal/owner"
+	"github.com/atip-dev/atip-exec/internal/regular"
 )
 
 // Meta is the side file of a document that was fetched or probed. It says what the
@@ -218,6 +223,47 @@ func (d Dirs) Registries() string {
 // ApprovalPath is where a registry's approval of a file is kept: its document about it.
 func (d Dirs) ApprovalPath(id, digest string) string {
 	return d.RegistryDir(id) + "/approved/" + digest + ".json"
+}
+
+// ReadOwned returns the content of a configuration file. Unlike a document it may be
+// reached through a link, as those who keep their configuration in a repository do; what
+// it leads to must be a file that nobody but this user and root can write.
+func ReadOwned(file string, limit int64) ([]byte, error) {
+	f, err := regular.Open(file)
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
+		if _, there := os.Lstat(file); there == nil {
+			return nil, unsafeFile(file, "is a link to nothing", err)
+		}
+		return nil, fs.ErrNotExist
+	case errors.Is(err, regular.ErrNot):
+		return nil, unsafeFile(file, "is not a regular file", nil)
+	case err != nil:
+		return nil, unsafeFile(file, "cannot be opened: "+err.Error(), err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, unsafeFile(file, "cannot be examined: "+err.Error(), err)
+	}
+	uid, gid, told := owner.Of(info)
+	switch mode := info.Mode().Perm(); {
+	case told && uid != os.Geteuid() && uid != 0:
+		return nil, unsafeFile(file, "belongs to another user", nil)
+	case told && (mode&0o002 != 0 || mode&0o020 != 0 && gid != uid): // a user-private group has the number of its user
+		return nil, unsafeFile(file, "is writable by others", nil)
+	case info.Size() > limit:
+		return nil, unsafeFile(file, "is larger than "+strconv.FormatInt(limit>>10, 10)+" KiB", nil)
+	}
+	raw, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err != nil || int64(len(raw)) > limit {
+		return nil, unsafeFile(file, "changed while it was read", err)
+	}
+	return raw, nil
+}
+
+func unsafeFile(file, msg string, err error) *Error {
+	return &Error{Code: errcode.MetadataUnsafe, File: file, Msg: msg, Err: err}
 }
 
 // WriteFile replaces a file of ours in one step, and makes its directory.

@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
-	"io"
 	"io/fs"
 	"os"
 	"os/signal"
@@ -130,13 +129,13 @@ func rootOnly(s stat, path string) bool {
 
 // candidate reports whether p is a regular file the effective user may execute.
 func candidate(p string) error {
-	if err := regular(p); err != nil {
+	if err := isRegular(p); err != nil {
 		return err
 	}
 	return unix.Faccessat2(unix.AT_FDCWD, p, unix.X_OK, unix.AT_EACCESS)
 }
 
-func regular(p string) error {
+func isRegular(p string) error {
 	var st unix.Stat_t
 	for {
 		err := unix.Stat(p, &st)
@@ -217,7 +216,7 @@ func hold(word, found, role string, c *cache) (*held, error) {
 // needs none, but must not be anything that acts on being opened.
 func (h *held) permitted() error {
 	if h.role == RoleArgument {
-		return regular(h.found)
+		return isRegular(h.found)
 	}
 	return unix.Faccessat2(unix.AT_FDCWD, h.found, unix.X_OK, unix.AT_EACCESS)
 }
@@ -866,28 +865,6 @@ func (f *File) yield() {
 			f.broken = f.broken || f.starting
 		}
 	}
-}
-
-// readSmall returns the text of a small regular file, "" for anything else: the
-// files of version managers lie in work trees, where a FIFO may wait.
-func readSmall(p string) string {
-	if regular(p) != nil {
-		return ""
-	}
-	fd, err := openRetry(p, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK|unix.O_NOCTTY)
-	if err != nil {
-		return ""
-	}
-	f := os.NewFile(uintptr(fd), p)
-	defer f.Close()
-	if fi, err := f.Stat(); err != nil || !fi.Mode().IsRegular() || fi.Size() > maxConfig {
-		return ""
-	}
-	data, err := io.ReadAll(io.LimitReader(f, maxConfig))
-	if err != nil {
-		return ""
-	}
-	return string(data)
 }
 
 func (h *held) readAt(buf []byte) int {

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"github.com/atip-dev/atip-exec/internal/regular"
 )
 
 // The shims of a version manager have equal bytes for every tool, so their digest
@@ -508,4 +510,14 @@ func tomlWord(s string) (word, rest string, ok bool) {
 		return s, "", true
 	}
 	return s[:i], s[i:], true
+}
+
+// readSmall returns the text of a small regular file, "" for anything else: the
+// files of version managers lie in work trees, where a FIFO may wait.
+func readSmall(p string) string {
+	data, err := regular.Read(p, maxConfig)
+	if err != nil {
+		return ""
+	}
+	return string(data)
 }

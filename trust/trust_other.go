@@ -169,17 +169,6 @@ func (h *held) readAt(buf []byte) int {
 	return n
 }
 
-func readSmall(p string) string {
-	if fi, err := os.Stat(p); err != nil || !fi.Mode().IsRegular() || fi.Size() > maxConfig {
-		return ""
-	}
-	data, err := os.ReadFile(p)
-	if err != nil {
-		return ""
-	}
-	return string(data)
-}
-
 func watchFile(*File) {}
 func unwatch(*File)   {}
 

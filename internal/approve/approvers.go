@@ -51,7 +51,7 @@ func UserLevel(key string, level int) int {
 
 func readApprovers(file string) (approversFile, error) {
 	var list approversFile
-	f, err := openRegular(file)
+	f, err := openOurs(file)
 	if err != nil {
 		return list, err
 	}

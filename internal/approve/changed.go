@@ -1,6 +1,8 @@
 package approve
 
 import (
+	"bytes"
+	"encoding/json"
 	"reflect"
 	"sort"
 	"strconv"
@@ -57,47 +59,21 @@ func join(at, key string) string {
 	return at + "." + key
 }
 
-// normal brings a value into the types that reading a request gives.
-func normal(v any) any {
-	switch x := v.(type) {
-	case int:
-		return int64(x)
-	case uint64:
-		if x <= 1<<63-1 {
-			return int64(x)
-		}
-	case []byte:
-		return string(x)
-	case []string:
-		out := make([]any, len(x))
-		for i := range x {
-			out[i] = x[i]
-		}
-		return out
-	case []map[string]any:
-		out := make([]any, len(x))
-		for i := range x {
-			out[i] = normal(x[i])
-		}
-		return out
-	case map[string]string:
-		out := make(map[string]any, len(x))
-		for k := range x {
-			out[k] = x[k]
-		}
-		return out
-	case []any:
-		out := make([]any, len(x))
-		for i := range x {
-			out[i] = normal(x[i])
-		}
-		return out
-	case map[string]any:
-		out := make(map[string]any, len(x))
-		for k := range x {
-			out[k] = normal(x[k])
-		}
-		return out
+// normal brings an object into the types that reading a request gives. One without a canonical form, which
+// nothing can bind, stays as it is.
+func normal(bound map[string]any) any {
+	raw, err := appendCanonical(nil, bound, 0)
+	if err != nil {
+		return bound
 	}
-	return v
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	var read any
+	if err = d.Decode(&read); err == nil {
+		read, err = restore(read)
+	}
+	if err != nil {
+		return bound
+	}
+	return read
 }

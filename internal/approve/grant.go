@@ -121,7 +121,7 @@ func find(dir, digest string, rules Rules, now time.Time) (*Grant, []string, err
 }
 
 func readGrant(file string) (*Grant, error) {
-	f, err := openRegular(file)
+	f, err := openOurs(file)
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/atip-dev/atip-exec/internal/errcode"
+	"github.com/atip-dev/atip-exec/internal/regular"
 )
 
 // LockNamespace is the SSHSIG namespace of approvals.lock.
@@ -54,17 +55,9 @@ type LockBind struct {
 // ReadLock reads a lock file strictly. Its owner and mode do not matter: a checkout's
 // files are whose they are, and only the signature makes it count.
 func ReadLock(file string) (*Lock, error) {
-	f, err := openAny(file)
+	raw, err := regular.Read(file, maxLock)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, err
-	}
-	if err != nil {
-		return nil, Unreliable(file, err)
-	}
-	defer f.Close()
-	raw, err := io.ReadAll(io.LimitReader(f, maxLock+1))
-	if err == nil && len(raw) > maxLock {
-		err = errors.New("too large")
 	}
 	if err != nil {
 		return nil, Unreliable(file, err)

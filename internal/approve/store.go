@@ -217,7 +217,7 @@ func list(dir string, now time.Time) ([]Request, error) {
 // id, digest and bound object agree.
 func read(file string) (Request, error) {
 	var r Request
-	f, err := openRegular(file)
+	f, err := openOurs(file)
 	if err != nil {
 		return r, &Error{"open", file, err}
 	}

@@ -26,6 +26,7 @@ import (
 	"github.com/ulikunitz/xz"
 
 	"github.com/atip-dev/atip-exec/internal/errcode"
+	"github.com/atip-dev/atip-exec/internal/regular"
 )
 
 // Limits of one archive. They are far above any package of programs and far below what
@@ -69,7 +70,7 @@ func Is(name string) bool {
 // nor unpacked.
 func Extract(file, dir, base string, want func(name string) bool) (Contents, error) {
 	x := &extraction{dir: dir, base: base, want: want, left: maxUnpacked}
-	f, err := open(file)
+	f, err := regular.Open(file)
 	if err == nil {
 		defer f.Close()
 		switch {
@@ -85,18 +86,6 @@ func Extract(file, dir, base string, want func(name string) bool) (Contents, err
 		return Contents{}, &errcode.Error{Code: errcode.Archive, Msg: file + ": cannot be unpacked: " + err.Error(), Details: map[string]any{"file": file}, Err: err}
 	}
 	return x.out, nil
-}
-
-// open opens a regular file; a FIFO is refused instead of waited for.
-func open(file string) (*os.File, error) {
-	info, err := os.Stat(file)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, errors.New("it is not a regular file")
-	}
-	return os.Open(file)
 }
 
 type extraction struct {

@@ -40,7 +40,7 @@ func (g *Gate) verified(n *Notification, leader int, want image, t *turn) error 
 	defer runtime.UnlockOSThread()
 	stops, done := g.follow(tid, leader, t)
 	defer done()
-	if err := ptrace(unix.PTRACE_SEIZE, tid, 0, unix.PTRACE_O_TRACEEXEC|unix.PTRACE_O_EXITKILL); err != nil {
+	if err := ptrace(unix.PTRACE_SEIZE, tid, unix.PTRACE_O_TRACEEXEC|unix.PTRACE_O_EXITKILL); err != nil {
 		switch traced := isTraced(tid); { // or Yama forbids it
 		case traced && g.c.Traced:
 			g.listener.Answer(Continue(n))
@@ -51,7 +51,7 @@ func (g *Gate) verified(n *Notification, leader int, want image, t *turn) error 
 		g.listener.Answer(Refuse(n, unix.EACCES))
 		return err
 	}
-	if err := ptrace(unix.PTRACE_INTERRUPT, tid, 0, 0); err != nil {
+	if err := ptrace(unix.PTRACE_INTERRUPT, tid, 0); err != nil {
 		g.listener.Answer(Refuse(n, unix.EACCES))
 		return err
 	}
@@ -69,7 +69,7 @@ func (g *Gate) verified(n *Notification, leader int, want image, t *turn) error 
 		if s.Status>>8 == 0 {
 			sig = uintptr(s.Status & 0xff)
 		}
-		_ = ptrace(unix.PTRACE_DETACH, s.PID, 0, sig)
+		_ = ptrace(unix.PTRACE_DETACH, s.PID, sig)
 		return nil
 	case !isImage(s.PID, want):
 		_ = unix.Kill(s.PID, unix.SIGKILL)
@@ -78,7 +78,7 @@ func (g *Gate) verified(n *Notification, leader int, want image, t *turn) error 
 		}
 		return errSwapped
 	}
-	return ptrace(unix.PTRACE_DETACH, s.PID, 0, 0)
+	return ptrace(unix.PTRACE_DETACH, s.PID, 0)
 }
 
 func isTraced(tid int) bool {
@@ -132,8 +132,9 @@ func isList(file string, want []string) bool {
 	return true
 }
 
-func ptrace(request uintptr, pid int, address, data uintptr) error {
-	_, _, errno := unix.RawSyscall6(unix.SYS_PTRACE, request, uintptr(pid), address, data, 0, 0)
+// ptrace makes one of the requests that have no address.
+func ptrace(request uintptr, pid int, data uintptr) error {
+	_, _, errno := unix.RawSyscall6(unix.SYS_PTRACE, request, uintptr(pid), 0, data, 0, 0)
 	if errno != 0 {
 		return errno
 	}

@@ -2,10 +2,11 @@ package generate
 
 import (
 	"context"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"github.com/atip-dev/atip-exec/internal/regular"
 )
 
 // AskWith runs the tool with words and variables, confined, and returns what it printed.
@@ -243,12 +244,7 @@ func ScriptDirs(programs ...string) []string {
 
 func installedScript(name string, dirs []string) (string, bool) {
 	for _, dir := range dirs {
-		file := filepath.Join(dir, name+".fish")
-		info, err := os.Stat(file)
-		if err != nil || !info.Mode().IsRegular() || info.Size() > maxText {
-			continue
-		}
-		if raw, err := os.ReadFile(file); err == nil {
+		if raw, err := regular.Read(filepath.Join(dir, name+".fish"), maxText); err == nil {
 			return plainText(string(raw)), true
 		}
 	}

@@ -4,10 +4,11 @@ import (
 	"bytes"
 	"compress/gzip"
 	"io"
-	"os"
 	"path/filepath"
 	"sort"
 	"strings"
+
+	"github.com/atip-dev/atip-exec/internal/regular"
 )
 
 // maxPages bounds how many pages of one tool are read.
@@ -129,11 +130,7 @@ func commandWords(name, rest, synopsis string) []string {
 // readPage reads a page, compressed or not, that is no more than a help may be.
 func readPage(path string) (string, bool) {
 	for _, file := range [...]string{path, path + ".gz"} {
-		info, err := os.Stat(file)
-		if err != nil || !info.Mode().IsRegular() || info.Size() > maxText {
-			continue
-		}
-		raw, err := os.ReadFile(file)
+		raw, err := regular.Read(file, maxText)
 		if err != nil {
 			continue
 		}

@@ -37,7 +37,7 @@ func Find(dir string) (Repository, error) {
 			return r, err
 		}
 		if is(dir) {
-			return opened(dir, "", "")
+			return opened(dir, "")
 		}
 		above := filepath.Dir(dir)
 		if above == dir {
@@ -64,7 +64,7 @@ func At(dir string) (Repository, error) {
 		if !is(real) {
 			return Repository{}, ErrNone // git goes on above
 		}
-		return opened(real, dir, dotGit)
+		return opened(real, dir)
 	case !info.Mode().IsRegular():
 		return Repository{}, fmt.Errorf("%s: %w", dotGit, regular.ErrNot)
 	}
@@ -75,7 +75,7 @@ func At(dir string) (Repository, error) {
 	if target, err = filepath.EvalSymlinks(target); err != nil || !is(target) {
 		return Repository{}, fmt.Errorf("%s names no git directory", dotGit)
 	}
-	return opened(target, dir, dotGit)
+	return opened(target, dir)
 }
 
 // Dir is the repository of a git directory that is named, as by --git-dir.
@@ -95,10 +95,10 @@ func Dir(dir string) (Repository, error) {
 	if !is(real) {
 		return Repository{}, ErrNone
 	}
-	return opened(real, "", "")
+	return opened(real, "")
 }
 
-func opened(dir, tree, dotGit string) (Repository, error) {
+func opened(dir, tree string) (Repository, error) {
 	r := Repository{WorkTree: tree, Dir: dir, Common: dir}
 	common, err := commonOf(dir)
 	if err != nil {

@@ -108,20 +108,3 @@ func TestHeldOut(t *testing.T) {
 		t.Errorf("got %s", strings.Join(got, ", "))
 	}
 }
-
-// TestShares: what a form puts around a value may stay, twelve bytes of the value may not.
-func TestShares(t *testing.T) {
-	for _, c := range [...]struct {
-		out, text string
-		left      bool
-	}{
-		{"x [REDACTED:a] y", "abcdefghijklmnop", false},
-		{"x abcdefghijkl y", "abcdefghijklmnop", true},
-		{"x abcdefghijk y", "abcdefghijklmnop", false},
-		{"-----BEGIN EC PRIVATE KEY-----", "-----BEGIN EC PRIVATE KEY-----", false},
-	} {
-		if got := shares(c.out, c.text, c.text); got != c.left {
-			t.Errorf("%q of %q: %v", c.out, c.text, got)
-		}
-	}
-}

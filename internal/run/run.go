@@ -121,7 +121,7 @@ func Run(inv plan.Invocation, m caller.Machine, out Output) *Result {
 		return r
 	}
 	r.Status, r.Reports, r.Bounds, r.Duration = x.status, x.reports, x.bounds, x.ran
-	r.settle(x, err)
+	r.settle(err)
 	if werr := x.record(r); werr != nil {
 		r.Fault, r.ExitCode = fault.From(werr), fault.From(werr).Exit
 		r.Status.Error, r.Status.ExitCode, r.Status.Origin = r.Fault, r.ExitCode, "atip-exec"
@@ -193,7 +193,7 @@ func (r *Result) fail(err error) *Result {
 }
 
 // settle turns what happened into the exit status and the state of the run.
-func (r *Result) settle(x *execution, err error) {
+func (r *Result) settle(err error) {
 	s := &r.Status
 	if err != nil {
 		r.fail(err)

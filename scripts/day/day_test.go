@@ -1,7 +1,12 @@
-package main
+//go:build unix
+
+package day
 
 import (
+	"flag"
 	"os"
+	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -13,20 +18,59 @@ import (
 // only fall.
 const mostQuestions = 2
 
-// TestDay asks about each row, and runs a sample plain and wrapped: nothing is broken, and
-// nothing that deserves a question runs.
-func TestDay(t *testing.T) {
+var (
+	whole  = flag.Bool("whole", false, "run all rows plain and wrapped")
+	only   = flag.String("rows", "", "with -whole: only rows that match this regular expression")
+	policy = flag.String("policy", "", "with -whole: text of a user's policy; the default without one")
+)
+
+// begin has the programs, for which HOME counts, and a directory for worlds, which is none for temporary files.
+func begin(t *testing.T) (bin, cache string) {
+	t.Helper()
 	bin, err := built.Programs(t.TempDir(), "atip-exec", "atip")
 	if err != nil {
 		t.Fatal(err)
 	}
-	cache, err := os.UserCacheDir()
+	if cache, err = os.UserCacheDir(); err == nil {
+		err = os.MkdirAll(cache, 0o755)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.MkdirAll(cache, 0o755); err != nil {
+	return bin, cache
+}
+
+// TestWholeDay prints the table of the documentation. It fails on no number.
+func TestWholeDay(t *testing.T) {
+	if !*whole {
+		t.Skip("each row twice, for the table of docs/quality.md: -whole")
+	}
+	pattern, err := regexp.Compile(*only)
+	if err != nil {
 		t.Fatal(err)
 	}
+	rows := slices.DeleteFunc(theDay(t), func(r Row) bool { return !pattern.MatchString(r.Text) })
+	bin, cache := begin(t)
+	worlds, err := NewWorlds(cache, min(runtime.NumCPU(), len(rows)), *policy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		for _, w := range worlds {
+			w.Remove()
+		}
+	})
+	results, err := Measure(worlds, bin, rows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("\n%s", Table(results))
+}
+
+// TestDay asks about each row, and runs a sample plain and wrapped: nothing is broken, and
+// nothing that deserves a question runs.
+func TestDay(t *testing.T) {
+	bin, cache := begin(t)
 	var worlds []*World
 	for range 2 {
 		w, err := NewWorld(cache, "")
@@ -36,7 +80,7 @@ func TestDay(t *testing.T) {
 		t.Cleanup(func() { w.Remove() })
 		worlds = append(worlds, w)
 	}
-	asked, err := worlds[0].Explain(bin, Rows)
+	asked, err := worlds[0].Explain(bin, theDay(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -90,22 +90,6 @@ func score(dir, file string, verbose, unseen, families bool, seeds uint64) error
 	}
 	row("all, open", all[false])
 	row("all, held out", all[true])
-	return known(verbose)
-}
-
-// known scores values that are known before the run, in the forms in which tools print them.
-func known(verbose bool) error {
-	s, err := redactcorpus.Known(1)
-	if err != nil {
-		return err
-	}
-	fmt.Printf("known values: %d of %d in promised forms, %d of %d in others; %d of %d that are no secrets taken\n",
-		s.PromisedFound, s.Promised, s.OthersFound, s.Others, s.WordsTaken, s.Words)
-	if verbose {
-		for _, m := range s.Missed {
-			fmt.Println("  missed", m)
-		}
-	}
 	return nil
 }
 

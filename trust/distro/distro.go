@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/atip-dev/atip-exec/internal/regular"
 	"github.com/atip-dev/atip-exec/trust"
 )
 
@@ -71,15 +72,7 @@ func (r Root) database(path string) ([]byte, error) {
 	if !r.Owned(full) || !r.Owned(filepath.Dir(full)) {
 		return nil, fmt.Errorf("%s can be written by others than root", path)
 	}
-	f, err := os.Open(full)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() || info.Size() > maxDatabase {
-		return nil, fmt.Errorf("%s is not a regular file of at most 64 MiB", path)
-	}
-	return io.ReadAll(io.LimitReader(f, maxDatabase))
+	return regular.Read(full, maxDatabase)
 }
 
 // aliases are the names under which a package may have shipped the file: before the merge

@@ -13,17 +13,3 @@ func ownDir(string) bool { return false }
 func identity(info os.FileInfo) (dev, ino, mtime, ctime uint64) {
 	return 0, 0, uint64(info.ModTime().UnixNano()), uint64(info.Size())
 }
-
-func safeProgram(path string) string {
-	if _, err := os.Stat(path); err != nil {
-		return err.Error()
-	}
-	return ""
-}
-
-func openPlain(path string, info os.FileInfo) (*os.File, error) {
-	if !info.Mode().IsRegular() {
-		return nil, os.ErrInvalid
-	}
-	return os.Open(path)
-}

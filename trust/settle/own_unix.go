@@ -50,35 +50,3 @@ func identity(info os.FileInfo) (dev, ino, mtime, ctime uint64) {
 	}
 	return uint64(st.Dev), uint64(st.Ino), uint64(info.ModTime().UnixNano()), changed(st)
 }
-
-// safeProgram reports a program that nobody but this user and root can replace.
-func safeProgram(path string) string {
-	for _, p := range [...]string{path, filepath.Dir(path)} {
-		var st syscall.Stat_t
-		if err := syscall.Stat(p, &st); err != nil {
-			return p + ": " + err.Error()
-		}
-		if int(st.Uid) != os.Geteuid() && st.Uid != 0 {
-			return p + " belongs to another user"
-		}
-		if st.Mode&0o022 != 0 && !(st.Mode&syscall.S_IFMT == syscall.S_IFDIR && st.Mode&syscall.S_ISVTX != 0) {
-			return p + " can be written by others"
-		}
-		if p == path && st.Mode&syscall.S_IFMT != syscall.S_IFREG {
-			return p + " is not a regular file"
-		}
-	}
-	return ""
-}
-
-// openPlain opens a regular file without following a link and without waiting for a FIFO.
-func openPlain(path string, info os.FileInfo) (*os.File, error) {
-	if !info.Mode().IsRegular() {
-		return nil, syscall.EINVAL
-	}
-	fd, err := syscall.Open(path, syscall.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0)
-	if err != nil {
-		return nil, err
-	}
-	return os.NewFile(uintptr(fd), path), nil
-}

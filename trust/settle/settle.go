@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"errors"
 	"hash"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,7 +19,9 @@ import (
 
 	"github.com/atip-dev/atip-exec/atip"
 	"github.com/atip-dev/atip-exec/internal/excerpt"
+	"github.com/atip-dev/atip-exec/internal/owner"
 	"github.com/atip-dev/atip-exec/internal/procstat"
+	"github.com/atip-dev/atip-exec/internal/regular"
 	"github.com/atip-dev/atip-exec/shims"
 	"github.com/atip-dev/atip-exec/trust"
 	"github.com/atip-dev/atip-exec/trust/request"
@@ -509,12 +510,25 @@ const HelperName = "atip-verify"
 // HelperBeside is its path for the program at self.
 func HelperBeside(self string) string { return filepath.Join(filepath.Dir(self), HelperName) }
 
-// HelperMissing says why the verifier is not started, "" if it would be.
+// HelperMissing says why the verifier is not started, "" if it would be: it is a program that nobody but this user
+// and root can replace.
 func HelperMissing(path string) string {
 	if path == "" || !filepath.IsAbs(path) {
 		return "its path is not known"
 	}
-	return safeProgram(path)
+	for _, p := range [...]string{path, filepath.Dir(path)} {
+		info, err := os.Stat(p)
+		if err != nil {
+			return p + ": " + err.Error()
+		}
+		if why := owner.ForeignWriter(p, info, os.Geteuid()); why != "" {
+			return p + " " + why
+		}
+		if p == path && !info.Mode().IsRegular() {
+			return p + " is not a regular file"
+		}
+	}
+	return ""
 }
 
 // asked puts questions to the verifier and fills in what is settled.
@@ -647,16 +661,10 @@ func cutLower(stated string) (algorithm, hex string) {
 // evidenceFile reads a file of evidence, nil if there is none. One that is too large, or no
 // regular file, is evidence that cannot be read, not none.
 func evidenceFile(path string) []byte {
-	info, err := os.Lstat(path)
-	if err != nil {
+	if _, err := os.Lstat(path); err != nil {
 		return nil
 	}
-	f, err := openPlain(path, info)
-	if err != nil {
-		return []byte{0}
-	}
-	defer f.Close()
-	raw, err := io.ReadAll(io.LimitReader(f, request.MaxBundle*4+1))
+	raw, err := regular.ReadNoFollow(path, request.MaxBundle*4)
 	if err != nil || len(raw) == 0 {
 		return []byte{0}
 	}

@@ -12,11 +12,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
 
 	"github.com/atip-dev/atip-exec/atip"
+	"github.com/atip-dev/atip-exec/internal/regular"
 	"github.com/atip-dev/atip-exec/trust"
 	"github.com/atip-dev/atip-exec/trust/detached"
 	"github.com/atip-dev/atip-exec/trust/distro"
@@ -120,15 +120,7 @@ func (c *call) open() (io.ReadCloser, error) {
 	if c.r.Subject.Data != nil {
 		return io.NopCloser(bytes.NewReader(c.r.Subject.Data)), nil
 	}
-	f, err := os.OpenFile(c.r.Subject.Path, os.O_RDONLY|nonblock, 0)
-	if err != nil {
-		return nil, err
-	}
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		f.Close()
-		return nil, fmt.Errorf("%s is not a regular file", c.r.Subject.Path)
-	}
-	return f, nil
+	return regular.Open(c.r.Subject.Path)
 }
 
 // other is the subject's digest in another algorithm: npm's attestations use sha512, some

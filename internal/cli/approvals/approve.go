@@ -135,11 +135,11 @@ func ApproveVerb(c *cli.Console, v *cli.Values) (int, error) {
 		}
 		times = 0
 	}
-	return 0, a.approve(c, r, times, v.Get("key"))
+	return 0, a.approve(r, times, v.Get("key"))
 }
 
 // approve signs a grant for so many runs; 0 stands for a session.
-func (a Answers) approve(c *cli.Console, r approve.Request, times int, keyFile string) error {
+func (a Answers) approve(r approve.Request, times int, keyFile string) error {
 	t, err := a.OwnTerminal()
 	if err != nil {
 		return err

@@ -43,7 +43,7 @@ func Verb(c *cli.Console, v *cli.Values) (int, error) {
 
 func showPolicy(c *cli.Console, v *cli.Values, what []string) error {
 	if len(what) == 1 && what[0] == "builtin" {
-		return c.Text(policy.BuiltinText())
+		return c.Text(policy.BuiltinText)
 	}
 	if len(what) > 1 || (len(what) == 1 && what[0] != "effective") {
 		return fault.New(errcode.Arguments, "policy show: say builtin or effective")

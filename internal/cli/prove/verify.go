@@ -326,7 +326,7 @@ func subjects(v *cli.Values, s *settle.Session) (list []item, keep func() error,
 	if info, err := os.Stat(word); err == nil && info.Mode()&0o111 != 0 && q.Kind == "tool" {
 		q.Distro = true
 		if s.State != "" {
-			keep = func() error { return keepEvidence(q, v) }
+			keep = func() error { return keepEvidence(q) }
 		}
 	}
 	return []item{{Query: q, t: t}}, keep, nil
@@ -473,7 +473,7 @@ func tool(v *cli.Values, s *settle.Session, t trust.Policy, word string, sigs, p
 	var keep func() error
 	if s.State != "" {
 		q := list[0].Query
-		keep = func() error { return keepEvidence(q, v) }
+		keep = func() error { return keepEvidence(q) }
 	}
 	return list, keep, nil
 }
@@ -494,7 +494,7 @@ func documentQuery(at shims.Dirs, id trust.Identity) (*settle.Query, error) {
 
 // keepEvidence puts the bundle where runs find it: beside the documents, under the digest of
 // the file.
-func keepEvidence(q settle.Query, v *cli.Values) error {
+func keepEvidence(q settle.Query) error {
 	dirs, err := caller.Here().Dirs()
 	if err != nil {
 		return fault.New(errcode.NoInputFile, err.Error())

@@ -45,9 +45,9 @@ func TrustVerb(c *cli.Console, v *cli.Values) (int, error) {
 			return 0, fault.New(errcode.Arguments, fmt.Sprintf("%q is no name of a signer", name)).WithFix("use letters, digits and . _ -", "atip trust "+what+" acme")
 		}
 		if what == "forget" {
-			return 0, forgetSigner(c, v, name)
+			return 0, forgetSigner(v, name)
 		}
-		return 0, addSigner(c, v, name)
+		return 0, addSigner(v, name)
 	}
 	return 0, fault.New(errcode.Arguments, "trust needs one of update, status, list, add-signer NAME, forget NAME").WithFix("see `atip trust --help`", "atip trust list")
 }
@@ -141,7 +141,7 @@ func signersOf(v *cli.Values) (*approvals.Terminal, string, error) {
 }
 
 // addSigner writes one entry after a person has read it.
-func addSigner(c *cli.Console, v *cli.Values, name string) error {
+func addSigner(v *cli.Values, name string) error {
 	t, dir, err := signersOf(v)
 	if err != nil {
 		return err
@@ -274,7 +274,7 @@ func fromBundle(raw []byte, s *signer.Signer) error {
 }
 
 // forgetSigner removes an entry with its key.
-func forgetSigner(c *cli.Console, v *cli.Values, name string) error {
+func forgetSigner(v *cli.Values, name string) error {
 	t, dir, err := signersOf(v)
 	if err != nil {
 		return err

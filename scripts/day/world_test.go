@@ -1,6 +1,9 @@
-package main
+//go:build unix
+
+package day
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -9,13 +12,38 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/rogpeppe/go-internal/txtar"
 )
+
+// described are the files of testdata/world.txtar: those of each project and those of the home, by path.
+func described() (projects map[string]map[string]string, home map[string]string, err error) {
+	archive, err := txtar.ParseFile("testdata/world.txtar")
+	if err != nil {
+		return nil, nil, err
+	}
+	projects = map[string]map[string]string{}
+	for _, f := range archive.Files {
+		of, name, _ := strings.Cut(f.Name, "/")
+		if projects[of] == nil {
+			projects[of] = map[string]string{}
+		}
+		projects[of][name] = string(f.Data)
+	}
+	home = projects["home"]
+	delete(projects, "home")
+	if len(projects) == 0 || len(home) == 0 {
+		return nil, nil, errors.New("testdata/world.txtar lacks projects or a home")
+	}
+	return projects, home, nil
+}
 
 // World is a home of its own with the projects in it. Rows are never run anywhere else.
 type World struct {
 	Home string
 	kept string // the projects as each run finds them
 	path string
+	home map[string]string // files around the projects
 }
 
 // NewWorlds makes n worlds below dir, which must not be a directory for temporary files, under
@@ -42,11 +70,15 @@ func NewWorlds(dir string, n int, policy string) ([]*World, error) {
 
 // NewWorld makes one world, without a build cache.
 func NewWorld(dir, policy string) (*World, error) {
+	projects, home, err := described()
+	if err != nil {
+		return nil, err
+	}
 	root, err := os.MkdirTemp(dir, "atip-exec-day-")
 	if err != nil {
 		return nil, err
 	}
-	w := &World{Home: filepath.Join(root, "home"), kept: filepath.Join(root, "kept"), path: "/usr/bin:/bin:/usr/sbin:/sbin"}
+	w := &World{Home: filepath.Join(root, "home"), kept: filepath.Join(root, "kept"), path: "/usr/bin:/bin:/usr/sbin:/sbin", home: home}
 	if path, err := exec.LookPath("go"); err == nil {
 		w.path = filepath.Dir(path) + ":" + w.path
 	}
@@ -54,7 +86,7 @@ func NewWorld(dir, policy string) (*World, error) {
 		err = write(w.Home, map[string]string{".config/agent-tools/policy.json": policy})
 	}
 	if err == nil {
-		err = w.fill()
+		err = w.fill(projects)
 	}
 	if err != nil {
 		w.Remove()
@@ -82,11 +114,11 @@ func (w *World) Dir(project string) string { return filepath.Join(w.Home, "work"
 
 // fill makes the home and the projects, with what a day finds there: history, a branch, what
 // was installed, and a warm build cache.
-func (w *World) fill() error {
+func (w *World) fill(projects map[string]map[string]string) error {
 	if err := os.MkdirAll(w.kept, 0o755); err != nil {
 		return err
 	}
-	if err := write(w.Home, home); err != nil {
+	if err := write(w.Home, w.home); err != nil {
 		return err
 	}
 	prepare := map[string]string{
@@ -115,7 +147,7 @@ echo 'The end.' >> README.md && git commit -qam 'docs: the end'
 			return err
 		}
 	}
-	return nil
+	return w.Fresh()
 }
 
 // warm fills the build cache, so that no row pays for the standard library.
@@ -129,15 +161,29 @@ func (w *World) warm() error {
 	return nil
 }
 
-// Fresh puts the home's files and all projects back as they were.
-func (w *World) Fresh() error {
-	if err := os.RemoveAll(filepath.Join(w.Home, "work")); err != nil {
-		return err
+// Fresh puts the home's files and these projects back as they were, all of them without a name.
+func (w *World) Fresh(projects ...string) error {
+	if len(projects) == 0 {
+		kept, err := os.ReadDir(w.kept)
+		if err != nil {
+			return err
+		}
+		for _, e := range kept {
+			projects = append(projects, e.Name())
+		}
 	}
-	if out, err := exec.Command("cp", "-a", w.kept, filepath.Join(w.Home, "work")).CombinedOutput(); err != nil {
-		return fmt.Errorf("%v: %s", err, out)
+	for _, project := range projects {
+		if err := os.RemoveAll(w.Dir(project)); err != nil {
+			return err
+		}
+		if err := os.MkdirAll(filepath.Dir(w.Dir(project)), 0o755); err != nil {
+			return err
+		}
+		if out, err := exec.Command("cp", "-a", filepath.Join(w.kept, project), w.Dir(project)).CombinedOutput(); err != nil {
+			return fmt.Errorf("%v: %s", err, out)
+		}
 	}
-	return write(w.Home, home)
+	return write(w.Home, w.home)
 }
 
 func (w *World) command(project string, argv ...string) *exec.Cmd {

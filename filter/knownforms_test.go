@@ -1,4 +1,4 @@
-package redactcorpus
+package filter_test
 
 import (
 	"bytes"
@@ -12,21 +12,22 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"testing"
 	"unicode/utf16"
 
 	"github.com/atip-dev/atip-exec/filter"
 )
 
-// Form is a way in which tools print a value. Promised are those of filter.md §5; the others
+// knownForm is a way in which tools print a value. Promised are those of filter.md §5; the others
 // are measured only.
-type Form struct {
+type knownForm struct {
 	Name     string
 	Promised bool
 	Encode   func(string) string
 }
 
-// Forms are the ways in which a value that is known before the run is looked for.
-var Forms = [...]Form{
+// knownForms are the ways in which a value that is known before the run is looked for.
+var knownForms = [...]knownForm{
 	{"as it is", true, func(v string) string { return v }},
 	{"in a sentence", true, func(v string) string { return "the key is " + v + ", keep it" }},
 	{"in double quotes", true, func(v string) string { return `"` + v + `"` }},
@@ -105,15 +106,15 @@ var Forms = [...]Form{
 
 const utf16Form = "UTF-16"
 
-// NotSecret are values of variables with secret names that have to stay where they are printed.
-var NotSecret = [...]string{
+// notSecret are values of variables with secret names that have to stay where they are printed.
+var notSecret = [...]string{
 	"true", "none", "disabled", "12345678", "31536000", "eu-central-1", "us-east-1a", "v1.24.3", "production", "development", "default", "localhost",
 	"/run/secrets/token", "~/src/shop/build", "usr/share/doc", "application-name", "password", "changeme", "postgres",
 	"aaaaaaaaaaaa", "0000000000", "2025-05-02", "username12",
 }
 
-// KnownScore is what the filter did to values that are known before the run.
-type KnownScore struct {
+// knownScore is what the filter did to values that are known before the run.
+type knownScore struct {
 	Promised, PromisedFound int
 	Others, OthersFound     int
 	Words, WordsTaken       int
@@ -121,8 +122,8 @@ type KnownScore struct {
 	Broken                  []string // the promised forms with a miss, and the words that were taken
 }
 
-// Known prints known values in each form, and values that are no secrets, through the filter.
-func Known(seed uint64) (*KnownScore, error) {
+// scoreKnown prints known values in each form, and values that are no secrets, through the filter.
+func scoreKnown(seed uint64) (*knownScore, error) {
 	templates := [...]string{
 		"{alnum:24}",
 		"{alnum:6}/{alnum:5}+{alnum:7}==",
@@ -131,7 +132,7 @@ func Known(seed uint64) (*KnownScore, error) {
 		"-----BEGIN EC PRIVATE KEY-----\n{base64:64}\n{base64:64}\n{base64:32}==\n-----END EC PRIVATE KEY-----\n",
 		"q{token:1500}",
 	}
-	score := &KnownScore{}
+	score := &knownScore{}
 	for i, template := range &templates {
 		v, err := filter.ExpandTemplate(template, seed)
 		if err != nil {
@@ -142,7 +143,7 @@ func Known(seed uint64) (*KnownScore, error) {
 			return nil, err
 		}
 		value := strings.TrimSpace(v)
-		for _, f := range &Forms {
+		for _, f := range &knownForms {
 			text := f.Encode(value)
 			whole := "a line before\n" + text + "\nand one after\n"
 			if f.Name == utf16Form {
@@ -169,7 +170,7 @@ func Known(seed uint64) (*KnownScore, error) {
 			}
 		}
 	}
-	for _, v := range &NotSecret {
+	for _, v := range &notSecret {
 		set, err := knowing("DEPLOY_TOKEN=" + v)
 		if err != nil {
 			return nil, err
@@ -315,4 +316,21 @@ func wide(v string) string {
 		b.WriteByte(byte(u >> 8))
 	}
 	return b.String()
+}
+
+// TestShares: what a form puts around a value may stay, twelve bytes of the value may not.
+func TestShares(t *testing.T) {
+	for _, c := range [...]struct {
+		out, text string
+		left      bool
+	}{
+		{"x [REDACTED:a] y", "abcdefghijklmnop", false},
+		{"x abcdefghijkl y", "abcdefghijklmnop", true},
+		{"x abcdefghijk y", "abcdefghijklmnop", false},
+		{"-----BEGIN EC PRIVATE KEY-----", "-----BEGIN EC PRIVATE KEY-----", false},
+	} {
+		if got := shares(c.out, c.text, c.text); got != c.left {
+			t.Errorf("%q of %q: %v", c.out, c.text, got)
+		}
+	}
 }

@@ -1,4 +1,6 @@
-package main
+//go:build unix
+
+package day
 
 import (
 	"bytes"
@@ -12,8 +14,45 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"syscall"
+	"testing"
 	"time"
 )
+
+// Label is what a row deserves, fixed before its first run.
+type Label string
+
+const (
+	Same Label = "same" // must run as without the wrapper
+	Ask  Label = "ask"  // deserves a question or a denial
+)
+
+// Row is one command string as an agent would type it.
+type Row struct {
+	About   string // what rows near it are about
+	Project string
+	Label   Label
+	Text    string
+}
+
+// theDay is all rows.
+func theDay(t *testing.T) []Row {
+	t.Helper()
+	f, err := os.Open("testdata/rows.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var rows []Row
+	for d := json.NewDecoder(f); d.More(); {
+		var r Row
+		if err := d.Decode(&r); err != nil || r.Label != Same && r.Label != Ask {
+			t.Fatalf("row %d: %v, label %q", len(rows)+1, err, r.Label)
+		}
+		rows = append(rows, r)
+	}
+	return rows
+}
 
 // Outcome is what became of a wrapped row.
 type Outcome string
@@ -123,7 +162,7 @@ func (w *World) Explain(bin string, rows []Row) ([]Result, error) {
 // measure runs one row. One that deserves a question is never run without the wrapper.
 func (w *World) measure(program string, row Row) (Result, error) {
 	r := Result{Row: row}
-	if err := w.Fresh(); err != nil {
+	if err := w.ready(row); err != nil {
 		return r, err
 	}
 	before, err := w.outside()
@@ -144,6 +183,9 @@ func (w *World) measure(program string, row Row) (Result, error) {
 			r.Outcome, r.Why = Held, wrapped.stderr
 		}
 		return r, nil
+	}
+	if err := w.ready(row); err != nil {
+		return r, err
 	}
 	plain, err := w.run(row, "bash", "-c", row.Text)
 	if err != nil {
@@ -198,10 +240,16 @@ func clip(s string) string {
 	return s
 }
 
-func (w *World) run(row Row, argv ...string) (*seen, error) {
-	if err := w.Fresh(); err != nil {
-		return nil, err
+// ready is Fresh for a row. What is harmless leaves other projects alone.
+func (w *World) ready(row Row) error {
+	if row.Label == Same {
+		return w.Fresh(row.Project)
 	}
+	return w.Fresh()
+}
+
+// run runs a row in a world that is ready for it.
+func (w *World) run(row Row, argv ...string) (*seen, error) {
 	cmd := w.command(row.Project, argv...)
 	// Files and no pipes: a process that stays in the background must not hold the measurement.
 	dir := filepath.Dir(w.Home)
@@ -243,6 +291,11 @@ func (w *World) run(row Row, argv ...string) (*seen, error) {
 	s.tree, err = w.tree(row.Project)
 	return s, err
 }
+
+// ownGroup gives a run a process group, so that what it leaves in the background ends with it.
+func ownGroup(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
+
+func endGroup(cmd *exec.Cmd) { syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 
 var ours = regexp.MustCompile(`(?m)^atip-exec: .*\n`)
 
@@ -290,4 +343,47 @@ func (w *World) tree(project string) (string, error) {
 		out.WriteString(w.plain(text))
 	}
 	return out.String(), err
+}
+
+// Count is how many rows of each label had each outcome.
+type Count map[Label]map[Outcome]int
+
+// Counted counts results.
+func Counted(results []Result) Count {
+	c := Count{Same: {}, Ask: {}}
+	for _, r := range results {
+		c[r.Label][r.Outcome]++
+	}
+	return c
+}
+
+// Total is how many rows have a label.
+func (c Count) Total(label Label) int {
+	n := 0
+	for _, rows := range c[label] {
+		n += rows
+	}
+	return n
+}
+
+// Table is the counts, and each row whose outcome is not what its label wants.
+func Table(results []Result) string {
+	c := Counted(results)
+	var out strings.Builder
+	fmt.Fprintf(&out, "%-24s %5s %5s %6s %6s %5s %5s %6s\n", "rows that", "same", "asked", "denied", "broken", "held", "ran", "total")
+	for _, l := range [...]struct {
+		label Label
+		name  string
+	}{{Same, "are harmless"}, {Ask, "deserve a question"}} {
+		n := c[l.label]
+		fmt.Fprintf(&out, "%-24s %5d %5d %6d %6d %5d %5d %6d\n", l.name, n[RanSame], n[Asked], n[Denied], n[Broken], n[Held], n[Ran], c.Total(l.label))
+	}
+	for _, o := range [...]Outcome{Ran, Broken, Denied, Asked} {
+		for _, r := range results {
+			if r.Outcome == o && !r.Good() {
+				fmt.Fprintf(&out, "\n%s\t%s: %s\n\t%s\n", o, r.Project, strings.ReplaceAll(r.Text, "\n", "\\n"), r.Why)
+			}
+		}
+	}
+	return out.String()
 }

@@ -1,5 +1,0 @@
-//go:build !unix
-
-package verifier
-
-const nonblock = 0
