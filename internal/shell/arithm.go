@@ -197,8 +197,11 @@ func (w *walker) arithmWord(word *syntax.Word, st *state) value {
 	}
 	for _, t := range v {
 		switch {
+		case t.unset && len(t.from) == 0:
 		case !t.known():
-			w.opaque(st, "text that is not known is evaluated as an expression, which can run code", nil, t.from)
+			if i := w.opaque(st, "text that is not known is evaluated as an expression, which can run code", nil, t.from); i >= 0 {
+				w.cmds[i].Expression = true
+			}
 			return number()
 		case t.s == "" || prints.IsNumber(t.s):
 		case name(t.s):

@@ -312,6 +312,8 @@ func (w *walker) lookup(st *state, name string) *variable {
 	case w.o.Getenv != nil:
 		if s, set, known := w.o.Getenv(name); known {
 			v = &variable{val: value{{s: s, unset: !set}}, exported: set}
+		} else if w.o.Absent != nil && w.o.Absent(name) {
+			v.val[0].unset = true // as a number it is 0
 		}
 	}
 	w.env[name] = v
