@@ -777,6 +777,8 @@ func (c *collector) runsWritten(s *step.Step) error {
 	if len(list) == 0 || abs == "" {
 		if s.File.InWorkspace {
 			c.peek(s, abs)
+		} else if s.Missing != nil && subpath.Within(abs, c.site.Workspace) {
+			s.RunsCode = max(s.RunsCode, policy.CodeProject) // nothing, or what the workspace makes of itself
 		}
 		return nil
 	}
