@@ -132,6 +132,7 @@ type Redirect struct {
 	Path  string // may hold Holes
 	Read  bool
 	Write bool
+	Whole bool // it is all that descriptor 0 reads, or descriptor 1 writes anew
 	// Content is what is written, if it is constant: the output of echo, printf or
 	// a here-document.
 	Content *string

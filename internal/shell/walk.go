@@ -202,7 +202,7 @@ func (w *walker) command(s *syntax.Stmt, st *state) {
 	if len(io.files) > 0 || io.flows != nil {
 		before = w.emit(st, Command{Kind: Builtin, Redirects: io.files}, io.flows...)
 		if io.in != nil && len(io.in.from) == 0 && !io.in.known && before >= 0 {
-			io.in.from = []int{before}
+			io.in.from, io.in.whole = []int{before}, true
 		}
 	}
 	if io.in != nil {
