@@ -927,7 +927,7 @@ func (l *links) textOfWorkspace(i int) {
 }
 
 // printsWorkspace reports a command that prints nothing but what lies in files of the workspace which the text has not
-// written, or what the commands print that flow into it.
+// written before, or what the commands print that flow into it.
 func (l *links) printsWorkspace(i int) bool {
 	reads := l.fed(i)
 	for _, s := range l.steps(i) {
@@ -938,7 +938,8 @@ func (l *links) printsWorkspace(i int) bool {
 		}
 		for _, r := range s.Call.Resources {
 			switch {
-			case r.Class != atip.ClassWorkspace && r.Class != atip.ClassWorkspaceTracked, len(l.c.writers[r.Abs]) > 0, r.Access != atip.AccessRead:
+			case r.Class != atip.ClassWorkspace && r.Class != atip.ClassWorkspaceTracked, r.Access != atip.AccessRead,
+				slices.ContainsFunc(l.c.writers[r.Abs], func(w written) bool { return w.content != nil || l.c.index(w.by) < l.ranges[i].from }):
 				return false
 			}
 			reads = true

@@ -179,6 +179,11 @@ func (w *walker) arithmAssign(x syntax.ArithmExpr, v value, st *state) {
 // arithmWord is a word inside an expression: a number, a name, an expansion.
 func (w *walker) arithmWord(word *syntax.Word, st *state) value {
 	v := w.scalar(word, st)
+	if len(word.Parts) == 1 {
+		if p, ok := word.Parts[0].(*syntax.ParamExp); ok && p.Short && p.Index != nil {
+			w.subscriptTwice(p, st)
+		}
+	}
 	if n := word.Lit(); n != "" {
 		switch {
 		case name(n):
@@ -199,9 +204,7 @@ func (w *walker) arithmWord(word *syntax.Word, st *state) value {
 		switch {
 		case t.unset && len(t.from) == 0:
 		case !t.known():
-			if i := w.opaque(st, "text that is not known is evaluated as an expression, which can run code", nil, t.from); i >= 0 {
-				w.cmds[i].Expression = true
-			}
+			w.expression(st, t)
 			return number()
 		case t.s == "" || prints.IsNumber(t.s):
 		case name(t.s):
@@ -220,6 +223,26 @@ func (w *walker) arithmWord(word *syntax.Word, st *state) value {
 		return number()
 	}
 	return v
+}
+
+// expression lists text that is evaluated as an expression.
+func (w *walker) expression(st *state, t text) {
+	if i := w.opaque(st, "text that is not known is evaluated as an expression, which can run code", nil, t.from); i >= 0 {
+		w.cmds[i].Expression = true
+	}
+}
+
+// subscriptTwice walks the subscript of an associative array in an expression, ((c[$k]++)), which the shell expands twice.
+func (w *walker) subscriptTwice(p *syntax.ParamExp, st *state) {
+	word, plain := p.Index.(*syntax.Word)
+	if !plain || !w.lookup(st, p.Param.Value).assoc {
+		return
+	}
+	for _, t := range w.scalar(word, st) {
+		if !t.known() || strings.ContainsAny(t.s, "$`") {
+			w.expression(st, t)
+		}
+	}
 }
 
 // evaluate reads constant text as an expression of its own.

@@ -31,8 +31,16 @@ func (v *variable) same(u *variable) bool {
 		slices.Equal(v.keys, u.keys) && slices.EqualFunc(v.elems, u.elems, value.same)
 }
 
+// counts reports an array that holds nothing but numbers, whatever its keys are.
+func (v *variable) counts() bool {
+	return v.array && (!v.open || v.val.numbers()) && !slices.ContainsFunc(v.elems, func(e value) bool { return !e.numbers() })
+}
+
 // all is every value an element may have.
 func (v *variable) all() value {
+	if v.counts() && (v.open || len(v.elems) == 0) {
+		return append(value{{unset: true}}, number()...)
+	}
 	if v.open || len(v.elems) == 0 {
 		return unknown(v.val.sources())
 	}
@@ -220,6 +228,9 @@ func (w *walker) joinFuncs(st, o *state) {
 func joinVariables(a, b *variable) *variable {
 	if !a.array && !b.array && a.ref == b.ref {
 		return &variable{val: a.val.or(b.val), exported: a.exported || b.exported, local: a.local || b.local, ref: a.ref, integer: a.integer || b.integer, cased: a.cased || b.cased}
+	}
+	if a.counts() && b.counts() && a.assoc && b.assoc {
+		return &variable{val: number(), array: true, open: true, local: true, assoc: true, exported: a.exported || b.exported}
 	}
 	from := union(a.val.sources(), b.val.sources())
 	if a.array {
