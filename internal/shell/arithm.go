@@ -103,61 +103,34 @@ func (w *walker) arithmBinary(x *syntax.BinaryArithm, st *state) value {
 	if !okA || !okB || err1 != nil || err2 != nil {
 		return number()
 	}
-	switch x.Op {
-	case syntax.Add:
-		m += n
-	case syntax.Sub:
-		m -= n
-	case syntax.Mul:
-		m *= n
-	case syntax.Quo:
-		if n == 0 {
-			return number()
-		}
-		m /= n
-	case syntax.Rem:
-		if n == 0 {
-			return number()
-		}
-		m %= n
-	case syntax.Eql:
-		m = truth(m == n)
-	case syntax.Neq:
-		m = truth(m != n)
-	case syntax.Lss:
-		m = truth(m < n)
-	case syntax.Gtr:
-		m = truth(m > n)
-	case syntax.Leq:
-		m = truth(m <= n)
-	case syntax.Geq:
-		m = truth(m >= n)
-	case syntax.And:
-		m &= n
-	case syntax.Or:
-		m |= n
-	case syntax.Xor:
-		m ^= n
-	case syntax.Shl:
-		if n < 0 || n > 62 {
-			return number()
-		}
-		m <<= n
-	case syntax.Shr:
-		if n < 0 || n > 62 {
-			return number()
-		}
-		m >>= n
-	case syntax.AndArit:
-		m = truth(m != 0 && n != 0)
-	case syntax.OrArit:
-		m = truth(m != 0 || n != 0)
-	case syntax.Comma:
-		m = n
-	default:
+	f := binary[x.Op]
+	if f == nil || n == 0 && (x.Op == syntax.Quo || x.Op == syntax.Rem) || (n < 0 || n > 62) && (x.Op == syntax.Shl || x.Op == syntax.Shr) {
 		return number()
 	}
-	return constant(strconv.Itoa(m))
+	return constant(strconv.Itoa(f(m, n)))
+}
+
+// binary are the operators of two numbers.
+var binary = map[syntax.BinAritOperator]func(m, n int) int{
+	syntax.Add:     func(m, n int) int { return m + n },
+	syntax.Sub:     func(m, n int) int { return m - n },
+	syntax.Mul:     func(m, n int) int { return m * n },
+	syntax.Quo:     func(m, n int) int { return m / n },
+	syntax.Rem:     func(m, n int) int { return m % n },
+	syntax.And:     func(m, n int) int { return m & n },
+	syntax.Or:      func(m, n int) int { return m | n },
+	syntax.Xor:     func(m, n int) int { return m ^ n },
+	syntax.Shl:     func(m, n int) int { return m << n },
+	syntax.Shr:     func(m, n int) int { return m >> n },
+	syntax.Eql:     func(m, n int) int { return truth(m == n) },
+	syntax.Neq:     func(m, n int) int { return truth(m != n) },
+	syntax.Lss:     func(m, n int) int { return truth(m < n) },
+	syntax.Gtr:     func(m, n int) int { return truth(m > n) },
+	syntax.Leq:     func(m, n int) int { return truth(m <= n) },
+	syntax.Geq:     func(m, n int) int { return truth(m >= n) },
+	syntax.AndArit: func(m, n int) int { return truth(m != 0 && n != 0) },
+	syntax.OrArit:  func(m, n int) int { return truth(m != 0 || n != 0) },
+	syntax.Comma:   func(_, n int) int { return n },
 }
 
 func (w *walker) arithmAssign(x syntax.ArithmExpr, v value, st *state) {
