@@ -161,13 +161,8 @@ func (w *walker) arithmWord(word *syntax.Word, st *state) value {
 		switch {
 		case name(n):
 			v = w.named(n, st)
-		case strings.HasPrefix(n, "0x"), strings.HasPrefix(n, "0X"):
-			if i, err := strconv.ParseInt(n[2:], 16, 63); err == nil {
-				return constant(strconv.FormatInt(i, 10))
-			}
-			return number()
-		case len(n) > 1 && n[0] == '0':
-			if i, err := strconv.ParseInt(n, 8, 63); err == nil {
+		case len(n) > 1 && n[0] == '0': // octal, or 0x and hexadecimal
+			if i, err := strconv.ParseInt(n, 0, 63); err == nil {
 				return constant(strconv.FormatInt(i, 10))
 			}
 			return number()

@@ -232,13 +232,7 @@ func joinVariables(a, b *variable) *variable {
 	if a.counts() && b.counts() && a.assoc && b.assoc {
 		return &variable{val: number(), array: true, open: true, local: true, assoc: true, exported: a.exported || b.exported}
 	}
-	from := union(a.val.sources(), b.val.sources())
-	if a.array {
-		from = union(from, a.all().sources())
-	}
-	if b.array {
-		from = union(from, b.all().sources())
-	}
+	from := union(union(a.val.sources(), b.val.sources()), union(a.all().sources(), b.all().sources()))
 	return &variable{val: unknown(from), array: true, open: true, local: true, exported: a.exported || b.exported, assoc: a.assoc && b.assoc, mixed: a.assoc || b.assoc || a.mixed || b.mixed,
 		integer: a.integer || b.integer, cased: a.cased || b.cased}
 }
