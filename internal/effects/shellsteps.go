@@ -939,7 +939,9 @@ func (l *links) printsWorkspace(i int) bool {
 		for _, r := range s.Call.Resources {
 			switch {
 			case r.Class != atip.ClassWorkspace && r.Class != atip.ClassWorkspaceTracked, r.Access != atip.AccessRead,
-				slices.ContainsFunc(l.c.writers[r.Abs], func(w written) bool { return w.content != nil || l.c.index(w.by) < l.ranges[i].from }):
+				slices.ContainsFunc(l.c.writers[r.Abs], func(w written) bool {
+					return w.content == nil && l.c.index(w.by) < l.ranges[i].from || w.content != nil && strings.Trim(*w.content, "0123456789.,:; \n") != ""
+				}):
 				return false
 			}
 			reads = true
