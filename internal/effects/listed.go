@@ -19,14 +19,13 @@ import (
 // fedBy reports that something flows into a command, and all of it whole from earlier steps that each accepts: through
 // pipes, or through a file that one of them has just written.
 func (l *links) fedBy(i int, each func(s *step.Step, from int) bool) bool {
-	var sources []int
-	for _, f := range l.script.Flows {
-		if f.To == i && f.Kind == shell.FlowStdin {
-			sources = append(sources, f.From)
+	sources := l.throughFile(i)
+	if sources == nil {
+		for _, f := range l.script.Flows {
+			if f.To == i && f.Kind == shell.FlowStdin {
+				sources = append(sources, f.From)
+			}
 		}
-	}
-	if len(sources) == 0 {
-		sources = l.throughFile(i)
 	}
 	for _, from := range sources {
 		steps := l.steps(from)
