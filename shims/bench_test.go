@@ -48,7 +48,7 @@ func TestAllocations(t *testing.T) {
 	for _, e := range builtin.All() {
 		limit := 200.0
 		switch e.Name {
-		case "awk", "curl", "duckdb", "heroku", "httpie", "ip", "magick", "openssl", "scp", "sed", "socat", "stripe":
+		case "awk", "curl", "duckdb", "heroku", "httpie", "ip", "magick", "mlr", "openssl", "scp", "sed", "socat", "stripe":
 			limit = 600
 		}
 		for _, words := range [][]string{nil, {"-rf", "x"}, {"push", "-f"}, {"delete", "ns", "x"}, {"--no-such-option", "push"}, {"-Z", "x", "y"}, {"x", "--no-such", "y"}} {

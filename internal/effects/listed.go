@@ -16,20 +16,48 @@ import (
 	"github.com/atip-dev/atip-exec/policy"
 )
 
-// fedBy reports that something flows into a command, and all of it whole from earlier steps that each accepts.
+// fedBy reports that something flows into a command, and all of it whole from earlier steps that each accepts: through
+// pipes, or through a file that one of them has just written.
 func (l *links) fedBy(i int, each func(s *step.Step, from int) bool) bool {
-	found := false
-	for _, f := range l.script.Flows {
-		if f.To != i || f.Kind != shell.FlowStdin {
-			continue
+	sources := l.throughFile(i)
+	if sources == nil {
+		for _, f := range l.script.Flows {
+			if f.To == i && f.Kind == shell.FlowStdin {
+				sources = append(sources, f.From)
+			}
 		}
-		steps := l.steps(f.From)
-		if f.From >= i || len(steps) != 1 && !(len(steps) == 2 && steps[0].Call.Tool == "xargs") || !each(steps[0], f.From) {
+	}
+	for _, from := range sources {
+		steps := l.steps(from)
+		if from >= i || len(steps) != 1 && !(len(steps) == 2 && steps[0].Call.Tool == "xargs") || !each(steps[0], from) {
 			return false
 		}
-		found = true
 	}
-	return found && !l.script.Commands[i].Mixed
+	return len(sources) > 0 && !l.script.Commands[i].Mixed
+}
+
+// throughFile is the command whose whole output another one reads, by way of a file that nothing else in the text writes.
+func (l *links) throughFile(i int) []int {
+	cmd, path := &l.script.Commands[i], ""
+	if len(cmd.Argv) == 2 && cmd.Argv[0] == "cat" {
+		path = cmd.Argv[1]
+	}
+	for _, r := range cmd.Redirects {
+		if r.Read && r.Whole {
+			path = r.Path
+		}
+	}
+	if path == "" || strings.IndexByte(path, 0) >= 0 || len(cmd.Cwds) != 1 {
+		return nil
+	}
+	list := l.c.writers[l.c.absolutePath(path, cmd.Cwds[0])]
+	for k := range min(i, len(l.ranges)) {
+		if len(list) == 1 && slices.Contains(l.steps(k), list[0].by) && (list[0].by.Call.Tool == "tee" && !step.UsesOption(list[0].by, "append") ||
+			slices.ContainsFunc(l.script.Commands[k].Redirects, func(r shell.Redirect) bool { return r.Write && r.Whole && r.Path == path })) {
+			return []int{k}
+		}
+	}
+	return nil
 }
 
 // listed are the words that a command reads from others that only print names of files:
@@ -52,7 +80,7 @@ func (l *links) namesOf(s *step.Step, from int) []string {
 	}
 	end, ran := prints.OnlyFirst(s.Argv), l.steps(from)
 	switch {
-	case step.KeepsLines(s):
+	case step.KeepsLines(s), s.Call.Tool == "tee", s.Argv[0] == ":" && len(s.Argv) == 1, s.Call.Tool == "cat" && l.throughFile(from) != nil: // a redirection alone, a file of the text
 		return l.listed(from)
 	case s.Call.Tool == "xargs" && len(ran) == 2 && step.PrintsMatched(ran[1]): // those of its files that match
 		names := l.listed(from)
@@ -214,6 +242,16 @@ func (c *collector) printsNames(s *step.Step) []string {
 		}
 	case "ls":
 		return c.listsNames(s)
+	case "gofmt", "goimports":
+		if !step.UsesOnlyFlags(s, "-l", "-s") || !slices.Contains(s.Argv, "-l") {
+			return nil
+		}
+		roots = step.Positionals(s, true)
+	case "fd":
+		if !step.UsesOnlyFlags(s, "-e", "--extension", "-t", "--type", "-H", "--hidden", "-I", "--no-ignore", "-0", "--print0", "-d", "--max-depth", "-E", "--exclude", "-g", "--glob") {
+			return nil
+		}
+		roots = step.Positionals(s, false)
 	case "find":
 		var ok bool
 		if roots, names, ok = step.Sieve(s.Argv); !ok || names == nil {

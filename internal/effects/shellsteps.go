@@ -777,6 +777,8 @@ func (c *collector) runsWritten(s *step.Step) error {
 	if len(list) == 0 || abs == "" {
 		if s.File.InWorkspace {
 			c.peek(s, abs)
+		} else if s.Missing != nil && subpath.Within(abs, c.site.Workspace) {
+			s.RunsCode = max(s.RunsCode, policy.CodeProject) // nothing, or what the workspace makes of itself
 		}
 		return nil
 	}
@@ -878,6 +880,7 @@ func (l *links) steps(i int) []*step.Step { return l.c.steps[l.ranges[i].from:l.
 func (l *links) connect() {
 	for i := range l.script.Commands {
 		l.into(i)
+		l.textOfWorkspace(i)
 	}
 	for _, f := range l.script.Flows {
 		switch f.Kind {
@@ -909,6 +912,42 @@ func (l *links) before(i int, last ...shell.FlowKind) []int {
 	}
 	visit(i, last)
 	return out
+}
+
+// textOfWorkspace makes an expression code of the workspace where its numbers come from files of the workspace only
+// (`$(cat VERSION)`): what runs in a subscript of theirs is no more than what runs from such a file.
+func (l *links) textOfWorkspace(i int) {
+	from := l.before(i, shell.FlowCode)
+	if !l.script.Commands[i].Expression || len(from) == 0 || slices.ContainsFunc(from, func(k int) bool { return !l.printsWorkspace(k) }) {
+		return
+	}
+	for _, s := range l.steps(i) {
+		s.RunsCode, s.Confidence = policy.CodeProject, policy.Bounded
+	}
+}
+
+// printsWorkspace reports a command that prints nothing but what lies in files of the workspace which the text has not
+// written before, or what the commands print that flow into it.
+func (l *links) printsWorkspace(i int) bool {
+	reads := l.fed(i)
+	for _, s := range l.steps(i) {
+		e := s.Call.Effects
+		if s.Confidence != policy.Exact || s.RunsCode != policy.CodeNone || e[atip.Network].Value != atip.No || e[atip.ExecOpaque].Value != atip.No || step.Decodes(s) || step.HasHole(s.Argv) ||
+			slices.ContainsFunc(s.Argv[1:], func(w string) bool { return strings.ContainsAny(w, "`(") && strings.Contains(w, "[") }) {
+			return false
+		}
+		for _, r := range s.Call.Resources {
+			switch {
+			case r.Class != atip.ClassWorkspace && r.Class != atip.ClassWorkspaceTracked, r.Access != atip.AccessRead,
+				slices.ContainsFunc(l.c.writers[r.Abs], func(w written) bool {
+					return w.content == nil && l.c.index(w.by) < l.ranges[i].from || w.content != nil && strings.Trim(*w.content, "0123456789.,:; \n") != ""
+				}):
+				return false
+			}
+			reads = true
+		}
+	}
+	return reads
 }
 
 // into finds what must not flow into command i.

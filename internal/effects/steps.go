@@ -479,7 +479,7 @@ func (c *collector) codeKind(s *step.Step, n atip.Nested) policy.CodeKind {
 		return policy.CodeNone
 	case n.Kind == "argv", n.Language == "project" && step.RunsModule(s), step.FetchedCode(s, n):
 		return policy.CodeOpaque
-	case n.Language == "python-module" && c.moduleRaises(s, n.Text):
+	case n.Language == "python-module" && slices.ContainsFunc(s.Argv, step.Raises): // timeit
 		return policy.CodeOpaque
 	case n.Language == "project":
 		return policy.CodeProject

@@ -30,6 +30,9 @@ func Shape(argv []string) (string, bool) {
 			return "0", true
 		}
 	case "grep", "rg":
+		if matchesPlain(args) {
+			return "0", true
+		}
 		if len(args) > 1 && len(args) < 4 && args[0] == "-c" && !strings.HasPrefix(args[1], "-") && !strings.HasPrefix(args[len(args)-1], "-") {
 			return "0", true
 		}
@@ -92,6 +95,15 @@ func Shape(argv []string) (string, bool) {
 		}
 	}
 	return "", false
+}
+
+// matchesPlain reports arguments of grep with which it prints what matches in its input, or in one file: letters, digits and dots.
+func matchesPlain(args []string) bool {
+	if len(args) < 2 || len(args) > 3 || len(args[0]) < 2 || args[0][0] != '-' || strings.Trim(args[0][1:], "oEhiPa") != "" || !strings.Contains(args[0], "o") {
+		return false
+	}
+	pattern := strings.NewReplacer("[0-9]", "", "[[:digit:]]", "", `\d`, "", "[0-9.]", "", "[0-9a-f]", "", "[a-f0-9]", "", `\.`, "").Replace(args[1])
+	return pattern != args[1] && strings.Trim(pattern, "+*{},0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_") == "" && !strings.HasPrefix(args[len(args)-1], "-")
 }
 
 // Numbers reports a command that prints numbers or plain names and nothing else.

@@ -103,61 +103,34 @@ func (w *walker) arithmBinary(x *syntax.BinaryArithm, st *state) value {
 	if !okA || !okB || err1 != nil || err2 != nil {
 		return number()
 	}
-	switch x.Op {
-	case syntax.Add:
-		m += n
-	case syntax.Sub:
-		m -= n
-	case syntax.Mul:
-		m *= n
-	case syntax.Quo:
-		if n == 0 {
-			return number()
-		}
-		m /= n
-	case syntax.Rem:
-		if n == 0 {
-			return number()
-		}
-		m %= n
-	case syntax.Eql:
-		m = truth(m == n)
-	case syntax.Neq:
-		m = truth(m != n)
-	case syntax.Lss:
-		m = truth(m < n)
-	case syntax.Gtr:
-		m = truth(m > n)
-	case syntax.Leq:
-		m = truth(m <= n)
-	case syntax.Geq:
-		m = truth(m >= n)
-	case syntax.And:
-		m &= n
-	case syntax.Or:
-		m |= n
-	case syntax.Xor:
-		m ^= n
-	case syntax.Shl:
-		if n < 0 || n > 62 {
-			return number()
-		}
-		m <<= n
-	case syntax.Shr:
-		if n < 0 || n > 62 {
-			return number()
-		}
-		m >>= n
-	case syntax.AndArit:
-		m = truth(m != 0 && n != 0)
-	case syntax.OrArit:
-		m = truth(m != 0 || n != 0)
-	case syntax.Comma:
-		m = n
-	default:
+	f := binary[x.Op]
+	if f == nil || n == 0 && (x.Op == syntax.Quo || x.Op == syntax.Rem) || (n < 0 || n > 62) && (x.Op == syntax.Shl || x.Op == syntax.Shr) {
 		return number()
 	}
-	return constant(strconv.Itoa(m))
+	return constant(strconv.Itoa(f(m, n)))
+}
+
+// binary are the operators of two numbers.
+var binary = map[syntax.BinAritOperator]func(m, n int) int{
+	syntax.Add:     func(m, n int) int { return m + n },
+	syntax.Sub:     func(m, n int) int { return m - n },
+	syntax.Mul:     func(m, n int) int { return m * n },
+	syntax.Quo:     func(m, n int) int { return m / n },
+	syntax.Rem:     func(m, n int) int { return m % n },
+	syntax.And:     func(m, n int) int { return m & n },
+	syntax.Or:      func(m, n int) int { return m | n },
+	syntax.Xor:     func(m, n int) int { return m ^ n },
+	syntax.Shl:     func(m, n int) int { return m << n },
+	syntax.Shr:     func(m, n int) int { return m >> n },
+	syntax.Eql:     func(m, n int) int { return truth(m == n) },
+	syntax.Neq:     func(m, n int) int { return truth(m != n) },
+	syntax.Lss:     func(m, n int) int { return truth(m < n) },
+	syntax.Gtr:     func(m, n int) int { return truth(m > n) },
+	syntax.Leq:     func(m, n int) int { return truth(m <= n) },
+	syntax.Geq:     func(m, n int) int { return truth(m >= n) },
+	syntax.AndArit: func(m, n int) int { return truth(m != 0 && n != 0) },
+	syntax.OrArit:  func(m, n int) int { return truth(m != 0 || n != 0) },
+	syntax.Comma:   func(_, n int) int { return n },
 }
 
 func (w *walker) arithmAssign(x syntax.ArithmExpr, v value, st *state) {
@@ -179,17 +152,17 @@ func (w *walker) arithmAssign(x syntax.ArithmExpr, v value, st *state) {
 // arithmWord is a word inside an expression: a number, a name, an expansion.
 func (w *walker) arithmWord(word *syntax.Word, st *state) value {
 	v := w.scalar(word, st)
+	if len(word.Parts) == 1 {
+		if p, ok := word.Parts[0].(*syntax.ParamExp); ok && p.Short && p.Index != nil {
+			w.subscriptTwice(p, st)
+		}
+	}
 	if n := word.Lit(); n != "" {
 		switch {
 		case name(n):
 			v = w.named(n, st)
-		case strings.HasPrefix(n, "0x"), strings.HasPrefix(n, "0X"):
-			if i, err := strconv.ParseInt(n[2:], 16, 63); err == nil {
-				return constant(strconv.FormatInt(i, 10))
-			}
-			return number()
-		case len(n) > 1 && n[0] == '0':
-			if i, err := strconv.ParseInt(n, 8, 63); err == nil {
+		case len(n) > 1 && n[0] == '0': // octal, or 0x and hexadecimal
+			if i, err := strconv.ParseInt(n, 0, 63); err == nil {
 				return constant(strconv.FormatInt(i, 10))
 			}
 			return number()
@@ -197,8 +170,9 @@ func (w *walker) arithmWord(word *syntax.Word, st *state) value {
 	}
 	for _, t := range v {
 		switch {
+		case t.unset && len(t.from) == 0:
 		case !t.known():
-			w.opaque(st, "text that is not known is evaluated as an expression, which can run code", nil, t.from)
+			w.expression(st, t)
 			return number()
 		case t.s == "" || prints.IsNumber(t.s):
 		case name(t.s):
@@ -217,6 +191,26 @@ func (w *walker) arithmWord(word *syntax.Word, st *state) value {
 		return number()
 	}
 	return v
+}
+
+// expression lists text that is evaluated as an expression.
+func (w *walker) expression(st *state, t text) {
+	if i := w.opaque(st, "text that is not known is evaluated as an expression, which can run code", nil, t.from); i >= 0 {
+		w.cmds[i].Expression = true
+	}
+}
+
+// subscriptTwice walks the subscript of an associative array in an expression, ((c[$k]++)), which the shell expands twice.
+func (w *walker) subscriptTwice(p *syntax.ParamExp, st *state) {
+	word, plain := p.Index.(*syntax.Word)
+	if !plain || !w.lookup(st, p.Param.Value).assoc {
+		return
+	}
+	for _, t := range w.scalar(word, st) {
+		if !t.known() || strings.ContainsAny(t.s, "$`") {
+			w.expression(st, t)
+		}
+	}
 }
 
 // evaluate reads constant text as an expression of its own.

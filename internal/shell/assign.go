@@ -196,6 +196,9 @@ func (w *walker) assignElement(st *state, n string, x syntax.ArithmExpr, v value
 	}
 	old := w.lookup(st, n)
 	next := &variable{val: unknown(union(old.val.sources(), v.sources())), array: true, open: old.open, exported: old.exported, assoc: old.assoc}
+	if old.counts() && v.numbers() {
+		next.val = number()
+	}
 	next.keys, next.elems = append(next.keys, old.keys...), append(next.elems, old.elems...)
 	if !old.array {
 		if s, known := old.val.one(); !known {

@@ -61,11 +61,11 @@ func (w *walker) redirect(list []*syntax.Redirect, st *state, group bool) stream
 		case syntax.RdrAll, syntax.AppAll, syntax.RdrAllClob, syntax.AppAllClob:
 			w.open(r.Word, Redirect{Write: true}, 1, st, &io)
 		case syntax.RdrIn:
-			w.open(r.Word, Redirect{Read: true}, fd, st, &io)
+			w.open(r.Word, Redirect{Read: true, Whole: fd == 0}, fd, st, &io)
 		case syntax.RdrInOut:
 			w.open(r.Word, Redirect{Read: true, Write: true}, fd, st, &io)
 		default:
-			w.open(r.Word, Redirect{Write: true}, fd, st, &io)
+			w.open(r.Word, Redirect{Write: true, Whole: fd == 1 && r.Op != syntax.AppOut}, fd, st, &io)
 		}
 	}
 	return io

@@ -110,6 +110,7 @@ type Command struct {
 	PrintedBy []int
 	// Bounded: the words are one of several values, or their number may differ.
 	Bounded    bool
+	Expression bool     // of an opaque command: it is text that is evaluated as an expression
 	Numbered   bool     // of an opaque command: its name is known but for digits, which stand as 0
 	Cwds       []string // the directories it may run in, at most four
 	CwdUnknown bool
@@ -131,6 +132,7 @@ type Redirect struct {
 	Path  string // may hold Holes
 	Read  bool
 	Write bool
+	Whole bool // it is all that descriptor 0 reads, or descriptor 1 writes anew
 	// Content is what is written, if it is constant: the output of echo, printf or
 	// a here-document.
 	Content *string

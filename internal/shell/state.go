@@ -31,8 +31,16 @@ func (v *variable) same(u *variable) bool {
 		slices.Equal(v.keys, u.keys) && slices.EqualFunc(v.elems, u.elems, value.same)
 }
 
+// counts reports an array that holds nothing but numbers, whatever its keys are.
+func (v *variable) counts() bool {
+	return v.array && (!v.open || v.val.numbers()) && !slices.ContainsFunc(v.elems, func(e value) bool { return !e.numbers() })
+}
+
 // all is every value an element may have.
 func (v *variable) all() value {
+	if v.counts() && (v.open || len(v.elems) == 0) {
+		return append(value{{unset: true}}, number()...)
+	}
 	if v.open || len(v.elems) == 0 {
 		return unknown(v.val.sources())
 	}
@@ -221,13 +229,10 @@ func joinVariables(a, b *variable) *variable {
 	if !a.array && !b.array && a.ref == b.ref {
 		return &variable{val: a.val.or(b.val), exported: a.exported || b.exported, local: a.local || b.local, ref: a.ref, integer: a.integer || b.integer, cased: a.cased || b.cased}
 	}
-	from := union(a.val.sources(), b.val.sources())
-	if a.array {
-		from = union(from, a.all().sources())
+	if a.counts() && b.counts() && a.assoc && b.assoc {
+		return &variable{val: number(), array: true, open: true, local: true, assoc: true, exported: a.exported || b.exported}
 	}
-	if b.array {
-		from = union(from, b.all().sources())
-	}
+	from := union(union(a.val.sources(), b.val.sources()), union(a.all().sources(), b.all().sources()))
 	return &variable{val: unknown(from), array: true, open: true, local: true, exported: a.exported || b.exported, assoc: a.assoc && b.assoc, mixed: a.assoc || b.assoc || a.mixed || b.mixed,
 		integer: a.integer || b.integer, cased: a.cased || b.cased}
 }
@@ -312,6 +317,8 @@ func (w *walker) lookup(st *state, name string) *variable {
 	case w.o.Getenv != nil:
 		if s, set, known := w.o.Getenv(name); known {
 			v = &variable{val: value{{s: s, unset: !set}}, exported: set}
+		} else if w.o.Absent != nil && w.o.Absent(name) {
+			v.val[0].unset = true // as a number it is 0
 		}
 	}
 	w.env[name] = v

@@ -3,6 +3,8 @@ package shell
 import (
 	"slices"
 	"strings"
+
+	"github.com/atip-dev/atip-exec/internal/prints"
 )
 
 // maxAlternatives is how many values a word may have before it counts as unknown.
@@ -37,6 +39,11 @@ func (v value) known() bool {
 		}
 	}
 	return true
+}
+
+// numbers reports that every alternative is one.
+func (v value) numbers() bool {
+	return !slices.ContainsFunc(v, func(t text) bool { return !prints.IsNumber(t.s) })
 }
 
 func (v value) sources() []int {

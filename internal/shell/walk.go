@@ -202,7 +202,7 @@ func (w *walker) command(s *syntax.Stmt, st *state) {
 	if len(io.files) > 0 || io.flows != nil {
 		before = w.emit(st, Command{Kind: Builtin, Redirects: io.files}, io.flows...)
 		if io.in != nil && len(io.in.from) == 0 && !io.in.known && before >= 0 {
-			io.in.from = []int{before}
+			io.in.from, io.in.whole = []int{before}, true
 		}
 	}
 	if io.in != nil {
@@ -415,11 +415,13 @@ func (w *walker) ifClause(c *syntax.IfClause, st *state) {
 
 func (w *walker) caseClause(c *syntax.CaseClause, st *state) {
 	w.word(c.Word, st)
-	end, falls := st.clone(), false
+	end, falls, taken := st.clone(), false, false
+	end.ended = true
 	for _, item := range c.Items {
-		matches := never
+		matches, any := never, false
 		for _, p := range item.Patterns {
 			w.word(p, st)
+			any = any || p.Lit() == "*"
 			if matches == never {
 				matches = w.matches(c.Word, p, st)
 			}
@@ -427,7 +429,7 @@ func (w *walker) caseClause(c *syntax.CaseClause, st *state) {
 		if matches == never && !falls {
 			continue
 		}
-		falls = item.Op != syntax.Break
+		falls, taken = item.Op != syntax.Break, taken || any
 		branch := st.clone()
 		w.stmts(item.Stmts, branch)
 		w.join(end, branch)
@@ -436,6 +438,7 @@ func (w *walker) caseClause(c *syntax.CaseClause, st *state) {
 			w.join(st, branch)
 		}
 	}
+	st.ended = st.ended || taken // one of the branches was
 	w.join(st, end)
 }
 
