@@ -422,6 +422,10 @@ func (s Share) Out(granted, mounted func(path string) bool) ([]Left, error) {
 	}
 	b.arrived(inside)
 	o := outward{share: s, books: b, host: host, inside: inside, granted: granted, mounted: mounted, bytes: maxAllOut}
+	if o.there, err = openFolder(host); err != nil {
+		return nil, b.close()
+	}
+	defer o.there.close()
 	if top, err := openFolder(inside); err == nil {
 		bases, err := top.bases()
 		o.walk(top, bases, err, 0)
@@ -435,6 +439,7 @@ type outward struct {
 	share        Share
 	books        *books
 	host, inside *os.Root
+	there        folder // host, to look at what lies in directories that were looked at
 	granted      func(string) bool
 	mounted      func(string) bool
 	bytes        int64
@@ -473,7 +478,8 @@ func (o *outward) walk(dir folder, bases []string, err error, depth int) {
 		path := filepath.Join(o.share.Host, name)
 		switch {
 		case st.dir() && depth < maxDepth:
-			if _, there := look(o.host, name); there == nil {
+			var there state
+			if o.there.look(name, &there); !there.there() {
 				// Removed there while the run went on? Then only a file that the run has left brings it back.
 				if e.Host == (identity{}) || e.Inside != id {
 					if o.host.Mkdir(name, fs.FileMode(st.Mode)&permissions|0o700) != nil {
@@ -483,7 +489,7 @@ func (o *outward) walk(dir folder, bases []string, err error, depth int) {
 					o.books.set(name, entry{Host: made, Inside: id, Ours: true})
 					o.books.publish(name, made)
 				}
-			} else if st, ok := there.Sys().(*syscall.Stat_t); !there.IsDir() || !ok || int(st.Uid) != o.share.UID {
+			} else if !there.dir() || int(there.Uid) != o.share.UID {
 				continue
 			}
 			sub, below, err := o.books.list(dir, base, st.names())
