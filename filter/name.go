@@ -313,8 +313,10 @@ var qualified = sync.OnceValue(func() *qualifiersOf {
 		for word := range strings.SplitSeq(qualifiers[k].before, " ") {
 			out.ends[k].add(word)
 		}
+		one := qualifiers[k].word
+		many := one + "s"
 		for i := range keywords {
-			if w := keywords[i].word; w == qualifiers[k].word || w == qualifiers[k].word+"s" {
+			if w := keywords[i].word; w == one || w == many {
 				out.rows[i] = append(out.rows[i], uint8(k))
 			}
 		}

@@ -109,8 +109,10 @@ func cleanOne(root *os.Root, name string, d PrivateDir, o CleanOptions) string {
 	}
 	// What was brought into a directory that is gone has to be brought in again: as long as the
 	// lock is held no run reads the book.
-	if err := root.Remove("tmp/" + name + ".book"); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return withoutPath(err)
+	for _, book := range [...]string{name, name + "-in", name + "-out"} {
+		if err := root.Remove("tmp/" + book + ".book"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return withoutPath(err)
+		}
 	}
 	// A run that starts now waits for the lock until the directory has another name, and makes its
 	// own. By then the layers must not be there any more, either.

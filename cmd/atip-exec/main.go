@@ -5,11 +5,13 @@ import (
 	"os"
 
 	"github.com/atip-dev/atip-exec/internal/cli"
+	"github.com/atip-dev/atip-exec/internal/drive"
 	_ "github.com/atip-dev/atip-exec/internal/hugepage" // before what it speeds up
 	"github.com/atip-dev/atip-exec/sandbox"
 )
 
 func main() {
 	sandbox.Init()
+	drive.PutOffGC()
 	os.Exit(cli.Main(os.Args))
 }

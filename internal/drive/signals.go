@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -121,6 +122,7 @@ const (
 // then no process is left to end the tree.
 func KeepThreads() (stop func() bool) {
 	return time.AfterFunc(spareAfter, func() {
+		debug.SetGCPercent(usualGC)
 		var here sync.WaitGroup
 		leave := make(chan struct{})
 		for range spareThreads {

@@ -697,6 +697,12 @@ func (w World) Classify(abs string, access atip.Access, recursive bool) atip.Cla
 	return atip.ClassOutside
 }
 
+// Secret reports whether Classify would call a path that is read a secret, for whoever asks for nothing else.
+func (w World) Secret(abs string) bool {
+	t := w.target(abs, atip.AccessRead, false)
+	return filepath.IsAbs(abs) && w.secret(t) && !w.policySelf(t) && !device(abs)
+}
+
 // target is a path under test. What lies below it counts too: for secrets if the
 // access is recursive, for the rest only if it also changes something.
 type target struct {

@@ -129,6 +129,9 @@ func TestClassify(t *testing.T) {
 		{"/srv/data", wr, false, atip.ClassOutside},
 		{"relative", wr, false, atip.ClassUnknown},
 	} {
+		if got := w.Secret(row.path); got != (w.Classify(row.path, r, false) == atip.ClassSecret) {
+			t.Errorf("Secret(%q) = %v", row.path, got)
+		}
 		if got := w.Classify(row.path, row.access, row.recursive); got != row.want {
 			t.Errorf("%s %v recursive=%v: %v, want %v", row.path, row.access, row.recursive, got, row.want)
 		}

@@ -237,7 +237,7 @@ func (p *Plan) Share() tmpshare.Share {
 		Skip: func(path string) bool {
 			return slices.ContainsFunc(within, func(other string) bool { return subpath.Within(other, path) || subpath.Within(path, other) })
 		},
-		Secret: func(path string) bool { return p.World.Classify(path, atip.AccessRead, false) == atip.ClassSecret },
+		Secret: p.World.Secret,
 	}
 }
 

@@ -126,7 +126,7 @@ var arrows = map[string][]string{
 	"internal/archive":         {"github.com/klauspost/compress", "github.com/ulikunitz/xz", "internal/errcode", "internal/regular"},
 	"internal/crawl":           {"atip", "shims", "shims/remote", "internal/archive", "internal/generate", "go.yaml.in/yaml/v3", "internal/errcode"},
 
-	"cmd/atip-exec":   {"internal/cli", "internal/hugepage", "sandbox"},
+	"cmd/atip-exec":   {"internal/cli", "internal/drive", "internal/hugepage", "sandbox"},
 	"cmd/atip-verify": {"internal/cli/prove", "sandbox"},
 	"cmd/atip":        {"internal/cli", "internal/cli/tools", "internal/hugepage", "sandbox"},
 

@@ -20,6 +20,8 @@ type books struct {
 	published map[string]*publication // of all
 	// What has changed since it was read.
 	namesChanged, publishedChanged bool
+
+	lists *lists // nil is none
 }
 
 // record is an entry, and whether this pass has met the name.
@@ -33,7 +35,8 @@ type publication struct {
 	seen bool
 }
 
-func (s Share) open() (*books, error) {
+// open reads the records, and what the directories listed when this side was walked last.
+func (s Share) open(side string) (*books, error) {
 	lock, err := s.openLock()
 	if errors.Is(err, os.ErrNotExist) {
 		if err = os.MkdirAll(s.Books, 0o700); err == nil {
@@ -61,6 +64,7 @@ func (s Share) open() (*books, error) {
 		lock.Close()
 		return nil, err
 	}
+	b.lists = readLists(b.path(s.ID + "-" + side))
 	return b, nil
 }
 
@@ -206,6 +210,7 @@ func (b *books) unseen() []string {
 // close keeps what has changed.
 func (b *books) close() error {
 	defer b.lock.Close()
+	b.lists.save()
 	return b.save()
 }
 

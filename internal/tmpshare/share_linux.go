@@ -36,10 +36,11 @@ func look(root *os.Root, name string) (identity, fs.FileInfo) {
 	return newIdentity(fi.IsDir(), st.Ino, st.Size, st.Mtim.Nano(), st.Ctim.Nano()), fi
 }
 
-// folder is an open directory. Names are looked at below its descriptor, which costs one system
-// call each and passes no link.
+// folder is a directory. Names are looked at below its descriptor, or below that of the nearest one
+// above it that was opened, which costs one system call each.
 type folder struct {
 	fd   int
+	way  string // to it from the directory that is open, with a slash at its end; "" is that one
 	name string // below the shared directory
 	buf  []byte // of bases, one for a whole tree
 }
@@ -51,19 +52,44 @@ func openFolder(root *os.Root) (folder, error) {
 	}
 	defer f.Close()
 	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
-	return folder{fd, ".", make([]byte, 16<<10)}, err
+	return folder{fd: fd, name: ".", buf: make([]byte, 16<<10)}, err
 }
 
+// open opens a directory in d; no link on the way is followed.
 func (d folder) open(base string) (folder, error) {
+	fd := d.fd
+	for part := range strings.SplitSeq(d.way+base, "/") {
+		next, err := openDir(fd, part)
+		if fd != d.fd {
+			_ = unix.Close(fd)
+		}
+		if err != nil {
+			return folder{}, err
+		}
+		fd = next
+	}
+	return folder{fd: fd, name: d.path(base), buf: d.buf}, nil
+}
+
+func openDir(at int, base string) (int, error) {
 	for {
-		fd, err := unix.Openat(d.fd, base, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		fd, err := unix.Openat(at, base, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 		if err != unix.EINTR {
-			return folder{fd, d.path(base), d.buf}, err
+			return fd, err
 		}
 	}
 }
 
-func (d folder) close() { _ = unix.Close(d.fd) }
+// below is a directory in d that need not be opened, as its names are known.
+func (d folder) below(base string) folder {
+	return folder{fd: d.fd, way: d.way + base + "/", name: d.path(base), buf: d.buf}
+}
+
+func (d folder) close() {
+	if d.way == "" {
+		_ = unix.Close(d.fd)
+	}
+}
 
 func (d folder) path(base string) string {
 	if d.name == "." {
@@ -92,7 +118,7 @@ type state struct{ unix.Stat_t }
 
 // look fills in the zero state if the name is not there.
 func (d folder) look(base string, st *state) {
-	if unix.Fstatat(d.fd, base, &st.Stat_t, unix.AT_SYMLINK_NOFOLLOW) != nil {
+	if unix.Fstatat(d.fd, d.way+base, &st.Stat_t, unix.AT_SYMLINK_NOFOLLOW) != nil {
 		*st = state{}
 	}
 }
@@ -128,12 +154,19 @@ func (st *state) id() identity {
 	return newIdentity(st.dir(), st.Ino, st.Size, st.Mtim.Nano(), st.Ctim.Nano())
 }
 
+// names tells one state of what a directory lists from another: the kernel notes each entry that comes or goes
+// in both times, and nobody can set the second.
+func (st *state) names() identity {
+	return identity{Ino: st.Ino, MTime: st.Mtim.Nano(), CTime: st.Ctim.Nano()}
+}
+
 // candidate is a regular file or a directory of the machine's directory.
 type candidate struct {
 	name  string
 	id    identity
 	dir   bool
 	mtime int64
+	names identity // of a directory
 }
 
 // stays reports a name that is not copied in either direction.
@@ -159,12 +192,11 @@ func (s Share) candidates(root *os.Root, b *books, only string) []candidate {
 	var tops []candidate // directories, which are looked into when all names beside them were seen
 	var walk func(dir folder, bases []string, most *int) []candidate
 	below := func(dir folder, c candidate, most *int) []candidate {
-		sub, err := dir.open(filepath.Base(c.name))
-		if err != nil {
+		sub, bases, _ := b.list(dir, filepath.Base(c.name), c.names)
+		if sub.name == "" {
 			return nil
 		}
 		defer sub.close()
-		bases, _ := sub.bases()
 		return walk(sub, bases, most)
 	}
 	walk = func(dir folder, bases []string, most *int) []candidate {
@@ -182,7 +214,7 @@ func (s Share) candidates(root *os.Root, b *books, only string) []candidate {
 			if int(st.Uid) != s.UID {
 				continue
 			}
-			c := candidate{name, st.id(), st.dir(), st.Mtim.Nano()}
+			c := candidate{name, st.id(), st.dir(), st.Mtim.Nano(), st.names()}
 			file := st.regular() && st.Nlink == 1 && st.Size <= maxIn
 			settled := file && b.settled(name, c.id)
 			if (file || c.dir) && !settled && s.stays(name) {
@@ -301,7 +333,7 @@ func (s Share) In() error {
 		return err
 	}
 	defer inside.Close()
-	b, err := s.open()
+	b, err := s.open("in")
 	if err != nil {
 		return err
 	}
@@ -384,14 +416,19 @@ func (s Share) Out(granted, mounted func(path string) bool) ([]Left, error) {
 		return nil, nil
 	}
 	defer host.Close()
-	b, err := s.open()
+	b, err := s.open("out")
 	if err != nil {
 		return nil, err
 	}
 	b.arrived(inside)
 	o := outward{share: s, books: b, host: host, inside: inside, granted: granted, mounted: mounted, bytes: maxAllOut}
+	if o.there, err = openFolder(host); err != nil {
+		return nil, b.close()
+	}
+	defer o.there.close()
 	if top, err := openFolder(inside); err == nil {
-		o.walk(top, 0)
+		bases, err := top.bases()
+		o.walk(top, bases, err, 0)
 		top.close()
 		o.removed()
 	}
@@ -402,6 +439,7 @@ type outward struct {
 	share        Share
 	books        *books
 	host, inside *os.Root
+	there        folder // host, to look at what lies in directories that were looked at
 	granted      func(string) bool
 	mounted      func(string) bool
 	bytes        int64
@@ -412,8 +450,8 @@ type outward struct {
 
 func (o *outward) apart(name, why string) { o.left = append(o.left, Left{name, why}) }
 
-func (o *outward) walk(dir folder, depth int) {
-	bases, err := dir.bases()
+// walk looks at what a directory lists, as far as err let it be read.
+func (o *outward) walk(dir folder, bases []string, err error, depth int) {
 	if err != nil {
 		o.books.seeBelow(dir.name)
 	}
@@ -440,7 +478,8 @@ func (o *outward) walk(dir folder, depth int) {
 		path := filepath.Join(o.share.Host, name)
 		switch {
 		case st.dir() && depth < maxDepth:
-			if _, there := look(o.host, name); there == nil {
+			var there state
+			if o.there.look(name, &there); !there.there() {
 				// Removed there while the run went on? Then only a file that the run has left brings it back.
 				if e.Host == (identity{}) || e.Inside != id {
 					if o.host.Mkdir(name, fs.FileMode(st.Mode)&permissions|0o700) != nil {
@@ -450,15 +489,15 @@ func (o *outward) walk(dir folder, depth int) {
 					o.books.set(name, entry{Host: made, Inside: id, Ours: true})
 					o.books.publish(name, made)
 				}
-			} else if st, ok := there.Sys().(*syscall.Stat_t); !there.IsDir() || !ok || int(st.Uid) != o.share.UID {
+			} else if !there.dir() || int(there.Uid) != o.share.UID {
 				continue
 			}
-			sub, err := dir.open(base)
-			if err != nil {
+			sub, below, err := o.books.list(dir, base, st.names())
+			if sub.name == "" {
 				o.books.seeBelow(name)
 				continue
 			}
-			o.walk(sub, depth+1)
+			o.walk(sub, below, err, depth+1)
 			sub.close()
 		case o.mounted != nil && o.mounted(path):
 			if st.Size == 0 {

@@ -223,7 +223,7 @@ func TestNotLookedAtIsNotGone(t *testing.T) {
 // TestBooks: what was written is read again; a book that is cut off anywhere, or goes on, is refused.
 func TestBooks(t *testing.T) {
 	s := newSides(t)
-	b, err := s.share.open()
+	b, err := s.share.open("in")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -237,7 +237,7 @@ func TestBooks(t *testing.T) {
 	if err := b.close(); err != nil {
 		t.Fatal(err)
 	}
-	if b, err = s.share.open(); err != nil {
+	if b, err = s.share.open("in"); err != nil {
 		t.Fatal(err)
 	}
 	for name, e := range want {
@@ -634,4 +634,87 @@ func TestLargeOnceSmall(t *testing.T) {
 			t.Errorf("%s is there", path)
 		}
 	}
+}
+
+// TestListsAreNotTrustedTooLong changes what lies in directories in every way after their names were kept.
+func TestListsAreNotTrustedTooLong(t *testing.T) {
+	defer func(was int64) { settledFor = was }(settledFor)
+	settledFor = 0
+	s := newSides(t)
+	kept := func(side, name string) {
+		t.Helper()
+		if l := readLists(filepath.Join(s.share.Books, s.share.ID+"-"+side+".book")); l.dirs[name] == nil {
+			t.Errorf("%s: the names in %s are not kept", side, name)
+		}
+	}
+	s.put(s.host("d/e/one"), "1")
+	s.put(s.host("d/two"), "2")
+	time.Sleep(20 * time.Millisecond)
+	for range 2 {
+		s.in()
+		kept("in", "d")
+		kept("in", "d/e")
+	}
+	s.is(s.inside("d/e/one"), "1")
+	s.put(s.host("d/e/one"), "a file changes without its directory")
+	s.in()
+	s.is(s.inside("d/e/one"), "a file changes without its directory")
+	s.put(s.host("d/e/three"), "3")
+	s.in()
+	s.is(s.inside("d/e/three"), "3")
+	if err := os.Remove(s.host("d/e/one")); err != nil {
+		t.Fatal(err)
+	}
+	s.in()
+	s.is(s.inside("d/e/one"), "-")
+	// Another directory under the name, with the times of the first.
+	fi, err := os.Stat(s.host("d/e"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(s.host("d/e"), s.host("f")); err != nil {
+		t.Fatal(err)
+	}
+	s.put(s.host("d/e/four"), "4")
+	if err := os.Chtimes(s.host("d/e"), fi.ModTime(), fi.ModTime()); err != nil {
+		t.Fatal(err)
+	}
+	s.in()
+	s.is(s.inside("d/e/four"), "4")
+	s.is(s.inside("d/e/three"), "-")
+	s.is(s.inside("f/three"), "3")
+
+	time.Sleep(20 * time.Millisecond)
+	for range 2 {
+		s.out()
+		kept("out", "d/e")
+	}
+	s.put(s.inside("d/e/left"), "5")
+	s.out()
+	s.is(s.host("d/e/left"), "5")
+	time.Sleep(20 * time.Millisecond)
+	s.out()
+	kept("out", "d/e")
+	s.put(s.inside("d/e/left"), "changed in place")
+	s.out()
+	s.is(s.host("d/e/left"), "changed in place")
+	// A run puts a link where a directory was whose names are kept.
+	s.put(filepath.Join(filepath.Dir(s.share.Host), "elsewhere/left"), "another's")
+	if err := os.Rename(s.inside("d/e"), s.inside("d/moved")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("../../elsewhere", s.inside("d/e")); err != nil {
+		t.Fatal(err)
+	}
+	s.out()
+	s.is(s.host("d/e/left"), "-")
+	s.is(s.host("d/moved/left"), "changed in place")
+	// A list that says nothing is none.
+	for _, side := range []string{"in", "out"} {
+		s.put(filepath.Join(s.share.Books, s.share.ID+"-"+side+".book"), "no list")
+	}
+	s.put(s.host("d/last"), "6")
+	s.in()
+	s.out()
+	s.is(s.inside("d/last"), "6")
 }
