@@ -438,7 +438,7 @@ func (e *engine) announce(i int, ent *entry, eof, paid bool) {
 			e.jam.add(at, perNext, jamLimit)
 			return
 		case more: // until the end of the value is there, which holds itself back
-			e.wait(i, ent, true, nowhere)
+			e.wait(i, ent, true, max(n.end, e.cursor))
 			return
 		}
 	}
@@ -493,7 +493,9 @@ func (e *engine) announceNext(follow follows) outcome {
 	e.work++
 	s.p, s.short = n.end, false
 	c, ok := read(s, n)
-	if !ok || s.short || c.form != formPlain {
+	if s.short {
+		return more
+	} else if !ok || c.form != formPlain {
 		return no
 	}
 	p, quote := c.at, byte(0)

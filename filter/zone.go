@@ -327,7 +327,7 @@ const sentenceEnds = ".,;!)"
 // the end of its line; below the line of the name, alone on its own. How much it must look like one is the gate's to say.
 func (e *engine) judgeNear(p, q int, eof bool) verdict {
 	v := e.view.vis
-	from := max(int(e.zone.near-e.base), int(e.zone.bound-e.base), e.edge)
+	from := max(int(e.zone.near-e.base), int(e.zone.bound-e.base), e.edge, 1) // a label needs no name that is still there
 	if from >= p || !opens.has(v[p-1]) || q < len(v) && (v[q] == ':' && q+1 < len(v) && v[q+1] != '\n' || v[q-1] == '=' && isAlnum(v[q])) || e.inRow() {
 		return verdict{} // a part of a word, a name
 	}
