@@ -233,6 +233,8 @@ func (s *scan) leadOf(n *nameInfo) follows {
 			f |= aMark
 		case ':':
 			f |= aColon
+		case '.': // Generating key...
+			f |= aBreak
 		}
 	} else {
 		f = ^follows(0)
@@ -1312,7 +1314,7 @@ func linkBlank(s *scan, n *nameInfo) (c candidate, ok bool) {
 		for s.p++; s.more() && s.p-from < 16 && (isAlpha(s.v[s.p]) || s.v[s.p] == '-'); {
 			s.p++
 		}
-		if s.p-from < 3 || !s.lit(" ") || !s.more() {
+		if !endsInAny(s.v[from:s.p], "text crypted") || !s.lit(" ") || !s.more() { // others have values of their own
 			s.p = from
 		}
 		if s.short {
