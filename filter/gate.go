@@ -65,7 +65,7 @@ func (s *Set) passes(val []byte, g gate) bool {
 		}
 		odd = unlikelier(val, least) && !readable(val) && !compound(val)
 	}
-	if !plain && ((len(val) >= minCodeGroups && g.class == classStrong || chosen && lower >= 12 && lower > len(val)-4) && isCodeGroups(val) || g.quoted && (chosen && isSpacedGroups(val) || (chosen || g.class == classStrong) && isOddPhrase(val))) {
+	if !plain && ((len(val) >= minCodeGroups && g.class == classStrong || chosen && lower >= 12 && lower > len(val)-4) && isCodeGroups(val) || chosen && g.quoted && (isSpacedGroups(val) || isOddPhrase(val))) {
 		return true
 	}
 	opaque := odd && (g.doubt == likely || g.doubt == literal || g.doubt == unsure && g.quoted)
