@@ -241,7 +241,6 @@ var qualifiers = [...]struct {
 	{"key", "paper", classCodes, codesRule},
 	{"key", "pre-shared preshared pre_shared isakmp tacacs-server radius-server network", classStrong, "password"},
 	{"password", "one-time one_time onetime time", classStrong, digitsRule},
-	{"passcode", "one-time one_time onetime time", classStrong, digitsRule},
 	{"lösenord", "ngs", classStrong, digitsRule}, // engångs
 	{"wachtwoord", "eenmalig", classStrong, digitsRule},
 	{"passwordsalt", "sha1 sha256 sha512 md5", classNone, ""}, // of one hash
@@ -644,7 +643,7 @@ func valueWordsEnd(v []byte, end int, kw string) int {
 		}
 		if c := fold(v[min(from, len(v)-1)]); isLower(c) {
 			for _, suffix := range valueWords[c-'a'] {
-				if n := from + len(suffix); hasFold(v[from:], suffix) && (n == len(v) || !isLower(v[n])) && (kw[0] == 'p' || kw == "otp" && suffix == "attempt" || !isOneOf([]byte(suffix), ofPasswords[:])) && (v[end] != '-' || (suffix == "value" || suffix == "string") && (kw[0] == 'p' || kw[0] == 's') || isOneOf([]byte(suffix), environments[:])) {
+				if n := from + len(suffix); hasFold(v[from:], suffix) && (n == len(v) || !isLower(v[n])) && (kw[0] == 'p' || kw == "otp" || !strings.Contains("hash confirmation repeat again attempt", suffix)) && (v[end] != '-' || (suffix == "value" || suffix == "string") && (kw[0] == 'p' || kw[0] == 's') || isOneOf([]byte(suffix), environments[:])) {
 					end = n
 					break
 				}
@@ -659,9 +658,6 @@ func valueWordsEnd(v []byte, end int, kw string) int {
 
 // environments say where a secret is used: api-key-prod.
 var environments = [...]string{"prod", "production", "staging", "test", "live", "old", "new"}
-
-// ofPasswords may follow the words for passwords alone.
-var ofPasswords = [...]string{"hash", "confirm", "confirmation", "repeat", "again", "attempt"}
 
 // valueWords may follow the word that decides, by their first letter: DB_PASSWORD_VALUE,
 // secretString, password_hash, API_KEY_PROD.
