@@ -132,3 +132,21 @@ func TestNameGone(t *testing.T) {
 		}
 	}
 }
+
+// TestPromptInCrowd: a prompt goes at once where secrets crowd, too.
+func TestPromptInCrowd(t *testing.T) {
+	s := testSet(t, Config{NoMemory: true})
+	for _, in := range []string{"Password: ", "enter secret ", "token="} {
+		var out strings.Builder
+		w := s.Writer(&out, Stdout)
+		w.e.crowd.over[0] = true
+		for k := range in {
+			if _, err := w.Write([]byte{in[k]}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if out.String() != in {
+			t.Errorf("of %q %q is there", in, out.String())
+		}
+	}
+}

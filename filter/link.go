@@ -439,8 +439,11 @@ func (e *engine) announce(i int, ent *entry, eof, paid bool) {
 		case found:
 			e.jam.add(at, perNext, jamLimit)
 			return
-		case more: // until the end of the value is there, which holds itself back
-			e.wait(i, ent, true, max(n.end, e.cursor))
+		case more: // until the end of the value is there: no link was asked yet, so nothing goes that could begin one
+			for s.p = max(n.end, e.cursor); s.p < len(v) && s.undecided(&candidate{}) == nowhere; {
+				s.p++
+			}
+			e.wait(i, ent, true, s.undecided(&candidate{}))
 			return
 		}
 	}
