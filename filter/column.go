@@ -331,6 +331,11 @@ func (e *engine) judgeRow(c *candidate, eof bool) verdict {
 		return e.judgeTuple(c, eof)
 	}
 	v, p := e.view.vis, c.at
+	if above := v[max(0, p-maxSibling):p]; c.number == 0 && c.row.kind == byBar {
+		if k := bytes.LastIndexByte(bytes.TrimSuffix(above, []byte("\n")), '\n') + 1; e.edge > p-len(above)+k || HasPlaceholder(string(above[k:])) {
+			return verdict{} // that line was no header: it has its value
+		}
+	}
 	end := bytes.IndexByte(v[p:min(len(v), p+maxValue)], '\n')
 	if end < 0 {
 		if len(v)-p >= maxValue {

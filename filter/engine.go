@@ -632,9 +632,6 @@ const maxScheduled = 256
 
 // retryNames looks again at names that stood at the end of the buffer.
 func (e *engine) retryNames(eof bool) {
-	if len(e.names) == 0 {
-		return
-	}
 	names := e.names
 	e.names = nil
 	for _, n := range names {
@@ -746,14 +743,9 @@ func (e *engine) beforeKnown(i, p int, r *rule, eof bool) verdict {
 // byWeight orders findings at one position, the one that names a region first: in which order
 // they were announced depends on the cuts.
 func byWeight(a, b verdict) int {
-	return cmp.Or(cmp.Compare(b.layer, a.layer), cmp.Compare(b.end, a.end), compareBool(a.noTag, b.noTag), cmp.Compare(a.rule, b.rule))
-}
-
-func compareBool(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case b:
+	if c := cmp.Or(cmp.Compare(b.layer, a.layer), cmp.Compare(b.end, a.end)); c != 0 || a.noTag == b.noTag {
+		return cmp.Or(c, cmp.Compare(a.rule, b.rule))
+	} else if b.noTag {
 		return -1
 	}
 	return 1

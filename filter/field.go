@@ -341,7 +341,7 @@ func (s *scan) userAnd(c candidate) (candidate, bool) {
 // linkCall reads the argument of a method that has the name, setName("value"), or of a method of what the name
 // selects: find("#name").fill("value").
 func linkCall(s *scan, n *nameInfo) (c candidate, ok bool) {
-	if n.class != classStrong && n.class != classWeak {
+	if n.class != classStrong && n.class != classWeak && n.class != classPin {
 		return c, false
 	}
 	if s.lit("(") { // setName("value"), Secret(value)

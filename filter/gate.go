@@ -158,10 +158,10 @@ func (s *Set) passes(val []byte, g gate) bool {
 		}
 	case lone, said:
 		digits, upper, lower := tally(val)
-		if chosen && plain && (g.doubt == said && isShuffled(val) || len(val) >= 10 && upper > 1 && lower > 1 && unlikely(val) && !readable(val)) || chosen && (numbered(val) && !wordy(val) || digits > 0 && upper > 1 && lower > 1 && unlikely(val) && !readable(val)) || marked(val) || chosen && digits >= 3 && upper > 0 && lower > 0 && plain && !wordy(val) || isSeed(val) {
+		if chosen && plain && (g.doubt == said && isShuffled(val) || len(val) >= 10 && upper > 1 && lower > 1 && unlikely(val) && !readable(val)) || chosen && (numbered(val) && !wordy(val) || digits > 0 && upper > 1 && lower > 1 && unlikely(val) && !readable(val)) || marked(val) || chosen && digits >= 3 && plain && (upper > 0 && lower > 0 && !wordy(val) || isOddNumbered(val)) || isSeed(val) {
 			break
 		}
-		if digits < 2 && !(plain && len(val) >= 20 && upper > 3 && lower > 3) || readable(val) || isAddress64(val) || !likelySecret(val, chosen) || isCode(val) || !(upper > 0 && lower > 0) && !isHex(bytes.TrimPrefix(val, []byte("0x"))) && !(plain && len(val) >= 24 && digits >= 4) && !bytes.ContainsAny(val, "!#?*%&^~") {
+		if digits < 2 && !(plain && len(val) >= 20 && upper > 3 && lower > 3) || readable(val) || isAddress64(val) || !likelySecret(val, chosen) || isCode(val) || !(upper > 0 && lower > 0) && !isHex(bytes.TrimPrefix(val, []byte("0x"))) && !inHexGroups(val) && !(plain && len(val) >= 24 && digits >= 4) && !bytes.ContainsAny(val, "!#?*%&^~") {
 			return false
 		}
 	case unsure, onlyLine:
@@ -197,7 +197,7 @@ func (s *Set) passes(val []byte, g gate) bool {
 		}
 		digits, upper, lower := tally(val)
 		if chosen {
-			return odd || chosenLike(val) || plain && len(val) >= 12 && upper >= 3 && lower >= 3 && unlikely(val) && !readable(val)
+			return odd || chosenLike(val) || plain && (len(val) >= 12 && upper >= 3 && lower >= 3 || len(val) >= 10 && upper >= 2 && lower >= 2 && g.doubt == certain) && unlikely(val) && !readable(val)
 		}
 		return entropy(val) >= 3.0 && (digits >= 2 || upper > 0 && lower > 0 || g.rule == "cookie" && plain && len(val) >= 20 && unlikely(val)) && !readable(val)
 	}
@@ -432,6 +432,12 @@ func numbered(val []byte) bool {
 		bytes.ContainsAny(val[:n-3], "-_.") && !bytes.ContainsAny(val, "()[]{}/:")
 }
 
+// isOddNumbered reports letters of one case that are no word, and digits behind them.
+func isOddNumbered(val []byte) bool {
+	word := bytes.TrimRight(val, "0123456789")
+	return len(word) >= 5 && len(word) < len(val) && letters(word) && sameCase(word) && !inWordList(word) && !compound(word)
+}
+
 // oddParts reports that no part of a value is a word, or short as a name of a thing has: secret=babaje.hawiso_21, and not web-tls-12.
 func oddParts(val []byte) bool {
 	for part := range bytes.FieldsFuncSeq(val, func(r rune) bool { return r >= 0x80 || !isAlpha(byte(r)) }) {
@@ -458,7 +464,12 @@ func likelySecret(val []byte, chosen bool) bool {
 	if readable(val) || bytes.IndexByte(val, ' ') >= 0 && digits == 0 {
 		return false
 	}
-	return unlikely(val) && (digits > 0 || upper > 0 && lower > 0) || digits >= 4 && (digits+lower == len(val) || digits+upper == len(val)) && entropy(val) >= 2.8
+	return unlikely(val) && (digits > 0 || upper > 0 && lower > 0) || digits >= 4 && (digits+lower == len(val) || digits+upper == len(val) || inHexGroups(val)) && entropy(val) >= 2.8
+}
+
+// inHexGroups reports groups of hexadecimal.
+func inHexGroups(val []byte) bool {
+	return len(val) >= minCodeGroups && isHex(bytes.ReplaceAll(val, []byte("-"), nil))
 }
 
 // chosenLike reports what people take for a password: digits, and both cases, a mark or many
@@ -795,7 +806,7 @@ func isPathOrHost(val []byte) bool {
 		}
 	}
 	last := labels[len(labels)-1]
-	return len(last) >= 2 && letters(last) || hasPort
+	return len(last) >= 2 && letters(last) && !(len(last) == 4 && unlikely(last)) || hasPort
 }
 
 // hasPassword reports user:password@ at the beginning of an address without a scheme.

@@ -1,6 +1,7 @@
 package filter
 
 import (
+	"io"
 	"os"
 	"strings"
 	"testing"
@@ -74,6 +75,78 @@ func TestNameBefore(t *testing.T) {
 					t.Errorf("%q behind %q: got %q, want %q", secret, name+before, got, alone)
 				}
 			}
+		}
+	}
+}
+
+// TestCountsAtCut: what is counted of a text hangs on no cut, where secrets crowd and elsewhere. The output shows a difference
+// only where it decides whether a block jams.
+func TestCountsAtCut(t *testing.T) {
+	s := testSet(t, Config{NoMemory: true})
+	for _, crowded := range []bool{false, true} {
+		counts := func(in string, sizes ...int) (jam, found crowd) {
+			w := s.Writer(io.Discard, Stdout)
+			w.e.crowd.over[0] = crowded
+			for i := 0; len(in) > 0; i++ {
+				n := min(sizes[min(i, len(sizes)-1)], len(in))
+				if _, err := io.WriteString(w, in[:n]); err != nil {
+					t.Fatal(err)
+				}
+				in = in[n:]
+			}
+			if err := w.Close(); err != nil {
+				t.Fatal(err)
+			}
+			return w.e.jam, w.e.crowd
+		}
+		for _, r := range formRows {
+			for _, text := range r.yes {
+				in := strings.NewReplacer("‹", "", "›", "").Replace(expandMarked(t, text, 11)) + "\n"
+				jam, found := counts(in, len(in))
+				for cut := 1; cut < len(in); cut++ {
+					for _, rest := range []int{3, len(in)} {
+						if j, f := counts(in, cut, rest); j != jam || f != found {
+							t.Errorf("%s: %q cut at %d, then by %d: counts %v and %v, want %v and %v", r.form, in, cut, rest, j.found[0], f.found[0], jam.found[0], found.found[0])
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestNameGone: a value that a label names is judged although its name is no more among the bytes that stay. That once
+// ended the stream.
+func TestNameGone(t *testing.T) {
+	s := testSet(t, Config{NoMemory: true})
+	log := strings.Repeat("2026-11-27 10:00:00 nothing happened on this day\n", 600)
+	text := "$ kubectl describe secret app\n" + strings.Repeat("  - a line of it\n", 20) + tokens(t, "  value = \"{alnum:32}\"\n  - more\n")
+	for skip := 0; skip < piece/4; skip += 100 {
+		in := log[skip:] + text + log
+		want := filterAll(t, s, in)
+		if !strings.Contains(want, "value = \"[") {
+			t.Fatalf("behind %d bytes: %q", len(log)-skip, want[len(log)-skip:][:500])
+		}
+		if got := filterCuts(t, s, in, 64); got != want {
+			t.Fatalf("behind %d bytes: %s", len(log)-skip, firstDifference(got, want))
+		}
+	}
+}
+
+// TestPromptInCrowd: a prompt goes at once where secrets crowd, too.
+func TestPromptInCrowd(t *testing.T) {
+	s := testSet(t, Config{NoMemory: true})
+	for _, in := range []string{"Password: ", "enter secret ", "token="} {
+		var out strings.Builder
+		w := s.Writer(&out, Stdout)
+		w.e.crowd.over[0] = true
+		for k := range in {
+			if _, err := w.Write([]byte{in[k]}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if out.String() != in {
+			t.Errorf("of %q %q is there", in, out.String())
 		}
 	}
 }

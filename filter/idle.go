@@ -10,18 +10,12 @@ func (e *engine) looseTo() int {
 	probe := engine{set: e.set, snap: e.snap}
 	probe.view.vis = v
 	for i := e.holdAt + 1; i < len(v); i++ {
-		for k := range e.values {
-			if e.values[k].at == i {
-				c := e.values[k]
-				if r := e.judgeValue(&c, false); r.outcome != no && !r.loose {
-					return i
+		for _, of := range [...]*engine{e, &probe} {
+			for _, c := range of.values {
+				if c.at != i {
+					continue
 				}
-			}
-		}
-		for k := range probe.values {
-			if probe.values[k].at == i {
-				c := probe.values[k]
-				if r := probe.judgeValue(&c, false); r.outcome != no && !r.loose {
+				if r := of.judgeValue(&c, false); r.outcome != no && !r.loose {
 					return i
 				}
 			}

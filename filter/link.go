@@ -233,6 +233,8 @@ func (s *scan) leadOf(n *nameInfo) follows {
 			f |= aMark
 		case ':':
 			f |= aColon
+		case '.': // Generating key...
+			f |= aBreak
 		}
 	} else {
 		f = ^follows(0)
@@ -437,8 +439,11 @@ func (e *engine) announce(i int, ent *entry, eof, paid bool) {
 		case found:
 			e.jam.add(at, perNext, jamLimit)
 			return
-		case more: // until the end of the value is there, which holds itself back
-			e.wait(i, ent, true, nowhere)
+		case more: // until the end of the value is there: no link was asked yet, so nothing goes that could begin one
+			for s.p = max(n.end, e.cursor); s.p < len(v) && s.undecided(&candidate{}) == nowhere; {
+				s.p++
+			}
+			e.wait(i, ent, true, s.undecided(&candidate{}))
 			return
 		}
 	}
@@ -493,7 +498,9 @@ func (e *engine) announceNext(follow follows) outcome {
 	e.work++
 	s.p, s.short = n.end, false
 	c, ok := read(s, n)
-	if !ok || s.short || c.form != formPlain {
+	if s.short {
+		return more
+	} else if !ok || c.form != formPlain {
 		return no
 	}
 	p, quote := c.at, byte(0)
@@ -1310,7 +1317,7 @@ func linkBlank(s *scan, n *nameInfo) (c candidate, ok bool) {
 		for s.p++; s.more() && s.p-from < 16 && (isAlpha(s.v[s.p]) || s.v[s.p] == '-'); {
 			s.p++
 		}
-		if s.p-from < 3 || !s.lit(" ") || !s.more() {
+		if !endsInAny(s.v[from:s.p], "text crypted") || !s.lit(" ") || !s.more() { // others have values of their own
 			s.p = from
 		}
 		if s.short {

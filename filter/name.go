@@ -61,7 +61,7 @@ var keywords = [...]keyword{
 	{"authtok", 2, classStrong, true, true, "password", 0},
 	{"securestring", 3, classStrong, true, true, "password", 0},
 	{"community", 2, classWeak, true, true, "password", 0},  // mmu: of SNMP
-	{"passcode", 3, classStrong, true, true, "password", 0}, // sco
+	{"passcode", 3, classStrong, true, true, digitsRule, 0}, // sco
 	{"passwort", 2, classStrong, true, true, "password", anywhere},
 	{"passwordsalt", 7, classStrong, true, false, "secret", 0},
 	{"key content", 2, classStrong, false, true, digitsRule, 0}, // of netsh
@@ -241,7 +241,6 @@ var qualifiers = [...]struct {
 	{"key", "paper", classCodes, codesRule},
 	{"key", "pre-shared preshared pre_shared isakmp tacacs-server radius-server network", classStrong, "password"},
 	{"password", "one-time one_time onetime time", classStrong, digitsRule},
-	{"passcode", "one-time one_time onetime time", classStrong, digitsRule},
 	{"lösenord", "ngs", classStrong, digitsRule}, // engångs
 	{"wachtwoord", "eenmalig", classStrong, digitsRule},
 	{"passwordsalt", "sha1 sha256 sha512 md5", classNone, ""}, // of one hash
@@ -267,7 +266,7 @@ var qualifiers = [...]struct {
 	{"cookie", "set", classSetCookie, "cookie"},
 	{"code", "recovery backup scratch rescue emergency", classCodes, codesRule},
 	{"seed", "otp totp hotp 2fa mfa wallet", classStrong, "secret-key"},
-	{"code", "pin puk otp tan one-time onetime verification security login sign-in signin door gate alarm setup unlock confirmation authentication pairing 2fa mfa " +
+	{"code", "pin puk otp tan one-time onetime verification verify sms security login sign-in signin door gate alarm setup unlock confirmation authentication pairing 2fa mfa " +
 		"auth access activation invite invitation signup sign-up registration join redeem claim", classPin, pinRule},
 	{"credential", "amz", classNone, ""}, // the id of a key and its scope
 }
@@ -589,7 +588,7 @@ func nameEnd(v []byte, ks int, kw string, vendor, eof bool) (int, string, outcom
 		if from < len(v) && (v[from] == '_' || v[from] == '-') {
 			from++
 		}
-		if !eof && len(v)-from < len("production") && !hasBreak(v[from:]) {
+		if !eof && len(v)-from < len("confirmation") && !hasBreak(v[from:]) {
 			return 0, "", more
 		}
 	}
@@ -610,7 +609,7 @@ func nameEnd(v []byte, ks int, kw string, vendor, eof bool) (int, string, outcom
 	if p < len(v) && isAlnum(v[p]) {
 		return 0, "", no
 	}
-	if !eof && (p >= len(v) || (v[p] == '_' || v[p] == '-') && len(v)-p < len("_production") && !hasBreak(v[p:])) {
+	if !eof && (p >= len(v) || (v[p] == '_' || v[p] == '-') && len(v)-p < len("_confirmation") && !hasBreak(v[p:])) {
 		return 0, "", more
 	}
 	if p+1 < len(v) && v[p] == '.' && isAlpha(v[p+1]) { // of an object: random_password.db.result
@@ -646,7 +645,7 @@ func valueWordsEnd(v []byte, end int, kw string) int {
 		}
 		if c := fold(v[min(from, len(v)-1)]); isLower(c) {
 			for _, suffix := range valueWords[c-'a'] {
-				if n := from + len(suffix); hasFold(v[from:], suffix) && (n == len(v) || !isLower(v[n])) && (suffix != "hash" || kw[0] == 'p') && (v[end] != '-' || (suffix == "value" || suffix == "string") && (kw[0] == 'p' || kw[0] == 's') || isOneOf([]byte(suffix), environments[:])) {
+				if n := from + len(suffix); hasFold(v[from:], suffix) && (n == len(v) || !isLower(v[n])) && (kw[0] == 'p' || kw == "otp" || !strings.Contains("hash confirmation repeat again attempt", suffix)) && (v[end] != '-' || (suffix == "value" || suffix == "string") && (kw[0] == 'p' || kw[0] == 's') || isOneOf([]byte(suffix), environments[:])) {
 					end = n
 					break
 				}
@@ -665,8 +664,8 @@ var environments = [...]string{"prod", "production", "staging", "test", "live", 
 // valueWords may follow the word that decides, by their first letter: DB_PASSWORD_VALUE,
 // secretString, password_hash, API_KEY_PROD.
 var valueWords = [26][]string{
-	'd' - 'a': {"data", "dev"}, 'h' - 'a': {"hash", "hex"}, 'l' - 'a': {"live"}, 'm' - 'a': {"md5"}, 'n' - 'a': {"new"}, 'o' - 'a': {"old"},
-	'p' - 'a': {"production", "prod", "plain"}, 's' - 'a': {"string", "str", "sha256", "sha512", "staging"}, 't' - 'a': {"text", "test"}, 'v' - 'a': {"value"},
+	'a' - 'a': {"again", "attempt"}, 'c' - 'a': {"confirmation", "confirm"}, 'd' - 'a': {"data", "dev"}, 'h' - 'a': {"hash", "hex"}, 'l' - 'a': {"live"}, 'm' - 'a': {"md5"}, 'n' - 'a': {"new"}, 'o' - 'a': {"old"},
+	'p' - 'a': {"production", "prod", "plain"}, 'r' - 'a': {"repeat"}, 's' - 'a': {"string", "str", "sha256", "sha512", "staging"}, 't' - 'a': {"text", "test"}, 'v' - 'a': {"value"},
 }
 
 // hasBreak reports whether the name that goes on in b ends in it.

@@ -104,7 +104,7 @@ func (s *scan) phrase(n *nameInfo) (c candidate, ok bool) {
 var changedTo = [...]string{" to ", " in ", " auf ", " zu ", " naar ", " till ", " til ", " a ", " en ", " na "}
 
 // copulas tie a name to its value in a sentence.
-var copulas = [...]string{"is", "ist", "lautet", "est", "es", "è", "é", "är", "er", "to", "jest", "je"}
+var copulas = [...]string{"is", "ist", "lautet", "est", "es", "è", "é", "är", "er", "to", "jest", "je", "it's", "now"}
 
 // sentence reads the words up to a sign or a copula: neues Passwort lautet: value, the password on nas2 is value.
 func (s *scan) sentence(c candidate, n *nameInfo) (candidate, bool) {
@@ -240,7 +240,7 @@ func linkBelow(s *scan, n *nameInfo) (c candidate, ok bool) {
 	}
 	left := bytes.TrimSpace(s.v[s.line:n.start])
 	asked := bytes.HasSuffix(left, []byte("334")) // by a server of SMTP, in base64
-	if s.at() == ' ' && !s.lit(" <==") || !asked && (!titled(s.v[n.start:n.end]) && unlikely(s.v[n.start:n.end]) || !headsLine(left)) {
+	if s.at() == '.' && (!containsFold(left, "gener") && !containsFold(left, "creat") || !s.lit("...")) || s.at() == ' ' && !s.lit(" <==") || !asked && (!titled(s.v[n.start:n.end]) && unlikely(s.v[n.start:n.end]) || !headsLine(left)) {
 		return c, false
 	}
 	if lines := s.space(); lines != 1 || !s.more() || s.short {

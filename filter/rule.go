@@ -53,10 +53,9 @@ func (l *lazyRegexp) match(text []byte) int {
 type leftSide uint8
 
 const (
-	leftWord   leftSide = iota // no letter or digit
-	leftAny                    // anything
-	leftDigits                 // eight digits, which are no secret
-	leftStart                  // nor a mark that joins words: the prefix is a word that others end with
+	leftWord  leftSide = iota // no letter or digit
+	leftAny                   // anything
+	leftStart                 // nor a mark that joins words: the prefix is a word that others end with
 )
 
 // maxLookback is how much may stand before a tell-tale, and is held back for it.
@@ -79,15 +78,13 @@ func (r *rule) start(v []byte, i int) int {
 func (r *rule) fits(v []byte, i int) bool {
 	if r.back.set != setNone {
 		from := r.start(v, i)
-		return i-from >= int(r.back.min) && leftOK(v, from)
+		return i-from >= int(r.back.min) && (r.left == leftAny || leftOK(v, from))
 	}
 	switch r.left {
 	case leftAny:
 		return true
 	case leftStart:
 		return leftOK(v, i) && (i == 0 || strings.IndexByte("_-.", v[i-1]) < 0)
-	case leftDigits:
-		return i >= 8 && allOf(v[i-8:i], &sets[setDigit])
 	}
 	return leftOK(v, i)
 }
@@ -146,12 +143,10 @@ func compileRule(r *Rule) (rule, error) {
 	case "", "word":
 	case "any":
 		out.left = leftAny
-	case "digits":
-		out.left = leftDigits
 	case "start":
 		out.left = leftStart
 	default:
-		return fail("left is neither word, start, digits nor any")
+		return fail("left is neither word, start nor any")
 	}
 	switch r.End {
 	case "", "run":

@@ -2,7 +2,7 @@
 
 package filter
 
-const rulesDigest = "sha256:5b8d279467d4de673fdac3f94b725ebcad25207a5947ad479407860d9a4b5dd6"
+const rulesDigest = "sha256:c22ffd36cdc95031693af265a0d09dc452ad5c999d82f6455dd34bb7a4493107"
 
 var builtinRules = [...]rule{
 	{id: "openai-project-key", parts: []part{{set: setToken, min: 40, max: 300}}},
@@ -48,7 +48,7 @@ var builtinRules = [...]rule{
 	{id: "slack-webhook", parts: []part{{set: setPath, min: 32, max: 200}}},
 	{id: "discord-bot-token", parts: []part{{set: setToken, min: 20, max: 25}, {lit: "."}, {set: setToken, min: 6, max: 6}, {lit: "."}, {set: setToken, min: 27, max: 40}}},
 	{id: "discord-webhook", parts: []part{{set: setDigit, min: 17, max: 20}, {lit: "/"}, {set: setToken, min: 60, max: 70}}},
-	{id: "telegram-bot-token", parts: []part{{set: setToken, min: 32, max: 33}}, left: leftDigits, exact: true, distinct: 14},
+	{id: "telegram-bot-token", parts: []part{{set: setToken, min: 32, max: 33}}, left: leftAny, back: part{set: setDigit, min: 8, max: 10}, exact: true, distinct: 14},
 	{id: "teams-webhook", parts: []part{{set: setHex, min: 8, max: 8}, {lit: "-"}, {set: setHex, min: 4, max: 4}, {lit: "-"}, {set: setHex, min: 4, max: 4}, {lit: "-"}, {set: setHex, min: 4, max: 4}, {lit: "-"}, {set: setHex, min: 12, max: 12}, {lit: "@"}, {set: setHex, min: 8, max: 8}, {lit: "-"}, {set: setHex, min: 4, max: 4}, {lit: "-"}, {set: setHex, min: 4, max: 4}, {lit: "-"}, {set: setHex, min: 4, max: 4}, {lit: "-"}, {set: setHex, min: 12, max: 12}, {lit: "/IncomingWebhook/"}, {set: setPath, min: 40, max: 120}}, left: leftAny},
 	{id: "zapier-webhook", parts: []part{{set: setDigit, min: 5, max: 10}, {lit: "/"}, {set: setAlnum, min: 6, max: 24}}},
 	{id: "google-chat-webhook", parts: []part{{set: setToken, min: 8, max: 20}, {lit: "/messages?key="}, {set: setToken, min: 30, max: 60}, {lit: "&token="}, {set: setToken, min: 30, max: 60}}},

@@ -242,7 +242,7 @@ func corpusTexts(t testing.TB) []string {
 
 // TestEveryCutWhereNamesJam is the same at thresholds that these texts cross: what is judged there hangs on what was
 // judged before. In another order of the texts other bytes begin a block. A build tries the orders and sizes that
-// once failed; ATIP_TEST_WHOLE tries all 72, of which one (order 3, 200, byte by byte) still differs: a name before an arrow is counted once more.
+// once failed; ATIP_TEST_WHOLE tries all 72.
 func TestEveryCutWhereNamesJam(t *testing.T) {
 	usual := jamLimit
 	defer func() { jamLimit = usual }()

@@ -327,7 +327,7 @@ const sentenceEnds = ".,;!)"
 // the end of its line; below the line of the name, alone on its own. How much it must look like one is the gate's to say.
 func (e *engine) judgeNear(p, q int, eof bool) verdict {
 	v := e.view.vis
-	from := max(int(e.zone.near-e.base), int(e.zone.bound-e.base), e.edge)
+	from := max(int(e.zone.near-e.base), int(e.zone.bound-e.base), e.edge, 1) // a label needs no name that is still there
 	if from >= p || !opens.has(v[p-1]) || q < len(v) && (v[q] == ':' && q+1 < len(v) && v[q+1] != '\n' || v[q-1] == '=' && isAlnum(v[q])) || e.inRow() {
 		return verdict{} // a part of a word, a name
 	}
@@ -359,14 +359,15 @@ func (e *engine) judgeNear(p, q int, eof bool) verdict {
 	ends := next == len(v) || v[next] == '\n' || v[next] == '\r'
 	sign := last(bytes.TrimRight(v[from-1:p], " \t\"'`"))
 	words := bytes.TrimRight(between, " ")
-	signed := strings.IndexByte(":=#", sign) >= 0 || string(between) == " " && g.class != classKey && isHex(val) || isUpper(v[from-1]) && bytes.HasPrefix(between, []byte("  ")) && v[p-1] == ' ' && ends || string(between) == "] " || string(between) == "," || isOneOf(words[bytes.LastIndexByte(words, ' ')+1:], copulas[:])
+	tied := isOneOf(words[bytes.LastIndexByte(words, ' ')+1:], copulas[:])
+	signed := strings.IndexByte(":=#", sign) >= 0 || string(between) == " " && g.class != classKey && isHex(val) || isUpper(v[from-1]) && bytes.HasPrefix(between, []byte("  ")) && v[p-1] == ' ' && ends || string(between) == "] " || string(between) == "," || tied
 	switch k := bytes.LastIndexByte(between, '\n'); {
 	case isLabelled(v, p):
 		if isHex(val) && len(val) < 32 {
 			return verdict{}
 		}
 	case k > 0 && g.quoted && strings.IndexByte(":=>", last(bytes.TrimRight(v[from-1:from+k], " \r"))) >= 0 && bytes.Count(between, []byte("\n")) == 1: // name =>⏎  string(9) "value"
-	case k >= 0: // below
+	case k >= 0 && !(tied && marked(val)): // below
 		if g.doubt = lone; !ends || isHex(val) || bytes.Count(between, []byte("\n")) > 2 || len(bytes.TrimLeft(between[k+1:], " \t\"'`*-=>$#")) > 0 {
 			return verdict{}
 		}

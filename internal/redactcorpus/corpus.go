@@ -65,6 +65,7 @@ var parts = map[string]string{
 	"outputs-24.txt": Seventeenth, "benign-16.txt": Seventeenth,
 	"outputs-25.txt": Eighteenth, "benign-17.txt": Eighteenth,
 	"outputs-26.txt": Nineteenth, "benign-18.txt": Nineteenth,
+	"outputs-27.txt": Twentieth, "benign-19.txt": Twentieth,
 }
 
 // The parts of the corpora.
@@ -92,6 +93,7 @@ const (
 	Seventeenth = "seventeenth set, open" // as the thirteenth
 	Eighteenth  = "eighteenth set, open"  // as the twelfth
 	Nineteenth  = "nineteenth set, open"  // as the thirteenth
+	Twentieth   = "twentieth set, open"   // as the thirteenth
 
 	Sixth = "sixth set, open" // written after the rules that the fifth brought, before it was scored
 	Fifth = "fifth set, open" // a hundred kinds of output of tools, beside what they print without a secret

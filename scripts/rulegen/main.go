@@ -199,8 +199,6 @@ func rulesSource(rules []filter.Rule, words []byte) []byte {
 		switch r.Left {
 		case "any":
 			b.WriteString(", left: leftAny")
-		case "digits":
-			b.WriteString(", left: leftDigits")
 		case "start":
 			b.WriteString(", left: leftStart")
 		}
