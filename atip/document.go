@@ -442,6 +442,17 @@ func (o *option) has(flag string) bool {
 	return slices.Contains(o.flags, flag)
 }
 
+// means reports whether what n says of a flag is said of o, the option of a use: a command below that declares
+// the flag itself, with values of another type, has another option under it (git -C DIR, git commit -C COMMIT).
+func (n *node) means(flag string, o *option) bool {
+	for i := range n.options {
+		if own := &n.options[i]; own.has(flag) {
+			return o == nil || o == own || o.typ == own.typ
+		}
+	}
+	return true
+}
+
 // spelledOut is the long flag that a short one stands for, by its first letter: documents also
 // list unlike flags together.
 func (o *option) spelledOut(name string) string {
@@ -539,6 +550,9 @@ func (d *Document) newNode(parent *node, name, pointer string, v val) *node {
 	}
 	if n.ext != nil {
 		n.conv.apply(n.ext)
+		if n.ext.parse.get("chdir").ok() {
+			n.conv.chdirOf = n
+		}
 	}
 	n.readOptions(options, global)
 	n.readArguments(arguments)

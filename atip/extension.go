@@ -812,6 +812,7 @@ type conventions struct {
 	optionalValue  val
 	arity          val
 	chdir          val
+	chdirOf        *node // that states it
 	terminators    []string
 }
 

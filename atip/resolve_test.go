@@ -390,3 +390,37 @@ func TestEnvironment(t *testing.T) {
 		t.Errorf("options %+v", c.Options)
 	}
 }
+
+// TestChdirOfAnotherOption: a command that declares the flag of a global option itself has another option under it,
+// also if that stands in a group with others.
+func TestChdirOfAnotherOption(t *testing.T) {
+	d, err := Parse([]byte(`{"atip":{"version":"0.6"},"name":"git","version":"1","description":"d","trust":{"source":"org","verified":false},
+		"globalOptions":[{"name":"C","flags":["-C"],"type":"directory","description":"d"}],
+		"commands":{
+			"commit":{"description":"d","options":[{"name":"other","flags":["-C","-m","--message"],"type":"string","description":"d"}],"effects":{"network":false}},
+			"build":{"description":"d","options":[{"name":"C","flags":["-C"],"type":"directory","description":"d"}],"effects":{"network":false}},
+			"log":{"description":"d","effects":{"network":false}}},
+		"x-atip-effects":{"v":1,"parse":{"chdir":["-C"]},"args":[{"flag":"-C","kind":"path","access":"read"}]}}`), ParseOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range []struct{ words, chdir, paths string }{
+		{"git commit -m src", "", ""},
+		{"git commit --message=src", "", ""},
+		{"git commit -C src", "", ""},
+		{"git -C src commit -m x", "src", "src"},
+		{"git -C src commit -C x", "src", "src"},
+		{"git -C src -C below log", "src/below", "src below"},
+		{"git log -C src", "src", "src"},
+		{"git build -C src", "src", "src"},
+	} {
+		call := d.Resolve(strings.Fields(row.words), ResolveOptions{})
+		var paths []string
+		for _, r := range call.Resources {
+			paths = append(paths, r.Value)
+		}
+		if call.Chdir != row.chdir || strings.Join(paths, " ") != row.paths {
+			t.Errorf("%s: in %q, paths %v", row.words, call.Chdir, paths)
+		}
+	}
+}

@@ -11,7 +11,7 @@ import (
 // every other value of a declared file, directory or url.
 func (w *weigh) resources() ([]Resource, []Loose) {
 	c := resourceCollector{w: w, words: make([]string, len(w.words)), uses: make([]string, len(w.uses)), selectors: make([]selector, 0, 16)}
-	w.extended(func(l *level) { l.n.ext.args.items(func(_ int, v val) { c.fromArg(v) }) })
+	w.extended(func(l *level) { l.n.ext.args.items(func(_ int, v val) { c.fromArg(l.n, v) }) })
 	c.fromTypes()
 	c.addLoose()
 	return c.out, c.loose
@@ -33,7 +33,7 @@ type selector struct {
 	name, flag, key string
 }
 
-func (c *resourceCollector) fromArg(v val) {
+func (c *resourceCollector) fromArg(level *node, v val) {
 	index, hasIndex := v.get("index").integer()
 	name, flag, key := v.get("name").str(), v.get("flag").str(), v.get("key").str()
 	selector := selector{index, name, flag, key}
@@ -81,7 +81,7 @@ func (c *resourceCollector) fromArg(v val) {
 		m := w.named(flag)
 		for i := range w.uses {
 			u := &w.uses[i]
-			if !u.names(&m) || u.negated {
+			if !u.names(&m) || u.negated || !level.means(flag, u.opt) {
 				continue
 			}
 			c.uses[i] = kind
@@ -128,7 +128,7 @@ func (c *resourceCollector) fromTypes() {
 		if c.uses[i] != "" || u.opt == nil || u.negated {
 			continue
 		}
-		if listHas(w.n.conv.chdir, u.opt.flags) {
+		if w.chdirs(u) {
 			// The directory the tool goes to is read, whatever is done in it.
 			c.add("path", u.value, AccessRead, false, u.flag)
 			continue
@@ -266,18 +266,24 @@ func hostOf(s string) string {
 	return strings.ToLower(strings.TrimSuffix(s, "."))
 }
 
+// chdirs reports a use of an option by which the tool goes to another directory.
+func (r *reading) chdirs(u *use) bool {
+	found := false
+	r.n.conv.chdir.items(func(_ int, f val) {
+		found = found || u.namedBy(f.str()) && r.n.conv.chdirOf.means(f.str(), u.opt)
+	})
+	return found
+}
+
 // chdirTo joins the directories that options such as git -C name, in order.
 func (r *reading) chdirTo() string {
-	list := r.n.conv.chdir
-	if !list.ok() {
+	if !r.n.conv.chdir.ok() {
 		return ""
 	}
 	dir := ""
 	for i := range r.uses {
 		u := &r.uses[i]
-		named := false
-		list.items(func(_ int, f val) { named = named || u.namedBy(f.str()) })
-		if !named || !u.hasValue || u.value == "" {
+		if !r.chdirs(u) || !u.hasValue || u.value == "" {
 			continue
 		}
 		switch {

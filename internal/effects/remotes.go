@@ -297,8 +297,6 @@ func ownSocket(s *step.Step) (own bool) {
 	return own
 }
 
-const maxCodeFile = 256 << 10
-
 // checkCodeFile marks a step whose tool reads a file that can make it run code:
 // whoever can write .git/config makes `git status` run a program.
 func (p *Site) checkCodeFile(s *step.Step, f atip.CodeFile) {
@@ -314,7 +312,7 @@ func (p *Site) checkCodeFile(s *step.Step, f atip.CodeFile) {
 		return // programManifests
 	default:
 		for _, path := range p.CodeFilePaths(s, f) {
-			if _, err := gitrepo.Read(path, maxCodeFile); errors.Is(err, fs.ErrNotExist) {
+			if _, err := gitrepo.Read(path, 256<<10); errors.Is(err, fs.ErrNotExist) {
 				continue
 			} else if err != nil {
 				why = path + " cannot be read"
@@ -354,6 +352,8 @@ func (p *Site) checkRepositories(s *step.Step) (why string, quieted bool) {
 			return filepath.Join(r.Common, "remotes") + " names remotes that are not judged", false
 		case first != "":
 			why = filepath.Join(r.Common, "config") + ": " + first + " can run code"
+		case i == 0 && s.Call.Effects[atip.Write].Value != atip.No && len(s.Call.Path) > 0:
+			why = r.HookOf(s.Call.Path[0], p.Dirs.Home, filepath.Dir(p.Dirs.Config))
 		}
 	}
 	return why, why != ""

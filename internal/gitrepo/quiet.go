@@ -133,4 +133,52 @@ func (r Repository) LiveHooks(c *Config) []string {
 	})
 }
 
-const hookNames = " applypatch-msg commit-msg fsmonitor-watchman post-applypatch post-checkout post-commit post-merge post-receive post-rewrite post-update pre-applypatch pre-auto-gc pre-commit pre-merge-commit pre-push pre-rebase pre-receive prepare-commit-msg proc-receive push-to-checkout reference-transaction sendemail-validate update "
+// HookOf says which hook a command of git runs in this repository, "" for none. The account may say where the
+// hooks of all its repositories are; home and xdg are its directories.
+func (r Repository) HookOf(command, home, xdg string) string {
+	c, err := r.Config(home, UserSources(home, xdg)...)
+	if err != nil {
+		return err.Error()
+	}
+	for _, name := range r.LiveHooks(c) {
+		if runsHook(command, name) {
+			return filepath.Join(r.Hooks(c), name) + " runs"
+		}
+	}
+	return ""
+}
+
+// runsHook reports a command of git that runs a hook of that name (githooks(5)). A reference is changed by most.
+func runsHook(command, hook string) bool {
+	const (
+		commits = " pre-commit prepare-commit-msg commit-msg post-commit post-rewrite pre-auto-gc "
+		merges  = commits + "pre-merge-commit post-merge "
+		leaves  = " post-checkout "
+	)
+	hooks := ""
+	switch command {
+	case "commit", "cherry-pick", "revert", "citool", "gui":
+		hooks = commits
+	case "merge":
+		hooks = merges + leaves
+	case "pull", "rebase":
+		hooks = merges + leaves + " pre-rebase "
+	case "checkout", "switch", "worktree", "clone", "bisect", "submodule":
+		hooks = leaves
+	case "am":
+		hooks = commits + " applypatch-msg pre-applypatch post-applypatch "
+	case "push", "send-pack":
+		hooks = " pre-push "
+	case "receive-pack":
+		hooks = " pre-receive update post-receive post-update proc-receive push-to-checkout "
+	case "gc", "maintenance":
+		hooks = " pre-auto-gc "
+	case "send-email":
+		hooks = " sendemail-validate "
+	case "p4":
+		return true
+	}
+	return hook == "reference-transaction" || hook == "post-index-change" || strings.Contains(hooks, " "+hook+" ")
+}
+
+const hookNames = " applypatch-msg commit-msg fsmonitor-watchman post-applypatch post-checkout post-commit post-index-change post-merge post-receive post-rewrite post-update pre-applypatch pre-auto-gc pre-commit pre-merge-commit pre-push pre-rebase pre-receive prepare-commit-msg proc-receive push-to-checkout reference-transaction sendemail-validate update "

@@ -341,7 +341,7 @@ func (p *Plan) raiseQuieted() {
 	}
 	for _, s := range p.Steps {
 		if s.Quieted != "" {
-			s.RunsFile(".git/config", s.Quieted)
+			s.RunsHook(s.Quieted)
 		}
 	}
 }

@@ -31,7 +31,7 @@ var own = map[string]string{
 	"sandbox/tree_linux.go outOfMemory os.ReadFile":        "below /sys/fs/cgroup",
 	"sandbox/tree_linux.go writeExisting os.OpenFile":      "below /sys/fs/cgroup",
 	"sandbox/settle_linux.go remember os.OpenFile":         "O_EXCL: the file is made here",
-	"sandbox/settle_linux.go settleDead os.OpenFile":       "our own record, in our state directory; opened for reading and writing, which waits for nothing",
+	"sandbox/settle_linux.go lockRecord os.OpenFile":       "our own record, in our state directory; opened for reading and writing, which waits for nothing",
 	"sandbox/launch_linux.go identityMap os.ReadFile":      "a map of ids below /proc",
 	"sandbox/clean_linux.go lockUnused os.Open":            "the directory of private directories, where no run can write",
 	"sandbox/clean_linux.go awaitClean os.Open":            "the same",

@@ -285,6 +285,14 @@ func (s *Step) RunsFile(path, why string) {
 	s.Call.Warnings = append(s.Call.Warnings, why)
 }
 
+// RunsHook makes a step of git one that runs code of the workspace beside: a hook, a program that the repository
+// names. What git itself does stays known.
+func (s *Step) RunsHook(why string) {
+	s.Call.Effects[atip.Subprocess] = atip.Fact{Value: atip.Yes, Source: "file", Pointer: ".git", Rank: atip.Vendor}
+	s.RunsCode = max(s.RunsCode, policy.CodeProject)
+	s.Call.Warnings = append(s.Call.Warnings, why)
+}
+
 // ShowVerbs takes a tool of which nobody knows what it does by its word: one that is told
 // to delete destroys something.
 func (s *Step) ShowVerbs() {
