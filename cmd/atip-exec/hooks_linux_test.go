@@ -45,7 +45,7 @@ func TestHooksRunAsElsewhere(t *testing.T) {
 			}
 		}
 		for _, text := range []string{
-			"git commit -q --allow-empty -m message", "git commit -q --amend --no-edit", "git checkout -q side", "git switch -q side", "git checkout -q HEAD~1 -- a",
+			"git commit -q --allow-empty -m message", "git commit -q --allow-empty -m message; git log -1; git status -s", "git commit -q --amend --no-edit", "git checkout -q side", "git switch -q side", "git checkout -q HEAD~1 -- a",
 			"git merge -q --no-edit side", "git rebase -q side", "git cherry-pick side", "git revert --no-edit HEAD", "git reset -q --hard HEAD~1", "git branch more", "git tag more", "git stash",
 		} {
 			var ran [2]string

@@ -30,6 +30,17 @@ func Quiet(account *Config) [][2]string {
 	return out
 }
 
+// Careful are settings under which git reads no file system monitor and no bare repository by chance, and, where it
+// only reads, runs no hook and no program that shows what it prints. An empty diff.external would make `git diff` fail,
+// so named drivers are left to the check of the configuration.
+func Careful(reads bool) [][2]string {
+	out := [][2]string{{"core.fsmonitor", "false"}, {"safe.bareRepository", "explicit"}, {"protocol.ext.allow", "never"}}
+	if reads {
+		out = append(out, [2]string{"core.hooksPath", "/dev/null"}, [2]string{"log.showSignature", "false"}, [2]string{"core.pager", "cat"})
+	}
+	return out
+}
+
 func helper(s Setting) bool {
 	section, _, name := Split(s.Key)
 	return section == "credential" && name == "helper"

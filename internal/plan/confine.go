@@ -489,10 +489,8 @@ func (p *Plan) environment() Env {
 		if s.Call.Provenance.Rank >= atip.Org && entitled {
 			r.declared = append(r.declared, s.Call.Secrets...)
 		}
-		if s.Call.Tool == "git" {
-			gitEnvironment(r.set, s)
-		}
 	}
+	p.gitEnvironment(r.set)
 	p.quiet(r.set)
 	if path := p.Machine.Getenv("SSH_AUTH_SOCK"); path != "" {
 		// The policy grants that very socket, and a client finds it by its variable only.
@@ -531,17 +529,28 @@ func (p *Plan) environment() Env {
 	return env
 }
 
-// gitEnvironment closes the ways in which git starts programs that a repository
-// chose. An empty diff.external would make `git diff` fail, so named drivers are
-// left to the check of .git/config.
-func gitEnvironment(set map[string]string, s *step.Step) {
-	config := [][2]string{{"core.fsmonitor", "false"}, {"safe.bareRepository", "explicit"}, {"protocol.ext.allow", "never"}}
-	if s.Call.Effects[atip.Write].Value == atip.No {
-		config = append(config, [2]string{"core.hooksPath", "/dev/null"}, [2]string{"log.showSignature", "false"}, [2]string{"core.pager", "cat"})
+// gitEnvironment closes the ways in which git starts programs that a repository chose. All commands share it, so
+// that hooks are off only where nothing changes a repository: `git commit && git log` runs those of the commit.
+func (p *Plan) gitEnvironment(set map[string]string) {
+	used, reads := p.git()
+	if !used {
+		return
+	}
+	if reads {
 		set["GIT_OPTIONAL_LOCKS"], set["GIT_NO_LAZY_FETCH"] = "0", "1"
 	}
 	set["GIT_TERMINAL_PROMPT"] = "0"
-	addGitConfig(set, config)
+	addGitConfig(set, gitrepo.Careful(reads))
+}
+
+// git reports whether a step is git, and whether all that are do not write and no step runs code that may start git.
+func (p *Plan) git() (used, reads bool) {
+	reads = true
+	for _, s := range p.Steps {
+		git := s.Call.Tool == "git"
+		used, reads = used || git, reads && !s.Foreign() && (!git || s.Call.Effects[atip.Write].Value == atip.No)
+	}
+	return used, reads
 }
 
 // observeSlots bounds what is remembered of failed plans: one file for each slot, and a

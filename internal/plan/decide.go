@@ -41,8 +41,11 @@ func (p *Plan) decide() (err error) {
 // what was decided until then.
 func (p *Plan) decision() (Decision, []*step.Step, error) {
 	j := &judging{Plan: p, Steps: p.Steps}
-	req := policy.Request{Agent: p.Agent(), CI: p.InCI(), Workspace: p.Workspace, Cwd: p.Cwd, Now: p.Began, BillableLeft: p.billableBudget(),
+	req := policy.Request{Agent: p.Agent(), CI: p.InCI(), Workspace: p.Workspace, Cwd: p.Cwd, Now: p.Began,
 		Edges: p.Edges, Ceiling: p.Invocation.Ceiling}
+	if b := p.Policies.Budgets().Billable; b.Set {
+		req.BillableLeft = b.Max // settled under the lock, just before the start
+	}
 	if sp := p.Policies.Sandbox(); sp.Confine != "none" {
 		can := sandbox.Enforceable(p.Host)
 		req.Enforce = policy.Enforce{Files: can.Files, Net: can.Net, Secrets: can.Files, DeleteStrict: can.Files && (sp.DeleteStrict || p.strictDelete())}

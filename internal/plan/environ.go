@@ -146,15 +146,6 @@ func (p *Plan) Cost() ledger.Cost {
 // LedgerDir is where the runs of this user keep what they have used up.
 func (p *Plan) LedgerDir() string { return filepath.Join(p.Dirs.State, "rate") }
 
-// billableBudget is what the decision is told of the budget: whether there is one.
-// What is left of it is settled under the lock, just before the start.
-func (p *Plan) billableBudget() int {
-	if b := p.Policies.Budgets().Billable; b.Set {
-		return b.Max
-	}
-	return 0
-}
-
 // Tools are what the steps of a plan start, as the rules of redaction name it. It may be called while
 // the plan is still being decided.
 func (p *Plan) Tools() []redact.Tool {

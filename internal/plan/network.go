@@ -77,7 +77,7 @@ func (p *confining) network() (sandbox.Net, error) {
 	}
 	for _, h := range g.Hosts {
 		for _, host := range withPorts(h) {
-			if name, port := step.SplitPort(host); ownLoopback(name) {
+			if name, port := step.SplitPort(host); slices.Contains([]string{"localhost", "127.0.0.1", "[::1]", "::1"}, name) {
 				// The run has a loopback of its own; the service lies on the machine's.
 				p.HostList.Forward[port] = host
 				continue
@@ -142,10 +142,6 @@ func withPorts(host string) []string {
 		host = "[" + host + "]"
 	}
 	return []string{host + ":443", host + ":80"}
-}
-
-func ownLoopback(host string) bool {
-	return host == "localhost" || host == "127.0.0.1" || host == "[::1]" || host == "::1"
 }
 
 // unapproved is the reason of a refusal under an allowlist.
