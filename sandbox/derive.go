@@ -524,7 +524,9 @@ func (d *deriver) home() {
 	for _, name := range homeRead() {
 		d.optional(d.in.Home+"/"+name, Read, "default")
 	}
-	d.optional(d.in.Home+"/.local/lib", d.rights(Read|Exec), "default")
+	for _, name := range homePrograms() {
+		d.optional(d.in.Home+"/"+name, d.rights(Read|Exec), "default")
+	}
 	d.rustup(d.in.Home+"/.rustup", "default")
 }
 

@@ -349,6 +349,12 @@ func (d *deriver) caches() {
 			d.cargo()
 		case "maven":
 			d.maven()
+		case "pre-commit":
+			// It keeps the programs of its hooks there, and a database that it opens to write.
+			if dir := d.cacheDir("PRE_COMMIT_HOME", "pre-commit"); dir != "" {
+				d.optional(dir, d.rights(Read|Exec), "cache")
+				d.overlay("pre-commit", dir, map[string]string{"PRE_COMMIT_HOME": dir})
+			}
 		}
 	}
 }
@@ -531,6 +537,12 @@ func deviceNodes() []string {
 func homeRead() []string {
 	return []string{".gitconfig", ".config/git/config", ".config/git/ignore", ".config/git/attributes",
 		".config/go/env", "go/pkg/mod"}
+}
+
+// homePrograms are where installers of the home directory keep programs, and what these need, behind links in
+// ~/.local/bin: tests, hooks and recipes start them by that name, and hooks by their path.
+func homePrograms() []string {
+	return []string{".local/lib", ".local/share/pipx/venvs", ".local/pipx/venvs", ".local/share/uv/tools", ".local/share/uv/python"}
 }
 
 // sharedTemporary are directories in which other programs of the same user keep

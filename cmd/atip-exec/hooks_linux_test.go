@@ -89,3 +89,39 @@ func TestHooksRunAsElsewhere(t *testing.T) {
 		}
 	}
 }
+
+// TestProgramsOfInstallers: a hook or a recipe starts what pipx and uv have put into the home directory, by its name
+// or by its path, and what pre-commit keeps in its cache.
+func TestProgramsOfInstallers(t *testing.T) {
+	w := newWorld(t)
+	for _, dir := range []string{".local/share/pipx/venvs", ".local/share/uv/tools"} {
+		put(t, w.home, map[string]string{dir + "/tool/bin/tool": "#!/bin/sh\necho \"of $0\"\n"})
+		if err := os.Chmod(filepath.Join(w.home, dir, "tool/bin/tool"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		name := filepath.Base(dir)
+		if err := os.MkdirAll(filepath.Join(w.home, ".local/bin"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(filepath.Join(w.home, dir, "tool/bin/tool"), filepath.Join(w.home, ".local/bin", name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(t, w.home, map[string]string{".cache/pre-commit/env/check": "#!/bin/sh\necho of the cache\n", ".local/share/secret/bin/tool": "#!/bin/sh\necho secret\n"})
+	for _, path := range []string{".cache/pre-commit/env/check", ".local/share/secret/bin/tool"} {
+		if err := os.Chmod(filepath.Join(w.home, path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(t, w.ws, map[string]string{".pre-commit-config.yaml": "repos: []\n", ".git/hooks/pre-commit": "#!/bin/sh\nvenvs; tools\n" +
+		w.home + "/.local/share/uv/tools/tool/bin/tool\n" + w.home + "/.cache/pre-commit/env/check\n" + w.home + "/.local/share/secret/bin/tool; true\n"})
+	if err := os.Chmod(filepath.Join(w.ws, ".git/hooks/pre-commit"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	cmd := w.command("-c", "git -c user.name=u -c user.email=u@x commit -q --allow-empty -m x")
+	cmd.Env = append(cmd.Env, "PATH="+w.home+"/.local/bin:/usr/local/bin:/usr/bin:/bin:"+bin)
+	out, err := cmd.CombinedOutput()
+	if err != nil || strings.Count(string(out), "of "+w.home) != 3 || !strings.Contains(string(out), "of the cache") || strings.Contains(string(out), "secret\n") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}

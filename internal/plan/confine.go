@@ -374,6 +374,7 @@ func packageFamilies() []packageFamily {
 		{"pip", []string{"pip", "pip3", "uv", "python", "python3"}, []string{"pyproject.toml", "requirements.txt"}},
 		{"cargo", []string{"cargo", "rustc"}, []string{"Cargo.toml"}},
 		{"maven", []string{"mvn"}, []string{"pom.xml"}},
+		{"pre-commit", []string{"pre-commit", "prek"}, []string{".pre-commit-config.yaml"}},
 	}
 }
 
