@@ -83,6 +83,8 @@ func (d Denial) String() string {
 		text += "giving files to another user"
 	case "privilege":
 		text += "the rights of another user, which no run can get"
+	case "signing":
+		text += "the key that the account's git signs with"
 	case "service":
 		text += "the socket of a service outside of the run"
 	case "starts":
@@ -113,6 +115,8 @@ type refusal struct{ words, errno, class string }
 
 func wordings() []refusal {
 	return []refusal{
+		{"failed to sign the data", "EACCES", "signing"},
+		{"cannot exec 'ssh-keygen'", "EACCES", "signing"},
 		{"docker daemon", "EACCES", "service"},
 		{"no new privileges", "EPERM", "privilege"},
 		{"cannot change ownership", "EPERM", "owner"},
@@ -208,6 +212,10 @@ func (d Denial) of(f refusal, line string, r Receipt) (Denial, bool) {
 	case "starts":
 		d.Op, d.Guarantee, d.Path = "execute", FilesRead, namedPath(line)
 		d.Remedy = "run it as a command of its own"
+		return d, true
+	case "signing":
+		d.Op, d.Guarantee = "read", FilesRead
+		d.Remedy = "commit with --no-gpg-sign, merge, rebase or tag with `git -c commit.gpgsign=false -c tag.gpgsign=false`; sign outside of a run"
 		return d, true
 	case "service":
 		// Whoever reaches it is root outside: nobody is told how.

@@ -47,6 +47,8 @@ func TestExplain(t *testing.T) {
 		{"tar of root", "tar: f1: Cannot change ownership to uid 1, gid 1: Operation not permitted\ntar: Exiting with failure status due to previous errors", Exit{Code: 2}, r, "owner", "", Privilege},
 		{"docker", "permission denied while trying to connect to the Docker daemon socket at unix:///var/run/docker.sock: connect: permission denied", Exit{Code: 1}, r, "service", "", IPCUnix},
 		{"docker in a private root", "Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon running?", Exit{Code: 1}, r, "service", "", IPCUnix},
+		{"signing", "fatal: cannot exec 'gpg': Permission denied\nerror: gpg failed to sign the data\nfatal: failed to write commit object", Exit{Code: 128}, closed, "signing", "", FilesRead},
+		{"signing by ssh", "fatal: cannot exec 'ssh-keygen': Permission denied\nerror: \nfatal: failed to write commit object", Exit{Code: 128}, closed, "signing", "", FilesRead},
 		{"32 bit", "", Exit{Code: 159, Signal: 31}, r, "kernel", "", Kernel},
 		{"success", "warning: permission denied", Exit{}, r, "", "", ""},
 		{"other failure", "error: no such file", Exit{Code: 1}, r, "", "", ""},
