@@ -3,6 +3,7 @@ package gitrepo
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -74,6 +75,23 @@ func Account(home, xdg string) (*Config, error) {
 		}
 	}
 	return c, nil
+}
+
+// Reads are the files beside those of UserSources that git reads because the account says so, and the directory of its
+// hooks, "" for none. Without an included file that is there git does nothing but complain.
+func (c *Config) Reads() (files []string, hooks string) {
+	files = slices.Clone(c.Files)
+	for _, s := range c.Settings {
+		switch path := c.expand(s.Value, filepath.Dir(s.File)); {
+		case s.Value == "":
+		case s.Key == "core.hookspath":
+			hooks = path
+		case slices.Contains([]string{"core.excludesfile", "core.attributesfile", "commit.template", "mailmap.file", "diff.orderfile",
+			"blame.ignorerevsfile", "gpg.ssh.allowedsignersfile", "init.templatedir"}, s.Key):
+			files = append(files, path)
+		}
+	}
+	return files, hooks
 }
 
 // add reads one file and what it includes, where the include stands.

@@ -160,6 +160,7 @@ func (p *confining) input() (in sandbox.Input, err error) {
 	}
 	p.CredentialFiles = in.CredentialFiles
 	p.holds(net.Mode, in.CredentialFiles)
+	p.gitReads(&in)
 	in.Closed = p.Rights.closed
 	if in.Families = p.families(in.Closed); slices.Contains(in.Families, "cargo") {
 		in.CargoSettings = place.CargoSettings(p.Dirs.Home, p.Machine.Getenv)
@@ -342,40 +343,22 @@ func (p *Plan) families(closed *sandbox.Closed) []string {
 	}
 	forks = forks && (closed == nil || !closed.Listed)
 	var out []string
-	for _, m := range packageFamilies() {
+	for _, m := range place.PackageFamilies() {
 		used := false
-		for _, t := range m.tools {
+		for _, t := range m.Tools {
 			used = used || slices.Contains(tools, t)
 		}
-		for _, f := range m.files {
+		for _, f := range m.Files {
 			if used || !forks || p.Workspace == "" {
 				break
 			}
 			used = p.packages[f] || p.marked(f)
 		}
 		if used {
-			out = append(out, m.family)
+			out = append(out, m.Family)
 		}
 	}
 	return out
-}
-
-// packageFamily is a family of tools that share caches.
-type packageFamily struct {
-	family string
-	tools  []string
-	files  []string // mark a package of it
-}
-
-func packageFamilies() []packageFamily {
-	return []packageFamily{
-		{"go", []string{"go", "gofmt"}, []string{"go.mod", "go.work"}},
-		{"npm", []string{"npm", "npx", "pnpm", "yarn", "node"}, []string{"package.json"}},
-		{"pip", []string{"pip", "pip3", "uv", "python", "python3"}, []string{"pyproject.toml", "requirements.txt"}},
-		{"cargo", []string{"cargo", "rustc"}, []string{"Cargo.toml"}},
-		{"maven", []string{"mvn"}, []string{"pom.xml"}},
-		{"pre-commit", []string{"pre-commit", "prek"}, []string{".pre-commit-config.yaml"}},
-	}
 }
 
 // marked reports a file of that name in the directory of the run, or in one above it in the

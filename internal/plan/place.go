@@ -363,8 +363,8 @@ func (p *Plan) JudgedOwn(name string) bool {
 // The same search finds the files that mark a package, which may lie anywhere in a repository.
 func (at Place) workspaceSecrets() (secrets []string, packages map[string]bool) {
 	packages = map[string]bool{}
-	for _, f := range packageFamilies() {
-		for _, name := range f.files {
+	for _, f := range place.PackageFamilies() {
+		for _, name := range f.Files {
 			packages[name] = false
 		}
 	}

@@ -81,8 +81,7 @@ func (p *confining) holds(net sandbox.NetMode, files []string) {
 		x.closed = p.base()
 		return
 	}
-	var err error
-	if x.account, err = gitrepo.Account(p.Dirs.Home, filepath.Dir(p.Dirs.Config)); err != nil {
+	if _, err := p.gitAccount(); err != nil {
 		// A file of the account that cannot be read is git's to complain of.
 		x.account = &gitrepo.Config{}
 	}
@@ -232,14 +231,30 @@ func (p *confining) gitAlone(s *step.Step) bool {
 		slices.ContainsFunc(s.Call.Resources, func(r atip.Resource) bool { return strings.HasPrefix(r.Why, "remote ") }):
 		return false
 	}
+	account, err := p.gitAccount()
+	return err == nil && !gitrepo.StartsLocally(account)
+}
+
+// gitAccount are the account's settings of git, read once.
+func (p *confining) gitAccount() (account *gitrepo.Config, err error) {
 	if p.Rights.account == nil {
-		account, err := gitrepo.Account(p.Dirs.Home, filepath.Dir(p.Dirs.Config))
-		if err != nil {
-			return false
-		}
+		account, err = gitrepo.Account(p.Dirs.Home, filepath.Dir(p.Dirs.Config))
 		p.Rights.account = account
 	}
-	return !gitrepo.StartsLocally(p.Rights.account)
+	return p.Rights.account, err
+}
+
+// gitReads grants what git reads because the account says so, wherever a command may start it.
+func (p *confining) gitReads(in *sandbox.Input) {
+	if used, _ := p.git(); !used && p.Subprocess() == atip.No {
+		return
+	}
+	if account, err := p.gitAccount(); err == nil {
+		files, hooks := account.Reads()
+		if in.ToolPaths = append(in.ToolPaths, files...); hooks != "" {
+			in.PathDirs = append(in.PathDirs, hooks)
+		}
+	}
 }
 
 // helpers are what git starts by itself because the account says so, and the shell through
