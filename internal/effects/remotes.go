@@ -161,14 +161,12 @@ func (p *Site) GitConfigOf(s *step.Step) (c *gitrepo.Config, branch string, err 
 	if err != nil {
 		return nil, "", err
 	}
-	r, err := gitrepo.Find(subpath.Join(s.Cwd, s.Call.Chdir))
-	if errors.Is(err, gitrepo.ErrNone) || errors.Is(err, fs.ErrNotExist) {
+	own, r := &gitrepo.Config{}, gitrepo.Repository{}
+	if r, err = gitrepo.Find(subpath.Join(s.Cwd, s.Call.Chdir)); errors.Is(err, gitrepo.ErrNone) || errors.Is(err, fs.ErrNotExist) {
 		return account, "", nil
+	} else if err == nil {
+		own, err = r.Config(p.Dirs.Home)
 	}
-	if err != nil {
-		return nil, "", err
-	}
-	own, err := r.Config(p.Dirs.Home)
 	if err != nil {
 		return nil, "", err
 	}

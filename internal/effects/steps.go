@@ -258,6 +258,8 @@ func (c *collector) resolve(s *step.Step) error {
 		words = step.ShellWords(words)
 	case s.ID.Effective == "env":
 		words = c.withoutSame(step.EnvWords(words), s.Cwd)
+	case s.ID.Effective == "git":
+		words = gitrepo.Unalias(words, p.Dirs.Home, func(name string) bool { return len(found.Resolve([]string{"git", name}, c.environment()).Path) > 0 })
 	case s.ID.Effective == "zip":
 		words = step.ZipWords(words)
 	case s.ID.Effective == "sqlite3" && c.ctx != nil && c.ctx.stdin != nil:
