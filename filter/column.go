@@ -86,7 +86,9 @@ func linkHeader(s *scan, n *nameInfo) (c candidate, ok bool) {
 		return c, false
 	}
 	tight := s.p
-	gap := s.blanks()
+	for s.blanks() == maxDistance { // a title in the middle of a wide column
+	}
+	gap := s.p - tight
 	if s.short || s.p == len(v) {
 		return c, false
 	}
