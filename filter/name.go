@@ -128,6 +128,7 @@ var keywords = [...]keyword{
 	{"_session", 0, classWeak, true, false, "cookie", 0},
 	{"-session", 0, classWeak, true, false, "cookie", 0},
 	{"_signing", 2, classKey, true, false, "secret-key", 0},
+	{"userlist", 4, classWeak, false, true, "password", 0}, // of PgBouncer
 	{"cookies", 3, classWeak, true, false, "cookie", 0},
 	{"jsessionid", 0, classWeak, false, false, "cookie", 0},
 	{"phpsessid", 2, classWeak, false, false, "cookie", 0},
@@ -600,7 +601,7 @@ func nameEnd(v []byte, ks int, kw string, vendor, eof bool) (int, string, outcom
 		}
 	}
 	p := end
-	if kw == "codes" && hasFold(v[p:], ".txt") { // the title is the name of the file
+	if (kw == "codes" || kw == "userlist") && hasFold(v[p:], ".txt") { // the title is the name of the file
 		p += len(".txt")
 		return p, base, found
 	}

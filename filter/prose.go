@@ -408,6 +408,15 @@ func linkAnswer(s *scan, n *nameInfo) (c candidate, ok bool) {
 	return c, s.v[s.p] > ' '
 }
 
+// linkFile finds the accounts in a file whose name says that it holds secrets: a line for each.
+func linkFile(s *scan, n *nameInfo) (c candidate, ok bool) {
+	if n.class != classStrong && n.class != classWeak || s.line < 0 || !bytes.HasSuffix(s.v[s.line:n.start], []byte("cat ")) || !s.lit("\n") || !s.more() {
+		return c, false
+	}
+	c.at, c.form, c.doubt, c.row.kind = s.p, formRow, lone, byAccount
+	return c, true
+}
+
 // reads are what commands call it to print a secret.
 var reads = [...]string{"show", "get", "access", "read", "reveal"}
 
