@@ -195,6 +195,9 @@ var formRows = []struct {
 		[]string{"----- BEGIN LICENSE -----\nPermission is hereby granted to use this free of charge\n----- END LICENSE -----\n", "begin license check\n{hex:8} ok\n"}},
 	{"generated", []string{"$ nsc generate nkey --account\n‹SA{base32:56}›\nA{base32:55}\n", "$ nk -gen user\nnkey seed: ‹SU{base32:56}›\n", "INSERT INTO `oauth_clients` VALUES (1,NULL,'Kelp Client','‹{alnum:40}›',NULL,'http://localhost'),(2,NULL,'iOS','‹{alnum:40}›','users');\n", "setup: [‹MT:{base32:17}-5›]\n", "ipmitool -U ADMIN -P ‹94E621E19E› sol activate\n"},
 		[]string{"nkey: U{base32:55}\n", "INSERT INTO `clients` VALUES (1,'Kelp','{alnum:40}');\n", "FORMAT:{base32:19}\n", "-P 1.5E10 x\n", "login to wandb: saved in wandb/run-20261125_093012-{alnum:8}\n", "mapbox_secret: none\nmapbox_public: pk.eyJ1{base64url:60}.{base64url:22}\n"}},
+	{"accounts", []string{"$ cat /etc/postfix/sasl_passwd\n[smtp.example.org]:587 ida@example.org:‹{p}›\n[mail.example.org]:465    bo@example.org:‹{p}›\n\nBob:{alnum:10}9?\n", "$ sudo cat /etc/pgbouncer/userlist.txt\n\"app\" \"‹{p}›\"\n\"etl\" \"‹{p}›\"\n$ ls\nx {alnum:10}9\n",
+		"# cat /etc/ppp/pap-secrets\n# client server secret\n\"ida@isp.example\" * \"‹{p}›\"\nbo * ‹{v}›\n"},
+		[]string{"$ cat /etc/passwd\nida:x:1000:1000:Ida,,,:/home/ida:/bin/bash\n", "$ ls /run/secrets\nsmtp web-7f9c8d4b2k\n", "$ cat docs/tokens\nthe list of tokens is in web-7f9c8d4b2k\nhttps://h.example.org/a:80\n", "$ cat /etc/postfix/sasl_passwd\nsmtp.example.org ida:\n"}},
 	{"jwk", []string{"{\"kty\":\"EC\",\"d\":\"‹{v}{v}›\"}\n"}, []string{"{\"d\":\"M12 2L3 4z\"}\n"}},
 }
 

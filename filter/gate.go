@@ -434,8 +434,11 @@ func numbered(val []byte) bool {
 
 // isOddNumbered reports letters of one case that are no word, digits behind them, and perhaps more letters.
 func isOddNumbered(val []byte) bool {
-	k := bytes.IndexAny(val, "0123456789")
-	return k >= 5 && letters(val[:k]) && sameCase(val[:k]) && letters(bytes.TrimLeft(val[k:], "0123456789")) && !inWordList(val[:k]) && !compound(val[:k])
+	k := 0
+	for k < len(val) && isAlpha(val[k]) {
+		k++
+	}
+	return k >= 5 && k < len(val) && sameCase(val[:k]) && letters(bytes.TrimLeft(val[k:], "0123456789")) && !inWordList(val[:k]) && !compound(val[:k])
 }
 
 // oddParts reports that no part of a value is a word, or short as a name of a thing has: secret=babaje.hawiso_21, and not web-tls-12.
@@ -457,8 +460,11 @@ func marked(val []byte) bool {
 // likelySecret reports whether a value looks like a secret by itself: like no word, or, for
 // a password, as people make them.
 func likelySecret(val []byte, chosen bool) bool {
+	if chosen && chosenLike(val) || marked(val) {
+		return true
+	}
 	digits, upper, lower := tally(val)
-	if chosen && (chosenLike(val) || digits >= 2 && isOddNumbered(val)) || marked(val) {
+	if chosen && digits >= 2 && isOddNumbered(val) {
 		return true
 	}
 	if readable(val) || bytes.IndexByte(val, ' ') >= 0 && digits == 0 {
@@ -766,10 +772,7 @@ func isNumeric(val []byte) bool {
 			return false
 		}
 	}
-	if bytes.Count(val, []byte("E")) > 1 {
-		return false // of hexadecimal
-	}
-	return letters <= 1 || letters == 2 && len(val) > 10 && val[10] == 'T' && val[len(val)-1] == 'Z' || letters <= 3 && dots+digits >= len(val)-4
+	return letters <= 1 || letters == 2 && len(val) > 10 && val[10] == 'T' && val[len(val)-1] == 'Z' || letters <= 3 && dots+digits >= len(val)-4 && bytes.Count(val, []byte("E")) < 2
 }
 
 // isPathOrHost reports paths of words, hosts and URLs; a URL with a password is

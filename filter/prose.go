@@ -70,14 +70,17 @@ func (s *scan) phrase(n *nameInfo) (c candidate, ok bool) {
 			s.p = at
 		}
 		if s.p-c.at > len("ed") && (s.lit(" for ") || isBlank(s.at()) || s.at() == ':') { // is generated for …: value
-			at := c.at
-			if c, ok = s.behindPhrase(c, from); ok || s.short {
-				return c, ok
+			behind, ok := s.behindPhrase(c, from)
+			if ok || s.short {
+				if !ok {
+					behind.at = c.at // from there on all waits
+				}
+				return behind, ok
 			}
-			s.p, c.doubt = at, said
+			s.p, c.doubt = c.at, said
 			s.adverbs()
-			c.at = s.p
-			return c, s.more() && s.p > at && s.v[s.p] > ' '
+			ok, c.at = s.p > c.at, s.p
+			return c, ok && s.more() && s.v[s.p] > ' '
 		}
 		return c, !s.short
 	}
@@ -154,13 +157,13 @@ func (s *scan) adverbs() {
 		for s.more() && isLower(s.v[s.p]) && s.p-from < maxName {
 			s.p++
 		}
-		if s.p == from || !s.lit(" ") {
+		if s.p == from || s.short || !s.lit(" ") {
 			s.p = from
 			break
 		}
 		long = s.p-from > len("still") && s.v[s.p-2] != 'd'
 	}
-	if !long {
+	if !long || s.short { // until it is known all waits
 		s.p = at
 	}
 }

@@ -269,19 +269,19 @@ func (e *engine) isStray(p, q int) bool {
 		return false // a name
 	}
 	val, left := v[p:q], v[max(e.edge, p-maxName, 0):p]
+	if p > 0 && v[p-1] == '.' && bytes.Contains(v[max(e.edge, p-maxZone, 0):p], []byte(" pk.")) {
+		return false // the end of a public key
+	}
 	if p > 0 && (v[p-1] == ',' || v[p-1] == '.' && q < len(v) && v[q] == '.') {
 		return false // a record without blanks, whose header says what it is; a label of a host
 	}
 	if isKeyGroups(val) {
 		return !endsInAny(bytes.TrimRight(left, ":=\"' \t"), "id ids device uuid fingerprint")
 	}
-	if word := v[max(e.edge, p-maxZone, 0):p]; isDirectory(val) || bytes.HasPrefix(word[bytes.LastIndexAny(word, " \t\n\"'=")+1:], []byte("pk.")) {
-		return false // the end of a public key
-	}
 	if k := bytes.IndexByte(val, '_'); k >= 2 && k <= 4 && allOf(val[:k], &sets[setLower]) && onlyAlnum(val[k+1:]) && !isOneOf(val[:k], secretPrefixes[:]) {
 		return false // an id with its type
 	}
-	return len(val) >= e.zone.least && !bytes.Contains(left, []byte("ENC[")) && val[0] != '/' && !(p > 0 && v[p-1] == '\\') && !otherName(left) && !hasWord(val) && !e.inPEM(p, q) && textBefore(v, p, e.edge) &&
+	return len(val) >= e.zone.least && !bytes.Contains(left, []byte("ENC[")) && val[0] != '/' && !(p > 0 && v[p-1] == '\\') && !otherName(left) && !hasWord(val) && !isDirectory(val) && !e.inPEM(p, q) && textBefore(v, p, e.edge) &&
 		(isSeed(val) || e.set.passes(val, gate{class: classWeak, doubt: random, rule: "password"}))
 }
 
