@@ -103,7 +103,7 @@ func (e *engine) judgeCodes(c *candidate, eof bool) verdict {
 }
 
 // maxRemarks is how many lines may stand between a title and the first of its codes.
-const maxRemarks = 2
+const maxRemarks = 3
 
 // remark passes over the rest of a line.
 func (c *candidate) remark(s *scan) verdict {

@@ -22,6 +22,7 @@ const (
 	byPosition             // aligned by spaces
 	byTabs                 // by one tab or more
 	byTuple                // (a, 'b'), of an INSERT in SQL
+	byAccount              // a user and a secret, with blanks or a colon between
 	byWords                // words between any blanks, below a comment
 	byKey                  // pairs, of which one is called key, value or the like
 	anyKey                 // pairs, whatever their keys
@@ -86,7 +87,9 @@ func linkHeader(s *scan, n *nameInfo) (c candidate, ok bool) {
 		return c, false
 	}
 	tight := s.p
-	gap := s.blanks()
+	for s.blanks() == maxDistance { // a title in the middle of a wide column
+	}
+	gap := s.p - tight
 	if s.short || s.p == len(v) {
 		return c, false
 	}
@@ -428,6 +431,17 @@ func (col column) cell(line []byte) (from, to int, ok bool) {
 		if k := endOfCell(line[from:], col.sep); k >= 0 {
 			to = from + k
 		} else if col.at == 0 {
+			return 0, 0, false
+		}
+	case byAccount:
+		to = len(bytes.TrimRight(line, " \t\r"))
+		from = bytes.LastIndexAny(line[:to], " \t") + 1
+		if k := bytes.LastIndexByte(line[from:to], ':'); k > 0 && !bytes.Contains(line[from:to], []byte("//")) {
+			from += k + 1
+		}
+		if from == 0 || line[0] == '#' {
+			return 0, 0, true
+		} else if isPrompt(line) {
 			return 0, 0, false
 		}
 	case byWords:

@@ -170,6 +170,7 @@ var arguments = [...]struct {
 	{"/activate/", 4, 1, behindURL, 0, false, lone, 0},
 	{"/magic/", 2, 1, behindURL, 0, false, lone, 0},
 	{"/confirm/", 4, 1, behindURL, 0, false, lone, 0},
+	{"?st=", 0, 1, behindURL, 0, false, lone, 0}, // of one that is signed and expires
 	{"integrations/deploy/", 9, 1, behindURL, 0, false, lone, 0},
 	{"echo ", 0, 1, 0, 0, false, likely, stdinBehind},
 	{"printf ", 3, 2, 0, 0, false, likely, stdinBehind},

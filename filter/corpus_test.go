@@ -6,6 +6,7 @@ import (
 	"io"
 	"math/rand"
 	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -47,6 +48,7 @@ var bounds = [...]struct {
 	{redactcorpus.Eighteenth, 0.94, 0.98, 0.05},
 	{redactcorpus.Nineteenth, 0.96, 0.97, 0.015},
 	{redactcorpus.Twentieth, 0.96, 0.98, 0.01},
+	{redactcorpus.TwentyFirst, 0.94, 0.98, 0.03},
 }
 
 func corpus(t *testing.T, seed uint64) []redactcorpus.Record {
@@ -144,6 +146,9 @@ func TestCorporaKeepStructure(t *testing.T) {
 		}
 		after := bytes.Split(got, []byte("\n"))
 		for i, line := range bytes.Split(r.Text, []byte("\n")) {
+			if yamlList.Match(line) { // a key by its bytes, which may go
+				continue
+			}
 			if at := bytes.IndexAny(line, "{["); at >= 0 && json.Valid(line[at:]) && at < len(after[i]) && bytes.Equal(line[:at], after[i][:at]) {
 				documents++
 				sameStructure(t, &r, late, line[at:], after[i][at:])
@@ -154,6 +159,8 @@ func TestCorporaKeepStructure(t *testing.T) {
 		t.Errorf("only %d JSON documents", documents)
 	}
 }
+
+var yamlList = regexp.MustCompile(`^\s*\w+: \[[0-9, ]+\]$`)
 
 func sameStructure(t *testing.T, r *redactcorpus.Record, late func(string) bool, before, after []byte) {
 	t.Helper()

@@ -38,7 +38,7 @@ func (s *Set) passes(val []byte, g gate) bool {
 	plain := digits+upper+lower == len(val) // most of what is asked below looks for marks
 	switch g.class {
 	case classPin:
-		return isPin(val)
+		return isPin(val) && (g.doubt != lone || len(val) >= 6)
 	case classGroups:
 		return isKeyGroups(val)
 	}
@@ -197,7 +197,7 @@ func (s *Set) passes(val []byte, g gate) bool {
 		}
 		digits, upper, lower := tally(val)
 		if chosen {
-			return odd || chosenLike(val) || plain && (len(val) >= 12 && upper >= 3 && lower >= 3 || len(val) >= 10 && upper >= 2 && lower >= 2 && g.doubt == certain) && unlikely(val) && !readable(val)
+			return odd || chosenLike(val) || g.quoted && isOddNumbered(val) && unlikely(val) || plain && (len(val) >= 12 && upper >= 3 && lower >= 3 || len(val) >= 10 && upper >= 2 && lower >= 2 && g.doubt == certain) && unlikely(val) && !readable(val)
 		}
 		return entropy(val) >= 3.0 && (digits >= 2 || upper > 0 && lower > 0 || g.rule == "cookie" && plain && len(val) >= 20 && unlikely(val)) && !readable(val)
 	}
@@ -432,10 +432,13 @@ func numbered(val []byte) bool {
 		bytes.ContainsAny(val[:n-3], "-_.") && !bytes.ContainsAny(val, "()[]{}/:")
 }
 
-// isOddNumbered reports letters of one case that are no word, and digits behind them.
+// isOddNumbered reports letters of one case that are no word, digits behind them, and perhaps more letters.
 func isOddNumbered(val []byte) bool {
-	word := bytes.TrimRight(val, "0123456789")
-	return len(word) >= 5 && len(word) < len(val) && letters(word) && sameCase(word) && !inWordList(word) && !compound(word)
+	k := 0
+	for k < len(val) && isAlpha(val[k]) {
+		k++
+	}
+	return k >= 5 && k < len(val) && sameCase(val[:k]) && letters(bytes.TrimLeft(val[k:], "0123456789")) && !inWordList(val[:k]) && !compound(val[:k])
 }
 
 // oddParts reports that no part of a value is a word, or short as a name of a thing has: secret=babaje.hawiso_21, and not web-tls-12.
@@ -461,6 +464,9 @@ func likelySecret(val []byte, chosen bool) bool {
 		return true
 	}
 	digits, upper, lower := tally(val)
+	if chosen && digits >= 2 && isOddNumbered(val) {
+		return true
+	}
 	if readable(val) || bytes.IndexByte(val, ' ') >= 0 && digits == 0 {
 		return false
 	}
@@ -766,7 +772,7 @@ func isNumeric(val []byte) bool {
 			return false
 		}
 	}
-	return letters <= 1 || letters == 2 && len(val) > 10 && val[10] == 'T' && val[len(val)-1] == 'Z' || letters <= 3 && dots+digits >= len(val)-4
+	return letters <= 1 || letters == 2 && len(val) > 10 && val[10] == 'T' && val[len(val)-1] == 'Z' || letters <= 3 && dots+digits >= len(val)-4 && bytes.Count(val, []byte("E")) < 2
 }
 
 // isPathOrHost reports paths of words, hosts and URLs; a URL with a password is

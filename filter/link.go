@@ -147,6 +147,7 @@ var links = [...]struct {
 	{linkHeader, aGap | aQuote | aBreak | aMark},               // a column below name
 	{linkEnd, aBlank | aMark},                                  // name … :⏎value
 	{linkAnswer, aPrompt},                                      // $ command … name …⏎value
+	{linkFile, aPrompt},                                        // $ cat name⏎user value⏎user value
 	{linkCodes, aCode},                                         // name:⏎  code⏎  code
 }
 

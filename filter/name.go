@@ -127,6 +127,8 @@ var keywords = [...]keyword{
 	{"_pw", 0, classStrong, true, true, "password", 0},
 	{"_session", 0, classWeak, true, false, "cookie", 0},
 	{"-session", 0, classWeak, true, false, "cookie", 0},
+	{"_signing", 2, classKey, true, false, "secret-key", 0},
+	{"userlist", 4, classWeak, false, true, "password", 0}, // of PgBouncer
 	{"cookies", 3, classWeak, true, false, "cookie", 0},
 	{"jsessionid", 0, classWeak, false, false, "cookie", 0},
 	{"phpsessid", 2, classWeak, false, false, "cookie", 0},
@@ -151,6 +153,7 @@ var keywords = [...]keyword{
 	{"phrase", 0, classRaw, false, true, mnemonicRule, 0},
 	{"words", 2, classRaw, false, true, mnemonicRule, 0},
 	{"encrypt", 2, classRaw, false, false, "secret-key", 0}, // of Consul
+	{"nkey", 0, classKey, false, false, "key", 0},
 	{"genkey", 0, classKey, false, false, "key", 0},
 	{"token", 1, classWeak, true, false, "token", anywhere}, // oke
 	{"tokens", 1, classWeak, true, false, "token", 0},
@@ -219,6 +222,7 @@ var keywords = [...]keyword{
 	{"mk dump", 1, classStrong, false, false, "secret-key", 0}, // of LUKS
 	{"setsteamaccount", 4, classStrong, true, false, "secret", 0},
 	{"seed", 0, classRaw, false, false, "secret-key", 0},
+	{"- begin license", 2, classCodes, true, true, codesRule, 0},
 	{"license", 2, classGroups, false, true, groupsRule, 0},
 	{"licence", 3, classGroups, false, true, groupsRule, 0},
 	{"serial", 3, classGroups, false, true, groupsRule, 0},
@@ -239,6 +243,7 @@ var qualifiers = [...]struct {
 	{"key", "primary secondary", classRaw, "secret-key"},
 	{"key", "wifi wlan wireless wpa wpa2 wpa3 wep", classStrong, digitsRule},
 	{"key", "paper", classCodes, codesRule},
+	{"salt", "nonce auth in", classStrong, "secret"}, // of WordPress
 	{"key", "pre-shared preshared pre_shared isakmp tacacs-server radius-server network", classStrong, "password"},
 	{"password", "one-time one_time onetime time", classStrong, digitsRule},
 	{"lösenord", "ngs", classStrong, digitsRule}, // engångs
@@ -249,7 +254,7 @@ var qualifiers = [...]struct {
 	{"key", "user.signing public pub foreign cache sort partition row idempotency dedup dedupe deduplication publishable site object s3 index unique " +
 		"kms hash range group route shard message event feature translation config registry host hot map lookup order column field item " +
 		"record resource restore query composite natural surrogate checksum digest fingerprint lock arrow enter shift ctrl any " +
-		"pivot join search sorting compound vapid measurement anon i18n locale label metadata parameter parent trace mon tur don websocket gpg pusher pusher_app reverb_app",
+		"pivot join search sorting compound vapid measurement anon instrumentation i18n locale label metadata parameter parent trace mon tur don websocket gpg pusher pusher_app reverb_app",
 		classNone, ""},
 	{"key", "api app application", classStrong, "api-key"},
 	{"key", "certificate tls ssl aes hmac cipher symmetric wrapping private secret access account shared signing encryption master storage preshared license licence security deploy service admin unseal " +
@@ -267,7 +272,7 @@ var qualifiers = [...]struct {
 	{"code", "recovery backup scratch rescue emergency", classCodes, codesRule},
 	{"seed", "otp totp hotp 2fa mfa wallet", classStrong, "secret-key"},
 	{"code", "pin puk otp tan one-time onetime verification verify sms security login sign-in signin door gate alarm setup unlock confirmation authentication pairing 2fa mfa " +
-		"auth access activation invite invitation signup sign-up registration join redeem claim", classPin, pinRule},
+		"auth access activation invite invitation signup sign-up registration join redeem claim this your je uw votre ton ihr dein su tu seu", classPin, pinRule},
 	{"credential", "amz", classNone, ""}, // the id of a key and its scope
 }
 
@@ -450,6 +455,9 @@ func (e *engine) readName(ks int, ent *entry, eof bool) nameInfo {
 			info.end++
 		}
 	}
+	if info.class == classNone && kw == "token" && start < ks && signBehind(v, end) && isUpper(v[ks]) && bytes.IndexFunc(v[start:end], func(r rune) bool { return isLower(byte(r)) }) < 0 {
+		info.class, info.rule = classWeak, "token" // of a variable, whatever its first words
+	}
 	if longer && info.class != classNone {
 		info.class, info.shape = classKey, 0
 	}
@@ -593,7 +601,7 @@ func nameEnd(v []byte, ks int, kw string, vendor, eof bool) (int, string, outcom
 		}
 	}
 	p := end
-	if kw == "codes" && hasFold(v[p:], ".txt") { // the title is the name of the file
+	if (kw == "codes" || kw == "userlist") && hasFold(v[p:], ".txt") { // the title is the name of the file
 		p += len(".txt")
 		return p, base, found
 	}
@@ -664,7 +672,7 @@ var environments = [...]string{"prod", "production", "staging", "test", "live", 
 // valueWords may follow the word that decides, by their first letter: DB_PASSWORD_VALUE,
 // secretString, password_hash, API_KEY_PROD.
 var valueWords = [26][]string{
-	'a' - 'a': {"again", "attempt"}, 'c' - 'a': {"confirmation", "confirm"}, 'd' - 'a': {"data", "dev"}, 'h' - 'a': {"hash", "hex"}, 'l' - 'a': {"live"}, 'm' - 'a': {"md5"}, 'n' - 'a': {"new"}, 'o' - 'a': {"old"},
+	'a' - 'a': {"again", "attempt", "applications"}, 'c' - 'a': {"confirmation", "confirm", "clients"}, 'd' - 'a': {"data", "dev"}, 'h' - 'a': {"hash", "hex"}, 'l' - 'a': {"live"}, 'm' - 'a': {"md5"}, 'n' - 'a': {"new"}, 'o' - 'a': {"old"},
 	'p' - 'a': {"production", "prod", "plain"}, 'r' - 'a': {"repeat"}, 's' - 'a': {"string", "str", "sha256", "sha512", "staging"}, 't' - 'a': {"text", "test"}, 'v' - 'a': {"value"},
 }
 

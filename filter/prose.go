@@ -70,7 +70,17 @@ func (s *scan) phrase(n *nameInfo) (c candidate, ok bool) {
 			s.p = at
 		}
 		if s.p-c.at > len("ed") && (s.lit(" for ") || isBlank(s.at()) || s.at() == ':') { // is generated for …: value
-			return s.behindPhrase(c, from)
+			behind, ok := s.behindPhrase(c, from)
+			if ok || s.short {
+				if !ok {
+					behind.at = c.at // from there on all waits
+				}
+				return behind, ok
+			}
+			s.p, c.doubt = c.at, said
+			s.adverbs()
+			ok, c.at = s.p > c.at, s.p
+			return c, ok && s.more() && s.v[s.p] > ' '
 		}
 		return c, !s.short
 	}
@@ -120,18 +130,42 @@ func (s *scan) sentence(c candidate, n *nameInfo) (candidate, bool) {
 			return c, false
 		}
 		switch {
+		case n.class == classPin && words == 0 && !colon && len(word) > len("with") && !isOneOf(word, copulas[:]):
+			return c, false // of a thing
 		case colon && len(word) > 0 && (endsInAny(word, otherNames) || endsInAny(word, "key keys token tokens secret secrets cookie")):
 			return c, false // of something else
 		case colon, isOneOf(word, copulas[:]):
+			if !colon {
+				s.adverbs()
+			}
 			if c.at = s.p; colon && words <= 1 && n.firstOnLine(s.v) { // a label: Mot de passe provisoire : value
 				c.doubt = unsure
 			}
-			return c, s.v[s.p] > ' '
+			return c, s.more() && s.v[s.p] > ' '
 		case len(word) == 0 && s.v[s.p-1] != ':':
 			return c, false
 		}
 	}
 	return c, false
+}
+
+// adverbs skips one or two words in front of a value: is still value, is nog steeds value. Behind a short one or a verb stands no value.
+func (s *scan) adverbs() {
+	at, long := s.p, true
+	for range 2 {
+		from := s.p
+		for s.more() && isLower(s.v[s.p]) && s.p-from < maxName {
+			s.p++
+		}
+		if s.p == from || s.short || !s.lit(" ") {
+			s.p = from
+			break
+		}
+		long = s.p-from > len("still") && s.v[s.p-2] != 'd'
+	}
+	if !long || s.short { // until it is known all waits
+		s.p = at
+	}
 }
 
 // phraseGoesOn reports whether a word of prose stands at p: "it is shown only once:".
@@ -340,8 +374,11 @@ func headsLine(left []byte) bool {
 // linkAnswer reads what a command prints whose line, behind a prompt, names a secret: it is alone
 // on the next line.
 func linkAnswer(s *scan, n *nameInfo) (c candidate, ok bool) {
-	if n.class != classStrong && n.class != classWeak && n.class != classKey || s.line < 0 || s.headers > 2 {
+	if n.class != classStrong && n.class != classWeak && n.class != classKey && n.class != classPin || s.line < 0 || s.headers > 2 {
 		return c, false
+	}
+	if hasFoldSuffix(s.v[n.start:n.end], "totp") {
+		c.class, c.rule, c.noTag = classPin, pinRule, true
 	}
 	if s.lead.op == opAssign && s.lead.at == s.lead.tight && !s.lead.short {
 		return c, false // it has its value: docker run -e NAME=value image⏎id
@@ -372,6 +409,15 @@ func linkAnswer(s *scan, n *nameInfo) (c candidate, ok bool) {
 		c.rule = "password" // as people choose them
 	}
 	return c, s.v[s.p] > ' '
+}
+
+// linkFile finds the accounts in a file whose name says that it holds secrets: a line for each.
+func linkFile(s *scan, n *nameInfo) (c candidate, ok bool) {
+	if n.class != classStrong && n.class != classWeak || s.line < 0 || !bytes.HasSuffix(s.v[s.line:n.start], []byte("cat ")) || !s.lit("\n") || !s.more() {
+		return c, false
+	}
+	c.at, c.form, c.doubt, c.row.kind = s.p, formRow, lone, byAccount
+	return c, true
 }
 
 // reads are what commands call it to print a secret.

@@ -211,6 +211,9 @@ func (e *engine) judgeValue(c *candidate, eof bool) verdict {
 		if k := bytes.IndexByte(v[p:end], '?'); k > 0 {
 			end, done = p+k, true
 		}
+		if bytes.Contains(v[p:end], []byte("%3A")) {
+			return verdict{} // a time
+		}
 	}
 	if f == formPlain && done && end < len(v) && v[end] == ' ' && c.doubt <= likely && end-p <= maxGroup {
 		switch c.class {
@@ -356,23 +359,27 @@ func (e *engine) judgeItem(c *candidate, eof bool) verdict {
 func (e *engine) judgeBytes(c *candidate, eof bool) verdict {
 	const least, most = 16, 128
 	v, p, end := e.view.vis, c.at, c.at
-	numbers, steps, before, distinct := 0, 0, uint64(0), byteSet{}
+	numbers, steps, before, step, distinct := 0, 0, uint64(0), uint64(1), byteSet{}
 	for ; numbers <= most && p < len(v); numbers++ {
 		from := p
 		for p < len(v) && p-from < 4 && (sets[setXDigit].has(v[p]) || v[p] == 'x') {
 			p++
 		}
-		n, err := strconv.ParseUint(string(v[from:p]), 0, 8)
+		number, base := v[from:p], 10
+		if hasFold(number, "0x") {
+			number, base = number[2:], 16
+		}
+		n, err := strconv.ParseUint(string(number), base, 8)
 		if p == len(v) || err != nil {
 			break
 		}
 		end = p
-		if n == before+1 {
+		if n-before == step {
 			steps++ // 1, 2, 3, … in an example
 		}
-		before = n
+		before, step = n, n-before
 		distinct[n>>6] |= 1 << (n & 63)
-		if v[p] == ',' && v[c.at-1] == '[' && v[c.at+1] != 'x' {
+		if left := bytes.TrimRight(v[max(0, c.at-8):c.at-1], " :"); v[p] == ',' && base == 10 && v[c.at-1] == '[' && (len(left) == 0 || strings.IndexByte("\"'[,", last(left)) >= 0) {
 			return verdict{} // JSON, whose numbers stay
 		}
 		for from = p; p < len(v) && p-from < maxDistance && strings.IndexByte(", \n\t", v[p]) >= 0; {

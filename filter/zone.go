@@ -269,6 +269,9 @@ func (e *engine) isStray(p, q int) bool {
 		return false // a name
 	}
 	val, left := v[p:q], v[max(e.edge, p-maxName, 0):p]
+	if p > 0 && v[p-1] == '.' && bytes.Contains(v[max(e.edge, p-maxZone, 0):p], []byte(" pk.")) {
+		return false // the end of a public key
+	}
 	if p > 0 && (v[p-1] == ',' || v[p-1] == '.' && q < len(v) && v[q] == '.') {
 		return false // a record without blanks, whose header says what it is; a label of a host
 	}
@@ -278,8 +281,14 @@ func (e *engine) isStray(p, q int) bool {
 	if k := bytes.IndexByte(val, '_'); k >= 2 && k <= 4 && allOf(val[:k], &sets[setLower]) && onlyAlnum(val[k+1:]) && !isOneOf(val[:k], secretPrefixes[:]) {
 		return false // an id with its type
 	}
-	return len(val) >= e.zone.least && !bytes.Contains(left, []byte("ENC[")) && val[0] != '/' && !(p > 0 && v[p-1] == '\\') && !otherName(left) && !hasWord(val) && !e.inPEM(p, q) && textBefore(v, p, e.edge) &&
+	return len(val) >= e.zone.least && !bytes.Contains(left, []byte("ENC[")) && val[0] != '/' && !(p > 0 && v[p-1] == '\\') && !otherName(left) && !hasWord(val) && !isDirectory(val) && !e.inPEM(p, q) && textBefore(v, p, e.edge) &&
 		(isSeed(val) || e.set.passes(val, gate{class: classWeak, doubt: random, rule: "password"}))
+}
+
+// isDirectory reports a path that begins with a word.
+func isDirectory(val []byte) bool {
+	k := bytes.IndexByte(val, '/')
+	return k > 3 && letters(val[:k]) && sameCase(val[:k])
 }
 
 // secretPrefixes begin tokens, others of that kind ids.
@@ -377,7 +386,7 @@ func (e *engine) judgeNear(p, q int, eof bool) verdict {
 		if isHex(val) && len(val) < 32 {
 			return verdict{} // an id
 		}
-	case !ends && sign != '>' && sign != '|' && v[p-1] < 0x80 || isHex(val) || isUUID(val) || readable(val):
+	case !ends && sign != '>' && sign != '|' && v[p-1] < 0x80 || isHex(val) || isUUID(val) || readable(val) || isDirectory(val):
 		return verdict{}
 	}
 	left := bytes.TrimRight(v[max(e.edge, p-maxName, 0):p], "\"',. ")

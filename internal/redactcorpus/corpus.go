@@ -66,6 +66,7 @@ var parts = map[string]string{
 	"outputs-25.txt": Eighteenth, "benign-17.txt": Eighteenth,
 	"outputs-26.txt": Nineteenth, "benign-18.txt": Nineteenth,
 	"outputs-27.txt": Twentieth, "benign-19.txt": Twentieth,
+	"outputs-28.txt": TwentyFirst, "benign-20.txt": TwentyFirst,
 }
 
 // The parts of the corpora.
@@ -90,10 +91,11 @@ const (
 	Fifteenth  = "fifteenth set, open"  // as the twelfth
 	Sixteenth  = "sixteenth set, open"  // written with the fourteenth, and scored after what was learned of it
 
-	Seventeenth = "seventeenth set, open" // as the thirteenth
-	Eighteenth  = "eighteenth set, open"  // as the twelfth
-	Nineteenth  = "nineteenth set, open"  // as the thirteenth
-	Twentieth   = "twentieth set, open"   // as the thirteenth
+	Seventeenth = "seventeenth set, open"  // as the thirteenth
+	Eighteenth  = "eighteenth set, open"   // as the twelfth
+	Nineteenth  = "nineteenth set, open"   // as the thirteenth
+	Twentieth   = "twentieth set, open"    // as the thirteenth
+	TwentyFirst = "twenty-first set, open" // as the thirteenth
 
 	Sixth = "sixth set, open" // written after the rules that the fifth brought, before it was scored
 	Fifth = "fifth set, open" // a hundred kinds of output of tools, beside what they print without a secret
