@@ -527,12 +527,12 @@ func (p *Plan) gitEnvironment(set map[string]string) {
 	addGitConfig(set, gitrepo.Careful(reads))
 }
 
-// git reports whether a step is git, and whether all that are do not write and no step runs code that may start git.
+// git reports whether a step is git, and whether all that are do not write and no other runs code that may start git.
 func (p *Plan) git() (used, reads bool) {
 	reads = true
 	for _, s := range p.Steps {
 		git := s.Call.Tool == "git"
-		used, reads = used || git, reads && !s.Foreign() && (!git || s.Call.Effects[atip.Write].Value == atip.No)
+		used, reads = used || git, reads && (git && s.Call.Effects[atip.Write].Value == atip.No || !git && !s.Foreign())
 	}
 	return used, reads
 }

@@ -336,7 +336,7 @@ func (p *Plan) Agent() string {
 // raiseQuieted marks the steps whose repository names programs, if nothing in the run is going
 // to tell git otherwise: a run that reaches other machines starts them no more, nor one in which git only reads.
 func (p *Plan) raiseQuieted() {
-	if _, reads := p.git(); reads || slices.ContainsFunc(p.Steps, func(s *step.Step) bool { return s.Call.Effects[atip.Network].Value != atip.No }) {
+	if _, reads := p.git(); reads && p.Policies.Sandbox().Confine != "none" || slices.ContainsFunc(p.Steps, func(s *step.Step) bool { return s.Call.Effects[atip.Network].Value != atip.No }) {
 		return
 	}
 	for _, s := range p.Steps {

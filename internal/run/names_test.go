@@ -31,7 +31,6 @@ var spelled = []struct{ file, names, why string }{
 	{"internal/step/step.go", "authorized_keys", "a secret of a home, which lets others in as well"},
 	{"internal/effects/targets.go", ".ssh", "what a search of a home comes upon, for one"},
 	{"internal/gitrepo/config.go", ".gitconfig", "where git reads its settings"},
-	{"internal/plan/plan.go", ".git/config", "the name of a file in a plan"},
 	{"internal/undo/diff.go", ".git/config .git/hooks", "how changes of git's own files are counted"},
 	{"sandbox/root_linux.go", ".profile /etc/profile", "what a private root has of a login shell"},
 	{"sandbox/derive_paths.go", ".gitconfig .config/git/config", "granted for reading"},
