@@ -672,7 +672,7 @@ var environments = [...]string{"prod", "production", "staging", "test", "live", 
 // valueWords may follow the word that decides, by their first letter: DB_PASSWORD_VALUE,
 // secretString, password_hash, API_KEY_PROD.
 var valueWords = [26][]string{
-	'a' - 'a': {"again", "attempt", "applications"}, 'c' - 'a': {"confirmation", "confirm", "clients"}, 'd' - 'a': {"data", "dev"}, 'h' - 'a': {"hash", "hex"}, 'l' - 'a': {"live"}, 'm' - 'a': {"md5"}, 'n' - 'a': {"new"}, 'o' - 'a': {"old"},
+	0: {"again", "attempt", "applications"}, 'c' - 'a': {"confirmation", "confirm", "clients"}, 'd' - 'a': {"data", "dev"}, 'h' - 'a': {"hash", "hex"}, 'l' - 'a': {"live"}, 'm' - 'a': {"md5"}, 'n' - 'a': {"new"}, 'o' - 'a': {"old"},
 	'p' - 'a': {"production", "prod", "plain"}, 'r' - 'a': {"repeat"}, 's' - 'a': {"string", "str", "sha256", "sha512", "staging"}, 't' - 'a': {"text", "test"}, 'v' - 'a': {"value"},
 }
 
