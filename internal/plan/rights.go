@@ -236,12 +236,15 @@ func (p *confining) gitAlone(s *step.Step) bool {
 }
 
 // gitAccount are the account's settings of git, read once.
-func (p *confining) gitAccount() (account *gitrepo.Config, err error) {
+func (p *confining) gitAccount() (*gitrepo.Config, error) {
 	if p.Rights.account == nil {
-		account, err = gitrepo.Account(p.Dirs.Home, filepath.Dir(p.Dirs.Config))
+		account, err := gitrepo.Account(p.Dirs.Home, filepath.Dir(p.Dirs.Config))
+		if err != nil {
+			return nil, err
+		}
 		p.Rights.account = account
 	}
-	return p.Rights.account, err
+	return p.Rights.account, nil
 }
 
 // gitReads grants what git reads because the account says so, wherever a command may start it.
